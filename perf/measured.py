@@ -18,7 +18,7 @@ from ems.base.processes import look_rarely
 from ems.config.opus import pair_name
 
 if TYPE_CHECKING:
-    from ems.corpora.demo.build import Demo
+    from ems.corpora.demo.texts import Material
 
 look_rarely()  # each script and each measurement, ours or a peer's, as `ems` does
 
@@ -114,8 +114,8 @@ def demo_pairs(code: str) -> list[tuple[str, str]]:
 
 
 @cache
-def _demo() -> "Demo":
+def _demo() -> "Material":
     """The demo corpus without its other files, which take as long to make."""
-    from ems.corpora.demo.build import build
+    from ems.corpora.demo.texts import build
 
     return build()

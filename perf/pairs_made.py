@@ -87,7 +87,7 @@ def few_texts(shared: Path | None) -> Texts:
     """Return FEW pairs of each language. The demo's sentences are all short, so up to JOINED
     neighbours are joined: lengths vary as in real text, and pairs have about 50 tokens.
     """
-    from ems.corpora.demo.build import OTHERS
+    from ems.corpora.demo.grammar import OTHERS
 
     if shared is not None:
         return {code: islice(_real_lines(shared, code), FEW) for code in SOURCES}

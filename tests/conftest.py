@@ -232,7 +232,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.fixture(scope="session")
 def demo_mirror(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What ems generates for the demo. Tests must not change it."""
-    from ems.corpora.demo import write_mirror
+    from ems.corpora.demo.mirror import write_mirror
 
     return made_once(tmp_path_factory, "demo-mirror", write_mirror)
 

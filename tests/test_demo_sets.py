@@ -11,9 +11,8 @@ import pytest
 from text_made import law
 
 from ems.config.plugins import benchmark, module
-from ems.corpora.demo.build import build
-from ems.corpora.demo.material import Material
 from ems.corpora.demo.mirror import demo_sets
+from ems.corpora.demo.texts import Material, build
 from ems.corpora.evalsets.formats import Subset
 from ems.corpora.moses import read_pairs
 from ems.corpora.split import read_documents
@@ -118,7 +117,7 @@ def translations():
                     known[language, text] = sentence.texts["en"]
             return drawn
 
-    material = Noted(build())
+    material = Noted(**vars(build()))
     for name in takewhile(lambda name: name != "paracrawl", demo_sets().values()):
         module(name, "demo").made(material)
     return known

@@ -10,7 +10,8 @@ from conftest import ROOT, planned
 from experiments_made import REAL, Settings, changed_jobs, edited, hashes
 
 from ems.corpora.demo.grammar import LANGUAGES
-from ems.corpora.demo.stories import CORPUS, LONGEST, SHORTEST, STORIES
+from ems.corpora.demo.mirror import DOCUMENTS
+from ems.corpora.demo.texts import LONGEST, SHORTEST, STORIES
 from ems.corpora.monolingual import read_documents
 from ems.text import wikipedia
 from ems.text.normalise import folded_keys
@@ -145,7 +146,7 @@ def test_each_story_of_the_demo_is_new_and_about_one_person(demo_mirror):
     known = {key for path in sets for key in folded_keys(path.read_text().splitlines())}
     texts = {}
     for language in LANGUAGES:
-        path = demo_mirror / "documents" / CORPUS / "v1" / f"{language}.txt"
+        path = demo_mirror / "documents" / DOCUMENTS / "v1" / f"{language}.txt"
         texts[language] = [
             [line.decode().strip() for line in document.lines] for document in read_documents(path)
         ]
@@ -163,13 +164,13 @@ def test_each_story_of_the_demo_is_new_and_about_one_person(demo_mirror):
 # --- the workflow
 
 
-DEMO = {"name": CORPUS, "version": "v1", "kind": "documents"}
+DEMO = {"name": DOCUMENTS, "version": "v1", "kind": "documents"}
 
 
 def test_documents_go_from_their_source_to_shards_and_nothing_is_made_twice(finished):
     tiny = yaml.safe_load((finished.folder / "configs/tiny.yaml").read_text())
     tiny["sources"]["documents"] = "embedded"
-    tiny["splits"] = {CORPUS: {"parts": {"train": 0.8, "validation": 0.2}}}
+    tiny["splits"] = {DOCUMENTS: {"parts": {"train": 0.8, "validation": 0.2}}}
     tiny["corpora"].append(DEMO | {"part": "train", "max_documents": {"default": 100, "zh": 30}})
     tiny["validation"] = DEMO | {"part": "validation"}
     finished.select("documents", tiny)
@@ -188,22 +189,22 @@ def test_documents_go_from_their_source_to_shards_and_nothing_is_made_twice(fini
         manifest = json.loads((folder / "manifest.json").read_text())
         assert manifest["documents"] == entry["documents"]["kept"]
         assert manifest["pairs"] == entry["kept"]
-    assert entries[f"{CORPUS}+train", "zh"]["documents"]["kept"] == 30
+    assert entries[f"{DOCUMENTS}+train", "zh"]["documents"]["kept"] == 30
     for language in ("en", "de", "zh", "ja"):
-        parts = [entries[f"{CORPUS}+{part}", language] for part in ("train", "validation")]
+        parts = [entries[f"{DOCUMENTS}+{part}", language] for part in ("train", "validation")]
         assert sum(part["documents"]["read"] for part in parts) == STORIES
     index = str(results / "shards/shared/index.json")
     shown = finished.run("ems", "inspect", "--index", index, "--pair", "zh", "--row", "2").stdout
-    assert f"corpus {CORPUS}+train v1, language zh" in shown
+    assert f"corpus {DOCUMENTS}+train v1, language zh" in shown
     assert "document 0 of 30, its sentence 2 of" in shown
-    assert f" of {CORPUS}/v1/zh.txt" in shown
-    costs = json.loads((results / f"costs/text/segment/{CORPUS}+train-v1-zh.json").read_text())
+    assert f" of {DOCUMENTS}/v1/zh.txt" in shown
+    costs = json.loads((results / f"costs/text/segment/{DOCUMENTS}+train-v1-zh.json").read_text())
     assert costs["stage"] == "segment"
     assert "Nothing to be done" in finished.snakemake("--", "text")
     finished.snakemake("--", "results/tables/corpora.tex", "results/tables/filters.tex")
     table = (finished.folder / "results/tables/corpora.csv").read_text()
     assert "zh (documents)" in table
-    locked = finished.folder / f"data/documents/{CORPUS}/v1/en.txt.lock.json"
+    locked = finished.folder / f"data/documents/{DOCUMENTS}/v1/en.txt.lock.json"
     assert json.loads(locked.read_text())["documents"] == STORIES
 
 

@@ -17,7 +17,7 @@ from models_made import write_model
 from safetensors import SafetensorError
 
 from ems.commands.cli import main
-from ems.corpora.demo.free import read_free
+from ems.corpora.demo.grammar import read_free
 from ems.export import onnx, tokenizer, verify
 from ems.export.tokenizer import make_tokenizer
 from ems.model import devices

@@ -17,7 +17,7 @@ from models_made import write_model
 from ems import Encoder
 from ems.base.errors import EmsError
 from ems.commands.cli import main
-from ems.corpora.demo.free import read_free
+from ems.corpora.demo.grammar import read_free
 from ems.export import folder as of_folder
 from ems.export import onnx
 from ems.model.encode import SentenceEncoder

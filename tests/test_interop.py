@@ -14,7 +14,7 @@ from models_made import write_model
 from recipes_made import COMMAND, INTEROP, commands, program, section, write_files
 
 from ems.commands.cli import main
-from ems.corpora.demo.free import read_free
+from ems.corpora.demo.grammar import read_free
 from ems.use.encoder import Encoder, score
 
 FREE = read_free()

@@ -19,7 +19,7 @@ from sklearn.metrics import f1_score
 from ems.bench.scores import read_score_file
 from ems.commands.cli import main
 from ems.config.languages import load_languages
-from ems.corpora.demo.free import read_free
+from ems.corpora.demo.grammar import read_free
 
 SCRIPT = ROOT / "envs/mteb_offline.py"
 TEXT = [text for sentence in read_free() for text in sentence.values()]

@@ -25,7 +25,7 @@ from ems.base.files import read_lines
 from ems.base.processes import look_rarely
 from ems.bench.retrieval import normalised
 from ems.config.languages import UNSEEN
-from ems.corpora.demo.free import read_free
+from ems.corpora.demo.grammar import read_free
 from ems.model.encode import SentenceEncoder
 from ems.text.segmenters.base import SPACE
 from ems.text.subwords import UNK

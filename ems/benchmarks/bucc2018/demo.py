@@ -5,9 +5,9 @@ halves of a shuffled pool. Three or four sentences of ten have a translation, wh
 three of a hundred: with as few here, one pair would be some percent of F1.
 """
 
-from ems.corpora.demo.draw import Sentence
-from ems.corpora.demo.layout import lines
-from ems.corpora.demo.material import Files, Material
+from ems.corpora.demo.grammar import Sentence
+from ems.corpora.demo.mirror import Files, lines
+from ems.corpora.demo.texts import Material
 
 PLACE = 5
 LANGUAGES = ("de", "fr", "ru", "zh")

@@ -1,15 +1,28 @@
-"""The demo's CLS: reviews as XML, without the files `unlabeled`, which no benchmark reads."""
+"""The demo's CLS: reviews as XML, without the files `unlabeled`, which no benchmark reads.
+
+As in a real review the class occurs more than once: in the words of the title (demo.yaml) and in
+the frame of the text's first sentence, since words alone are lost on an encoder as small as the
+demo's. A last sentence says nothing of it. A review is the same in every language of its set, and
+no sentence is in two reviews.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import cycle, islice
+from typing import Any
 from xml.sax.saxutils import escape
 
-from ems.corpora.demo.material import Files, Material
-from ems.corpora.demo.reviews import Review, plan, reviews_of
+from ems.corpora.demo.grammar import Sentence, Template, below
+from ems.corpora.demo.mirror import Files
+from ems.corpora.demo.texts import Material, labels_beside
 
 PLACE = 10
 CODES = {"en": "en", "de": "de", "fr": "fr", "ja": "jp"}
 EACH = 50  # reviews of either class, in each domain and split
 STARS = {"negative": ("1.0", "2.0"), "positive": ("5.0", "4.0")}
+
+Words = dict[str, Sequence[str]]  # slot's category -> the English words that may fill it
 
 
 def made(material: Material) -> Files:
@@ -27,6 +40,66 @@ def made(material: Material) -> Files:
             for language, code in CODES.items():
                 files[f"{code}/{domain}/{split}.review"] = _items(mixed, language, domain)
     return files
+
+
+@dataclass(frozen=True)
+class Review:
+    """A review in all languages; `rating` as the set writes it."""
+
+    rating: str
+    title: Sentence
+    body: tuple[Sentence, ...]
+
+    def text(self, language: str) -> str:
+        """Return the text below the title."""
+        space = "" if language in ("zh", "ja") else " "
+        return space.join(sentence.texts[language] for sentence in self.body)
+
+
+@cache
+def plan() -> Any:
+    """Return demo.yaml: frames and words of each class, and the domains."""
+    return labels_beside(__file__)
+
+
+def reviews_of(
+    material: Material,
+    classes: tuple[str, str],
+    ratings: Sequence[str],
+    frames: Sequence[str],
+    things: Words | None = None,
+) -> list[Review]:
+    """Return a review for each rating: `classes` of title and text, `frames` of the last sentence.
+
+    `things` are the words for what is reviewed.
+    """
+    labels, count = plan(), len(ratings)
+    words = {**labels["words"][classes[0]], **(things or {})}
+    titles = _worded(material, labels["title"], words, count)
+    feelings = _worded(material, labels["feeling"][classes[1]], labels["words"][classes[1]], count)
+    others = material.of(frames, count)
+    return [
+        Review(rating, title, tuple(body))
+        for rating, title, *body in zip(ratings, titles, feelings, others, strict=True)
+    ]
+
+
+def _worded(material: Material, names: list[str], words: Words, count: int) -> list[Sentence]:
+    """Return `count` new sentences of these templates in turn, slots filled with `words`."""
+    templates = [material.templates[name] for name in islice(cycle(names), count)]
+    return [_with_words(material, template, words) for template in templates]
+
+
+def _with_words(material: Material, template: Template, words: Words) -> Sentence:
+    columns = {slot.name: slot.column("en") for slot in template.slots}
+    allowed = [
+        [columns[slot.name].index(word) for word in words.get(slot.name, columns[slot.name])]
+        for slot in template.slots
+    ]
+    random = material.drawer.random
+    return material.drawer.new(
+        template, lambda: [numbers[below(random, len(numbers))] for numbers in allowed]
+    )
 
 
 def _items(reviews: Sequence[Review], language: str, domain: str) -> str:

@@ -8,9 +8,9 @@ has the same ones.
 
 from pathlib import Path
 
-from ems.corpora.demo.draw import draw_evenly
-from ems.corpora.demo.grammar import read_frames, read_lexicon
-from ems.corpora.demo.material import Files, Material, table
+from ems.corpora.demo.grammar import read_frames
+from ems.corpora.demo.mirror import Files, table
+from ems.corpora.demo.texts import Material
 
 PLACE = 14
 FRAMES = Path(__file__).with_name("demo.yaml")
@@ -28,14 +28,13 @@ HEADER = ("sentence", "is_counterfactual")
 
 def made(material: Material) -> Files:
     """Return `<XX>_{train,valid,test}.tsv` of each language."""
-    frames = read_frames(FRAMES, True, read_lexicon(), tuple(CODES))
-    templates = {template.name: template for template in frames}
+    templates = read_frames(FRAMES)
     files: Files = {}
     for split, count in PER_CLASS.items():
         labelled = [
             (label, sentence)
             for label, names in CLASSES.items()
-            for sentence in draw_evenly(material.drawer, [templates[n] for n in names], count)
+            for sentence in material.drawer.draw_evenly([templates[n] for n in names], count)
         ]
         mixed = material.shuffled(labelled)
         for language, code in CODES.items():

@@ -1,7 +1,7 @@
 """The demo's FLORES-200: the first sentences of its Tatoeba, so that one leak is found in both."""
 
-from ems.corpora.demo.layout import lines
-from ems.corpora.demo.material import Files, Material
+from ems.corpora.demo.mirror import Files, lines
+from ems.corpora.demo.texts import Material
 
 PLACE = 1
 CODES = {
@@ -19,7 +19,7 @@ SENTENCES = 200
 
 def made(material: Material) -> Files:
     """Return `devtest/<code>.devtest` of each language."""
-    sentences = material.demo.benchmark[:SENTENCES]
+    sentences = material.benchmark[:SENTENCES]
     return {
         f"devtest/{code}.devtest": lines([sentence.texts[language] for sentence in sentences])
         for language, code in CODES.items()

@@ -2,8 +2,9 @@
 
 import json
 
-from ems.corpora.demo.material import Files, Material
-from ems.corpora.demo.reviews import Review, plan, reviews_of
+from ems.benchmarks.cls.demo import Review, plan, reviews_of
+from ems.corpora.demo.mirror import Files
+from ems.corpora.demo.texts import Material
 
 PLACE = 11
 CODES = ("de", "en", "es", "fr", "ja", "zh")

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from itertools import count
 from xml.sax.saxutils import escape
 
-from ems.corpora.demo.draw import Sentence
-from ems.corpora.demo.layout import lines
-from ems.corpora.demo.material import Files, Material, labels_beside
+from ems.corpora.demo.grammar import Sentence
+from ems.corpora.demo.mirror import Files, lines
+from ems.corpora.demo.texts import Material, labels_beside
 
 PLACE = 12
 LANGUAGES = {

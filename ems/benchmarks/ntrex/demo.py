@@ -1,8 +1,8 @@
 """The demo's NTREX: documents of ten sentences that share nothing but their name."""
 
-from ems.corpora.demo.build import OTHERS
-from ems.corpora.demo.layout import lines, moses_zips
-from ems.corpora.demo.material import Files, Material
+from ems.corpora.demo.grammar import OTHERS
+from ems.corpora.demo.mirror import Files, in_pairs, lines, moses_zips
+from ems.corpora.demo.texts import Material
 
 PLACE = 3
 SENTENCES, DOCUMENT = 120, 10  # in all, in a document
@@ -11,5 +11,5 @@ SENTENCES, DOCUMENT = 120, 10  # in all, in a document
 def made(material: Material) -> Files:
     """Return the zip of each language with English, and the document of each line."""
     documents = [f"demo-news.{1 + number // DOCUMENT}" for number in range(SENTENCES)]
-    zips = moses_zips("NTREX", OTHERS, material.any(SENTENCES))
+    zips = moses_zips("NTREX", in_pairs(material.any(SENTENCES), OTHERS))
     return {**zips, "DOCUMENT_IDS.tsv": lines(documents)}

@@ -7,8 +7,9 @@ Korean, as the demo does.
 """
 
 from ems.base.errors import EmsError
-from ems.corpora.demo.draw import Sentence, compose
-from ems.corpora.demo.material import Files, Material, table
+from ems.corpora.demo.grammar import Sentence
+from ems.corpora.demo.mirror import Files, table
+from ems.corpora.demo.texts import Material
 
 PLACE = 9
 CODES = ("de", "en", "es", "fr", "ja", "zh")
@@ -42,7 +43,7 @@ def _paraphrases(material: Material, count: int) -> list[tuple[Sentence, Sentenc
 def _reworded(material: Material, sentence: Sentence) -> Sentence:
     """Return the same in its second frame. Raises `EmsError` if another sentence says that."""
     name = sentence.template.name if sentence.template else ""
-    other = compose(material.reworded[name], sentence.fillers)
+    other = material.reworded[name].sentence(sentence.fillers)
     if not material.drawer.admit(other):
         raise EmsError(f"template {name}: another sentence is {other.texts['en']!r} already")
     return other

@@ -6,7 +6,8 @@ training and choosing must not take away what FLORES is scored on.
 """
 
 from ems.benchmarks.flores200.demo import CODES
-from ems.corpora.demo.material import Files, Material, labels_beside, table
+from ems.corpora.demo.mirror import Files, table
+from ems.corpora.demo.texts import Material, labels_beside
 
 PLACE = 4
 PER_TOPIC = {"train": 30, "dev": 10, "test": 20}

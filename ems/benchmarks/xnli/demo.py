@@ -5,9 +5,9 @@ third sentence (neutral). `contradiction` is a stand-in: who buys bread may buy 
 XNLI, each premise is in three pairs, one of each label, and neither side alone tells the label.
 """
 
-from ems.corpora.demo.draw import Sentence, draw_evenly
-from ems.corpora.demo.grammar import Template
-from ems.corpora.demo.material import Files, Material, table
+from ems.corpora.demo.grammar import Sentence, Template
+from ems.corpora.demo.mirror import Files, table
+from ems.corpora.demo.texts import Material
 
 PLACE = 8
 CODES = ("ar", "de", "en", "es", "fr", "ru", "zh")
@@ -40,7 +40,7 @@ def made(material: Material) -> Files:
 
 def _inferences(material: Material, premises: int) -> list[tuple[Facts, Facts, str]]:
     """Return (premise, hypothesis, label): three labels of each premise, in random order."""
-    facts, pairs = draw_evenly(material.drawer, _statements(material), 3 * premises), []
+    facts, pairs = material.drawer.draw_evenly(_statements(material), 3 * premises), []
     for at in range(0, len(facts), 3):
         premise, third = (facts[at], facts[at + 1]), facts[at + 2]
         fact = premise[at % 2]
@@ -54,7 +54,7 @@ def _inferences(material: Material, premises: int) -> list[tuple[Facts, Facts, s
 
 def _statements(material: Material) -> list[Template]:
     """Return the templates that are neither questions nor requests."""
-    templates = [t for t in material.demo.templates if not t.name.startswith(REQUESTS)]
+    templates = [t for t in material.templates.values() if not t.name.startswith(REQUESTS)]
     return [template for template in templates if str(template.frames["en"][-1]).endswith(".")]
 
 

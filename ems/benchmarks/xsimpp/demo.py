@@ -7,8 +7,9 @@ another state, quality, ailment or weather. Free sentences of FLORES have no nei
 import json
 
 from ems.benchmarks.flores200.demo import SENTENCES
-from ems.corpora.demo.layout import lines
-from ems.corpora.demo.material import Files, Material, changed_slot, labels_beside
+from ems.corpora.demo.grammar import Sentence
+from ems.corpora.demo.mirror import Files, lines
+from ems.corpora.demo.texts import Material, labels_beside
 
 PLACE = 2
 NEGATIVES = 3  # made of each English sentence of FLORES
@@ -19,12 +20,19 @@ def made(material: Material) -> Files:
     """Return the made sentences of FLORES-200's English ones, and what was changed in each."""
     kinds = {slot: kind for kind, slots in labels_beside(__file__).items() for slot in slots}
     made: dict[str, dict[str, str]] = {}
-    for source in material.demo.benchmark[:SENTENCES]:
+    for source in material.benchmark[:SENTENCES]:
         for _ in range(NEGATIVES if source.template else 0):
             other = material.drawer.neighbour(source)
-            kind = kinds.get(changed_slot(source, other), ENTITY)
+            kind = kinds.get(_changed_slot(source, other), ENTITY)
             made[other.texts["en"]] = {"errtype": kind, "src": source.texts["en"]}
     return {
         "eng_Latn_augmented.devtest": lines(list(made)),
         "eng_Latn_errtype.devtest.json": json.dumps(made, indent=1) + "\n",
     }
+
+
+def _changed_slot(one: Sentence, other: Sentence) -> str:
+    """Return the category of the slot in which two sentences of one template differ."""
+    slots = zip(one.template.slots, one.fillers, other.fillers, strict=True)
+    (changed,) = [slot for slot, before, after in slots if before != after]
+    return changed.name

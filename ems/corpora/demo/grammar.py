@@ -1,33 +1,48 @@
-"""The demo corpus' lexicon and frames: reading them, and turning slot fillers into sentences.
+"""The demo's lexicon, frames and free sentences, and drawing new sentences from them.
 
 A category is one TSV of `lexicon/`: a row is a word, a column a language. The head names the forms
 that the column's cells list between slashes (`de:nom,acc,dat`, `mein Vater/meinen Vater/...`); a
 cell with one form serves for all. The form `g` is the word's gender in that language; a column `g`
-is a gender that holds in all of them (people). The notation of frames is explained in `train.yaml`.
+is a gender that holds in all of them (people). The notation of frames is explained in `train.yaml`;
+`free.tsv` has a line per sentence. Some held-out frames, and the words in them, are in the
+languages of BENCHMARK_ONLY too. That all of this is well-formed is a test's to say.
 
-Some held-out frames, and the words in them, are in the languages of BENCHMARK_ONLY too.
+A sentence is taken only if its key is new in every language, so training cannot meet the benchmark
+by chance. Only `Random.random()` is used, whose sequence Python guarantees.
 """
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
 from pathlib import Path
+from random import Random
+from typing import TypeVar
 
+import regex
 import yaml
 
 from ems.base.errors import EmsError
+from ems.base.files import read_table
+
+T = TypeVar("T")
 
 HERE = Path(__file__).parent
 LANGUAGES = ("en", "de", "fr", "es", "ru", "zh", "ja", "ar")
+OTHERS = LANGUAGES[1:]
 BENCHMARK_ONLY = ("it",)  # of no corpus, so that a system meets a language it was not trained on
-GENDER = "g"
-GENDERS = ("m", "f", "n")
+GENDER, GENDERS = "g", ("m", "f", "n")
+LARGEST_SHARE = 0.6  # of a template's combinations that may be drawn
+NOISE = regex.compile(r"[^\p{L}\p{N}\p{M}]+")
 SLOT = re.compile(
     r"\{(?P<slot>[a-z]+\d?)"
     r"(?:\.(?P<form>[a-z]+))?(?:@(?P<agree>[a-z]+\d?))?(?:\?(?P<choices>[^{}]*))?\}"
 )
+
+
+# --- words and frames
 
 
 @dataclass(frozen=True)
@@ -37,20 +52,47 @@ class Category:
     name: str
     size: int
     columns: dict[tuple[str, str], list[str]]
-    default: dict[str, str]  # language -> the form of `{slot}` without a form
 
-    def column(self, language: str, form: str | None) -> list[str]:
-        """Return one form of every word. Raises `KeyError` for a form that the head lacks."""
-        return self.columns[language, self.default[language] if form is None else form]
+    def column(self, language: str, form: str | None = None) -> list[str]:
+        """Return one form of every word, by default the first one that is no gender."""
+        if form is None:
+            forms = (form for code, form in self.columns if code == language)
+            form = next(form for form in forms if form != GENDER)
+        return self.columns[language, form]
 
     def genders(self, language: str) -> list[str]:
-        """Return the gender of every word in `language`. Raises `KeyError` if it has none."""
-        common = self.columns.get(("", GENDER))
-        return common if common is not None else self.columns[language, GENDER]
+        """Return the gender of every word in `language`."""
+        return self.columns.get(("", GENDER)) or self.columns[language, GENDER]
+
+
+@cache
+def read_lexicon() -> dict[str, Category]:
+    """Return every category by name."""
+    return {path.stem: _read_category(path) for path in sorted(HERE.glob("lexicon/*.tsv"))}
+
+
+def _read_category(path: Path) -> Category:
+    head, *rows = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
+    columns = {}
+    for cell, words in zip(head, zip(*rows, strict=True), strict=True):
+        language, _, names = ("", "", GENDER) if cell == GENDER else cell.partition(":")
+        forms = names.split(",")
+        table = zip(*(_forms(word, forms) for word in words), strict=True)
+        columns |= {(language, form): list(of) for form, of in zip(forms, table, strict=True)}
+    return Category(path.stem, len(rows), columns)
+
+
+def _forms(word: str, names: list[str]) -> list[str]:
+    """Return the forms of a word; one form, or a gender and one form, stands for all of them."""
+    forms = word.split("/")
+    given = 2 if GENDER in names and len(names) > 1 else 1
+    if len(forms) == given:
+        forms += forms[-1:] * (len(names) - given)
+    return forms
 
 
 @dataclass(frozen=True)
-class Part:
+class Piece:
     """A piece of a frame: `texts[j][k]` for the k-th word of `slot` and the j-th of slot `agree`.
 
     Without agreement j is 0.
@@ -60,10 +102,23 @@ class Part:
     texts: list[list[str]]
     agree: int | None = None
 
-    def text(self, fillers: tuple[int, ...]) -> str:
+    def text(self, fillers: Sequence[int]) -> str:
         """Return the piece for these fillers (one word number per slot)."""
         agreed = 0 if self.agree is None else fillers[self.agree]
         return self.texts[agreed][fillers[self.slot]]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One meaning in all its languages; `template` is None for a free sentence."""
+
+    texts: dict[str, str]
+    template: "Template | None" = None
+    fillers: tuple[int, ...] = ()
+
+    def pair(self, language: str) -> tuple[str, str]:
+        """Return it as (English, `language`)."""
+        return self.texts["en"], self.texts[language]
 
 
 @dataclass(frozen=True)
@@ -73,156 +128,172 @@ class Template:
     name: str
     heldout: bool
     slots: tuple[Category, ...]
-    frames: dict[str, tuple[str | Part, ...]]
+    frames: dict[str, tuple[str | Piece, ...]]
 
     @cached_property
     def space(self) -> int:
         """Number of combinations of fillers."""
         return prod(slot.size for slot in self.slots)
 
-    def fillers(self, index: int) -> tuple[int, ...] | None:
-        """Return combination `index` of `space`; None if one word would fill two slots."""
+    def fillers(self, index: int) -> list[int]:
+        """Return combination `index` of `space`."""
         chosen = []
         for slot in self.slots:
             index, filler = divmod(index, slot.size)
             chosen.append(filler)
-        return tuple(chosen) if self.distinct(chosen) else None
+        return chosen
 
     def distinct(self, fillers: Sequence[int]) -> bool:
         """True if no word fills two slots."""
         named = {(slot.name, filler) for slot, filler in zip(self.slots, fillers, strict=True)}
         return len(named) == len(fillers)
 
-    def render(self, language: str, fillers: tuple[int, ...]) -> str:
-        """Return the sentence, its first letter in upper case, after an opening mark too (¿ ¡)."""
-        parts = self.frames[language]
-        sentence = "".join(p if isinstance(p, str) else p.text(fillers) for p in parts)
-        first = 0 if sentence[0].isalpha() else 1
-        return sentence[:first] + sentence[first].upper() + sentence[first + 1 :]
+    def sentence(self, fillers: Sequence[int]) -> Sentence:
+        """Return the sentence with these fillers, in all its languages."""
+        texts = {language: self._render(language, fillers) for language in self.frames}
+        return Sentence(texts, self, tuple(fillers))
+
+    def _render(self, language: str, fillers: Sequence[int]) -> str:
+        """Return the text, its first letter in upper case, after an opening mark too (¿ ¡)."""
+        pieces = self.frames[language]
+        text = "".join(p if isinstance(p, str) else p.text(fillers) for p in pieces)
+        first = 0 if text[0].isalpha() else 1
+        return text[:first] + text[first].upper() + text[first + 1 :]
 
 
-def read_lexicon(folder: Path = HERE / "lexicon") -> dict[str, Category]:
-    """Read every category of `folder`, by name."""
-    return {path.stem: read_category(path) for path in sorted(folder.glob("*.tsv"))}
+def read_frames(path: Path, heldout: bool = True) -> dict[str, Template]:
+    """Return the templates of a file of frames by name, in its order."""
+    frames: dict[str, dict[str, str]] = yaml.safe_load(path.read_text("utf-8"))
+    return {name: _template(name, heldout, texts) for name, texts in frames.items()}
 
 
-def read_category(path: Path) -> Category:
-    """Read one category. Raises `EmsError` for a cell with a wrong number of forms."""
-    head, *rows = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
-    fields = [_head_cell(cell) for cell in head]
-    columns: dict[tuple[str, str], list[str]] = {
-        (language, form): [] for language, forms in fields for form in forms
-    }
-    for number, row in enumerate(rows, start=2):
-        if len(row) != len(head):
-            raise EmsError(f"{path}, line {number}: expected {len(head)} cells, found {len(row)}")
-        for (language, forms), cell in zip(fields, row, strict=True):
-            for form, text in zip(forms, _forms(cell, forms, path, number), strict=True):
-                columns[language, form].append(text)
-    default = {
-        language: next(form for form in forms if form != GENDER)
-        for language, forms in fields
-        if language
-    }
-    return Category(path.stem, len(rows), columns, default)
+def _template(name: str, heldout: bool, texts: dict[str, str]) -> Template:
+    names = sorted({match["slot"] for match in SLOT.finditer(texts["en"])})
+    slots = tuple(read_lexicon()[name.rstrip("2")] for name in names)
+    frames = {code: tuple(_pieces(text, code, names, slots)) for code, text in texts.items()}
+    return Template(name, heldout, slots, frames)
 
 
-def _head_cell(cell: str) -> tuple[str, list[str]]:
-    """`de:nom,acc` -> ("de", ["nom", "acc"]); `ja` -> ("ja", [""]); `g` -> ("", ["g"])."""
-    if cell == GENDER:
-        return "", [GENDER]
-    language, _, forms = cell.partition(":")
-    return language, forms.split(",")
-
-
-def _forms(cell: str, names: list[str], path: Path, number: int) -> list[str]:
-    forms = cell.split("/")
-    if GENDER in names and len(names) > 1 and len(forms) == 2:
-        forms = [forms[0], *forms[1:] * (len(names) - 1)]
-    elif len(forms) == 1:
-        forms = forms * len(names)
-    if len(forms) != len(names) or not all(forms):
-        raise EmsError(
-            f"{path}, line {number}: expected the forms {', '.join(names)}, found {cell!r}"
-        )
-    return forms
-
-
-def read_templates(lexicon: dict[str, Category]) -> list[Template]:
-    """Read the training templates, then the held-out ones."""
-    files = {"train.yaml": False, "heldout.yaml": True}
-    return [
-        t for name, heldout in files.items() for t in read_frames(HERE / name, heldout, lexicon)
-    ]
-
-
-def read_frames(
-    path: Path,
-    heldout: bool,
-    lexicon: dict[str, Category],
-    languages: Sequence[str] = LANGUAGES,
-) -> list[Template]:
-    """Read the templates of one file of frames in these languages."""
-    frames = yaml.safe_load(path.read_text("utf-8"))
-    return [
-        compile_template(name, heldout, texts, lexicon, languages) for name, texts in frames.items()
-    ]
-
-
-def compile_template(
-    name: str,
-    heldout: bool,
-    texts: dict[str, str],
-    lexicon: dict[str, Category],
-    languages: Sequence[str] = LANGUAGES,
-) -> Template:
-    """Turn one entry of a frame file into a `Template`.
-
-    Raises `EmsError` if one of `languages` lacks a frame or a slot, or a frame names an unknown form.
-    """
-    if [code for code in texts if code not in BENCHMARK_ONLY] != list(languages):
-        raise EmsError(
-            f"template {name}: expected {', '.join(languages)}, found {', '.join(texts)}"
-        )
-    slots = sorted({match["slot"] for match in SLOT.finditer(texts["en"])})
-    try:
-        categories = tuple(lexicon[slot.rstrip("2")] for slot in slots)
-        frames = {
-            language: _compile(texts[language], slots, categories, language) for language in texts
-        }
-    except (KeyError, ValueError) as error:
-        raise EmsError(f"template {name}: no such slot or form: {error}") from None
-    for language, parts in frames.items():
-        shown = {part.slot for part in parts if not isinstance(part, str)}
-        if len(shown) != len(slots) or any("{" in p for p in parts if isinstance(p, str)):
-            raise EmsError(
-                f"template {name}, {language}: slots {slots} do not all appear, or a typo"
-            )
-    return Template(name, heldout, categories, frames)
-
-
-def _compile(
-    text: str, slots: list[str], categories: tuple[Category, ...], language: str
-) -> tuple[str | Part, ...]:
-    parts: list[str | Part] = []
+def _pieces(
+    text: str, language: str, names: list[str], slots: tuple[Category, ...]
+) -> Iterator[str | Piece]:
     end = 0
     for match in SLOT.finditer(text):
-        parts += [text[end : match.start()], _part(match, slots, categories, language)]
+        if match.start() > end:
+            yield text[end : match.start()]
+        yield _piece(match, language, names, slots)
         end = match.end()
-    return tuple(part for part in [*parts, text[end:]] if part)
+    if text[end:]:
+        yield text[end:]
 
 
-def _part(
-    match: re.Match[str], slots: list[str], categories: tuple[Category, ...], language: str
-) -> Part:
-    slot = slots.index(match["slot"])
-    category = categories[slot]
+def _piece(
+    match: re.Match[str], language: str, names: list[str], slots: tuple[Category, ...]
+) -> Piece:
+    slot = names.index(match["slot"])
+    category = slots[slot]
     if match["choices"] is not None:
         by_gender = dict(zip(GENDERS, match["choices"].split("|"), strict=False))
-        return Part(slot, [[by_gender[gender] for gender in category.genders(language)]])
+        return Piece(slot, [[by_gender[gender] for gender in category.genders(language)]])
     if match["agree"] is None:
-        return Part(slot, [category.column(language, match["form"])])
-    agree = slots.index(match["agree"])
+        return Piece(slot, [category.column(language, match["form"])])
+    agree = names.index(match["agree"])
     prefix = f"{match['form']}_" if match["form"] else ""
-    genders = categories[agree].genders(language)
-    return Part(slot, [category.column(language, prefix + gender) for gender in genders], agree)
+    genders = slots[agree].genders(language)
+    return Piece(slot, [category.column(language, prefix + gender) for gender in genders], agree)
+
+
+def read_free() -> list[dict[str, str]]:
+    """Return the free sentences as {language: sentence}."""
+    return read_table(HERE / "free.tsv")
+
+
+# --- drawing
+
+
+def key(text: str) -> str:
+    """Return what decontamination compares: NFKC, lower case, only letters, digits and marks."""
+    return NOISE.sub("", unicodedata.normalize("NFKC", text).lower())
+
+
+class Drawer:
+    """Draws sentences whose keys are all new, each combination at most once."""
+
+    def __init__(self, random: Random) -> None:
+        self.random, self.seen = random, set[str]()
+
+    def admit(self, sentence: Sentence) -> bool:
+        """True if the sentence is new in every language; it is remembered then."""
+        keys = [key(text) for text in sentence.texts.values()]
+        if not self.seen.isdisjoint(keys):
+            return False
+        self.seen.update(keys)
+        return True
+
+    def find(
+        self, template: Template, choose: Callable[[], Sequence[int]], tries: int
+    ) -> Sentence | None:
+        """Return the first new sentence among those of the fillers that `choose` draws."""
+        for _ in range(tries):
+            fillers = choose()
+            if template.distinct(fillers) and self.admit(new := template.sentence(fillers)):
+                return new
+        return None
+
+    def new(
+        self, template: Template, choose: Callable[[], Sequence[int]], tries: int = 1000
+    ) -> Sentence:
+        """Return what `find` does. Raises `EmsError` if it finds nothing."""
+        if sentence := self.find(template, choose, tries):
+            return sentence
+        raise EmsError(f"template {template.name}: no unused sentence in {tries:,} tries")
+
+    def draw_evenly(self, templates: Sequence[Template], total: int) -> list[Sentence]:
+        """Draw `total` sentences, equally many of each template as far as its space allows;
+        shuffled.
+        """
+        capacities = [int(template.space * LARGEST_SHARE) for template in templates]
+        drawn: list[Sentence] = []
+        for template, count in zip(templates, quotas(capacities, total), strict=True):
+            drawn += [self.new(template, self._any(template), 50 * count) for _ in range(count)]
+        return shuffled(drawn, self.random)
+
+    def _any(self, template: Template) -> Callable[[], Sequence[int]]:
+        return lambda: template.fillers(below(self.random, template.space))
+
+    def neighbour(self, sentence: Sentence) -> Sentence:
+        """Return a new sentence of the same template with the filler of one slot exchanged."""
+        template = sentence.template
+        if template is None:
+            raise EmsError("a free sentence has no neighbour; take one that a template made")
+
+        def exchanged() -> list[int]:
+            fillers = list(sentence.fillers)
+            slot = below(self.random, len(fillers))
+            fillers[slot] = below(self.random, template.slots[slot].size)
+            return fillers
+
+        return self.new(template, exchanged)
+
+
+def quotas(capacities: Sequence[int], total: int) -> list[int]:
+    """Share `total` out equally, none beyond its capacity; the rest goes to larger ones."""
+    shares = [0] * len(capacities)
+    smallest_first = sorted(range(len(capacities)), key=capacities.__getitem__)
+    for done, index in enumerate(smallest_first):
+        shares[index] = min(capacities[index], total // (len(capacities) - done))
+        total -= shares[index]
+    if total:
+        raise EmsError(f"the templates' spaces are too small: {total} sentences are missing")
+    return shares
+
+
+def below(random: Random, limit: int) -> int:
+    """Return a random number of 0 ... limit - 1."""
+    return int(random.random() * limit)
+
+
+def shuffled(items: Sequence[T], random: Random) -> list[T]:
+    """Return the items in random order."""
+    order = [random.random() for _ in items]
+    return [items[index] for index in sorted(range(len(items)), key=order.__getitem__)]

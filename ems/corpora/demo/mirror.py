@@ -9,32 +9,34 @@
     .ems-demo                                 marks the folder as one that may be replaced; first
 
 OPUS: https://opus.nlpl.eu; Tatoeba v1: https://github.com/facebookresearch/LASER (data/tatoeba/v1).
+The same texts give the same bytes, zips too.
 """
 
-from collections.abc import Iterator, Sequence
+import io
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
+
+import yaml
 
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, check_target, read_json, sha256_file, write_json, write_text
 from ems.base.progress import Progress
 from ems.base.schema import Below, Count, Json, Record, Text
 from ems.config.languages import load_languages
+from ems.config.opus import pair_name
 from ems.config.plugins import benchmarks, has, module
-from ems.corpora.demo.build import OTHERS, SEED, Demo, build
-from ems.corpora.demo.draw import Sentence, shuffled
-from ems.corpora.demo.grammar import BENCHMARK_ONLY, LANGUAGES
-from ems.corpora.demo.layout import VERSION, Pair, lines, moses, moses_name
-from ems.corpora.demo.leak import LEAKED_PAIRS
-from ems.corpora.demo.material import Files, Material
-from ems.corpora.demo.stories import CORPUS, stories
+from ems.corpora.demo.grammar import BENCHMARK_ONLY, HERE, LANGUAGES, OTHERS, Sentence, shuffled
+from ems.corpora.demo.texts import SEED, Material, Pair, build, stories
 
+VERSION = "v1"
+DOCUMENTS = "DemoDocuments"  # the corpus of documents
 MARK = ".ems-demo"  # written first: what is in a folder with it may be replaced
-NOTE = {
-    "Demo": f"{LEAKED_PAIRS} of the pairs match the demo benchmark on purpose; "
-    "decontamination must remove them.",
-    "DemoDev": "For validation; no sentence of it is in Demo or in the demo benchmark.",
-}
+STAMP = (2020, 1, 1, 0, 0, 0)  # of every zip member, so that the same text is the same bytes
+UNIX = 3
+
+Files = dict[str, str | bytes]  # name below a folder -> content
 
 
 class _Manifest(Record):
@@ -48,32 +50,20 @@ class _Manifest(Record):
 def write_mirror(root: Path) -> None:
     """Write the mirror below `root`; `manifest.json` is written last, so with it the mirror is whole.
 
-    Raises `EmsError` when the package's data are malformed or the disk cannot take the files.
+    Raises `EmsError` when the disk cannot take the files.
     """
     total = 4 * len(OTHERS) + 2 * len(BENCHMARK_ONLY) + len(demo_sets()) + len(LANGUAGES)
     progress = Progress("demo corpus", total, "files and sets")
     check_target(root, _is_mirror)
     write_text(root / MARK, "written by `ems demo-mirror`, which replaces what is in this folder\n")
     (root / "manifest.json").unlink(missing_ok=True)
-    demo = build()
-    written: list[Path] = []
-    for language in OTHERS:
-        written.append(_write_moses(root, "Demo", language, train_pairs(demo, language)))
-        written.append(_write_moses(root, "DemoDev", language, pairs_of(demo.dev, language)))
-        progress.add(2)
-    for language in (*OTHERS, *BENCHMARK_ONLY):
-        written += _write_tatoeba(root, language, pairs_of(demo.benchmark, language))
-        progress.add(2)
-    for folder, files in made_sets(demo):
-        written += _write_folder(root / folder, files)
-        progress.add()
-    for language, text in stories(demo).items():  # last: what is drawn before stays as it was
-        path = root / "documents" / CORPUS / VERSION / f"{language}.txt"
-        write_text(path, text)
-        written.append(path)
-        progress.add()
-    sums = {path.relative_to(root).as_posix(): sha256_file(path) for path in written}
-    counts = {language: count(demo, language) for language in (*OTHERS, *BENCHMARK_ONLY)}
+    material = build()
+    sums = {}
+    for folder, files in (*_corpora(material), *made_sets(material), _documents(material)):
+        _write_folder(root / folder, files)
+        sums |= {f"{folder}/{name}": sha256_file(root / folder / name) for name in files}
+        progress.add(1 if folder in demo_sets() else len(files))
+    counts = {language: _counts(material, language) for language in (*OTHERS, *BENCHMARK_ONLY)}
     write_json(root / "manifest.json", {"counts": counts, "seed": SEED, "sha256": sums})
     progress.close()
 
@@ -88,54 +78,47 @@ def _is_mirror(root: Path) -> bool:
         return False
 
 
-def count(demo: Demo, language: str) -> dict[str, int]:
-    """Return the manifest's counts of one language; `train` includes `leaked`."""
-    leaked, trained = len(demo.leak.get(language, [])), language in demo.train
-    return {
-        "train": len(demo.train.get(language, [])) + leaked,
-        "leaked": leaked,
-        "dev": len(demo.dev) if trained else 0,
-        "benchmark": len(pairs_of(demo.benchmark, language)),
-    }
-
-
-def train_pairs(demo: Demo, language: str) -> list[Pair]:
-    """Return one language's training pairs with its leak among them."""
-    leaked = [(leak.english, leak.other) for leak in demo.leak[language]]
-    random = Random(f"{SEED} {language}")
-    return shuffled([*pairs_of(demo.train[language], language), *leaked], random)
-
-
-def pairs_of(sentences: Sequence[Sentence], language: str) -> list[Pair]:
-    """Return the sentences that are in `language` as (English, `language`)."""
-    return [sentence.pair(language) for sentence in sentences if language in sentence.texts]
-
-
-def _write_moses(root: Path, corpus: str, language: str, pairs: Sequence[Pair]) -> Path:
-    """Write one zip in OPUS' Moses layout; return its path."""
-    path = root / "opus" / corpus / VERSION / "moses" / moses_name(language)
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(moses(corpus, language, pairs, NOTE[corpus]))
-    return path
-
-
-def _write_tatoeba(root: Path, language: str, pairs: Sequence[Pair]) -> list[Path]:
-    """Write the benchmark of one language as two plain files; return their paths."""
-    code = load_languages()[language].tatoeba_v1
-    paths = [root / "tatoeba" / f"tatoeba.{code}-eng.{side}" for side in ("eng", code)]
-    for path, texts in zip(paths, zip(*pairs, strict=True), strict=True):
-        write_text(path, lines(texts))
-    return paths
-
-
-def _write_folder(folder: Path, files: Files) -> list[Path]:
-    """Write `files` as the whole content of `folder`; return their paths."""
+def _write_folder(folder: Path, files: Files) -> None:
+    """Write `files` as the whole content of `folder`."""
     with atomic_path(folder, lambda folder: True) as temporary:  # of a mirror, which is ours
         for name, content in files.items():
             path = temporary / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
-    return [folder / name for name in files]
+
+
+def _counts(material: Material, language: str) -> dict[str, int]:
+    """Return the manifest's counts of one language; `train` includes `leaked`."""
+    leaked, trained = len(material.leak.get(language, [])), language in material.train
+    return {
+        "train": len(material.train.get(language, [])) + leaked,
+        "leaked": leaked,
+        "dev": len(material.dev) if trained else 0,
+        "benchmark": len(pairs_of(material.benchmark, language)),
+    }
+
+
+# --- what is in it
+
+
+def _corpora(material: Material) -> Iterator[tuple[str, Files]]:
+    """Yield (folder, files) of training, validation and the benchmark Tatoeba."""
+    train = {language: train_pairs(material, language) for language in OTHERS}
+    yield f"opus/Demo/{VERSION}", moses_zips("Demo", train)
+    yield f"opus/DemoDev/{VERSION}", moses_zips("DemoDev", in_pairs(material.dev, OTHERS))
+    tatoeba: Files = {}
+    for language in (*OTHERS, *BENCHMARK_ONLY):
+        code = load_languages()[language].tatoeba_v1
+        english, other = zip(*pairs_of(material.benchmark, language), strict=True)
+        tatoeba[f"tatoeba.{code}-eng.eng"] = lines(english)
+        tatoeba[f"tatoeba.{code}-eng.{code}"] = lines(other)
+    yield "tatoeba", tatoeba
+
+
+def made_sets(material: Material) -> Iterator[tuple[str, Files]]:
+    """Yield (folder, files) of each evaluation set."""
+    for folder, name in demo_sets().items():
+        yield folder, module(name, "demo").made(material)
 
 
 def demo_sets() -> dict[str, str]:
@@ -151,8 +134,69 @@ def demo_sets() -> dict[str, str]:
     return folders
 
 
-def made_sets(demo: Demo) -> Iterator[tuple[str, Files]]:
-    """Yield (folder, files) of each set."""
-    material = Material(demo)
-    for folder, name in demo_sets().items():
-        yield folder, module(name, "demo").made(material)
+def _documents(material: Material) -> tuple[str, Files]:
+    """Return (folder, files) of the documents; they are drawn last, so what is before stays."""
+    files: Files = {f"{language}.txt": text for language, text in stories(material).items()}
+    return f"documents/{DOCUMENTS}/{VERSION}", files
+
+
+def train_pairs(material: Material, language: str) -> list[Pair]:
+    """Return one language's training pairs with its leak among them."""
+    pairs = [*pairs_of(material.train[language], language), *material.leak[language]]
+    return shuffled(pairs, Random(f"{SEED} {language}"))
+
+
+def pairs_of(sentences: Iterable[Sentence], language: str) -> list[Pair]:
+    """Return the sentences that are in `language` as (English, `language`)."""
+    return [sentence.pair(language) for sentence in sentences if language in sentence.texts]
+
+
+def in_pairs(sentences: Sequence[Sentence], languages: Iterable[str]) -> dict[str, list[Pair]]:
+    """Return the pairs of each language with English."""
+    return {language: pairs_of(sentences, language) for language in languages}
+
+
+# --- formats
+
+
+def lines(texts: Iterable[str]) -> str:
+    """Return one text per line, each with its newline."""
+    return "".join(f"{text}\n" for text in texts)
+
+
+def table(rows: Iterable[Sequence[str]]) -> str:
+    """Return tab-separated lines."""
+    return lines("\t".join(row) for row in rows)
+
+
+def moses_zips(corpus: str, pairs: dict[str, list[Pair]]) -> Files:
+    """Return the Moses zip of each language with English: `moses/de-en.txt.zip`."""
+    return {
+        f"moses/{pair_name('en', language)}.txt.zip": _moses(corpus, language, of_language)
+        for language, of_language in pairs.items()
+    }
+
+
+def _moses(corpus: str, language: str, pairs: list[Pair]) -> bytes:
+    """Return one zip in OPUS' Moses layout, with the alignment of line n to line n."""
+    a, b = sorted(("en", language))
+    words = {"corpus": corpus, "version": VERSION, "a": a, "b": b, "pairs": len(pairs)}
+    texts = yaml.safe_load((HERE / "moses.yaml").read_text("utf-8"))
+    notes = texts["notes"]
+    sides = {"en": [english for english, _ in pairs], language: [other for _, other in pairs]}
+    links = "".join(texts["link"].format(n=n) for n in range(1, len(pairs) + 1))
+    members = {
+        "README": texts["readme"].format(**words, note=notes.get(corpus, notes["others"])),
+        "LICENSE": texts["license"],
+        f"{corpus}.{a}-{b}.{a}": lines(sides[a]),
+        f"{corpus}.{a}-{b}.{b}": lines(sides[b]),
+        f"{corpus}.{a}-{b}.xml": texts["head"].format(**words) + links + texts["tail"],
+    }
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, text in members.items():
+            info = zipfile.ZipInfo(name, STAMP)
+            info.create_system, info.external_attr = UNIX, 0o644 << 16
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, text.encode("utf-8"), compresslevel=6)
+    return buffer.getvalue()

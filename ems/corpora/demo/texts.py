@@ -1,0 +1,212 @@
+"""Which of the demo's sentences go where: benchmark, validation, training, leak, and further texts.
+
+Half of the benchmark comes from frames that training never sees. A third of each language's
+training pairs has English sides that every language shares; the rest is a third of a common pool.
+One drawer draws everything, so no sentence of a set or a story is in training, in
+validation or in another set, unless the set's own description says so. What is drawn later changes
+nothing before it.
+"""
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import yaml
+
+from ems.base.errors import EmsError
+from ems.corpora.demo.grammar import (
+    HERE,
+    LANGUAGES,
+    OTHERS,
+    Drawer,
+    Sentence,
+    Template,
+    below,
+    key,
+    read_frames,
+    read_free,
+    shuffled,
+)
+
+SEED = 20250101
+BENCH_HELDOUT, BENCH_FREE, BENCH_TRAIN = 300, 40, 260
+DEV_FREE, DEV_TRAIN = 20, 280
+COMMON, OWN, POOL = 6_000, 12_000, 36_000  # training pairs: of all languages, of one, drawn from
+LEAKED_OF_A_KIND = 40  # verbatim, disguised, one side alone
+LEAKED_PAIRS = 3 * LEAKED_OF_A_KIND
+HERO = "person"  # the slot that is the same in all sentences of a story
+STORIES = 150  # of each language
+SHORTEST, LONGEST = 3, 8  # sentences of a story
+TRIES = 30  # of a template for a story: few of its sentences may be left
+
+Pair = tuple[str, str]  # English, other language
+
+
+@dataclass(frozen=True)
+class Material:
+    """The demo corpus, and the drawer of sentences that are nowhere yet.
+
+    `leak` is not in `train`; `templates` are those of training, then the held-out ones.
+    """
+
+    benchmark: list[Sentence]
+    dev: list[Sentence]
+    train: dict[str, list[Sentence]]
+    leak: dict[str, list[Pair]]
+    templates: dict[str, Template]
+    drawer: Drawer
+
+    @cached_property
+    def reworded(self) -> dict[str, Template]:
+        """Second frames of some templates, by the same names."""
+        return read_frames(HERE / "reworded.yaml")
+
+    def any(self, count: int) -> list[Sentence]:
+        """Return `count` new sentences, of all templates alike, in random order."""
+        return self.of(list(self.templates), count)
+
+    def of(self, names: Sequence[str], count: int) -> list[Sentence]:
+        """Return `count` new sentences of these templates alike, in random order."""
+        return self.drawer.draw_evenly([self.templates[name] for name in names], count)
+
+    def shuffled(self, items: Sequence[Any]) -> list[Any]:
+        """Return the items in random order."""
+        return shuffled(items, self.drawer.random)
+
+
+def build() -> Material:
+    """Make the corpus: the same sentences in the same order each time."""
+    random = Random(SEED)
+    drawer = Drawer(random)
+    free = [Sentence(texts) for texts in shuffled(read_free(), random)]
+    if not all(drawer.admit(sentence) for sentence in free):
+        raise EmsError("free.tsv: two sentences have the same letters in one of the languages")
+    templates = read_frames(HERE / "train.yaml", heldout=False)
+    known = list(templates.values())
+    templates |= read_frames(HERE / "heldout.yaml")
+    heldout = drawer.draw_evenly([t for t in templates.values() if t.heldout], BENCH_HELDOUT)
+    free_train = free[BENCH_FREE + DEV_FREE :]
+    wanted = BENCH_TRAIN + DEV_TRAIN + COMMON - len(free_train) + POOL
+    drawn = iter(drawer.draw_evenly(known, wanted))
+    benchmark = [*heldout, *free[:BENCH_FREE], *islice(drawn, BENCH_TRAIN)]
+    dev = [*free[BENCH_FREE:][:DEV_FREE], *islice(drawn, DEV_TRAIN)]
+    common = [*free_train, *islice(drawn, COMMON - len(free_train))]
+    pool = list(drawn)
+    train = {language: [*common, *shuffled(pool, random)[:OWN]] for language in OTHERS}
+    leak = {language: _leak(benchmark, language, drawer) for language in OTHERS}
+    benchmark, dev = shuffled(benchmark, random), shuffled(dev, random)
+    return Material(benchmark, dev, train, leak, templates, drawer)
+
+
+# --- the leak: benchmark pairs in training, for decontamination to find
+
+
+def _leak(benchmark: Sequence[Sentence], language: str, drawer: Drawer) -> list[Pair]:
+    """Return LEAKED_PAIRS of one language: verbatim; in disguise on both sides, so that only a
+    comparison of keys finds them; and one side only, the other being of a neighbour.
+    """
+    chosen = shuffled(benchmark, drawer.random)
+    one_side = [s for s in chosen if s.template is not None][:LEAKED_OF_A_KIND]
+    taken = {id(sentence) for sentence in one_side}
+    whole = [s.pair(language) for s in chosen if id(s) not in taken]
+    pairs = whole[:LEAKED_OF_A_KIND]
+    for number, (english, other) in enumerate(whole[LEAKED_OF_A_KIND:][:LEAKED_OF_A_KIND]):
+        pairs.append((disguise(english, number), disguise(other, number + 1)))
+    for number, sentence in enumerate(one_side):
+        own, near = sentence.pair(language), drawer.neighbour(sentence).pair(language)
+        pairs.append((near[0], own[1]) if number % 2 else (own[0], near[1]))
+    return pairs
+
+
+def disguise(text: str, number: int) -> str:
+    """Return `text` in a disguise that keeps its key, beginning with disguise `number`.
+
+    One that would change the key is passed over: "ß" in upper case is "SS".
+    """
+    for turn in range(len(DISGUISES)):
+        changed = DISGUISES[(number + turn) % len(DISGUISES)](text)
+        if changed != text and key(changed) == key(text):
+            return changed
+    raise EmsError(f"no disguise keeps the key of {text!r}")
+
+
+def _shouted(text: str) -> str:
+    return text.upper() + "!!"
+
+
+def _widened(text: str) -> str:
+    """ASCII as full-width forms, full-width marks as ASCII, some Arabic as ligatures."""
+    wide = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
+    narrow = {ord(mark): plain for mark, plain in zip("。，？！、", ".,?!,", strict=True)}
+    return text.translate(wide | narrow).replace("لا", "ﻻ").replace(".", "…")
+
+
+def _spaced(text: str) -> str:
+    """Doubled and no-break spaces; in scripts without spaces, one before the last letter."""
+    inner = text.replace(" ", " \u00a0") if " " in text else f"{text[:-2]}\u3000{text[-2:]}"
+    return f"{inner.rstrip('.。')} ."
+
+
+def _decomposed(text: str) -> str:
+    """Letters and marks apart (NFD), in lower case, between quotation marks."""
+    return "« " + unicodedata.normalize("NFD", text.lower()) + " »"
+
+
+def _dashed(text: str) -> str:
+    """As a line of dialogue, in lower case, without the final mark."""
+    return "– " + text.lower().rstrip(".。!！?？؟ ") + " –"
+
+
+DISGUISES: tuple[Callable[[str], str], ...] = (_shouted, _widened, _spaced, _decomposed, _dashed)
+
+
+# --- stories: documents of single languages
+
+
+def stories(material: Material) -> dict[str, str]:
+    """Return language -> its documents, one sentence a line, a blank line after each document.
+
+    Each language has stories of its own, so nothing in them is parallel. All sentences of a story
+    are about the same person, so a context tells which sentences fit into it.
+    """
+    templates = [
+        template
+        for template in material.templates.values()
+        if not template.heldout and any(slot.name == HERO for slot in template.slots)
+    ]
+    return {
+        language: "".join(_story(templates, material.drawer, language) for _ in range(STORIES))
+        for language in LANGUAGES
+    }
+
+
+def _story(templates: list[Template], drawer: Drawer, language: str) -> str:
+    length = SHORTEST + below(drawer.random, LONGEST - SHORTEST + 1)
+    hero = next(slot for slot in templates[0].slots if slot.name == HERO)
+    person = below(drawer.random, hero.size)
+    drawn = (_about(person, template, drawer) for template in shuffled(templates, drawer.random))
+    told = islice(filter(None, drawn), length)
+    return "".join(f"{sentence.texts[language]}\n" for sentence in told) + "\n"
+
+
+def _about(person: int, template: Template, drawer: Drawer) -> Sentence | None:
+    """Return a new sentence about a person, who fills a template's first slot for people; None
+    where all that are tried are taken.
+    """
+    index = [slot.name for slot in template.slots].index(HERO)
+
+    def choose() -> list[int]:
+        fillers = [below(drawer.random, slot.size) for slot in template.slots]
+        return [*fillers[:index], person, *fillers[index + 1 :]]
+
+    return drawer.find(template, choose, TRIES)
+
+
+def labels_beside(module: str) -> Any:
+    """Return the labels of a set and what they stand for: the .yaml beside a module's `__file__`."""
+    return yaml.safe_load(Path(module).with_suffix(".yaml").read_text("utf-8"))
