@@ -20,7 +20,7 @@ from scipy.optimize import nnls
 
 from ems.base.files import write_text
 from ems.config.load import load_experiment, load_site
-from ems.tables.costs import costs_of
+from ems.tables.logs import costs_of
 from ems.workflow.forecast.rates import JOB, OTHER, Rates, shipped_rates, shipped_rows
 from ems.workflow.forecast.work import Units, Workload
 from ems.workflow.plan import has_job

@@ -112,7 +112,7 @@ rule metrics:
     log:
         f"{LOGS}/metrics.log",
     params:
-        code=source_of(["ems.tables.metrics"]),
+        code=source_of(["ems.tables.logs"]),
         out=folder_of_output,
     shell:
         "ems metrics --scores {input.scores:q} --losses {input.losses:q} --out {params.out:q}"

@@ -1,6 +1,6 @@
 """What a benchmark measured, as tests compare it: values, counts and hits by label and way."""
 
-from ems.bench.hits import unpacked
+from ems.bench.scores import unpacked
 
 
 def values(result, measure=""):

@@ -10,7 +10,7 @@ from scipy.stats import bootstrap as scipy_bootstrap
 from scores_made import edit, row, write_bucc, write_cosine, write_file
 
 from ems.base.errors import EmsError
-from ems.bench.hits import packed
+from ems.bench.scores import packed
 from ems.bench.significance import gain, holm, mcnemar, of_mean
 from ems.commands.cli import main
 from ems.tables import compare as module

@@ -5,7 +5,7 @@ from experiments_made import REAL, Settings, edited
 from tables_made import SUFFIXES, csv_rows, write_cost
 
 from ems.base.errors import EmsError
-from ems.tables.costs import STAGES, write_costs_table
+from ems.tables.logs import STAGES, write_costs_table
 from ems.workflow.plan import has_job
 
 

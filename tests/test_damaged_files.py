@@ -40,7 +40,7 @@ from ems.shards.inspect import verify
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
 from ems.tables.corpora import read_report
-from ems.tables.losses import read_losses
+from ems.tables.logs import read_losses
 from ems.tables.models import write_models_table
 from ems.tables.scores import read_scores
 from ems.text.bulk import segment_tsv

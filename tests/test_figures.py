@@ -13,7 +13,7 @@ from ems.benchmarks.tatoeba.table import plot_tatoeba
 from ems.tables.canvas import COLOURS, make_figure, place_labels, settings
 from ems.tables.curves import plot_curves, plot_curves_in_time, plot_languages
 from ems.tables.figures import plot_pairs, read_points
-from ems.tables.losses import read_losses, read_times
+from ems.tables.logs import read_losses, read_times
 from ems.tables.printed import load_models
 from ems.tables.scores import read_scores
 

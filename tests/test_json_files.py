@@ -10,7 +10,7 @@ from ems.base.files import read_json
 from ems.benchmarks.cls.data import _label
 from ems.benchmarks.marc.data import read_split
 from ems.benchmarks.xnli.data import read_all
-from ems.tables.losses import read_losses
+from ems.tables.logs import read_losses
 from ems.train.checkpoint import _rows
 
 NUMBERS = ["NaN", "Infinity", "-Infinity", "1e999", "-1E+400", "9" * 5000]

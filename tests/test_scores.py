@@ -13,8 +13,15 @@ from scores_made import row, write_file
 
 from ems.base.errors import EmsError
 from ems.base.schema import Text
-from ems.bench.hits import interval, packed, unpacked
-from ems.bench.scores import Result, Score, read_score_file, write_scores
+from ems.bench.scores import (
+    Result,
+    Score,
+    interval,
+    packed,
+    read_score_file,
+    unpacked,
+    write_scores,
+)
 
 HEADER = {
     "benchmark": "made",

@@ -27,7 +27,7 @@ from shards_made import vocabulary, write_pairs
 from tables_made import demo_report, write_cost, write_model, write_table
 
 from ems.base.errors import EmsError
-from ems.bench.hits import packed
+from ems.bench.scores import packed
 from ems.benchmarks.bucc2018.missed import write_missed_table
 from ems.benchmarks.xsimpp.data import KINDS, read_kinds
 from ems.corpora.fetch import fetch_moses
@@ -39,10 +39,14 @@ from ems.shards.inspect import verify as verify_shards
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
 from ems.tables.compare import plot_deltas, write_comparison
-from ems.tables.corpora import write_corpora_table, write_decontamination_table, write_filters_table
-from ems.tables.costs import write_costs_table
+from ems.tables.corpora import (
+    write_corpora_table,
+    write_decontamination_table,
+    write_filters_table,
+    write_vocabulary_table,
+)
+from ems.tables.logs import write_costs_table
 from ems.tables.models import write_models_table
-from ems.tables.vocabulary import write_vocabulary_table
 from ems.train.checkpoint import checkpoints, verified
 from ems.train.job import IDENTITY, claim_identity
 

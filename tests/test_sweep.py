@@ -13,8 +13,8 @@ from ems.config.objectives import Objectives
 from ems.config.stages import stage_hash
 from ems.config.sweep import written
 from ems.config.train import TrainSettings
+from ems.tables.models import write_sweep_table
 from ems.tables.printed import load_grid
-from ems.tables.sweep import write_sweep_table
 
 AXES = {
     "model.layers": [2, 6],

@@ -9,7 +9,7 @@ from scores_made import edit, naive_mean, row, write_accuracies, write_flores, w
 from tables_made import csv_rows, pixels, texts, times_file
 
 from ems.base.errors import EmsError
-from ems.bench.hits import packed
+from ems.bench.scores import packed
 from ems.tables.compare import plot_deltas
 from ems.tables.figures import plot_tradeoff
 from ems.tables.printed import (

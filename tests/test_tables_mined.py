@@ -7,7 +7,7 @@ import pytest
 from experiments_made import REAL, Settings, one_line
 from tables_made import csv_rows
 
-from ems.tables.mining import write_mining_table
+from ems.tables.models import write_mining_table
 from ems.tables.registry import made_of, outputs_of
 
 HIDDEN = {"hidden": 10, "among": [50, 50], "share": None}

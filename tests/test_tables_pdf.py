@@ -11,7 +11,7 @@ from tables_made import SEVEN, demo_report, write_cost, write_table
 from ems.base.errors import EmsError
 from ems.base.files import write_text
 from ems.tables.corpora import write_corpora_table, write_decontamination_table
-from ems.tables.costs import write_costs_table
+from ems.tables.logs import write_costs_table
 from ems.tables.pdf import PACKAGES, ROWS, compile_pdf, main_tex
 from ems.tables.printed import load_models
 from ems.tables.registry import outputs

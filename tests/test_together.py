@@ -14,7 +14,7 @@ from ems.base.errors import EmsError
 from ems.bench.scores import read_score_file
 from ems.commands.cli import main
 from ems.tables.compare import write_comparison
-from ems.tables.metrics import write_metrics
+from ems.tables.logs import write_metrics
 from ems.tables.table import write_selected
 
 FILES = {"deu": "1" * 16, "fra": "2" * 16}

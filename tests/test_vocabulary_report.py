@@ -11,8 +11,7 @@ from tables_made import csv_rows, demo_report, tex_line, write_report
 from ems.base.batches import batched
 from ems.base.errors import EmsError
 from ems.config.text import VocabularySettings
-from ems.tables.corpora import write_filters_table
-from ems.tables.vocabulary import write_vocabulary_table
+from ems.tables.corpora import write_filters_table, write_vocabulary_table
 from ems.text import vocabulary_report
 from ems.text.subwords import (
     UNK,

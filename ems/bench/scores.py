@@ -8,6 +8,7 @@ each sentence is right or wrong, the row keeps all of them, so that two systems 
 sentence by sentence.
 """
 
+import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,13 +34,13 @@ from ems.base.schema import (
     plain,
     shown,
 )
-from ems.bench.hits import interval, packed, unpacked
 from ems.config.languages import UNSEEN
 
 ENGLISH = "en"
 PERCENT = (0.0, 100.0, "a percentage")
 RANGES = {"cosine": (-1.001, 1.001, "a cosine")}  # of a metric; the others are percentages
 CLOSE = 1e-6  # percent
+LEVEL = 0.95  # of the interval
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Score:
     """One row: a value of the file's metric, or of another `measure`.
 
     `count` is the number of sentences (documents, gold pairs) that it is the value of; `hits` is
-    a bit for each of them as text (`ems.bench.hits`), '' where they are not kept, and `interval`
+    a bit for each of them as text (`packed`), '' where they are not kept, and `interval`
     the 95 % bootstrap interval that follows from them.
     """
 
@@ -289,3 +290,36 @@ def _score(path: Path, place: str, row: _Row, metric: str) -> Score:
 def _bare(name: str) -> str:
     """Return a name of a file as a message of one line shows it, without quotation marks."""
     return shown(name)[1:-1]
+
+
+# --- right or wrong, sentence by sentence
+
+
+def interval(right: int, count: int) -> tuple[float, float]:
+    """Return (low, high): the percentile bootstrap interval of 100 * right / count.
+
+    A bootstrap draws N of N sentences with replacement, so the number of hits is Binomial(N, share
+    of hits): its quantiles are the interval.
+    """
+    if right in (0, count):
+        return 100 * right / count, 100 * right / count
+    hits, share = np.arange(count + 1), right / count
+    factorials = np.cumsum(np.log(np.maximum(hits, 1)))  # their logarithms
+    chances = hits * np.log(share) + hits[::-1] * np.log1p(-share) - factorials - factorials[::-1]
+    up_to = np.cumsum(np.exp(chances - chances.max()))
+    tail = (1 - LEVEL) / 2
+    low, high = np.searchsorted(up_to, [tail * up_to[-1], (1 - tail) * up_to[-1]])
+    return 100 * float(low) / count, 100 * float(high) / count
+
+
+def packed(hits: np.ndarray) -> str:
+    """Return bool[N] as text: base85, 0.16 of a character a sentence."""
+    return base64.b85encode(np.packbits(hits)).decode()
+
+
+def unpacked(text: str, count: int) -> np.ndarray:
+    """Return the bool[count] that `packed` made text of. Raises `ValueError` for other text."""
+    raw = np.frombuffer(base64.b85decode(text), np.uint8)
+    if len(raw) != -(-count // 8):
+        raise ValueError(f"expected {-(-count // 8)} bytes for {count} sentences, found {len(raw)}")
+    return np.unpackbits(raw, count=count).astype(bool)

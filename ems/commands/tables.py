@@ -60,7 +60,7 @@ def metrics(
     losses: Annotated[list[Path], "loss logs, each in the folder of its model"] = (),
 ) -> None:
     """Write scores and losses as `dvc metrics` and `dvc plots` read them."""
-    from ems.tables.metrics import write_metrics
+    from ems.tables.logs import write_metrics
 
     write_metrics(scores, losses, out)
     common.log.info("%s: %s score files, %s loss logs", out, len(scores), len(losses))
@@ -84,7 +84,7 @@ def costs(
     expect: common.Expected = "",
 ) -> None:
     """Write the costs table."""
-    from ems.tables.costs import write_costs_table
+    from ems.tables.logs import write_costs_table
     from ems.workflow.plan import has_job
 
     settings = common.planned(experiment, expect, "tables")

@@ -24,8 +24,8 @@ from ems.corpora.catalogue import licence_of, versions_of
 from ems.export.folder import CODE, Exported, Figures
 from ems.export.tokenizer import Loss
 from ems.tables.corpora import EVALUATION, PART, TRAIN, Report, read_report
-from ems.tables.costs import JobCosts
 from ems.tables.engine import Declaration, write_systems
+from ems.tables.logs import Cost
 
 NORMAL = 1.96  # standard deviations of a 95 % interval
 UNKNOWN = "the user's own"
@@ -111,7 +111,7 @@ def card(exported: Exported, figures: Figures, kept: Kept, loss: Loss | None) ->
         corpora=corpora,
         removed=removed,
         against=", ".join(report.against) or "none" if report else "",
-        costs=read_json(kept.costs, JobCosts) if kept.costs else None,
+        costs=read_json(kept.costs, Cost) if kept.costs else None,
     )
 
 

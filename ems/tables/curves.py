@@ -24,7 +24,7 @@ from ems.tables.canvas import (
     save,
     settings,
 )
-from ems.tables.losses import P1, PARTS, TRAIN, VALIDATION, Entry, read_losses, read_times
+from ems.tables.logs import P1, PARTS, TRAIN, VALIDATION, Entry, read_losses, read_times
 from ems.tables.printed import in_table_one_order
 from ems.tables.table import rounded
 

@@ -31,7 +31,7 @@ from ems.tables.canvas import (
     settle,
 )
 from ems.tables.corpora import TRAIN, read_report
-from ems.tables.losses import last_time
+from ems.tables.logs import last_time
 from ems.tables.printed import in_paper_order, in_table_one_order
 from ems.tables.scores import Families, Scores, read_scores
 

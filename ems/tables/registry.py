@@ -20,14 +20,16 @@ from ems.config.plugins import benchmarks, joining, module
 from ems.config.record import Shown
 from ems.config.studies import study_rows
 from ems.config.tables import StudySettings
-from ems.tables.corpora import write_corpora_table, write_decontamination_table, write_filters_table
+from ems.tables.corpora import (
+    write_corpora_table,
+    write_decontamination_table,
+    write_filters_table,
+    write_vocabulary_table,
+)
 from ems.tables.engine import Declaration, write_systems
-from ems.tables.mining import write_mining_table
-from ems.tables.models import write_models_table
+from ems.tables.models import write_mining_table, write_models_table, write_sweep_table
 from ems.tables.printed import paper_of_study
 from ems.tables.study import plot_study, write_ablation_table, write_study
-from ems.tables.sweep import write_sweep_table
-from ems.tables.vocabulary import write_vocabulary_table
 
 ASKED = ("sweep",)  # no part of `all`
 STUDIED = "A study of the experiment (`tables.studies` of its file)."

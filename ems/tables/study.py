@@ -33,8 +33,8 @@ from ems.tables.engine import (
     part_of,
     write_sections,
 )
-from ems.tables.facts import HEADINGS, NOTES, cost_of, fact_of
-from ems.tables.losses import last_time
+from ems.tables.logs import last_time
+from ems.tables.models import FACT_HEADINGS, FACT_NOTES, cost_of, fact_of
 from ems.tables.printed import load_study, load_table, paper_of_study
 from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.table import Block
@@ -107,7 +107,7 @@ def write_study(
         *_columns(study, scores),
     ]
     notes = [*_about(study), *_about_rows(study)]
-    notes += [NOTES[name] for name in [*settings.facts, *costs] if name in NOTES]
+    notes += [FACT_NOTES[name] for name in [*settings.facts, *costs] if name in FACT_NOTES]
     notes += steps_note(_steps(experiment, study))
     printed = _printed(study, settings.printed) if settings.printed else None
     table = replace(table_of(columns, notes, printed, settings.heading), shared=MAJORITY)
@@ -200,7 +200,7 @@ def _facts(experiment: Experiment, study: Study, sources: Sequence[Path]) -> lis
             row.label: fact_of(fact, experiment.systems[row.model], models.get(row.model), report)
             for row in study.rows
         }
-        columns.append(Column(HEADINGS[fact], [], fact, given=given))
+        columns.append(Column(FACT_HEADINGS[fact], [], fact, given=given))
     return columns
 
 
@@ -210,7 +210,7 @@ def _cost(experiment: Experiment, study: Study, cost: str, times: Mapping[str, P
         for row in study.rows
         if row.model in times
     }
-    return Column(HEADINGS[cost], [], cost, given=given)
+    return Column(FACT_HEADINGS[cost], [], cost, given=given)
 
 
 # --- printed rows and notes

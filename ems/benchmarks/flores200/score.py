@@ -2,7 +2,7 @@
 
 The sentences of devtest are the same in every language. A direction's row keeps every bit, so that
 any group of directions can be compared sentence by sentence (0.96 MB for 62 languages), and no
-interval, which follows from its percentage (`ems.bench.hits.interval`).
+interval, which follows from its percentage (`ems.bench.scores.interval`).
 """
 
 from pathlib import Path
@@ -11,9 +11,8 @@ import numpy as np
 
 from ems.base.errors import EmsError
 from ems.base.progress import Progress
-from ems.bench.hits import packed
 from ems.bench.retrieval import all_directions
-from ems.bench.scores import Result, Score
+from ems.bench.scores import Result, Score, packed
 from ems.bench.task import Task
 from ems.benchmarks.flores200.data import file_names, read_language
 

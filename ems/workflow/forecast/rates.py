@@ -19,7 +19,7 @@ from ems.base.files import read_table
 from ems.base.progress import Progress
 from ems.config.load import load_experiment
 from ems.config.site import Site
-from ems.tables.costs import costs_of
+from ems.tables.logs import costs_of
 from ems.workflow.forecast.work import Learning, Units, Workload
 from ems.workflow.plan import has_job
 

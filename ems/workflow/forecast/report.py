@@ -13,7 +13,7 @@ from ems.base.errors import EmsError
 from ems.base.progress import clock
 from ems.config.experiment import Experiment
 from ems.config.site import Site
-from ems.tables.costs import Cost, costs_of
+from ems.tables.logs import Cost, costs_of
 from ems.workflow.downloads import aligned
 from ems.workflow.forecast.disk import Space, space
 from ems.workflow.forecast.nodes import nodes_here, obstacles
