@@ -1,4 +1,4 @@
-"""Fit ems/workflow/forecast/rates.tsv, the CPU seconds per unit of work, on finished runs.
+"""Fit ems/workflow/rates.tsv, the CPU seconds per unit of work, on finished runs.
 
     python perf/rates.py [--without EXPERIMENT ...] [--starts] [--out rates.tsv]
         PROJECT:EXPERIMENT ...
@@ -21,9 +21,9 @@ from scipy.optimize import nnls
 from ems.base.files import write_text
 from ems.config.load import load_experiment, load_site
 from ems.tables.logs import costs_of
-from ems.workflow.forecast.rates import JOB, OTHER, Rates, shipped_rates, shipped_rows
-from ems.workflow.forecast.work import Units, Workload
+from ems.workflow.forecast import JOB, OTHER, Rates, shipped_rates, shipped_rows
 from ems.workflow.plan import has_job
+from ems.workflow.work import Units, Workload
 
 RUNS = "runs"  # what a rate is from
 SHORTEST = 0.5  # CPU seconds: a shorter job has no larger weight

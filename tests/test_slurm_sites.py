@@ -12,8 +12,7 @@ import yaml
 from conftest import ROOT, copied, planned, write_program
 from slurm_made import PROFILE, on, running
 
-from ems.workflow.forecast.nodes import nodes_here, obstacles
-from ems.workflow.forecast.requests import request_of
+from ems.workflow.requests import nodes_here, obstacles, request_of
 
 SITE = "slurm/site.yaml"
 MODEL = "results/tiny/models/ems/model.json"

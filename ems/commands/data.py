@@ -56,7 +56,7 @@ def check(
         names = [name for name, system in settings.systems.items() if system.trained]
         sys.stdout.writelines(f"{name}\n" for name in names)
     if profile:
-        from ems.workflow.forecast.report import forecast
+        from ems.workflow.forecast import forecast
 
         sys.stdout.write(forecast(settings, run.site, profile))
 

@@ -1,12 +1,13 @@
-"""How much work each job of an experiment has, counted before anything is fetched.
+"""How much work each job of an experiment has, and how many bytes it brings, before any is fetched.
 
 A job is named by the path of its costs, as in `ems.workflow.plan.has_job`. Its work is a number of
-units for each of which `rates` has a price: sentence pairs, lines of a segmenter, 10^12 operations
-of a training. Sentence pairs are those of OPUS's table; of a corpus that it does not have they are
-counted in the first megabyte of its zip, where that is on this machine.
+units for each of which rates.tsv has the CPU seconds: sentence pairs, lines of a segmenter, 10^12
+operations of a training. Sentence pairs are those of OPUS's table; of a corpus that it does not
+have they are counted in the first megabyte of its zip, where that is on this machine.
 """
 
 import zipfile
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,6 +25,11 @@ SENTENCES = 1000  # of a language of an evaluation set: Tatoeba has at most 1,00
 EMBEDDED_SHARE = 0.2  # the demo's sets have some hundred sentences
 FORWARD = 3  # a step of training costs three forward passes
 SAMPLE = 1 << 20  # bytes
+# measured on small62 and swahili (docs/log.md): bytes of text per byte of its zip, and of two
+# token ids per byte of text; a line of the vocabulary's sample
+UNZIPPED, TOKENISED, LINE = 2.85, 0.65, 80
+FLOAT, ADAM = 4, 3  # bytes of a weight; a checkpoint has the weights and two moments of each
+NGRAM_WIDTH = 8192  # of a vector of n-grams, the default
 Units = dict[str, float]
 
 
@@ -83,9 +89,7 @@ class Workload:
             case ("text", "sample", name):
                 return "sample", {"pairs": self.pairs(self.experiment.pairs_of("train", name))}
             case ("text", "vocabulary", name):
-                own = self.experiment.vocabularies[name].settings
-                lines = 2 * self.pairs(self.experiment.pairs_of("train", name))
-                return "vocabulary", {"lines": min(own.sample_lines, lines)}
+                return "vocabulary", {"lines": self._sampled(name)}
             case ("text", "shards", _, name):
                 pairs = self._multiway() if name == MULTIWAY else self.counts[name][1]
                 return "shards", {"pairs": pairs}
@@ -155,13 +159,17 @@ class Workload:
         return units
 
     def _segmented(self, name: str) -> Units:
-        units: Units = {}
+        units: Units = defaultdict(float)
         for code in self.sizes[name].pair.split("-"):
             segmenter = self.experiment.segmenters[code]
-            key = f"lines by {segmenter}"
-            units[key] = units.get(key, 0) + self.counts[name][1]
+            units[f"lines by {segmenter}"] += self.counts[name][1]
             units[f"start of {segmenter}"] = 1
         return units
+
+    def _sampled(self, vocabulary: str) -> float:
+        """Return the lines that a vocabulary is trained on."""
+        lines = 2 * self.pairs(self.experiment.pairs_of("train", vocabulary))
+        return min(self.experiment.vocabularies[vocabulary].settings.sample_lines, lines)
 
     def _total(self, corpora: Iterable[Corpus]) -> float:
         return self.pairs([(corpus, pair) for corpus in corpora for pair in corpus.pairs])
@@ -179,7 +187,8 @@ class Workload:
             return size.lines, size.used
         if size.at_most is not None:
             return size.at_most, size.at_most
-        lines = [self._lines(size.corpus, file) for file in size.corpus.files(size.pair)]
+        paths = [self._zip_of(size.corpus, file) for file in size.corpus.files(size.pair)]
+        lines = [lines_of_zip(path) if path else None for path in paths]
         if None in lines or size.corpus.documents or size.corpus.paths:
             self.unknown.add(f"{size.corpus.label}/{size.corpus.version}")
             return 0, 0
@@ -188,12 +197,38 @@ class Workload:
         share = split.parts.get(size.corpus.part, 1) if split and split.parts else 1
         return sum(lines), sum(n * share if cap is None else min(n * share, cap) for n in lines)
 
-    def _lines(self, corpus: Corpus, file: str) -> float | None:
-        """Return about how many pairs a zip on this machine has; None: there is none."""
-        path = self.zip_of(corpus, file)
-        return lines_of_zip(path) if path else None
+    def fetched(self) -> float:
+        """Return the bytes that come over the network."""
+        remote = [size for size in self.sizes.values() if is_remote(size.corpus.source)]
+        return sum(self._zip_bytes(size) for size in remote if not size.shared)
 
-    def zip_of(self, corpus: Corpus, file: str) -> Path | None:
+    def on_disk(self, embeddings_mb: int) -> float:
+        """Return the bytes of downloads and results, with the checkpoints of one training at a time
+        and of embeddings what the site keeps.
+        """
+        experiment, text = self.experiment, 0.0
+        for name, (read, used) in self.counts.items():
+            text += UNZIPPED * self._zip_bytes(self.sizes[name]) * used / max(read, 1)
+        zips = sum(self._zip_bytes(size) for size in self.sizes.values() if not size.shared)
+        samples = LINE * sum(map(self._sampled, experiment.vocabularies))
+        systems = [experiment.systems[name] for name in experiment.tabled]
+        trained = [self.learning(system).parameters for system in systems if system.trained]
+        models = FLOAT * 1e6 * (sum(trained) + ADAM * max(trained, default=0))
+        sets = {name for each in experiment.benchmarks for name in sets_of(each)}
+        sentences = SENTENCES * sum(len(experiment.evalsets[name].languages) for name in sets)
+        width = sum(system.model.pooled_width for system in systems if system.trained or system.of)
+        width += NGRAM_WIDTH * sum(bool(system.of) for system in systems)
+        embeddings = min(FLOAT * sentences * width, 1e6 * embeddings_mb)
+        return zips + (2 + TOKENISED) * text + samples + models + embeddings
+
+    def _zip_bytes(self, size: PairSize) -> float:
+        """Return the bytes of a pair's zips, which the parts of a corpus share."""
+        if size.kilobytes and not size.shared:
+            return 1000 * size.kilobytes
+        paths = [self._zip_of(size.corpus, file) for file in size.corpus.files(size.pair)]
+        return sum(path.stat().st_size for path in paths if path)
+
+    def _zip_of(self, corpus: Corpus, file: str) -> Path | None:
         """Return where the zip of a pair is on this machine, fetched or at its source."""
         place = Path("opus", corpus.name, corpus.version, "moses", f"{file}.txt.zip")
         found = [self.data / place, self.data / EMBEDDED / place]

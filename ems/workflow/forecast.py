@@ -1,0 +1,329 @@
+"""`ems check --profile`: what an experiment asks a cluster for, and its hours, GPU hours and bytes.
+
+Notable choices:
+- rates.tsv has a line per stage: a start of each job, and CPU seconds per unit of work. It was
+  fitted on runs of two cores of an AMD EPYC (perf/rates.py) and is about a machine of its kind.
+- A machine that has finished runs corrects it: the seconds that all their jobs of a stage took, by
+  those that the line says. SHRINK seconds on both sides keep a run of a few seconds from deciding.
+  An estimate is never made of the costs of the run that it is about.
+- No GPU was measured. A step there takes the time of its operations at a share of the peak, of the
+  numbers that it moves through memory, and never less than it takes to launch its kernels.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from math import ceil
+from pathlib import Path
+
+from ems.base.errors import EmsError
+from ems.base.files import read_table
+from ems.base.progress import Progress, clock
+from ems.config.experiment import Experiment
+from ems.config.load import load_experiment
+from ems.config.site import Site
+from ems.tables.logs import costs_of
+from ems.workflow.downloads import aligned
+from ems.workflow.plan import has_job
+from ems.workflow.requests import Job, Request, nodes_here, obstacles, planned_jobs
+from ems.workflow.work import Learning, Units, Workload
+
+JOB, OTHER = "job", "other"  # the start of a job, and what no line of the table names
+SHRINK = 60.0  # CPU seconds
+# the A100 (makers' data sheet) where the profile names no GPU that we know
+GPU, BANDWIDTH = "A100", 1.5e12  # bytes/s
+UTILISATION = 0.3  # of the peak: the goals are 25 % for small steps and 35 % for large ones
+LAUNCH = 0.015  # seconds of a step: 1,100 to 1,400 operators of about 10 microseconds
+START = 30.0  # seconds: PyTorch, CUDA, the shards
+GATHERED, UPDATED = 24e9, 28e12  # bytes a unit: forward, backward; Adam's reads and writes
+BYTES_TRAINED, BASE_MB = 16, 600  # a weight with its gradient and Adam's moments; PyTorch itself
+HOUR, MANY = 3600, 20
+DEFAULT = "site's default"
+ASKED = ("stage", "jobs", "partition", "nodes", "GPUs", "GPU type", "CPUs", "time", "MB a node")
+NEEDED = ("stage", "jobs", "CPU time", "GPU time", "longest job", "MB")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a job needs: seconds of all its CPUs, of all its GPUs, and of the job itself; and at
+    least so many MB, 0 if that is not known.
+    """
+
+    cpu_seconds: float
+    gpu_seconds: float
+    seconds: float
+    memory_mb: float
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """The GPUs of a job; `model` is what the profile calls them, "" for nothing."""
+
+    count: int
+    model: str
+
+    def flops(self, half: bool) -> float:
+        """Return the FLOP/s that a training is expected to reach on each."""
+        from ems.train.measures import peak_of
+
+        name = self.model.upper().replace("_", " ")  # as the makers write it
+        peaks = [peak_of(gpu, precision) for gpu in (name, GPU) for precision in (half, False)]
+        return UTILISATION * next(peak for peak in peaks if peak)
+
+
+@dataclass
+class Rates:
+    """CPU seconds per unit of work by (stage, unit), and this machine's ratio to them by stage."""
+
+    table: dict[tuple[str, str], float]
+    ratios: dict[str, float] = field(default_factory=dict)
+    unknown: set[str] = field(default_factory=set)
+
+    def cpu_seconds(self, stage: str, units: Units) -> float:
+        """Return the CPU seconds of a job, this machine's ratio included.
+
+        What has no rate is taken for the start of a job alone, and remembered in `unknown`.
+        """
+        seconds = self.table.get((stage, JOB), self.table[OTHER, JOB])
+        for unit, amount in units.items():
+            rate = self.table.get((stage, unit))
+            if rate is None:
+                self.unknown.add(f"{stage}: {unit}")
+            seconds += (rate or 0) * amount
+        return seconds * self.ratios.get(stage, 1.0)
+
+    def on_gpus(
+        self, stage: str, units: Units, step: Learning, steps: int, gpu: Gpu
+    ) -> tuple[float, float]:
+        """Return the CPU seconds of a training or a benchmark, those of all its processes, and the
+        seconds that each GPU is busy.
+        """
+        shared = units["teraflops"] * 1e12 / gpu.flops(step.half)
+        shared += units.get("gathered", 0) * GATHERED / BANDWIDTH
+        updated = units.get("updated", 0) * UPDATED / BANDWIDTH  # by each process, all of them
+        busy = max(shared / gpu.count + updated, steps * LAUNCH)
+        if stage == "train":
+            return (START + busy) * gpu.count, START + busy
+        busy += self.cpu_seconds(stage, {**units, "teraflops": 0})
+        return busy, busy
+
+
+def shipped_rows() -> list[dict[str, str]]:
+    """Return the lines of rates.tsv; `from` says whether it was fitted or where it was measured."""
+    return read_table(Path(__file__).with_name("rates.tsv"))
+
+
+def shipped_rates() -> Rates:
+    """Return the rates that come with the program."""
+    return Rates({(r["stage"], r["unit"]): float(r["cpu_seconds"]) for r in shipped_rows()})
+
+
+def corrected_rates(site: Site, without: Iterable[str] = ()) -> tuple[Rates, list[str]]:
+    """Return (rates, run names): the shipped rates corrected by the finished runs in results/,
+    except those in `without`.
+
+    A run whose experiment has gone, or has changed since in what can be seen, is left out.
+    """
+    rates, expected, taken, names = shipped_rates(), {}, {}, []
+    folders = sorted(Path("results").glob("*/costs"))
+    progress = Progress("costs of finished runs", len(folders), "experiments")
+    for folder in folders:
+        name = folder.parent.name
+        progress.add(note=name)
+        if name in without or not Path(f"configs/{name}.yaml").exists():
+            continue
+        try:
+            experiment = load_experiment(name, site)
+            costs = costs_of(folder)
+        except EmsError:
+            continue
+        workload = Workload(experiment, Path(site.data))
+        for job, cost in costs.items():
+            if has_job(experiment, job) and not cost.gpu:
+                stage, units = workload.of(job)
+                seconds = rates.cpu_seconds(stage, units)
+                expected[stage] = expected.get(stage, SHRINK) + seconds
+                taken[stage] = taken.get(stage, SHRINK) + cost.cpu_seconds
+        names.append(name)
+    progress.close()
+    rates.unknown.clear()  # of other experiments
+    rates.ratios = {stage: taken[stage] / expected[stage] for stage in expected}
+    return rates, names
+
+
+@dataclass
+class Row:
+    """All jobs of the same rules with the same request: their estimates, summed."""
+
+    rules: tuple[tuple[str, int], ...]
+    request: Request | None
+    jobs: int = 0
+    cpu_seconds: float = 0.0
+    gpu_seconds: float = 0.0
+    longest: float = 0.0  # seconds of a job
+    memory_mb: float = 0.0  # the least of a training, or the most of a finished job; 0: not known
+
+    @property
+    def name(self) -> str:
+        """The rules, and how many of each share a job."""
+        return " + ".join(rule if n == 1 else f"{n} {rule}" for rule, n in self.rules)
+
+
+def forecast(experiment: Experiment, site: Site, profiles: list[str]) -> str:
+    """Return the tables of what an experiment asks for and needs, with profiles of Snakemake."""
+    jobs = planned_jobs(experiment.name, profiles)
+    rates, names = corrected_rates(site, without=[experiment.name])
+    workload = Workload(experiment, Path(site.data))
+    rows = rows_of(jobs, workload, rates)
+    lines = [
+        f"{experiment.name}: what its jobs ask for, by the rules and {' '.join(profiles)}",
+        "",
+        *_asked(rows),
+        "",
+        "What they will need",
+        "",
+        *_needed(rows),
+        "",
+        *_totals(rows, workload.fetched(), workload.on_disk(site.embeddings_mb)),
+        "",
+        *_warnings(rows),
+        *_notes(rows, workload, rates, names),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def rows_of(jobs: list[Job], workload: Workload, rates: Rates) -> list[Row]:
+    """Return the jobs by rules and request, in the order of the plan, those of a cluster first."""
+    folder = Path("results", workload.experiment.name, "costs")
+    finished, rows = costs_of(folder), {}
+    for job in jobs:
+        if job.request is None and not job.costs:
+            continue  # tables, figures, reports: seconds each
+        row = rows.setdefault((job.rules, job.request), Row(job.rules, job.request))
+        row.jobs += 1
+        seconds = 0.0
+        for path in job.costs:
+            name = path.relative_to(folder).with_suffix("").parts
+            estimate = estimated(name, job.request, workload, rates)
+            row.cpu_seconds += estimate.cpu_seconds
+            row.gpu_seconds += estimate.gpu_seconds
+            seconds += estimate.seconds
+            peak = finished[name].max_rss_mb if name in finished else 0.0
+            row.memory_mb = max(row.memory_mb, estimate.memory_mb, peak)
+        row.longest = max(row.longest, seconds)
+    return sorted(rows.values(), key=lambda row: (row.request is None, row.rules))
+
+
+def estimated(
+    job: tuple[str, ...], request: Request | None, workload: Workload, rates: Rates
+) -> Estimate:
+    """Return the estimate of a job: a training alone keeps all of its CPUs busy."""
+    stage, units = workload.of(job)
+    gpus, memory = request.gpus if request else 0, 0.0
+    if stage == "train":
+        step = workload.learning(workload.experiment.systems[job[1]])
+        memory = BASE_MB + BYTES_TRAINED * step.parameters
+    if gpus and "teraflops" in units:
+        system = workload.experiment.systems[job[1]]
+        steps = system.train.steps if stage == "train" else 0
+        gpu = Gpu(gpus, request.gpu_type)
+        cpu, busy = rates.on_gpus(stage, units, workload.learning(system), steps, gpu)
+        return Estimate(cpu, busy * gpus, busy, memory)
+    cpu = rates.cpu_seconds(stage, units)
+    cpus = request.cpus if request and stage == "train" else 1
+    return Estimate(cpu, 0.0, cpu / cpus, memory)
+
+
+def _asked(rows: list[Row]) -> list[str]:
+    table = [ASKED]
+    for row in rows:
+        if asked := row.request:
+            limit = DEFAULT if asked.minutes is None else clock(60 * asked.minutes)
+            memory = DEFAULT if asked.memory_mb is None else f"{asked.memory_mb:,}"
+            kind = (asked.gpu_type or DEFAULT) if asked.gpus else "-"
+            counts = (f"{asked.nodes}", f"{asked.gpus}", kind, f"{asked.cpus}", limit, memory)
+            table.append((row.name, f"{row.jobs:,}", asked.partition or DEFAULT, *counts))
+    return aligned(table, "lrlrrlrrr")
+
+
+def _needed(rows: list[Row]) -> list[str]:
+    table = [NEEDED]
+    for row in rows:
+        name = row.name if row.request else f"{row.name}, beside Snakemake"
+        memory = f"{row.memory_mb:,.0f}" if row.memory_mb else "-"
+        hours = _hours(row.cpu_seconds), _hours(row.gpu_seconds)
+        table.append((name, f"{row.jobs:,}", *hours, clock(row.longest), memory))
+    return aligned(table, "lrrrrr")
+
+
+def _totals(rows: list[Row], fetched: float, on_disk: float) -> Iterator[str]:
+    jobs = sum(row.jobs for row in rows if row.request)
+    cpu = _hours(sum(row.cpu_seconds for row in rows))
+    gpu = _hours(sum(row.gpu_seconds for row in rows))
+    yield (
+        f"In all: {jobs:,} jobs of the cluster, CPU time {cpu}, GPU time {gpu}, "
+        f"{_gigabytes(fetched)} GB from the network, {_gigabytes(on_disk)} GB on disk"
+    )
+    stages: dict[str, float] = {}
+    for row in rows:
+        stage = row.rules[0][0]
+        stages[stage] = max(stages.get(stage, 0), row.longest)
+    chain = clock(sum(stages.values()))
+    yield f"The longest job of each stage, one after another: {chain}, if none waits in the queue"
+
+
+def _hours(seconds: float) -> str:
+    """Return a sum of seconds as hours, or as `h:mm:ss` if they are few."""
+    if not seconds:
+        return "-"
+    if seconds >= MANY * HOUR:
+        return f"{seconds / HOUR:,.0f} h"
+    return clock(seconds) if seconds >= HOUR else f"0:{clock(seconds):0>5}"
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 1e9:,.3g}" if size < 1e11 else f"{size / 1e9:,.0f}"
+
+
+def _warnings(rows: list[Row]) -> Iterator[str]:
+    """Yield where more is needed than a job asks for, and what no node of this cluster has."""
+    asking = [(row, row.request) for row in rows if row.request]
+    for row, asked in asking:
+        if asked.minutes is not None and row.longest > (limit := 60 * asked.minutes):
+            trained = {("train", 1), ("train_on_nodes", 1)} & set(row.rules)
+            again = f"; it goes on in the next job, {ceil(row.longest / max(limit, 60))} in all"
+            yield (
+                f"WARNING: {row.name}: about {clock(row.longest)} are needed, the time limit is "
+                f"{clock(limit)}{again if trained else ''}"
+            )
+        if asked.memory_mb is not None and row.memory_mb > asked.memory_mb:
+            needed = f"{row.memory_mb:,.0f} MB are needed"
+            yield f"WARNING: {row.name}: {needed}, {asked.memory_mb:,} are asked for"
+    try:
+        nodes = nodes_here()
+    except EmsError as error:
+        yield f"Whether a node has what jobs ask for is not known: Slurm's sinfo says: {error}"
+        return
+    for row, asked in asking if nodes else ():
+        yield from (f"WARNING: {row.name}: {line}" for line in obstacles(asked, nodes))
+
+
+def _notes(rows: list[Row], workload: Workload, rates: Rates, names: list[str]) -> Iterator[str]:
+    """Yield what the numbers are and are not."""
+    by = f", corrected by the finished runs here: {', '.join(names)}" if names else ""
+    yield f"CPU time: rates measured on two cores of an AMD EPYC{by}"
+    if any(row.gpu_seconds for row in rows):
+        yield (
+            f"GPU time is arithmetic, no measurement: {100 * UTILISATION:.0f} % of the peak of "
+            f"the GPU type, of an {GPU} where none is named or known"
+        )
+    yield "MB: the least that a training needs, and the most that a finished job held"
+    if workload.unknown:
+        corpora = ", ".join(sorted(workload.unknown))
+        yield f"Of unknown size, so neither their work nor their space counts: {corpora}"
+    if rates.unknown:
+        unknown = ", ".join(sorted(rates.unknown))
+        yield f"Without a rate, so only the start of a job counts: {unknown}"
+    yield "Not counted: tables, figures and reports, Snakemake itself, and jobs that run again"
+    for row in rows:
+        if row.request and row.request.others:
+            yield f"{row.name}: also {', '.join(row.request.others)}"

@@ -1,1 +1,0 @@
-"""What an experiment asks a cluster for, and what it costs, before anything is submitted."""
