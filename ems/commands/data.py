@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from ems.base.errors import EmsError
 from ems.base.outputs import Writes
 from ems.commands import common
-from ems.commands.flags import Choices, Mark
+from ems.commands.flags import Imported, Mark
 
 Source = Annotated[str, "directory or address to fetch from", Mark.PLACE]
 
@@ -172,7 +172,7 @@ def fetch_documents(
 
 
 def fetch_evalset(
-    evalset: Annotated[str, "evaluation set", Choices("ems.config.plugins", "sets")],
+    evalset: Annotated[str, "evaluation set", Imported("ems.config.plugins", "sets")],
     code: Annotated[str, "language or archive", Mark.NAME],
     out: common.OutFolder,
     source: Annotated[str, "directory, address, `embedded` (default: published)", Mark.PLACE] = "",

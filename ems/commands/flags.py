@@ -22,6 +22,13 @@ from ems.base.outputs import FlagPath, Writes, paths_of
 
 Command = Callable[..., None]
 REQUIRED = inspect.Parameter.empty
+PAGE = Path("docs/cli.md")
+OPENING = """# Commands
+
+Made from `ems/commands/` by `make pages`; do not edit this page. The rules of
+the workflow call these commands, so most of them are rarely typed. `ems COMMAND --help` prints the
+flags of one.
+"""
 
 
 class Mark(Enum):
@@ -36,14 +43,16 @@ class Mark(Enum):
 
 
 @dataclass(frozen=True)
-class Choices:
-    """The names that a function of a module returns; only the command that runs calls it."""
+class Imported:
+    """A function of a module that is imported when it is called. As a note of a flag: it returns
+    the choices of the flag, and only the command that runs calls it.
+    """
 
     module: str
     function: str
 
-    def __call__(self) -> Any:
-        return getattr(import_module(self.module), self.function)()
+    def __call__(self, *arguments: Any) -> Any:
+        return getattr(import_module(self.module), self.function)(*arguments)
 
 
 @dataclass(frozen=True)
@@ -110,11 +119,17 @@ class Flag:
         positional = Mark.POSITIONAL in self.notes
         return self.name.upper() if positional else "--" + self.name.replace("_", "-")
 
+    @property
+    def shows_default(self) -> bool:
+        """True if there is a default that says something."""
+        return self.default not in (REQUIRED, None, "", (), False)
+
     def add_to(self, parser: argparse.ArgumentParser) -> None:
         """Add the flag to a parser."""
         options = self.options()
-        shown = self.default not in (REQUIRED, None, "", (), False)
-        options["help"] = (self.note(str) or "") + f" (default: {self.default})" * shown
+        options["help"] = (
+            self.note(str) or ""
+        ) + f" (default: {self.default})" * self.shows_default
         if Mark.HIDDEN in self.notes:
             options["help"] = argparse.SUPPRESS
         if Mark.POSITIONAL in self.notes:
@@ -135,7 +150,7 @@ class Flag:
             return {"action": "store_true"}
         if origin is Literal:
             return {"choices": parts}
-        if choices := self.note(Choices):
+        if choices := self.note(Imported):
             return {"choices": list(choices())}
         paths = Path in (self.type, *parts)
         many = {"nargs": "+" if self.default is REQUIRED else "*"}
@@ -216,3 +231,42 @@ def _summary(command: Command) -> str:
     """Return the first sentence of a docstring as a phrase: "encode lines" of "Encode lines."."""
     text = " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split()).rstrip(".")
     return text[:1].lower() + text[1:]
+
+
+def page_of(commands: dict[str, Command], sections: dict[str, str]) -> str:
+    """Return docs/cli.md: every command with its flags; a command may open a section."""
+    lines = []
+    for name, command in commands.items():
+        if name in sections:
+            lines += ["", f"## {sections[name]}"]
+        lines += ["", f"### ems {name}", "", inspect.getdoc(command) or "", ""]
+        lines += _rows(flags_of(command))
+    lines += ["", "## Flags of every command", "", *_rows(SHARED), ""]
+    return OPENING + "\n".join(lines)
+
+
+def _rows(flags: list[Flag]) -> Iterator[str]:
+    """Yield the rows of a table of flags."""
+    yield from ["| flag | value | default | meaning |", "|---|---|---|---|"]
+    for flag in flags:
+        if Mark.HIDDEN not in flag.notes:
+            default = f"`{flag.default}`" if flag.shows_default else ""
+            default = "required" if flag.default is REQUIRED else default
+            cells = [f"`{flag.label}`", _value(flag), default, flag.note(str) or ""]
+            yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+
+
+def _value(flag: Flag) -> str:
+    """Say in words what a flag takes."""
+    options = flag.options()
+    if options.get("action") == "store_true":
+        return "no value"
+    several = ", several" if "nargs" in options else ""
+    if "choices" in options:
+        return ", ".join(f"`{choice}`" for choice in options["choices"]) + several
+    if "metavar" in options:
+        return f"`{options['metavar']}`{several}"
+    kind = options["type"]
+    if isinstance(kind, Bounds):
+        return f"whole number from {kind.low:,} to {kind.high:,}{several}"
+    return {str: "text", number: "number"}.get(kind, "path") + several

@@ -1,4 +1,4 @@
-"""Commands that train, import, score and compare encoders."""
+"""Commands that train, import, score, compare and export encoders."""
 
 import sys
 from pathlib import Path
@@ -9,14 +9,16 @@ from ems.base.errors import EmsError
 from ems.base.files import ENCODER, HEADS, NGRAMS, VOCABULARY
 from ems.base.outputs import Writes
 from ems.commands import common
-from ems.commands.flags import Bounds, Mark
-from ems.shards.index import is_mined
+from ems.commands.flags import Bounds, Imported, Mark
 
 IMPORTED = ("model.json", ENCODER, HEADS, VOCABULARY)
+OUR_PAIRS = Imported("ems.shards.index", "is_mined")
+OUR_EXPORT = Imported("ems.export", "is_export")
 Shards = Annotated[Path, "list of shards"]
 SEGMENTER = "the paper's, or that of the authors' embed.py; not for zh and ja"
 COMPARED = (".tex", ".csv", ".md", ".svg", ".png")
 TRAINED = (*IMPORTED, "losses.jsonl")
+LOSS = "experiment whose data measure the loss without segmenters (default: the model's own)"
 FITTED = ("model.json", NGRAMS)
 
 
@@ -25,7 +27,11 @@ def mine_documents(
     system: common.System,
     shards: Shards,
     model: Annotated[Path, "model folder of the system in its `train.start_from`"],
-    out: Annotated[Path, "folder to write", Writes("whole folder", ours=is_mined)],
+    out: Annotated[
+        Path,
+        "folder to write",
+        Writes("whole folder", ours=OUR_PAIRS),
+    ],
     state: common.State = None,
     expect: common.Expected = "",
 ) -> None:
@@ -178,3 +184,39 @@ def compare(
     from ems.tables.compare import write_comparison
 
     sys.stdout.write(write_comparison(a, b, out))
+
+
+def export(
+    model: common.ModelFolder,
+    out: Annotated[Path, "folder to write", Writes("whole folder", ours=OUR_EXPORT)],
+    onnx: Annotated[bool, "an ONNX graph besides"] = False,
+    int8: Annotated[bool, "an ONNX graph of 8 bits besides"] = False,
+    dimensions: common.Dimensions = 0,
+    verify: Annotated[Path | None, "lines to check the folder on (default: a sample)"] = None,
+    without_segmenters: Annotated[bool, "export of a model that needs segmenters"] = False,
+    experiment: Annotated[str | None, LOSS, *common.OtherExperiment.__metadata__[1:]] = None,
+) -> None:
+    """Export a model for sentence-transformers, onnxruntime and the Hugging Face hub."""
+    from ems.export import card, folder, tokenizer
+    from ems.export.verify import Figures, as_rows, read_sample, sample
+    from ems.model.folder import read_model
+
+    description = read_model(model)
+    tool = tokenizer.chosen(description.segmenters)
+    lost, loss = tokenizer.lost(model, description.segmenters, tool), None
+    if lost and (not without_segmenters or tokenizer.CHARACTERS in lost):
+        raise tokenizer.refusal(model, lost)
+    if lost:
+        whole = common.experiment_of(experiment or description.experiment or None)
+        data = Path(common.site_settings().data)
+        loss = tokenizer.measured(model, description, tool, whole, data)
+    exported = folder.Exported(model, tool, folder.Options(onnx, int8, dimensions))
+    lines = read_sample(verify) if verify else sample(exported.ours.vocabulary)
+    kept = card.Kept.beside(model)
+
+    def made_card(figures: Figures) -> str:
+        return card.card(exported, figures, kept, loss)
+
+    figures = folder.export(exported, lines, made_card, out)
+    for name, value in as_rows(figures):
+        print(f"{name}={value}")

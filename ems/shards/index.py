@@ -114,6 +114,11 @@ def is_several(folder: Path) -> bool:
     return all(path.name in listed and path.is_dir() and is_shards(path) for path in others)
 
 
+def holds_shards(folder: Path) -> bool:
+    """Return whether `ems shards` wrote a folder: of one language pair, or of several."""
+    return is_shards(folder) or is_several(folder)
+
+
 def is_mined(folder: Path) -> bool:
     """Return whether a folder holds mined pairs, and nothing else."""
     try:
