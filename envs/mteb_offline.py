@@ -28,7 +28,7 @@ import numpy as np
 from ems.base.errors import EmsError
 from ems.base.files import write_json
 from ems.base.processes import look_rarely
-from ems.bench.retrieval import BLOCK, normalised
+from ems.bench.nearest import QUERIES, normalised
 from ems.bench.scores import ENGLISH, read_score_file
 from ems.commands.common import experiment_of, site_settings
 from ems.commands.flags import Assignment
@@ -223,9 +223,9 @@ def mined_figures(queries: np.ndarray, candidates: np.ndarray) -> Figures:
     Every candidate is a class of which one query is. With n[c], the number of queries whose nearest
     candidate is c, its F1 is 2 / (1 + n[c]) if its own query is among them, else 0.
     """
-    starts = range(0, len(queries), BLOCK)
+    starts = range(0, len(queries), QUERIES)
     nearest = np.concatenate(
-        [(queries[at : at + BLOCK] @ candidates.T).argmax(axis=1) for at in starts]
+        [(queries[at : at + QUERIES] @ candidates.T).argmax(axis=1) for at in starts]
     )
     own = nearest == np.arange(len(queries))
     times = np.bincount(nearest, minlength=len(candidates))

@@ -24,7 +24,7 @@ from measured import figures, require_peer, say
 from pairs_made import ROOT
 
 from ems.base.files import write_json
-from ems.bench.csls import best_pairs
+from ems.bench.margin import best_pairs
 from ems.config.objectives import MiningSettings
 from ems.train.mine_documents import Rounds
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from bench_made import naive_best_pairs, unit
 
-from ems.bench import csls, nearest
-from ems.bench.csls import best_pairs
+from ems.bench import margin, nearest
+from ems.bench.margin import best_pairs
 
 
 def related(rows, columns, seed, width=8):
@@ -20,7 +20,7 @@ def related(rows, columns, seed, width=8):
 
 def set_tiles(monkeypatch, rows, columns):
     """Other sizes of the tiles of both passes."""
-    for module in (csls, nearest):
+    for module in (margin, nearest):
         monkeypatch.setattr(module, "ROWS", rows)
         monkeypatch.setattr(module, "COLUMNS", columns)
     monkeypatch.setattr(nearest, "GROUP", 4)
@@ -59,7 +59,7 @@ def test_each_term_of_the_score_counts(change):
 def test_rows_that_cannot_be_in_a_best_pair_are_left_out_of_the_second_pass(monkeypatch):
     taken = []
     monkeypatch.setattr(
-        csls, "_taken", lambda *each, own=csls._taken: taken.append(each) or own(*each)
+        margin, "_taken", lambda *each, own=margin._taken: taken.append(each) or own(*each)
     )
     best_pairs(*related(600, 500, seed=5), 40, 10)
     sizes = [len(rows) for _, rows, _ in taken]

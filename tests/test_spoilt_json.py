@@ -28,7 +28,7 @@ from tables_made import demo_report, write_cost, write_model, write_table
 
 from ems.base.errors import EmsError
 from ems.bench.scores import packed
-from ems.benchmarks.bucc2018.missed import write_missed_table
+from ems.benchmarks.bucc2018.table import write_missed_table
 from ems.benchmarks.xsimpp.data import KINDS, read_kinds
 from ems.corpora.fetch import fetch_moses
 from ems.corpora.part import Part, part_path

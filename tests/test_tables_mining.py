@@ -18,7 +18,7 @@ from scores_made import (
 from tables_made import DECLARED, SUFFIXES, csv_rows, tex_line, write_table
 
 from ems.base.errors import EmsError
-from ems.benchmarks.bucc2018.missed import write_missed_table
+from ems.benchmarks.bucc2018.table import write_missed_table
 from ems.tables.pdf import compile_pdf
 from ems.tables.printed import AVERAGE, load_table
 from ems.tables.table import rounded

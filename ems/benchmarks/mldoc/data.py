@@ -6,21 +6,24 @@ is `RCV2_Multilingual_Corpus/french/REUTFR18/209642.xml`, `19970617-667588newsML
 Classification in Eight Languages" (LREC 2018), https://github.com/facebookresearch/MLDoc. EMS v2
 section V-E (Table XI).
 
-MLDoc publishes the names; the text is that of the user's own Reuters corpora (`reuters`). A
-document has the headline and the paragraphs, which MLDoc's own script takes alone. Decontamination
-takes dev and test; a classifier learns from train.
+MLDoc publishes the names; the text is that of the user's own Reuters corpora, RCV1 (English) and
+RCV2, XML with one file an item. Both come on request from NIST
+(https://trec.nist.gov/data/reuters/reuters.html); nothing of them may be passed on. A document has
+the headline and the paragraphs, which MLDoc's own script takes alone. Decontamination takes dev and
+test; a classifier learns from train.
 """
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.schema import Settings
-from ems.benchmarks.mldoc.reuters import CLASSES, as_document, corpus_folder, read_item
-from ems.corpora.evalsets.formats import Document, Subset, numbered_lines, parts, some
+from ems.corpora.evalsets.formats import Document, Subset, numbered_lines, parts, some, tree
 
-__all__ = ["CLASSES"]
+CLASSES = ("CCAT", "ECAT", "GCAT", "MCAT")  # corporate, economics, government, markets
+TOPICS = ".//codes[@class='bip:topics:1.0']/code"
 EVALUATED = ("dev", "test")
 NAME = re.compile(r"(\w+)-(\w+)")  # of an item: its part and its number
 
@@ -68,3 +71,41 @@ def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, Iter
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
     """Return what training must not see of the documents of one language."""
     return [parts(read_split(folder, code, split)) for split in EVALUATED]
+
+
+# --- news items
+
+
+@dataclass(frozen=True)
+class Item:
+    """One news item: those of CLASSES that it has, its headline and its paragraphs."""
+
+    labels: tuple[str, ...]
+    headline: str
+    paragraphs: tuple[str, ...]
+
+
+def corpus_folder(code: str) -> str:
+    """Return the folder of one language ("german"), below that of all Reuters data."""
+    return "rcv1" if code == "english" else f"RCV2_Multilingual_Corpus/{code}"
+
+
+def read_item(path: Path) -> Item:
+    """Read one item. Raises `EmsError` for a missing file, or one that is no news item."""
+    root = tree(path)
+    if root.tag != "newsitem":
+        raise EmsError(f"{path}: expected <newsitem>, found <{root.tag}>")
+    topics = [topic.get("code", "") for topic in root.findall(TOPICS)]
+    headline = root.findtext("headline", default="")  # <title> has the country before it
+    texts = ("".join(p.itertext()).strip() for p in root.findall(".//p"))
+    labels = tuple(label for label in CLASSES if label in topics)
+    return Item(labels, headline.strip(), tuple(filter(None, texts)))
+
+
+def as_document(path: Path, item: Item) -> Document:
+    """Return an item as a document, a paragraph a line. Raises `EmsError` without one class."""
+    if len(item.labels) != 1:
+        raise EmsError(
+            f"{path}: has {len(item.labels)} of the classes {', '.join(CLASSES)}, expected one"
+        )
+    return Document(item.labels[0], item.headline, "\n".join(item.paragraphs))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.benchmarks.mldoc.reuters import CLASSES, as_document, corpus_folder, read_item
+from ems.benchmarks.mldoc.data import CLASSES, as_document, corpus_folder, read_item
 from ems.corpora.evalsets.formats import Document, Subset, parts
 
 __all__ = ["CLASSES"]
