@@ -4,7 +4,6 @@ A sentence without any token becomes one <unk>: a finite vector, where the autho
 Embeddings are not normalised; retrieval normalises (EMS v2 Eq. 9 and section V use cosine).
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +71,8 @@ def from_bert(weights: dict[str, Tensor], layers: int, positions: bool = True) -
 
 def from_table(weights: Tensor, sizes: EncoderSettings) -> Encoder:
     """Return the encoder of an exported table of one vector for each piece, [pieces, d]."""
-    encoder = Encoder(replace(sizes, layers=0, table=weights.shape[1]), len(weights))
+    sizes = sizes.model_copy(update={"layers": 0, "table": weights.shape[1]})
+    encoder = Encoder(sizes, len(weights))
     encoder.load_state_dict({TABLE: weights})
     return encoder
 
