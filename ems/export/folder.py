@@ -38,7 +38,7 @@ from ems.export.onnx import write_int8, write_onnx, write_table
 from ems.export.tokenizer import make_tokenizer, tokenizer_config
 from ems.export.verify import Figures, expected_of, verified
 from ems.model.devices import save_tensors
-from ems.model.encode import IN_LAYER, KINDS, PROJECTIONS, SentenceEncoder
+from ems.model.encode import SentenceEncoder, bert_names
 from ems.model.encoder import Encoder
 from ems.model.folder import STATIC, Description, read_model
 
@@ -288,23 +288,12 @@ def bert_weights(encoder: Encoder) -> dict[str, Tensor]:
         "embeddings.word_embeddings.weight": state["tokens.weight"],
         "embeddings.position_embeddings.weight": state.get("positions.weight", zeros),
         "embeddings.token_type_embeddings.weight": torch.zeros(1, width),
-        **_both(state, "input_norm", "embeddings.LayerNorm"),
         "pooler.dense.weight": torch.zeros(width, width),
         "pooler.dense.bias": torch.zeros(width),
     }
-    for number in range(encoder.settings.layers):
-        ours, theirs = f"layers.{number}.", f"encoder.layer.{number}."
-        for kind in KINDS:
-            parts = state[f"{ours}attention.input.{kind}"].chunk(3)  # each (d, d) or (d,)
-            for name, part in zip(PROJECTIONS, parts, strict=True):
-                weights[f"{theirs}attention.self.{name}.{kind}"] = part
-        for one, other in IN_LAYER.items():
-            weights |= _both(state, ours + one, theirs + other)
+    for ours, theirs in bert_names(encoder.settings.layers).items():
+        weights |= dict(zip(theirs, state[ours].chunk(len(theirs)), strict=True))
     return {name: value.contiguous() for name, value in weights.items()}
-
-
-def _both(state: dict[str, Tensor], ours: str, theirs: str) -> dict[str, Tensor]:
-    return {f"{theirs}.{kind}": state[f"{ours}.{kind}"] for kind in KINDS}
 
 
 def bert_config(settings: EncoderSettings, pieces: int) -> dict[str, Any]:

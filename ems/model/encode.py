@@ -26,7 +26,6 @@ from ems.text.segmenters.base import load, segmenter
 from ems.text.subwords import UNK, by_characters, encode_lines, load_vocabulary
 
 SHOWN = 200  # characters of a long message
-TABLE = "table.pieces.weight"
 # Names of BERT's modules by ours; its query, key and value are three matrices.
 IN_LAYER = {
     "attention.output": "attention.output.dense",
@@ -36,7 +35,6 @@ IN_LAYER = {
     "output_norm": "output.LayerNorm",
 }
 PROJECTIONS = ("query", "key", "value")
-KINDS = ("weight", "bias")
 
 
 def _loaded(folder: Path, description: Description, pieces: int) -> nn.Module:
@@ -44,7 +42,7 @@ def _loaded(folder: Path, description: Description, pieces: int) -> nn.Module:
     sizes, name = description.model, description.weights or ENCODER
     tensors = load_file(folder / name)
     if name == STATIC:
-        return from_table(tensors["embedding.weight"], sizes)
+        return _from_table(tensors["embedding.weight"], sizes)
     encoder = Encoder(sizes, pieces)
     if description.weights and sizes.attends:
         tensors = from_bert(tensors, sizes.layers, "positions.weight" in encoder.state_dict())
@@ -58,22 +56,31 @@ def from_bert(weights: dict[str, Tensor], layers: int, positions: bool = True) -
     state = {"tokens.weight": weights[embedding("word")]}
     if positions:
         state["positions.weight"] = weights[embedding("position")]
-    modules = {"input_norm": ["embeddings.LayerNorm"]}
+    joined = bert_names(layers).items()
+    return state | {ours: torch.cat([weights[name] for name in theirs]) for ours, theirs in joined}
+
+
+def bert_names(
+    layers: int, norm: str = "embeddings.LayerNorm", attention: str = "attention.self"
+) -> dict[str, list[str]]:
+    """Map each weight of the input's norm and of the layers to BERT's; ours joins several."""
+    modules = {"input_norm": [norm]}
     for number in range(layers):
         ours, theirs = f"layers.{number}.", f"encoder.layer.{number}."
-        modules[f"{ours}attention.input"] = [f"{theirs}attention.self.{p}" for p in PROJECTIONS]
+        modules[f"{ours}attention.input"] = [f"{theirs}{attention}.{name}" for name in PROJECTIONS]
         modules |= {ours + one: [theirs + other] for one, other in IN_LAYER.items()}
-    for ours, theirs in modules.items():
-        for kind in KINDS:
-            state[f"{ours}.{kind}"] = torch.cat([weights[f"{name}.{kind}"] for name in theirs])
-    return state
+    return {
+        f"{ours}.{kind}": [f"{name}.{kind}" for name in theirs]
+        for ours, theirs in modules.items()
+        for kind in ("weight", "bias")
+    }
 
 
-def from_table(weights: Tensor, sizes: EncoderSettings) -> Encoder:
+def _from_table(weights: Tensor, sizes: EncoderSettings) -> Encoder:
     """Return the encoder of an exported table of one vector for each piece, [pieces, d]."""
     sizes = sizes.model_copy(update={"layers": 0, "table": weights.shape[1]})
     encoder = Encoder(sizes, len(weights))
-    encoder.load_state_dict({TABLE: weights})
+    encoder.load_state_dict({"table.pieces.weight": weights})
     return encoder
 
 
@@ -118,12 +125,8 @@ class SentenceEncoder:
     @property
     def identity(self) -> str:
         """Hash of weights, vocabulary, settings, device and source: all that vectors depend on."""
-        parts = [
-            self._description.written,
-            str(self.device),
-            torch.__version__,
-            source_hash("ems.model.encode"),
-        ]
+        parts = [self._description.written, str(self.device), torch.__version__]
+        parts.append(source_hash("ems.model.encode"))
         return digest([*parts, self.precision] if self.precision != "float32" else parts)
 
     def tokenise(self, lines: list[str], language: str | None) -> list[np.ndarray]:
@@ -169,9 +172,8 @@ class SentenceEncoder:
         Progress is logged as `what`, or added to `progress`. Raises `EmsError` for an unknown
         language, and for none if the model treats its languages differently.
         """
-        own = (
-            Progress(f"{what} {language or ''}".rstrip(), len(lines), "sentences") if what else None
-        )
+        title = f"{what} {language or ''}".rstrip()
+        own = Progress(title, len(lines), "sentences") if what else None
         tokens = self.tokenise(lines, language)
         with torch.autocast(self.device.type, torch.bfloat16, self.precision == "bfloat16"):
             vectors = embed_tokens(self.encoder, tokens, own or progress)

@@ -28,7 +28,7 @@ from ems.config.model import EncoderSettings, HeadSettings
 from ems.config.objectives import ContrastiveSettings, Objectives, XtrSettings
 from ems.config.train import TrainSettings
 from ems.model.devices import save_tensors
-from ems.model.encode import IN_LAYER, PROJECTIONS
+from ems.model.encode import bert_names
 from ems.model.encoder import Encoder
 from ems.model.objectives.contrastive import ContrastiveHead
 from ems.model.objectives.generative import GenerativeHead
@@ -175,17 +175,8 @@ def _loaded(path: Path) -> dict[str, Tensor]:
 
 def _sources(layers: int) -> dict[str, list[str]]:
     """Map each of our weights to theirs, in a model of so many layers."""
-    modules = {"input_norm": ["embedding.layer_norm"]}
-    for number in range(layers):
-        ours, theirs = f"layers.{number}.", f"encoder.layer.{number}."
-        attention = f"{theirs}attention.self_attention."
-        modules[f"{ours}attention.input"] = [attention + name for name in PROJECTIONS]
-        modules |= {ours + name: [theirs + module] for name, module in IN_LAYER.items()}
-    return EMBEDDINGS | {
-        f"{ours}.{kind}": [f"{BERT}{module}.{kind}" for module in theirs]
-        for ours, theirs in modules.items()
-        for kind in ("weight", "bias")
-    }
+    names = bert_names(layers, "embedding.layer_norm", "attention.self_attention")
+    return EMBEDDINGS | {ours: [BERT + name for name in theirs] for ours, theirs in names.items()}
 
 
 def _joined(path: Path, name: str, parts: list[Tensor]) -> Tensor:
