@@ -16,8 +16,7 @@ from ems.base.files import state_of
 from ems.corpora.fetch import fetch_dump
 from ems.corpora.monolingual import check_dump, open_pages, streams
 from ems.text import wikipedia
-from ems.text.sentences import splitter
-from ems.text.wikipedia import paragraphs, write_wikipedia
+from ems.text.wikipedia import paragraphs, splitter, write_wikipedia
 
 PROSE = """{{Infobox|name=Fluss|bild=x.jpg}}
 Die '''Elbe''' ist ein [[Fluss|Strom]].<ref>Buch. Seite 3.</ref> Sie fließt nach [[Hamburg]].

@@ -7,11 +7,17 @@ pieces of the same input and settings are used again. A file of one piece is don
 """
 
 import hashlib
+import multiprocessing
+import os
 import shutil
+import signal
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from ems.base.errors import EmsError
@@ -28,7 +34,6 @@ from ems.base.progress import Progress, log
 from ems.base.provenance import digest
 from ems.base.schema import Text
 from ems.text.tsv import check_count
-from ems.text.workers import WorkerKilledError, in_workers
 
 MAX_BYTES = 1 << 25  # of a piece that has to be in memory as a whole
 BLOCK = 1 << 20  # bytes read at once, about
@@ -131,17 +136,51 @@ def done_pieces(
 def _share(
     work: Work, waiting: list[Piece], folder: Path, workers: int, progress: Progress
 ) -> None:
-    """Do pieces in several processes. Raises `EmsError` when one of them is killed."""
+    """Do pieces in several processes. Raises what a worker raises, and `EmsError` when one is
+    killed; none is left behind.
+
+    Workers are spawned and make their tools themselves: a tokenizer that was used before a fork
+    answers with other processes' lines, without an error.
+    """
+    others = set(multiprocessing.active_children())
+    spawn = multiprocessing.get_context("spawn")
+    count = min(workers, len(waiting))  # also the most pieces that are handed out at once
+    pool = ProcessPoolExecutor(count, mp_context=spawn, initializer=_enter)
+    queue, running = iter(waiting), dict[Future, Piece]()
     try:
-        for piece in in_workers(partial(_do, work, folder), waiting, workers):
-            progress.add(piece.lines, f"{workers} workers")
-    except WorkerKilledError as killed:
-        names = ", ".join(piece.name for piece in killed.args)
+        while True:
+            for piece in islice(queue, count - len(running)):
+                running[pool.submit(_do, work, folder, piece)] = piece
+            if not running:
+                return
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                done.result()
+                progress.add(running.pop(done).lines, f"{workers} workers")
+    except BrokenProcessPool:
+        names = ", ".join(piece.name for piece in running.values())
         raise EmsError(
             f"{waiting[0].source}: a worker process was killed while it was at one of the pieces "
             f"{names}, most likely for want of memory; run again with fewer workers or more "
             f"memory (finished pieces are kept in {folder})"
         ) from None
+    finally:
+        if running:
+            for worker in set(multiprocessing.active_children()) - others:
+                worker.kill()
+        pool.shutdown(cancel_futures=True)
+
+
+def _enter() -> None:
+    """Set up a worker: leave Ctrl-C to its parent, and end when the parent has ended."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _do(work: Work, folder: Path, piece: Piece, advance: Advance = lambda lines: None) -> None:

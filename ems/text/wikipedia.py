@@ -1,8 +1,8 @@
 """A dump of Wikipedia -> documents: one for each article, one sentence a line (CCL 2019, 4.1).
 
 mwxml reads the pages, mwparserfromhell their wikitext. Templates, references, tables, lists,
-headings, pictures and formulas go; what is left are paragraphs, and `ems.text.sentences` splits
-them. The paper does not say how it took text out of Wikipedia.
+headings, pictures and formulas go; what is left are paragraphs, which are split into sentences.
+The paper does not say how it took text out of Wikipedia.
 """
 
 import gzip
@@ -11,6 +11,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,12 @@ from ems.base.files import atomic_path, read_json, state_of, write_json
 from ems.base.provenance import source_hash
 from ems.base.schema import Count
 from ems.corpora.monolingual import open_pages, streams
+from ems.text.normalise import tidy_lines
 from ems.text.pieces import Advance, Piece, done_pieces
-from ems.text.segmenters.base import package
-from ems.text.sentences import NEEDS as SPLITTER
-from ems.text.sentences import Split, splitter
+from ems.text.segmenters.base import package, run_filter
+from ems.text.segmenters.moses import PERL
 
-NEEDS = (*SPLITTER, *(package(name) for name in ("mwxml", "mwparserfromhell")))
+NEEDS = (PERL, *map(package, ("mosestokenizer", "mwxml", "mwparserfromhell")))
 STREAMS = 100  # of a piece: 10,000 pages
 PAGES = 500  # whose sentences are split by one start of Perl
 REASONS = ("no_article", "redirect", "unreadable", "no_text")
@@ -36,6 +37,11 @@ NOT_PROSE = {
 ITEM = "\0"  # marks a line of a list
 _MAGIC = re.compile(r"__[A-Z]+__|'{2,}")
 _VARIANTS = re.compile(r"-\{(?:[^{}|]*\|)?(?:[\w-]+:)?([^{};]*)[^{}]*\}-")  # of Chinese, Serbian
+_END = re.compile(r"[。！？]+[”’」』）》】〉\"')\]]*")
+_MARKUP = re.compile("<.+>")  # a line that the splitter takes for a tag
+BREAK = "<P>"  # what the splitter writes after a paragraph
+
+Split = Callable[[list[str]], list[list[str]]]  # paragraphs -> the sentences of each
 
 
 def check_needs() -> None:
@@ -204,3 +210,53 @@ def _tag(tag: Any, is_prefix: Callable[[str], bool]) -> str:
     if name in ("br", "hr", "p", "div"):
         return "\n" + ("" if tag.contents is None else _plain(tag.contents, is_prefix)) + "\n"
     return "" if tag.contents is None else _plain(tag.contents, is_prefix)
+
+
+# --- paragraphs -> sentences
+
+
+def splitter(language: str) -> Split:
+    """Return the function from paragraphs to their sentences: the Moses splitter in Perl, and a
+    rule for 。！？.
+
+    The package mosestokenizer carries the script. It splits where a sentence ends in `.`, `?` or
+    `!` before a space and a capital, and knows the abbreviations of some languages (others have
+    those of English). It has no rule for the full-width marks, after which no space stands: there a
+    sentence ends, in any language, behind the quotes and brackets that close it.
+    """
+    script = files("mosestokenizer").joinpath("split-sentences.perl")
+    command = ["perl", str(script), "-q", "-l", language]
+
+    def split(paragraphs: list[str]) -> list[list[str]]:
+        parts = [_parts(paragraph) for paragraph in tidy_lines(paragraphs)]
+        plain = [part for each in parts for part in each if not _MARKUP.fullmatch(part)]
+        by_script = iter(_grouped(command, plain))
+        return [
+            [s for part in each for s in ([part] if _MARKUP.fullmatch(part) else next(by_script))]
+            for each in parts
+        ]
+
+    return split
+
+
+def _parts(paragraph: str) -> list[str]:
+    """Cut a tidy paragraph after each full-width mark."""
+    cut = _END.sub(lambda end: end[0] + "\n", paragraph)
+    return [part for part in map(str.strip, cut.split("\n")) if part]
+
+
+def _grouped(command: list[str], parts: list[str]) -> list[list[str]]:
+    """Run the script; return the sentences of each part."""
+    groups: list[list[str]] = [[]]
+    lines = [line for part in parts for line in (part, "")]
+    for line in run_filter(command, lines, "moses sentences") if lines else []:
+        if line == BREAK:
+            groups.append([])
+        elif line:
+            groups[-1].append(line)
+    if len(groups) != len(parts) + 1:
+        raise EmsError(
+            f"the Moses sentence splitter: expected {len(parts):,} paragraphs, found "
+            f"{len(groups) - 1:,}; is its script (split-sentences.perl) another one?"
+        )
+    return groups[:-1]

@@ -2,7 +2,8 @@
 
 To add one, write one file, here or in the project's folder `extensions/segmenters/`. Its name,
 with `-` for `_`, is a value of `segmenters` in an experiment. Its `SEGMENTER`, an
-`ems.text.segmenters.base.Segmenter`, says how the tool is loaded and what it needs:
+`ems.text.segmenters.base.Segmenter`, says how the tool is loaded and what it needs (of a file with
+several segmenters it is a dictionary of these by name):
 
     SEGMENTER = Segmenter(make=lambda language: lambda lines: [...], needs=(package("toy"),))
 """

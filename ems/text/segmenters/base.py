@@ -68,24 +68,38 @@ def program(name: str, install: str) -> Need:
 # --- discovery
 
 
+def modules() -> dict[str, str]:
+    """Return the module of each segmenter by name, those of the project's own folder too.
+
+    A file has one that is named after it, or several: then its SEGMENTER says their names.
+    """
+    package = importlib.import_module(__package__)
+    found = {}
+    for file in sorted({module.name for module in iter_modules(package.__path__)} - {"base"}):
+        module = importlib.import_module(f"{__package__}.{file}")
+        records = getattr(module, "SEGMENTER", None)
+        own = records if isinstance(records, dict) else [file.replace("_", "-")]
+        found.update(dict.fromkeys(own, module.__name__))
+    return dict(sorted(found.items()))
+
+
 def names() -> tuple[str, ...]:
-    """Return the names of all segmenters, those of the project's own folder too."""
-    folders = importlib.import_module(__package__).__path__
-    modules = {module.name for module in iter_modules(folders)} - {"base"}
-    return tuple(sorted(name.replace("_", "-") for name in modules))
+    """Return the names of all segmenters."""
+    return tuple(modules())
 
 
 def module_name(name: str) -> str:
     """Return the module of a segmenter. Raises `EmsError` with the names that there are."""
-    if name not in names():
-        raise EmsError(f"segmenters: found {name!r}; allowed values: {', '.join(names())}")
-    return f"{__package__}.{name.replace('-', '_')}"
+    if name not in (known := modules()):
+        raise EmsError(f"segmenters: found {name!r}; allowed values: {', '.join(known)}")
+    return known[name]
 
 
 def load(name: str) -> Segmenter:
     """Return the record of a segmenter. Raises `EmsError` for a file without one."""
     module = importlib.import_module(module_name(name))
     record = getattr(module, "SEGMENTER", None)
+    record = record.get(name) if isinstance(record, dict) else record
     if not isinstance(record, Segmenter):
         raise EmsError(f"{module.__file__}: expected SEGMENTER, a record of {__name__}.Segmenter")
     return record

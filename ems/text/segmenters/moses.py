@@ -1,7 +1,8 @@
 """The Moses tokenizer in Perl, as the package mosestokenizer carries it.
 
-It runs without `-a` and without escapes: the vocabulary of the authors' released model shows that
-they did so too. Other flags are segmenters of their own, so that one name says all.
+`moses` runs without `-a` and without escapes: the vocabulary of the authors' released model shows
+that they did so too. Other flags are segmenters of their own, so that one name says all. With `-a`
+a hyphen between letters becomes `@-@`; with escapes an apostrophe becomes `&apos;`.
 """
 
 import shutil
@@ -21,9 +22,7 @@ def _full_perl() -> bool:
 PERL = Need(_full_perl, "needs the full Perl; install Debian's package `perl`")
 
 
-def with_flags(*flags: str) -> Segmenter:
-    """Return the tokenizer with some flags."""
-
+def _with_flags(*flags: str) -> Segmenter:
     def command(language: str) -> list[str]:
         script = files("mosestokenizer").joinpath("tokenizer-v1.1.perl")
         return ["perl", str(script), "-q", *flags, "-l", language]
@@ -31,4 +30,9 @@ def with_flags(*flags: str) -> Segmenter:
     return Segmenter(command=command, needs=(PERL, package("mosestokenizer")))
 
 
-SEGMENTER = with_flags("-no-escape")
+SEGMENTER = {
+    "moses": _with_flags("-no-escape"),
+    "moses-aggressive": _with_flags("-a", "-no-escape"),
+    "moses-aggressive-escaped": _with_flags("-a"),  # the default of the package mosestokenizer
+    "moses-escaped": _with_flags(),
+}

@@ -9,14 +9,14 @@ import re
 from functools import cache
 from unicodedata import category
 
-import sentencepiece
-
 from ems.text.segmenters.base import RULE, SPACE, Segment, Segmenter
 
 _CANDIDATE = re.compile(r"[^\w\s]|_")  # combining marks are no mark of punctuation
 
 
 def _make(language: str) -> Segment:
+    import sentencepiece
+
     normalise = sentencepiece.SentencePieceNormalizer(rule_name=RULE).normalize
 
     def segment(line: str) -> str:
