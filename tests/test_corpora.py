@@ -16,7 +16,7 @@ from mirror_made import PAIRS, moses, moses_of, zipped
 from ems.base.errors import EmsError
 from ems.corpora import moses as moses_module
 from ems.corpora.archive import Budget, Limits
-from ems.corpora.fetch import fetch_mined, fetch_moses
+from ems.corpora.fetch import fetch_file
 from ems.corpora.locations import mined_location, opus_location
 from ems.corpora.moses import count_mined, count_pairs, members, read_mined, read_pairs
 
@@ -208,7 +208,7 @@ MINED = b"1.25\tHallo\tHello\n1.04\tZwei\tTwo\n"
 LASERS = "/WikiMatrix/v1/WikiMatrix.de-en.tsv.gz"
 FORMATS = {  # how a pair is fetched, where it lies, contents as they are and otherwise
     "moses": SimpleNamespace(
-        fetch=lambda source, out: fetch_moses(source, "C", "v1", "de-en", out),
+        fetch=lambda source, out: fetch_file("moses", source, "C", "v1", "de-en", out),
         on_host="/OPUS-C/v1/moses/de-en.txt.zip",
         on_disk="/C/v1/moses/de-en.txt.zip",
         good=sides(b"a\nb\n", b"c\nd\n"),
@@ -217,7 +217,7 @@ FORMATS = {  # how a pair is fetched, where it lies, contents as they are and ot
         message="equal line counts",
     ),
     "mined": SimpleNamespace(
-        fetch=lambda source, out: fetch_mined(source, "de-en", out),
+        fetch=lambda source, out: fetch_file("mined", source, "", "", "de-en", out),
         on_host=LASERS,
         on_disk=LASERS,
         good=gzip.compress(MINED),

@@ -22,7 +22,7 @@ from mirror_made import zipped
 
 from ems.base.errors import EmsError
 from ems.corpora.download import Downloads
-from ems.corpora.fetch import fetch_moses
+from ems.corpora.fetch import fetch_file
 
 API = "https://opus.nlpl.eu/opusapi"
 STORE = "https://object.pouta.csc.fi/OPUS-"
@@ -41,7 +41,7 @@ def out(tmp_path):
 
 def get(out, corpus="C"):
     downloads = Downloads(slots=out.parent.parent / "slots")
-    return fetch_moses("opustools", corpus, "v1", "de-en", out, downloads=downloads)
+    return fetch_file("moses", "opustools", corpus, "v1", "de-en", out, downloads=downloads)
 
 
 def files(out):

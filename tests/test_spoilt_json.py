@@ -30,7 +30,7 @@ from ems.base.errors import EmsError
 from ems.bench.scores import packed
 from ems.benchmarks.bucc2018.table import write_missed_table
 from ems.benchmarks.xsimpp.data import KINDS, read_kinds
-from ems.corpora.fetch import fetch_moses
+from ems.corpora.fetch import fetch_file
 from ems.corpora.part import Part, part_path
 from ems.model.encode import SentenceEncoder
 from ems.shards.index import read_index, shards_in, shards_of, write_index
@@ -193,7 +193,7 @@ def test_a_spoilt_description_of_a_model_is_one_line(toy, never_killed, tmp_path
 def test_a_spoilt_lock_of_a_download_is_one_line(tmp_path):
     source, out = tmp_path / "source", tmp_path / "data/x.zip"
     moses_of(source / "C/v1/moses/de-en.txt.zip", PAIRS)
-    fetch = lambda: fetch_moses(str(source), "C", "v1", "de-en", out)  # noqa: E731
+    fetch = lambda: fetch_file("moses", str(source), "C", "v1", "de-en", out)  # noqa: E731
     fetch()
     lock = out.with_name("x.zip.lock.json")
     assert hold(lock, fetch) > 30

@@ -13,7 +13,7 @@ from documents_made import END, HEAD, page, write_dump
 
 from ems.base.errors import EmsError
 from ems.base.files import state_of
-from ems.corpora.fetch import fetch_dump
+from ems.corpora.fetch import fetch_file
 from ems.corpora.monolingual import check_dump, open_pages, streams
 from ems.text import wikipedia
 from ems.text.wikipedia import paragraphs, splitter, write_wikipedia
@@ -142,7 +142,7 @@ def test_a_dump_is_fetched_from_the_published_layout_and_locked(tmp_path):
     name = "dewiki/20260101/dewiki-20260101-pages-articles-multistream.xml.bz2"
     dump = write_dump(tmp_path / "dumps" / name, pages(5), 2)
     out = tmp_path / "de.xml.bz2"
-    lock = fetch_dump(str(tmp_path / "dumps"), "de", "20260101", out)
+    lock = fetch_file("dump", str(tmp_path / "dumps"), "", "20260101", "de", out)
     assert out.read_bytes() == dump.read_bytes()
     assert lock["bytes"] == len(dump.read_bytes())
     dump.write_bytes(bz2.compress(b"<html>sorry</html>"))

@@ -139,35 +139,28 @@ def fetch(
 ) -> None:
     """Fetch and check one pair of a corpus, or the documents of one language."""
     from ems.corpora.content import lock_of
-    from ems.corpora.fetch import fetch_dump, fetch_mined, fetch_moses, fetch_text
+    from ems.corpora.fetch import fetch_file
     from ems.corpora.slots import alone
 
-    locked, downloads = not generated, common.downloads()
     with alone(out, lock_of(out)) as made:
-        if made:
-            return
-        if format == "mined":
-            entry = fetch_mined(source, pair, out, locked, downloads)
-        elif format == "text":
-            entry = fetch_text(source, corpus, version, out, locked, downloads)
-        elif format == "dump":
-            entry = fetch_dump(source, pair, version, out, downloads)
-        else:
-            entry = fetch_moses(source, corpus, version, pair, out, locked, downloads)
-        common.log.info("%s: %s", out, entry)
+        if not made:
+            downloads = common.downloads()
+            entry = fetch_file(format, source, corpus, version, pair, out, not generated, downloads)
+            common.log.info("%s: %s", out, entry)
 
 
 def fetch_documents(
     source: Source, corpus: common.Corpus, version: common.Version, out: common.OutFile
 ) -> None:
     """Fetch the documents of a corpus's lines."""
-    from ems.corpora import fetch
     from ems.corpora.content import lock_of
+    from ems.corpora.fetch import fetch_file
     from ems.corpora.slots import alone
 
     with alone(out, lock_of(out)) as made:
         if not made:
-            entry = fetch.fetch_documents(source, corpus, version, out, common.downloads())
+            downloads = common.downloads()
+            entry = fetch_file("documents", source, corpus, version, "", out, True, downloads)
             common.log.info("%s: %s", out, entry)
 
 

@@ -10,9 +10,10 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, check_readable, sha256_file, write_json
@@ -37,18 +38,12 @@ from ems.corpora.split import read_documents
 
 BLOCK = 1 << 18  # bytes
 Lock = dict[str, Any]  # "url", "bytes", "sha256", and what a check adds
+Form = Literal["moses", "documents", "mined", "text", "dump"]
 Check = Callable[[Path], Lock]  # returns what to add to the lock; raises EmsError for a bad file
 
 
-def fetch_documents(
-    source: str, corpus: str, version: str, out: Path, downloads: Downloads = DOWNLOADS
-) -> Lock:
-    """Fetch the file of a corpus that names each line's document; it lies beside `moses/`."""
-    location = f"{corpus_location(source, corpus, version)}/{out.name}"
-    return fetch(location, out, lambda path: {"lines": len(read_documents(path))}, True, downloads)
-
-
-def fetch_moses(
+def fetch_file(
+    form: Form,
     source: str,
     corpus: str,
     version: str,
@@ -57,51 +52,40 @@ def fetch_moses(
     locked: bool = True,
     downloads: Downloads = DOWNLOADS,
 ) -> Lock:
-    """Fetch and check one Moses zip; return its lock with the number of `pairs`.
+    """Fetch and check one file of a corpus; return its lock, with what the check counted.
 
-    With the source `opustools` the package of that name brings the file.
+    moses: OPUS's zip of a pair (with the source `opustools` the package of that name brings it);
+    documents: the file beside `moses/` that names each line's document; mined: LASER's file of a
+    pair; text: the documents of one language; dump: the Wikipedia of the language `pair`, of which
+    only the start is checked before it is read.
     """
-
-    def check(path: Path) -> Lock:
-        return {"pairs": count_pairs(path, corpus, pair)}
-
-    return fetch(opus_location(source, corpus, version, pair), out, check, locked, downloads)
-
-
-def fetch_mined(
-    source: str, pair: str, out: Path, locked: bool = True, downloads: Downloads = DOWNLOADS
-) -> Lock:
-    """Fetch and check one mined file; return its lock with the number of `pairs` of any score."""
-
-    def check(path: Path) -> Lock:
-        return {"pairs": count_mined(path, -math.inf)}
-
-    return fetch(mined_location(source, pair), out, check, locked, downloads)
+    match form:
+        case "moses":
+            location = opus_location(source, corpus, version, pair)
+        case "documents":
+            location = f"{corpus_location(source, corpus, version)}/{out.name}"
+        case "mined":
+            location = mined_location(source, pair)
+        case "text":
+            location = f"{source.rstrip('/')}/{corpus}/{version}/{out.name}"
+        case "dump":
+            location = dump_location(source, pair, version)
+    return fetch(location, out, partial(_counts, form, corpus, pair), locked, downloads)
 
 
-def fetch_text(
-    source: str,
-    corpus: str,
-    version: str,
-    out: Path,
-    locked: bool = True,
-    downloads: Downloads = DOWNLOADS,
-) -> Lock:
-    """Fetch and check the documents of one language, a file of the name of `out`; return its lock
-    with the number of `documents` and `sentences`.
-    """
-    location = f"{source.rstrip('/')}/{corpus}/{version}/{out.name}"
-    return fetch(location, out, count_documents, locked, downloads)
-
-
-def fetch_dump(
-    source: str, code: str, date: str, out: Path, downloads: Downloads = DOWNLOADS
-) -> Lock:
-    """Fetch the dump of a Wikipedia; return its lock. Raises `EmsError` for what begins otherwise.
-
-    What is behind the first stream is checked when it is read.
-    """
-    return fetch(dump_location(source, code, date), out, check_dump, True, downloads)
+def _counts(form: Form, corpus: str, pair: str, path: Path) -> dict[str, int]:
+    """Return what is counted in a file. Raises `EmsError` if it is not of its form."""
+    match form:
+        case "moses":
+            return {"pairs": count_pairs(path, corpus, pair)}
+        case "documents":
+            return {"lines": len(read_documents(path))}
+        case "mined":
+            return {"pairs": count_mined(path, -math.inf)}
+        case "text":
+            return count_documents(path)
+        case "dump":
+            return check_dump(path)
 
 
 def fetch(
