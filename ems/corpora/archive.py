@@ -23,8 +23,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import unreadable
@@ -44,8 +45,6 @@ REFUSED = "it is not unpacked: check where it came from"
 # version or flag of a zip and for headers within headers, ValueError and KeyError for odd numbers
 DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, struct.error, EOFError, OSError)
 DAMAGED += (RuntimeError, ValueError, KeyError, OverflowError, lzma.LZMAError)
-
-Members = Iterator[tuple[str, BinaryIO]]  # (place below the folder, content) of those wanted
 
 
 @dataclass(frozen=True)
@@ -280,66 +279,26 @@ def unpack(
     for links, devices, names that lead elsewhere, two members for one place, too much data, damage,
     and if nothing is wanted.
     """
-    read = {"zip": _read_zip, "tar": _read_tar, "single": _read_single}[_kind(archive)]
-    choice = _Choice(Budget(archive, limits), wanted)
-    written = [_write(stream, out / place, archive) for place, stream in read(choice)]
+    members = {"zip": _zip_members, "tar": _tar_members, "single": _single_member}[_kind(archive)]
+    count, example, written = 0, "", []
+    for member in members(archive, Budget(archive, limits)):
+        count += 1
+        if count > limits.max_members:
+            raise EmsError(f"{archive}: has more than {limits.max_members:,} members; {REFUSED}")
+        name = _tidy(archive, member.name, member.is_folder)
+        if member.is_folder:
+            continue
+        example = example or f" (the first is {name!r})"
+        if (place := wanted(name)) is not None:
+            target = out / _tidy(archive, place)
+            _write(member.open(), target, archive)
+            written.append(target)
     if not written:
         raise EmsError(
-            f"{archive}: none of its {choice.count:,} members is one of those expected"
-            f"{choice.example}; check that the address is right"
+            f"{archive}: none of its {count:,} members is one of those expected{example}; check "
+            "that the address is right"
         )
     return written
-
-
-def _write(stream: BinaryIO, target: Path, archive: Path) -> Path:
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with open(target, "xb") as writer:
-            while block := stream.read(BLOCK):
-                writer.write(block)
-    except (FileExistsError, NotADirectoryError, IsADirectoryError):
-        raise EmsError(f"{archive}: two of its members lead to {target}; {REFUSED}") from None
-    return target
-
-
-class _Choice:
-    """Checks the name of each member and asks `wanted` for its place."""
-
-    def __init__(self, budget: Budget, wanted: Callable[[str], str | None]) -> None:
-        self.budget, self.archive, self.wanted = budget, budget.archive, wanted
-        self.count, self.example = 0, ""
-
-    def __call__(self, name: str, folder: bool = False) -> str | None:
-        self.count += 1
-        most = self.budget.limits.max_members
-        if self.count > most:
-            raise EmsError(f"{self.archive}: has more than {most:,} members; {REFUSED}")
-        name = self._checked(name, folder)
-        if folder:
-            return None
-        self.example = self.example or f" (the first is {name!r})"
-        place = self.wanted(name)
-        return place if place is None else self._checked(place)
-
-    def _checked(self, name: str, folder: bool = False) -> str:
-        """Return a name without `.` and double slashes.
-
-        Raises `EmsError` for one that could lead out of a folder, here or on another system.
-        """
-        problems = {
-            "an absolute name": name.startswith("/"),
-            "a name with `..`": ".." in name.split("/"),
-            "a name with a backslash": "\\" in name,
-            "a name with a drive letter": re.match(r"[A-Za-z]:", name) is not None,
-            "a name with control characters": any(ord(c) < 32 or ord(c) == 127 for c in name),
-        }
-        for problem, is_so in problems.items():
-            if is_so:
-                raise EmsError(f"{self.archive}: holds {problem}, {name!r}; {REFUSED}")
-        tidy = str(PurePosixPath(name))
-        if tidy == "." and not folder:
-            raise EmsError(f"{self.archive}: holds a file without a name; {REFUSED}")
-        return tidy
 
 
 def _kind(archive: Path) -> str:
@@ -359,24 +318,71 @@ def _kind(archive: Path) -> str:
     )
 
 
-def _read_single(choice: _Choice) -> Members:
-    archive = choice.archive
-    place = choice(archive.name.removesuffix(".gz").removesuffix(".bz2"))
-    if place is not None:
-        with guarded(decompressed(archive), archive, choice.budget) as stream:
-            yield place, stream
+def _tidy(archive: Path, name: str, is_folder: bool = False) -> str:
+    """Return a name without `.` and double slashes.
+
+    Raises `EmsError` for one that could lead out of a folder, here or on another system.
+    """
+    problems = {
+        "an absolute name": name.startswith("/"),
+        "a name with `..`": ".." in name.split("/"),
+        "a name with a backslash": "\\" in name,
+        "a name with a drive letter": re.match(r"[A-Za-z]:", name) is not None,
+        "a name with control characters": any(ord(c) < 32 or ord(c) == 127 for c in name),
+    }
+    for problem, is_so in problems.items():
+        if is_so:
+            raise EmsError(f"{archive}: holds {problem}, {name!r}; {REFUSED}")
+    tidy = str(PurePosixPath(name))
+    if tidy == "." and not is_folder:
+        raise EmsError(f"{archive}: holds a file without a name; {REFUSED}")
+    return tidy
 
 
-def _read_zip(choice: _Choice) -> Members:
-    with open_zip(choice.archive, choice.budget.limits) as packed:
-        chosen = []
-        for info in packed.infolist():  # all are checked before one is written
-            check_member(choice.archive, info)
-            chosen.append((choice(info.filename, info.is_dir()), info))
-        for place, info in chosen:
-            if place is not None:
-                with open_member(packed, info, choice.budget) as stream:
-                    yield place, stream
+def _write(stream: BinaryIO, target: Path, archive: Path) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with stream, open(target, "xb") as writer:
+            while block := stream.read(BLOCK):
+                writer.write(block)
+    except (FileExistsError, NotADirectoryError, IsADirectoryError):
+        raise EmsError(f"{archive}: two of its members lead to {target}; {REFUSED}") from None
+
+
+class _Member(NamedTuple):
+    name: str
+    is_folder: bool
+    open: Callable[[], BinaryIO]
+
+
+def _single_member(archive: Path, budget: Budget) -> Iterator[_Member]:
+    name = archive.name.removesuffix(".gz").removesuffix(".bz2")
+    yield _Member(name, False, lambda: guarded(decompressed(archive), archive, budget))
+
+
+def _zip_members(archive: Path, budget: Budget) -> Iterator[_Member]:
+    with open_zip(archive, budget.limits) as packed:
+        for info in packed.infolist():
+            check_member(archive, info)
+        for info in packed.infolist():
+            yield _Member(info.filename, info.is_dir(), partial(open_member, packed, info, budget))
+
+
+def _tar_members(archive: Path, budget: Budget) -> Iterator[_Member]:
+    with reading(archive), guarded(decompressed(archive), archive, budget) as stream:
+        with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as packed:
+            while (member := packed.next()) is not None:
+                packed.members = []  # they would all stay in memory
+                plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse()
+                if not (plain or member.isdir()):
+                    raise EmsError(
+                        f"{archive}: {member.name!r} is a link, a device or a sparse file; "
+                        f"{REFUSED}"
+                    )
+                content = packed.extractfile(member)
+                yield _Member(member.name, member.isdir(), partial(guarded, content, archive))
+        while stream.read(BLOCK):  # the checksum is behind the end mark
+            pass
 
 
 class _Header(tarfile.TarInfo):
@@ -395,25 +401,3 @@ class _Header(tarfile.TarInfo):
         if header.type == tarfile.GNUTYPE_SPARSE:  # whose header has any length
             raise tarfile.ReadError(f"{header.name!r} is a sparse file")
         return header
-
-
-def _read_tar(choice: _Choice) -> Members:
-    archive = choice.archive
-    with reading(archive), guarded(decompressed(archive), archive, choice.budget) as stream:
-        with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as packed:
-            while (member := packed.next()) is not None:
-                packed.members = []  # they would all stay in memory
-                _check_type(archive, member)
-                place = choice(member.name, member.isdir())
-                if place is not None:
-                    yield place, guarded(packed.extractfile(member), archive)
-        while stream.read(BLOCK):  # the checksum is behind the end mark
-            pass
-
-
-def _check_type(archive: Path, member: tarfile.TarInfo) -> None:
-    plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse()
-    if not (plain or member.isdir()):
-        raise EmsError(
-            f"{archive}: {member.name!r} is a link, a device or a sparse file; {REFUSED}"
-        )
