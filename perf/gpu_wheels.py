@@ -46,6 +46,7 @@ NEEDS = (
     Need("pydantic", "pydantic", rare=True),
     Need("pydantic_core", "pydantic-core", rare=True),
     Need("typing_inspection", "typing-inspection", rare=True),
+    Need("ruamel", "ruamel-yaml", rare=True),
     Need("pytest", "pytest", LAWS),
     Need("sentence_transformers", "sentence-transformers", PEER),
 )

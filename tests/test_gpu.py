@@ -106,13 +106,14 @@ def test_collected_are_the_wheels_that_such_a_machine_lacks_in_the_versions_of_t
     assert listing.stdout == "wheels/x.whl\n"
 
 
-def test_without_wheels_a_line_for_each_missing_module_says_what_it_needs(bare):
+def test_without_wheels_a_line_for_each_missing_module_says_what_it_needs(bare, perf):
     done = bare.run()
     assert done.returncode == 1
     *lines, advice = done.stdout.splitlines()
     assert len(lines) == len(bare.rare)
+    modules = {need.package: need.module for need in perf.wheels.NEEDS}
     for line, package in zip(lines, bare.rare, strict=True):
-        module = package.replace("-", "_")
+        module = modules[package]
         assert re.fullmatch(rf"missing: {module}, for every part: {package}==[\d.]+", line)
     assert f"--collect wheels --python {VERSION}" in advice
     assert not (bare.checkout / "results").exists()

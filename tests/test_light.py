@@ -22,7 +22,7 @@ from ems.text.normalise import without_format
 
 LIGHT = {"numpy", "pydantic", "safetensors", "sentencepiece", "torch"}
 SERVE = {"starlette", "uvicorn"}
-HEAVY = ["regex", "yaml", "pandas", "jsonschema", "requests", "psutil", "snakemake"]
+HEAVY = ["regex", "ruamel", "yaml", "pandas", "jsonschema", "requests", "psutil", "snakemake"]
 OURS = ["ems.config.experiment", "ems.train", "ems.benchmarks"]
 LINES = ["Kalo mi\u00ad ne.", "Ne ru so.", "\u200bmi"]
 PROGRAM = f"""

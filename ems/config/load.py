@@ -13,7 +13,7 @@ from ems.config.experiment import Experiment
 from ems.config.file import experiment_model
 from ems.config.resolve import build
 from ems.config.site import Site, site_model
-from ems.config.yaml12 import load_yaml
+from ems.config.yaml import load_yaml
 
 RESERVED = {"tables", "figures"}  # folders of results/ that hold the selected experiment's
 OPUSTOOLS = "opustools"  # the source that means: through the package of that name

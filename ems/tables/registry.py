@@ -11,8 +11,6 @@ from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 
-import yaml
-
 from ems.base.errors import EmsError
 from ems.config.experiment import Experiment
 from ems.config.papers import of_ems
@@ -20,6 +18,7 @@ from ems.config.plugins import benchmarks, joining, module
 from ems.config.record import Shown
 from ems.config.studies import study_rows
 from ems.config.tables import StudySettings
+from ems.config.yaml import parse_yaml
 from ems.tables.corpora import (
     write_corpora_table,
     write_decontamination_table,
@@ -349,7 +348,7 @@ def _words() -> dict[str, dict[str, Shown]]:
             name: Shown(paper=of_ems(*own) if (own := words.pop("ems_tables", ())) else "", **words)
             for name, words in described.items()
         }
-        for kind, described in yaml.safe_load(text).items()
+        for kind, described in parse_yaml(text).items()
     }
 
 

@@ -22,10 +22,10 @@ from random import Random
 from typing import TypeVar
 
 import regex
-import yaml
 
 from ems.base.errors import EmsError
 from ems.base.files import read_table
+from ems.config.yaml import parse_yaml
 
 T = TypeVar("T")
 
@@ -163,7 +163,7 @@ class Template:
 
 def read_frames(path: Path, heldout: bool = True) -> dict[str, Template]:
     """Return the templates of a file of frames by name, in its order."""
-    frames: dict[str, dict[str, str]] = yaml.safe_load(path.read_text("utf-8"))
+    frames: dict[str, dict[str, str]] = parse_yaml(path.read_text("utf-8"))
     return {name: _template(name, heldout, texts) for name, texts in frames.items()}
 
 

@@ -18,8 +18,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 
-import yaml
-
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, check_target, read_json, sha256_file, write_json, write_text
 from ems.base.progress import Progress
@@ -27,6 +25,7 @@ from ems.base.schema import Below, Count, Json, Record, Text
 from ems.config.languages import load_languages
 from ems.config.opus import pair_name
 from ems.config.plugins import benchmarks, has, module
+from ems.config.yaml import parse_yaml
 from ems.corpora.demo.grammar import BENCHMARK_ONLY, HERE, LANGUAGES, OTHERS, Sentence, shuffled
 from ems.corpora.demo.texts import SEED, Material, Pair, build, stories
 
@@ -181,7 +180,7 @@ def _moses(corpus: str, language: str, pairs: list[Pair]) -> bytes:
     """Return one zip in OPUS' Moses layout, with the alignment of line n to line n."""
     a, b = sorted(("en", language))
     words = {"corpus": corpus, "version": VERSION, "a": a, "b": b, "pairs": len(pairs)}
-    texts = yaml.safe_load((HERE / "moses.yaml").read_text("utf-8"))
+    texts = parse_yaml((HERE / "moses.yaml").read_text("utf-8"))
     notes = texts["notes"]
     sides = {"en": [english for english, _ in pairs], language: [other for _, other in pairs]}
     links = "".join(texts["link"].format(n=n) for n in range(1, len(pairs) + 1))

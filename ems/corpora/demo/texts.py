@@ -16,9 +16,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import yaml
-
 from ems.base.errors import EmsError
+from ems.config.yaml import parse_yaml
 from ems.corpora.demo.grammar import (
     HERE,
     LANGUAGES,
@@ -209,4 +208,4 @@ def _about(person: int, template: Template, drawer: Drawer) -> Sentence | None:
 
 def labels_beside(module: str) -> Any:
     """Return the labels of a set and what they stand for: the .yaml beside a module's `__file__`."""
-    return yaml.safe_load(Path(module).with_suffix(".yaml").read_text("utf-8"))
+    return parse_yaml(Path(module).with_suffix(".yaml").read_text("utf-8"))

@@ -1,0 +1,165 @@
+"""Read settings files: YAML 1.2's core schema, finite numbers, keys that are text.
+
+By YAML 1.1 `no` is false (and Norwegian), `1:30` is 90 and `010` is 8; DVC reads the same
+config.yaml by 1.2. Sizes are limited, so that no file takes more than seconds.
+"""
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import Event
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.resolver import VersionedResolver
+
+from ems.base.errors import EmsError
+from ems.base.schema import Json
+
+MOST_BYTES = 1_000_000  # of a file: 30 times the largest here
+MOST_VALUES = 100_000  # of a file with its aliases written out: 30 times the largest here
+DEEPEST = 100  # levels: ten are in use, and Python's stack is enough for about 200
+TAG = "tag:yaml.org,2002:"
+CORE = {  # section 10.3.2 of YAML 1.2.2: what a plain word is; any other is text
+    "null": r"null|Null|NULL|~|",
+    "bool": r"true|True|TRUE|false|False|FALSE",
+    "int": r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+",
+    "float": r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
+    r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+    "merge": r"<<",
+}
+BASES = {"0o": 8, "0x": 16}
+
+
+class _Resolver(VersionedResolver):
+    """Tags plain words by the core schema: ruamel.yaml also knows dates, 1_000 and 0b11."""
+
+    versioned_resolver = {  # noqa: RUF012
+        None: [(f"{TAG}{name}", re.compile(rf"(?:{words})\Z")) for name, words in CORE.items()]
+    }
+
+
+class _Composer(Composer):
+    """Refuses deep nesting at once."""
+
+    depth = 0
+
+    def compose_node(self, parent: Node | None, index: Any) -> Node:
+        """Compose the next node."""
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise _error(f"nested deeper than {DEEPEST} levels", self.parser.peek_event())
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+def parse_yaml(text: str) -> Any:
+    """Return the value of a YAML document. Raises `YAMLError` that names the line."""
+    reader = YAML(typ="safe", pure=True)
+    reader.Resolver, reader.Composer = _Resolver, _Composer
+    node = reader.compose(text)
+    return None if node is None else _Values().of(node, [])
+
+
+def load_yaml(path: Path) -> Json:
+    """Read a YAML mapping. Raises `EmsError` that names file and line when that fails."""
+    try:
+        with open(path, "rb") as handle:
+            content = handle.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise EmsError(f"{path}: expected settings, found a file of over {MOST_BYTES:,} bytes")
+        value = parse_yaml(content.decode("utf-8"))
+    except FileNotFoundError:
+        raise EmsError(f"{path}: no such file") from None
+    except UnicodeDecodeError as error:
+        raise EmsError(f"{path}: not UTF-8 at byte {error.start:,}; save it as UTF-8") from None
+    except YAMLError as error:
+        words = " ".join(str(error).split()).replace('in "<unicode string>", line', "in line")
+        raise EmsError(f"{path}: not valid YAML: {words}") from None
+    if value is None:
+        raise EmsError(f"{path}: the file is empty")
+    if not isinstance(value, dict):
+        raise EmsError(f"{path}: expected `key: value` lines, found {type(value).__name__}")
+    return value
+
+
+class _Values:
+    """The values of nodes, counted with their aliases written out."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def of(self, node: Node, above: list[Node]) -> Any:
+        """Return the value of a node below others."""
+        self.count += 1
+        if any(node is each for each in above):
+            raise _error(f"*{node.anchor} is part of what it stands for", node)
+        if self.count > MOST_VALUES:
+            raise _error(f"more than {MOST_VALUES:,} values, with aliases written out", node)
+        name = node.tag.removeprefix(TAG)
+        if isinstance(node, SequenceNode) and name == "seq":
+            return [self.of(item, [*above, node]) for item in node.value]
+        if isinstance(node, MappingNode) and name == "map":
+            return self._mapping(node, [*above, node])
+        if isinstance(node, ScalarNode) and name in ("null", "bool", "int", "float", "str"):
+            return _scalar(node, name)
+        raise _error(f"could not determine a constructor for the tag {node.tag!r}", node)
+
+    def _mapping(self, node: MappingNode, above: list[Node]) -> Json:
+        own: Json = {}
+        merged: Json = {}
+        for key, value in node.value:
+            scalar = isinstance(key, ScalarNode)
+            if not scalar or key.tag not in (f"{TAG}str", f"{TAG}merge"):
+                wrong = (_short(key.value) or "nothing") if scalar else f"a {key.id}"
+                raise _error(f"expected text as a key, found {wrong}; put it in quotes", key)
+            if key.value in own or (key.tag == f"{TAG}merge" and merged):
+                raise _error(f"the key {_short(key.value)} is there twice", key)
+            if key.tag == f"{TAG}merge":
+                merged = self._merged(value, above)
+            else:
+                own[_scalar(key, "str")] = self.of(value, above)
+        return {**merged, **own}
+
+    def _merged(self, node: Node, above: list[Node]) -> Json:
+        """Return what `<<` takes over: of a list, the first mapping that has a key wins."""
+        each = node.value if isinstance(node, SequenceNode) else [node]
+        values = [self.of(item, above) for item in each]
+        if not all(isinstance(value, dict) for value in values):
+            raise _error("expected a mapping, or a list of them, to merge", node)
+        return {key: part for value in reversed(values) for key, part in value.items()}
+
+
+def _scalar(node: ScalarNode, name: str) -> Any:
+    """Return the value of a word: text that a file can hold, or a finite number."""
+    text = node.value
+    if name in ("null", "bool"):
+        if not re.fullmatch(CORE[name], text):
+            raise _error(f"expected {name}, found {_short(text)}", node)
+        return text.lower() == "true" if name == "bool" else None
+    if name == "str":
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:  # "\ud800" is half of a character
+            wrong = ascii(text[error.start])[1:-1]
+            raise _error(f"expected text, found half of a character, {wrong}", node) from None
+        return text
+    try:  # Python reads at most 4,300 digits of a whole number
+        value = int(text, BASES.get(text[:2], 10)) if name == "int" else float(text)
+    except ValueError:
+        value = math.nan
+    if not abs(value) < math.inf:
+        raise _error(f"expected a finite number, found {_short(text)}", node)
+    return value
+
+
+def _short(text: str) -> str:
+    return text if len(text) < 40 else f"{text[:30]}... ({len(text):,} characters)"
+
+
+def _error(problem: str, place: Node | Event) -> MarkedYAMLError:
+    return MarkedYAMLError(problem=problem, problem_mark=place.start_mark)
