@@ -1,13 +1,12 @@
 """Scores and reports -> the papers' tables (LaTeX, CSV, Markdown) and figures.
 
-- `engine`: the one writer of tables of systems x columns; benchmarks declare them in their folders
-- `columns`, `accuracy`, `retrieval`: what such declarations share
-- `registry`: every table and figure by name; `words`: what captions say of those of no benchmark
-- `scores`: score files that may share a table; `compare`: two systems side by side
-- `corpora`: EMS v2 Table I and what decontamination removed, section IV-B
-- `costs`: jobs, time and memory of each stage
-- `heatmap`: P@1 between all languages
-- `figures`: Table IV as bars; `pairs`: P@1 against training pairs; `curves`: learning curves
-- `pdf.compile_pdf`: all tables as one PDF
+- `registry`: every table and figure, what each is made of and what makes it
+- `scores`: reads score files that may share a table
+- `engine`: the one engine for tables of systems x columns; benchmarks declare them in their folders
+- `declarations`: what several benchmarks declare alike; `study`: several benchmarks in one table
+- `table`: one table and its three writers; `pdf`: all tables as one PDF
+- `corpora`, `models`, `logs`: tables of the training text, of the models, of what jobs log
+- `compare`: two systems side by side
+- `figures`, `curves`: figures of scores and of training, on the `canvas` that they share
 - `printed`: the papers' printed numbers, as data
 """

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from annotated_types import MinLen
 from safetensors import SafetensorError, safe_open
@@ -112,7 +112,13 @@ def write_models_table(models: list[Path], report: Path, printed: list[str], out
     """
     counts = read_report(report)
     rows = [_model_row(path, counts) for path in models]
-    beside = [_printed_row(model) for model in load_printed_models() if model["model"] in printed]
+    beside: list[list[Value]] = []
+    for model in load_printed_models():
+        if model["model"] in printed:
+            mono = "yes" if model["mono_v2"] or model["mono_v1"] else None
+            sizes = (model["archit"], model["param_v2"], None)
+            label = model["model"] + PRINTED
+            beside.append([label, model["langs"], model["paral"], mono, *sizes])
     notes = [
         "Paral.: sentence pairs left after cleaning and decontamination. #Param.: all trained "
         "weights without the input embedding, as the paper's 147M can be counted; to encode: the "
@@ -133,10 +139,19 @@ def _model_row(path: Path, report: Report) -> list[Value]:
     return [model.name, len(languages), pairs, None, ARCHITECTURE, trained, sum(encoder.values())]
 
 
-def weights_of(path: Path) -> tuple[dict[str, int], dict[str, int]]:
-    """Return tensor -> number of elements of the encoder and of the heads beside a model.json."""
-    encoder, heads = (_weights(path.with_name(name)) for name in (ENCODER, HEADS))
-    return encoder, heads
+def weights_of(model: Path) -> list[dict[str, int]]:
+    """Return tensor -> number of elements of the encoder and of the heads beside a model.json; only
+    the files' headers are read.
+    """
+    weights = []
+    for path in (model.with_name(ENCODER), model.with_name(HEADS)):
+        try:
+            with safe_open(path, framework="numpy") as file:
+                names = list(file.keys())
+                weights.append({name: prod(file.get_slice(name).get_shape()) for name in names})
+        except (OSError, SafetensorError) as error:
+            raise Damaged(path, f"cannot be read ({error})") from None
+    return weights
 
 
 def training_pairs(report: Report, languages: Iterable[str], share: float) -> tuple[int, int]:
@@ -147,21 +162,6 @@ def training_pairs(report: Report, languages: Iterable[str], share: float) -> tu
     pairs = [e for e in report.entries if e.role == TRAIN and e.documents is None]
     own = [entry for entry in pairs if set(entry.sides) <= set(languages)]
     return sum(entry.read for entry in own), sum(int(share * entry.kept) for entry in own)
-
-
-def _weights(path: Path) -> dict[str, int]:
-    """Return the number of elements of each tensor of a file; only its header is read."""
-    try:
-        with safe_open(path, framework="numpy") as file:
-            return {name: prod(file.get_slice(name).get_shape()) for name in list(file.keys())}
-    except (OSError, SafetensorError) as error:
-        raise Damaged(path, f"cannot be read ({error})") from None
-
-
-def _printed_row(model: dict[str, str]) -> list[Value]:
-    mono = "yes" if model["mono_v2"] or model["mono_v1"] else None
-    values = (model["langs"], model["paral"], mono, model["archit"], model["param_v2"], None)
-    return [model["model"] + PRINTED, *values]
 
 
 # --- facts and costs as columns of a study
@@ -329,13 +329,10 @@ def _last_validation(system: str, losses: Mapping[str, Path]) -> Entry:
 
 
 def _is_papers(point: Point) -> bool:
-    grid = load_grid().get(point.axis, {})
-    return any(same for value, same in grid.items() if Decimal(value) == _number(point.value))
-
-
-def _number(value: Any) -> Decimal | None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return Decimal(repr(value)) if number else None
+    """Return True if the paper chose the value, or a number equal to it."""
+    number = isinstance(point.value, int | float) and not isinstance(point.value, bool)
+    chosen = [value for value, own in load_grid().get(point.axis, {}).items() if own]
+    return number and Decimal(repr(point.value)) in map(Decimal, chosen)
 
 
 def _best_places(points: Sequence[Point], axis: str, last: Mapping[str, Entry]) -> set[Place]:
