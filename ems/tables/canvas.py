@@ -16,7 +16,6 @@ from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.text import Text
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from ems.base.files import atomic_path
@@ -26,7 +25,9 @@ COLOURS = ["#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#B
 GRID, LINE = "#DDDDDD", "#888888"
 
 # Labels of points; all in points (1/72 inch) of the drawn figure.
-FONT = 6.5
+CENTRED = {"fontsize": 6.5, "ha": "center", "va": "center"}
+# behind a label, so that a line to another one ends at its edge
+WHITE = {"boxstyle": "square,pad=0", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
 MARK = 2.0  # radius of a mark
 AIR = 0.6  # around a label
 REACH = np.array([1.0, 4.0, 8.0, 13.0, 19.0, 26.0, 34.0, 43.0])  # from the mark to the label
@@ -115,7 +116,7 @@ def place_labels(axes: Axes, points: np.ndarray, labels: list[str]) -> None:
     crowded_first = np.argsort(-(distances < CROWD).sum(axis=1), kind="stable")
     far = np.repeat(REACH, len(ANGLES))  # [P] from the mark to each place
     for number in map(int, crowded_first):
-        text = _text(axes, points[number], labels[number])
+        text = axes.text(*points[number], labels[number], bbox=WHITE, **CENTRED)
         half = np.array(text.get_window_extent().size) / pixels / 2 + AIR  # [2]
         middles = _places(centres[number], half, far)
         boxes = np.concatenate([middles - half, middles + half], axis=1)  # [P, 4]
@@ -126,12 +127,6 @@ def place_labels(axes: Axes, points: np.ndarray, labels: list[str]) -> None:
             line = np.array([points[number], to_data.transform(end * pixels)])
             axes.plot(*line.T, color=LINE, linewidth=0.4, zorder=1)
         taken = np.concatenate([taken, boxes[best : best + 1]])
-
-
-def _text(axes: Axes, at: np.ndarray, label: str) -> Text:
-    """Draw a label centred at a point [2], on white, so that a line to another ends at its edge."""
-    white = {"boxstyle": "square,pad=0", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
-    return axes.text(*at, label, fontsize=FONT, ha="center", va="center", bbox=white)
 
 
 def _places(mark: np.ndarray, half: np.ndarray, far: np.ndarray) -> np.ndarray:

@@ -222,12 +222,8 @@ def _table(comparisons: list[Comparison], names: list[str], alone: list[str]) ->
 
 def _cells(row: Difference, ways: list[str]) -> list[Value]:
     interval = f"{rounded(row.change.low)} to {rounded(row.change.high)}" if row.change else None
-    p = [_probability(row.p[way]) if way in row.p else None for way in ways]
-    return [row.label, row.first, row.second, row.delta, interval, *p]
-
-
-def _probability(value: float) -> str:
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
+    shown = {way: "<0.001" if p < 0.001 else f"{p:.3f}" for way, p in row.p.items()}
+    return [row.label, row.first, row.second, row.delta, interval, *map(shown.get, ways)]
 
 
 def _notes(comparisons: list[Comparison], names: list[str], alone: list[str]) -> list[str]:

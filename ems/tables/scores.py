@@ -32,7 +32,6 @@ class Scores:
 
     @property
     def version(self) -> str:
-        """Return the version of the data."""
         return self.file.version
 
     @property
@@ -107,9 +106,9 @@ def read_scores(
     if names is not None:
         files = [replace(file, system=names[file.path]) for file in files]
     _check_each_system_once(files)
-    for header in ("version", "data_sha256", "protocol"):
-        if header != "data_sha256" or names is None or not _share_data(files):
-            _check_same_data(files, header)
+    alike = names is not None and all(a.same_data(b) for a, b in combinations(files, 2))
+    for header in ("version", *(() if alike else ("data_sha256",)), "protocol"):
+        _check_same_data(files, header)
     systems = {
         file.system: Scores(
             file, file.system, tuple((label(file, s), _language(file, s), s) for s in file.rows)
@@ -183,10 +182,6 @@ def _check_each_system_once(files: list[ScoreFile]) -> None:
                 f"{file.path}; a table has one row per system: leave one of them out"
             )
         first[file.system] = file
-
-
-def _share_data(files: list[ScoreFile]) -> bool:
-    return all(one.same_data(other) for one, other in combinations(files, 2))
 
 
 def _check_same_data(files: list[ScoreFile], header: str) -> None:

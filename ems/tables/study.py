@@ -380,19 +380,16 @@ def write_ablation_table(
         for heading, labels in parts[name].columns().items()
     ]
     if times is not None:
-        given = {system.system: _seconds(system.system, times) for system in systems}
+        logs = {row.system: last_time(times[row.system]) for row in systems if row.system in times}
+        given = {
+            name: 1000 * seconds / step if step else None for name, (step, seconds) in logs.items()
+        }
         columns.append(Column(SECONDS, [], SECONDS, given=given))
     versions = {name: rows[0].version for name, rows in read.items()}
     known = len({*versions.values()}) == 1 and PRINTED_AS in printed and PAPER.fits(systems[0])
     notes = [*_about_ablation(parts, versions, times), *steps_note(steps or {})]
     table = table_of(columns, notes, PAPER)
     write_sections(table, {"": systems}, out, [PRINTED_AS] if known else [], families)
-
-
-def _seconds(system: str, times: Mapping[str, Path]) -> float | None:
-    """Return the seconds of 1,000 steps with validation; None for a system not trained."""
-    step, seconds = last_time(times[system]) if system in times else (0, 0)
-    return 1000 * seconds / step if step else None
 
 
 def _about_ablation(
