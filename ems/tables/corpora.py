@@ -10,7 +10,6 @@ Printed counts stay as printed ("4.9M"): they are rounded.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Literal
@@ -115,24 +114,15 @@ class Entry(Counts):
         return self.corpus.casefold(), self.corpus, self.role
 
 
-class _Written(Record):
-    """decontamination.json."""
-
-    key: Text
-    against: list[Text]
-    corpora: list[Entry]
-    validation: bool = False
-
-
-@dataclass(frozen=True)
-class Report:
+class Report(Record):
     """The decontamination report: the key of comparison, the benchmarks (VALIDATION is the text to
     validate on), the counts.
     """
 
-    key: str
-    against: list[str]
-    entries: list[Entry]
+    key: Text
+    against: list[Text]
+    entries: list[Entry] = Field(alias="corpora")
+    validation: bool = False
 
     def by_corpus(self) -> list[tuple[str, str, list[Entry]]]:
         """Return each corpus in each of its roles, by the alphabet, with its entries."""
@@ -142,8 +132,8 @@ class Report:
 
 def read_report(path: Path) -> Report:
     """Read decontamination.json. Raises `Damaged` when counts are missing or do not add up."""
-    data = read_json(path, _Written, "decontamination.json")
-    for number, entry in enumerate(data.corpora):
+    report = read_json(path, Report, "decontamination.json")
+    for number, entry in enumerate(report.entries):
         for counts in (entry, *([entry.documents] if entry.documents else [])):
             removed = sum(counts.removed.values())
             if counts.read - removed != counts.kept:
@@ -152,10 +142,10 @@ def read_report(path: Path) -> Report:
                     f"corpora[{number}] ({entry.corpus}, {entry.pair}): {counts.read:,} read less "
                     f"{removed:,} removed is not the {counts.kept:,} kept",
                 )
-    if not data.corpora:
+    if not report.entries:
         raise EmsError(f"{path}: lists no corpora; name some in the experiment and run again")
-    held_out = [VALIDATION] if data.validation else []
-    return Report(data.key, [*data.against, *held_out], data.corpora)
+    held_out = [VALIDATION] if report.validation else []
+    return report.model_copy(update={"against": [*report.against, *held_out]})
 
 
 # --- pairs per language
