@@ -1,6 +1,8 @@
 """Laws of the figures: what is drawn is what was measured, nothing is covered, bytes repeat."""
 
 import itertools
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from tables_made import demo_report, pixels, texts, write_lines, write_report
 from ems.base.errors import EmsError
 from ems.benchmarks.flores200.table import plot_flores
 from ems.benchmarks.tatoeba.table import plot_tatoeba
-from ems.tables.canvas import COLOURS, make_figure, place_labels, settings
+from ems.tables.canvas import COLOURS, drawing, place_labels
 from ems.tables.curves import plot_curves, plot_curves_in_time, plot_languages
 from ems.tables.figures import plot_pairs, read_points
 from ems.tables.logs import read_losses, read_times
@@ -123,8 +125,7 @@ def test_a_report_without_a_language_or_without_any_pairs_is_an_error(tmp_path, 
 
 def labelled(points, labels):
     """Boxes [N, 4] in pixels of the labels of `points`, and that of their axes [4]."""
-    with settings():
-        figure = make_figure(6.0, 4.0)
+    with TemporaryDirectory() as folder, drawing(Path(folder) / "f.svg", 6.0, 4.0) as figure:
         axes = figure.subplots()
         axes.set_ylim(0, 100)
         axes.set_xscale("log")

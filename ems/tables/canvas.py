@@ -44,26 +44,22 @@ _SETTINGS = {
 
 
 @contextmanager
-def settings() -> Iterator[None]:
-    """Use matplotlib's own defaults and ours, whatever the user's matplotlibrc says."""
+def drawing(out: Path, width: float, height: float) -> Iterator[Figure]:
+    """Yield an empty figure of a size in inches; then write it as .svg and .png beside `out`.
+
+    matplotlib's own defaults and ours hold meanwhile, whatever the user's matplotlibrc says. The
+    figure makes room for titles and legends.
+    """
     with style.context("default"):
         mpl.rcParams.update(_SETTINGS)
-        yield
-
-
-def make_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of a size in inches that makes room for titles and legends."""
-    figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def save(figure: Figure, out: Path) -> None:
-    """Write .svg and .png beside `out`, each atomically."""
-    with atomic_path(out.with_suffix(".svg")) as path:
-        figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
-    with atomic_path(out.with_suffix(".png")) as path:
-        figure.savefig(path, format="png", dpi=150, metadata={"Software": None})
+        layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
+        figure = Figure(figsize=(width, height), layout=layout)
+        FigureCanvasAgg(figure)
+        yield figure
+        with atomic_path(out.with_suffix(".svg")) as path:
+            figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
+        with atomic_path(out.with_suffix(".png")) as path:
+            figure.savefig(path, format="png", dpi=150, metadata={"Software": None})
 
 
 def settle(figure: Figure) -> None:

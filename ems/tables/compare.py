@@ -18,7 +18,7 @@ from ems.base.errors import Damaged, EmsError
 from ems.bench.scores import RANGES, Score, ScoreFile, read_score_file
 from ems.bench.significance import Change, gain, holm, mcnemar, of_mean
 from ems.config.plugins import benchmark, joining
-from ems.tables.canvas import COLOURS, LINE, colour, dress, make_figure, save, settings
+from ems.tables.canvas import COLOURS, LINE, colour, drawing, dress
 from ems.tables.scores import Families, read_scores
 from ems.tables.table import Table, Value, markdown, rounded, write_table
 
@@ -251,13 +251,11 @@ def plot_changes(panels: list[Comparison], names: list[str], out: Path) -> None:
     languages stand in the order of their difference, the mean last, below a line.
     """
     most = max(len(panel.rows) for panel in panels)
-    with settings():
-        figure = make_figure(PANEL_WIDTH * len(panels), 1.3 + LANGUAGE_HEIGHT * most)
+    with drawing(out, PANEL_WIDTH * len(panels), 1.3 + LANGUAGE_HEIGHT * most) as figure:
         row = figure.subplots(1, len(panels), squeeze=False)[0]
         for axes, panel in zip(row, panels, strict=True):
             _panel(axes, panel)
         figure.suptitle(f"{names[1]} minus {names[0]}, in points, with 95 % intervals")
-        save(figure, out)
 
 
 def _panel(axes: Axes, comparison: Comparison) -> None:
@@ -299,8 +297,7 @@ def plot_deltas(
             f"{base.path}: no other system has a language of this one; leave the figure out, "
             "or score another one"
         )
-    with settings():
-        figure = make_figure(DELTAS_WIDTH, 1.4 + SYSTEM_HEIGHT * len(alike))
+    with drawing(out, DELTAS_WIDTH, 1.4 + SYSTEM_HEIGHT * len(alike)) as figure:
         axes = figure.subplots()
         for place, other in enumerate(alike):
             change = compare(base, other).rows[-1].change  # of the mean
@@ -315,4 +312,3 @@ def plot_deltas(
         axes.set_xlabel(f"mean P@1 in points, less that of {base.system}")
         dress(axes, grid="x")
         figure.suptitle(f"{benchmark(name).title} {base.version}: what each change is worth")
-        save(figure, out)

@@ -17,12 +17,10 @@ from ems.base.errors import Damaged, EmsError
 from ems.tables.canvas import (
     COLOURS,
     colour,
+    drawing,
     dress,
     legend_columns,
-    make_figure,
     number_logarithms,
-    save,
-    settings,
 )
 from ems.tables.logs import P1, PARTS, TRAIN, VALIDATION, Entry, read_losses, read_times
 from ems.tables.printed import in_table_one_order
@@ -38,7 +36,6 @@ PANEL = (1.45, 1.2)  # inches of a language
 LEAST_WIDTH = 5.0  # inches; few panels are wider instead
 MARKED = {"linewidth": 1.4, "marker": "o", "markersize": 3.0}
 
-Validations = dict[str, list[Entry]]  # system -> its rows of validation with languages
 Curves = dict[str, list[tuple[float, Entry]]]  # system -> place on the horizontal axis, row
 
 
@@ -80,28 +77,22 @@ def _draw(curves: Curves, losses: Mapping[str, Path], axis: str, out: Path) -> N
         )
     # all keep the number, and so the colour, that they have among the systems given
     numbers = {name: number for number, name in enumerate(curves) if name in trained}
-    with settings():
-        save(_figure(curves, numbers, axis), out)
-
-
-def _figure(curves: Curves, numbers: dict[str, int], axis: str) -> Figure:
-    """Draw P@1, then the parts of the loss in the order in which they first appear."""
+    # P@1, then the parts of the loss in the order in which they first appear
     values = dict.fromkeys(n for name in numbers for _, entry in curves[name] for n in entry.values)
     panels = sorted(values, key=lambda name: name != P1)
     heights = [TALL if panel == P1 else LOW for panel in panels]
-    figure = make_figure(WIDTH, sum(heights) + 0.8)
-    rows = figure.subplots(
-        len(panels), sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
-    )
-    for axes, panel in zip(rows[:, 0], panels, strict=True):
-        for name, number in numbers.items():
-            _lines(axes, curves[name], panel, number)
-        _dress(axes, panel)
-    rows[-1, 0].set_xlabel(axis)
-    rows[-1, 0].xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
-    figure.suptitle(f"Learning curves against {axis}")
-    legend(figure, numbers, WIDTH, any(panel != P1 for panel in panels))
-    return figure
+    with drawing(out, WIDTH, sum(heights) + 0.8) as figure:
+        rows = figure.subplots(
+            len(panels), sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
+        )
+        for axes, panel in zip(rows[:, 0], panels, strict=True):
+            for name, number in numbers.items():
+                _lines(axes, curves[name], panel, number)
+            _dress(axes, panel)
+        rows[-1, 0].set_xlabel(axis)
+        rows[-1, 0].xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+        figure.suptitle(f"Learning curves against {axis}")
+        legend(figure, numbers, WIDTH, any(panel != P1 for panel in panels))
 
 
 def _lines(axes: Axes, rows: list[tuple[float, Entry]], panel: str, number: int) -> None:
@@ -162,36 +153,30 @@ def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
                 f"{path}: no row has P@1 per language (`p1_by_language`); train this system again, "
                 "with `validation`"
             )
-    with settings():
-        save(_language_figure(curves), out)
-
-
-def _language_figure(curves: Validations) -> Figure:
     codes = in_table_one_order(
         {c for rows in curves.values() for row in rows for c in row.languages}
     )
     columns = min(MOST_PANELS, len(codes))
     lines = -(-len(codes) // columns)
     width = max(LEAST_WIDTH, columns * PANEL[0])
-    figure = make_figure(width, lines * PANEL[1] + 1.1)
-    panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flatten()
-    for axes, code in zip(panels, codes, strict=False):
-        _panel(axes, code, curves)
-    for axes in panels[len(codes) :]:
-        axes.set_visible(False)
-    for axes in panels[len(codes) - columns : len(codes)]:
-        axes.tick_params(labelbottom=True)  # the lowest of its column
-    panels[0].set_ylim(0, 100)  # all panels share its axes
-    panels[0].yaxis.set_major_locator(FixedLocator((0, 50, 100)))
-    panels[0].set_xlim(left=0)
-    panels[0].xaxis.set_major_locator(MaxNLocator(2, steps=(1, 2, 5, 10)))
-    panels[0].xaxis.set_major_formatter(EngFormatter(sep=""))
-    figure.suptitle("Validation P@1 (%) per language against sentence pairs seen")
-    legend(figure, {name: number for number, name in enumerate(curves)}, width)
-    return figure
+    with drawing(out, width, lines * PANEL[1] + 1.1) as figure:
+        panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flatten()
+        for axes, code in zip(panels, codes, strict=False):
+            _panel(axes, code, curves)
+        for axes in panels[len(codes) :]:
+            axes.set_visible(False)
+        for axes in panels[len(codes) - columns : len(codes)]:
+            axes.tick_params(labelbottom=True)  # the lowest of its column
+        panels[0].set_ylim(0, 100)  # all panels share its axes
+        panels[0].yaxis.set_major_locator(FixedLocator((0, 50, 100)))
+        panels[0].set_xlim(left=0)
+        panels[0].xaxis.set_major_locator(MaxNLocator(2, steps=(1, 2, 5, 10)))
+        panels[0].xaxis.set_major_formatter(EngFormatter(sep=""))
+        figure.suptitle("Validation P@1 (%) per language against sentence pairs seen")
+        legend(figure, {name: number for number, name in enumerate(curves)}, width)
 
 
-def _panel(axes: Axes, code: str, curves: Validations) -> None:
+def _panel(axes: Axes, code: str, curves: dict[str, list[Entry]]) -> None:
     """Draw one language: a line per system, and the last value of the best in its colour."""
     last: dict[int, float] = {}
     for number, rows in enumerate(curves.values()):

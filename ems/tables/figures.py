@@ -21,13 +21,11 @@ from ems.config.record import Benchmark
 from ems.tables.canvas import (
     COLOURS,
     colour,
+    drawing,
     dress,
     legend_columns,
-    make_figure,
     number_logarithms,
     place_labels,
-    save,
-    settings,
     settle,
 )
 from ems.tables.corpora import TRAIN, read_report
@@ -76,16 +74,14 @@ def plot_bars(
     names = [system.system for system in systems]
     width = AXIS_WIDTH + max(LEAST_WIDTH, size * group)
     columns = legend_columns(names, width)
-    with settings():
-        legend = -(-len(names) // columns) * 0.2  # inches
-        figure = make_figure(width, ROW_HEIGHT * len(rows) + 0.8 + legend)
+    legend = -(-len(names) // columns) * 0.2  # inches
+    with drawing(out, width, ROW_HEIGHT * len(rows) + 0.8 + legend) as figure:
         for axes, row in zip(figure.subplots(len(rows), squeeze=False)[:, 0], rows, strict=True):
             _bars(axes, systems, row, size, group)
         figure.suptitle(f"{benchmark.title} {systems[0].version}: P@1, mean of both directions")
         # an explicit list: axes of a row in which a system has no bar know nothing of it
         keys = [Patch(**_style(number), label=name) for number, name in enumerate(names)]
         figure.legend(handles=keys, loc="outside lower center", ncols=columns, frameon=False)
-        save(figure, out)
 
 
 def _style(number: int) -> dict[str, Any]:
@@ -125,8 +121,7 @@ def plot_directions(system: Scores, benchmark: Benchmark, out: Path) -> None:
     codes = in_table_one_order({code for name in system.values for code in name.split("-")})
     grid = np.array([[system.values.get(f"{q}-{c}", np.nan) for c in codes] for q in codes])
     size = max(LEAST_MAP, FIELD * len(codes)) + MAP_MARGIN
-    with settings():
-        figure = make_figure(size, size - MAP_MARGIN / 3)
+    with drawing(out, size, size - MAP_MARGIN / 3) as figure:
         axes = figure.subplots()
         drawn = axes.imshow(grid, vmin=0, vmax=100, cmap="viridis")  # [L, L]
         figure.colorbar(drawn, ax=axes, label="P@1 (%)", shrink=0.6)
@@ -136,7 +131,6 @@ def plot_directions(system: Scores, benchmark: Benchmark, out: Path) -> None:
         axes.tick_params(length=0, labelsize=7)
         axes.set_xlabel("candidates")
         axes.set_ylabel("queries")
-        save(figure, out)
 
 
 # --- points
@@ -157,8 +151,13 @@ def plot_pairs(
     points = read_points(systems, report)
     if not any(pairs for shown in points.values() for pairs, _ in shown.values()):
         raise EmsError(f"{report}: no training pairs are kept of any language; see its corpora")
-    with settings():
-        save(_figure(points, f"{benchmark(name).title} {systems[0].version}"), out)
+    columns = min(PANELS, len(points))
+    rows = ceil(len(points) / columns)
+    with drawing(out, PANEL[0] * columns, PANEL[1] * rows + 0.5) as figure:
+        panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten()
+        title = f"{benchmark(name).title} {systems[0].version}"
+        figure.suptitle(f"{title}: P@1, mean of both directions, against training data")
+        _draw_points(figure, panels, points)
 
 
 def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
@@ -187,11 +186,7 @@ def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
     }
 
 
-def _figure(systems: dict[str, Points], title: str) -> Figure:
-    columns = min(PANELS, len(systems))
-    rows = ceil(len(systems) / columns)
-    figure = make_figure(PANEL[0] * columns, PANEL[1] * rows + 0.5)
-    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten()
+def _draw_points(figure: Figure, panels: Sequence[Axes], systems: dict[str, Points]) -> None:
     # the points that the logarithmic axis can show
     shown = {n: {k: v for k, v in points.items() if v[0]} for n, points in systems.items()}
     places = {n: np.array(list(kept.values()), float).reshape(-1, 2) for n, kept in shown.items()}
@@ -200,7 +195,6 @@ def _figure(systems: dict[str, Points], title: str) -> Figure:
     for axes in panels[len(systems) :]:
         axes.set_visible(False)
     panels[0].set_xlim(*_limits(np.concatenate(list(places.values()))[:, 0]))
-    figure.suptitle(f"{title}: P@1, mean of both directions, against training data")
     without = dict.fromkeys(k for points in systems.values() for k, v in points.items() if not v[0])
     note = f" (without any, so not shown: {', '.join(without)})" if without else ""
     label = f"training pairs of the language, after decontamination{note}"
@@ -209,7 +203,6 @@ def _figure(systems: dict[str, Points], title: str) -> Figure:
     settle(figure)
     for axes, name in zip(panels, systems, strict=False):
         place_labels(axes, places[name], list(shown[name]))
-    return figure
 
 
 def _limits(pairs: np.ndarray) -> tuple[float, float]:
@@ -246,8 +239,7 @@ def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> N
         raise EmsError(f"no system of {listed} was trained, so nothing has a price; train one")
     means = [float(np.mean(list(system.values.values()))) for system in systems]
     points = np.array([[seconds[s.system] / 60, m] for s, m in zip(systems, means, strict=True)])
-    with settings():
-        figure = make_figure(*TRADEOFF)
+    with drawing(out, *TRADEOFF) as figure:
         axes = figure.subplots()
         for at, (point, system) in enumerate(zip(points, systems, strict=True)):
             look = {"fmt": "o", "markersize": 4, "color": colour(at), "linewidth": 1}
@@ -262,7 +254,6 @@ def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> N
         figure.suptitle(f"{title}: mean P@1 against the cost of training")
         settle(figure)
         place_labels(axes, points, [system.system for system in systems])
-        save(figure, out)
 
 
 def _half_width(system: Scores) -> float:
@@ -291,8 +282,7 @@ def plot_lines(
     """
     names = list(lines)
     benchmarks = list(dict.fromkeys(name.rpartition(" ")[0] for name in names))
-    with settings():
-        figure = make_figure(*LINES)
+    with drawing(out, *LINES) as figure:
         axes = figure.subplots()
         for at, (name, values) in enumerate(lines.items()):
             kind = benchmarks.index(name.rpartition(" ")[0])
@@ -306,4 +296,3 @@ def plot_lines(
         figure.suptitle(title)
         columns = legend_columns(names, LINES[0])
         figure.legend(loc="outside lower center", ncols=columns, frameon=False)
-        save(figure, out)

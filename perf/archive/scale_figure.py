@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator
 from scale_lines import BILLION, PER_FILE, Line, point_of
 
-from ems.tables.canvas import LINE, colour, dress, legend_columns, make_figure, save, settings
+from ems.tables.canvas import LINE, colour, dress, legend_columns, drawing
 
 PANELS = {"cpu_s": ("CPU hours", 3600), "disk_mb": ("disk, GB", 1000)}
 STAGES = (*PER_FILE, "sample")
@@ -22,8 +22,7 @@ def plot(runs: list[dict[str, Any]], lines: dict[str, dict[str, Line]], out: Pat
     those with few: it is a thousandth of a billion pairs.
     """
     shown = [stage for stage in STAGES if stage in lines]
-    with settings():
-        figure = make_figure(WIDTH, HEIGHT)
+    with drawing(out, WIDTH, HEIGHT) as figure:
         panels = figure.subplots(1, len(PANELS))
         for axes, (measure, (label, unit)) in zip(panels, PANELS.items(), strict=True):
             for number, stage in enumerate(shown):
@@ -40,7 +39,6 @@ def plot(runs: list[dict[str, Any]], lines: dict[str, dict[str, Line]], out: Pat
         handles = [panels[0].plot([], [], "o-", color=colour(at))[0] for at in range(len(shown))]
         columns = legend_columns(shown, WIDTH)
         figure.legend(handles, shown, loc="outside lower center", ncols=columns, frameon=False)
-        save(figure, out)
 
 
 def _draw(
