@@ -1,6 +1,7 @@
 """Devices and what PyTorch needs around them: the choice of one, copies to it, Adam, files."""
 
 import inspect
+import shutil
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from ems.base.errors import EmsError
+from ems.base.files import ENCODER, HEADS, VOCABULARY, atomic_path
 
 PRECISIONS = ("float32", "bfloat16", "int8")  # of the matrix products of a trained encoder
 
@@ -85,3 +87,14 @@ def save_tensors(
     except SafetensorError as error:
         raise OSError(None, str(error), str(path)) from error
     path.chmod(path.stat().st_mode | path.parent.stat().st_mode & 0o044)
+
+
+def save_model(
+    out: Path, encoder: Mapping[str, Tensor], heads: Mapping[str, Tensor], vocabulary: Path
+) -> None:
+    """Write the weights and the vocabulary of a model folder; model.json comes after them."""
+    for name, tensors in ((ENCODER, encoder), (HEADS, heads)):
+        with atomic_path(out / name) as temporary:
+            save_tensors(tensors, temporary)
+    with atomic_path(out / VOCABULARY) as temporary:
+        shutil.copyfile(vocabulary, temporary)

@@ -11,7 +11,6 @@ number of attention heads is in no weight: each is 64 wide in both their models 
 """
 
 import re
-import shutil
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,12 +21,12 @@ import torch
 from torch import Tensor, nn
 
 from ems.base.errors import EmsError
-from ems.base.files import ENCODER, HEADS, VOCABULARY, atomic_path, sha256_file, write_json
+from ems.base.files import ENCODER, VOCABULARY, sha256_file, write_json
 from ems.base.schema import plain
 from ems.config.model import EncoderSettings, HeadSettings
 from ems.config.objectives import ContrastiveSettings, Objectives, XtrSettings
 from ems.config.train import TrainSettings
-from ems.model.devices import save_tensors
+from ems.model.devices import save_model
 from ems.model.encode import bert_names
 from ems.model.encoder import Encoder
 from ems.model.objectives.contrastive import ContrastiveHead
@@ -96,11 +95,7 @@ def import_released(
         expected = Encoder(settings, pieces).state_dict()
     _check_shapes(state, expected, weights)
     objectives = _objectives(of_training, settings, len(languages), pieces, weights)
-    for name, tensors in ((ENCODER, state), (HEADS, of_training)):
-        with atomic_path(out / name) as temporary:
-            save_tensors(tensors, temporary)
-    with atomic_path(out / VOCABULARY) as temporary:
-        shutil.copyfile(spm, temporary)
+    save_model(out, state, of_training, spm)
     description = {
         "name": "released",
         "released_sha256": sha256_file(weights),

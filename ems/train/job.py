@@ -26,9 +26,7 @@ from torch import Tensor
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import (
     ENCODER,
-    HEADS,
     VOCABULARY,
-    atomic_path,
     check_state,
     read_json,
     sha256_file,
@@ -41,11 +39,10 @@ from ems.base.schema import Json
 from ems.config.experiment import Experiment
 from ems.config.site import AFRESH
 from ems.config.stages import stage_settings
-from ems.model.devices import check_precision, choose_device, has_bfloat16, save_tensors
+from ems.model.devices import check_precision, choose_device, has_bfloat16, save_model
 from ems.model.objectives.masking import Pieces
 from ems.model.objectives.system import Parts, System
 from ems.model.table import GAP, LONGEST
-from ems.shards.reader import PairStore
 from ems.text.subwords import load_vocabulary
 from ems.train.checkpoint import checkpoints, json_lines, step_of
 from ems.train.data import Data, start_of
@@ -95,7 +92,13 @@ def train(
     for store in data.stores().values():
         store.check(pieces)
     start = start_of(experiment, name, places.start, data.training)
-    identity = identity_of(experiment, name, data.stores(), sha256, start.sha256 if start else "")
+    identity = {
+        "settings": stage_settings(experiment, "train", system=name),
+        "shards": {role: store.contents for role, store in data.stores().items()},
+        "vocabulary": sha256,
+        "source": source_hash("ems.train.job"),
+        **({"start": start.sha256} if start else {}),
+    }
     seed = experiment.seed if settings.train.seed is None else settings.train.seed
     with joined(device) as world, _claimed(places.state, identity, afresh, world) as state:
         system = _untrained(settings, len(experiment.languages), vocabulary, seed, device)
@@ -109,10 +112,10 @@ def train(
         if world.leads:
             if places.times:
                 write_text(places.times, json_lines(journal.done.times))
-            _write_weights(system, data.vocabulary, journal.done.losses, places.out)
-            best = journal.best()
-            kept = {"step": best["step"]} if best else {}
-            _describe(experiment, name, identity, kept, places.out)
+            states = system.encoder.state_dict(), system.heads.state_dict()
+            save_model(places.out, *states, data.vocabulary)
+            write_text(places.out / "losses.jsonl", json_lines(journal.done.losses))
+            _describe(experiment, name, digest(identity), journal.best(), places.out)
 
 
 def _checked_vocabulary(data: Data) -> str:
@@ -123,25 +126,6 @@ def _checked_vocabulary(data: Data) -> str:
             folder = store.shards[0].folder.parent
             raise Damaged(data.vocabulary, f"the shards in {folder} were made with another one")
     return expected
-
-
-def identity_of(
-    experiment: Experiment,
-    name: str,
-    stores: dict[str, PairStore],
-    vocabulary: str,
-    start: str = "",
-) -> Identity:
-    """Return the identity of a run of system `name`. `vocabulary` is a sha256, and so is `start`,
-    of the weights that it starts from ("": its own).
-    """
-    return {
-        "settings": stage_settings(experiment, "train", system=name),
-        "shards": {role: store.contents for role, store in stores.items()},
-        "vocabulary": vocabulary,
-        "source": source_hash("ems.train.job"),
-        **({"start": start} if start else {}),
-    }
 
 
 @contextmanager
@@ -188,10 +172,10 @@ def claimed(state: Path) -> Iterator[None]:
 
 
 def claim_identity(state: Path, identity: Identity, afresh: bool = False) -> Path:
-    """Return the folder of this identity in the state folder, which the caller has locked.
+    """Return the folder of this identity in a locked state folder, without what a kill left there.
 
     Raises `EmsError` with the differences if there are checkpoints of another identity; `afresh`
-    deletes those instead. Folders without a checkpoint and what a kill left half written go.
+    deletes those instead.
     """
     own = state / digest(identity)
     for other in sorted(path for path in state.iterdir() if path.is_dir() and path != own):
@@ -265,11 +249,8 @@ def _untrained(
     if train.precision == "bfloat16" and not has_bfloat16(device):
         log.warning("train.precision: %s has no bfloat16 units; float32 is faster here", device)
     if 0 < train.steps < train.warmup_steps:
-        log.warning(
-            "train.warmup_steps: %d, but the training ends after %d, at a lower learning rate",
-            train.warmup_steps,
-            train.steps,
-        )
+        message = "train.warmup_steps: %d, but the training ends after %d, at a lower learning rate"
+        log.warning(message, train.warmup_steps, train.steps)
     pieces = vocabulary.get_piece_size()
     system = System(settings, languages, pieces, train.precision, Pieces.of(vocabulary))
     if settings.model.ngrams:
@@ -308,24 +289,18 @@ def _run(trainer: Trainer, journal: Journal) -> None:
     journal.verification.settle()  # after the last validation
 
 
-def _write_weights(system: System, vocabulary: Path, losses: list[LogRow], out: Path) -> None:
-    """Write the weights, the vocabulary and the loss log of a trained system."""
-    for name, module in ((ENCODER, system.encoder), (HEADS, system.heads)):
-        with atomic_path(out / name) as temporary:
-            save_tensors(module.state_dict(), temporary)
-    with atomic_path(out / VOCABULARY) as temporary:
-        shutil.copyfile(vocabulary, temporary)
-    write_text(out / "losses.jsonl", json_lines(losses))
-
-
-def _describe(experiment: Experiment, name: str, identity: Identity, kept: Json, out: Path) -> None:
-    """Write model.json, which makes the model folder complete; `kept` says of which step it is."""
+def _describe(
+    experiment: Experiment, name: str, identity: str, best: LogRow | None, out: Path
+) -> None:
+    """Write model.json, which makes the model folder complete; `best` is the validation of the
+    weights, if they are not those of the last step.
+    """
     settings = stage_settings(experiment, "train", system=name)
     description = {
         "experiment": experiment.name,
         "name": name,
-        "identity": digest(identity),
-        **kept,
+        "identity": identity,
+        **({"step": best["step"]} if best else {}),
         "model": settings["system"]["model"],
         "training": settings,
         "languages": list(experiment.languages),
