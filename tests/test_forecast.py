@@ -20,7 +20,7 @@ from ems.commands.cli import main
 from ems.config.load import load_experiment, load_site
 from ems.workflow.forecast import (
     SHRINK,
-    START,
+    TRAINING_START,
     Gpu,
     corrected_rates,
     forecast,
@@ -300,7 +300,7 @@ def test_what_check_says_of_nodes(here, sinfo, monkeypatch):
     sinfo("echo 'only*|1|1|500|(null)|infinite'")
     text = total_and_after(forecast(*settings(), ["slurm"]))
     assert re.search(r"WARNING: train: asks for 1 node of \d+ CPUs, [\d,]+ MB; the default", text)
-    monkeypatch.setattr("ems.workflow.requests.SECONDS", 0.1)
+    monkeypatch.setattr("ems.workflow.requests.SINFO_SECONDS", 0.1)
     for line, reason in {
         "echo no; echo controller >&2; exit 1": "sinfo says: controller",
         "exit 1": "exit status 1",
@@ -347,7 +347,7 @@ def test_gpus_share_what_a_step_computes_and_looks_up_and_each_updates_all_param
 
     def seconds(count, unit):
         units = {"teraflops": 0.0, "gathered": 0.0, "updated": 0.0, unit: 1e6}
-        return rates.on_gpus("train", units, step, 0, Gpu(count, "a100"))[1] - START
+        return rates.on_gpus("train", units, step, 0, Gpu(count, "a100"))[1] - TRAINING_START
 
     for unit, share in (("teraflops", 4), ("gathered", 4), ("updated", 1)):
         assert seconds(1, unit) == pytest.approx(share * seconds(4, unit))

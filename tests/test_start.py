@@ -14,8 +14,8 @@ from ems.config.languages.opus import opus_files, opus_pair, opus_releases
 from ems.config.load import load_experiment, load_site
 from ems.corpora.catalogue import NOISE, UNRATED, about
 from ems.workflow.init import (
-    LEAST,
-    SIZES,
+    LEAST_PAIRS,
+    TABLE_SIZES,
     choose,
     experiment_text,
     language_pairs,
@@ -166,7 +166,7 @@ def test_what_is_left_out_has_its_reason():
     assert reasons["NeuLab-TedTalks"] == "repeats TED2020"
     assert reasons["Ubuntu"] == "not counted"
     assert reasons["ELRA-W0301"] == "fewer than 5,000 pairs"
-    assert all(pick.most >= LEAST for pick in picks if pick.most)
+    assert all(pick.most >= LEAST_PAIRS for pick in picks if pick.most)
     assert {pick.offer.corpus for pick in picks} == {each.corpus for each in offers("en", "pl")}
     assert all(about(name).noise != "names" for name in set(reasons) - {"XLEnt"} - TITLES)
 
@@ -205,7 +205,7 @@ def test_each_pair_validates_on_one_corpus_and_trains_on_what_is_left_of_it():
 def test_sizes_grow_with_the_text():
     counts = [10**n for n in range(3, 10)]
     assert [size_for(n).table for n in counts] == sorted(size_for(n).table for n in counts)
-    assert size_for(10**9) == SIZES[-1]
+    assert size_for(10**9) == TABLE_SIZES[-1]
     assert all(isinstance(steps_for(size_for(n), n), int) for n in counts)
     vocabularies = [vocabulary_size(*of) for of in ((2, 10**4), (9, 10**7), (60, 10**8))]
     assert vocabularies == [3000, 26_000, 60_000]

@@ -16,7 +16,7 @@ from ems.base.errors import EmsError
 from ems.base.files import check_readable, check_target, kind_of
 
 # "folder": files are put into it; "whole folder": replaced as one; "state": emptied at the end
-Kind = Literal["file", "folder", "whole folder", "state"]
+OutputKind = Literal["file", "folder", "whole folder", "state"]
 REPLACED = ("state", "whole folder")
 
 
@@ -29,7 +29,7 @@ class Writes:
     before. A whole folder is replaced if `ours` returns true for it.
     """
 
-    kind: Kind = "file"
+    kind: OutputKind = "file"
     suffixes: tuple[str, ...] = ("",)
     names: tuple[str, ...] = ()
     ours: Callable[[Path], bool] | None = None
@@ -50,7 +50,7 @@ class FlagPath:
 
     flag: str
     path: Path
-    kind: Kind = "file"
+    kind: OutputKind = "file"
     ours: Callable[[Path], bool] | None = None
 
     @cached_property

@@ -9,7 +9,7 @@ from ems.base.outputs import Writes
 from ems.commands import common
 from ems.commands.flags import Imported, Mark
 
-Source = Annotated[str, "directory or address to fetch from", Mark.PLACE]
+FetchSource = Annotated[str, "directory or address to fetch from", Mark.PLACE]
 
 
 def check(
@@ -126,10 +126,10 @@ def demo_mirror(out: common.OutFolder) -> None:
 
 
 def fetch(
-    source: Source,
+    source: FetchSource,
     corpus: common.Corpus,
     version: common.Version,
-    pair: common.Pair,
+    pair: common.PairName,
     out: common.OutFile,
     format: Annotated[
         Literal["moses", "mined", "text", "dump"],
@@ -150,7 +150,7 @@ def fetch(
 
 
 def fetch_documents(
-    source: Source, corpus: common.Corpus, version: common.Version, out: common.OutFile
+    source: FetchSource, corpus: common.Corpus, version: common.Version, out: common.OutFile
 ) -> None:
     """Fetch the documents of a corpus's lines."""
     from ems.corpora.content import lock_of

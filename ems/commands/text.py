@@ -57,7 +57,7 @@ def clean(
     experiment: common.ExperimentName,
     corpus: common.Corpus,
     version: common.Version,
-    pair: common.Pair,
+    pair: common.PairName,
     archives: Annotated[list[Path], "downloads of the corpus"],
     keys: Annotated[Path, "evaluation sentences"],
     out: Annotated[Path, "pair file to write, and its report", Writes(suffixes=("", ".json"))],

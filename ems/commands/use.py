@@ -9,14 +9,14 @@ from ems.base.outputs import Writes
 from ems.commands import common
 from ems.commands.flags import Bounds, Mark
 
-Model = Annotated[
+ModelName = Annotated[
     str, "our model folder, an exported one, or a sentence-transformers model", Mark.PLACE
 ]
-Language = Annotated[str | None, "language of the lines, for a model that segments by language"]
-Other = Annotated[str | None, "language of the other side"]
+LineLanguage = Annotated[str | None, "language of the lines, for a model that segments by language"]
+OtherLanguage = Annotated[str | None, "language of the other side"]
 QueryLanguage = Annotated[str | None, "language of the queries"]
-Source = Annotated[Path, "text with a sentence per line, .gz, or - for stdin", Mark.STREAM]
-Pairs = Annotated[Path, "TSV with a pair per line, .gz, or - for stdin", Mark.STREAM]
+Lines = Annotated[Path, "text with a sentence per line, .gz, or - for stdin", Mark.STREAM]
+PairLines = Annotated[Path, "TSV with a pair per line, .gz, or - for stdin", Mark.STREAM]
 Out = Annotated[Path, "file to write", Mark.STREAM, Writes()]
 Bad = Annotated[
     Literal["error", "skip"], "a line that is not UTF-8, has a NUL or over 1 MB: stop, or skip it"
@@ -25,7 +25,7 @@ Device = Annotated[Literal["auto", "cpu", "cuda"], "device"]
 Precision = Annotated[
     Literal["float32", "bfloat16", "int8"], "of matrix products; int8 on a CPU only"
 ]
-Margin = Annotated[
+MarginKind = Annotated[
     Literal["ratio", "distance", "absolute"], "score beside the neighbours; absolute is the cosine"
 ]
 Neighbours = Annotated[int, "neighbours of a sentence, for the margin", Bounds(1, 100)]
@@ -34,10 +34,10 @@ SUFFIXES = (".npy", ".f32")
 
 
 def encode(
-    model: Model,
-    source: Source,
+    model: ModelName,
+    source: Lines,
     out: Annotated[Path, "file .npy or .f32 to write, or - for stdout", Mark.STREAM, Writes()],
-    language: Language = None,
+    language: LineLanguage = None,
     normalise: Annotated[bool, "vectors of length 1"] = False,
     half: Annotated[bool, "float16"] = False,
     dimensions: common.Dimensions = 0,
@@ -57,12 +57,12 @@ def encode(
 
 
 def score(
-    model: Model,
-    source: Pairs = Path("-"),
+    model: ModelName,
+    source: PairLines = Path("-"),
     out: Annotated[Path, "file to write, or - for stdout", Mark.STREAM, Writes()] = Path("-"),
-    source_language: Language = None,
-    target_language: Other = None,
-    margin: Margin = "absolute",
+    source_language: LineLanguage = None,
+    target_language: OtherLanguage = None,
+    margin: MarginKind = "absolute",
     neighbours: Neighbours = 4,
     threshold: Annotated[float | None, "least score: write the rows that reach it"] = None,
     bad: Bad = "error",
@@ -83,14 +83,14 @@ def score(
 
 
 def mine(
-    model: Model,
-    source: Source,
-    target: Source,
+    model: ModelName,
+    source: Lines,
+    target: Lines,
     out: Annotated[Path, "TSV to write: score, source, target", Writes()],
-    source_language: Language = None,
-    target_language: Other = None,
+    source_language: LineLanguage = None,
+    target_language: OtherLanguage = None,
     neighbours: Neighbours = 4,
-    margin: Margin = "ratio",
+    margin: MarginKind = "ratio",
     threshold: Annotated[float | None, "least score"] = None,
     one_to_one: Annotated[bool, "each line in one pair at most"] = False,
     numbers: Annotated[bool, "line numbers of both sides as two more columns"] = False,
@@ -110,13 +110,13 @@ def mine(
 
 
 def search(
-    model: Model,
+    model: ModelName,
     index: Annotated[Path, "text to search in; its index is the folder NAME.index"],
     query: Annotated[str, "what to search for", Mark.POSITIONAL] = "",
     queries: Annotated[Path | None, "text with a query per line, - for stdin", Mark.STREAM] = None,
     build: Annotated[bool, "writing of the index, for many searches"] = False,
     k: Annotated[int, "lines to show", Bounds(1, 1000)] = 5,
-    language: Language = None,
+    language: LineLanguage = None,
     query_language: QueryLanguage = None,
     half: Annotated[bool, "index of float16"] = False,
     bad: Bad = "error",
@@ -149,12 +149,12 @@ def search(
 
 
 def serve(
-    model: Model,
+    model: ModelName,
     index: Annotated[Path | None, "text to search in; its index is the folder NAME.index"] = None,
     build: Annotated[bool, "writing of the index, for the next times"] = False,
     host: Annotated[str, "address to listen on"] = "127.0.0.1",
     port: Annotated[int, "port; 0: any free one", Bounds(0, 65535)] = 8000,
-    language: Language = None,
+    language: LineLanguage = None,
     query_language: QueryLanguage = None,
     bad: Bad = "error",
     device: Device = "auto",

@@ -24,20 +24,20 @@ from ems.config.site import Site
 from ems.tables.logs import costs_of
 from ems.workflow.downloads import aligned
 from ems.workflow.plan import has_job
-from ems.workflow.requests import Job, Request, nodes_here, obstacles, planned_jobs
+from ems.workflow.requests import Job, JobRequest, nodes_here, obstacles, planned_jobs
 from ems.workflow.work import Learning, Units, Workload
 
 JOB, OTHER = "job", "other"  # the start of a job, and what no line of the table names
 SHRINK = 60.0  # CPU seconds
 # the A100 (makers' data sheet) where the profile names no GPU that we know
-GPU, BANDWIDTH = "A100", 1.5e12  # bytes/s
+DEFAULT_GPU, BANDWIDTH = "A100", 1.5e12  # bytes/s
 UTILISATION = 0.3  # of the peak: the goals are 25 % for small steps and 35 % for large ones
 LAUNCH = 0.015  # seconds of a step: 1,100 to 1,400 operators of about 10 microseconds
-START = 30.0  # seconds: PyTorch, CUDA, the shards
+TRAINING_START = 30.0  # seconds: PyTorch, CUDA, the shards
 GATHERED, UPDATED = 24e9, 28e12  # bytes a unit: forward, backward; Adam's reads and writes
 BYTES_TRAINED, BASE_MB = 16, 600  # a weight with its gradient and Adam's moments; PyTorch itself
 HOUR, MANY = 3600, 20
-DEFAULT = "site's default"
+SITE_DEFAULT = "site's default"
 ASKED = ("stage", "jobs", "partition", "nodes", "GPUs", "GPU type", "CPUs", "time", "MB a node")
 NEEDED = ("stage", "jobs", "CPU time", "GPU time", "longest job", "MB")
 
@@ -66,7 +66,9 @@ class Gpu:
         from ems.train.measures import peak_of
 
         name = self.model.upper().replace("_", " ")  # as the makers write it
-        peaks = [peak_of(gpu, precision) for gpu in (name, GPU) for precision in (half, False)]
+        peaks = [
+            peak_of(gpu, precision) for gpu in (name, DEFAULT_GPU) for precision in (half, False)
+        ]
         return UTILISATION * next(peak for peak in peaks if peak)
 
 
@@ -102,7 +104,7 @@ class Rates:
         updated = units.get("updated", 0) * UPDATED / BANDWIDTH  # by each process, all of them
         busy = max(shared / gpu.count + updated, steps * LAUNCH)
         if stage == "train":
-            return (START + busy) * gpu.count, START + busy
+            return (TRAINING_START + busy) * gpu.count, TRAINING_START + busy
         busy += self.cpu_seconds(stage, {**units, "teraflops": 0})
         return busy, busy
 
@@ -151,11 +153,11 @@ def corrected_rates(site: Site, without: Iterable[str] = ()) -> tuple[Rates, lis
 
 
 @dataclass
-class Row:
+class JobGroup:
     """All jobs of the same rules with the same request: their estimates, summed."""
 
     rules: tuple[tuple[str, int], ...]
-    request: Request | None
+    request: JobRequest | None
     jobs: int = 0
     cpu_seconds: float = 0.0
     gpu_seconds: float = 0.0
@@ -173,7 +175,7 @@ def forecast(experiment: Experiment, site: Site, profiles: list[str]) -> str:
     jobs = planned_jobs(experiment.name, profiles)
     rates, names = corrected_rates(site, without=[experiment.name])
     workload = Workload(experiment, Path(site.data))
-    rows = rows_of(jobs, workload, rates)
+    rows = grouped(jobs, workload, rates)
     lines = [
         f"{experiment.name}: what its jobs ask for, by the rules and {' '.join(profiles)}",
         "",
@@ -191,14 +193,14 @@ def forecast(experiment: Experiment, site: Site, profiles: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def rows_of(jobs: list[Job], workload: Workload, rates: Rates) -> list[Row]:
+def grouped(jobs: list[Job], workload: Workload, rates: Rates) -> list[JobGroup]:
     """Return the jobs by rules and request, in the order of the plan, those of a cluster first."""
     folder = Path("results", workload.experiment.name, "costs")
     finished, rows = costs_of(folder), {}
     for job in jobs:
         if job.request is None and not job.costs:
             continue  # tables, figures, reports: seconds each
-        row = rows.setdefault((job.rules, job.request), Row(job.rules, job.request))
+        row = rows.setdefault((job.rules, job.request), JobGroup(job.rules, job.request))
         row.jobs += 1
         seconds = 0.0
         for path in job.costs:
@@ -214,7 +216,7 @@ def rows_of(jobs: list[Job], workload: Workload, rates: Rates) -> list[Row]:
 
 
 def estimated(
-    job: tuple[str, ...], request: Request | None, workload: Workload, rates: Rates
+    job: tuple[str, ...], request: JobRequest | None, workload: Workload, rates: Rates
 ) -> Estimate:
     """Return the estimate of a job: a training alone keeps all of its CPUs busy."""
     stage, units = workload.of(job)
@@ -233,19 +235,19 @@ def estimated(
     return Estimate(cpu, 0.0, cpu / cpus, memory)
 
 
-def _asked(rows: list[Row]) -> list[str]:
+def _asked(rows: list[JobGroup]) -> list[str]:
     table = [ASKED]
     for row in rows:
         if asked := row.request:
-            limit = DEFAULT if asked.minutes is None else clock(60 * asked.minutes)
-            memory = DEFAULT if asked.memory_mb is None else f"{asked.memory_mb:,}"
-            kind = (asked.gpu_type or DEFAULT) if asked.gpus else "-"
+            limit = SITE_DEFAULT if asked.minutes is None else clock(60 * asked.minutes)
+            memory = SITE_DEFAULT if asked.memory_mb is None else f"{asked.memory_mb:,}"
+            kind = (asked.gpu_type or SITE_DEFAULT) if asked.gpus else "-"
             counts = (f"{asked.nodes}", f"{asked.gpus}", kind, f"{asked.cpus}", limit, memory)
-            table.append((row.name, f"{row.jobs:,}", asked.partition or DEFAULT, *counts))
+            table.append((row.name, f"{row.jobs:,}", asked.partition or SITE_DEFAULT, *counts))
     return aligned(table, "lrlrrlrrr")
 
 
-def _needed(rows: list[Row]) -> list[str]:
+def _needed(rows: list[JobGroup]) -> list[str]:
     table = [NEEDED]
     for row in rows:
         name = row.name if row.request else f"{row.name}, beside Snakemake"
@@ -255,7 +257,7 @@ def _needed(rows: list[Row]) -> list[str]:
     return aligned(table, "lrrrrr")
 
 
-def _totals(rows: list[Row], fetched: float, on_disk: float) -> Iterator[str]:
+def _totals(rows: list[JobGroup], fetched: float, on_disk: float) -> Iterator[str]:
     jobs = sum(row.jobs for row in rows if row.request)
     cpu = _hours(sum(row.cpu_seconds for row in rows))
     gpu = _hours(sum(row.gpu_seconds for row in rows))
@@ -284,7 +286,7 @@ def _gigabytes(size: float) -> str:
     return f"{size / 1e9:,.3g}" if size < 1e11 else f"{size / 1e9:,.0f}"
 
 
-def _warnings(rows: list[Row]) -> Iterator[str]:
+def _warnings(rows: list[JobGroup]) -> Iterator[str]:
     """Yield where more is needed than a job asks for, and what no node of this cluster has."""
     asking = [(row, row.request) for row in rows if row.request]
     for row, asked in asking:
@@ -307,14 +309,16 @@ def _warnings(rows: list[Row]) -> Iterator[str]:
         yield from (f"WARNING: {row.name}: {line}" for line in obstacles(asked, nodes))
 
 
-def _notes(rows: list[Row], workload: Workload, rates: Rates, names: list[str]) -> Iterator[str]:
+def _notes(
+    rows: list[JobGroup], workload: Workload, rates: Rates, names: list[str]
+) -> Iterator[str]:
     """Yield what the numbers are and are not."""
     by = f", corrected by the finished runs here: {', '.join(names)}" if names else ""
     yield f"CPU time: rates measured on two cores of an AMD EPYC{by}"
     if any(row.gpu_seconds for row in rows):
         yield (
             f"GPU time is arithmetic, no measurement: {100 * UTILISATION:.0f} % of the peak of "
-            f"the GPU type, of an {GPU} where none is named or known"
+            f"the GPU type, of an {DEFAULT_GPU} where none is named or known"
         )
     yield "MB: the least that a training needs, and the most that a finished job held"
     if workload.unknown:

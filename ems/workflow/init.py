@@ -25,7 +25,7 @@ from ems.workflow.search import PIVOT, Named, Offer, find_language, nearest, off
 
 UNITS = {"": 1, "k": 1000, "m": 1_000_000}
 LEAST_BUDGET, MOST_BUDGET = 1000, 1_000_000_000  # sentence pairs
-LEAST = 500  # pairs that are worth an entry
+LEAST_PAIRS = 500  # pairs that are worth an entry
 LEAST_UNRATED = 5000
 HUGE = 10  # times what is wanted: not fetched for so little, if the others have enough
 STRINGS = 10  # labels of programs are at most a tenth of a share
@@ -33,14 +33,14 @@ HELD_OUT = 500  # pairs of a language that validate
 WORTH = 4  # a file has at least so many times the pairs that are held out of it
 MINED = "mined"
 DENSE = ("Han", "Japanese", "Hangul", "Hans", "Hant")  # scripts with a syllable or a word a letter
-Pair = tuple[str, str]
+LanguagePair = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Pick:
     """A corpus that is taken for a pair, up to `most` of its pairs, or with `most` 0 left out."""
 
-    pair: Pair
+    pair: LanguagePair
     offer: Offer
     most: int
     reason: str
@@ -71,7 +71,7 @@ class Size:
 
 
 # the second is `ems-plus` of configs/small62.yaml (docs/ladder.md)
-SIZES = (
+TABLE_SIZES = (
     Size(300_000, 256, 1 << 16, 1024, 6, 2_000),
     Size(2_000_000, 256, 1 << 16, 2048, 6, 4_000),
     Size(20_000_000, 512, 1 << 17, 2048, 3, 15_000),
@@ -106,7 +106,7 @@ def read_languages(text: str) -> list[Named]:
     return sorted(languages, key=lambda language: language.code != PIVOT)
 
 
-def language_pairs(languages: list[Named]) -> list[Pair]:
+def language_pairs(languages: list[Named]) -> list[LanguagePair]:
     """Return the pairs with English if it is one of the languages, else all of them."""
     codes = [language.code for language in languages]
     if PIVOT in codes:
@@ -147,7 +147,9 @@ def _check_covered(languages: list[Named], picks: list[Pick]) -> None:
             )
 
 
-def _reasons(languages: list[Named], pairs: list[Pair], picks: list[Pick], budget: int) -> str:
+def _reasons(
+    languages: list[Named], pairs: list[LanguagePair], picks: list[Pick], budget: int
+) -> str:
     """Return a table of the picks, pair by pair, and what a user may want to do about it."""
     names = {language.code: language.name for language in languages}
     lines = []
@@ -192,10 +194,10 @@ def shares(available: list[int], budget: int) -> list[int]:
     return parts
 
 
-def choose(pairs: list[Pair], budget: int) -> list[Pick]:
+def choose(pairs: list[LanguagePair], budget: int) -> list[Pick]:
     """Return the picks of all pairs, those left out among them, in the order of the rule."""
-    usable: dict[Pair, list[Offer]] = {}
-    left_out: dict[Pair, list[Pick]] = {}
+    usable: dict[LanguagePair, list[Offer]] = {}
+    left_out: dict[LanguagePair, list[Pick]] = {}
     for pair in pairs:
         found = offers(*pair)
         left_out[pair] = list(_left_out(pair, found))
@@ -217,7 +219,7 @@ def _wanted(usable: list[Offer], even: int) -> int:
     return others + min(mined, max(0, even - others))
 
 
-def _left_out(pair: Pair, found: list[Offer]) -> Iterator[Pick]:
+def _left_out(pair: LanguagePair, found: list[Offer]) -> Iterator[Pick]:
     names = {offer.corpus for offer in found}
     for offer in found:
         repeated = about(offer.corpus).repeats
@@ -225,13 +227,13 @@ def _left_out(pair: Pair, found: list[Offer]) -> Iterator[Pick]:
             yield Pick(pair, offer, 0, "names, no sentences")
         elif offer.pairs is None:
             yield Pick(pair, offer, 0, "not counted")
-        elif offer.pairs < (least := LEAST_UNRATED if offer.noise == UNRATED else LEAST):
+        elif offer.pairs < (least := LEAST_UNRATED if offer.noise == UNRATED else LEAST_PAIRS):
             yield Pick(pair, offer, 0, f"fewer than {least:,} pairs")
         elif repeated in names:
             yield Pick(pair, offer, 0, f"repeats {repeated}")
 
 
-def _of_pair(pair: Pair, usable: list[Offer], share: int) -> list[Pick]:
+def _of_pair(pair: LanguagePair, usable: list[Offer], share: int) -> list[Pick]:
     """Return the picks of one pair, class by class, until its share is full."""
     picks: list[Pick] = []
     for noise in NOISE:
@@ -243,7 +245,7 @@ def _of_pair(pair: Pair, usable: list[Offer], share: int) -> list[Pick]:
     return picks
 
 
-def _even(pair: Pair, of_class: list[Offer], left: int) -> list[Pick]:
+def _even(pair: LanguagePair, of_class: list[Offer], left: int) -> list[Pick]:
     """Return the picks of a class whose corpora share evenly."""
     small = [offer for offer in of_class if offer.pairs <= HUGE * left]
     huge = [offer for offer in of_class if offer not in small]
@@ -251,11 +253,11 @@ def _even(pair: Pair, of_class: list[Offer], left: int) -> list[Pick]:
         small, huge = of_class, []
     parts = shares([offer.pairs for offer in small], left)
     picks = [_pick(pair, offer, most) for offer, most in zip(small, parts, strict=True)]
-    full = "the share is full" if left < LEAST else "too large for the share"
+    full = "the share is full" if left < LEAST_PAIRS else "too large for the share"
     return [*picks, *(Pick(pair, offer, 0, full) for offer in huge)]
 
 
-def _mined(pair: Pair, of_class: list[Offer], left: int) -> list[Pick]:
+def _mined(pair: LanguagePair, of_class: list[Offer], left: int) -> list[Pick]:
     """Return the picks of mined corpora: the smallest download that fills the rest, else the
     largest corpus first.
     """
@@ -270,8 +272,8 @@ def _mined(pair: Pair, of_class: list[Offer], left: int) -> list[Pick]:
     return picks
 
 
-def _pick(pair: Pair, offer: Offer, most: int) -> Pick:
-    if most < min(LEAST, offer.pairs):
+def _pick(pair: LanguagePair, offer: Offer, most: int) -> Pick:
+    if most < min(LEAST_PAIRS, offer.pairs):
         return Pick(pair, offer, 0, "the share is full")
     return Pick(pair, offer, most, offer.noise + (", capped" if most < offer.pairs else ""))
 
@@ -281,7 +283,7 @@ def _pick(pair: Pair, offer: Offer, most: int) -> Pick:
 
 def size_for(pairs: int) -> Size:
     """Return the size for so many sentence pairs."""
-    return next(size for size in SIZES if pairs <= size.pairs)
+    return next(size for size in TABLE_SIZES if pairs <= size.pairs)
 
 
 def steps_for(size: Size, pairs: int) -> int:
@@ -296,12 +298,12 @@ def vocabulary_size(languages: int, pairs: int) -> int:
     return max(3000, min(8000 + 2000 * languages, 60_000, pairs // 10 // 100 * 100))
 
 
-def validation_of(picks: list[Pick]) -> dict[str, list[Pair]]:
+def validation_of(picks: list[Pick]) -> dict[str, list[LanguagePair]]:
     """Return the corpora whose first pairs are held out -> the pairs of languages that each
     validates: one for each, of the cleanest class, and as few corpora as do.
     """
     left = {pick.pair for pick in picks if pick.most}
-    chosen: dict[str, list[Pair]] = {}
+    chosen: dict[str, list[LanguagePair]] = {}
     while left:
         able = _by_corpus([pick for pick in picks if pick.most and pick.pair in left])
         name = max(able, key=lambda corpus: _worth(able[corpus]))
@@ -435,18 +437,18 @@ def _entry(picks: list[Pick], divided: bool) -> str:
     )
 
 
-def _named(pairs: list[Pair]) -> str:
+def _named(pairs: list[LanguagePair]) -> str:
     """Return the key that names pairs: their languages, or the pairs where none is English."""
     names = ", ".join(dict.fromkeys(map(_name, pairs)))
     return f"languages: [{names}]" if all(PIVOT in pair for pair in pairs) else f"pairs: [{names}]"
 
 
-def _name(pair: Pair) -> str:
+def _name(pair: LanguagePair) -> str:
     """Return the name of a pair in `max_pairs`: the language beside English."""
     return next(code for code in pair if code != PIVOT) if PIVOT in pair else "-".join(sorted(pair))
 
 
-def _validation(offer: Offer, pairs: list[Pair]) -> str:
+def _validation(offer: Offer, pairs: list[LanguagePair]) -> str:
     return (
         f"  - {{name: {offer.corpus}, version: {offer.version}, part: validation, {_named(pairs)}}}"
     )

@@ -27,13 +27,13 @@ from ems.base.progress import clock, log
 from ems.base.schema import Count, Json, Record, Text
 
 PROGRAM = Path("rules/ask.py")
-GPU = re.compile(r"gpu(:(?P<type>[\w.]+?))??(:(?P<count>\d+))?")  # gpu, gpu:2, gpu:a100:2
+GRES = re.compile(r"gpu(:(?P<type>[\w.]+?))??(:(?P<count>\d+))?")  # gpu, gpu:2, gpu:a100:2
 # that the profile may add and that no column shows
 OTHERS = ("slurm_account", "qos", "constraint", "clusters", "gres", "slurm_extra")
 # A line for all nodes that are alike, by -e: partition, how many, CPUs, memory in MB, generic
 # resources, time limit (https://slurm.schedmd.com/sinfo.html).
 SINFO = ("sinfo", "-h", "-e", "-o", "%P|%D|%c|%m|%G|%l")
-SECONDS = 30  # that Slurm has to answer
+SINFO_SECONDS = 30  # that Slurm has to answer
 GPUS = re.compile(r"\bgpu:(?:([^:,(]+):)?(\d+)")  # gpu:2, gpu:a100:4(S:0-1)
 TIME = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")  # 2-00:00:00, 12:00:00, 30:00
 
@@ -55,7 +55,7 @@ class AskedJob(Record):
 
 
 @dataclass(frozen=True)
-class Request:
+class JobRequest:
     """What a job asks for; `partition` and `gpu_type` are "" where the site's default holds.
 
     `cpus` and `gpus` are of the whole job, `memory_mb` of each of its `nodes`; None: not said.
@@ -93,7 +93,7 @@ class Job:
 
     rules: tuple[tuple[str, int], ...]
     costs: tuple[Path, ...]
-    request: Request | None
+    request: JobRequest | None
 
 
 def planned_jobs(experiment: str, profiles: list[str]) -> list[Job]:
@@ -135,7 +135,7 @@ def job_of(entry: AskedJob) -> Job:
     return Job(tuple(sorted(rules.items())), costs, request)
 
 
-def request_of(resources: Json, threads: int) -> Request:
+def request_of(resources: Json, threads: int) -> JobRequest:
     """Return what a job with these resources asks Slurm for."""
     nodes = resources.get("nodes") or 1
     gpus, gpu_type = _gpus(resources, nodes)
@@ -148,7 +148,7 @@ def request_of(resources: Json, threads: int) -> Request:
         memory = per_cpu * cpus // nodes
     others = tuple(f"{name}={resources[name]}" for name in OTHERS if resources.get(name))
     partition, minutes = str(resources.get("slurm_partition") or ""), resources.get("runtime")
-    return Request(partition, nodes, gpus, gpu_type, cpus, minutes, memory, others)
+    return JobRequest(partition, nodes, gpus, gpu_type, cpus, minutes, memory, others)
 
 
 def _gpus(resources: Json, nodes: int) -> tuple[int, str]:
@@ -156,7 +156,7 @@ def _gpus(resources: Json, nodes: int) -> tuple[int, str]:
     model, count = str(resources.get("gpu_model") or ""), resources.get("gpu") or 0
     if model or count:
         return int(count or 1), model
-    if match := GPU.fullmatch(str(resources.get("gres") or "")):
+    if match := GRES.fullmatch(str(resources.get("gres") or "")):
         return nodes * int(match["count"] or 1), match["type"] or ""
     return 0, ""
 
@@ -201,7 +201,7 @@ class Nodes:
         name, default = partition.rstrip("*"), partition.endswith("*")
         return cls(name, default, int(count), int(cpus), int(memory), gpus, seconds)
 
-    def holds(self, asked: Request) -> bool:
+    def holds(self, asked: JobRequest) -> bool:
         """Return whether one of these has what a job asks of each of its nodes."""
         cpus, gpus = asked.of_node
         enough = self.cpus >= cpus and self.gpus_of(asked.gpu_type) >= gpus
@@ -219,7 +219,9 @@ def nodes_here() -> list[Nodes]:
     if shutil.which(SINFO[0]) is None:
         return []
     try:
-        done = subprocess.run(SINFO, capture_output=True, text=True, timeout=SECONDS, check=True)
+        done = subprocess.run(
+            SINFO, capture_output=True, text=True, timeout=SINFO_SECONDS, check=True
+        )
         return [Nodes.read(line) for line in done.stdout.splitlines()]
     except subprocess.CalledProcessError as error:
         raise EmsError((error.stderr.strip() or str(error)).splitlines()[-1]) from error
@@ -227,7 +229,7 @@ def nodes_here() -> list[Nodes]:
         raise EmsError(str(error)) from error
 
 
-def obstacles(asked: Request, nodes: list[Nodes]) -> Iterator[str]:
+def obstacles(asked: JobRequest, nodes: list[Nodes]) -> Iterator[str]:
     """Yield why a job can start on none of these nodes, if so."""
     names = asked.partition.split(",") if asked.partition else []
     there = [each for each in nodes if (each.partition in names if names else each.default)]

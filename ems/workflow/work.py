@@ -21,14 +21,16 @@ from ems.corpora.catalogue import PairSize, pair_sizes
 from ems.corpora.locations import is_remote, local_path, opus_location
 
 TOKENS = 20  # of a sentence: 20.3 in small62 with 32,000 pieces, 20.2 in the demo
-SENTENCES = 1000  # of a language of an evaluation set: Tatoeba has at most 1,000, FLORES-200 1,012
+SET_SENTENCES = (
+    1000  # of a language of an evaluation set: Tatoeba has at most 1,000, FLORES-200 1,012
+)
 EMBEDDED_SHARE = 0.2  # the demo's sets have some hundred sentences
 FORWARD = 3  # a step of training costs three forward passes
-SAMPLE = 1 << 20  # bytes
+ZIP_SAMPLE = 1 << 20  # bytes
 # measured on small62 and swahili (docs/log.md): bytes of text per byte of its zip, and of two
 # token ids per byte of text; a line of the vocabulary's sample
 UNZIPPED, TOKENISED, LINE = 2.85, 0.65, 80
-FLOAT, ADAM = 4, 3  # bytes of a weight; a checkpoint has the weights and two moments of each
+WEIGHT_BYTES, ADAM = 4, 3  # bytes of a weight; a checkpoint has the weights and two moments of each
 NGRAM_WIDTH = 8192  # of a vector of n-grams, the default
 Units = dict[str, float]
 
@@ -71,7 +73,7 @@ class Workload:
     def held(self) -> float:
         """Return the thousands of evaluation sentences, which each cleaning loads."""
         sets = (self.experiment.evalsets[name] for name in self.experiment.decontaminate.against)
-        return sum(len(item.languages) * SENTENCES / 1000 for item in sets)
+        return sum(len(item.languages) * SET_SENTENCES / 1000 for item in sets)
 
     def of(self, job: tuple[str, ...]) -> tuple[str, Units]:
         """Return the stage of a job and its units of work."""
@@ -153,7 +155,7 @@ class Workload:
         units: Units = {f"{name}{ngrams}": share * count}
         if system.trained:
             step = self.learning(system)
-            sentences = share * SENTENCES * languages * (2 if record.between == "en" else 1)
+            sentences = share * SET_SENTENCES * languages * (2 if record.between == "en" else 1)
             forward = step.teraflops / FORWARD / (2 * system.train.batch_pairs)
             units["teraflops"] = sentences * forward
         return units
@@ -213,12 +215,12 @@ class Workload:
         samples = LINE * sum(map(self._sampled, experiment.vocabularies))
         systems = [experiment.systems[name] for name in experiment.tabled]
         trained = [self.learning(system).parameters for system in systems if system.trained]
-        models = FLOAT * 1e6 * (sum(trained) + ADAM * max(trained, default=0))
+        models = WEIGHT_BYTES * 1e6 * (sum(trained) + ADAM * max(trained, default=0))
         sets = {name for each in experiment.benchmarks for name in sets_of(each)}
-        sentences = SENTENCES * sum(len(experiment.evalsets[name].languages) for name in sets)
+        sentences = SET_SENTENCES * sum(len(experiment.evalsets[name].languages) for name in sets)
         width = sum(system.model.pooled_width for system in systems if system.trained or system.of)
         width += NGRAM_WIDTH * sum(bool(system.of) for system in systems)
-        embeddings = min(FLOAT * sentences * width, 1e6 * embeddings_mb)
+        embeddings = min(WEIGHT_BYTES * sentences * width, 1e6 * embeddings_mb)
         return zips + (2 + TOKENISED) * text + samples + models + embeddings
 
     def _zip_bytes(self, size: PairSize) -> float:
@@ -249,7 +251,7 @@ def lines_of_zip(path: Path) -> float | None:
             texts = [item for item in packed.infolist() if item.filename.endswith((".en", "-en"))]
             largest = max(texts or packed.infolist(), key=lambda item: item.file_size)
             with packed.open(largest) as text:
-                sample = text.read(SAMPLE)
+                sample = text.read(ZIP_SAMPLE)
     except (OSError, zipfile.BadZipFile, ValueError):
         return None
     return sample.count(b"\n") * largest.file_size / max(1, len(sample))
