@@ -209,12 +209,10 @@ class FusedEncoder:
         return result
 
     def token_counts(self, lines: list[str], language: str) -> list[int]:
-        """Count the tokens of each line as the trained encoder does."""
         return self.trained.token_counts(lines, language)
 
 
 def opened(folder: Path) -> SentenceEncoder | NgramEncoder | FusedEncoder:
-    """Return the encoder of a model folder of any kind."""
     match kind_of(folder):
         case "char-ngram":
             return NgramEncoder.of(folder)

@@ -26,7 +26,6 @@ def choose_device(setting: str) -> torch.device:
 
 
 def check_precision(setting: str, device: torch.device) -> None:
-    """Raise `EmsError` for float16 on a CPU."""
     if setting == "float16" and device.type == "cpu":
         raise EmsError(
             "train.precision: float16 needs a GPU, and the training would be on a CPU here; say "

@@ -35,8 +35,6 @@ BATCH_TOKENS = 4096  # embedded at once; with 8192 a CPU allocates new memory fo
 
 
 class Attention(nn.Module):
-    """Multi-head self-attention over packed tokens."""
-
     def __init__(self, settings: EncoderSettings) -> None:
         super().__init__()
         self.heads = settings.heads
@@ -98,7 +96,6 @@ class Layer(nn.Module):
         self.compiled: Callable[[Tensor, Tensor], Tensor] | None = None
 
     def forward(self, states: Tensor, packing: Packing) -> Tensor:
-        """Compute the layer: states[T, d] -> [T, d]."""
         compiled = self.compiled if self.training else None
         return (compiled or self.by_token)(states, self.attention(states, packing))
 
@@ -140,7 +137,6 @@ class Encoder(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where its weights are."""
         return next(self.parameters()).device
 
     def forward(self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None) -> Tensor:

@@ -89,7 +89,6 @@ def fit(experiment: Experiment, name: str, sources: FitInputs, out: Path) -> Jso
 
 
 def _check(name: str, system: SystemSettings, sources: FitInputs) -> None:
-    """Raise `EmsError` as `fit` does."""
     if not system.fitted:
         raise EmsError(f"systems.{name}: nothing is fitted of kind: {system.kind} as it is set")
     needed = [

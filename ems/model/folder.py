@@ -57,7 +57,6 @@ class _Described(Record, extra="allow"):
 
     @property
     def written(self) -> Json:
-        """Return everything that the file says."""
         return self.model_dump(exclude_unset=True)
 
 
@@ -74,8 +73,6 @@ class Description(_Described):
 
 
 class _Export(_Described):
-    """ems.json of an exported folder."""
-
     languages: list[Text]
     segmenter: Segmenter
     dimensions: Annotated[int, Field(ge=1), Expected("a size")]
@@ -87,8 +84,6 @@ class _Sums(Record):
 
 
 class NgramModel(Record):
-    """The model.json of a system of n-grams."""
-
     kind: Kind
     languages: Annotated[list[Text], MinLen(1)]
     ngrams: Annotated[Json, Expected("settings")]
@@ -103,8 +98,6 @@ class TrainedModel(Record):
 
 
 class FusedModel(NgramModel):
-    """The model.json of a fused system."""
-
     weight: Amount
     power: Amount
     of: TrainedModel
@@ -205,5 +198,4 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def _exported(folder: Path) -> bool:
-    """Return whether `ems export` wrote a folder."""
     return (folder / EXPORTED).is_file() and not (folder / DESCRIPTION).is_file()

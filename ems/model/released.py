@@ -149,7 +149,6 @@ def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
 
 
 def _loaded(path: Path) -> dict[str, Tensor]:
-    """Read the `state_dict` of a checkpoint."""
     if not path.is_file():
         raise EmsError(f"{path}: no such file; https://github.com/Mao-KU/EMS says where to get it")
     try:
@@ -183,7 +182,6 @@ def _joined(path: Path, name: str, parts: list[Tensor]) -> Tensor:
 
 
 def _refuse(path: Path, problem: str, keys: list[str]) -> None:
-    """Raise `EmsError` if there are such keys."""
     if keys:
         more = f" and {len(keys) - 3:,} more" if len(keys) > 3 else ""
         raise EmsError(

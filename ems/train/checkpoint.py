@@ -1,7 +1,7 @@
 """Checkpoints: everything that the next step depends on.
 
     <state>/lock                        held by the process that trains this system
-    <state>/<identity>/identity.json    the settings and data of the checkpoints (identity.py)
+    <state>/<identity>/identity.json    the settings and data of the checkpoints (job.py)
     <state>/<identity>/step-00000200/   model.safetensors  optimizer.safetensors
                                         losses.jsonl  times.jsonl  state.json
 
@@ -92,7 +92,6 @@ class Keep:
         return step % self.every == 0 or step == self.last
 
     def of(self, steps: list[int]) -> set[int]:
-        """Return which of these steps, ascending, to keep."""
         return {*steps[-self.newest :], *self.chosen(steps)}
 
     def chosen(self, steps: list[int]) -> list[int]:
@@ -104,7 +103,6 @@ class Keep:
 
 
 def json_lines(rows: list[LogRow]) -> str:
-    """Format each row as a line of JSON."""
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
@@ -142,7 +140,6 @@ def step_of(folder: Path) -> int:
 
 
 def checkpoints(state: Path) -> list[Path]:
-    """List the checkpoints of a state folder, oldest first."""
     return sorted(state.glob("step-[0-9]*"))
 
 

@@ -53,7 +53,6 @@ class Data:
 
     @property
     def validated(self) -> list[PairStore]:
-        """The shards to validate on."""
         return [store for role, store in self.stores().items() if role != "train"]
 
 
@@ -163,8 +162,6 @@ class Verification:
 
 
 class _Model(Record):
-    """Of the model.json that a training starts from."""
-
     languages: list[Text]
     sha256: dict[Below, Text]
 

@@ -35,7 +35,6 @@ class World:
 
     @property
     def leads(self) -> bool:
-        """True for the process that writes."""
         return self.rank == 0
 
     def share(self, pairs: int) -> slice:
@@ -69,11 +68,9 @@ class World:
         return bool(self.sum(torch.tensor(float(flag), device=self.device)) > 0)
 
     def wait(self) -> None:
-        """Return when all processes have called this."""
         self.any(False)
 
     def _gathered(self, value: T) -> list[T]:
-        """Return the value of each process."""
         values = [value] * self.size
         if self.size > 1:
             distributed.all_gather_object(values, value)
@@ -84,7 +81,6 @@ class World:
         return next(filter(None, self._gathered(text)), "")
 
     def check_same(self, step: int) -> None:
-        """Raise `EmsError` unless all processes resume from the same step."""
         steps = self._gathered(step)
         if min(steps) != max(steps):
             raise EmsError(
@@ -184,7 +180,6 @@ class GradientSum:
 
 
 def _buckets(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
-    """Split parameters into runs of at least BUCKET bytes."""
     buckets: list[list[nn.Parameter]] = [[]]
     size = 0
     for parameter in parameters:

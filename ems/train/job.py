@@ -277,7 +277,6 @@ def _spelt(character: str) -> str:
 
 
 def _run(trainer: Trainer, journal: Journal) -> None:
-    """Train from the newest checkpoint, or from the start, to the last step."""
     start = journal.resume()
     trainer.system.train()
     with journal.stop.heeded(), closing(trainer.batches(start)) as batches:

@@ -102,7 +102,6 @@ class Journal:
         progress.close()
 
     def _note(self) -> str:
-        """Format rates and losses."""
         losses = ", ".join(f"{name} {value:.3f}" for name, value in self._means().items())
         rates = self.meter.read(time.monotonic())
         return f"{rates}, step {self.done.step}" + (f", loss {losses}" if losses else "")
@@ -180,7 +179,6 @@ class Journal:
         return min(reversed(rows), key=lambda row: row["total"])
 
     def _keep(self) -> Keep:
-        """Return which checkpoints to keep, as of now."""
         best = self.best()
         return replace(self.keep, best=best["step"]) if best else self.keep
 
@@ -230,7 +228,6 @@ class Journal:
 
 
 def _log_validation(when: str, values: LogRow) -> None:
-    """Log validation without the scores of each language."""
     short = {name: value for name, value in values.items() if name != BY_LANGUAGE}
     log.info("validation %s: %s", when, json.dumps(short))
 
@@ -248,7 +245,6 @@ class Stop:
 
     @contextmanager
     def heeded(self) -> Iterator["Stop"]:
-        """Listen to the signals within this block."""
         before = {number: signal.signal(number, self._received) for number in SIGNALS}
         try:
             yield self

@@ -86,7 +86,6 @@ class Scalars:
         self.writer.flush()
 
     def close(self) -> None:
-        """Close the event file."""
         if self.writer:
             self.writer.close()
 
@@ -111,7 +110,6 @@ def scalars(row: LogRow) -> dict[str, float]:
 
 
 def check_tensorboard() -> None:
-    """Raise `EmsError` when the package is not installed."""
     if find_spec("tensorboard") is None:
         raise EmsError(
             "train.tensorboard: the package tensorboard is not installed; "
@@ -120,8 +118,6 @@ def check_tensorboard() -> None:
 
 
 class StepFlops:
-    """The operations of a step of a system, forward and backward."""
-
     def __init__(self, system: System) -> None:
         settings = system.encoder.settings
         self.system = system
@@ -145,7 +141,6 @@ def peak_flops(device: torch.device, half: bool) -> float | None:
 
 
 def peak_of(name: str, half: bool) -> float | None:
-    """Return `peak_flops` of a GPU by its name."""
     known = [peaks for part, peaks in PEAKS.items() if part in name.split("-")[0]]
     return known[0][0 if half else 1] if known else None
 

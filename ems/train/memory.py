@@ -89,7 +89,6 @@ class InParts:
     seed: Callable[[int], int]
 
     def vectors(self) -> Tensor:
-        """Return the embeddings [N, d] of all sentences."""
         return torch.cat([self._encode(*part) for part in self._parts()])
 
     def backward(self, grad: Tensor) -> None:

@@ -69,17 +69,14 @@ class Rounds:
         return list(combinations(range(len(self.sizes)), 2))
 
     def languages(self, at: int) -> tuple[int, int]:
-        """Return the two languages that round `at` compares."""
         return self.turns[at % len(self.turns)]
 
     def kept(self, at: int) -> int:
-        """Return how many pairs round `at` gives."""
         first, second = (min(self.settings.sample, self.sizes[one]) for one in self.languages(at))
         return min(first * second, self.settings.keep)
 
     @cached_property
     def count(self) -> int:
-        """The number of rounds."""
         of_turns = np.cumsum([self.kept(at) for at in range(len(self.turns))])
         whole, left = divmod(self.settings.pairs, int(of_turns[-1]))
         return whole * len(self.turns) + (int(np.searchsorted(of_turns, left)) + 1 if left else 0)
@@ -129,11 +126,9 @@ class Sentences:
         return len(self.rows) + len(self.tokens)
 
     def numbers(self, language: int, rows: np.ndarray) -> np.ndarray:
-        """Return the numbers of drawn rows of a language."""
         return self.begins[language] + np.searchsorted(self.drawn[language], rows)
 
     def between(self, start: int, end: int) -> list[np.ndarray]:
-        """Return the tokens of the sentences with these numbers."""
         rows = self.rows[start:end]
         languages = np.searchsorted(self.begins, np.arange(len(rows)) + start, side="right") - 1
         places = self.store.places(languages, rows)
@@ -198,7 +193,6 @@ def mine(
 
 
 def _check(sources: MiningInputs, encoder: SentenceEncoder) -> None:
-    """Raise `EmsError` as `mine` does."""
     documents = sources.documents
     if len(documents.groups) < 2:
         there = ", ".join(languages_of(documents))
@@ -231,8 +225,6 @@ def _encode(
 
 @dataclass(frozen=True)
 class Search:
-    """The rounds over encoded sentences."""
-
     rounds: Rounds
     sentences: Sentences
     vectors: Vectors
@@ -259,7 +251,6 @@ class Search:
         return rows
 
     def _taken(self, at: int) -> list[np.ndarray]:
-        """Return the embeddings of both languages in round `at`."""
         drawn = zip(self.rounds.languages(at), self.rounds.drawn(at), strict=True)
         return [self.vectors[self.sentences.numbers(*each)] for each in drawn]
 
@@ -291,7 +282,6 @@ class Search:
         return share_right(hidden, others, mining.keep, mining.neighbours, self.device)
 
     def _equal(self, turn: tuple[int, int], rows: np.ndarray) -> int:
-        """Count the pairs of sentences that are the same pieces."""
         store = self.sentences.store
         places = [
             store.places(np.full(len(rows), turn[side]), rows["rows"][:, side]) for side in (0, 1)
@@ -327,7 +317,6 @@ def _pivot(pairs: Collection[tuple[str, ...]], first: str, second: str) -> str:
 
 
 def _sides(store: PairStore, first: str, second: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the tokens of every pair of two languages."""
     pair = tuple(sorted((first, second)))
     group = list(store.groups).index(pair)
     for at in range(int(store.sizes[group])):

@@ -128,7 +128,6 @@ class Trainer:
             self.scaler.update()
 
     def rate(self, step: int) -> float:
-        """Return the learning rate of a step."""
         return learning_rate(step, self.settings)
 
     def check_finite(self) -> None:
@@ -150,7 +149,6 @@ class Trainer:
         return {**state, "skipped": int(self.guard.skipped)} if state else {}
 
     def set_scaling(self, state: dict[str, float]) -> None:
-        """Go on from what `scaling` returned."""
         if state:
             self.scaler.load_state_dict(state)
             self.guard.skipped.fill_(state["skipped"])

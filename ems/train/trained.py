@@ -22,14 +22,10 @@ from ems.train.validate import validate
 
 
 class _Training(Record):
-    """Of a model.json, how the model was trained."""
-
     system: Annotated[Json, Expected("settings")]
 
 
 class _Trained(Spoken):
-    """Of a model.json, what a system is made of."""
-
     training: _Training
 
 

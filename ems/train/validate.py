@@ -60,7 +60,6 @@ def validate(
 
 
 def _means(searched: list[tuple[str, tuple[str, ...]]], scores: list[float]) -> LogRow:
-    """Return the means of the P@1 of each corpus and language pair, as `validate` does."""
     by_corpus, by_pair = defaultdict(list), defaultdict(list)
     for (corpus, pair), score in zip(searched, scores, strict=True):
         by_corpus[corpus].append(score)
@@ -97,7 +96,6 @@ def _batches(stores: list[PairStore], batch_pairs: int) -> Iterator[tuple[PairSt
 
 
 def _p1(system: System, store: PairStore, group: int) -> float:
-    """Return P@1 of one language pair, the mean of both directions."""
     count = min(int(store.sizes[group]), MOST)
     batch = store.assemble(np.full(count, group), np.arange(count))
     sentences = np.split(batch.tokens, np.cumsum(batch.lengths)[:-1])

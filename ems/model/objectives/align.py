@@ -18,7 +18,6 @@ def align_loss(first: Tensor, second: Tensor, groups: Groups) -> Tensor:
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """Compute Eq. 5 of the embeddings."""
     return align_loss(*encoded.sides, groups_of(system, encoded.batch))
 
 

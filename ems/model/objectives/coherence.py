@@ -14,7 +14,6 @@ from ems.model.objectives.system import Encoded, Objective, Parts, System, linea
 
 
 def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int) -> None:
-    """Add the linear map R."""
     heads["coherence"] = nn.Linear(settings.model.pooled_width, 1)
     start_values(heads["coherence"], settings.model.start)
 
@@ -26,7 +25,6 @@ def loss(system: System, encoded: Encoded) -> Tensor:
 
 
 def flops(system: System, lengths: np.ndarray) -> int:
-    """Count the operations of the linear map."""
     return 2 * linear_weights(system.heads["coherence"]) * len(lengths)
 
 

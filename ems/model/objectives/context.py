@@ -14,7 +14,6 @@ from ems.model.objectives.system import Encoded, Objective, Parts, System, linea
 
 
 def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int) -> None:
-    """Add the linear classifier M."""
     heads["context"] = nn.Linear(settings.model.pooled_width, 1)
     start_values(heads["context"], settings.model.start)
 
@@ -42,7 +41,6 @@ def accuracy(system: System, encoded: Encoded) -> Tensor:
 
 
 def flops(system: System, lengths: np.ndarray) -> int:
-    """Count the operations of the classifier."""
     return 2 * linear_weights(system.heads["context"]) * len(lengths)
 
 

@@ -198,7 +198,6 @@ class ContrastiveHead(nn.Module):
         start_values(self, model.start)
 
     def forward(self, sentences: Tensor) -> Tensor:
-        """Map sentence embeddings to [N, d_cntrs]."""
         return self.outer(functional.relu(self.inner(sentences)))
 
 
@@ -232,7 +231,6 @@ def loss(system: System, encoded: Encoded) -> Tensor:
 
 
 def flops(system: System, lengths: np.ndarray) -> int:
-    """Count the operations of the MLP and of the similarities."""
     head = linear_weights(system.heads["contrastive"]) if "contrastive" in system.heads else 0
     width = system.contrast.width or system.encoder.settings.pooled_width
     return 2 * head * len(lengths) + contrasted_flops(system, lengths, width)

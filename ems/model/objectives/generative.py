@@ -51,7 +51,6 @@ class GenerativeHead(nn.Module):
 
 
 def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int) -> None:
-    """Add the head, unless another objective did."""
     if "generative" not in heads:
         sizes = settings.model, settings.objectives.head
         heads["generative"] = GenerativeHead(*sizes, languages, pieces)

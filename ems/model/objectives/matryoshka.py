@@ -18,7 +18,6 @@ def loss(system: System, encoded: Encoded) -> Tensor:
 
 
 def flops(system: System, lengths: np.ndarray) -> int:
-    """Count the operations of the similarities of each prefix."""
     dimensions = system.settings.matryoshka.dimensions
     return sum(contrasted_flops(system, lengths, size) for size in dimensions)
 

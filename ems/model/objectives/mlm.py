@@ -30,7 +30,6 @@ def loss(system: System, encoded: Encoded) -> Tensor:
 
 
 def flops(system: System, lengths: np.ndarray) -> int:
-    """Count the operations of the predictions of masked tokens."""
     return flops_of_state(system) * int(masked_count(lengths).sum())
 
 

@@ -32,8 +32,6 @@ from ems.shards.reader import Batch
 
 
 class Parts(Protocol):
-    """The settings of a system that it is made of."""
-
     model: EncoderSettings
     objectives: Objectives
     train: TrainSettings
@@ -155,8 +153,6 @@ def load_objectives(settings: Objectives) -> dict[str, Objective]:
 
 
 class System(nn.Module):
-    """An encoder with the heads that its objectives need."""
-
     def __init__(
         self,
         settings: Parts,
@@ -230,7 +226,6 @@ class System(nn.Module):
 
     @property
     def parts(self) -> list[str]:
-        """Return the names of what `losses` returns."""
         rated = [name for name, objective in self.objectives.items() if objective.accuracy]
         return [*self.objectives, *(f"{name}_accuracy" for name in rated), "total"]
 

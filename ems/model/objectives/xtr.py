@@ -99,7 +99,6 @@ def _every(system: System) -> int:
 
 
 def flops(system: System, lengths: np.ndarray) -> int:
-    """Count the operations of the predictions of a training step."""
     return flops_of_sentences(system, lengths) // _every(system)
 
 
