@@ -12,8 +12,8 @@ from functools import cache
 from importlib.resources import files
 from operator import itemgetter
 
-Table = dict[str, dict[str, float]]  # model -> column -> value, in the paper's order
-Column = Callable[[dict[str, str]], str]  # row of a CSV -> heading
+Numbers = dict[str, dict[str, float]]  # model -> column -> value, in the paper's order
+HeadingOf = Callable[[dict[str, str]], str]  # row of a CSV -> heading
 
 AVERAGE = "Avg."
 REIMERS = "Reimers and Gurevych"
@@ -68,7 +68,7 @@ def _model(row: dict[str, str]) -> str:
 
 
 @cache
-def load_table(name: str, column: str | Column, value: str = "value") -> Table:
+def load_table(name: str, column: str | HeadingOf, value: str = "value") -> Numbers:
     """Return a table of one number a cell: model -> column -> value, averages too, in the paper's
     order.
 
@@ -76,7 +76,7 @@ def load_table(name: str, column: str | Column, value: str = "value") -> Table:
     only number of a row.
     """
     heading = column if callable(column) else lambda row: row.get(column, column)
-    table: Table = {}
+    table: Numbers = {}
     for row in _rows(name):
         cells = table.setdefault(_model(row), {})
         cells |= {heading(row): float(row[value])} if row[value] else {}
@@ -241,7 +241,7 @@ def in_table_one_order(languages: Iterable[str]) -> list[str]:
 # --- classification and the Lightweight paper
 
 
-def load_accuracies(name: str) -> Table:
+def load_accuracies(name: str) -> Numbers:
     """Return model -> direction ("en-de", "en-de books") or AVERAGE -> accuracy in percent, of a
     table of classification, in the paper's order.
     """
@@ -249,13 +249,13 @@ def load_accuracies(name: str) -> Table:
     return {**table, **_reimers("MLDoc", _direction)} if name.startswith("lightweight") else table
 
 
-def load_europarl() -> Table:
+def load_europarl() -> Numbers:
     """Return Lightweight Table 4 and what is new in 10: model -> "en->fr" -> P@1."""
     arrow = itemgetter("direction")
     return {**load_table("lightweight-table04-xsr", arrow), **_reimers("XSR", arrow)}
 
 
-def _reimers(task: str, column: Column) -> Table:
+def _reimers(task: str, column: HeadingOf) -> Numbers:
     """Return Lightweight Table 10 on MLDoc or XSR, without the row that Tables 3 and 4 have too."""
     rows = [row for row in _rows("lightweight-table10-reimers") if row["group"] == task]
     return {REIMERS: {column(row): float(row["value"]) for row in rows if _model(row) == REIMERS}}
