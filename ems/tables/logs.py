@@ -34,15 +34,6 @@ PARTS = {  # as the log names them -> as people read them; others stand as they 
 }
 
 
-FOLDERS = {TRAIN: "training", VALIDATION: VALIDATION}  # of what `dvc plots` reads
-STAGES = (
-    *("demo-mirror", "fetch", "fetch-documents", "fetch-evalset", "wikipedia", "evalkeys"),
-    *("clean", "report", "segment", "multiway", "sample", "vocabulary", "shards", "mine"),
-    *("train", "fit", "bench"),
-)  # in the order of the pipeline
-BY_SYSTEM = ("mine", "train", "fit", "bench")  # their paths are costs/<stage>/<system>...
-
-
 @dataclass(frozen=True)
 class Entry:
     """One row of losses.jsonl: where it was measured, steps and pairs seen until then, the total
@@ -168,6 +159,13 @@ def _scores(row: _Row, key: str, of: str) -> dict[str, float]:
 
 # --- costs
 
+STAGES = (
+    *("demo-mirror", "fetch", "fetch-documents", "fetch-evalset", "wikipedia", "evalkeys"),
+    *("clean", "report", "segment", "multiway", "sample", "vocabulary", "shards", "mine"),
+    *("train", "fit", "bench"),
+)  # in the order of the pipeline
+BY_SYSTEM = ("mine", "train", "fit", "bench")  # their paths are costs/<stage>/<system>...
+
 
 class Cost(Record):
     """What a job cost, as its command wrote it: wall and CPU seconds, its largest memory in MB.
@@ -256,6 +254,8 @@ def _summary(jobs: Iterable[Cost]) -> list[Value]:
 
 
 # --- dvc metrics
+
+FOLDERS = {TRAIN: "training", VALIDATION: VALIDATION}  # of what `dvc plots` reads
 
 
 def write_metrics(scores: list[Path], losses: list[Path], out: Path) -> None:

@@ -31,57 +31,6 @@ MODEL_COLUMNS = ["Model", "Langs", "Paral.", "Mono", "Archit.", "#Param.", "to e
 INPUT_EMBEDDING = "tokens.weight"
 ARCHITECTURE = "Dual-Trans"  # the paper's word: both sides through one Transformer
 
-FACT_HEADINGS = {  # the Lightweight paper's words where it has some
-    "architecture": "Architecture",
-    "width": "d_h",
-    "feed_forward": "d_fc",
-    "heads": "attn_h",
-    "layers": "Enc.",
-    "decoder_layers": "Dec.",
-    "parameters": "Params.",
-    "raw_pairs": "Raw",
-    "pairs": "Filtered",
-    "memory": "M (MB)",
-    "minutes": "T (min)",
-    "speed": "Pairs/s",
-}
-FACT_NOTES = {
-    "parameters": "Params.: all trained weights, input embedding and heads included.",
-    "pairs": "Filtered: sentence pairs left after cleaning and decontamination.",
-    "memory": "M: the resident memory of our process; Lightweight, Table 5 has that of a V100.",
-    "minutes": "T: minutes of 10,000 steps, validation included, on our machine; Lightweight, "
-    "Table 5 has those of a V100.",
-    "speed": "Pairs/s: sentence pairs of training a second, validation included.",
-}
-CONSTANT_FACTS = {"architecture": "Transformer", "decoder_layers": None}
-
-MINING_COLUMNS = ["System", "m", "Rounds", "Pairs", "Distinct", "Equal", "Cosine"]
-TRUTH_COLUMNS = ["Known", "Right (%)", "Chance (%)"]
-MINING_NOTE = (
-    "What each system mined with the encoder that it starts from, all pairs of languages together. "
-    "m: sentences of a language in a round. Distinct: each pair counted once. Equal: pairs of "
-    "the same pieces, like numbers. Cosine: its mean over the pairs."
-)
-TRUTH_NOTE = (
-    "Known: mined pairs with one of the hidden validation sentences, in a search of their own. Of "
-    "these Right are translations; Chance is the share among pairs drawn at random."
-)
-
-OF_THE_LOSS = {  # last keys of the axes along which the loss is not one measure
-    *("weight", "temperature", "margin", "negatives", "both_sides", "mask_duplicates"),
-    *("target", "sampled", "dimensions", "batch_pairs", "similarity", "reduction"),
-}
-SETTING_NAMES = {
-    "model.layers": "layers",
-    "model.dropout": "dropout",
-    "model.attention_dropout": "attention dropout",
-    "objectives.contrastive.temperature": "temperature",
-    "train.learning_rate": "learning rate",
-    "train.weight_decay": "weight decay",
-    "train.warmup_steps": "warm-up steps",
-}
-SETTING, VALUE, TOTAL, PRECISION = "Setting", "Value", "Loss", "P@1"
-
 
 class _Train(Record):
     corpus_share: Annotated[number(ge=0, le=1), Expected("a share")]
@@ -166,6 +115,30 @@ def training_pairs(report: Report, languages: Iterable[str], share: float) -> tu
 
 # --- facts and costs as columns of a study
 
+FACT_HEADINGS = {  # the Lightweight paper's words where it has some
+    "architecture": "Architecture",
+    "width": "d_h",
+    "feed_forward": "d_fc",
+    "heads": "attn_h",
+    "layers": "Enc.",
+    "decoder_layers": "Dec.",
+    "parameters": "Params.",
+    "raw_pairs": "Raw",
+    "pairs": "Filtered",
+    "memory": "M (MB)",
+    "minutes": "T (min)",
+    "speed": "Pairs/s",
+}
+FACT_NOTES = {
+    "parameters": "Params.: all trained weights, input embedding and heads included.",
+    "pairs": "Filtered: sentence pairs left after cleaning and decontamination.",
+    "memory": "M: the resident memory of our process; Lightweight, Table 5 has that of a V100.",
+    "minutes": "T: minutes of 10,000 steps, validation included, on our machine; Lightweight, "
+    "Table 5 has those of a V100.",
+    "speed": "Pairs/s: sentence pairs of training a second, validation included.",
+}
+CONSTANT_FACTS = {"architecture": "Transformer", "decoder_layers": None}
+
 
 def fact_of(fact: str, system: SystemSettings, model: Path | None, report: Report | None) -> Value:
     """Return a fact of a system that is trained here; None for another, or without its file.
@@ -201,6 +174,18 @@ def cost_of(cost: str, system: SystemSettings, times: Path) -> Value:
 
 
 # --- what was mined
+
+MINING_COLUMNS = ["System", "m", "Rounds", "Pairs", "Distinct", "Equal", "Cosine"]
+TRUTH_COLUMNS = ["Known", "Right (%)", "Chance (%)"]
+MINING_NOTE = (
+    "What each system mined with the encoder that it starts from, all pairs of languages together. "
+    "m: sentences of a language in a round. Distinct: each pair counted once. Equal: pairs of "
+    "the same pieces, like numbers. Cosine: its mean over the pairs."
+)
+TRUTH_NOTE = (
+    "Known: mined pairs with one of the hidden validation sentences, in a search of their own. Of "
+    "these Right are translations; Chance is the share among pairs drawn at random."
+)
 
 
 class _Truth(Record):
@@ -279,6 +264,21 @@ def _truth(known: list[_Truth]) -> list[Value]:
 
 
 # --- a sweep
+
+OF_THE_LOSS = {  # last keys of the axes along which the loss is not one measure
+    *("weight", "temperature", "margin", "negatives", "both_sides", "mask_duplicates"),
+    *("target", "sampled", "dimensions", "batch_pairs", "similarity", "reduction"),
+}
+SETTING_NAMES = {
+    "model.layers": "layers",
+    "model.dropout": "dropout",
+    "model.attention_dropout": "attention dropout",
+    "objectives.contrastive.temperature": "temperature",
+    "train.learning_rate": "learning rate",
+    "train.weight_decay": "weight decay",
+    "train.warmup_steps": "warm-up steps",
+}
+SETTING, VALUE, TOTAL, PRECISION = "Setting", "Value", "Loss", "P@1"
 
 
 def write_sweep_table(points: Sequence[Point], losses: Mapping[str, Path], out: Path) -> None:
