@@ -19,7 +19,7 @@ from ems.text.pieces import Advance, Piece
 from ems.use import mining
 from ems.use.encoder import Encoder, score
 from ems.use.mining import Search, Vectors
-from ems.use.stream import LINES
+from ems.use.stream import PIECE_LINES
 
 PRECISIONS = ("float32", "bfloat16", "int8")
 GRAPHS = {"float32": "onnx/model.onnx", "int8": "onnx/model_qint8.onnx"}
@@ -103,8 +103,10 @@ def scored(options: Options) -> Figures:
 def write_planted(folder: Path, count: int) -> None:
     """Write both sides, in files as an encoding leaves them, in opposite orders."""
     for at, side in enumerate(planted(count, WIDTH)):
-        for number, start in enumerate(range(0, count, LINES)):
-            side[start : start + LINES].astype(np.float32).tofile(folder / f"{at}-{number:05}")
+        for number, start in enumerate(range(0, count, PIECE_LINES)):
+            side[start : start + PIECE_LINES].astype(np.float32).tofile(
+                folder / f"{at}-{number:05}"
+            )
 
 
 @dataclass(frozen=True)

@@ -178,9 +178,9 @@ def test_the_same_inputs_give_the_same_bytes_in_memory_and_mapped(
 
     first = content()
     assert content() == first
-    monkeypatch.setattr(embedded, "PART", 7)
+    monkeypatch.setattr(embedded, "LINES_AT_ONCE", 7)
     assert content() == first
-    monkeypatch.setattr(embedded, "LIMIT", 0)
+    monkeypatch.setattr(embedded, "MEMORY_LIMIT", 0)
     assert content() == first
     assert [path.name for path in (tmp_path / "scores").iterdir()] == ["bucc2018.json"]
 
@@ -195,7 +195,7 @@ def test_a_vector_that_is_not_finite_is_an_error_that_names_the_sentence(
     arguments = (tmp_path, "bucc2018", folder, encoder)
     message = error_of(*arguments, **changes_of(folder))
     assert message == "bucc2018 de training: the embedding of sentence 4 is zero or not finite"
-    monkeypatch.setattr(embedded, "PART", 2)
+    monkeypatch.setattr(embedded, "LINES_AT_ONCE", 2)
     message = error_of(*arguments, **changes_of(folder))
     expected = "bucc2018 de training, after 2 sentences: the embedding of sentence 2"
     assert message.startswith(expected)

@@ -12,7 +12,7 @@ from models_made import write_command, write_model, write_peer
 from results_made import means
 
 from ems.base.errors import EmsError
-from ems.bench.encoders import FOLDER
+from ems.bench.encoders import CACHE_FOLDER
 from ems.bench.evaluate import Given, evaluate, evaluate_by_hand
 from ems.bench.scores import read_score_file
 from ems.commands.cli import main
@@ -93,7 +93,7 @@ def test_the_same_call_gives_the_same_bytes_with_and_without_the_cache(here, cap
         run(capfd, *OURS, *flags)
         return Path("scores/ours/tatoeba.json").read_bytes()
 
-    kept = Path("results/mine") / FOLDER
+    kept = Path("results/mine") / CACHE_FOLDER
     first = scored("--no-cache")
     assert not kept.exists()
     assert scored() == first

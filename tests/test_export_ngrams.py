@@ -108,7 +108,7 @@ def test_the_code_is_ours_and_imports_nothing_of_ems(exported):
     assert sorted(written) == of_folder.code_of(exported)
     assert sorted(written) == ["ngram_embedding.py", "table.py"]
     packages = set()
-    for name in of_folder.CODE:
+    for name in of_folder.NGRAM_CODE:
         source = (ROOT / "ems" / name).read_text()
         text = written[name.rpartition("/")[2]]
         away, beside = own_imports(text)
@@ -240,8 +240,8 @@ def test_code_that_computes_something_else_is_not_exported(model, tmp_path, monk
     other = tmp_path / "table.py"
     source = (ROOT / "ems/model/table.py").read_text()
     other.write_text(source.replace("WEIGHT * self", "(WEIGHT + 1) * self"))
-    own = [other if "table" in name else name for name in of_folder.CODE]
-    monkeypatch.setattr(of_folder, "CODE", own)
+    own = [other if "table" in name else name for name in of_folder.NGRAM_CODE]
+    monkeypatch.setattr(of_folder, "NGRAM_CODE", own)
     out = tmp_path / "out"
     assert main(["export", "--model", str(model), "--out", str(out)]) == 1
     assert "the float32 vectors are not ours" in capfd.readouterr().err

@@ -114,7 +114,7 @@ def test_a_search_takes_a_few_tiles_of_memory_and_not_the_whole_matrix():
 
 def test_above_the_limit_embeddings_lie_in_a_file_that_nothing_remains_of(tmp_path, monkeypatch):
     assert type(embedded.empty((10, 3), tmp_path)) is np.ndarray
-    monkeypatch.setattr(embedded, "LIMIT", 100)
+    monkeypatch.setattr(embedded, "MEMORY_LIMIT", 100)
     scratch = tmp_path / "scores" / "ems"
     vectors = embedded.empty((10, 3), scratch)
     assert isinstance(vectors, np.memmap)
@@ -127,7 +127,7 @@ def test_a_disk_without_room_is_an_error_that_names_it(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(embedded, "LIMIT", 100)
+    monkeypatch.setattr(embedded, "MEMORY_LIMIT", 100)
     monkeypatch.setattr(embedded.os, "posix_fallocate", full)
     with pytest.raises(EmsError, match=r"no room for 120 bytes of embeddings \(No space left"):
         embedded.empty((10, 3), tmp_path)

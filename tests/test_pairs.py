@@ -111,7 +111,7 @@ def test_inference_is_learnt_in_english_and_tested_in_each_language(folder, tmp_
 
 
 def test_each_sentence_is_embedded_once_and_only_english_dev_is_read(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(embedded, "PART", 17)
+    monkeypatch.setattr(embedded, "LINES_AT_ONCE", 17)
     encoder = PairEncoder()
     some = run("xnli", tmp_path, folder, encoder, **OF_XNLI)
     learnt = [line for language, lines, what in encoder.asked if "train" in what for line in lines]

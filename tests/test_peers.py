@@ -60,7 +60,7 @@ def test_many_lines_go_in_parts_and_come_back_in_order(tmp_path, monkeypatch):
     lines = [f"a{'b' * (at % 7)}" for at in range(23)]
     encoder = CommandEncoder(write_command(tmp_path))
     whole = encoder.encode(lines, "en")
-    monkeypatch.setattr(peers, "LINES", 5)
+    monkeypatch.setattr(peers, "CALL_LINES", 5)
     assert encoder.encode(lines, "en").tobytes() == whole.tobytes()
     assert whole.shape == (23, 16)
     assert encoder.encode([], "en").shape[0] == 0
@@ -105,7 +105,7 @@ import sys, numpy as np
 count = open(sys.argv[1]).read().count("\\n")
 np.save(open(sys.argv[3], "wb"), np.ones((count, count), np.float32))
 """
-    monkeypatch.setattr(peers, "LINES", 3)
+    monkeypatch.setattr(peers, "CALL_LINES", 3)
     encoder = CommandEncoder(write_command(tmp_path, source))
     assert "vectors of 2 numbers, before of 3" in refusal(encoder.encode, ["x"] * 5, "en")
 

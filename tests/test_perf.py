@@ -235,7 +235,7 @@ def test_lines_that_a_search_has_no_time_for_get_neighbours_of_others(tmp_path, 
     monkeypatch.syspath_prepend(str(ROOT / "perf"))
     from use_steps import mined, write_planted
 
-    monkeypatch.setattr("ems.use.mining.LEAST", 8192)
+    monkeypatch.setattr("ems.use.mining.LEAST_ROWS", 8192)
     write_planted(tmp_path, 20_000)
     hurried = mined(SimpleNamespace(folder=tmp_path, mine_seconds=0))
     assert hurried["compared"] == pytest.approx(100 * 8192 / 20_000)

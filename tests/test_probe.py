@@ -209,7 +209,7 @@ def test_runs_of_other_sizes_or_too_many_parameters_are_trained_apart_with_the_s
     pool, labels, runs = data
     runs = [*runs, Run((9, 1), range(40), range(50, 60))]
     together = train(pool, labels, CLASSES, runs, SMALL, "test")
-    monkeypatch.setattr(probes, "MOST", 150)
+    monkeypatch.setattr(probes, "MOST_PARAMETERS", 150)
     apart = train(pool, labels, CLASSES, runs, SMALL, "test")
     assert all(same(one, other) for one, other in zip(together, apart, strict=True))
 

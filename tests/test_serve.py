@@ -24,13 +24,13 @@ from serve_made import MOST, Served, ask, ask_json
 from ems.base.errors import EmsError
 from ems.use import serve
 from ems.use.encoder import Encoder
-from ems.use.serve import INPUTS, LENGTH, LINES, SHOWN, Service
+from ems.use.serve import INPUTS, LINE_CHARACTERS, MOST_LINES, TEXT_CHARACTERS, Service
 
 DRAW = random.Random(5)
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "so", "ti", "va"]
 WORDS = ["".join(DRAW.choices(SYLLABLES, k=DRAW.randint(1, 4))) for _ in range(60)]
 TEXT = [" ".join(DRAW.choices(WORDS, k=DRAW.randint(1, 9))) for _ in range(50)]
-TEXT += ["مرحبا بالعالم", "नमस्ते दुनिया", "<b>kalo</b>", "ka " * SHOWN, ""]
+TEXT += ["مرحبا بالعالم", "नमस्ते दुनिया", "<b>kalo</b>", "ka " * LINE_CHARACTERS, ""]
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +81,9 @@ def shown(rows, expected):
 
 
 def test_a_long_line_is_cut_and_an_empty_text_finds_nothing(served, model, tmp_path):
-    _, answer = served.json("GET", f"/search?k={LINES}&q=ka")
+    _, answer = served.json("GET", f"/search?k={MOST_LINES}&q=ka")
     assert len(answer["results"]) == len(TEXT)
-    assert max(len(hit["line"]) for hit in answer["results"]) == SHOWN + 1
+    assert max(len(hit["line"]) for hit in answer["results"]) == LINE_CHARACTERS + 1
     with Served(tmp_path, "--model", model, "--index", written(tmp_path, [])) as empty:
         assert empty.json("GET", "/search?q=ka")[1]["results"] == []
 
@@ -190,12 +190,16 @@ REFUSED = {  # method, path, body: status, parameter, words of the message
     ("GET", "/search", None): (400, "q", "expected a query"),
     ("GET", "/search?q=%20", None): (400, "q", "expected a query"),
     ("GET", "/search?q=%ff", None): (400, None, "in UTF-8"),
-    ("GET", f"/search?q={'a' * (LENGTH + 1)}", None): (400, "q", "at most 32,768 characters"),
+    ("GET", f"/search?q={'a' * (TEXT_CHARACTERS + 1)}", None): (
+        400,
+        "q",
+        "at most 32,768 characters",
+    ),
     ("GET", f"/search?q={'a' * 70_000}", None): (414, None, ""),
     ("GET", f"/search?{'&a=1' * 50}", None): (400, None, "expected q and k"),
     **{
-        ("GET", f"/search?q=a&k={k}", None): (400, "k", f"from 1 to {LINES}")
-        for k in ("", "0", LINES + 1, "-1", "1.5", "9" * 99, "%D9%A1")
+        ("GET", f"/search?q=a&k={k}", None): (400, "k", f"from 1 to {MOST_LINES}")
+        for k in ("", "0", MOST_LINES + 1, "-1", "1.5", "9" * 99, "%D9%A1")
     },
     ("POST", "/v1/embeddings", b""): (400, None, "a body of JSON"),
     ("POST", "/v1/embeddings", b"{"): (400, None, "a body of JSON"),
@@ -215,7 +219,7 @@ REFUSED_INPUTS = [  # what the request has beside the model: the parameter, word
     ({"input": [[1, 2]]}, "input", "found token ids"),
     ({"input": ["a", None]}, "input", "only strings"),
     ({"input": ["a"] * (INPUTS + 1)}, "input", "at most 2,048 texts"),
-    ({"input": ["a", "a" * (LENGTH + 1)]}, "input", "at most 32,768 characters"),
+    ({"input": ["a", "a" * (TEXT_CHARACTERS + 1)]}, "input", "at most 32,768 characters"),
     ({"input": "a", "encoding_format": "int8"}, "encoding_format", "float or base64"),
     ({"input": "a", "encoding_format": []}, "encoding_format", "float or base64"),
     ({"input": "a", "model": 3}, "model", "a text"),
@@ -248,7 +252,7 @@ def test_a_bad_request_is_an_error_in_the_shape_of_the_api(served, request_):
 
 def test_what_is_just_within_the_limits_is_answered(served):
     assert len(embeddings(served, ["a"] * INPUTS)[1]["data"]) == INPUTS
-    assert embeddings(served, "a" * LENGTH)[0] == 200
+    assert embeddings(served, "a" * TEXT_CHARACTERS)[0] == 200
     body = json.dumps({"input": "a", "model": "toy"}).encode()
     assert served.json("POST", "/v1/embeddings", body.ljust(serve.BODY))[0] == 200
     status, answer = served.json("POST", "/v1/embeddings", body.ljust(serve.BODY + 1))

@@ -53,7 +53,7 @@ def encoder(model):
 @pytest.fixture
 def ems(tmp_path, monkeypatch):
     """The command line, with pieces of 7 lines."""
-    monkeypatch.setattr(stream, "LINES", 7)
+    monkeypatch.setattr(stream, "PIECE_LINES", 7)
     return Cli(tmp_path)
 
 
@@ -212,7 +212,9 @@ def records(state):
 
 def kill(ems, words, out, done):
     """Start a command and kill it when so many pieces are recorded."""
-    program = "from ems.use import stream; stream.LINES = 7; from ems.commands.cli import main"
+    program = (
+        "from ems.use import stream; stream.PIECE_LINES = 7; from ems.commands.cli import main"
+    )
     program += f"; main({words})"
     process = subprocess.Popen([sys.executable, "-c", program], cwd=ems.folder, stderr=-3)
     state, end = state_of(ems.folder / out), time.monotonic() + 120
@@ -383,7 +385,7 @@ def test_a_comparison_in_parts_finds_what_one_of_the_whole_finds(encoder, tmp_pa
         assert sides[-1][3:31].tobytes() == own[3:31].tobytes()
     whole = nearest(*rows, 4, what="")
     monkeypatch.setattr(mining, "ROWS", 7)
-    monkeypatch.setattr(mining, "LEAST", 7)
+    monkeypatch.setattr(mining, "LEAST_ROWS", 7)
     with mining.compared(*sides, mining.Search(4), "", tmp_path / "state") as parts:
         for one, other in zip(parts, whole, strict=True):
             assert (one.index == other.index).all()
@@ -417,7 +419,7 @@ def same_as_the_benchmark(ems, model, folder, tmp_path, codes):
 
 
 def test_mining_gives_the_f1_of_the_benchmark(ems, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(stream, "LINES", 1 << 15)
+    monkeypatch.setattr(stream, "PIECE_LINES", 1 << 15)
     own, other = sentences(80), sentences(60)
     for part in ("training", "sample"):
         for name, texts in (("de", own), ("en", [f"{line} ka" for line in own[:50]] + other)):
@@ -432,7 +434,7 @@ def test_mining_gives_the_f1_of_the_benchmark(ems, model, tmp_path, monkeypatch)
 
 def test_mining_bucc_mini_gives_the_f1_of_the_benchmark(ems, tmp_path, monkeypatch):
     needs((SHARED / "bucc_mini").is_dir(), "the benchmarks do not lie beside the project")
-    monkeypatch.setattr(stream, "LINES", 1 << 15)
+    monkeypatch.setattr(stream, "PIECE_LINES", 1 << 15)
     part = read_part(SHARED / "bucc_mini", "de", "sample")
     text = [*part.sentences.values(), *part.english.values()]
     model = write_model(tmp_path / "model", ["de", "en"], text, pieces=400)

@@ -54,7 +54,7 @@ CLASSES = {
     "fused": "ems.model.char_ngrams.FusedEncoder",
 }
 MODULES = {kind: name.rpartition(".")[0] for kind, name in CLASSES.items()}
-FOLDER = "embeddings"  # of results/<experiment>
+CACHE_FOLDER = "embeddings"  # of results/<experiment>
 SUFFIX, PARTIAL = ".safetensors", ".part"
 
 

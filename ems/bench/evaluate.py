@@ -13,7 +13,7 @@ from pathlib import Path
 from ems.base.errors import EmsError
 from ems.base.files import sha256_file
 from ems.base.provenance import digest
-from ems.bench.encoders import FOLDER, cached, make_encoder, model_files
+from ems.bench.encoders import CACHE_FOLDER, cached, make_encoder, model_files
 from ems.bench.scores import RANGES, Result, write_scores
 from ems.bench.task import LineEncoder, Task
 from ems.config.experiment import Experiment
@@ -22,7 +22,7 @@ from ems.config.systems import SystemSettings
 from ems.corpora.evalsets.sets import data_files, default_folder
 from ems.model.folder import DESCRIPTION, describe, has_code, kind_of, read_description
 
-SHOWN = 3  # files that an error names
+SHOWN_FILES = 3  # files that an error names
 
 
 def evaluate(
@@ -80,7 +80,7 @@ def evaluate_by_hand(experiment: Experiment, given: Given, out: Path) -> str:
     name = given.name or _name(given)
     experiment = replace(experiment, systems={**experiment.systems, name: system})
     folders = {benchmark: _folders(experiment, benchmark, given) for benchmark in given.benchmarks}
-    kept = Path("results") / experiment.name / FOLDER
+    kept = Path("results") / experiment.name / CACHE_FOLDER
     encoder = cached(make_encoder(system), kept, given.cache_mb)
     rows = [("benchmark", "metric", name)]
     for benchmark, own in folders.items():
@@ -147,8 +147,8 @@ def _folder(experiment: Experiment, name: str, given: Given) -> Path:
     missing = [str(p) for p in data_files(experiment, name, folder) if not p.exists()]
     if not missing:
         return folder
-    more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
-    files = f"{name}: {len(missing):,} files are not there: {' '.join(missing[:SHOWN])}{more}"
+    more = f" and {len(missing) - SHOWN_FILES:,} more" if len(missing) > SHOWN_FILES else ""
+    files = f"{name}: {len(missing):,} files are not there: {' '.join(missing[:SHOWN_FILES])}{more}"
     if name in given.folders or experiment.evalsets[name].path:
         raise EmsError(f"{files}; check the folder")
     raise EmsError(

@@ -28,9 +28,9 @@ from ems.text.normalise import tidy_lines
 HOW_TO_INSTALL = (
     "sentence-transformers is not installed; in the folder of this project: pip install '.[peers]'"
 )
-BATCH = 64  # sentences of like length that sentence-transformers runs at once
-LINES = 100_000  # of one call of a command: 0.4 GB of vectors at d=1024
-TAIL = 500  # characters of a command's stderr that an error shows
+MODEL_BATCH = 64  # sentences of like length that sentence-transformers runs at once
+CALL_LINES = 100_000  # of one call of a command: 0.4 GB of vectors at d=1024
+STDERR_TAIL = 500  # characters of a command's stderr that an error shows
 
 
 class SentenceTransformersEncoder:
@@ -60,7 +60,7 @@ class SentenceTransformersEncoder:
         )
         counted, parts = own or progress, []
         for batch in batched(tidy_lines(lines), len):
-            vectors = self.model.encode(batch, batch_size=BATCH, show_progress_bar=False)
+            vectors = self.model.encode(batch, batch_size=MODEL_BATCH, show_progress_bar=False)
             parts.append(vectors.astype(np.float32, copy=False))
             if counted:
                 counted.add(len(batch))
@@ -91,7 +91,7 @@ def _loaded(model: str, device: str | None) -> Any:
     try:
         return SentenceTransformer(model, device=device).eval()
     except (OSError, ValueError, KeyError) as error:
-        said = " ".join(str(error).split())[:TAIL]
+        said = " ".join(str(error).split())[:STDERR_TAIL]
         raise EmsError(
             f"{model}: sentence-transformers cannot load it: {said}. "
             "Expected the folder of a model, or a name like sentence-transformers/LaBSE, which "
@@ -129,8 +129,8 @@ class CommandEncoder:
         """
         progress = Progress(f"{what} {language}", len(lines), "sentences")
         tidied, parts = tidy_lines(lines), []
-        for start in range(0, len(lines), LINES):
-            parts.append(self._run(tidied[start : start + LINES], language))
+        for start in range(0, len(lines), CALL_LINES):
+            parts.append(self._run(tidied[start : start + CALL_LINES], language))
             progress.add(len(parts[-1]))
         progress.close()
         return _joined(parts)
@@ -180,8 +180,8 @@ def _call(call: list[str]) -> None:
                 f"command {call[0]}: {error.strerror}; install it, or write its whole path"
             ) from None
         if done.returncode:
-            complaints.seek(max(0, complaints.seek(0, 2) - 4 * TAIL))
-            said = " ".join(complaints.read().decode(errors="replace").split())[-TAIL:]
+            complaints.seek(max(0, complaints.seek(0, 2) - 4 * STDERR_TAIL))
+            said = " ".join(complaints.read().decode(errors="replace").split())[-STDERR_TAIL:]
             raise EmsError(
                 f"command {call[0]}: exit status {done.returncode}; the end of its stderr: "
                 f"{said or '(nothing)'}"

@@ -31,7 +31,7 @@ from ems.config.probes import ProbeSettings
 from ems.model.devices import Adam
 
 EXAMPLES = 4096  # rows classified at once
-MOST = 1 << 20  # parameters trained at once; with more, a step waits for fresh memory
+MOST_PARAMETERS = 1 << 20  # parameters trained at once; with more, a step waits for fresh memory
 STEPS = 1 << 16  # of the dropout rate
 ALIGNED = 16  # floats: 64 bytes
 ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
@@ -120,11 +120,11 @@ def train(
 
 
 def _together(runs: Sequence[Run], each: int) -> Iterator[list[int]]:
-    """Group the runs that can share their steps: equally many examples, up to MOST parameters."""
+    """Group the runs that can share their steps: equally many examples, up to MOST_PARAMETERS."""
     alike = defaultdict(list)
     for number, run in enumerate(runs):
         alike[len(run.train)].append(number)
-    count = max(1, MOST // each)
+    count = max(1, MOST_PARAMETERS // each)
     for numbers in alike.values():
         yield from (numbers[at : at + count] for at in range(0, len(numbers), count))
 

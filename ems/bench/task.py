@@ -13,7 +13,7 @@ import numpy as np
 import ems
 from ems.base.errors import EmsError
 from ems.base.provenance import DIGITS, digest
-from ems.base.schema import Settings
+from ems.base.schema import Json, Settings
 from ems.bench.nearest import normalised
 from ems.config.benchmarks import protocol_of
 from ems.config.experiment import UNSEEN, EvalSet, Experiment
@@ -24,8 +24,8 @@ from ems.corpora.content import check_file
 from ems.corpora.evalsets.formats import MISSING
 from ems.corpora.evalsets.sets import data_files
 
-PART = 1 << 15  # sentences encoded at once
-LIMIT = 1 << 30  # bytes; 200,000 sentences of 1,024 values stay in memory
+LINES_AT_ONCE = 1 << 15  # sentences encoded at once
+MEMORY_LIMIT = 1 << 30  # bytes; 200,000 sentences of 1,024 values stay in memory
 
 
 class LineEncoder(Protocol):
@@ -109,20 +109,20 @@ class Task:
     ) -> np.ndarray:
         """Return `vectors` of hundreds of thousands of lines, or `features`, encoded in parts.
 
-        Up to LIMIT bytes are in memory; more lie memory-mapped in a file in `scratch`. Raises
-        `EmsError` as `vectors` and `features` do, and for a disk without room.
+        Up to MEMORY_LIMIT bytes are in memory; more lie memory-mapped in a file in `scratch`.
+        Raises `EmsError` as `vectors` and `features` do, and for a disk without room.
         """
         encode = self.vectors if normalise else self.features
         vectors = None
-        for start in range(0, len(lines), PART):
+        for start in range(0, len(lines), LINES_AT_ONCE):
             beyond = f"{where}, after {start:,} sentences" if start else where
-            part = encode(lines[start : start + PART], language, beyond)
+            part = encode(lines[start : start + LINES_AT_ONCE], language, beyond)
             if vectors is None:
                 vectors = empty((len(lines), part.shape[1]), self.scratch)
             vectors[start : start + len(part)] = part
         return vectors
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> Json:
         """Return the data and the system that a score file is of."""
         names = {"system": self.system, "benchmark": self.benchmark}
         versions = [_version(self.experiment.evalsets[name]) for name in self.sets]
@@ -159,13 +159,13 @@ def _content(path: Path) -> Any:
 
 
 def empty(shape: tuple[int, int], scratch: Path) -> np.ndarray:
-    """Return float32 of a shape, in memory, or above LIMIT bytes in a file in `scratch`.
+    """Return float32 of a shape, in memory, or above MEMORY_LIMIT bytes in a file in `scratch`.
 
     The file has no name, so nothing is left of it whatever ends the process, and its space is
     claimed at once, so that a full disk is an error and not a crash later.
     """
     size = 4 * shape[0] * shape[1]
-    if size <= LIMIT:
+    if size <= MEMORY_LIMIT:
         return np.empty(shape, np.float32)
     try:
         scratch.mkdir(parents=True, exist_ok=True)

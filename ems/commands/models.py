@@ -125,13 +125,13 @@ def bench(
     expect: common.Expected = "",
 ) -> None:
     """Score a system on a benchmark."""
-    from ems.bench.encoders import FOLDER, cached, make_encoder
+    from ems.bench.encoders import CACHE_FOLDER, cached, make_encoder
     from ems.bench.evaluate import evaluate
 
     names = {"system": system, "benchmark": benchmark}
     settings = common.planned(experiment, expect, "bench", **names)
     encoder = make_encoder(settings.systems[system], model)
-    folder = Path("results") / settings.name / FOLDER
+    folder = Path("results") / settings.name / CACHE_FOLDER
     encoder = cached(encoder, folder, common.site_settings().embeddings_mb)
     evaluate(encoder, settings, names, evalset, out)
 

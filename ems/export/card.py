@@ -21,7 +21,7 @@ from ems.config.experiment import MULTIWAY
 from ems.config.languages import UNSEEN
 from ems.config.plugins import benchmark, has, module
 from ems.corpora.catalogue import licence_of, versions_of
-from ems.export.folder import CODE, Exported, Figures
+from ems.export.folder import NGRAM_CODE, Exported, Figures
 from ems.export.tokenizer import Loss
 from ems.tables.corpora import EVALUATION, PART, TRAIN, Report, read_report
 from ems.tables.engine import Declaration, write_systems
@@ -101,7 +101,7 @@ def card(exported: Exported, figures: Figures, kept: Kept, loss: Loss | None) ->
         megabytes=4e-6 * (pieces + exported.ngrams) * exported.dimensions,
         identity=about.identity,
         graph=exported.options.onnx or exported.options.int8,
-        code=[Path(name).name for name in CODE],
+        code=[Path(name).name for name in NGRAM_CODE],
         loss=loss,
         unseen=UNSEEN,
         loss_title=benchmark(loss.benchmark).title if loss else "",

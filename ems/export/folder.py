@@ -31,6 +31,7 @@ from ems.base.files import (
     write_text,
 )
 from ems.base.provenance import source_root
+from ems.base.schema import Json
 from ems.config.languages import UNSEEN
 from ems.config.model import EncoderSettings
 from ems.export import check_installed, is_export
@@ -45,7 +46,7 @@ from ems.model.folder import STATIC, Description, read_model
 CARD = "README.md"
 MODULES = "sentence_transformers.models"  # the name that all its versions know
 NGRAM_MODULE = "ngram_embedding.NgramEmbedding"  # in modules.json
-CODE = ("export/ngram_embedding.py", "model/table.py")
+NGRAM_CODE = ("export/ngram_embedding.py", "model/table.py")
 OWN_IMPORT = re.compile(r"^from ems\.\w+\.(\w+) import", re.MULTILINE)
 
 
@@ -182,7 +183,7 @@ def _write_graph(exported: Exported, out: Path) -> None:
         write_onnx(encoder.state_dict(), encoder.settings, dimensions, out)
 
 
-def _ours(exported: Exported, format_characters: str) -> dict[str, Any]:
+def _ours(exported: Exported, format_characters: str) -> Json:
     """Return what an encoder of ours needs to know besides the weights and the vocabulary."""
     known = ("name", "experiment", "identity", "languages", "model")
     written = exported.description.written
@@ -194,7 +195,7 @@ def _ours(exported: Exported, format_characters: str) -> dict[str, Any]:
     return {**kept, **own, "dimensions": exported.dimensions, "static": exported.static}
 
 
-def _modules(exported: Exported, folder: Path) -> list[dict[str, Any]]:
+def _modules(exported: Exported, folder: Path) -> list[Json]:
     """Write the folders of the modules after the first; return modules.json."""
     settings = exported.ours.encoder.settings
     steps = []
@@ -218,7 +219,7 @@ def _modules(exported: Exported, folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def _pooling(settings: Any) -> dict[str, Any]:
+def _pooling(settings: Any) -> Json:
     """Return the configuration of the pooling; servers read the older of its keys."""
     size = {"word_embedding_dimension": settings.width}
     if settings.pooling == "mean-max":
@@ -296,7 +297,7 @@ def bert_weights(encoder: Encoder) -> dict[str, Tensor]:
     return {name: value.contiguous() for name, value in weights.items()}
 
 
-def bert_config(settings: EncoderSettings, pieces: int) -> dict[str, Any]:
+def bert_config(settings: EncoderSettings, pieces: int) -> Json:
     """Return config.json of a BertModel of these sizes with so many pieces."""
     return {
         "architectures": ["BertModel"],
@@ -320,10 +321,10 @@ def bert_config(settings: EncoderSettings, pieces: int) -> dict[str, Any]:
 def write_code(folder: Path) -> None:
     """Write the code of a model with n-grams, which sentence-transformers has no module for.
 
-    Each file of CODE is copied, and what it imports from another of them is imported from beside
+    Each file of NGRAM_CODE is copied; what it imports from another of them is imported from beside
     it. The code that is tested here is thus the code that runs there.
     """
-    for name in CODE:
+    for name in NGRAM_CODE:
         source = source_root() / name
         text = OWN_IMPORT.sub(r"from .\1 import", source.read_text(encoding="utf-8"))
         write_text(folder / source.name, text)

@@ -25,7 +25,7 @@ from ems.model.table import BASE, GAP, MIX, MOST, SHIFT, WEIGHT
 OPSET, IR = 17, 8  # LayerNormalization came with 17; onnxruntime 1.14 and later read both
 INPUTS = ("input_ids", "attention_mask")  # int64[batch, length] each
 EMBEDDING = "sentence_embedding"
-LEAST = 1e-12  # of a length, as torch.nn.functional.normalize has it
+LEAST_LENGTH = 1e-12  # of a length, as torch.nn.functional.normalize has it
 STATES = "token_embeddings"
 FAR = -1e30  # added to the score of a padded token: its share is 0
 PIECES, NGRAMS = "table.pieces.weight", "table.ngrams.table.weight"
@@ -79,7 +79,7 @@ class Graph:
     def unit(self, vectors: str) -> str:
         """Return vectors (n, d) of length 1; zeros stay."""
         length = self.add("ReduceL2", vectors, axes=[1], keepdims=1)
-        return self.add("Div", vectors, self.add("Max", length, self.number(LEAST)))
+        return self.add("Div", vectors, self.add("Max", length, self.number(LEAST_LENGTH)))
 
     def write(self, out: Path, outputs: dict[str, list[Any]]) -> None:
         """Write the model with these outputs, a name and a shape each; raise an error of onnx's

@@ -16,6 +16,7 @@ from typing import Any
 
 from ems.base.errors import EmsError
 from ems.base.files import VOCABULARY, write_json
+from ems.base.schema import Json
 from ems.bench.evaluate import Given, evaluate_by_hand
 from ems.bench.scores import ENGLISH, read_score_file
 from ems.config.experiment import Experiment
@@ -55,7 +56,7 @@ def make_tokenizer(
     return tokenizer
 
 
-def tokenizer_config(max_tokens: int, pieces: list[str]) -> dict[str, Any]:
+def tokenizer_config(max_tokens: int, pieces: list[str]) -> Json:
     """Return tokenizer_config.json for transformers; a special piece in a text is text."""
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",

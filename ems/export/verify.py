@@ -30,10 +30,10 @@ from ems.model.encode import SentenceEncoder
 from ems.text.segmenters.base import SPACE
 from ems.text.subwords import UNK
 
-BATCH = 64  # lines at once, of all lengths, so that shorter ones are padded
+LINES_AT_ONCE = 64  # lines at once, of all lengths, so that shorter ones are padded
 GRAPHS = {"onnx": "onnx/model.onnx", "int8": "onnx/model_qint8.onnx"}
-LEAST = {"float32": 0.99999, "onnx": 0.99999, "int8": 0.995}  # cosines
-TAIL = 800  # characters of what the other process said
+LEAST_COSINES = {"float32": 0.99999, "onnx": 0.99999, "int8": 0.995}  # cosines
+STDERR_TAIL = 800  # characters of what the other process said
 Figures = dict[str, Any]  # counts, and the cosines of each form of the weights
 MADE = 300  # lines of pieces
 WORDS = 12  # pieces of the longest but ten
@@ -89,7 +89,7 @@ def verified(folder: Path, expected: bytes) -> Figures:
             f"{found['lines']:,} lines, like {shown}; nothing was written. Leave such lines out of "
             "--verify if you can do without them, or report them"
         )
-    for name, least in LEAST.items():
+    for name, least in LEAST_COSINES.items():
         cosine = found.get(name, {}).get("mean_cosine" if name == "int8" else "least_cosine", 1.0)
         if "shape" in found.get(name, {}) or not cosine >= least:
             raise EmsError(
@@ -137,7 +137,7 @@ def _in_another_process(folder: Path, expected: bytes) -> Figures:
         environment["HF_MODULES_CACHE"] = copies  # transformers copies code before it runs it
         done = subprocess.run(command, input=expected, capture_output=True, env=environment)
     if done.returncode:
-        said = " ".join(done.stderr.decode(errors="replace").split())[-TAIL:]
+        said = " ".join(done.stderr.decode(errors="replace").split())[-STDERR_TAIL:]
         raise EmsError(
             f"the folder cannot be loaded, so nothing was written: {said}. Report it with the model"
         )
@@ -161,7 +161,7 @@ def figures(folder: Path, expected: Any) -> dict[str, Any]:
     wrong = [at for at, one in enumerate(own) if one != ids[at].tolist()]
     result: dict[str, Any] = {"lines": len(lines), "wrong": [lines[at] for at in wrong[:3]]}
     result["ids_differ"] = len(wrong)
-    vectors = model.encode(lines, batch_size=BATCH, show_progress_bar=False)
+    vectors = model.encode(lines, batch_size=LINES_AT_ONCE, show_progress_bar=False)
     result["float32"] = _compared(vectors, expected["vectors"])
     for name, path in GRAPHS.items():
         if (folder / path).exists():
@@ -183,8 +183,8 @@ def _of_graph(path: Path, ids: list[list[int]]) -> np.ndarray:
     from onnxruntime import InferenceSession
 
     session, parts = InferenceSession(path, providers=["CPUExecutionProvider"]), []
-    for start in range(0, len(ids), BATCH):
-        batch = ids[start : start + BATCH]
+    for start in range(0, len(ids), LINES_AT_ONCE):
+        batch = ids[start : start + LINES_AT_ONCE]
         padded = np.zeros((len(batch), max(map(len, batch))), np.int64)
         mask = np.zeros_like(padded)
         for row, one in enumerate(batch):

@@ -29,7 +29,7 @@ from ems.use import stream
 from ems.use.encoder import Encoder, cosines, kept_pairs
 from ems.use.files import Form, Text, encoding, written
 
-PARTS, LEAST = 32, 4 * ROWS  # of a search: parts at most, rows of one at least
+SEARCH_PARTS, LEAST_ROWS = 32, 4 * ROWS  # of a search: parts at most, rows of one at least
 CELLS = 32  # of faiss's index that are searched
 TRAINED = 64  # lines for each cell that the cells are learned from
 
@@ -136,7 +136,7 @@ def compared(
     if 0 < search.faiss_above < max(len(first), len(second)):
         yield nearest_by_faiss(first, second, k)
         return
-    size = -(-max(LEAST, -(-len(first) // PARTS)) // ROWS) * ROWS
+    size = -(-max(LEAST_ROWS, -(-len(first) // SEARCH_PARTS)) // ROWS) * ROWS
     pieces = [
         Piece(state, at, 0, 0, start, min(size, len(first) - start))
         for at, start in enumerate(range(0, len(first), size))

@@ -44,15 +44,16 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ems.base.errors import EmsError
+from ems.base.schema import Json
 from ems.use.encoder import Encoder
 from ems.use.search import Index
 
 log = logging.getLogger("ems")
 INPUTS = 2048  # texts of a request, as at OpenAI
-LENGTH = 32_768  # characters of a text
-LINES = 100  # of a search
-SHOWN = 2_000  # characters of a line that is found
-K = 5
+TEXT_CHARACTERS = 32_768  # characters of a text
+MOST_LINES = 100  # of a search
+LINE_CHARACTERS = 2_000  # characters of a line that is found
+DEFAULT_LINES = 5
 BODY = 4 << 20  # bytes of a request
 ADDRESS = 1 << 16  # bytes of a path and query
 HEAD = 1 << 18  # bytes of a request without its body
@@ -136,7 +137,9 @@ class Service:
         """Return the vectors of the texts of a request, of length 1."""
         asked = _request(body)
         if asked.model != self.name:
-            known = f"the model {asked.model[:LENGTH]!r} does not exist; here is {self.name!r}"
+            known = (
+                f"the model {asked.model[:TEXT_CHARACTERS]!r} does not exist; here is {self.name!r}"
+            )
             raise Refused(404, known, "model", "model_not_found")
         language = asked.language or self.language
         try:
@@ -156,7 +159,7 @@ class Service:
 
 
 def _shown(line: str) -> str:
-    return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
+    return line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]}…"
 
 
 def _question(query: str) -> tuple[str, int]:
@@ -165,11 +168,11 @@ def _question(query: str) -> tuple[str, int]:
         given = dict(parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=20))
     except ValueError:  # of bytes that are not UTF-8, or too many fields
         raise Refused(400, "expected q and k in the address, in UTF-8") from None
-    asked, k = given.get("q", ""), given.get("k", str(K))
+    asked, k = given.get("q", ""), given.get("k", str(DEFAULT_LINES))
     if not asked.strip():
         raise Refused(400, "expected a query under q, found none", "q")
-    if not (k.isascii() and k.isdigit() and len(k) < 9 and 1 <= int(k) <= LINES):
-        raise Refused(400, f"expected a whole number from 1 to {LINES} under k", "k")
+    if not (k.isascii() and k.isdigit() and len(k) < 9 and 1 <= int(k) <= MOST_LINES):
+        raise Refused(400, f"expected a whole number from 1 to {MOST_LINES} under k", "k")
     _check_text(asked, "q")
     return asked, int(k)
 
@@ -205,7 +208,7 @@ def _request(body: bytes) -> _Request:
     return _Request(_texts(given.get("input")), model, dimensions or 0, form == "base64", language)
 
 
-def _text_or_none(given: dict[str, Any], key: str) -> str | None:
+def _text_or_none(given: Json, key: str) -> str | None:
     value = given.get(key)
     if value is not None and not isinstance(value, str):
         raise Refused(400, f"expected a text under {key}", key)
@@ -236,8 +239,8 @@ def _check_text(text: Any, param: str) -> None:
     """Raise `Refused` unless a value is a text that can be encoded, and not too long."""
     if not isinstance(text, str):
         raise Refused(400, f"expected only strings under {param}", param)
-    if len(text) > LENGTH:
-        found = f"expected at most {LENGTH:,} characters, found {len(text):,}"
+    if len(text) > TEXT_CHARACTERS:
+        found = f"expected at most {TEXT_CHARACTERS:,} characters, found {len(text):,}"
         raise Refused(400, f"{param}: {found}; split the text", param)
     try:
         text.encode()
@@ -461,7 +464,7 @@ def page_of(service: Service) -> Response:
         text = f"{index.lines:,} lines of {index.corpus.name}"
         about = f"Search {text} by meaning, in any language. Model: {service.name}."
     slots = {"ABOUT": html.escape(about), "HIDDEN": "" if index else "hidden"}
-    for name, value in {**slots, "LINES": str(LINES), "K": str(K)}.items():
+    for name, value in {**slots, "LINES": str(MOST_LINES), "K": str(DEFAULT_LINES)}.items():
         page = page.replace(f"{{{{{name}}}}}", value)
     own = {kind: _hashes(kind, page) for kind in ("script", "style")}
     rules = [f"{kind}-src {hashes}" for kind, hashes in own.items()]

@@ -1,6 +1,6 @@
 """Long texts through a model: line by line in order, in bounded memory, and again after a kill.
 
-A text is worked on in pieces of LINES lines, whatever its length. Of a file that is written, the
+A text is worked on in pieces of PIECE_LINES, whatever its length. Of a file that is written, the
 finished pieces are kept in a hidden folder beside it (`ems.text.pieces`), so that a killed run goes
 on with the next piece and gives the same bytes. Standard input and .gz are copied there first: the
 number of lines is then known, and a second run sees whether they are the same. What goes to
@@ -42,7 +42,7 @@ from ems.base.progress import Progress, log
 from ems.base.schema import Record, Some, Text
 from ems.text.pieces import MAX_BYTES, Advance, Piece, cut, done_pieces
 
-LINES = 1 << 15  # of a piece: as many as a benchmark encodes at once, so that vectors are the same
+PIECE_LINES = 1 << 15  # as many as a benchmark encodes at once, so that vectors are the same
 LONGEST = 1_000_000  # bytes of a line
 NAMED = 5  # bad lines whose numbers a message names
 STREAM = Path("-")
@@ -158,7 +158,7 @@ def to_stdout(transform: Transform, source: Path) -> None:
     progress = Progress(transform.what, None, transform.unit)
     first, bad = 1, []
     with opened(source) as reader:
-        for lines in batched(reader, len, LINES, MAX_BYTES):  # as `cut` does
+        for lines in batched(reader, len, PIECE_LINES, MAX_BYTES):  # as `cut` does
             rows, more = transform.block(lines, first, _name(source), None)
             bad += more
             write(STREAM, [rows])
@@ -201,8 +201,8 @@ class Rows:
 @contextmanager
 def rows_of(transform: Transform, text: Path, state: Path, source: Path) -> Iterator[Rows]:
     """Make the rows of a plain text; they lie in `state` for the block, and longer if it fails."""
-    pieces, sha256 = cut(text, LINES, MAX_BYTES)
-    key = [transform.key, sha256, transform.skip, LINES, torch.get_num_threads()]
+    pieces, sha256 = cut(text, PIECE_LINES, MAX_BYTES)
+    key = [transform.key, sha256, transform.skip, PIECE_LINES, torch.get_num_threads()]
     work = partial(transform.write_piece, _name(source))
     folder, unit = state / "rows", transform.unit
     with done_pieces(transform.what, work, pieces, folder, key, 1, unit) as results:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ems.base.progress import Progress
-from ems.base.schema import plain
+from ems.base.schema import Json, plain
 from ems.bench.margin import Mined, mine
 from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import Task
@@ -23,7 +23,7 @@ SCORED, CHOSEN_ON = "training", "sample"  # the gold of a third part, `test`, wa
 
 
 @dataclass(frozen=True)
-class Part:
+class MinedPart:
     """One part of one language with the pairs mined from it; `correct` bool[P]: is it gold?"""
 
     texts: Any  # `Mining` of the benchmark's reader
@@ -52,7 +52,7 @@ def score(task: Task) -> Result:
     return Result("F1", rows, task.spoken, protocol=protocol, details=details)
 
 
-def _extract(task: Task, code: str, language: str) -> dict[str, Any]:
+def _extract(task: Task, code: str, language: str) -> Json:
     """Return what is extracted of a language, its scores, and the best pairs that gold lacks."""
     part = chosen_on = _mine(task, code, language, SCORED)
     if task.evalset.protocol.threshold == "sample":
@@ -75,7 +75,7 @@ def _extract(task: Task, code: str, language: str) -> dict[str, Any]:
     }
 
 
-def _mine(task: Task, code: str, language: str, name: str) -> Part:
+def _mine(task: Task, code: str, language: str, name: str) -> MinedPart:
     texts = module(task.benchmark, "data").read_part(task.folder, code, name)
     where = f"{task.benchmark} {code} {name}"
     first = task.embedded(list(texts.sentences.values()), language, where)
@@ -84,7 +84,7 @@ def _mine(task: Task, code: str, language: str, name: str) -> Part:
     pairs = mine(first, second, protocol.k, protocol.margin, what=where)
     gold = set(texts.gold)
     correct = np.array([pair in gold for pair in zip(*_ids(texts, pairs), strict=True)], bool)
-    return Part(texts, pairs, correct)
+    return MinedPart(texts, pairs, correct)
 
 
 def _ids(texts: Any, pairs: Mined) -> tuple[list[str], list[str]]:
@@ -107,7 +107,7 @@ def best_threshold(scores: np.ndarray, correct: np.ndarray, gold: int) -> float:
     return float(halfway if halfway > after else scores[best])
 
 
-def _missed(part: Part, wrong: np.ndarray, most: int) -> list[dict[str, Any]]:
+def _missed(part: MinedPart, wrong: np.ndarray, most: int) -> list[Json]:
     """Return the best pairs of bool[P] `wrong` with their ids and sentences."""
     own, english = _ids(part.texts, part.pairs)
     return [
