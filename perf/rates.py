@@ -40,7 +40,7 @@ def jobs_of(project: Path, name: str) -> Jobs:
         workload, jobs = Workload(experiment, Path(site.data)), defaultdict(list)
         for job, cost in costs_of(Path("results", name, "costs")).items():
             if has_job(experiment, job) and not cost.gpu:
-                stage, units = workload.of(job)
+                stage, units = workload.units_of(job)
                 jobs[stage].append((units, cost.cpu_seconds))
         return jobs
     finally:

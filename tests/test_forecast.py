@@ -168,7 +168,7 @@ def test_finished_runs_correct_the_rates_of_their_stages(here):
     experiment, site = settings()
     workload = Workload(experiment, Path(site.data))
     job = ("text", "clean", "Demo-v1-de-en")
-    seconds = shipped_rates().cpu_seconds(*workload.of(job))
+    seconds = shipped_rates().cpu_seconds(*workload.units_of(job))
     folder = Path("results/tiny/costs")
     for path in folder.rglob("*.json"):
         path.unlink()
@@ -176,7 +176,9 @@ def test_finished_runs_correct_the_rates_of_their_stages(here):
     rates, names = corrected_rates(site)
     assert names == ["tiny"]
     assert rates.ratios == {"clean": pytest.approx((SHRINK + 1000) / (SHRINK + seconds))}
-    assert rates.cpu_seconds(*workload.of(job)) == pytest.approx(rates.ratios["clean"] * seconds)
+    assert rates.cpu_seconds(*workload.units_of(job)) == pytest.approx(
+        rates.ratios["clean"] * seconds
+    )
     write_cost(folder, "/".join(job), "clean", 1.0, 1000.0, gpu="NVIDIA A100")
     assert corrected_rates(site)[0].ratios == {}  # a GPU's seconds say nothing about this CPU
     assert corrected_rates(site, without=["tiny"])[1] == []
@@ -196,7 +198,7 @@ def test_work_grows_with_what_it_is_made_of(here):
         Path("configs/tiny.yaml").read_text().replace("steps: 60", "steps: 120")
     )
     once, twice = (
-        Workload(settings(name)[0], Path("data")).of(("train", "ems"))[1]
+        Workload(settings(name)[0], Path("data")).units_of(("train", "ems"))[1]
         for name in ("tiny", "twice")
     )
     assert once["teraflops"] > 0
@@ -207,7 +209,7 @@ def test_a_benchmark_with_classifiers_costs_what_their_steps_do(here):
     """The rates are of the defaults, 500 epochs of batches of 12; the demo has 30 of 25."""
     demo = Workload(settings("demo")[0], Path("data"))
     for name in ("sib200", "counterfactual"):
-        units = demo.of(("bench", "ems", name))[1]
+        units = demo.units_of(("bench", "ems", name))[1]
         assert units[name] == pytest.approx(0.2 * 30 / 500 * 12 / 25)
 
 

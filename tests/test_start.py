@@ -253,7 +253,9 @@ def test_the_file_is_a_valid_experiment_with_what_was_chosen(ems, tmp_path, lang
             (corpus,) = [each for each in experiment.corpora if each.name == pick.offer.corpus]
             pair = "-".join(sorted(pick.pair))
             assert corpus.files(pair) == pick.offer.files
-            assert corpus.cap(pair) == (pick.most // len(pick.offer.files) if pick.capped else None)
+            assert corpus.cap(pair) == (
+                pick.most // len(pick.offer.files) if pick.most < pick.offer.pairs else None
+            )
     assert f"{sum(pick.most for pick in picks):,} sentence pairs, budget 300,000" in out
     mined = {pick.offer.corpus for pick in picks if pick.most and pick.offer.noise == "mined"}
     assert set(experiment.clean.language.corpora) == mined

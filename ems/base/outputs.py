@@ -75,8 +75,8 @@ def check_outputs(outputs: list[FlagPath], inputs: Iterable[FlagPath]) -> None:
     """Raise `EmsError` if an output cannot be written, or would destroy an input or another one."""
     for place in outputs:
         _check_kind(place)
-    for at, place in enumerate(outputs):
-        for other in outputs[:at]:
+    for index, place in enumerate(outputs):
+        for other in outputs[:index]:
             _check_apart(place, other)
     for source in inputs:
         check_readable(source.path, source.flag)

@@ -23,7 +23,6 @@ Version = Annotated[str, "release of the corpus", Mark.NAME]
 PairName = Annotated[str, "language pair, like de-en", Mark.NAME]
 System = Annotated[str, "name of the system", Mark.NAME]
 Folders = Annotated[dict[str, Path], "folders of evaluation data"]
-Generated = Annotated[bool, "data that ems made itself: no lock is kept"]
 Vocabulary = Annotated[Path, "SentencePiece model"]
 ModelFolder = Annotated[Path, "model folder"]
 Dimensions = Annotated[

@@ -135,7 +135,7 @@ def fetch(
         Literal["moses", "mined", "text", "dump"],
         "OPUS's zip, LASER's WikiMatrix, documents of one language, or a dump of a Wikipedia",
     ] = "moses",
-    generated: common.Generated = False,
+    generated: Annotated[bool, "data that ems made itself: no lock is kept"] = False,
 ) -> None:
     """Fetch and check one pair of a corpus, or the documents of one language."""
     from ems.corpora.content import lock_of

@@ -194,7 +194,7 @@ def export(
     dimensions: common.Dimensions = 0,
     verify: Annotated[Path | None, "lines to check the folder on (default: a sample)"] = None,
     without_segmenters: Annotated[bool, "export of a model that needs segmenters"] = False,
-    experiment: Annotated[str | None, LOSS, *common.OtherExperiment.__metadata__[1:]] = None,
+    experiment: Annotated[str | None, LOSS, Mark.NAME] = None,
 ) -> None:
     """Export a model for sentence-transformers, onnxruntime and the Hugging Face hub."""
     from ems.export import card, folder, tokenizer

@@ -17,7 +17,6 @@ OtherLanguage = Annotated[str | None, "language of the other side"]
 QueryLanguage = Annotated[str | None, "language of the queries"]
 Lines = Annotated[Path, "text with a sentence per line, .gz, or - for stdin", Mark.STREAM]
 PairLines = Annotated[Path, "TSV with a pair per line, .gz, or - for stdin", Mark.STREAM]
-Out = Annotated[Path, "file to write", Mark.STREAM, Writes()]
 Bad = Annotated[
     Literal["error", "skip"], "a line that is not UTF-8, has a NUL or over 1 MB: stop, or skip it"
 ]
@@ -30,7 +29,6 @@ MarginKind = Annotated[
 ]
 Neighbours = Annotated[int, "neighbours of a sentence, for the margin", Bounds(1, 100)]
 Faiss = Annotated[int, "lines above which faiss searches; 0: never", Bounds(0, 1 << 40)]
-SUFFIXES = (".npy", ".f32")
 
 
 def encode(

@@ -141,7 +141,7 @@ def corrected_rates(site: Site, without: Iterable[str] = ()) -> tuple[Rates, lis
         workload = Workload(experiment, Path(site.data))
         for job, cost in costs.items():
             if has_job(experiment, job) and not cost.gpu:
-                stage, units = workload.of(job)
+                stage, units = workload.units_of(job)
                 seconds = rates.cpu_seconds(stage, units)
                 expected[stage] = expected.get(stage, SHRINK) + seconds
                 taken[stage] = taken.get(stage, SHRINK) + cost.cpu_seconds
@@ -219,7 +219,7 @@ def estimated(
     job: tuple[str, ...], request: JobRequest | None, workload: Workload, rates: Rates
 ) -> Estimate:
     """Return the estimate of a job: a training alone keeps all of its CPUs busy."""
-    stage, units = workload.of(job)
+    stage, units = workload.units_of(job)
     gpus, memory = request.gpus if request else 0, 0.0
     if stage == "train":
         step = workload.learning(workload.experiment.systems[job[1]])

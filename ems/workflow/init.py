@@ -46,11 +46,6 @@ class Pick:
     reason: str
 
     @property
-    def capped(self) -> bool:
-        """True if it has more pairs than are taken."""
-        return self.most < (self.offer.pairs or 0)
-
-    @property
     def validates(self) -> bool:
         """True if enough pairs remain for training when some are held out."""
         return self.most >= WORTH * HELD_OUT
@@ -426,7 +421,9 @@ def _entry(picks: list[Pick], divided: bool) -> str:
     """Return the entry of a corpus for the pairs that it was picked for."""
     offer = picks[0].offer
     part = ", part: train" if divided else ""
-    caps = {_name(p.pair): str(p.most // len(p.offer.files)) for p in picks if p.capped}  # a file
+    caps = {
+        _name(p.pair): str(p.most // len(p.offer.files)) for p in picks if p.most < p.offer.pairs
+    }  # a file
     capped = f", max_pairs: {_flow(caps)}" if caps else ""
     used = sum(pick.most for pick in picks)
     megabytes = sum(pick.offer.kilobytes for pick in picks) / 1000

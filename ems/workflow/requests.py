@@ -121,7 +121,9 @@ def planned_jobs(experiment: str, profiles: list[str]) -> list[Job]:
 def _reason(words: str) -> str:
     """Return why Snakemake stopped, of all that it said."""
     lines = [line.strip() for line in words.splitlines() if line.strip()]
-    errors = [at for at, line in enumerate(lines) if re.match(r"\w*(Error|Exception)\b", line)]
+    errors = [
+        index for index, line in enumerate(lines) if re.match(r"\w*(Error|Exception)\b", line)
+    ]
     found = lines[errors[0] :] if errors else lines[-1:]
     return " ".join(found)[:500] or "Snakemake could not plan the jobs and did not say why"
 

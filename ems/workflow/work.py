@@ -75,7 +75,7 @@ class Workload:
         sets = (self.experiment.evalsets[name] for name in self.experiment.decontaminate.against)
         return sum(len(item.languages) * SET_SENTENCES / 1000 for item in sets)
 
-    def of(self, job: tuple[str, ...]) -> tuple[str, Units]:
+    def units_of(self, job: tuple[str, ...]) -> tuple[str, Units]:
         """Return the stage of a job and its units of work."""
         match job:
             case ("text", "evalkeys"):
