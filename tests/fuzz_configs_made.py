@@ -8,7 +8,7 @@ from fuzz_stages_made import COMMANDS
 from fuzz_values_made import NUMBERS, TEXTS, VALUES, Case, as_text, in_bytes, in_tree
 from hypothesis import strategies as st
 
-from ems.config.page.schema import experiment_schema, site_schema
+from ems.config.page import experiment_schema, site_schema
 
 # fmt: off
 RAW = [

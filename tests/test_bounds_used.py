@@ -13,8 +13,8 @@ from train_made import MODEL, rows
 
 from ems.bench import probe
 from ems.bench.nearest import nearest
-from ems.config.page.schema import experiment_schema
-from ems.config.probes import ProbeSettings
+from ems.config.benchmarks import ProbeSettings
+from ems.config.page import experiment_schema
 from ems.config.train import TrainSettings
 from ems.text.subwords import quotas
 from ems.train.checkpoint import Keep, _folder, checkpoints

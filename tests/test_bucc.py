@@ -12,7 +12,7 @@ from results_made import means
 from ems.bench import task as embedded
 from ems.benchmarks.bucc2018.data import part_files, read_part
 from ems.benchmarks.families.mining import best_threshold
-from ems.config.ngrams import NgramSettings
+from ems.config.model import NgramSettings
 from ems.model.char_ngrams import NgramEncoder
 
 WIDTH = 5

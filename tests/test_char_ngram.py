@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ems.bench.nearest import normalised, precision_at_1
-from ems.config.ngrams import NgramSettings
+from ems.config.model import NgramSettings
 from ems.model import char_ngrams as module
 from ems.model.char_ngrams import PLACES, NgramEncoder, count_idf, features, hashing, words_of
 

@@ -33,7 +33,7 @@ from ems.benchmarks.families.classification import (
     split_long,
     token_counts,
 )
-from ems.config.ngrams import NgramSettings
+from ems.config.model import NgramSettings
 from ems.corpora.evalsets.formats import Document, Subset
 from ems.model.char_ngrams import NgramEncoder
 

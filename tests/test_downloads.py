@@ -9,7 +9,7 @@ from cli_made import Cli
 from conftest import ROOT
 from experiments_made import REAL, Settings, shipped
 
-from ems.config.languages.opus import opus_files
+from ems.config.languages import opus_files
 from ems.config.yaml import load_yaml
 from ems.corpora.catalogue import licence_of
 from ems.tables.printed import load_pairs

@@ -9,7 +9,7 @@ from conftest import copy_project
 from experiments_made import GONE, MINIMAL, Settings, edited
 from mirror_made import write_flores, write_lines
 
-from ems.config.page.schema import experiment_schema
+from ems.config.page import experiment_schema
 from ems.config.plugins import benchmark, module, sets
 from ems.config.stages import stage_hash
 from ems.corpora.evalsets.sets import data_files, set_files, unit_source

@@ -21,7 +21,7 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import sha256_file
 from ems.bench.encoders import make_encoder, model_files
 from ems.bench.evaluate import Given, evaluate_by_hand
-from ems.config.ngrams import NgramSettings
+from ems.config.model import NgramSettings
 from ems.config.systems import SystemSettings
 from ems.model.char_ngrams import PLACES, FusedEncoder, NgramEncoder, count_idf
 from ems.model.encode import SentenceEncoder

@@ -10,8 +10,8 @@ from experiments_made import REAL, SITE, Settings, edited, parts_of
 from ems.base.errors import EmsError
 from ems.base.schema import checked
 from ems.config.file import experiment_model
-from ems.config.page.schema import experiment_schema, site_schema
-from ems.config.site import site_model
+from ems.config.load import site_model
+from ems.config.page import experiment_schema, site_schema
 
 EVIL = ["..", ".", ".a", "-x", "_a", "a/b", "../../x", "/a", "a b", "a;b", "$(touch pwned)"]
 EVIL += ["`a`", "a'b", 'a"b', "a%b", "{x}", "a\nb", "\na", "a\n", "a\r", "a\0", "a\\", "ü", ""]

@@ -13,7 +13,7 @@ from shards_made import contents, unpacked
 
 from ems.bench.evaluate import evaluate
 from ems.bench.scores import read_score_file
-from ems.config.ngrams import NgramSettings
+from ems.config.model import NgramSettings
 from ems.model.char_ngrams import NgramEncoder
 from ems.shards.index import write_index
 from ems.shards.reader import PairStore

@@ -10,9 +10,8 @@ import pytest
 from experiments_made import REAL, Settings, edited, one_line
 
 from ems.base.errors import EmsError
-from ems.config.languages import load_languages
-from ems.config.languages import opus as facts
-from ems.config.languages.opus import OpusFile, opus_codes, opus_files, opus_releases
+from ems.config import languages as facts
+from ems.config.languages import OpusFile, load_languages, opus_codes, opus_files, opus_releases
 from ems.config.stages import stage_settings
 from ems.corpora.catalogue import NOISE, catalogue, versions_of
 from ems.corpora.opustools import packaged_database, update_table

@@ -11,7 +11,7 @@ from torch import nn
 
 from ems.bench import probe as probes
 from ems.bench.probe import Pool, Run, Streams, forward, start_layers, train
-from ems.config.probes import ProbeSettings as Probe
+from ems.config.benchmarks import ProbeSettings as Probe
 
 CPU = torch.device("cpu")
 WIDTH, CLASSES = 6, 3

@@ -6,8 +6,7 @@ import re
 import pytest
 from conftest import ROOT
 
-from ems.config.page.__main__ import generated
-from ems.config.page.schema import experiment_schema, site_schema
+from ems.config.page import experiment_schema, generated, site_schema
 
 FILES = generated()
 SCHEMAS = {"experiment": experiment_schema(), "site": site_schema()}

@@ -9,8 +9,13 @@ from experiments_made import one_line
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ems.config.languages import load_languages, load_tatoeba_codes
-from ems.config.languages.opus import opus_files, opus_pair, opus_releases
+from ems.config.languages import (
+    load_languages,
+    load_tatoeba_codes,
+    opus_files,
+    opus_pair,
+    opus_releases,
+)
 from ems.config.load import load_experiment, load_site
 from ems.corpora.catalogue import NOISE, UNRATED, about
 from ems.workflow.init import (

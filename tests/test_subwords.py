@@ -13,7 +13,7 @@ from shards_made import LANGUAGES, WORDS
 from text_made import of_languages
 
 from ems.base.errors import EmsError
-from ems.config.page.schema import experiment_schema
+from ems.config.page import experiment_schema
 from ems.config.text import VocabularySettings, check_vocabulary
 from ems.text import subwords
 from ems.text.subwords import (

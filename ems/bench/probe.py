@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
 from ems.base.progress import Progress
-from ems.config.probes import ProbeSettings
+from ems.config.benchmarks import ProbeSettings
 from ems.model.devices import Adam
 
 EXAMPLES = 4096  # rows classified at once

@@ -17,8 +17,7 @@ from ems.base.schema import Json, Settings
 from ems.bench.nearest import normalised
 from ems.config.benchmarks import protocol_of
 from ems.config.experiment import UNSEEN, EvalSet, Experiment
-from ems.config.plugins import benchmark, sets_of
-from ems.config.record import Benchmark
+from ems.config.plugins import Benchmark, benchmark, sets_of
 from ems.config.stages import stage_hash
 from ems.corpora.content import check_file
 from ems.corpora.evalsets.formats import MISSING

@@ -1,25 +1,126 @@
-"""What the benchmarks of an experiment need of it: their data, and languages that a system has.
+"""The settings of benchmarks, and what they need of an experiment: data, and languages.
 
 Of several sets the first has the languages that are scored, and the `protocol`. A benchmark between
 languages counts only those that a system is trained on, so it needs two.
 """
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
 
 from ems.base.errors import EmsError
-from ems.base.schema import Settings
-from ems.config.experiment import UNSEEN, Experiment
+from ems.base.schema import (
+    Decay,
+    Dropout,
+    Json,
+    Place,
+    Rate,
+    Seed,
+    Settings,
+    ShortName,
+    by_type,
+    listing,
+)
+from ems.config.languages import UNSEEN, Language, load_languages
 from ems.config.plugins import benchmark as record_of
 from ems.config.plugins import sets_of
 
+if TYPE_CHECKING:
+    from ems.config.experiment import Experiment
 
-def protocol_of(experiment: Experiment, benchmark: str) -> Settings | None:
+
+class EvalsetEntry(Settings):
+    """A benchmark's data, or a set that only decontamination looks at."""
+
+    version: ShortName = Field(description="The version of the data.")
+    languages: by_type(Literal["experiment", "all"], listing(str)) = Field(
+        "experiment",
+        description="The languages of the experiment that the benchmark has, all that it has, or "
+        "a list.",
+    )
+    without: list[str] = Field([], description="Languages that are left out.")
+    part: str = Field(
+        "", description="ntrex: the part that is the benchmark, as `splits` divides it."
+    )
+    path: Place | None = Field(
+        None, description="The folder of a copy of your own, which is used in place."
+    )
+    dev: bool = Field(
+        False, description="flores200: adds the dev part, which only the official archive has."
+    )
+    protocol: Json | None = Field(
+        None, description="How the set is scored, where a benchmark leaves a choice."
+    )
+
+
+Neighbours = Annotated[int, Field(ge=1, le=100)]  # LASER has 4, CSLS 10
+Queries = Annotated[int, Field(ge=1, le=100_000)]  # with 4,096 candidates at a time 8 GB of scores
+Candidates = Annotated[int, Field(ge=1, le=10_000_000)]  # embeddings of 1,024 are 40 GB
+Examples = Annotated[int, Field(ge=1, le=1_000_000)]  # no classification benchmark has as many
+Epochs = Annotated[int, Field(ge=1, le=100_000)]  # even of a thousand examples hours
+Hidden = Annotated[int, Field(ge=1, le=4096)]  # ten such layers are 2.7 GB with Adam's moments
+HiddenLayers = Annotated[list[Hidden], Field(max_length=10)]
+Patience = Annotated[int, Field(ge=0, le=100_000)]  # as epochs
+Margin = Literal["ratio", "distance", "absolute"]
+HIDDEN = "The widths of the hidden layers; none is logistic regression."
+DECAYS = "L2; of several the one with the best accuracy on the source's validation part."
+DROPOUT = "Dropout of the features and of each hidden layer."
+BATCH = "Examples of a step."
+EPOCHS = "The most epochs; the best one on validation is taken."
+PATIENCE = "Stops after so many epochs without a better one; 0: never."
+
+
+class SearchProtocol(Settings):
+    """How the nearest sentences are found."""
+
+    k: Neighbours = Field(4, description="The neighbours of a sentence.")
+    margin: Margin = Field("ratio", description="The margin of the score; absolute: plain cosine.")
+
+
+class DrawnProtocol(SearchProtocol):
+    """How queries and candidates are drawn of a corpus, and how they are searched."""
+
+    queries: Queries = Field(2000, description="The queries of each language.")
+    candidates: Candidates = Field(200_000, description="The sentences that are searched.")
+    seed: Seed = Field(1234, description="The seed of the draw.")
+
+
+class ProbeSettings(Settings):
+    """A classifier on frozen embeddings; the defaults are LASER's tasks/mldoc."""
+
+    seeds: int = Field(  # LASER has 5, and a hundred times as many give a tenth of the error
+        5, ge=1, le=500, description="The runs whose mean and standard deviation are reported."
+    )
+    hidden: HiddenLayers = Field([10, 8], description=HIDDEN)
+    activation: Literal["tanh", "relu"] = Field("tanh", description="The activation.")
+    dropout: Dropout = Field(0.2, description=DROPOUT)
+    learning_rate: Rate = Field(0.001, description="The learning rate of Adam.")
+    weight_decay: listing(Decay, least=1) = Field([0], description=DECAYS)
+    batch: Examples = Field(12, description=BATCH)
+    epochs: Epochs = Field(500, description=EPOCHS)
+    patience: Patience = Field(0, description=PATIENCE)
+
+
+class DocumentSettings(Settings):
+    """How a benchmark embeds a document (EMS v2 V-E and V-F do not say)."""
+
+    split: int = Field(  # at most as model.max_tokens
+        120,
+        ge=0,
+        le=32768,
+        description="A document of more tokens is the mean of its sentences' embeddings; 0: off, "
+        "it is cut to max_tokens.",
+    )
+
+
+def protocol_of(experiment: "Experiment", benchmark: str) -> Settings | None:
     """Return the settings of how a benchmark is scored; None for one that has nothing to set."""
     sets = sets_of(benchmark)
     return experiment.evalsets[sets[0]].protocol if sets else None
 
 
-def check_systems(experiment: Experiment) -> None:
+def check_systems(experiment: "Experiment") -> None:
     """Raise `EmsError` for a system without a pair to train on, or without one to be scored on."""
     pairs = {pair for corpus in experiment.corpora for pair in corpus.pairs}
     for name, system in experiment.systems.items():
@@ -40,7 +141,7 @@ def check_sets(benchmarks: list[str], evalsets: Collection[str]) -> None:
                 raise EmsError(f"benchmarks: {what} has no entry under evalsets")
 
 
-def check_languages(system: str, own: Experiment) -> None:
+def check_languages(system: str, own: "Experiment") -> None:
     """Raise `EmsError` for a benchmark with none of a system's languages, or with too few.
 
     `own`: the experiment with the languages of that system.
@@ -57,7 +158,7 @@ def check_languages(system: str, own: Experiment) -> None:
             _check_two(system, benchmark, own)
 
 
-def _check_needed(system: str, benchmark: str, own: Experiment) -> None:
+def _check_needed(system: str, benchmark: str, own: "Experiment") -> None:
     """Raise `EmsError` unless a system has the language on one side of all that is scored."""
     needed = getattr(own.probes.get(benchmark), "source", None) or record_of(benchmark).needed
     if needed and needed not in own.languages:
@@ -67,7 +168,7 @@ def _check_needed(system: str, benchmark: str, own: Experiment) -> None:
         )
 
 
-def _check_two(system: str, benchmark: str, own: Experiment) -> None:
+def _check_two(system: str, benchmark: str, own: "Experiment") -> None:
     name, one = sets_of(benchmark)[0], record_of(benchmark).between
     spoken = [language for language in own.spoken(name).values() if language != UNSEEN]
     if len(spoken) < 2 or (one and one not in spoken):
@@ -76,3 +177,44 @@ def _check_two(system: str, benchmark: str, own: Experiment) -> None:
             f"systems.{system}: {benchmark} needs {expected} of its languages in {name}, found "
             f"{', '.join(spoken) or 'none'}; see evalsets.{name}.languages"
         )
+
+
+# --- languages by their codes in a set
+
+
+def known_codes(name: str, every: bool, languages: dict[str, Language]) -> dict[str, str]:
+    """Return language -> code in the set: the experiment's languages, or `every` one of the table.
+
+    A language of the table that the experiment does not have gives way to one of its own with the
+    same code.
+    """
+    known = {**load_languages(), **languages} if every else languages
+    codes = {code: code_of(name, language) for code, language in known.items()}
+    taken = {codes[code] for code in languages}
+    return {
+        code: of_set
+        for code, of_set in codes.items()
+        if of_set and (code in languages or of_set not in taken)
+    }
+
+
+def code_of(name: str, language: Language) -> str:
+    """Return the code of a language in a set; '' if it is not there, as English in translations."""
+    record = record_of(name)
+    if not isinstance(record.codes, str):
+        return record.codes.get(language.iso1, "")
+    return getattr(language, record.codes) if record.english or language.iso1 != "en" else ""
+
+
+def by_code(name: str, chosen: list[str], codes: dict[str, str]) -> dict[str, str]:
+    """Return code in the set -> language. Raises `EmsError` when two languages share a code."""
+    languages: dict[str, str] = {}
+    for language in chosen:
+        other = languages.setdefault(codes[language], language)
+        if other != language:
+            raise EmsError(
+                f"evalsets.{name}.languages: {other} and {language} are both {codes[language]} in "
+                f"the benchmark; give one of them another code under `languages`, or name it in "
+                f"evalsets.{name}.without"
+            )
+    return languages

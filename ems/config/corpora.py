@@ -1,20 +1,26 @@
 """The corpora of an experiment: which pairs and files an entry means, with its mistakes named."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ems.base.errors import EmsError
+from ems.config.benchmarks import EvalsetEntry
 from ems.config.corpus_entries import OWN_VERSION, CorpusEntry, Split
 from ems.config.experiment import MULTIWAY, WIKIPEDIA, Corpus, Experiment
-from ems.config.known import (
-    Known,
-    check_languages,
-    check_left,
-    check_part,
-    chosen_languages,
-    with_table,
-)
+from ems.config.languages import Language, load_languages
 from ems.config.opus import PAPER, chosen_pairs, own_files, pair_files, pair_name, split_pair
+
+# --- names that entries use
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the entries of a file name: its languages, where data come from, divided corpora."""
+
+    languages: dict[str, Language]
+    sources: dict[str, str]
+    splits: dict[str, Split]
+
 
 SHOWN = 5  # language pairs in an error
 
@@ -215,3 +221,50 @@ def check_distinct(corpora: list[Corpus]) -> None:
         for what in ("source", "threshold", "kind", "paths"):
             if getattr(item, what) != getattr(first[item.name, item.version], what):
                 raise EmsError(f"corpora: the parts of {item.name} must have the same {what}")
+
+
+def check_languages(key: str, codes: Iterable[str], known: Collection[str]) -> None:
+    for code in sorted(codes):
+        if code not in known:
+            raise EmsError(
+                f"{key}: unknown language {code!r}; allowed: {', '.join(known)} "
+                "(a language of your own is an entry `{code: xx, tatoeba_v1: xxx}`)"
+            )
+
+
+def with_table(languages: Iterable[str]) -> list[str]:
+    """Return the languages of the table, then these, each once."""
+    return list(dict.fromkeys([*load_languages(), *languages]))
+
+
+def chosen_languages(
+    key: str, entry: CorpusEntry | EvalsetEntry, every: list[str], known: Collection[str]
+) -> list[str]:
+    """`languages` of an entry (`every` if absent, or a word for all), less its `without`."""
+    codes = entry.languages if isinstance(entry.languages, list) else every
+    check_languages(f"{key}.languages", codes, known)
+    check_languages(f"{key}.without", entry.without, with_table(known))
+    return [code for code in codes if code not in entry.without]
+
+
+def check_left(
+    key: str, entry: CorpusEntry | EvalsetEntry, chosen: Collection[str], otherwise: str
+) -> None:
+    """Raise `EmsError` when no language is chosen, because of `without` or `otherwise`."""
+    if not chosen and entry.without:
+        names = ", ".join(entry.without)
+        raise EmsError(f"{key}.without: no language is left without {names}; take one out of it")
+    if not chosen:
+        raise EmsError(f"{key}.languages: {otherwise}")
+
+
+def check_part(key: str, corpus: str, part: str, splits: dict[str, Split]) -> None:
+    """Raise `EmsError` for a part that no split makes, and for a whole beside its own parts."""
+    if part and corpus not in splits:
+        raise EmsError(f"{key}: {part}, but splits does not say how {corpus} is divided")
+    if part and part not in splits[corpus].names:
+        allowed = ", ".join(splits[corpus].names)
+        where = f"splits.{corpus}" + ("" if splits[corpus].first else ".parts")
+        raise EmsError(f"{key}: found {part!r}; allowed values: {allowed} ({where})")
+    if not part and corpus in splits:
+        raise EmsError(f"{key}: this key is missing; {corpus} is divided by splits.{corpus}")

@@ -7,14 +7,13 @@ from typing import Literal
 
 from ems.base.errors import EmsError
 from ems.base.schema import Settings
+from ems.config.benchmarks import DocumentSettings, ProbeSettings
 from ems.config.corpus_entries import MultiwaySettings, Split
-from ems.config.export import ExportSettings
 from ems.config.languages import UNSEEN, Language
-from ems.config.probes import DocumentSettings, ProbeSettings
-from ems.config.studies import study_rows
+from ems.config.model import ExportSettings
 from ems.config.sweep import Point
 from ems.config.systems import SHARED, SystemSettings, Vocabulary
-from ems.config.tables import TablesSettings
+from ems.config.tables import TablesSettings, study_rows
 from ems.config.text import (
     CleanSettings,
     DecontaminateSettings,

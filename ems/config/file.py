@@ -19,15 +19,11 @@ from ems.base.schema import (
     text_or,
     with_fields,
 )
+from ems.config.benchmarks import DocumentSettings, EvalsetEntry
 from ems.config.corpus_entries import CorpusEntry, MultiwaySettings, Split
-from ems.config.evalsets import EvalsetEntry
-from ems.config.export import ExportSettings
-from ems.config.model import EncoderSettings
-from ems.config.ngrams import NgramSettings
+from ems.config.model import EncoderSettings, ExportSettings, NgramSettings
 from ems.config.objectives import Objectives, objectives_model
-from ems.config.plugins import benchmarks, has
-from ems.config.probes import DocumentSettings
-from ems.config.record import Benchmark
+from ems.config.plugins import Benchmark, benchmarks, has, segmenter_names
 from ems.config.tables import TablesSettings
 from ems.config.text import (
     CleanSettings,
@@ -36,7 +32,6 @@ from ems.config.text import (
     VocabularySettings,
 )
 from ems.config.train import TrainOverrides
-from ems.text.segmenters.base import names as segmenters
 
 Corpora = Annotated[list[CorpusEntry], Field(min_length=1)]
 
@@ -274,7 +269,7 @@ def experiment_model() -> type[ExperimentFile]:
         decontaminate=with_fields(
             DecontaminateSettings, "Decontaminate", against=listing(Literal[held_out])
         ),
-        segmenters=dict[str, Literal[segmenters()]],
+        segmenters=dict[str, Literal[segmenter_names()]],
         benchmarks=listing(Literal[tuple(benchmarks())], least=1),
         probes=with_fields(Settings, "Probes", **probes),
     )

@@ -1,6 +1,6 @@
 """Which files of a corpus an entry of an experiment means: its language pairs and their codes.
 
-Of a release of OPUS (ems/config/languages/opus.py) an entry takes what is there: it needs no list
+Of a release of OPUS (ems/config/languages.py) an entry takes what is there: it needs no list
 of languages, and a pair that it names must be there. Of any other corpus, and of one with a
 `source` of its own, every pair that is named, or that the experiment's languages make, is expected
 under its languages' own codes.
@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from ems.base.errors import EmsError
 from ems.config.corpus_entries import CorpusEntry
-from ems.config.languages import load_languages
-from ems.config.languages.opus import OpusFile, opus_codes, opus_files, other_codes
+from ems.config.languages import OpusFile, load_languages, opus_codes, opus_files, other_codes
 
 PAPER = "paper"  # the value of `codes` that means: what EMS used
 ALL = "all"  # the value of `pairs` that means: every pair of the languages

@@ -1,17 +1,117 @@
-"""Finds the benchmarks: one folder of ems.benchmarks each, or of the project's extensions/."""
+"""Find the plug-ins that settings name: benchmarks, and segmenters.
 
+A benchmark is a folder of ems.benchmarks, or of the project's extensions/. Its `__init__.py` holds
+its record, which is light to import: the experiment, the rules and the command line read it. Its
+modules that need libraries are `data`, `score`, `table` and `demo`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from ems.base.errors import EmsError
-from ems.config.record import Benchmark
+from ems.base.schema import Settings
+
+if TYPE_CHECKING:
+    from ems.config.experiment import Experiment
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A table of a benchmark, as the PDF and the report introduce it.
+
+    `place` orders the tables as the papers do; `paper` is the paper table that it reproduces;
+    `report` is a paragraph of reStructuredText; `among` selects its systems; `first` shows only the
+    first of them.
+    """
+
+    caption: str
+    place: int = 10_000
+    paper: str = ""
+    report: str = ""
+    among: "Callable[[Experiment], list[str]] | None" = None
+    first: bool = False
+
+    def of(self, experiment: "Experiment") -> list[str]:
+        """Return the systems of the table, in their order."""
+        return experiment.shown if self.among is None else self.among(experiment)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One benchmark, or data that only decontamination looks at. `task` is what a paper calls it
+    in a table of several benchmarks, where that is not its `title`.
+
+    Its data: `status` (open, closed, withdrawn), `licence`, how to `obtain` what is not open, what
+    `source` a user may name, and where its files are `published` if not in units.tsv. `codes` are
+    the languages by our codes, or the column of the language table that has them. `corpus` is the
+    OPUS corpus that the data are or, with `drawn`, are drawn from (no experiment may train on
+    that). `dev` is the archive that has a dev part. `demo` is the demo's folder, where several
+    benchmarks share one.
+
+    Its scores: `sets` are the data that it reads, most often its own; `family` is the protocol of
+    ems.benchmarks.families that scores it, or the benchmark whose `score` does, which then shows
+    both in its tables; `between` says which languages a system needs two of ("" any two, "en"
+    English and another), `pivot` the language without which there is no score where its family does
+    not say it; `parallel` is true if all languages have the same sentences. `hours` is
+    the time limit of a job without a GPU. `joins` maps a table or figure of several benchmarks to
+    the place of this one in it.
+
+    Its settings: `protocol` is what an experiment may say under `evalsets.<name>.protocol` of how
+    it is scored, `probe` what it may say under `probes.<name>` of its classifiers.
+    """
+
+    title: str
+    task: str = ""
+    status: str = "open"
+    licence: str = ""
+    obtain: str = ""
+    source: str = ""
+    published: str = ""
+    codes: Mapping[str, str] | str = "iso1"
+    unseen: bool = False
+    by_language: bool = False
+    corpus: str = ""
+    drawn: bool = False
+    dev: str = ""
+    demo: str = ""
+    sets: tuple[str, ...] | None = None
+    family: str = ""
+    between: str | None = None
+    pivot: str = ""
+    parallel: bool = False
+    hours: int = 1
+    protocol: type[Settings] | None = None
+    probe: type[Settings] | None = None
+    tables: Mapping[str, Shown] = field(default_factory=dict)
+    figures: Mapping[str, Shown] = field(default_factory=dict)
+    joins: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def english(self) -> bool:
+        """True if English is a language of the set, false if it is one side of every pair."""
+        return self.family != "retrieval"
+
+    @property
+    def needed(self) -> str:
+        """The language that every score needs, "" for none. A probe may set another `source`."""
+        return "en" if self.family or self.probe else self.pivot
+
+    @property
+    def parts(self) -> bool:
+        """True if an experiment may use one part of the set's documents and train on others."""
+        return bool(self.corpus) and not self.drawn
+
 
 PACKAGE = "ems.benchmarks"
 FAMILIES = "families"
+SEGMENTERS = "ems.text.segmenters.base"
 
 
 @cache
@@ -27,7 +127,7 @@ def _record(name: str) -> Benchmark:
     package = import_module(f"{PACKAGE}.{name}")
     record = getattr(package, "BENCHMARK", None)
     if not isinstance(record, Benchmark):
-        raise EmsError(f"{package.__file__}: expected BENCHMARK, a record of ems.config.record")
+        raise EmsError(f"{package.__file__}: expected BENCHMARK, a record of ems.config.plugins")
     return record
 
 
@@ -83,3 +183,46 @@ def score_module(name: str) -> str:
     if family and family not in benchmarks():
         return module_name(FAMILIES, family)
     return module_name(family or name, "score")
+
+
+def same(codes: str) -> dict[str, str]:
+    """Map the languages of "de en fr" to the same codes in the benchmark."""
+    return {code: code for code in codes.split()}
+
+
+def segmenter_names() -> tuple[str, ...]:
+    """Return the names of all segmenters."""
+    return import_module(SEGMENTERS).names()
+
+
+def default_segmenters(languages: Iterable[str]) -> dict[str, str]:
+    """Return the segmenter of each language, where an experiment names none."""
+    return import_module(SEGMENTERS).defaults(languages)
+
+
+# --- the papers: tables of EMS go by their numbers in v2; most stand in v1 too, under another
+
+
+EMS_V1 = {  # table of EMS v2 -> its number in v1, where v1 has it
+    **{"I": 1, "II": 2, "III": 3, "IV": 4, "V": 6, "VI": 5, "VIII": 7, "IX": 8, "X": 9},
+    **{"XI": 10, "XII": 11, "XIII": 12, "XIV": 13},
+}
+
+
+def of_ems(*tables: str) -> str:
+    """Return tables of the EMS paper under both of their numbers: "EMS v2, Table XI (v1: 10)"."""
+    numbers = [f" (v1: {EMS_V1[name]})" if name in EMS_V1 else "" for name in tables]
+    named = [f"Table {name}{number}" for name, number in zip(tables, numbers, strict=True)]
+    return f"EMS v2, {', '.join(named)}"
+
+
+ZERO_SHOT = (  # what the report says of a table of zero-shot classification
+    "Classification across languages, zero-shot: a small network on frozen embeddings "
+    "learns from one language and is tested in another; ``en-de`` is learnt in English "
+    "and tested in German. Only the source language chooses its epoch. Accuracy in "
+    "percent, the mean over the seeds; the line ``s.d.`` under each system is their "
+    "standard deviation. ``Avg.`` is the mean over the directions shown, without English "
+    "itself where all is learnt in English. Rows marked *printed* are the papers' (EMS "
+    "v2, Tables XI to XIII; the monolingual paper, Tables 1 and 2). Bold marks the best "
+    "of our systems."
+)

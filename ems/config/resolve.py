@@ -5,31 +5,32 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.schema import plain
-from ems.config.benchmarks import check_sets, check_systems
-from ems.config.codes import by_code, known_codes
-from ems.config.corpora import (
-    check_distinct,
-    check_multiway,
-    one_corpus,
-    training_corpora,
+from ems.config.benchmarks import (
+    DrawnProtocol,
+    EvalsetEntry,
+    by_code,
+    check_sets,
+    check_systems,
+    known_codes,
 )
-from ems.config.corpus_entries import CorpusEntry
-from ems.config.evalsets import EvalsetEntry
-from ems.config.experiment import EMBEDDED, UNSEEN, Corpus, EvalSet, Experiment
-from ems.config.file import ExperimentFile, LanguageEntry
-from ems.config.known import (
+from ems.config.corpora import (
     Known,
+    check_distinct,
     check_languages,
     check_left,
+    check_multiway,
     check_part,
     chosen_languages,
+    one_corpus,
+    training_corpora,
     with_table,
 )
+from ems.config.corpus_entries import CorpusEntry
+from ems.config.experiment import EMBEDDED, UNSEEN, Corpus, EvalSet, Experiment
+from ems.config.file import ExperimentFile, LanguageEntry
 from ems.config.languages import Language, load_languages, load_tatoeba_codes
 from ems.config.objectives import check_learnable
-from ems.config.plugins import benchmark, benchmarks, has
-from ems.config.probes import DrawnProtocol
-from ems.config.studies import check_studies
+from ems.config.plugins import benchmark, benchmarks, default_segmenters, has
 from ems.config.sweep import swept
 from ems.config.systems import (
     SHARED,
@@ -41,9 +42,8 @@ from ems.config.systems import (
     check_starts,
     families,
 )
-from ems.config.tables import TablesSettings
+from ems.config.tables import TablesSettings, check_studies
 from ems.config.text import CleanSettings, check_clean, check_vocabulary
-from ems.text.segmenters.base import defaults
 
 
 def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Entries) -> Experiment:
@@ -299,5 +299,5 @@ def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> di
 def _segmenters(named: dict[str, str], languages: Iterable[str]) -> dict[str, str]:
     """Return the segmenter of each language, and of all languages not trained on (UNSEEN)."""
     codes, others = (UNSEEN, *languages), named.get("default")
-    usual = dict.fromkeys(codes, others) if others else defaults(codes)
+    usual = dict.fromkeys(codes, others) if others else default_segmenters(codes)
     return {code: named.get(code, usual[code]) for code in codes}

@@ -5,15 +5,18 @@ file says something else now.
 """
 
 from dataclasses import asdict
+from pathlib import Path
 
+from ems.base.errors import EmsError
+from ems.base.files import EXPORTED, SUMS, sha256_file
 from ems.base.provenance import digest
 from ems.base.schema import Json, plain
 from ems.config.benchmarks import protocol_of
-from ems.config.cleaning import filter_contents
 from ems.config.experiment import Experiment
 from ems.config.plugins import benchmark as record_of
 from ems.config.plugins import sets_of
 from ems.config.systems import LOCATED, Trained
+from ems.config.text import CleanSettings
 
 
 def stage_settings(experiment: Experiment, stage: str, **wildcards: str) -> Json:
@@ -200,3 +203,34 @@ _STAGES = {
     "bench": _bench,
     "tables": _tables,
 }
+
+
+DESCRIPTION = "model.json"  # has the SHA-256 of the model's other files, as SUMS of an exported one
+
+
+def filter_contents(clean: CleanSettings) -> Json:
+    """Return the SHA-256 of the files that say what filters do, by path; nothing without any.
+
+    Raises `EmsError` for a file that is not there.
+    """
+    paths = model_files(clean.similarity.model) if clean.similarity else []
+    for at, command in enumerate(clean.commands):
+        path = Path(command.filter)
+        if not path.is_file():
+            raise EmsError(f"clean.commands.{at}.filter: {path}: there is no such file")
+        paths.append(path)
+    return {"filters": {str(path): sha256_file(path) for path in paths}} if paths else {}
+
+
+def model_files(model: str) -> list[Path]:
+    """Return the files that tell a model from all others. Raises `EmsError` for another folder."""
+    for names in ((DESCRIPTION,), (EXPORTED, SUMS)):
+        paths = [Path(model, name) for name in names]
+        if all(path.is_file() for path in paths):
+            return paths
+    found = "found none of them" if Path(model).is_dir() else "there is no such folder"
+    raise EmsError(
+        f"clean.similarity.model: {model}: expected a model folder with {DESCRIPTION}, or one with "
+        f"{EXPORTED} that `ems export` wrote; {found}: train and export it first, with another "
+        "experiment"
+    )

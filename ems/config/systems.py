@@ -13,8 +13,7 @@ from functools import cache
 from ems.base.errors import EmsError
 from ems.base.schema import Json, Settings, checked, merge, plain, with_fields
 from ems.config.file import ExperimentFile, SystemEntry
-from ems.config.model import EncoderSettings
-from ems.config.ngrams import NgramSettings, check_ngrams
+from ems.config.model import EncoderSettings, NgramSettings, check_ngrams
 from ems.config.objectives import Objectives, check_objectives, objectives_model
 from ems.config.text import VocabularySettings
 from ems.config.train import TrainSettings, check_train

@@ -1,6 +1,6 @@
 """What we know about corpora (catalogue.tsv), whether one exists, and what it takes to download.
 
-What OPUS has is ems/config/languages/opus.py's to say. The catalogue adds the licence, how clean a
+What OPUS has is ems/config/languages.py's to say. The catalogue adds the licence, how clean a
 corpus is (NOISE), the one whose text it `repeats`, and the `versions` that are not in that table:
 those of corpora that are no OPUS release, and later ones. A corpus of the user's own needs no
 entry: it gives its `source:` instead.
@@ -22,7 +22,7 @@ from ems.base.files import read_table
 from ems.base.schema import Json
 from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus, Experiment, other_language
-from ems.config.languages.opus import opus_date, opus_files, opus_releases
+from ems.config.languages import opus_date, opus_files, opus_releases
 from ems.config.opus import pair_name
 from ems.config.plugins import benchmark
 from ems.corpora.split import span_of_part

@@ -32,7 +32,7 @@ from ems.base.errors import Damaged
 from ems.base.files import NGRAMS, sha256_file
 from ems.base.progress import Progress
 from ems.base.schema import checked
-from ems.config.ngrams import NgramSettings
+from ems.config.model import NgramSettings
 from ems.model.encode import SentenceEncoder, unit_rows
 from ems.model.folder import DESCRIPTION, NgramModel, kind_of, read_description, read_fused
 from ems.text.normalise import tidier, tidy_lines

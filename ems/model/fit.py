@@ -19,7 +19,7 @@ from ems.base.files import NGRAMS, atomic_path, sha256_file, write_json
 from ems.base.progress import Progress
 from ems.base.schema import Json, plain
 from ems.config.experiment import Experiment
-from ems.config.ngrams import NgramSettings
+from ems.config.model import NgramSettings
 from ems.config.stages import stage_settings
 from ems.config.systems import SystemSettings
 from ems.model.char_ngrams import PLACES, NgramEncoder, count_idf, weights_of

@@ -16,8 +16,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import EngFormatter, FixedLocator, NullFormatter
 
 from ems.base.errors import EmsError
-from ems.config.plugins import benchmark, joining
-from ems.config.record import Benchmark
+from ems.config.plugins import Benchmark, benchmark, joining
 from ems.tables.canvas import (
     COLOURS,
     colour,

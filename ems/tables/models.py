@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, HEADS, read_json
 from ems.base.schema import Count, Expected, Number, Percent, Record, Text, number
-from ems.config.papers import of_ems
+from ems.config.plugins import of_ems
 from ems.config.sweep import Point
 from ems.config.systems import SystemSettings
 from ems.tables.corpora import TRAIN, Report, read_report

@@ -13,11 +13,8 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.config.experiment import Experiment
-from ems.config.papers import of_ems
-from ems.config.plugins import benchmarks, joining, module
-from ems.config.record import Shown
-from ems.config.studies import study_rows
-from ems.config.tables import StudySettings
+from ems.config.plugins import Shown, benchmarks, joining, module, of_ems
+from ems.config.tables import StudySettings, study_rows
 from ems.config.yaml import parse_yaml
 from ems.tables.corpora import (
     write_corpora_table,

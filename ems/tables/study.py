@@ -16,11 +16,9 @@ from ems.base.errors import EmsError
 from ems.bench.scores import ENGLISH, Score, ScoreFile
 from ems.config.experiment import Experiment
 from ems.config.languages import UNSEEN
-from ems.config.papers import of_ems
 from ems.config.plugins import benchmark as record_of
-from ems.config.plugins import joining, module
-from ems.config.studies import StudyRow, study_rows
-from ems.config.tables import MEAN, StudySettings
+from ems.config.plugins import joining, module, of_ems
+from ems.config.tables import MEAN, StudyRow, StudySettings, study_rows
 from ems.tables.corpora import read_report
 from ems.tables.declarations import MAJORITY
 from ems.tables.engine import (

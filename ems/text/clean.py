@@ -23,7 +23,7 @@ from ems.base.progress import Progress, log
 from ems.base.schema import Count, Json, Number, Text, plain
 from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus, Experiment
-from ems.config.languages.opus import opus_files
+from ems.config.languages import opus_files
 from ems.config.text import CleanSettings
 from ems.corpora.content import check_lock
 from ems.corpora.own import BAD, Bad

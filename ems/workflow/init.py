@@ -16,7 +16,7 @@ from string import Template
 from ems.base.errors import EmsError
 from ems.base.files import write_text
 from ems.base.schema import check_name
-from ems.config.languages.opus import opus_date
+from ems.config.languages import opus_date
 from ems.config.load import load_experiment, load_site
 from ems.config.plugins import benchmarks
 from ems.corpora.catalogue import NOISE, UNRATED, about, check_corpora, licence_of

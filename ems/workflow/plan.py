@@ -15,11 +15,10 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.schema import Json
-from ems.config.cleaning import filter_contents
 from ems.config.experiment import MULTIWAY, WIKIPEDIA, Corpus, Experiment
-from ems.config.load import OPUSTOOLS, load_experiment, load_site
+from ems.config.load import OPUSTOOLS, Site, load_experiment, load_site
 from ems.config.plugins import benchmark
-from ems.config.site import Site
+from ems.config.stages import filter_contents
 from ems.config.systems import LOCATED
 from ems.corpora.catalogue import check_corpora
 from ems.corpora.own import check_needs, own_files

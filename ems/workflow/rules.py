@@ -20,8 +20,8 @@ from ems.base.processes import VARIABLE, look_rarely
 from ems.base.schema import CODE, LABEL, NAME, Json
 from ems.bench.encoders import model_files
 from ems.config.experiment import EMBEDDED, MULTIWAY, WIKIPEDIA, Corpus
+from ems.config.load import AFRESH
 from ems.config.plugins import benchmark, benchmarks, sets_of
-from ems.config.site import AFRESH
 from ems.config.stages import stage_hash
 from ems.config.systems import SHARED, SystemSettings
 from ems.corpora.evalsets.sets import default_folder, fetched_files, manifest_name, unit_source

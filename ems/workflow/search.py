@@ -15,10 +15,12 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import read_table
-from ems.config.languages import Language, load_languages, load_tatoeba_codes
-from ems.config.languages.opus import (
+from ems.config.languages import (
     ANY,
     NOTHING,
+    Language,
+    load_languages,
+    load_tatoeba_codes,
     opus_date,
     opus_files,
     opus_language_codes,

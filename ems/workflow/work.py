@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from ems.config.benchmarks import ProbeSettings
 from ems.config.experiment import EMBEDDED, MULTIWAY, Corpus, Experiment
 from ems.config.plugins import benchmark, sets_of
-from ems.config.probes import ProbeSettings
 from ems.config.systems import OF_NGRAMS, SystemSettings
 from ems.corpora.catalogue import PairSize, pair_sizes
 from ems.corpora.locations import is_remote, local_path, opus_location

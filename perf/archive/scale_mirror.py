@@ -18,7 +18,7 @@ from zlib import crc32
 import numpy as np
 
 from ems.config.languages import load_languages
-from ems.config.languages.opus import opus_files
+from ems.config.languages import opus_files
 from ems.config.opus import pair_name
 
 NLLB, CCMATRIX = "NLLB", "CCMatrix"

@@ -4,9 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from ems.config.papers import of_ems
-from ems.config.probes import SearchProtocol
-from ems.config.record import Benchmark, Shown, same
+from ems.config.benchmarks import SearchProtocol
+from ems.config.plugins import Benchmark, Shown, of_ems, same
 
 
 class Protocol(SearchProtocol):

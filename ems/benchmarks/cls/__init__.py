@@ -2,9 +2,8 @@
 
 from pydantic import Field
 
-from ems.config.papers import ZERO_SHOT, of_ems
-from ems.config.probes import ProbeSettings
-from ems.config.record import Benchmark, Shown, same
+from ems.config.benchmarks import ProbeSettings
+from ems.config.plugins import ZERO_SHOT, Benchmark, Shown, of_ems, same
 
 
 class Probe(ProbeSettings):

@@ -1,8 +1,7 @@
 """Amazon counterfactual sentences: does a review say what was not the case?"""
 
-from ems.config.papers import ZERO_SHOT
-from ems.config.probes import ProbeSettings
-from ems.config.record import Benchmark, Shown
+from ems.config.benchmarks import ProbeSettings
+from ems.config.plugins import ZERO_SHOT, Benchmark, Shown
 
 BENCHMARK = Benchmark(
     title="Amazon counterfactual sentences",

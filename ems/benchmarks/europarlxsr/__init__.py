@@ -2,8 +2,8 @@
 
 from pydantic import Field
 
-from ems.config.probes import DrawnProtocol, Margin
-from ems.config.record import Benchmark, Shown, same
+from ems.config.benchmarks import DrawnProtocol, Margin
+from ems.config.plugins import Benchmark, Shown, same
 
 
 class Protocol(DrawnProtocol):

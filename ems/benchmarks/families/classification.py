@@ -31,8 +31,8 @@ from ems.base.progress import Progress
 from ems.bench.probe import Classifier, Pool, Run, train
 from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import LineEncoder, Task
+from ems.config.benchmarks import ProbeSettings
 from ems.config.plugins import module
-from ems.config.probes import ProbeSettings
 from ems.corpora.evalsets.formats import Document, Subset, sentences
 
 MAJORITY = "most frequent class"

@@ -1,8 +1,7 @@
 """FLORES-200: the translation of a sentence among 1,012, between any two languages."""
 
-from ems.config.papers import of_ems
-from ems.config.probes import SearchProtocol
-from ems.config.record import Benchmark, Shown
+from ems.config.benchmarks import SearchProtocol
+from ems.config.plugins import Benchmark, Shown, of_ems
 
 BENCHMARK = Benchmark(
     title="FLORES-200",

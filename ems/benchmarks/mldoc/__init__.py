@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from ems.benchmarks.mldoc.languages import LANGUAGES
-from ems.config.papers import ZERO_SHOT, of_ems
-from ems.config.probes import Examples, ProbeSettings
-from ems.config.record import Benchmark, Shown
+from ems.config.benchmarks import Examples, ProbeSettings
+from ems.config.plugins import ZERO_SHOT, Benchmark, Shown, of_ems
 
 if TYPE_CHECKING:
     from ems.config.experiment import Experiment

@@ -1,6 +1,6 @@
 """NTREX-128: the translation of a sentence of news."""
 
-from ems.config.record import Benchmark, Shown
+from ems.config.plugins import Benchmark, Shown
 
 BENCHMARK = Benchmark(
     title="NTREX",

@@ -1,8 +1,7 @@
 """ParaCrawl v5: 2,000 sentences to find among 200,000."""
 
-from ems.config.papers import of_ems
-from ems.config.probes import DrawnProtocol
-from ems.config.record import Benchmark, Shown, same
+from ems.config.benchmarks import DrawnProtocol
+from ems.config.plugins import Benchmark, Shown, of_ems, same
 
 BENCHMARK = Benchmark(
     title="ParaCrawl",

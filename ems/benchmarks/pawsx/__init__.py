@@ -1,6 +1,6 @@
 """PAWS-X: do two sentences that share their words say the same?"""
 
-from ems.config.record import Benchmark, Shown, same
+from ems.config.plugins import Benchmark, Shown, same
 
 BENCHMARK = Benchmark(
     title="PAWS-X",

@@ -4,8 +4,7 @@ from pydantic import Field
 
 from ems.base.schema import Decay, Dropout, listing
 from ems.benchmarks.mldoc.languages import LANGUAGES
-from ems.config.papers import ZERO_SHOT
-from ems.config.probes import (
+from ems.config.benchmarks import (
     BATCH,
     DROPOUT,
     EPOCHS,
@@ -15,7 +14,7 @@ from ems.config.probes import (
     HiddenLayers,
     ProbeSettings,
 )
-from ems.config.record import Benchmark, Shown
+from ems.config.plugins import ZERO_SHOT, Benchmark, Shown
 
 
 class Probe(ProbeSettings):

@@ -3,9 +3,8 @@
 from pydantic import Field
 
 from ems.base.schema import OwnCode
-from ems.config.papers import ZERO_SHOT
-from ems.config.probes import ProbeSettings
-from ems.config.record import Benchmark, Shown
+from ems.config.benchmarks import ProbeSettings
+from ems.config.plugins import ZERO_SHOT, Benchmark, Shown
 
 
 class Probe(ProbeSettings):

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ems.config.papers import of_ems
-from ems.config.record import Benchmark, Shown
+from ems.config.plugins import Benchmark, Shown, of_ems
 
 if TYPE_CHECKING:
     from ems.config.experiment import Experiment

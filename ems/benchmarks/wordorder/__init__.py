@@ -1,6 +1,6 @@
 """The case study of EMS v2 section V-H: two sentences with the same words in another order."""
 
-from ems.config.record import Benchmark, Shown
+from ems.config.plugins import Benchmark, Shown
 
 BENCHMARK = Benchmark(
     title="word order",

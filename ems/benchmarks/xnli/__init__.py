@@ -5,8 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from ems.base.schema import Dropout
-from ems.config.papers import ZERO_SHOT
-from ems.config.probes import (
+from ems.config.benchmarks import (
     BATCH,
     DROPOUT,
     EPOCHS,
@@ -18,7 +17,7 @@ from ems.config.probes import (
     Patience,
     ProbeSettings,
 )
-from ems.config.record import Benchmark, Shown, same
+from ems.config.plugins import ZERO_SHOT, Benchmark, Shown, same
 
 
 class Probe(ProbeSettings):

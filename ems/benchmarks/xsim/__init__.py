@@ -1,6 +1,6 @@
 """xsim: how often the English translation of a FLORES-200 sentence is not the one found."""
 
-from ems.config.record import Benchmark, Shown
+from ems.config.plugins import Benchmark, Shown
 
 BENCHMARK = Benchmark(
     title="xsim",

@@ -1,6 +1,6 @@
 """xsim++: FLORES-200's error rate among English sentences that are wrong by a little."""
 
-from ems.config.record import Benchmark
+from ems.config.plugins import Benchmark
 
 BENCHMARK = Benchmark(
     title="xsim++",

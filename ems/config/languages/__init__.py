@@ -1,12 +1,26 @@
-"""The language table: the 62 languages of the EMS papers and their codes elsewhere (languages.tsv).
+"""The languages of the EMS papers, their codes elsewhere, and which files OPUS has of them.
 
-The two-letter code (iso1) names a language everywhere in EMS; a benchmark's own code is a column,
-empty if the benchmark does not have the language; what OPUS calls it differs from corpus to corpus
-(opus.py). An experiment may define further languages of its own.
+languages.tsv: the two-letter code (iso1) names a language everywhere in EMS; a benchmark's own code
+is a column, empty if the benchmark does not have the language. An experiment may define further
+languages of its own.
+
+opus_codes.tsv lists only codes that differ from the language's iso1 code, in the order in which the
+files are read; the code `-` says that the corpus has nothing of the language, whatever it calls its
+files (the "ku" of TED2020 is another language than ours). The corpus `*` stands for every one that
+has no line for the language and no file under its own code. The column `paper` marks what EMS
+evidently used: where the counts of its Table I leave no room for a code, it did not, as
+OpenSubtitles' 8.6M pairs of "no" against the 46k of nb.
+
+opus.tsv.xz has every Moses zip of OPUS, of every release. It is made from OpusTools' database
+(`ems corpora update`): a line per release, the newest of a corpus last, with the language pairs,
+their sentence pairs (`?` if none of the release is counted) and their KB, rounded. The first line
+says which database it was. No stage's hash depends on it, but on the files that follow from it.
 """
 
+import lzma
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 from ems.base.files import read_table
@@ -41,3 +55,117 @@ def load_tatoeba_codes() -> tuple[str, ...]:
 def _language(row: dict[str, str]) -> Language:
     codes = {key: "" if row[key] == "-" else row[key] for key in ("tatoeba_v1", "flores200")}
     return Language(**{**row, **codes})
+
+
+# --- what OPUS has
+
+
+HERE = Path(__file__).parent
+TABLE = HERE / "opus.tsv.xz"
+NOTHING = "-"
+ANY = "*"
+
+
+@dataclass(frozen=True)
+class OpusCode:
+    """A code of a language in a corpus, and whether the EMS paper used it."""
+
+    code: str
+    paper: bool
+
+
+@dataclass(frozen=True)
+class OpusFile:
+    """One Moses zip of OPUS: its sentence pairs (None: not counted), and its size in KB."""
+
+    pairs: int | None
+    kilobytes: int
+
+
+@cache
+def _codes() -> dict[tuple[str, str], tuple[OpusCode, ...]]:
+    codes: dict[tuple[str, str], tuple[OpusCode, ...]] = {}
+    for row in read_table(HERE / "opus_codes.tsv"):
+        key = (row["corpus"], row["language"])
+        codes[key] = (*codes.get(key, ()), OpusCode(row["code"], row["paper"] == "yes"))
+    return codes
+
+
+@cache
+def _lines() -> tuple[str, dict[str, dict[str, str]]]:
+    """Return the first line of the table, and corpus -> version -> the columns of its files."""
+    head, *lines = lzma.decompress(TABLE.read_bytes()).decode().splitlines()
+    releases: dict[str, dict[str, str]] = {}
+    for line in lines:
+        corpus, version, columns = line.split("\t", 2)
+        releases.setdefault(corpus, {})[version] = columns
+    return head, releases
+
+
+def opus_date() -> str:
+    """Return the day of the database that the table was made from."""
+    return _lines()[0].split("\t")[1]
+
+
+def opus_releases() -> dict[str, tuple[str, ...]]:
+    """Return the versions of every corpus of OPUS by its name, the newest last."""
+    return {corpus: tuple(versions) for corpus, versions in _lines()[1].items()}
+
+
+@cache
+def opus_files(corpus: str, version: str) -> dict[str, OpusFile]:
+    """Return the files of a release by name ("en-zh_cn"); none if OPUS does not have it."""
+    columns = _lines()[1].get(corpus, {}).get(version)
+    if columns is None:
+        return {}
+    names, *numbers = columns.split("\t")
+    pairs, sizes = (column.split(" ") for column in numbers)
+    counts = [None] * len(sizes) if pairs == ["?"] else map(int, pairs)
+    files = zip(_unpacked(names), counts, map(int, sizes), strict=True)
+    return {name: OpusFile(count, size) for name, count, size in files}
+
+
+def _unpacked(names: str) -> list[str]:
+    """Return ["de-en", "de-fr"] of "de:en,fr"."""
+    groups = (group.split(":") for group in names.split(" "))
+    return [f"{first}-{second}" for first, others in groups for second in others.split(",")]
+
+
+def opus_codes(corpus: str, language: str, paper: bool = False) -> tuple[str, ...]:
+    """Return the codes of a language (its iso1) in a corpus, in order; only those that EMS used
+    with `paper`.
+
+    Empty if the corpus has nothing of it. A language without a line has its iso1 code.
+    """
+    rows = _codes().get((corpus, language), (OpusCode(language, True),))
+    return tuple(row.code for row in rows if row.code != NOTHING and (row.paper or not paper))
+
+
+def other_codes(corpus: str, language: str) -> tuple[str, ...]:
+    """Return the codes of a language in a corpus that has no file under its own code; none if the
+    corpus has lines for the language.
+    """
+    if (corpus, language) in _codes():
+        return ()
+    return tuple(row.code for row in _codes().get((ANY, language), ()))
+
+
+def opus_pair(corpus: str, version: str, first: str, second: str) -> tuple[str, ...]:
+    """Return the files that a release has of a pair of languages: those of their codes in it, or
+    if there are none those of `other_codes` too.
+    """
+    known = opus_files(corpus, version)
+    codes = [opus_codes(corpus, language) for language in (first, second)]
+    others = [other_codes(corpus, language) for language in (first, second)]
+    more = [(*own, *other) for own, other in zip(codes, others, strict=True)]
+    return _known(codes, known) or _known(more, known)
+
+
+def _known(codes: list[tuple[str, ...]], known: dict[str, OpusFile]) -> tuple[str, ...]:
+    names = dict.fromkeys("-".join(sorted(both)) for both in product(*codes))
+    return tuple(name for name in names if name in known)
+
+
+def opus_language_codes() -> list[tuple[str, str, str]]:
+    """Return (corpus, language, code) of every line of opus_codes.tsv."""
+    return [(*key, row.code) for key, rows in _codes().items() for row in rows]

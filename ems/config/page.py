@@ -1,11 +1,52 @@
-"""docs/config.md: every setting with its type, default, allowed values and meaning."""
+"""Write what is made from the settings (`python -m ems.config.page`): schemas/*.json, by which
+editors check files, and docs/config.md, every setting with its type, default and meaning.
+"""
 
 import json
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
-from ems.base.schema import Json
-from ems.config.page.schema import experiment_schema, site_schema
+from pydantic.json_schema import GenerateJsonSchema
+
+from ems.base.files import write_text
+from ems.base.schema import Json, Settings
+from ems.config.file import experiment_model
+from ems.config.load import site_model
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+class _Generator(GenerateJsonSchema):
+    """Without titles, and without null, which stands for keys that are not set."""
+
+    def nullable_schema(self, schema: Any) -> Json:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: Any) -> Json:
+        unset = schema.get("default", ...) is None
+        return self.generate_inner(schema["schema"]) if unset else super().default_schema(schema)
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def schema_of(model: type[Settings]) -> Json:
+    """Return the JSON schema of a model."""
+    schema = model.model_json_schema(schema_generator=_Generator)
+    return {"$schema": DIALECT, **schema}
+
+
+def experiment_schema() -> Json:
+    """Return the schema of a file in configs/."""
+    return schema_of(experiment_model())
+
+
+def site_schema() -> Json:
+    """Return the schema of config.yaml."""
+    return schema_of(site_model())
+
 
 OPENING = """# Settings
 
@@ -112,3 +153,18 @@ def _default(part: Json, required: bool) -> str:
     if isinstance(value, float):
         return f"`{_number(value)}`"
     return f"`{json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else value}`"
+
+
+def generated() -> dict[str, str]:
+    """Return the text of each file by its path in the project."""
+    schemas = {"experiment": experiment_schema(), "site": site_schema()}
+    texts = {
+        f"schemas/{name}.schema.json": json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+        for name, schema in schemas.items()
+    }
+    return {**texts, "docs/config.md": settings_page()}
+
+
+if __name__ == "__main__":
+    for path, text in generated().items():
+        write_text(Path(path), text)

@@ -1,1 +1,0 @@
-"""The JSON schemas and docs/config.md, made from the settings (`python -m ems.config.page`)."""
