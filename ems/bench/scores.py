@@ -175,7 +175,7 @@ class ScoreFile(Result):
         if self.data_sha256 == other.data_sha256:
             return True
         both = self.data_files.keys() & other.data_files.keys()
-        return bool(both) and all(self.data_files[of] == other.data_files[of] for of in both)
+        return bool(both) and all(self.data_files[name] == other.data_files[name] for name in both)
 
     def setting(self, key: str, of: Any = Count) -> Any:
         """Return a setting of the protocol as a value of a type. Raises `Damaged` when the file
@@ -236,11 +236,8 @@ def write_scores(path: Path, header: Mapping[str, Any], result: Result) -> None:
     Each row is a line without spaces, so that the thousands of FLORES-200 are less than a megabyte:
     of a larger file Snakemake compares the time only, not the content.
     """
-    content = {
-        **header,
-        **result.data,
-        **plain({name: getattr(result, name) for name in _MEASURED}),
-    }
+    measured = plain({name: getattr(result, name) for name in _MEASURED})
+    content = {**header, **result.data, **measured}
     first = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False).removesuffix("\n}")
     fields = [{k: v for k, v in vars(row).items() if v not in ("", None)} for row in result.rows]
     rows = ",\n".join(json.dumps(row, separators=(",", ":")) for row in fields)
@@ -265,17 +262,17 @@ def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreF
             raise Damaged(path, f"expected one row of {place}, found two (`rows.{at}`)")
         rows[score.key] = score
     known = {ENGLISH, *data.languages}
-    for name in (name for row in rows.values() for name in (row.source, row.target)):
-        if name not in known:
-            expected = f"expected the language {_bare(name)} under `languages`"
-            raise Damaged(path, f"{expected}, found {shown(data.languages)}")
+    named = [name for row in rows.values() for name in (row.source, row.target)]
+    if unknown := [name for name in named if name not in known]:
+        expected = f"expected the language {_bare(unknown[0])} under `languages`"
+        raise Damaged(path, f"{expected}, found {shown(data.languages)}")
     file = ScoreFile(path=path, **{**vars(data), "rows": list(rows.values())})
     labels = file.labelled() if file.label == "language" else {}
-    ways = dict.fromkeys(way for of in labels.values() for way in of)
-    for label, way in (
-        (label, way) for label, of in labels.items() for way in ways if way not in of
-    ):
-        raise Damaged(path, f"expected {way} of every language, found none of {_bare(label)}")
+    every = dict.fromkeys(way for ways in labels.values() for way in ways)
+    for label, ways in labels.items():
+        if missing := [way for way in every if way not in ways]:
+            expected = f"expected {missing[0]} of every language"
+            raise Damaged(path, f"{expected}, found none of {_bare(label)}")
     return file
 
 
