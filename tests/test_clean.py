@@ -197,7 +197,7 @@ def test_what_went_in_is_what_came_out_and_the_counted_losses(tmp_path):
         "archives": {"de-en": "C/v1/moses/x.zip"},
     }
     assert json.loads((tmp_path / "out.json").read_text()) == entry
-    merge_reports(experiment(), [entry, entry], tmp_path / "report.json")
+    merge_reports(experiment(), [tmp_path / "out.json"] * 2, tmp_path / "report.json")
     report = json.loads((tmp_path / "report.json").read_text())
     settings = {"key": "folded", "scope": "any", "against": ["tatoeba"]}
     assert report == {**settings, "corpora": [entry, entry]}

@@ -12,7 +12,7 @@ from text_made import of_languages
 
 from ems.base.errors import Damaged, EmsError
 from ems.shards.index import shards_in
-from ems.shards.inspect import inspect_folder
+from ems.shards.inspect import inspect_shards
 from ems.shards.shard import Shard
 from ems.shards.writer import write_shards
 from ems.text import subwords
@@ -87,7 +87,9 @@ def test_words_do_not_depend_on_how_many_documents_are_encoded_at_once(made, tmp
 def test_a_row_is_shown_with_its_document(made, tmp_path):
     write_shards(made / "en.tsv", made / "v.model", tmp_path / "en", pairs=10)
     third = read_clean(made / "en.tsv")[2]
-    shown = inspect_folder(tmp_path / "en", "en", SIZES[0] + SIZES[1] + 1, made / "v.model")
+    shown = inspect_shards(
+        shards_in(tmp_path / "en"), "en", SIZES[0] + SIZES[1] + 1, made / "v.model"
+    )
     assert "language en, shard 00001, row 1 of" in shown or "row 10 of" in shown
     assert "its sentence 1 of 3 " in shown
     assert f"line {third[1][1]:,} of the corpus" in shown

@@ -34,7 +34,7 @@ from ems.corpora.fetch import fetch_file
 from ems.corpora.part import Part, part_path
 from ems.model.encode import SentenceEncoder
 from ems.shards.index import read_index, shards_in, shards_of, write_index
-from ems.shards.inspect import inspect_folder
+from ems.shards.inspect import inspect_shards
 from ems.shards.inspect import verify as verify_shards
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
@@ -170,7 +170,7 @@ def test_spoilt_lists_of_shards_are_one_line(shards):
     assert hold(root / "index.json", read) > 30
     assert hold(folder / "manifest.json", lambda: shards_in(folder)) > 30
     assert hold(folder / "00000/manifest.json", lambda: verify_shards([folder / "00000"])) > 30
-    assert hold(report, lambda: inspect_folder(folder, "de-en", 0, pieces)) > 30
+    assert hold(report, lambda: inspect_shards(shards_in(folder), "de-en", 0, pieces)) > 30
 
 
 def test_an_index_of_no_shards_is_an_error_and_is_not_written(tmp_path):

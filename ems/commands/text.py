@@ -226,7 +226,8 @@ def inspect(
     mined: Annotated[Path | None, "folder of mined pairs; --index lists their documents"] = None,
 ) -> None:
     """Show a pair of the shards, or a mined one, and where it comes from."""
-    from ems.shards.inspect import inspect_folder, inspect_index, inspect_mined
+    from ems.shards.index import read_index, shards_in
+    from ems.shards.inspect import inspect_mined, inspect_shards
 
     if mined:
         if index is None or shard:
@@ -236,11 +237,11 @@ def inspect(
     if (index is None) == (shard is None):
         raise EmsError("ems inspect: give either --index FILE and --pair, or --shard FOLDER")
     if shard:
-        print(inspect_folder(shard, pair, row, vocabulary))
+        print(inspect_shards(shards_in(shard), pair, row, vocabulary))
     elif pair is None:
         raise EmsError("ems inspect --index: give the language pair too, like --pair de-en")
     else:
-        print(inspect_index(index, role, pair, row, vocabulary))
+        print(inspect_shards(read_index(index)[role], pair, row, vocabulary))
 
 
 def verify(

@@ -224,25 +224,18 @@ class MinedStore(DocumentStore):
 
     def assemble(self, groups: np.ndarray, within: np.ndarray, others: None = None) -> Batch:
         """Return the batch of mined pairs `within[i]` of language pair `groups[i]`."""
-        first, second = self.exchanged(groups, within)
+        first, second = (self.located(groups, within, side) for side in (0, 1))
         targets = self._rows(groups, within)[self.target].astype(np.float32)
         return self.batch([*first, *second], [*second, *first], np.tile(targets, 2))
 
-    def exchanged(
-        self, groups: np.ndarray, within: np.ndarray
-    ) -> tuple[list[ShardRow], list[ShardRow]]:
-        """Return the places of both sentences of mined pairs."""
+    def located(self, groups: np.ndarray, within: np.ndarray, side: int) -> list[ShardRow]:
+        """Return where one sentence of each mined pair is."""
         rows = self._rows(groups, within)
-        first, second = (self.located(rows, side) for side in (0, 1))
-        return first, second
-
-    def located(self, rows: np.ndarray, side: int) -> list[ShardRow]:
-        """Return the place of one sentence of each pair of PAIR[P]."""
         return super().places(rows["languages"][:, side].astype(np.int64), rows["rows"][:, side])
 
     def places(self, groups: np.ndarray, within: np.ndarray) -> Sequence[ShardRow]:
-        """Return the place of the first sentence of mined pairs."""
-        return self.exchanged(groups, within)[0]
+        """Return where the first sentence of each mined pair is."""
+        return self.located(groups, within, 0)
 
     def _rows(self, groups: np.ndarray, within: np.ndarray) -> np.ndarray:
         return self.mined.rows[self.mined.starts[groups] + within]

@@ -168,7 +168,6 @@ def folders_in(folder: Path) -> list[Path]:
         return [folder]
     listed = read_json(folder / LIST, Sums)
     for name, sha256 in listed.items():
-        manifest = folder / name / MANIFEST
-        if not manifest.is_file() or sha256_file(manifest) != sha256:
+        if not _is_listed(folder / name, sha256):
             raise Damaged(folder / name, f"not there, or not the shards that {folder / LIST} lists")
     return [folder / name for name in listed]

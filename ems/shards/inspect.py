@@ -12,7 +12,7 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file
 from ems.base.schema import Count, Number, Record
 from ems.shards.documents import DocumentStore, MinedPairs
-from ems.shards.index import MANIFEST, TRAIN, MinedManifest, read_index, shards_in, shards_of
+from ems.shards.index import MANIFEST, TRAIN, MinedManifest, read_index, shards_of
 from ems.shards.shard import Shard, ShardRow, verify_shards
 from ems.text.subwords import load_vocabulary
 
@@ -25,14 +25,9 @@ class _Origin(Record):
     archives: dict[str, str]
 
 
-def inspect_index(index: Path, role: str, pair: str, row: int, vocabulary: Path | None) -> str:
-    """Describe a row of a language pair of an experiment."""
-    return describe(find(read_index(index)[role], pair, row), vocabulary)
-
-
-def inspect_folder(folder: Path, pair: str | None, row: int, vocabulary: Path | None) -> str:
-    """Describe a row of a shard, or of the shards of a corpus and language pair."""
-    return describe(find(shards_in(folder), pair, row), vocabulary)
+def inspect_shards(shards: list[Path], pair: str | None, row: int, vocabulary: Path | None) -> str:
+    """Describe a row (from 0) of the shards of a language pair, counted through."""
+    return describe(find(shards, pair, row), vocabulary)
 
 
 def inspect_mined(

@@ -252,7 +252,11 @@ class Documents:
         """Encode the documents of a piece, many at once: packed ids and lines of origin of the
         sentences that stay.
         """
-        for batch in batched(_documents(piece), _characters, MANY):
+
+        def characters(document: list[tuple[str, int]]) -> int:
+            return sum(len(text) for text, _ in document)
+
+        for batch in batched(_documents(piece), characters, MANY):
             texts, origins = zip(*chain.from_iterable(batch), strict=True)
             whole = zip(encoders[0].encode(texts), origins, strict=True)
             encoded: list[tuple[bytes, int]] = []
@@ -264,10 +268,6 @@ class Documents:
             self.read += len(texts)
             yield [ids for ids, _ in encoded], [line for _, line in encoded]
             advance(len(texts) + len(batch))
-
-
-def _characters(document: list[tuple[str, int]]) -> int:
-    return sum(len(text) for text, _ in document)
 
 
 def _documents(piece: Piece) -> Iterator[list[tuple[str, int]]]:

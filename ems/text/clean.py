@@ -33,7 +33,7 @@ from ems.text.commands import command_filters
 from ems.text.duplicates import Duplicates
 from ems.text.evalkeys import read_all_keys
 from ems.text.filters import OFF, CleanReport, Filter, in_batches, row_filters
-from ems.text.normalise import Keys, folded_keys, tidy_lines
+from ems.text.normalise import folded_keys, tidy_lines
 from ems.text.tsv import Counted, Pair
 
 TRAIN = "train"  # the role of a corpus that is trained on
@@ -79,7 +79,8 @@ class CleanJob:
     documents: Path | None  # the document of each line, for such a split
     seed: str
     settings: CleanSettings
-    known: Keys  # of the evaluation sentences that must not stay
+    keys: list[Path]  # of the evaluation sentences that must not stay
+    against: list[str] | None  # `<evalset>/<code>` of these (None: all)
     key_name: str
     earlier: list[Path]  # clean pairs of the corpora before it, for `across`
 
@@ -100,9 +101,9 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
     from ems.text.clean_documents import clean_documents
 
     role, corpus = experiment.corpus(source.label, source.version)
-    own = source.archives if corpus.paths else ()
+    job, own = clean_job(experiment, source, keys), source.archives if corpus.paths else ()
     with atomic_path(out) as temporary, unchanged(own) as sha256:
-        job, more = clean_job(experiment, source, keys), {"sha256": sha256} if own else {}
+        more: Json = {"sha256": sha256} if own else {}
         if corpus.documents:
             report, lines, more["documents"] = clean_documents(job, temporary)
         else:
@@ -153,7 +154,8 @@ def clean_job(experiment: Experiment, source: Source, keys: Path) -> CleanJob:
         documents=source.documents,
         seed=f"{experiment.seed}/{source.label}/{source.version}",
         settings=experiment.cleaning(corpus),
-        known=read_all_keys(held_against, experiment.held_against(source.pair)),
+        keys=held_against,
+        against=experiment.held_against(source.pair),
         key_name=experiment.decontaminate.key,
         earlier=_earlier(experiment, source) if experiment.clean.duplicates == ACROSS else [],
     )
@@ -207,11 +209,12 @@ def clean_pairs(job: CleanJob, out: Path) -> tuple[CleanReport, list[int]]:
 
     The pairs stream through every filter, batch by batch.
     """
-    report, filters = CleanReport(), _filters(job, out.parent)
+    report = CleanReport()
     report.expect(["cap", *(BAD if job.corpus.paths else ())])
-    report.expect(reason for filter in filters for reason in filter.reasons)
     lines = [count_rows(file) for file in job.files]
     rows = _read(job, lines, report)
+    filters = _filters(job, out.parent)
+    report.expect(reason for filter in filters for reason in filter.reasons)
     batches = in_batches(_without_bad(rows, report) if job.corpus.paths else rows)
     for filter in filters:
         batches = filter.apply(batches, report)
@@ -222,6 +225,12 @@ def clean_pairs(job: CleanJob, out: Path) -> tuple[CleanReport, list[int]]:
     return report, lines
 
 
+def job_filters(job: CleanJob) -> list[Filter]:
+    """Return the filters of single rows, for pairs and for documents."""
+    known = read_all_keys(job.keys, job.against)
+    return row_filters(job.settings, job.pair.split("-"), known, job.key_name)
+
+
 def _filters(job: CleanJob, folder: Path) -> list[Filter]:
     """Return the filters in their order; what they have on disk meanwhile is in the folder."""
     duplicates, filters = job.settings.duplicates, []
@@ -229,7 +238,7 @@ def _filters(job: CleanJob, folder: Path) -> list[Filter]:
         scratch = folder / f".{job.pair}.distinct.part"
         filters = [Duplicates(scratch, job.earlier if duplicates == ACROSS else None)]
     return [
-        *row_filters(job.settings, job.pair.split("-"), job.known, job.key_name),
+        *job_filters(job),
         *filters,
         *command_filters(job.settings, job.pair, folder),
     ]

@@ -14,9 +14,9 @@ from pathlib import Path
 from ems.base.progress import Progress
 from ems.corpora.monolingual import RawDocument, decoded, read_documents
 from ems.corpora.split import part_of_text
-from ems.text.clean import CleanJob, sampled
+from ems.text.clean import CleanJob, job_filters, sampled
 from ems.text.duplicates import REASON, Seen
-from ems.text.filters import OFF, CleanReport, in_batches, row_filters
+from ems.text.filters import OFF, CleanReport, in_batches
 
 LEAST = 2  # sentences of a document that is kept
 NO_CONTEXT = "no_context"
@@ -45,7 +45,7 @@ def clean_documents(
     """
     belongs = _belongs(job)
     counts = [_count(file.path, belongs) for file in job.files]
-    filters = row_filters(job.settings, [job.pair], job.known, job.key_name)
+    filters = job_filters(job)
     report = CleanReport(read=sum(count.sentences for count in counts))
     documents = CleanReport(read=sum(count.documents for count in counts))
     seen = Seen(documents.read) if job.settings.duplicates not in OFF else None

@@ -6,7 +6,6 @@ others, since a file that was cut short would let evaluation sentences into the 
 """
 
 import hashlib
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from ems.text.normalise import Keys, keys_function, tidier, tidy_lines
 from ems.text.tsv import codes_of, read_columns
 
 Sides = Iterable[Iterable[str]]  # the sides of one language of an evaluation set
-BLOCK = 1 << 20  # bytes read at once, about
+READ = 1 << 20  # bytes read at once, about
 
 
 def write_eval_keys(
@@ -130,20 +129,13 @@ def read_all_keys(paths: list[Path], wanted: Collection[str] | None = None) -> K
 
 def _blocks(path: Path) -> Iterator[list[str]]:
     """Yield the lines of the keys, some thousands at once, and check the last line after them."""
-    whole, rest = hashlib.sha256(), b""
-    end = len(_last_line(whole.hexdigest()))
+    whole, last = hashlib.sha256(), b""
     try:
         with open(path, "rb") as reader:
-            left = reader.seek(0, os.SEEK_END) - end
-            reader.seek(max(left, 0))
-            last = reader.read()
-            reader.seek(0)
-            while left > 0 and (block := reader.read(min(BLOCK, left))):
-                left -= len(block)
+            while lines := reader.readlines(READ):
+                block, last = last + b"".join(lines[:-1]), lines[-1]
                 whole.update(block)
-                lines, ended, rest = (rest + block).rpartition(b"\n")
-                if ended:
-                    yield lines.decode().split("\n")
+                yield block.decode().split("\n")[:-1]
     except OSError as error:
         raise unreadable(path, error) from None
     except UnicodeDecodeError as error:

@@ -85,10 +85,11 @@ def join_pairs(
         rows = folder / "rows"
         rows.mkdir()
         parts, lines = _divide(experiment, sources, rows, part)
-        with Taken(rows) as taken:
-            for translations in _sentences(parts):
-                for pair, first, second in _choose(translations, settings.most, counts):
-                    taken.add(pair, first, second)
+        taken = Taken(rows)
+        for translations in _sentences(parts):
+            for pair, first, second in _choose(translations, settings.most, counts):
+                taken.add(pair, first, second)
+        taken.write()
         for pair in sorted(counts.taken):
             counts.kept[pair] = _distinct(taken.path(pair), counts.taken[pair], folder)
         if not counts.kept:
@@ -227,12 +228,6 @@ class Taken:
         self.folder, self.held = folder, 0
         self.waiting: dict[Pair, list[bytes]] = defaultdict(list)
 
-    def __enter__(self) -> "Taken":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._write()
-
     def path(self, pair: Pair) -> Path:
         """Return the file of a language pair."""
         return self.folder / f"{'-'.join(pair)}.tsv"
@@ -243,9 +238,10 @@ class Taken:
         self.waiting[pair].append(row)
         self.held += len(row)
         if self.held > HELD:
-            self._write()
+            self.write()
 
-    def _write(self) -> None:
+    def write(self) -> None:
+        """Append the pairs that wait to their files."""
         for pair, rows in self.waiting.items():
             with open(self.path(pair), "ab") as file:
                 file.writelines(rows)

@@ -74,13 +74,10 @@ def read_tsv(path: Path, sides: int = 2) -> Iterator[Pair]:
     Raises `Damaged` with the number of a malformed line.
     """
     for columns in read_columns(path, sides=sides):
-        *texts, lines = columns if sides > 1 else without_boundaries(columns)
+        if sides == 1:  # without the boundaries
+            columns = tuple(tuple(compress(column, columns[-1])) for column in columns)
+        *texts, lines = columns
         yield from zip(*texts, map(int, lines), strict=True)
-
-
-def without_boundaries(columns: Columns) -> Columns:
-    """Return the columns of documents without the boundaries between them."""
-    return tuple(tuple(compress(column, columns[-1])) for column in columns)
 
 
 def read_columns(
