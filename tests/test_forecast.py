@@ -21,9 +21,9 @@ from ems.config.load import load_experiment, load_site
 from ems.workflow.forecast import (
     SHRINK,
     TRAINING_START,
-    Gpu,
     corrected_rates,
     forecast,
+    gpu_flops,
     shipped_rates,
     shipped_rows,
 )
@@ -338,10 +338,10 @@ def test_gpus_are_read_from_gpu_and_from_gres(resources, expected):
 
 
 def test_a_gpu_that_slurm_names_is_the_one_of_the_makers():
-    assert Gpu(1, "h100").flops(True) > 2 * Gpu(1, "a100").flops(True)
-    assert Gpu(1, "nvidia_a100_80gb").flops(True) == Gpu(1, "a100").flops(True)
-    assert Gpu(1, "").flops(True) == Gpu(1, "unheard_of").flops(True) == Gpu(1, "a100").flops(True)
-    assert Gpu(1, "v100").flops(True) == Gpu(1, "v100").flops(False)  # it has no bfloat16
+    assert gpu_flops("h100", True) > 2 * gpu_flops("a100", True)
+    assert gpu_flops("nvidia_a100_80gb", True) == gpu_flops("a100", True)
+    assert gpu_flops("", True) == gpu_flops("unheard_of", True) == gpu_flops("a100", True)
+    assert gpu_flops("v100", True) == gpu_flops("v100", False)  # it has no bfloat16
 
 
 def test_gpus_share_what_a_step_computes_and_looks_up_and_each_updates_all_parameters():
@@ -349,7 +349,7 @@ def test_gpus_share_what_a_step_computes_and_looks_up_and_each_updates_all_param
 
     def seconds(count, unit):
         units = {"teraflops": 0.0, "gathered": 0.0, "updated": 0.0, unit: 1e6}
-        return rates.on_gpus("train", units, step, 0, Gpu(count, "a100"))[1] - TRAINING_START
+        return rates.on_gpus("train", units, step, 0, count, "a100")[1] - TRAINING_START
 
     for unit, share in (("teraflops", 4), ("gathered", 4), ("updated", 1)):
         assert seconds(1, unit) == pytest.approx(share * seconds(4, unit))

@@ -53,24 +53,6 @@ class Estimate:
     memory_mb: float
 
 
-@dataclass(frozen=True)
-class Gpu:
-    """The GPUs of a job; `model` is what the profile calls them, "" for nothing."""
-
-    count: int
-    model: str
-
-    def flops(self, half: bool) -> float:
-        """Return the FLOP/s that a training is expected to reach on each."""
-        from ems.train.measures import peak_of
-
-        name = self.model.upper().replace("_", " ")  # as the makers write it
-        peaks = [
-            peak_of(gpu, precision) for gpu in (name, DEFAULT_GPU) for precision in (half, False)
-        ]
-        return UTILISATION * next(peak for peak in peaks if peak)
-
-
 @dataclass
 class Rates:
     """CPU seconds per unit of work by (stage, unit), and this machine's ratio to them by stage."""
@@ -93,19 +75,28 @@ class Rates:
         return seconds * self.ratios.get(stage, 1.0)
 
     def on_gpus(
-        self, stage: str, units: Units, step: Learning, steps: int, gpu: Gpu
+        self, stage: str, units: Units, step: Learning, steps: int, gpus: int, gpu_type: str
     ) -> tuple[float, float]:
         """Return the CPU seconds of a training or a benchmark, those of all its processes, and the
         seconds that each GPU is busy.
         """
-        shared = units["teraflops"] * 1e12 / gpu.flops(step.half)
+        shared = units["teraflops"] * 1e12 / gpu_flops(gpu_type, step.half)
         shared += units.get("gathered", 0) * GATHERED / BANDWIDTH
         updated = units.get("updated", 0) * UPDATED / BANDWIDTH  # by each process, all of them
-        busy = max(shared / gpu.count + updated, steps * LAUNCH)
+        busy = max(shared / gpus + updated, steps * LAUNCH)
         if stage == "train":
-            return (TRAINING_START + busy) * gpu.count, TRAINING_START + busy
+            return (TRAINING_START + busy) * gpus, TRAINING_START + busy
         busy += self.cpu_seconds(stage, {**units, "teraflops": 0})
         return busy, busy
+
+
+def gpu_flops(gpu_type: str, half: bool) -> float:
+    """Return the FLOP/s that a training is expected to reach on a GPU of a type of Slurm's."""
+    from ems.train.measures import peak_of
+
+    names = (gpu_type.upper().replace("_", " "), DEFAULT_GPU)  # as the makers write them
+    peaks = [peak_of(name, precision) for name in names for precision in (half, False)]
+    return UTILISATION * next(peak for peak in peaks if peak)
 
 
 def shipped_rows() -> list[dict[str, str]]:
@@ -226,8 +217,8 @@ def estimated(
     if gpus and "teraflops" in units:
         system = workload.experiment.systems[job[1]]
         steps = system.train.steps if stage == "train" else 0
-        gpu = Gpu(gpus, request.gpu_type)
-        cpu, busy = rates.on_gpus(stage, units, workload.learning(system), steps, gpu)
+        step = workload.learning(system)
+        cpu, busy = rates.on_gpus(stage, units, step, steps, gpus, request.gpu_type)
         return Estimate(cpu, busy * gpus, busy, memory)
     cpu = rates.cpu_seconds(stage, units)
     cpus = request.cpus if request and stage == "train" else 1
