@@ -93,8 +93,10 @@ class Workload:
             case ("text", "vocabulary", name):
                 return "vocabulary", {"lines": self._sampled(name)}
             case ("text", "shards", _, name):
-                pairs = self._multiway() if name == MULTIWAY else self.counts[name][1]
-                return "shards", {"pairs": pairs}
+                if name != MULTIWAY:
+                    return "shards", {"pairs": self.counts[name][1]}
+                most = self.experiment.multiway.most or 0  # further pairs of a sentence
+                return "shards", {"pairs": most * self._total(self.experiment.corpora)}
             case ("train", name):
                 return "train", self._trained(self.experiment.systems[name])
             case ("fit", name):
@@ -179,10 +181,6 @@ class Workload:
     def pairs(self, pairs: Iterable[tuple[Corpus, str]]) -> float:
         """Return how many sentence pairs some language pairs of corpora have under the cap."""
         return sum(self.counts[f"{c.label}-{c.version}-{pair}"][1] for c, pair in pairs)
-
-    def _multiway(self) -> float:
-        """Return at most how many further pairs there are: so many for each sentence."""
-        return self._total(self.experiment.corpora) * (self.experiment.multiway.most or 0)
 
     def _counts(self, size: PairSize) -> tuple[float, float]:
         if size.lines is not None:
