@@ -6,7 +6,6 @@ import time
 from typing import Annotated
 
 import pytest
-from annotated_types import MinLen
 from conftest import ROOT
 from pydantic import Field
 
@@ -42,7 +41,7 @@ class OfAll(Record):
     name: Text
     count: Count
     percent: Percent
-    files: Annotated[dict[Below, Text], MinLen(1)] = Field({})
+    files: Annotated[dict[Below, Text], Field(min_length=1)] = Field({})
     numbers: list[Number] = Field([])
 
 

@@ -24,7 +24,6 @@ from typing import (
     get_type_hints,
 )
 
-from annotated_types import MinLen
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -427,7 +426,9 @@ def _expected(of: Any) -> str:
     if get_origin(of) is Literal:
         return " or ".join(map(str, get_args(of)))
     words = _JSON_TYPES.get(get_origin(of) or of, "a JSON object")
-    return f"{words} that is not empty" if any(isinstance(n, MinLen) for n in notes) else words
+    bounds = [bound for note in notes for bound in getattr(note, "metadata", ())]
+    least = any(hasattr(bound, "min_length") for bound in bounds)
+    return f"{words} that is not empty" if least else words
 
 
 _JSON_TYPES = {list: "a list", str: "text", int: "a whole number", float: "a number"}

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from annotated_types import MinLen
 from pydantic import AfterValidator, Field, create_model
 
 from ems.base.errors import Damaged
@@ -221,7 +220,7 @@ class _Content(Record):
     label: Literal["language", "direction", "source"]
     languages: dict[str, Text]
     protocol: dict[str, Annotated[Any, AfterValidator(_scalar), Expected("a setting")]]
-    rows: Annotated[list[_Row], MinLen(1), Expected("at least one score")]
+    rows: Annotated[list[_Row], Field(min_length=1), Expected("at least one score")]
     parallel: bool = False
     details: Json = Field({})
     data_files: dict[str, Text] = Field({})

@@ -20,7 +20,6 @@ What `ems export` wrote has ems.json and SHA256SUMS instead of model.json.
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from annotated_types import MinLen
 from pydantic import Field
 
 from ems.base.errors import Damaged, EmsError
@@ -65,7 +64,7 @@ class Description(_Described):
     its weights.
     """
 
-    segmenters: Annotated[dict[str, Segmenter], MinLen(1)]
+    segmenters: Annotated[dict[str, Segmenter], Field(min_length=1)]
     sha256: dict[Below, Text]
     training: Json = Field({})
     weights: str = ""
@@ -85,7 +84,7 @@ class _Sums(Record):
 
 class NgramModel(Record):
     kind: Kind
-    languages: Annotated[list[Text], MinLen(1)]
+    languages: Annotated[list[Text], Field(min_length=1)]
     ngrams: Annotated[Json, Expected("settings")]
     sha256: _Sums
 

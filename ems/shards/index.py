@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from annotated_types import MinLen
+from pydantic import Field
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file, write_json
@@ -31,13 +31,13 @@ class FolderManifest(Record):
 class Spoken(Record):
     """The languages of a manifest of either kind."""
 
-    languages: Annotated[list[Text], MinLen(1)]
+    languages: Annotated[list[Text], Field(min_length=1)]
 
 
 class MinedManifest(Record):
     """The manifest of a folder of mined pairs."""
 
-    languages: Annotated[list[Text], MinLen(2)]
+    languages: Annotated[list[Text], Field(min_length=2)]
     pairs: dict[str, Count]
     sha256: Text
     shards: Text

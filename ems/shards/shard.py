@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from annotated_types import Len
+from pydantic import Field
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file
@@ -35,7 +35,7 @@ Code = Annotated[text(r"\w+", _CODE), Expected(_CODE)]
 class ShardManifest(Record):
     """The manifest of one shard; of one language it counts `documents`."""
 
-    languages: Annotated[list[Code], Len(1, 2), *UNIQUE]
+    languages: Annotated[list[Code], Field(min_length=1, max_length=2), *UNIQUE]
     pairs: Count
     tokens: dict[str, Count]
     vocabulary_sha256: Text

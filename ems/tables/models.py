@@ -12,7 +12,7 @@ from math import prod
 from pathlib import Path
 from typing import Annotated
 
-from annotated_types import MinLen
+from pydantic import Field
 from safetensors import SafetensorError, safe_open
 
 from ems.base.errors import Damaged, EmsError
@@ -48,7 +48,7 @@ class _Model(Record):
     """Of a model.json, what was trained."""
 
     name: Text
-    languages: Annotated[list[Text], MinLen(1)]
+    languages: Annotated[list[Text], Field(min_length=1)]
     training: _Training
 
 
@@ -217,7 +217,7 @@ class _Manifest(Record):
 
     rounds: Count
     mining: _Mining
-    by_pair: Annotated[dict[str, _Mined], MinLen(1)]
+    by_pair: Annotated[dict[str, _Mined], Field(min_length=1)]
 
 
 def write_mining_table(manifests: Sequence[Path], out: Path) -> None:

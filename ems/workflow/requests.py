@@ -19,7 +19,7 @@ from math import ceil
 from pathlib import Path
 from typing import Annotated
 
-from annotated_types import MinLen
+from pydantic import Field
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json
@@ -51,7 +51,7 @@ class AskedJob(Record):
     local: bool
     threads: Count
     resources: Json
-    parts: Annotated[list[AskedRule], MinLen(1)]
+    parts: Annotated[list[AskedRule], Field(min_length=1)]
 
 
 @dataclass(frozen=True)
