@@ -119,7 +119,7 @@ SHOWN = {"table", "figure", "selected_table", "selected_figure"}
 def test_what_is_edited_in_the_folder_runs_again_what_reads_it(made, name, rules):
     path = made.folder / FOLDER / name
     before = path.read_text(encoding="utf-8")
-    path.write_text(f"{before}\n" if name == "units.tsv" else f"{before}\n# edited\n")
+    path.write_text(f"{before}\n" if name == "units.tsv" else f"{before}\nEDITED = True\n")
     jobs = planned(made, KEYS, TABLE, FIGURE)
     path.write_text(before, encoding="utf-8")
     assert jobs == rules

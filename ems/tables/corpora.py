@@ -51,15 +51,6 @@ REASONS = {  # as ems.text.filters names them, in the order in which they are as
     "similarity": "Other meaning",
     "no_context": "No context",
 }
-NO_SCRIPT = {"other": "no letter", "control": "control symbols", "bytes": "bytes"}
-VOCABULARY_COLUMNS = [
-    "Language",
-    "Lines",
-    "Unknown (%)",
-    "Tokens/character",
-    "Tokens/line",
-    "Pieces",
-]
 OF_DOCUMENTS = " (documents)"
 
 
@@ -183,15 +174,22 @@ def _counts(entries: Iterable[Entry]) -> list[Value]:
     """Return sums of read, removed by decontamination, removed otherwise, kept."""
     entries = list(entries)
     read, kept = (sum(getattr(entry, key) for entry in entries) for key in ("read", "kept"))
-    evaluation = sum(entry.removed.get(EVALUATION, 0) for entry in entries)
+    evaluation = _removed(entries)[EVALUATION]
     return [read, evaluation, read - kept - evaluation, kept]
+
+
+def _removed(counts: Iterable[Counts]) -> Counter[str]:
+    """Return reason -> what was removed for it."""
+    removed = Counter[str]()
+    for each in counts:
+        removed.update(each.removed)
+    return removed
 
 
 def _printed_totals(languages: list[str]) -> list[Value]:
     """Return sums of the printed LASER and EMS counts over `languages`."""
     shown = [load_pairs()[language] for language in languages if language in load_pairs()]
-    counts = [[paper.laser for paper in shown], [paper.ems for paper in shown]]
-    totals = [sum(count for count in of if count is not None) for of in counts]
+    totals = sum(paper.laser or 0 for paper in shown), sum(paper.ems or 0 for paper in shown)
     return [human(total) if total else None for total in totals]
 
 
@@ -207,9 +205,8 @@ def human(count: int) -> str:
 def _corpora_notes(report: Report, train: list[Entry]) -> list[str]:
     paper, languages = load_pair_totals(), list(load_pairs())
     laser, ems = _printed_totals(languages)
-    reasons = sorted({reason for entry in train for reason in entry.removed} - {EVALUATION})
-    sums = {reason: sum(entry.removed.get(reason, 0) for entry in train) for reason in reasons}
-    other = [f"{reason.replace('_', ' ')} {count:,}" for reason, count in sums.items()]
+    reasons = [item for item in sorted(_removed(train).items()) if item[0] != EVALUATION]
+    other = [f"{reason.replace('_', ' ')} {count:,}" for reason, count in reasons]
     return [
         "Sentence pairs for training, by the language that is not English; a pair without English "
         "by both. Decontaminated: pairs "
@@ -228,10 +225,8 @@ def _documents_notes(entries: Iterable[Entry]) -> list[str]:
     if not counts:
         return []
     read, kept = (sum(getattr(each, key) for each in counts) for key in ("read", "kept"))
-    removed = Counter[str]()
-    for each in counts:
-        removed.update(each.removed)
-    why = ", ".join(f"{REASONS.get(reason, reason).lower()} {n:,}" for reason, n in removed.items())
+    reasons = _removed(counts).items()
+    why = ", ".join(f"{REASONS.get(reason, reason).lower()} {n:,}" for reason, n in reasons)
     return [
         f"Of documents of one language sentences are counted. Documents: {read:,} read, "
         f"{kept:,} kept; removed: {why or 'none'}."
@@ -321,6 +316,8 @@ def _removals(entries: list[Entry], reasons: list[str]) -> list[Value]:
 
 # --- vocabularies
 
+NO_SCRIPT = {"other": "no letter", "control": "control symbols", "bytes": "bytes"}
+
 
 class _Tokens(Record):
     """Of the text of a language."""
@@ -366,7 +363,8 @@ def write_vocabulary_table(reports: list[Path], out: Path) -> None:
         "that are <unk>. Characters are counted without spaces. A piece is of the script of its "
         "first letter."
     )
-    write_table(Table(VOCABULARY_COLUMNS, rows, rules=rules, notes=[note]), out)
+    columns = ["Language", "Lines", "Unknown (%)", "Tokens/character", "Tokens/line", "Pieces"]
+    write_table(Table(columns, rows, rules=rules, notes=[note]), out)
 
 
 def _rates(counts: _Tokens) -> list[Value]:
