@@ -12,7 +12,7 @@ from experiments_made import REAL, SHIPPED, Settings, changed_jobs, edited, hash
 
 from ems.base import provenance as source
 from ems.config import languages as opus
-from ems.config import opus as config_opus
+from ems.config import corpus_files as config_opus
 from ems.config.plugins import benchmarks
 from ems.workflow.job_modules import (
     bench_modules,
