@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from ems.config.load import load_experiment, load_site
 from ems.config.corpus_files import pair_name
+from ems.config.load import load_experiment, load_site
 from ems.corpora.moses import read_pairs
 
 ROOT = Path(__file__).resolve().parents[1]

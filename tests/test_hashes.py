@@ -11,8 +11,8 @@ from conftest import ROOT
 from experiments_made import REAL, SHIPPED, Settings, changed_jobs, edited, hashes, shipped
 
 from ems.base import provenance as source
-from ems.config import languages as opus
 from ems.config import corpus_files as config_opus
+from ems.config import languages as opus
 from ems.config.plugins import benchmarks
 from ems.workflow.job_modules import (
     bench_modules,

@@ -6,9 +6,16 @@ from dataclasses import dataclass, replace
 from ems.base.errors import EmsError
 from ems.config.benchmarks import EvalsetEntry
 from ems.config.corpus_entries import OWN_VERSION, CorpusEntry, Split
+from ems.config.corpus_files import (
+    PAPER,
+    chosen_pairs,
+    own_files,
+    pair_files,
+    pair_name,
+    split_pair,
+)
 from ems.config.experiment import MULTIWAY, WIKIPEDIA, Corpus, Experiment
 from ems.config.languages import Language, load_languages
-from ems.config.corpus_files import PAPER, chosen_pairs, own_files, pair_files, pair_name, split_pair
 
 # --- names that entries use
 
