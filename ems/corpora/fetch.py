@@ -13,12 +13,14 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, check_readable, sha256_file, write_json
 from ems.base.progress import Progress
+from ems.base.schema import Json
 from ems.config.load import OPUSTOOLS
+from ems.corpora.archive import BLOCK
 from ems.corpora.content import START, check_start, lock_of, read_lock
 from ems.corpora.download import DOWNLOADS, Downloads, download
 from ems.corpora.locations import (
@@ -36,8 +38,7 @@ from ems.corpora.part import part_path, write_all
 from ems.corpora.slots import held
 from ems.corpora.split import read_documents
 
-BLOCK = 1 << 18  # bytes
-Lock = dict[str, Any]  # "url", "bytes", "sha256", and what a check adds
+Lock = Json  # "url", "bytes", "sha256", and what a check adds
 Form = Literal["moses", "documents", "mined", "text", "dump"]
 Check = Callable[[Path], Lock]  # returns what to add to the lock; raises EmsError for a bad file
 

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -44,13 +45,14 @@ class Bad:
 
 Codes = tuple[str, str]  # the languages of both sides
 OwnRow = tuple[str, str] | Bad
+Rows = Iterator[OwnRow]
 
 
 class Form(NamedTuple):
     """How files of one form are read."""
 
     count: Callable[[list[Path]], int]
-    rows: Callable[[list[Path], Codes], Iterator[OwnRow]]
+    rows: Callable[[list[Path], Codes], Rows]
 
 
 def own_files(corpus: Corpus, pair: str) -> list[Path]:
@@ -69,7 +71,7 @@ def count_own(paths: list[Path]) -> int:
     return _form(paths).count(paths)
 
 
-def read_own(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
+def read_own(paths: list[Path], codes: Codes) -> Rows:
     """Yield the rows in their order; `codes` name the sides in JSON and parquet."""
     return _form(paths).rows(paths, codes)
 
@@ -117,31 +119,26 @@ def _count_lines(paths: list[Path]) -> int:
     return counts[0]
 
 
-def _rows_of_tsv(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
-    """Yield the rows of a file; one that has not exactly two columns is bad."""
+def _rows_of_lines(parse: Callable[[str, Codes], OwnRow], paths: list[Path], codes: Codes) -> Rows:
+    """Yield the row that each line of a file is."""
     for text in _texts_of(paths[0]):
-        if isinstance(text, Bad):
-            yield text
-        else:
-            columns = text.split("\t")
-            yield _pair(*columns) if len(columns) == 2 else _bad("malformed", text)
+        yield text if isinstance(text, Bad) else parse(text, codes)
 
 
-def _rows_of_json_lines(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
-    """Yield the rows of a file with an object a line."""
-    for text in _texts_of(paths[0]):
-        if isinstance(text, Bad):
-            yield text
-            continue
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            yield _bad("malformed", text)
-        else:
-            yield _row_of_object(value, codes, text)
+def _row_of_columns(text: str, codes: Codes) -> OwnRow:
+    columns = text.split("\t")
+    return _pair(*columns) if len(columns) == 2 else _bad("malformed", text)
 
 
-def _rows_of_two_files(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
+def _row_of_json(text: str, codes: Codes) -> OwnRow:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return _bad("malformed", text)
+    return _row_of_object(value, codes, text)
+
+
+def _rows_of_two_files(paths: list[Path], codes: Codes) -> Rows:
     """Yield the pairs of lines of two files, which were counted before."""
     for first, second in zip(*map(_texts_of, paths), strict=False):
         if isinstance(first, Bad) or isinstance(second, Bad):
@@ -182,7 +179,7 @@ def _count_parquet(paths: list[Path]) -> int:
     return sum(_open_parquet(path).metadata.num_rows for path in paths)
 
 
-def _rows_of_parquet(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
+def _rows_of_parquet(paths: list[Path], codes: Codes) -> Rows:
     """Yield the rows of the files in their order. Raises `EmsError` for other columns."""
     for path in paths:
         file = _open_parquet(path)
@@ -272,9 +269,9 @@ def _bad(reason: str, content: bytes | str) -> Bad:
 
 TWO_FILES = Form(_count_lines, _rows_of_two_files)
 PARQUET = Form(_count_parquet, _rows_of_parquet)
-JSON_LINES = Form(_count_lines, _rows_of_json_lines)
+JSON_LINES = Form(_count_lines, partial(_rows_of_lines, _row_of_json))
 FORMS = {
-    ".tsv": Form(_count_lines, _rows_of_tsv),
+    ".tsv": Form(_count_lines, partial(_rows_of_lines, _row_of_columns)),
     ".jsonl": JSON_LINES,
     ".ndjson": JSON_LINES,
     ".json": JSON_LINES,

@@ -15,11 +15,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from math import prod
 from pathlib import Path
 from random import Random
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import regex
 
@@ -91,21 +91,14 @@ def _forms(word: str, names: list[str]) -> list[str]:
     return forms
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A piece of a frame: `texts[j][k]` for the k-th word of `slot` and the j-th of slot `agree`.
-
-    Without agreement j is 0.
+class Piece(NamedTuple):
+    """A piece of a frame: `texts[j][k]` for the k-th word of `slot` and the j-th of slot `agree`;
+    without agreement j is 0.
     """
 
     slot: int
     texts: list[list[str]]
     agree: int | None = None
-
-    def text(self, fillers: Sequence[int]) -> str:
-        """Return the piece for these fillers (one word number per slot)."""
-        agreed = 0 if self.agree is None else fillers[self.agree]
-        return self.texts[agreed][fillers[self.slot]]
 
 
 @dataclass(frozen=True)
@@ -135,13 +128,13 @@ class Template:
         """Number of combinations of fillers."""
         return prod(slot.size for slot in self.slots)
 
-    def fillers(self, index: int) -> list[int]:
-        """Return combination `index` of `space`."""
-        chosen = []
+    def random_fillers(self, random: Random) -> list[int]:
+        """Return one of the combinations, drawn by a single number."""
+        index, fillers = below(random, self.space), []
         for slot in self.slots:
             index, filler = divmod(index, slot.size)
-            chosen.append(filler)
-        return chosen
+            fillers.append(filler)
+        return fillers
 
     def distinct(self, fillers: Sequence[int]) -> bool:
         """True if no word fills two slots."""
@@ -155,8 +148,13 @@ class Template:
 
     def _render(self, language: str, fillers: Sequence[int]) -> str:
         """Return the text, its first letter in upper case, after an opening mark too (¿ ¡)."""
-        pieces = self.frames[language]
-        text = "".join(p if isinstance(p, str) else p.text(fillers) for p in pieces)
+        text = ""
+        for piece in self.frames[language]:
+            if isinstance(piece, str):
+                text += piece
+            else:
+                agreed = 0 if piece.agree is None else fillers[piece.agree]
+                text += piece.texts[agreed][fillers[piece.slot]]
         first = 0 if text[0].isalpha() else 1
         return text[:first] + text[first].upper() + text[first + 1 :]
 
@@ -170,37 +168,34 @@ def read_frames(path: Path, heldout: bool = True) -> dict[str, Template]:
 def _template(name: str, heldout: bool, texts: dict[str, str]) -> Template:
     names = sorted({match["slot"] for match in SLOT.finditer(texts["en"])})
     slots = tuple(read_lexicon()[name.rstrip("2")] for name in names)
-    frames = {code: tuple(_pieces(text, code, names, slots)) for code, text in texts.items()}
+    by_name = dict(zip(names, slots, strict=True))
+    frames = {code: tuple(_pieces(text, code, by_name)) for code, text in texts.items()}
     return Template(name, heldout, slots, frames)
 
 
-def _pieces(
-    text: str, language: str, names: list[str], slots: tuple[Category, ...]
-) -> Iterator[str | Piece]:
+def _pieces(text: str, language: str, slots: dict[str, Category]) -> Iterator[str | Piece]:
     end = 0
     for match in SLOT.finditer(text):
         if match.start() > end:
             yield text[end : match.start()]
-        yield _piece(match, language, names, slots)
+        yield _piece(match, language, slots)
         end = match.end()
     if text[end:]:
         yield text[end:]
 
 
-def _piece(
-    match: re.Match[str], language: str, names: list[str], slots: tuple[Category, ...]
-) -> Piece:
+def _piece(match: re.Match[str], language: str, slots: dict[str, Category]) -> Piece:
+    category, names = slots[match["slot"]], list(slots)
     slot = names.index(match["slot"])
-    category = slots[slot]
     if match["choices"] is not None:
         by_gender = dict(zip(GENDERS, match["choices"].split("|"), strict=False))
         return Piece(slot, [[by_gender[gender] for gender in category.genders(language)]])
     if match["agree"] is None:
         return Piece(slot, [category.column(language, match["form"])])
-    agree = names.index(match["agree"])
     prefix = f"{match['form']}_" if match["form"] else ""
-    genders = slots[agree].genders(language)
-    return Piece(slot, [category.column(language, prefix + gender) for gender in genders], agree)
+    genders = slots[match["agree"]].genders(language)
+    texts = [category.column(language, prefix + gender) for gender in genders]
+    return Piece(slot, texts, names.index(match["agree"]))
 
 
 def read_free() -> list[dict[str, str]]:
@@ -255,11 +250,9 @@ class Drawer:
         capacities = [int(template.space * LARGEST_SHARE) for template in templates]
         drawn: list[Sentence] = []
         for template, count in zip(templates, quotas(capacities, total), strict=True):
-            drawn += [self.new(template, self._any(template), 50 * count) for _ in range(count)]
+            choose = partial(template.random_fillers, self.random)
+            drawn += [self.new(template, choose, 50 * count) for _ in range(count)]
         return shuffled(drawn, self.random)
-
-    def _any(self, template: Template) -> Callable[[], Sequence[int]]:
-        return lambda: template.fillers(below(self.random, template.space))
 
     def neighbour(self, sentence: Sentence) -> Sentence:
         """Return a new sentence of the same template with the filler of one slot exchanged."""

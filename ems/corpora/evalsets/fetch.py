@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, sha256_file, write_json
+from ems.base.schema import Json
 from ems.config.plugins import benchmark, module
 from ems.corpora.archive import unpack
 from ems.corpora.content import lock_of, read_lock
@@ -79,7 +79,7 @@ def _is_here(place: Path, location: str) -> bool:
     return lock.url == location and lock.sha256 == sha256_file(place)
 
 
-def _lay_out(unit: Unit, file: str, folder: Path, path: Path) -> dict[str, Any]:
+def _lay_out(unit: Unit, file: str, folder: Path, path: Path) -> Json:
     """Put the contents of a download at their places in `folder`."""
     sha256 = sha256_file(path)
     if unit.sha256 not in ("", sha256):
@@ -109,7 +109,7 @@ def _read(unit: Unit, folder: Path, base: str) -> int:
         raise EmsError(message) from None
 
 
-def _move(source: Path, folder: Path) -> dict[str, Any]:
+def _move(source: Path, folder: Path) -> Json:
     """Move all files to `folder`, each whole; return their bytes and sha256 by their names."""
     moved = {}
     for path in sorted(item for item in source.rglob("*") if item.is_file()):

@@ -22,6 +22,7 @@ from typing import Any
 
 from ems.base.errors import EmsError
 from ems.base.files import read_table
+from ems.base.schema import Json
 from ems.config.experiment import EMBEDDED, Experiment
 from ems.config.plugins import benchmark, folder, module
 
@@ -38,7 +39,7 @@ def read_sides(experiment: Experiment, name: str, folder: Path, code: str) -> Si
     return module(name, "data").read_sides(folder, code, **_parts(experiment, name))
 
 
-def _parts(experiment: Experiment, name: str) -> dict[str, Any]:
+def _parts(experiment: Experiment, name: str) -> Json:
     """Return the arguments that choose a part of a set, for sets that have parts."""
     record, evalset = benchmark(name), experiment.evalsets[name]
     if record.dev:
