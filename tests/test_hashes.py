@@ -421,11 +421,20 @@ EDITED = {  # of b.py: another text -> whether the stage runs again
     '"""Words."""\n\ndef f():\n    return g(1)\n\ndef g(x):\n    return x': False,
     "def g(x):\n    return x\n\ndef f():\n    return g(1)\n": False,  # the other way round
     "from ems.c import g\n\ndef f():\n    return g(1)\n": False,  # moved to c
+    "def f():\n    return g(1)\n\n@cache\ndef g(x):\n    return x\n": True,
     "def f():\n    return g(2)\n\ndef g(x):\n    return x\n": True,  # a constant
     "def f():\n    return g(1)\n\ndef g(x):\n    return 'x'\n": True,
     "def f():\n    return g(1)\n": True,
     "from math import floor as g\ndef f():\n    return g(1)\n\ndef g(x):\n    return x\n": True,
 }
+
+
+def test_a_decorator_belongs_to_what_it_decorates():
+    one = "@cache\n@traced(\n    1\n)\ndef f(): ...\n\ndef g(): ...\nfrom ems.a import b\n"
+    assert source.scan(one).statements == {
+        "@cache\n@traced(\n    1\n)\ndef f(): ...",
+        "def g(): ...",
+    }
 
 
 @pytest.mark.usefixtures("forgetful")

@@ -1,5 +1,6 @@
 """The whole workflow on the tiny experiment: from nothing to tables, and what runs again when."""
 
+import ast
 import csv
 import json
 import os
@@ -171,11 +172,29 @@ def test_a_changed_training_setting_or_line_of_the_trainer_reruns_training_and_w
     assert not rules & text_path
     finished.edit("configs/tiny.yaml", "learning_rate: 0.002", "learning_rate: 0.003")
     assert "train" not in set(planned(finished.snakemake("-n", "all")))
-    with open(finished.folder / "ems/train/step.py", "a") as handle:
-        handle.write("\n# a change\n")
+    step = finished.folder / "ems/train/step.py"
+    source = step.read_text()
+    step.write_text(f"{source}\nADDED = 1\n")
     rules = set(planned(finished.snakemake("-n", "all")))
     assert "train" in rules
     assert not rules & text_path
+    step.write_text(source)
+
+
+def test_a_comment_and_a_function_in_another_file_of_its_stage_rerun_nothing(finished):
+    step, other = (finished.folder / f"ems/train/{name}.py" for name in ("step", "checkpoint"))
+    source, there = step.read_text(), other.read_text()
+    step.write_text(f"{source}\n# a change\n")
+    assert "train" not in set(planned(finished.snakemake("-n", "all")))
+    last = ast.parse(source).body[-1]
+    lines = source.splitlines(keepends=True)
+    start = min([last.lineno, *(each.lineno for each in last.decorator_list)]) - 1
+    moved = "".join(lines[start:])
+    step.write_text("".join(lines[:start]) + f"from ems.train.checkpoint import {last.name}\n")
+    other.write_text(f"{there}\n\n{moved}")
+    assert "train" not in set(planned(finished.snakemake("-n", "all")))
+    step.write_text(source)
+    other.write_text(there)
 
 
 def test_a_wrong_setting_is_said_before_any_job(fresh):

@@ -42,7 +42,7 @@ _IMPORT = re.compile(
 )
 _NOTHING = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\n|$)")  # else on a line
 _LINE = re.compile(rf"{_IMPORT.pattern.replace('(?:^|[;:])', '^')}\n?", re.M)
-_STATEMENT = re.compile(r"^(?![\s)\]}]|(?:elif|else|except|finally)\b)", re.M)
+_STATEMENT = re.compile(r"^(?=[^\s)\]}])(?!(?:elif|else|except|finally)\b)", re.M)
 
 
 class Source(NamedTuple):
@@ -113,11 +113,13 @@ def scan(text: str) -> Source:
         imports += [place for place in places if place[0].partition(".")[0] == "ems"]
         if (module or names[0]).partition(".")[0] != "ems":
             statements.add(" ".join(["import", module, *(some or others).split()]))
-    rest = _LINE.sub("", code)
-    starts = [match.start() for match in _STATEMENT.finditer(rest)]
-    for start, end in zip(starts, [*starts[1:], len(rest)], strict=True):
-        statements.add(rest[start:end].rstrip())
-    return Source(frozenset(statements), tuple(dict.fromkeys(imports)))
+    decorated = ""
+    for piece in _STATEMENT.split(_LINE.sub("", code)):
+        decorated += piece
+        if not piece.startswith("@"):
+            statements.add(decorated.rstrip())
+            decorated = ""
+    return Source(frozenset(statements - {""}), tuple(dict.fromkeys(imports)))
 
 
 def without_prose(text: str) -> str:
