@@ -119,7 +119,7 @@ def test_a_setting_flipped_there_and_back_gives_the_first_table_again(copy, expe
 
 def test_a_changed_line_in_the_trainer_reruns_training(copy):
     with open(copy.folder / "ems/train/step.py", "a") as handle:
-        handle.write("\n# a change\n")
+        handle.write("\nADDED = 1\n")
     before = _model(copy).stat().st_mtime_ns
     assert _ran(_repro(copy, "train@tiny")) == {"train"}
     assert _model(copy).stat().st_mtime_ns > before
