@@ -129,7 +129,7 @@ def check_systems(experiment: "Experiment") -> None:
                 f"systems.{name}: no corpus has a pair of its languages, "
                 f"{', '.join(system.languages)}"
             )
-        check_languages(name, experiment.of_system(name))
+        _check_languages(name, experiment.of_system(name))
 
 
 def check_sets(benchmarks: list[str], evalsets: Collection[str]) -> None:
@@ -141,7 +141,7 @@ def check_sets(benchmarks: list[str], evalsets: Collection[str]) -> None:
                 raise EmsError(f"benchmarks: {what} has no entry under evalsets")
 
 
-def check_languages(system: str, own: "Experiment") -> None:
+def _check_languages(system: str, own: "Experiment") -> None:
     """Raise `EmsError` for a benchmark with none of a system's languages, or with too few.
 
     `own`: the experiment with the languages of that system.

@@ -17,7 +17,7 @@ from ems.config.corpus_files import (
 from ems.config.experiment import MULTIWAY, WIKIPEDIA, Corpus, Experiment
 from ems.config.languages import Language, load_languages
 
-# --- names that entries use
+SHOWN = 5  # language pairs in an error
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,6 @@ class Known:
     languages: dict[str, Language]
     sources: dict[str, str]
     splits: dict[str, Split]
-
-
-SHOWN = 5  # language pairs in an error
 
 
 def training_corpora(entries: list[CorpusEntry], known: Known) -> list[Corpus]:
@@ -228,6 +225,9 @@ def check_distinct(corpora: list[Corpus]) -> None:
         for what in ("source", "threshold", "kind", "paths"):
             if getattr(item, what) != getattr(first[item.name, item.version], what):
                 raise EmsError(f"corpora: the parts of {item.name} must have the same {what}")
+
+
+# --- names that entries use
 
 
 def check_languages(key: str, codes: Iterable[str], known: Collection[str]) -> None:

@@ -19,7 +19,7 @@ OBJECTIVES = "ems.model.objectives"  # the package, with a file for each objecti
 Weight = number(ge=0, le=1_000_000)  # squares of the gradients stay far inside float32
 Pairs = Annotated[int, Field(ge=2, le=1_048_576)]  # SigLIP's largest contrastive batch
 Neighbourhood = Annotated[int, Field(ge=1, le=100)]  # sentences before and after one
-Count = Annotated[int, Field(ge=1, le=1_000_000_000)]  # as the lines of a corpus
+PairCount = Annotated[int, Field(ge=1, le=1_000_000_000)]  # as the lines of a corpus
 CONTEXT = "Sentences of the context on each side of the sentence."
 WEIGHT = "The weight of the loss in the sum; 0 is off."
 TARGET = "counts: N_w / |S|; distinct: 1 / |S| for each distinct token, as the authors' code does."
@@ -148,8 +148,10 @@ class MiningSettings(Settings):
         le=1_000_000,
         description="m, the sentences of each language that a round draws and compares, or all.",
     )
-    keep: Count = Field(1_000, description="The best pairs of a round that are kept, at most.")
-    pairs: Count = Field(100_000, description="Rounds are repeated until there are so many pairs.")
+    keep: PairCount = Field(1_000, description="The best pairs of a round that are kept, at most.")
+    pairs: PairCount = Field(
+        100_000, description="Rounds are repeated until there are so many pairs."
+    )
     neighbours: int = Field(
         10,
         ge=0,

@@ -40,8 +40,8 @@ from ems.text.segmenters.base import names
 DESCRIPTION = "model.json"
 STATIC = "0_StaticEmbedding/model.safetensors"  # the weights of an exported table of pieces
 SIZES = ("layers", "width", "heads", "feed_forward", "max_tokens", "dropout", "attention_dropout")
-Segmenter = Literal[names()]
-Kind = Literal["char-ngram", "fused"]
+SegmenterName = Literal[names()]
+NgramKind = Literal["char-ngram", "fused"]
 
 
 class _Described(Record, extra="allow"):
@@ -64,7 +64,7 @@ class Description(_Described):
     its weights.
     """
 
-    segmenters: Annotated[dict[str, Segmenter], Field(min_length=1)]
+    segmenters: Annotated[dict[str, SegmenterName], Field(min_length=1)]
     sha256: dict[Below, Text]
     training: Json = Field({})
     weights: str = ""
@@ -73,7 +73,7 @@ class Description(_Described):
 
 class _Export(_Described):
     languages: list[Text]
-    segmenter: Segmenter
+    segmenter: SegmenterName
     dimensions: Annotated[int, Field(ge=1), Expected("a size")]
     static: bool
 
@@ -83,7 +83,7 @@ class _Sums(Record):
 
 
 class NgramModel(Record):
-    kind: Kind
+    kind: NgramKind
     languages: Annotated[list[Text], Field(min_length=1)]
     ngrams: Annotated[Json, Expected("settings")]
     sha256: _Sums
@@ -105,7 +105,7 @@ class FusedModel(NgramModel):
 class _Kind(Record):
     """Of any model.json, its kind; a trained encoder's has none."""
 
-    kind: Kind | None = None
+    kind: NgramKind | None = None
 
 
 def _read(path: Path, of: type[_Described]) -> Any:

@@ -29,13 +29,13 @@ BLOCK = 1 << 17  # numbers read at once: they stay in the processor's cache
 DOCUMENTS = "documents"  # file of a shard of one language: where each of its documents begins
 OTHERS = 64  # files that a process may have open besides
 _CODE = "the code of a language"
-Code = Annotated[text(r"\w+", _CODE), Expected(_CODE)]
+LanguageCode = Annotated[text(r"\w+", _CODE), Expected(_CODE)]
 
 
 class ShardManifest(Record):
     """The manifest of one shard; of one language it counts `documents`."""
 
-    languages: Annotated[list[Code], Field(min_length=1, max_length=2), *UNIQUE]
+    languages: Annotated[list[LanguageCode], Field(min_length=1, max_length=2), *UNIQUE]
     pairs: Count
     tokens: dict[str, Count]
     vocabulary_sha256: Text
