@@ -84,21 +84,13 @@ def corpora(
         form = as_json if json else as_csv if csv else as_text
         sys.stdout.write(form(common.experiment_of(experiment)))
     elif action == "search":
-        _search(language, other, json, all)
+        from ems.workflow.search import search_text
+
+        sys.stdout.write(search_text(language, other, json, all))
     else:
         from ems.corpora.opustools import packaged_database, update_table
 
         common.log.info("%s: %s files", out, f"{update_table(db or packaged_database(), out):,}")
-
-
-def _search(language: str, other: str, json: bool, every: bool) -> None:
-    from ems.workflow import search
-    from ems.workflow.search import find_language
-
-    first, second = find_language(language), find_language(other or search.PIVOT)
-    found = search.search(first, second)
-    text = search.as_json(found) if json else search.as_text(first, second, found, every)
-    sys.stdout.write(text)
 
 
 def init(
@@ -107,11 +99,9 @@ def init(
     out: Annotated[Path, "experiment to write", Writes()] = Path("configs/mine.yaml"),
 ) -> None:
     """Write an experiment for some languages, of what OPUS has of them."""
-    from ems.workflow.init import make_experiment, read_budget, read_languages
+    from ems.workflow.init import make_experiment
 
-    pairs, chosen = read_budget(budget), read_languages(languages)
-    command = f"ems init --languages {','.join(each.code for each in chosen)} --budget {budget}"
-    sys.stdout.write(make_experiment(chosen, pairs, out, command))
+    sys.stdout.write(make_experiment(languages, budget, out))
     common.log.info("%s is written; next: ems check --experiment %s", out, out.stem)
 
 

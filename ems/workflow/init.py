@@ -109,16 +109,20 @@ def language_pairs(languages: list[Named]) -> list[LanguagePair]:
     return list(combinations(codes, 2))
 
 
-def make_experiment(languages: list[Named], budget: int, out: Path, command: str) -> str:
-    """Write an experiment to `out`; return the reasons for its corpora, for the terminal.
+def make_experiment(named: str, most: str, out: Path) -> str:
+    """Write an experiment for the languages `named`, with a budget of at `most` so many pairs, to
+    `out`; return the reasons for its corpora, for the terminal.
 
     Raises `EmsError` for a name that no experiment can have, a file that is there already, and a
     language that OPUS has nothing of.
     """
+    budget, languages = read_budget(most), read_languages(named)
     check_name("--out", out.stem)
     pairs = language_pairs(languages)
     picks = choose(pairs, budget)
     _check_covered(languages, picks)
+    codes = ",".join(language.code for language in languages)
+    command = f"ems init --languages {codes} --budget {most}"
     text = experiment_text(out.stem, languages, picks, command)
     if out.exists() and out.read_bytes() != text.encode():
         raise EmsError(f"--out {out}: another one is there; choose another name, or delete it")

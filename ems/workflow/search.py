@@ -194,7 +194,14 @@ def search(first: Named, second: Named) -> list[Offer]:
     )
 
 
-def as_json(found: list[Offer]) -> str:
+def search_text(first: str, second: str, as_json: bool, every: bool) -> str:
+    """Return what OPUS has of two languages; `second` may be "" for English."""
+    one, other = find_language(first), find_language(second or PIVOT)
+    found = search(one, other)
+    return _json(found) if as_json else _table(one, other, found, every)
+
+
+def _json(found: list[Offer]) -> str:
     """Return the offers as JSON; null is what is not known."""
     rows = [
         {
@@ -211,20 +218,20 @@ def as_json(found: list[Offer]) -> str:
     return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
 
 
-def as_text(first: Named, second: Named, found: list[Offer], every: bool) -> str:
+def _table(first: Named, second: Named, found: list[Offer], every: bool) -> str:
     """Return the offers as a table; without `every` small corpora share a line at the end."""
     counted = sum(offer.pairs or 0 for offer in found)
     shown = [
         offer for offer in found if every or offer.pairs is None or offer.pairs * 1000 > counted
     ]
     title = f"{first} and {second}: {counted:,} sentence pairs in {len(found)} corpora of OPUS"
-    table = [("corpus", "version", "class", "sentence pairs", "MB", "files", "licence")]
+    rows = [("corpus", "version", "class", "sentence pairs", "MB", "files", "licence")]
     for offer in shown:
         pairs = UNKNOWN if offer.pairs is None else f"{offer.pairs:,}"
         megabytes, files = f"{offer.kilobytes / 1000:,.1f}", " ".join(offer.files)
         release = (offer.corpus, offer.version, offer.noise)
-        table.append((*release, pairs, megabytes, files, licence_of(offer.corpus)))
-    lines = [title, "", *aligned(table, "lllrrll"), "", *_notes(first, second, found, shown)]
+        rows.append((*release, pairs, megabytes, files, licence_of(offer.corpus)))
+    lines = [title, "", *aligned(rows, "lllrrll"), "", *_notes(first, second, found, shown)]
     return "\n".join(lines) + "\n"
 
 
