@@ -34,12 +34,11 @@ from ems.shards.index import LIST, MANIFEST, Sums, is_several, is_shards
 from ems.shards.shard import DOCUMENTS, ShardManifest
 from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
 from ems.text.subwords import WordEncoder, load_vocabulary
-from ems.text.tsv import BOUNDARY, codes_of, read_columns, unit_of
+from ems.text.tsv import BOUNDARY, LEAST, codes_of, read_columns, unit_of
 from ems.text.tsv import LIST as FILES
 
 PAIRS = 1_000_000  # of a shard at most: some 100 MB, 20 seconds of one core
 ID = np.dtype(np.uint16)
-LEAST = 2  # sentences of a document: one alone has no context
 MANY = 100  # documents encoded at once
 MAX_PIECES = 65_535  # of a vocabulary; the papers have 60,000
 BIN, BINS = 10, 26  # tokens per class of the histogram of lengths; the last: 250 and more

@@ -17,8 +17,8 @@ from ems.corpora.split import part_of_text
 from ems.text.clean import CleanJob, job_filters, sampled
 from ems.text.duplicates import REASON, Seen
 from ems.text.filters import OFF, CleanReport, in_batches
+from ems.text.tsv import LEAST
 
-LEAST = 2  # sentences of a document that is kept
 NO_CONTEXT = "no_context"
 Belongs = Callable[[RawDocument], bool]
 Sentence = tuple[str | None, tuple[int, int]]  # text, (number of its document, line)

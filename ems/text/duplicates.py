@@ -38,7 +38,6 @@ class Duplicates:
         self.scratch, self.earlier = scratch, earlier
 
     def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
-        """Yield the batches of pairs that are new."""
         if self.earlier is not None or report.left > IN_MEMORY:
             yield from distinct(batches, self.earlier or [], self.scratch, report)
             return

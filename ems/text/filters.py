@@ -153,7 +153,6 @@ class Condition:
         self.reasons, self.goes = (name,), goes
 
     def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
-        """Yield the batches without the rows that go."""
         for batch in batches:
             stays = [not self.goes(*row[:-1]) for row in batch]
             yield report.keep(batch, self.reasons[0], stays)
@@ -168,8 +167,6 @@ class Tidy:
         self.drop_format = drop_format
 
     def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
-        """Yield the batches with tidy sides."""
-
         def without_counted(text: str) -> str:
             kept = without_format(text)
             report.changed["format_characters"] += kept != text
@@ -189,7 +186,6 @@ class Empty:
         self.reasons = reasons
 
     def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
-        """Yield the batches of rows with text on all sides."""
         for batch in batches:
             if not all(map(all, batch)):
                 for reason, enough in zip(self.reasons, (any, all), strict=False):
@@ -206,7 +202,6 @@ class Evaluation:
         self.languages, self.known, self.keys_of = languages, known, keys_function(key_name)
 
     def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
-        """Yield the batches of rows without an evaluation sentence."""
         for batch in batches:
             sides = range(len(self.languages))
             columns = [self.keys_of([row[side] for row in batch]) for side in sides]
@@ -281,7 +276,6 @@ class Language:
         self.own = [None if code in missing else _alike(code) for code in languages]
 
     def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
-        """Yield the batches of rows whose sides are in their languages."""
         for batch in batches:
             others = self.others([row[:-1] for row in batch])
             swapped = list(map(self.swapped, others))

@@ -111,53 +111,40 @@ def join_pairs(
 def _divide(
     experiment: Experiment, sources: list[Path], rows: Path, part: int
 ) -> tuple[list[Path], dict[Path, int]]:
-    """Write the rows of all sources, in files by the hash of their key.
+    """Write the rows of all sources, in files by the hash of their key; none for a key without
+    letters.
 
     Returns these files in their order, and how many lines each source has. A row is key, language,
     text's hash, line and text: rows are read in the order in which they sort.
     """
+    through, keys_of = experiment.multiway.through, keys_function(experiment.decontaminate.key)
     number = min(1 + sum(path.stat().st_size for path in sources) // part, PARTS)
     paths, lines = [rows / f"{at:03}" for at in range(number)], dict[Path, int]()
     before: Counter[str] = Counter()  # lines of a language so far
-    progress = Progress(f"read pairs with {experiment.multiway.through}", None, "pairs")
+    progress = Progress(f"read pairs with {through}", None, "pairs")
     with ExitStack() as stack:
         files = [stack.enter_context(open(path, "wb")) for path in paths]
         for source in sources:
-            language = _other(source, experiment.multiway.through)
-            lines[source] = 0
-            for key, row in _rows(experiment, source, language, before[language]):
-                lines[source] += 1
-                if key:
-                    files[int.from_bytes(key[:4]) * number >> 32].write(row)
+            codes = codes_of(source)
+            if len(codes) != 2 or through not in codes:
+                raise EmsError(
+                    f"{source}: expected a pair file with {through}, to join it by that side"
+                )
+            side = 1 - codes.index(through)
+            numbers, lines[source] = count(before[codes[side]] + 1), 0
+            for columns in read_columns(source):
+                keys = keys_of(list(columns[1 - side]))
+                lines[source] += len(keys)
+                for key, text, line in zip(keys, columns[side], numbers, strict=False):
+                    if key:
+                        digest = blake2b(key.encode(), digest_size=KEY).digest()
+                        file = files[int.from_bytes(digest[:4]) * number >> 32]
+                        file.write(_row(digest, codes[side], text, line))
             check_count(source, lines[source])
-            before[language] += lines[source]
+            before[codes[side]] += lines[source]
             progress.add(lines[source])
     progress.close()
     return paths, lines
-
-
-def _other(source: Path, through: str) -> str:
-    """Return the other language of a pair file. Raises `EmsError` for one without `through`."""
-    codes = codes_of(source)
-    if len(codes) != 2 or through not in codes:
-        raise EmsError(f"{source}: expected a pair file with {through}, to join it by that side")
-    return codes[1 - codes.index(through)]
-
-
-def _rows(
-    experiment: Experiment, source: Path, language: str, before: int
-) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the key's hash and the row of each pair of a file; b"" for a key without letters.
-
-    `before` is the number of lines before the file.
-    """
-    side = codes_of(source).index(language)
-    keys_of, lines = keys_function(experiment.decontaminate.key), count(before + 1)
-    for columns in read_columns(source):
-        keys = keys_of(list(columns[1 - side]))
-        for key, text, line in zip(keys, columns[side], lines, strict=False):
-            digest = blake2b(key.encode(), digest_size=KEY).digest() if key else b""
-            yield digest, _row(digest, language, text, line)
 
 
 def _row(key: bytes, language: str, text: str, line: int) -> bytes:

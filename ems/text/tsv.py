@@ -17,6 +17,7 @@ from ems.base.schema import Count, Record, Text
 LIST = "files.json"  # of a folder of pair files, or of their reports: name -> SHA-256
 CLEAN, SEGMENTED = "clean", "segmented"  # folders of pair files
 BOUNDARY = b"\n"  # the line after a document
+LEAST = 2  # sentences of a document that is kept: one alone has no context
 Pair = tuple[str, str, int]  # or a sentence of a document: (text, line)
 Columns = tuple[tuple[str, ...], ...]  # of one batch: first, second, line; of documents text, line
 
