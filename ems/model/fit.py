@@ -6,7 +6,6 @@ is chosen on validation pairs: each point of a grid is scored by P@1, in both di
 """
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -113,8 +112,8 @@ def _weighed(
     scores: dict[Path, list[np.ndarray]] = {}
     progress = Progress(f"fit {name}: validation", len(sources.pairs), "files of pairs")
     for path in sources.pairs:
-        sides = [_encoded(trained, ngrams, *side) for side in _sides(path)]
-        scores.setdefault(path.parent, []).append(p1_of_points(points, *sides))
+        p1 = p1_of_points(points, *_sides(path, trained, ngrams))
+        scores.setdefault(path.parent, []).append(p1)
         progress.add()
     means = np.mean([np.mean(corpus, axis=0) for corpus in scores.values()], axis=0)
     best = int(means.argmax())
@@ -134,31 +133,22 @@ def grid(settings: NgramSettings) -> list[Point]:
     return [(weight, power) for weight in weights for power in (powers if weight else powers[:1])]
 
 
-def _sides(path: Path) -> Iterator[tuple[list[str], str]]:
-    """Return the first pairs of a file as two sides: sentences and their language.
-
-    Raises `Damaged` for a file without any.
-    """
+def _sides(path: Path, trained: SentenceEncoder, ngrams: NgramEncoder) -> list[Side]:
+    """Encode both sides of the first pairs of a file. Raises `Damaged` for a file without any."""
     pairs = list(islice(read_tsv(path), PAIRS))
     if not pairs:
         raise Damaged(path, "expected pairs of sentences, found none")
     first, second, _ = map(list, zip(*pairs, strict=True))
-    return zip((first, second), codes_of(path), strict=True)
-
-
-def _encoded(
-    trained: SentenceEncoder, ngrams: NgramEncoder, lines: list[str], language: str
-) -> Side:
-    vectors, counts = ngrams.vectors(lines)
-    embeddings = trained.encode(lines, language, what="")
-    return Side(unit_rows(embeddings), unit_rows(vectors.toarray()), counts)
+    sides = []
+    for lines, language in zip((first, second), codes_of(path), strict=True):
+        vectors, counts = ngrams.vectors(lines)
+        embeddings = unit_rows(trained.encode(lines, language, what=""))
+        sides.append(Side(embeddings, unit_rows(vectors.toarray()), counts))
+    return sides
 
 
 def p1_of_points(points: list[Point], first: Side, second: Side) -> np.ndarray:
-    """Return P@1 of pairs in percent for each point, the mean of both directions, float64[points].
-
-    It is that of the vectors of `FusedEncoder`.
-    """
+    """Return P@1 (%) of `FusedEncoder` for each point, mean of both directions, float64[points]."""
     cosines = first.embeddings @ second.embeddings.T  # (N, N), as those below
     of_ngrams = first.ngrams @ second.ngrams.T
     own, scores = np.arange(len(cosines)), []
