@@ -23,15 +23,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import (
-    ENCODER,
-    EXPORTED,
-    NGRAMS,
-    SUMS,
-    VOCABULARY,
-    read_json,
-    read_lines,
-)
+from ems.base.files import ENCODER, EXPORTED, NGRAMS, SUMS, VOCABULARY, read_json, read_lines
 from ems.base.schema import Amount, Below, Expected, Json, Record, Text
 from ems.config.languages import UNSEEN
 from ems.config.model import EncoderSettings

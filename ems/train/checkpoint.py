@@ -22,14 +22,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import (
-    atomic_path,
-    parse_json,
-    read_json,
-    sha256_file,
-    write_json,
-    write_text,
-)
+from ems.base.files import atomic_path, parse_json, read_json, sha256_file, write_json, write_text
 from ems.base.progress import log
 from ems.base.provenance import digest
 from ems.base.schema import Below, Count, Json, Record, Text

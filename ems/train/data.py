@@ -112,10 +112,7 @@ class Verification:
     """
 
     def __init__(
-        self,
-        stores: Iterable[PairStore],
-        world: World,
-        now: Callable[[], float] = time.monotonic,
+        self, stores: Iterable[PairStore], world: World, now: Callable[[], float] = time.monotonic
     ) -> None:
         self.shards = [shard for store in stores for shard in store.shards]
         self.world, self.now = world, now
