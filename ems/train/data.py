@@ -63,8 +63,7 @@ def training_data(
     vocabulary: Path,
     mined: Path | None = None,
 ) -> Data:
-    """Open the shards of an index, role -> folders, that a system is trained and validated on, and
-    the pairs that were `mined` in them.
+    """Open the shards of an index (role -> folders), or the pairs that were `mined` in them.
 
     Raises `EmsError` when there are none to train on.
     """
@@ -107,9 +106,7 @@ def validation_pairs(
 
 
 class Verification:
-    """Verifies shards once per start, if more than LONG seconds of the run are left, and their
-    sizes whenever something is saved.
-    """
+    """Verifies every byte of the shards once per start of a long run, and sizes at each save."""
 
     def __init__(
         self, stores: Iterable[PairStore], world: World, now: Callable[[], float] = time.monotonic
@@ -129,15 +126,8 @@ class Verification:
         self.starts.append(self.now())
 
     def settle(self) -> None:
-        """Verify now, as far as that is due. Call it before anything is saved.
-
-        Raises `EmsError` in all processes for a damaged shard.
-        """
+        """Verify what is due, before anything is saved. Raises `EmsError` in all processes."""
         self._share(check_sizes)
-        self._settle_bytes()
-
-    def _settle_bytes(self) -> None:
-        """Read every byte now, if that is due and the run is long."""
         if not self.due or not self.starts:
             return
         times = pairwise([*self.starts, self.now()])
@@ -172,24 +162,22 @@ class Start:
     sha256: str
 
     def load(self, system: System, languages: list[str]) -> None:
-        """Give a system with these languages the encoder of the folder, and those of its heads that
-        have the same sizes and languages. Raises `EmsError` for an encoder of other sizes.
+        """Load the encoder weights of the folder, plus every head whose sizes and languages match.
+
+        Raises `EmsError` for an encoder of other sizes.
         """
         encoder, heads = (_tensors(self.folder / name) for name in (ENCODER, HEADS))
-        if other := _others(system.encoder, encoder):
+        if other := _difference(system.encoder, encoder):
             raise EmsError(
-                f"train.start_from: the encoder in {self.folder} has other sizes, {other[0]}; set "
+                f"train.start_from: the encoder in {self.folder} has other sizes, {other}; set "
                 "the same layers, width, heads, feed_forward and max_tokens"
             )
         system.encoder.load_state_dict(encoder)
         anew = []
         for name, head in system.heads.items():
-            own = {
-                key.removeprefix(f"{name}."): value
-                for key, value in heads.items()
-                if key.startswith(f"{name}.")
-            }
-            if languages != self.languages or _others(head, own):
+            prefix = f"{name}."
+            own = {key.removeprefix(prefix): heads[key] for key in heads if key.startswith(prefix)}
+            if languages != self.languages or _difference(head, own):
                 anew.append(name)
             else:
                 head.load_state_dict(own)
@@ -202,8 +190,8 @@ def start_of(
 ) -> Start | None:
     """Return what the training of system `name` starts from; None for its own start values.
 
-    `store` has its shards. Raises `EmsError` unless `folder` is given where `train.start_from` is
-    set, and there alone, and for a folder with another vocabulary than theirs.
+    Raises `EmsError` if `folder` and `train.start_from` are not both set or both absent, and for a
+    folder with another vocabulary than the shards of `store`.
     """
     setting = experiment.systems[name].train.start_from
     if setting and folder is None:
@@ -232,12 +220,11 @@ def _tensors(path: Path) -> dict[str, Tensor]:
         raise Damaged(path, " ".join(str(error).split())) from None
 
 
-def _others(module: nn.Module, tensors: dict[str, Tensor]) -> list[str]:
-    """Return the tensors that a module and a file do not share, or not in the same shape."""
+def _difference(module: nn.Module, tensors: dict[str, Tensor]) -> str:
+    """Return the first tensor that a module and a file do not share in the same shape, or ""."""
     own = {key: tuple(value.shape) for key, value in module.state_dict().items()}
     given = {key: tuple(value.shape) for key, value in tensors.items()}
-    return [
-        f"{key}: {given.get(key, 'none')}, but {own.get(key, 'none')} here"
-        for key in sorted(own.keys() | given.keys())
-        if own.get(key) != given.get(key)
-    ]
+    for key in sorted(own.keys() | given.keys()):
+        if own.get(key) != given.get(key):
+            return f"{key}: {given.get(key, 'none')}, but {own.get(key, 'none')} here"
+    return ""

@@ -59,14 +59,12 @@ Identity = Json
 
 @dataclass
 class Places:
-    """Where a run writes: the model folder, the state for resuming, the time per row of the log,
-    and (with `train.tensorboard`) the folder of its event file; and the model that it starts from.
-    """
+    """Where a run writes, and the model folder that it starts from."""
 
-    out: Path
-    state: Path
-    times: Path | None = None
-    scalars: Path | None = None
+    out: Path  # model folder
+    state: Path  # checkpoints
+    times: Path | None = None  # apart from the model: they differ from run to run
+    scalars: Path | None = None  # folder of TensorBoard's event file
     start: Path | None = None
 
 
@@ -75,7 +73,6 @@ def train(
 ) -> None:
     """Train system `name` and write its model folder; resume from the state if possible.
 
-    The times lie apart from the model, since they differ from run to run and the model does not.
     Raises `EmsError` when the memory is too small, when the state is that of other settings
     (unless `afresh`: it is deleted), when a loss is not finite, and, with the exit status for
     requeueing, after SIGTERM or SIGUSR1.
@@ -101,7 +98,9 @@ def train(
     }
     seed = experiment.seed if settings.train.seed is None else settings.train.seed
     with joined(device) as world, _claimed(places.state, identity, afresh, world) as state:
-        system = _untrained(settings, len(experiment.languages), vocabulary, seed, device)
+        torch.set_num_threads(settings.train.threads)  # it changes the last bits of sums
+        torch.manual_seed(seed)
+        system = _untrained(settings, len(experiment.languages), vocabulary, device)
         if start:
             start.load(system, list(experiment.languages))
         trainer = Trainer(system, settings.train, seed, data.training, state, device, world)
@@ -148,8 +147,7 @@ def _claimed(folder: Path, identity: Identity, afresh: bool, world: World) -> It
 def claimed(state: Path) -> Iterator[None]:
     """Lock the state folder of a system; at the end, remove it if nothing else is in it.
 
-    The kernel holds the lock (flock), so it ends with the process. Raises `EmsError` if another
-    process holds it.
+    The kernel holds the lock (flock), so it ends with the process. Raises `EmsError` if it is held.
     """
     check_state(state, (IDENTITY, "step-", "bad-batch-"))
     state.mkdir(parents=True, exist_ok=True)
@@ -181,7 +179,7 @@ def claim_identity(state: Path, identity: Identity, afresh: bool = False) -> Pat
     for other in sorted(path for path in state.iterdir() if path.is_dir() and path != own):
         if checkpoints(other):
             if not afresh:
-                raise EmsError(_refusal(other, identity))
+                raise _refusal(other, identity)
             log.warning("%s: checkpoints of other settings, deleted as asked", other)
         shutil.rmtree(other)
     for path in own.glob(".*.part"):
@@ -197,31 +195,30 @@ def asked_afresh(flag: bool) -> bool:
     return flag or bool(os.environ.get(AFRESH))
 
 
-def _refusal(folder: Path, identity: Identity) -> str:
+def _refusal(folder: Path, identity: Identity) -> EmsError:
     try:
         saved = read_json(folder / IDENTITY, Json)
     except EmsError:
         saved = {}
-    return (
-        f"{folder}: an unfinished run of this system is at step "
-        f"{step_of(checkpoints(folder)[-1]):,}, of other settings: "
-        f"{'; '.join(differences(saved, identity))}. Set it back to go on from there; to "
-        "train from step 0 delete that folder, or say `ems train --afresh`, or "
-        "`snakemake --config afresh=true -- ...`"
+    step, changed = step_of(checkpoints(folder)[-1]), "; ".join(differences(saved, identity))
+    return EmsError(
+        f"{folder}: an unfinished run of this system is at step {step:,}, of other settings: "
+        f"{changed}. Set it back to go on from there; to train from step 0 delete that folder, or "
+        "say `ems train --afresh`, or `snakemake --config afresh=true -- ...`"
     )
 
 
 def differences(old: Identity, new: Identity) -> list[str]:
     """Describe each key that differs, as `train.seed 3 -> 4`; the source is one line."""
     before, after = _flat(old), _flat(new)
-    changed = [key for key in sorted(before | after) if before.get(key) != after.get(key)]
-    return [
-        "the source of ems.train"
-        if key == "source"
-        else f"{key.removeprefix('settings.')} {before.get(key, '(none)')} -> "
-        f"{after.get(key, '(none)')}"
-        for key in changed
-    ]
+    lines = []
+    for key in sorted(before | after):
+        one, other = before.get(key, "(none)"), after.get(key, "(none)")
+        if key == "source" and one != other:
+            lines.append("the source of ems.train")
+        elif one != other:
+            lines.append(f"{key.removeprefix('settings.')} {one} -> {other}")
+    return lines
 
 
 def _flat(value: object, key: str = "") -> Json:
@@ -233,19 +230,10 @@ def _flat(value: object, key: str = "") -> Json:
 
 
 def _untrained(
-    settings: Parts,
-    languages: int,
-    vocabulary: SentencePieceProcessor,
-    seed: int,
-    device: torch.device,
+    settings: Parts, languages: int, vocabulary: SentencePieceProcessor, device: torch.device
 ) -> System:
-    """Return the system with its start values, a function of the seed.
-
-    Also sets the number of CPU threads, a setting because it changes the last bits of sums.
-    """
+    """Return the system with its start values, a function of PyTorch's seed."""
     train = settings.train
-    torch.set_num_threads(train.threads)
-    torch.manual_seed(seed)
     if train.precision == "bfloat16" and not has_bfloat16(device):
         log.warning("train.precision: %s has no bfloat16 units; float32 is faster here", device)
     if 0 < train.steps < train.warmup_steps:
@@ -291,9 +279,7 @@ def _run(trainer: Trainer, journal: Journal) -> None:
 def _describe(
     experiment: Experiment, name: str, identity: str, best: LogRow | None, out: Path
 ) -> None:
-    """Write model.json, which makes the model folder complete; `best` is the validation of the
-    weights, if they are not those of the last step.
-    """
+    """Write model.json, which makes the model folder complete; `best` is the step that is kept."""
     settings = stage_settings(experiment, "train", system=name)
     description = {
         "experiment": experiment.name,

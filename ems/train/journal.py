@@ -79,7 +79,7 @@ class Journal:
         parameters = sum(value.numel() for value in trainer.system.parameters())
         sizes = f"{parameters:,} parameters, {int(trainer.store.sizes.sum()):,} pairs"
         settings = json.dumps(plain(self.settings))
-        log.info("train %s: %s", self.name, f"{sizes}, {trainer.device}, {settings}")
+        log.info("train %s: %s, %s, %s", self.name, sizes, trainer.device, settings)
         return start
 
     def timed(self, batches: Iterator[Batch]) -> Iterator[Batch]:
@@ -107,10 +107,7 @@ class Journal:
         return f"{rates}, step {self.done.step}" + (f", loss {losses}" if losses else "")
 
     def add(self, parts: dict[str, Tensor]) -> None:
-        """Count a step with these losses; log, validate and save when due and at the last step.
-
-        After a signal, save and raise the `EmsError` that ends the run.
-        """
+        """Count a step; log, validate and save when due. A signal saves and raises `EmsError`."""
         values = {name: part.detach().double() for name, part in parts.items()}
         self.sums = {name: self.sums.get(name, 0) + value for name, value in values.items()}
         self.done.summed += 1
@@ -167,7 +164,11 @@ class Journal:
 
     def _save_and_stop(self) -> NoReturn:
         self._save()
-        raise self.stop.error(self.done.step)
+        raise EmsError(
+            f"stopped by {self.stop.name} after step {self.done.step:,}, which is saved; the same "
+            f"command goes on from there (exit status {REQUEUE})",
+            REQUEUE,
+        )
 
     def best(self) -> LogRow | None:
         """Return the best validation after step 0, the later of equal ones, if it is to be kept."""
@@ -183,9 +184,7 @@ class Journal:
         return replace(self.keep, best=best["step"]) if best else self.keep
 
     def choose(self) -> None:
-        """Load the weights of the best step, or the mean of the last checkpoints and validate it,
-        if the settings ask for either.
-        """
+        """Load the weights of the best step, or the mean of the last checkpoints, if asked for."""
         best = self.best()
         if not self.done.step or not (self.settings.average_checkpoints or best):
             return
@@ -267,11 +266,3 @@ class Stop:
             yield
         finally:
             self._at_once = False
-
-    def error(self, step: int) -> EmsError:
-        """Return the error that ends the run, once step `step` is saved."""
-        return EmsError(
-            f"stopped by {self.name} after step {step:,}, which is saved; the same command goes on "
-            f"from there (exit status {REQUEUE})",
-            REQUEUE,
-        )

@@ -62,10 +62,7 @@ def rounded(value: Any) -> Any:
 
 
 class Scalars:
-    """The event file of a run in `folder`; without a folder nothing is written.
-
-    Raises `EmsError` when the package tensorboard is needed and not installed.
-    """
+    """The event file of a run in `folder`, if any. Raises `EmsError` without tensorboard."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
@@ -100,9 +97,7 @@ class Scalars:
 
 
 def scalars(row: LogRow) -> dict[str, float]:
-    """Return the numbers of a row by tag: "train/xtr", "validation/p1", "p1/de",
-    "p1_by_corpus/NTREX".
-    """
+    """Return the numbers of a row by tag, like "train/xtr", "p1/de" or "p1_by_corpus/NTREX"."""
     values = {f"{row['part']}/{k}": row[k] for k in row if k not in NO_SCALARS | TAGS.keys()}
     for key, tag in TAGS.items():
         values |= {f"{tag}/{name}": value for name, value in row.get(key, {}).items()}
@@ -147,10 +142,7 @@ def peak_of(name: str, half: bool) -> float | None:
 
 @dataclass
 class Meter:
-    """Counts work since the last `read`. `peak` is the FLOP/s of the device, if known.
-
-    One of `processes` counts; the rates are those of all.
-    """
+    """Measures throughput since the last `read`, of all `processes`. `peak`: a device's FLOP/s."""
 
     peak: float | None = None
     processes: int = 1

@@ -1,5 +1,4 @@
-"""Memory: refuse a model that cannot be trained here, train large batches on small GPUs, and keep
-what a step frees for the next one.
+"""Memory: models that do not fit are refused, large batches fit small GPUs, freed memory is kept.
 
 `GradCache` is exact (Gao et al., "Scaling Deep Contrastive Learning Batch Size under Memory Limited
 Setup", RepL4NLP 2021). The losses need the sentence embeddings of the whole batch, but the

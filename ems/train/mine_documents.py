@@ -2,14 +2,11 @@
 
 The paper samples m x m sentences and keeps the best min(m x m, 1000) pairs, until there are enough.
 Where it is silent: all pairs of two languages take turns, and m sentences are drawn without
-replacement, the same for the same (seed, round).
+replacement, as a function of (seed, round). Each sentence is encoded once, to a file of the state
+folder; so is each block of rounds. A killed run goes on from these, with the same bytes.
 
-Each sentence that a round draws is encoded once, to a file of the state folder; so is each finished
-block of rounds. What a killed run has done is used again, and gives the same bytes.
-
-How many mined pairs are right is measured with translations hidden among the other sentences: pairs
-of the validation corpus, which nothing is trained on, join the first round of their languages, and
-the same search mines there.
+Pairs of the validation corpus, which nothing is trained on, are hidden among the sentences of the
+first round of their languages. How many of them the same search finds is reported.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -84,13 +81,12 @@ class Rounds:
     def drawn(self, at: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the sentences of either language that round `at` compares, ascending."""
         random = np.random.Generator(np.random.Philox(key=[self.seed, at], counter=STREAM))
-        first, second = (self._draw(random, self.sizes[one]) for one in self.languages(at))
-        return first, second
-
-    def _draw(self, random: np.random.Generator, size: int) -> np.ndarray:
-        m = min(size, self.settings.sample)
-        within = np.sort(random.choice(size, m, replace=False, shuffle=False))
-        return (within / self.share).astype(np.int64)
+        drawn = []
+        for size in (self.sizes[one] for one in self.languages(at)):
+            m = min(size, self.settings.sample)
+            within = np.sort(random.choice(size, m, replace=False, shuffle=False))
+            drawn.append((within / self.share).astype(np.int64))
+        return drawn[0], drawn[1]
 
     def all_drawn(self) -> list[np.ndarray]:
         """Return the sentences of each language that any round compares, ascending."""
@@ -255,11 +251,8 @@ class Search:
         return [self.vectors[self.sentences.numbers(*each)] for each in drawn]
 
     def summary(self, rows: np.ndarray) -> dict[str, Json]:
-        """Return what was mined of each pair of languages: how many pairs, how many of them
-        distinct and how many of the same pieces, the mean cosine and score, and the share that is
-        right where translations are known (`known`).
-        """
-        codes, result = languages_of(self.sentences.store), {}
+        """Return what was mined by language pair; `equal` counts pairs of the same pieces."""
+        codes, result, mining = languages_of(self.sentences.store), {}, self.rounds.settings
         for at, turn in enumerate(self.rounds.turns[: self.rounds.count]):
             own = rows[(rows["languages"] == turn).all(axis=1)]
             about = {
@@ -269,17 +262,15 @@ class Search:
                 "cosine": float(own["similarity"].mean()),
                 "csls": float(own["score"].mean()),
             }
-            about |= {"known": self._known(at, turn)} if turn in self.sentences.known else {}
+            if known := self.sentences.known.get(turn):
+                hidden = tuple(self.vectors[numbers] for numbers in known)
+                about["known"] = share_right(
+                    hidden, self._taken(at), mining.keep, mining.neighbours, self.device
+                )
             pair = "-".join(codes[one] for one in turn)
             log.info("mined %s: %s", pair, about)
             result[pair] = about
         return result
-
-    def _known(self, at: int, turn: tuple[int, int]) -> Json:
-        mining = self.rounds.settings
-        hidden = tuple(self.vectors[numbers] for numbers in self.sentences.known[turn])
-        others = tuple(self._taken(at))
-        return share_right(hidden, others, mining.keep, mining.neighbours, self.device)
 
     def _equal(self, turn: tuple[int, int], rows: np.ndarray) -> int:
         store = self.sentences.store
@@ -329,8 +320,8 @@ def _sides(store: PairStore, first: str, second: str) -> Iterator[tuple[np.ndarr
 
 
 def share_right(
-    hidden: tuple[np.ndarray, np.ndarray],
-    others: tuple[np.ndarray, np.ndarray],
+    hidden: Sequence[np.ndarray],
+    others: Sequence[np.ndarray],
     keep: int,
     k: int,
     device: str,

@@ -142,9 +142,7 @@ class Trainer:
             raise self._diverged("the gradients overflow float16 however small the loss is scaled")
 
     def scaling(self) -> dict[str, float]:
-        """Return the state of the scale of the loss, with the steps `skipped` so far; none unless
-        in float16. Waits for the device.
-        """
+        """Return the scale of the loss and the steps `skipped`; float16 alone has one. Waits."""
         state = self.scaler.state_dict()
         return {**state, "skipped": int(self.guard.skipped)} if state else {}
 
@@ -214,9 +212,7 @@ class Guard:
     def look(
         self, step: int, parts: dict[str, Tensor], parameters: Iterable[nn.Parameter]
     ) -> Tensor:
-        """Return 1 if this or a former step is bad, or this one is to be skipped, else 0: a float32
-        scalar on the device.
-        """
+        """Return 1.0 on the device if this or a former step is bad, or this one is skipped."""
         norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
         self.names = [*parts, NORM]
         values = torch.stack([*(part.detach().float() for part in parts.values()), norm.float()])

@@ -37,10 +37,9 @@ def validated(folder: Path, shards: list[Path], mined: Path | None = None) -> Lo
     `EmsError` for shards of another vocabulary or kind, and `Damaged` for heads that do not fit.
     """
     encoder = SentenceEncoder(folder)
-    description = read_json(folder / "model.json", _Trained)
-    settings = checked(
-        trained_model(), description.training.system, f"{folder / 'model.json'}: training"
-    )
+    path = folder / "model.json"
+    description = read_json(path, _Trained)
+    settings = checked(trained_model(), description.training.system, f"{path}: training")
     languages, vocabulary = description.languages, encoder.vocabulary
     folders = [shard for each in shards for shard in shards_in(each)]
     store = _store(settings, languages, folders, mined)
@@ -62,9 +61,7 @@ def validated(folder: Path, shards: list[Path], mined: Path | None = None) -> Lo
 def _store(
     settings: Parts, languages: list[str], folders: list[Path], mined: Path | None
 ) -> PairStore:
-    """Open the shards as what the model is validated on. Raises `EmsError` if it learnt from
-    others.
-    """
+    """Open the shards as what the model learnt from. Raises `EmsError` if they are not."""
     limit, own = settings.model.max_tokens, settings.objectives
     held = {len(read_json(folder / MANIFEST, Spoken).languages) for folder in folders}
     if held == {2} and not mined:

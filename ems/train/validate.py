@@ -1,7 +1,6 @@
 """Validation: loss parts and P@1 on held-out pairs, in eval mode, without randomness."""
 
 from collections import defaultdict
-from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
@@ -16,7 +15,6 @@ from ems.train.measures import BY_CORPUS, BY_LANGUAGE, LogRow
 
 PAIRS = "pairs"  # beside the sums of the losses: their number
 MOST = 1000  # pairs of a corpus and language pair that are validated on, its first ones
-Places = tuple[np.ndarray, np.ndarray]
 
 
 @torch.no_grad()
@@ -25,13 +23,12 @@ def validate(
 ) -> LogRow:
     """Return the mean loss parts over all pairs, `p1`, `p1_by_language` and `p1_by_corpus`.
 
-    P@1 is a percentage, the mean of both directions. A corpus has the mean of its language pairs,
-    and `p1` is the mean of the corpora; `p1_by_corpus` is there if they are several. A language
-    pair has the mean of the corpora that have it, under the language that is not English ("de", or
-    "de-fr"). Of a corpus and language pair MOST pairs count. Documents have no P@1, and pairs have
-    no losses of a system that learns from documents. The contrastive part depends on the pairs of a
-    batch, which are of one corpus and language pair here. Several processes share batches and
-    language pairs, and all return the same.
+    P@1 is a percentage, the mean of both directions, of MOST pairs of each corpus and language
+    pair. A corpus has the mean of its language pairs, and `p1` is the mean of the corpora;
+    `p1_by_corpus` is there if they are several. A language pair has the mean of its corpora, under
+    the language that is not English ("de", or "de-fr"). Documents have no P@1, and pairs have no
+    losses of a system that learns from documents. A batch, and so its negatives, is of one corpus
+    and language pair. Several processes share the work and return the same.
     """
     world = world or World()
     stores = {"": store} if store.documents else store.by_corpus()
@@ -79,20 +76,19 @@ def _sums(
     """Sum each loss part over the pairs of this process; the last value is their number."""
     device = system.encoder.device
     sums = dict.fromkeys([*system.parts, PAIRS], 0.0)
-    batches = islice(_batches(stores, batch_pairs), world.rank, None, world.size)
-    for at, (store, places) in enumerate(batches):
+    batches = (
+        (store, places)
+        for store in stores
+        for places in store.places_in_order(batch_pairs, None if store.documents else MOST)
+    )
+    own_batches = islice(batches, world.rank, None, world.size)
+    for at, (store, places) in enumerate(own_batches):
         # masks are the same in each validation
         batch = system.prepared(store.assemble(*places), 0, world.rank + at * world.size)
         for name, value in system(DeviceBatch.of(batch, device)).items():
             sums[name] += float(value) * batch.pairs
         sums[PAIRS] += batch.pairs
     return sums
-
-
-def _batches(stores: list[PairStore], batch_pairs: int) -> Iterator[tuple[PairStore, Places]]:
-    for store in stores:
-        for places in store.places_in_order(batch_pairs, None if store.documents else MOST):
-            yield store, places
 
 
 def _p1(system: System, store: PairStore, group: int) -> float:
