@@ -127,7 +127,6 @@ def _name(given: Given) -> str:
 
 
 def _folders(experiment: Experiment, benchmark: str, given: Given) -> dict[str, Path]:
-    """Return the folder of each evaluation set of a benchmark."""
     if benchmark not in benchmarks():
         known = ", ".join(benchmarks())
         raise EmsError(f"--bench: unknown benchmark {benchmark!r}; allowed: {known}")

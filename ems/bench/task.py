@@ -49,7 +49,6 @@ class Task:
 
     @property
     def record(self) -> Benchmark:
-        """The record of the benchmark."""
         return benchmark(self.benchmark)
 
     @property
@@ -69,7 +68,6 @@ class Task:
 
     @property
     def protocol(self) -> Settings | None:
-        """The settings of the scoring."""
         return protocol_of(self.experiment, self.benchmark)
 
     @property

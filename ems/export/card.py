@@ -116,7 +116,6 @@ def card(exported: Exported, figures: Figures, kept: Kept, loss: Loss | None) ->
 
 
 def _front_matter(languages: list[str]) -> str:
-    """Return the metadata of the hub, in YAML."""
     from huggingface_hub import ModelCardData
 
     return ModelCardData(
@@ -200,7 +199,6 @@ def _corpora(report: Report, languages: set[str]) -> tuple[list[CorpusRow], int]
 
 
 def _licence(corpus: str) -> str:
-    """Return the licence of a corpus by the catalogue."""
     name = corpus.partition(" ")[0].partition(PART)[0]
     if name == MULTIWAY:
         return "those of the others, whose sentences these are"

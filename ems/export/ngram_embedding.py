@@ -51,11 +51,9 @@ class NgramEmbedding(InputModule):
         self.tokenizer.enable_truncation(value)
 
     def get_embedding_dimension(self) -> int:
-        """Return the width of a vector."""
         return self.table.pieces.embedding_dim
 
     def save(self, output_path: str, *args: Any, safe_serialization: bool = True) -> None:
-        """Write the weights and the tokenizer into a folder."""
         self.save_torch_weights(output_path, safe_serialization)
         self.tokenizer.save(str(Path(output_path) / FILE))
 

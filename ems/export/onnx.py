@@ -62,7 +62,6 @@ class Graph:
         self.nodes.append(self.onnx.helper.make_node("Identity", [result], [name]))
 
     def number(self, value: float) -> str:
-        """Add a constant."""
         return self.constant(f"number_{value!r}", np.array(value, np.float32))
 
     def integers(self, value: int | list[int]) -> str:
@@ -197,18 +196,15 @@ class _Encoder(Graph):
         return self.unit(vectors)
 
     def norm(self, states: str, name: str) -> str:
-        """Return the states after a layer norm."""
         gain, bias = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
         eps = self.settings.norm_eps
         return self.add("LayerNormalization", states, gain, bias, axis=-1, epsilon=eps)
 
     def linear(self, states: str, name: str) -> str:
-        """Return the states after a linear layer."""
         matrix = self.constant(f"{name}.matrix", self.state[f"{name}.weight"].T)
         return self.add("Add", self.add("MatMul", states, matrix), self.weight(f"{name}.bias"))
 
     def weight(self, name: str) -> str:
-        """Return the name of a weight of the encoder."""
         return self.constant(name, self.state[name])
 
 

@@ -163,7 +163,6 @@ def lost(model: Path, tools: dict[str, str], segmenter: str) -> dict[str, list[s
 
 
 def refusal(model: Path, losses: dict[str, list[str]]) -> EmsError:
-    """Return the error that names the tools and their languages."""
     named = "; ".join(f"{tool}: {', '.join(languages)}" for tool, languages in losses.items())
     return EmsError(
         f"{model}: no tokenizer.json can do what these segmenters do: {named}. Train with "

@@ -61,7 +61,6 @@ class _Vectors:
         return np.stack(sides, 1)
 
     def in_bytes(self, items: list[Any], progress: Any) -> bytes:
-        """Return the rows one after the other."""
         return self.rows(items, progress).tobytes()
 
     def scores(self, threshold: float | None, items: list[Any], progress: Any) -> bytes:

@@ -197,7 +197,6 @@ def nearest_by_faiss(first: Any, second: Any, k: int) -> tuple[Neighbours, Neigh
 
 
 def _searched(queries: Any, others: Any, k: int) -> Neighbours:
-    """Return the k nearest of `queries` in `others`."""
     index, k = _index(others), min(k, len(others))
     progress = Progress("search by faiss", len(queries), "lines")
     parts = []
@@ -259,7 +258,6 @@ def mine(
 
 
 def _rows(pairs: Mined, sides: list[Side], numbers: bool) -> Iterator[str]:
-    """Yield the lines of the file of mined pairs."""
     texts = [sides[0].lines(pairs.first), sides[1].lines(pairs.second)]
     columns = [map(repr, pairs.score.tolist()), *texts]
     if numbers:

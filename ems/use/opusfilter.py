@@ -45,7 +45,6 @@ class EmsFilter(FilterABC):
             yield from score(self.encoder, source, target, *self.languages).tolist()
 
     def accept(self, score: float) -> bool:
-        """Return whether a score reaches the threshold."""
         return score >= self.threshold
 
     def filter(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
@@ -53,7 +52,6 @@ class EmsFilter(FilterABC):
         return (pair for pair, accepted in self._decided(pairs) if accepted)
 
     def filterfalse(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """Yield the pairs that are not accepted."""
         return (pair for pair, accepted in self._decided(pairs) if not accepted)
 
     def _decided(self, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, bool]]:

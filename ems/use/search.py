@@ -46,7 +46,6 @@ class Hit:
 
 
 def place_of(corpus: Path) -> Path:
-    """Return the folder of the index of a text."""
     return corpus.with_name(f"{corpus.name}.index")
 
 

@@ -114,7 +114,6 @@ class Service:
         return folder.resolve().name if folder.exists() else self.encoder.model
 
     def models(self, _: str) -> Response:
-        """Return the list of models, which has one."""
         about = {"id": self.name, "object": "model", "created": self.created, "owned_by": "ems"}
         return JSONResponse({"object": "list", "data": [about]})
 
@@ -179,8 +178,6 @@ def _question(query: str) -> tuple[str, int]:
 
 @dataclass(frozen=True)
 class _Request:
-    """A request for vectors."""
-
     texts: Sequence[str]
     model: str
     dimensions: int
@@ -298,13 +295,11 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def url_of(listening: socket.socket) -> str:
-    """Return the address of the page."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
 def _is_local(listening: socket.socket) -> bool:
-    """Return whether only this machine can reach a socket."""
     return ipaddress.ip_address(listening.getsockname()[0]).is_loopback
 
 
@@ -447,7 +442,6 @@ def _finished(method: str, path: str, response: Response) -> Response:
 
 
 def _names_loopback(host: str) -> bool:
-    """Return whether a Host header names this machine."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
         return name == "localhost" or ipaddress.ip_address(name).is_loopback

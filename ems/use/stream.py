@@ -148,7 +148,6 @@ class _Counted:
         self.advance, self.left = advance, lines
 
     def add(self, count: int) -> None:
-        """Count finished lines."""
         self.advance(min(count, self.left))
         self.left -= min(count, self.left)
 

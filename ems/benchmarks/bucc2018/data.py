@@ -39,7 +39,6 @@ def file_names(code: str) -> tuple[str, ...]:
 
 
 def units(code: str) -> tuple[str, ...]:
-    """Return the archives of one language."""
     return tuple(f"{code}-en.{part}" for part in PARTS)
 
 
@@ -89,6 +88,5 @@ def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
 
 
 def read_unit(folder: Path, unit: str) -> int:
-    """Count the sentences of one part of a language that was fetched."""
     code, _, part = unit.partition("-en.")
     return len(read_part(folder, code, part).sentences)

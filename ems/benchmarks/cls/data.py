@@ -35,7 +35,6 @@ def file_names(code: str) -> tuple[str, ...]:
 
 
 def units(code: str) -> tuple[str, ...]:
-    """Return the archive, which holds all languages."""
     return ("cls",)
 
 
@@ -69,17 +68,14 @@ def _label(rating: str) -> str:
 
 
 def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, Iterator[Document]]:
-    """Return the file of one part and its reviews."""
     where = place.code, place.domain, "train" if place.part == "train" else "test"
     return folder / file_name(*where), read_split(folder, *where)
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
-    """Return what training must not see of the reviews of one language, of all domains."""
     return [parts(read_split(folder, code, *which)) for which in product(DOMAINS, SPLITS)]
 
 
 def read_unit(folder: Path, unit: str) -> int:
-    """Count the reviews of the archive, of all languages."""
     files = product(CODES, DOMAINS, SPLITS)
     return sum(1 for which in files for _ in read_split(folder, *which))

@@ -38,12 +38,10 @@ units = file_names  # each file is a download
 
 
 def training_units(code: str) -> tuple[str, ...]:
-    """Return the download that only training a classifier needs."""
     return (file_name(code, "train"),) if code == "EN" else ()
 
 
 def training_files(code: str, settings: Settings | None) -> tuple[str, ...]:
-    """Return the file that only training a classifier needs."""
     return training_units(code)
 
 
@@ -82,17 +80,14 @@ def _document(path: Path, number: int, row: list[str]) -> Document:
 
 
 def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, list[Document]]:
-    """Return the file of one part and its sentences."""
     path = folder / file_name(place.code, place.part)
     return path, _read(path)
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
-    """Return what training must not see of one language."""
     splits = (read_split(folder, code, split) for split in EVALUATED)
     return [(document.text for document in documents) for documents in splits]
 
 
 def read_unit(folder: Path, unit: str) -> int:
-    """Count the sentences of a file that was fetched."""
     return len(_read(folder / unit))

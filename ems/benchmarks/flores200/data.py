@@ -21,7 +21,6 @@ def file_names(code: str, dev: bool = False) -> tuple[str, ...]:
 
 
 def units(code: str) -> tuple[str, ...]:
-    """Return the archive, which holds all languages."""
     return (UNIT,)
 
 
@@ -31,7 +30,6 @@ def read_language(folder: Path, code: str, dev: bool = False) -> list[str]:
 
 
 def read_sides(folder: Path, code: str, dev: bool = False) -> list[list[str]]:
-    """Return the sentences of one language."""
     return [read_language(folder, code, dev)]
 
 

@@ -36,17 +36,14 @@ def file_names(code: str) -> tuple[str, ...]:
 
 
 def units(code: str) -> tuple[str, ...]:
-    """Return the downloads of one language: a file each."""
     return tuple(f"{code}.{split}" for split in EVALUATED)
 
 
 def training_units(code: str) -> tuple[str, ...]:
-    """Return the download that only training a classifier needs."""
     return (f"{code}.train",)
 
 
 def training_files(code: str, settings: Settings | None) -> tuple[str, ...]:
-    """Return the file of one language that only training a classifier needs."""
     return (file_name(code, "train"),)
 
 
@@ -85,10 +82,8 @@ def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, Iter
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
-    """Return what training must not see of the reviews of one language."""
     return [parts(read_split(folder, code, split)) for split in EVALUATED]
 
 
 def read_unit(folder: Path, unit: str) -> int:
-    """Count the reviews of a file that was fetched."""
     return sum(1 for _ in read_split(folder, *unit.split(".")))

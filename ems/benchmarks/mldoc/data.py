@@ -39,7 +39,6 @@ def file_names(code: str) -> tuple[str, ...]:
 
 
 def training_files(code: str, settings: Settings | None) -> tuple[str, ...]:
-    """Return the index of what a classifier learns from, of as many items as the settings say."""
     return (file_name(code, f"train.{settings.train}"),)
 
 
@@ -69,7 +68,6 @@ def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, Iter
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
-    """Return what training must not see of the documents of one language."""
     return [parts(read_split(folder, code, split)) for split in EVALUATED]
 
 

@@ -43,7 +43,6 @@ def other_names(code: str) -> tuple[str, ...]:
 
 
 def units(code: str) -> tuple[str, ...]:
-    """Return the archive, which holds all languages."""
     return ("x-final",)
 
 
@@ -84,11 +83,9 @@ def _flat_rows(path: Path) -> Iterator[tuple[int, list[str | None]]]:
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
-    """Return the sentences of one language of dev and test."""
     splits = (read_split(folder, code, split) for split in SPLITS)
     return [(text for pair in pairs for text in (pair.first, pair.second)) for pairs in splits]
 
 
 def read_unit(folder: Path, unit: str) -> int:
-    """Count the pairs of the archive, of all languages."""
     return sum(len(read_split(folder, *which)) for which in product(CODES, SPLITS))

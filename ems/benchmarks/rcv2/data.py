@@ -52,5 +52,4 @@ def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, Iter
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
-    """Return the headlines of one language."""
     return [parts(read_titles(folder, code))]

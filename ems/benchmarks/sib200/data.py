@@ -48,17 +48,14 @@ def read_split(path: Path) -> list[tuple[str, str]]:
 
 
 def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, Iterator[Document]]:
-    """Return the file of one part and its examples."""
     split = {"valid": "dev"}.get(place.part, place.part)
     path = folder / f"{place.code}/{split}.tsv"
     return path, (Document(category, "", text) for category, text in read_split(path))
 
 
 def read_sides(folder: Path, code: str) -> list[list[str]]:
-    """Return the sentences of one language, of all three splits."""
     return [[text for name in file_names(code) for _, text in read_split(folder / name)]]
 
 
 def read_unit(folder: Path, unit: str) -> int:
-    """Return the number of examples of a language that was fetched."""
     return sum(len(read_split(folder / name)) for name in file_names(unit))

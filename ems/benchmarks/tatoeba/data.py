@@ -33,10 +33,8 @@ def unequal(folder: Path, code: str, counts: list[int]) -> str:
 
 
 def read_sides(folder: Path, code: str) -> tuple[list[str], list[str]]:
-    """Both sides of one language."""
     return read_language(folder, code)
 
 
 def read_unit(folder: Path, unit: str) -> int:
-    """Return the number of pairs of a language that was fetched."""
     return len(read_language(folder, unit)[0])

@@ -39,17 +39,14 @@ def file_names(code: str) -> tuple[str, ...]:
 
 
 def other_names(code: str) -> tuple[str, ...]:
-    """Return the same files in their other format."""
     return tuple(f"XNLI-1.0/xnli.{split}.jsonl" for split in SPLITS)
 
 
 def units(code: str) -> tuple[str, ...]:
-    """Return the archive that holds dev and test."""
     return ("xnli",)
 
 
 def training_units(code: str) -> tuple[str, ...]:
-    """Return the archive that holds the training part."""
     return ("xnli-mt",)
 
 
@@ -109,13 +106,11 @@ def _json_rows(path: Path) -> Columns:
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
-    """Return the premises and hypotheses of one language of dev and test."""
     splits = (read_split(folder, code, split) for split in SPLITS)
     return [(text for one in pairs for text in (one.premise, one.hypothesis)) for pairs in splits]
 
 
 def read_unit(folder: Path, unit: str) -> int:
-    """Count the pairs of an archive that was fetched."""
     if unit == "xnli-mt":
         return sum(1 for _ in read_train(folder))
     return sum(1 for split in SPLITS for _ in read_all(folder, split))

@@ -74,7 +74,6 @@ def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
 
 
 def read_unit(folder: Path, unit: str) -> int:
-    """Count the made sentences of a file that was fetched."""
     if unit == KINDS:
         return len(read_kinds(folder / unit))
     return sum(1 for _ in numbered_lines(folder / unit))
