@@ -118,9 +118,7 @@ def count_idf(lines: Iterable[str], settings: NgramSettings) -> tuple[np.ndarray
 
 
 def hashing(weights: np.ndarray, buckets: int) -> csr_array:
-    """Return the matrix that takes features to vectors, float32[PLACES, buckets]: of each place its
-    weight with a sign, in one bucket.
-    """
+    """Return a matrix [PLACES, buckets]: of each place its weight with a sign, in one bucket."""
     hashes = murmur_of_each(np.arange(PLACES, dtype=np.uint32), 0)
     signs = np.where(hashes >> np.uint32(31), -weights, weights).astype(np.float32)
     columns = (hashes & np.uint32(0x7FFFFFFF)) % np.uint32(buckets)
@@ -179,10 +177,7 @@ def weights_of(counts: np.ndarray, weight: float, power: float) -> np.ndarray:
 
 
 class FusedEncoder:
-    """A system of kind fused; the folder of its trained encoder lies where model.json says.
-
-    Raises `Damaged` for a folder that is not whole, or whose encoder was trained again.
-    """
+    """A system of kind fused. Raises `Damaged` if its trained encoder is gone or another one."""
 
     def __init__(self, folder: Path) -> None:
         about = read_fused(folder)

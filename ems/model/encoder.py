@@ -59,9 +59,8 @@ class Attention(nn.Module):
 def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, dropout: float) -> Tensor:
     """Return scaled dot-product attention (n, heads, L, d / heads).
 
-    A CPU computes it in float32, since PyTorch's kernel takes three times as long in 16 bits. With
-    dropout it does so by plain products, as PyTorch would, but with our dropout; without gradients
-    too if sentences are short.
+    A CPU computes it in float32, since PyTorch's kernel takes three times as long in 16 bits: by
+    plain products with our dropout, or if sentences are short and there are no gradients.
     """
     parts = (query, key, value)
     slow = query.device.type == "cpu" and query.dtype.itemsize == 2

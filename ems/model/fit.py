@@ -36,13 +36,11 @@ Point = tuple[float, float]  # weight and power
 
 @dataclass(frozen=True)
 class FitInputs:
-    """What a system is fitted on: clean text of training, clean pairs of validation, and of kind
-    fused the model folder of the trained encoder.
-    """
+    """What a system is fitted on."""
 
-    text: list[Path]
-    pairs: list[Path]
-    model: Path | None = None
+    text: list[Path]  # clean, of training
+    pairs: list[Path]  # clean, of validation
+    model: Path | None = None  # folder of the trained encoder, of kind fused
 
 
 @dataclass(frozen=True)

@@ -52,9 +52,7 @@ class _Described(Record, extra="allow"):
 
 
 class Description(_Described):
-    """model.json of a trained encoder, or an exported folder in its form: `weights` is the file of
-    its weights.
-    """
+    """model.json of a trained encoder, or an exported folder in its form, with its `weights`."""
 
     segmenters: Annotated[dict[str, SegmenterName], Field(min_length=1)]
     sha256: dict[Below, Text]
@@ -137,8 +135,7 @@ def has_code(folder: Path) -> bool:
 
 def describe(folder: Path) -> Description:
     """Return the description of a model folder, or of an exported one in the same form."""
-    exported = not (folder / DESCRIPTION).is_file() and (folder / EXPORTED).is_file()
-    return _read_export(folder) if exported else read_model(folder)
+    return _read_export(folder) if _exported(folder) else read_model(folder)
 
 
 def _read_export(folder: Path) -> Description:
@@ -154,9 +151,7 @@ def _read_export(folder: Path) -> Description:
 
 
 def kind_of(folder: Path) -> str:
-    """Return the kind that a model folder says, "" of a trained encoder, also if it was exported.
-    Raises `Damaged` for a model.json that is missing or is none.
-    """
+    """Return the kind of a model folder, "" of a trained or exported encoder. Raises `Damaged`."""
     if _exported(folder):
         return ""
     return read_json(folder / DESCRIPTION, _Kind).kind or ""
@@ -173,10 +168,7 @@ def read_fused(folder: Path) -> FusedModel:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return the files that encoding with a model folder reads, of a trained encoder too.
-
-    What is not there yet is taken to be one.
-    """
+    """Return the files that encoding reads; a folder without any is taken for a trained encoder."""
     kind = kind_of(folder) if (folder / DESCRIPTION).is_file() else ""
     if _exported(folder):
         return [folder / name for name in (EXPORTED, SUMS)]

@@ -120,10 +120,7 @@ def import_released(
 
 
 def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Read the weights of the encoder, and those of the heads, by our names, float32.
-
-    Raises `EmsError` for other weights.
-    """
+    """Read encoder and heads by our names, float32. Raises `EmsError` for other weights."""
     state = _loaded(path)
     keys = {key.removeprefix(MODULE): key for key in state}
     layers = max((int(match[1]) for key in keys if (match := LAYER.match(key))), default=0) + 1
@@ -214,27 +211,19 @@ def _check_matrices(state: dict[str, Tensor], keys: Iterable[str], path: Path) -
     """Raise `EmsError` unless these weights have two sizes each."""
     for key in keys:
         if state[key].ndim != 2:
-            raise EmsError(
-                f"{path}: {key} has the shape {list(state[key].shape)}, expected two sizes"
-            )
+            shape = list(state[key].shape)
+            raise EmsError(f"{path}: {key} has the shape {shape}, expected two sizes")
 
 
 def _objectives(
     heads: dict[str, Tensor], model: EncoderSettings, languages: int, pieces: int, path: Path
 ) -> Objectives:
-    """Return the objectives of such heads, with what the authors' code adds to the paper.
-
-    Raises `EmsError` for weights that no such heads have.
-    """
+    """Return the objectives of such heads. Raises `EmsError` for weights that they cannot have."""
     _check_matrices(heads, heads.keys() & {LANGUAGES, PROJECTION}, path)
     width = heads[LANGUAGES].shape[1] if LANGUAGES in heads else 0
     projection = len(heads[PROJECTION]) if PROJECTION in heads else 0
-    head = HeadSettings(
-        language_width=width,
-        output="own" if OUTPUT in heads else "shared",
-        layer_norm=True,
-        dropout=0.1,
-    )
+    output = "own" if OUTPUT in heads else "shared"
+    head = HeadSettings(language_width=width, output=output, layer_norm=True, dropout=0.1)
     with torch.device("meta"):
         made = nn.ModuleDict({"generative": GenerativeHead(model, head, languages, pieces)})
         if projection:
@@ -243,9 +232,8 @@ def _objectives(
     _refuse(path, "missing", [f"heads.{key}" for key in expected.keys() - heads.keys()])
     _refuse(path, "unknown", [f"heads.{key}" for key in heads.keys() - expected.keys()])
     _check_shapes(heads, expected, path)
-    contrastive = ContrastiveSettings(
-        weight=1 if projection else 0, width=projection, negatives=152
-    )  # of each GPU
+    weight = 1 if projection else 0
+    contrastive = ContrastiveSettings(weight=weight, width=projection, negatives=152)  # of each GPU
     return Objectives(head=head, xtr=XtrSettings(target="distinct"), contrastive=contrastive)
 
 
@@ -279,10 +267,7 @@ def languages_of(vocabulary: Any, path: Path) -> list[str]:
 
 
 def _segmenters(languages: list[str], moses: str) -> dict[str, str]:
-    """Return the segmenter of each language; `moses` stands in for Moses.
-
-    EMS v2 section IV-B segments, then lower-cases; their embed.py lower-cases before, and uses
-    sacremoses.
-    """
+    """Return the segmenter of each language; `moses` stands in for Moses."""
+    # EMS v2 IV-B segments, then lower-cases; their embed.py lower-cases before, by sacremoses
     chosen = defaults((UNSEEN, *languages))
     return {code: moses if name == "moses" else name for code, name in chosen.items()}

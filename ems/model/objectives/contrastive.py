@@ -30,7 +30,14 @@ from ems.model.objectives.system import (
 
 @dataclass(frozen=True)
 class Groups:
-    """The groups of `size` pairs of a process that has pairs [first, first + pairs) of the `total`.
+    """The groups of `size` pairs that negatives are taken from, on one process or many.
+
+    The authors train with 152 pairs on each of four GPUs, and each GPU takes its negatives from its
+    own 152 (EMS v2 IV-C). Here that is batch_pairs 608 and negatives 152, on one device or on four.
+    This process has pairs [first, first + pairs) of the `total` of the step. A group within it
+    needs nothing of the others; else the vectors of all are gathered, and each process scores its
+    own pairs (anchors) against their whole groups. The gradients of a vector in the losses of all
+    processes are summed, so the gradients of N processes, summed, are those of one.
 
     Raises `EmsError` when `size` does not divide `total`, or `pairs` does not.
     """
@@ -214,11 +221,11 @@ def contrasted(system: System, vectors: Tensor, batch: DeviceBatch) -> Tensor:
     return in_batch_loss(
         vectors,
         settings.temperature,
-        margin_at(settings.margin, warmup, batch.step),
-        settings.both_sides,
-        batch.keys,
-        groups_of(system, batch),
-        settings.similarity == "dot",
+        margin=margin_at(settings.margin, warmup, batch.step),
+        both_sides=settings.both_sides,
+        keys=batch.keys,
+        groups=groups_of(system, batch),
+        dot=settings.similarity == "dot",
     )
 
 
@@ -237,9 +244,7 @@ def flops(system: System, lengths: np.ndarray) -> int:
 
 
 def contrasted_flops(system: System, lengths: np.ndarray, width: int) -> int:
-    """Count the operations of the similarities of `contrasted`: one product for both directions,
-    or of all sentences by all.
-    """
+    """Count one product for both directions, or that of all sentences by all."""
     both = similarity_flops(system, lengths, width)
     return 2 * both if system.contrast.both_sides else both // 2
 
