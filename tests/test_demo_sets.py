@@ -17,7 +17,7 @@ from ems.corpora.demo.grammar import BENCHMARK_ONLY, LANGUAGES
 from ems.corpora.evalsets.formats import Subset, parts
 from ems.corpora.evalsets.sets import data_files, read_sides
 from ems.corpora.moses import read_pairs
-from ems.corpora.split import read_documents
+from ems.corpora.split import read_document_names
 from ems.workflow.sources import missing_evalsets
 
 bucc2018, counterfactual, flores200, marc, ntrex = (
@@ -79,7 +79,7 @@ def test_each_sentence_of_flores_has_three_made_ones_in_xsimpp(root):
 
 
 def test_ntrex_has_the_same_english_in_each_language_and_a_document_for_each_line(root):
-    documents = read_documents(root / "ntrex" / "DOCUMENT_IDS.tsv")
+    documents = read_document_names(root / "ntrex" / "DOCUMENT_IDS.tsv")
     assert set(Counter(documents).values()) == {10}
     english = set()
     for code in ("de", "fr", "es", "ru", "zh", "ja", "ar"):

@@ -17,7 +17,7 @@ from ems.benchmarks.ntrex.data import read_language
 from ems.config.corpus_entries import Split
 from ems.config.stages import stage_hash
 from ems.corpora.evalsets.sets import data_files
-from ems.corpora.split import lines_of_part, part_of_line, read_documents
+from ems.corpora.split import lines_of_part, part_of_line, read_document_names
 from ems.text.clean import Source, clean_corpus
 from ems.text.evalkeys import eval_files, write_eval_keys
 
@@ -89,7 +89,7 @@ def test_lines_that_are_divided_otherwise_never_share_a_hash(tmp_path):
 def test_only_a_line_feed_ends_the_name_of_a_document_and_spaces_around_it_go(tmp_path, breaker):
     path = tmp_path / DOCUMENTS
     path.write_bytes(f"b{breaker}bc.1\r\nbbc.1\nzürich 2 \nlast".encode())
-    assert read_documents(path) == [f"b{breaker}bc.1", "bbc.1", "zürich 2", "last"]
+    assert read_document_names(path) == [f"b{breaker}bc.1", "bbc.1", "zürich 2", "last"]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_bad_file_of_documents_is_one_line_that_names_it(tmp_path, content, me
     path = tmp_path / DOCUMENTS
     if content is not None:
         path.write_bytes(content)
-    assert re.search(f"{path}: .*{message}", one_line(read_documents, path))
+    assert re.search(f"{path}: .*{message}", one_line(read_document_names, path))
 
 
 # --- parts of a whole corpus
@@ -260,7 +260,7 @@ def test_the_documents_are_among_the_files_that_the_scores_depend_on(tmp_path):
 def test_the_real_ntrex_is_divided_by_whole_documents_in_every_language(tmp_path):
     needs(SHARED.is_dir(), "the real corpora do not lie beside the project")
     folder, split = SHARED / "opus" / "NTREX" / "v1", Split(documents=DOCUMENTS, parts=PARTS)
-    documents = read_documents(folder / DOCUMENTS)
+    documents = read_document_names(folder / DOCUMENTS)
     counts = Counter(part_of_line(documents, PARTS))
     largest = max(Counter(documents).values())
     assert all(abs(counts[part] - 1997 * share) <= largest for part, share in PARTS.items())

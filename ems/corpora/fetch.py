@@ -36,7 +36,7 @@ from ems.corpora.moses import count_mined, count_pairs
 from ems.corpora.opustools import moses_by_opustools
 from ems.corpora.part import part_path, write_all
 from ems.corpora.slots import held
-from ems.corpora.split import read_documents
+from ems.corpora.split import read_document_names
 
 Lock = Json  # "url", "bytes", "sha256", and what a check adds
 Form = Literal["moses", "documents", "mined", "text", "dump"]
@@ -80,7 +80,7 @@ def _counts(form: Form, corpus: str, pair: str, path: Path) -> dict[str, int]:
         case "moses":
             return {"pairs": count_pairs(path, corpus, pair)}
         case "documents":
-            return {"lines": len(read_documents(path))}
+            return {"lines": len(read_document_names(path))}
         case "mined":
             return {"pairs": count_mined(path, -math.inf)}
         case "text":

@@ -18,7 +18,7 @@ from ems.config.corpus_entries import Split
 from ems.corpora.content import check_lock
 
 
-def read_documents(path: Path) -> list[str]:
+def read_document_names(path: Path) -> list[str]:
     """Return the document of each line of a corpus. Raises `Damaged` for a bad or absent file."""
     lines = read_lines(path)
     names = [line.strip(" \t\r") for line in lines]
@@ -63,7 +63,7 @@ def lines_of_part(documents: Path, split: Split, part: str, lines: int, corpus: 
     Raises `EmsError` if the file of documents has another number of lines.
     """
     check_lock(documents)
-    names = read_documents(documents)
+    names = read_document_names(documents)
     if len(names) != lines:
         raise EmsError(
             f"{documents}: names the documents of {len(names):,} lines, but {corpus} has "
