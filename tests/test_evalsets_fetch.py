@@ -132,7 +132,7 @@ def test_a_unit_is_there_whole_with_locks_and_a_manifest_of_its_files(
         },
     }
     locks = {
-        f"{fetching.PLACE}/{file}" if (name, unit) in ARCHIVES else file: file
+        f"{fetching.ARCHIVES}/{file}" if (name, unit) in ARCHIVES else file: file
         for file in unit_of(name, unit).files
     }
     for place, file in locks.items():

@@ -25,7 +25,7 @@ from ems.corpora.evalsets.sets import Unit, manifest_name, unit
 from ems.corpora.fetch import bring, lock_entry
 from ems.corpora.slots import MACHINE
 
-PLACE = "downloads"  # the folder of archives and their locks, below that of the set
+ARCHIVES = "downloads"  # the folder of archives and their locks, below that of the set
 
 
 def fetch_evalset(
@@ -51,7 +51,7 @@ def fetch_evalset(
         temporary = stack.enter_context(_temporary_folder(folder, code))
         locks, parts = {}, []
         for file in wanted.files:
-            place = folder / PLACE / Path(file).name if wanted.is_archive else folder / file
+            place = folder / ARCHIVES / Path(file).name if wanted.is_archive else folder / file
             location = f"{base}/{file}"
             path = place
             if manifest.exists() or not (locked and _is_here(place, location)):
