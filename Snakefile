@@ -28,6 +28,20 @@ include: "rules/tables.smk"
 include: "rules/export.smk"
 
 
+onstart:
+    mend(workflow)
+    for line in w.changes(workflow.dag.needrun_jobs()):
+        logger.info(line)
+
+
+onsuccess:
+    w.keep_records()
+
+
+onerror:
+    w.keep_records()
+
+
 # Jobs of a cluster. The others are short, or need the internet, which its nodes often lack. That they ask for no
 # memory does not tell them apart: with `default-resources` in a profile Snakemake gives every rule some.
 SUBMITTED = "wikipedia decontaminate segment multiway vocabulary_sample vocabulary shard shard_multiway mine".split()

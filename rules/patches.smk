@@ -6,7 +6,7 @@ from threading import Thread
 from snakemake.exceptions import WorkflowError
 
 
-onstart:
+def mend(workflow):
     # The scheduler would solve its plan again each second, once for every job that has finished.
     # https://github.com/snakemake/snakemake/pull/3744
     workflow.scheduler.job_rate_limiter = None

@@ -17,12 +17,13 @@ from typing import Any
 
 from ems.base.errors import EmsError
 from ems.base.processes import VARIABLE, look_rarely
+from ems.base.provenance import digest
 from ems.base.schema import CODE, LABEL, NAME, Json
 from ems.bench.encoders import model_files
 from ems.config.experiment import EMBEDDED, MULTIWAY, WIKIPEDIA, Corpus
 from ems.config.load import AFRESH
 from ems.config.plugins import benchmark, benchmarks, sets_of
-from ems.config.stages import stage_hash
+from ems.config.stages import stage_settings
 from ems.config.systems import SHARED, SystemSettings
 from ems.corpora.evalsets.sets import default_folder, fetched_files, manifest_name, unit_source
 from ems.corpora.locations import text_file
@@ -39,6 +40,7 @@ from ems.workflow.job_modules import (
     source_of,
     table_modules,
 )
+from ems.workflow.made import Made, is_locked
 from ems.workflow.plan import (
     check_cluster,
     check_queue,
@@ -125,6 +127,7 @@ class Workflow:
         self.logs = f"{self.results}/logs"
         # of jobs, as logs: outputs would be made again if they were missing
         self.costs = f"{self.results}/costs"
+        self.settings: dict[str, Json] = {}  # of the jobs of this run, by their hash
         self._name_paths()
         self._name_systems()
         self._name_targets()
@@ -250,6 +253,19 @@ class Workflow:
             check_cluster(self.plan)
             if not self.dry_run:
                 check_queue()
+        if self.starts and not self.dry_run and not is_locked():
+            made = Made(self.name)
+            made.restore()
+            made.save({})
+
+    def changes(self, jobs: Iterable[Any]) -> list[str]:
+        """Return a line for each setting and source for whose change some of the jobs run."""
+        return Made(self.name).changes(jobs, self.settings) if self.starts else []
+
+    def keep_records(self) -> None:
+        """Write beside the outputs what they were made from, at the end of a run."""
+        if self.starts:
+            Made(self.name).save(self.settings)
 
     @property
     def warnings(self) -> list[str]:
@@ -287,7 +303,8 @@ class Workflow:
 
         def settings(wildcards: Wildcards) -> list[str]:
             parts = {key: wildcards[key] for key in reads.split()}
-            expect = stage_hash(self.experiment, name, **parts)
+            read = stage_settings(self.experiment, name, **parts)
+            self.settings[expect := digest(read)] = read
             return ["--experiment", self.name, "--expect", expect]
 
         def code(wildcards: Wildcards) -> str:

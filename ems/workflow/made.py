@@ -1,0 +1,234 @@
+"""What the files of an experiment were made from, and what has changed since.
+
+Snakemake keeps a record of each output (its rule, params and inputs) in a folder of its own, and
+compares times. DVC puts files of another revision in place, whose records and times are then wrong:
+Snakemake could take a stale file for a good one. So the records lie beside the files too, in
+`.made` of each folder that DVC tracks (`folder_of`), and travel with them. A record holds hashes
+and no times: those of params have the settings and the source, those of inputs their content, or
+what they were made from if they are large. What DVC has put in place (its time is not that in
+Snakemake's record) is compared with the inputs that are there: if it fits, it counts as just made,
+by the record beside it; if not, as older than anything.
+"""
+
+import hashlib
+import json
+import os
+import re
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ems.base.files import write_text
+from ems.base.provenance import digest
+from ems.base.schema import Json
+
+FILE = ".made"
+RECORDS = Path(".snakemake/metadata")  # a file per output, named by its path in base64
+INCOMPLETE = Path(".snakemake/incomplete")  # likewise, while its job runs
+LOCKS = Path(".snakemake/locks")  # files while a Snakemake runs here
+KEPT = ("rule", "params", "code", "conda_env", "container_img_url", "software_stack_hash")
+KEPT += ("record_format_version",)
+EARLIEST = 1.0  # seconds since 1970: older than any input
+SHOWN = 4  # names in a line about changes
+_EXPECTED = re.compile(r"'--expect', '(\w+)'")  # the hash of the settings, among the params
+_SOURCE = re.compile(r"'([0-9a-f]{16,})'")  # and of the source
+
+
+def folder_of(path: str) -> Path | None:
+    """Return the folder of an output that DVC tracks as a whole; None outside of results/."""
+    parts = Path(path).parts
+    if parts[0] != "results":
+        return None
+    depth = 2 if parts[1] in ("tables", "figures") else 4 if "costs" in parts[2:3] else 3
+    return Path(*parts[:depth]) if len(parts) > depth else None
+
+
+class Made:
+    """The records of the outputs of an experiment and of the selected one's tables."""
+
+    def __init__(self, experiment: str) -> None:
+        self.folders = (f"results/{experiment}/", "results/tables/", "results/figures/")
+        self.records = {path: record for path, record in _records() if self._is_ours(path)}
+        self.beside: dict[str, Json] = {}
+        self.settings: dict[str, Json] = {}  # by their hash
+        places = ("*", f"{experiment}/*", f"{experiment}/costs/*")
+        for file in (file for place in places for file in Path("results").glob(f"{place}/{FILE}")):
+            content = json.loads(file.read_text(encoding="utf-8"))
+            self.beside |= content["made"]
+            self.settings |= content["settings"]
+        self.entries: dict[str, Json | None] = {}
+
+    def _is_ours(self, path: str) -> bool:
+        return path.startswith(self.folders) and folder_of(path) is not None
+
+    def is_here(self, path: str) -> bool:
+        """True if Snakemake's record is about the file that is there."""
+        made = self.records.get(path)
+        return bool(made) and abs(_time(path) - made["endtime"]) < 0.01
+
+    def entry(self, path: str) -> Json | None:
+        """Return what a file was made from; None if that is not known, or an input is newer."""
+        if path not in self.entries:
+            self.entries[path] = None
+            beside = self.beside.get(path) if os.path.exists(path) else None
+            self.entries[path] = self._own_entry(path) if self.is_here(path) else beside
+        return self.entries[path]
+
+    def _own_entry(self, path: str) -> Json | None:
+        record, hashes = self.records[path], {}
+        for name in record["input"]:
+            hashes[name] = record["input_checksums"].get(name) or self._identity(name)
+            if name not in record["input_checksums"] and _time(name) > record["starttime"]:
+                return None
+        return {**{key: record[key] for key in KEPT}, "inputs": hashes}
+
+    def _identity(self, path: str, checksum: bool = False) -> str:
+        """Return the hash of a file's content, or of what made it; of large data their size."""
+        if checksum:
+            content = Path(path).read_bytes() if os.path.isfile(path) else b""
+            return f"sha256:{hashlib.sha256(content).hexdigest()}"
+        made = self.entry(path) if self._is_ours(path) else None
+        return digest(made) if made else str(os.path.isfile(path) and os.path.getsize(path))
+
+    def restore(self) -> list[str]:
+        """Give Snakemake the records of files that it did not make; return what does not fit."""
+        fits: dict[str, bool] = {}
+        for path in self.beside:
+            self._settle(path, fits)
+        return [path for path, fit in fits.items() if not fit]
+
+    def _settle(self, path: str, fits: dict[str, bool]) -> None:
+        if path in fits or path not in self.beside or not os.path.exists(path):
+            return
+        if self.is_here(path) or _record_file(path, INCOMPLETE).exists():
+            return
+        made = self.beside[path]
+        inputs = made["inputs"]
+        for name in inputs:
+            self._settle(name, fits)
+        fits[path] = all(fits.get(name, True) for name in inputs) and all(
+            self._identity(name, expected.startswith("sha256:")) == expected
+            for name, expected in inputs.items()
+        )
+        now = time.time() if fits[path] else EARLIEST
+        stamp = Path(path, ".snakemake_timestamp")  # of a folder that is an output
+        for file in (path, *([str(stamp)] if stamp.exists() else [])):
+            os.utime(file, (now, now), follow_symlinks=False)
+        file = _record_file(path, RECORDS)
+        if fits[path]:
+            checksums = {name: text for name, text in inputs.items() if text.startswith("sha256:")}
+            record = {key: made[key] for key in KEPT} | {"input": sorted(inputs)}
+            record |= {"input_checksums": checksums, "incomplete": False}
+            self.records[path] = record | {"starttime": now, "endtime": _time(path)}
+            write_text(file, json.dumps(self.records[path]))
+        else:
+            self.records.pop(path, None)
+            file.unlink(missing_ok=True)
+
+    def save(self, settings: dict[str, Json]) -> None:
+        """Write what is known of the files beside them; `settings` are those of this run's jobs."""
+        self.settings |= settings
+        folders: dict[Path, Json] = {}
+        for path in sorted({*self.records, *self.beside}):
+            if (made := self.entry(path)) and (folder := folder_of(path)):
+                folders.setdefault(folder, {})[path] = made
+        for folder, entries in folders.items():
+            hashes = {_found(_EXPECTED, made["params"]) for made in entries.values()}
+            known = {name: self.settings[name] for name in sorted(hashes & set(self.settings))}
+            text = json.dumps({"made": entries, "settings": known}, sort_keys=True)
+            file = folder / FILE
+            if not file.exists() or file.read_text(encoding="utf-8") != text:
+                write_text(file, text)
+
+    def changes(self, jobs: Iterable[Any], settings: dict[str, Json]) -> list[str]:
+        """Return a line for each changed setting and source with the jobs that run again for it."""
+        again: dict[str, dict[str, dict[str, None]]] = {}  # reason, rule, names in order
+        for job in jobs:
+            record = self.records.get(str(job.output[0])) if job.output else None
+            if not record:
+                continue
+            new = [repr(job.params.get("settings")), repr(job.params.get("code"))]
+            name = job.wildcards.get("system") or "-".join(map(str, job.wildcards)) or "all"
+            old_hash, new_hash = (_found(_EXPECTED, words) for words in (record["params"], new))
+            reasons = []
+            if old_hash and new_hash and old_hash != new_hash:
+                old = self.settings.get(old_hash)
+                reasons += differences(old, settings[new_hash]) if old else ["other settings"]
+            if _found(_SOURCE, record["params"]) != _found(_SOURCE, new):
+                reasons.append(f"the source of `{job.rule.name}` changed")
+            for reason in reasons:
+                again.setdefault(reason, {}).setdefault(job.rule.name, {})[str(name)] = None
+        return [f"{reason}: {_said(rules)} again" for reason, rules in again.items()]
+
+
+def differences(old: Json, new: Json) -> list[str]:
+    """Return "key: old -> new" for each setting that differs."""
+    before, after = _flat(old), _flat(new)
+    return [
+        f"{key}: {_shown(before.get(key))} -> {_shown(after.get(key))}"
+        for key in sorted({*before, *after})
+        if before.get(key) != after.get(key)
+    ]
+
+
+def _flat(settings: Json, prefix: str = "") -> Json:
+    flat: Json = {}
+    for key, value in settings.items():
+        name = prefix if key == "system" else f"{prefix}{key}"  # as in the experiment's file
+        if isinstance(value, dict) and value:
+            flat |= _flat(value, f"{name}." if key != "system" else prefix)
+        else:
+            flat[name or key] = value
+    return flat
+
+
+def _shown(value: Any) -> str:
+    text = "none" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _said(rules: dict[str, dict[str, None]]) -> str:
+    parts = []
+    for rule, names in rules.items():
+        more = [f"{len(names) - SHOWN + 1} more"] if len(names) > SHOWN else []
+        parts.append(f"{', '.join([*list(names)[: SHOWN - bool(more)], *more])} {rule}")
+    return "; ".join(parts)
+
+
+def _found(pattern: re.Pattern[str], words: list[str]) -> str:
+    """Return what a pattern finds among the params of a record; "" if nothing."""
+    return next((match[1] for word in words if (match := pattern.search(word))), "")
+
+
+def _time(path: str) -> float:
+    """Return the time of a file as Snakemake takes it; 0 if it is not there."""
+    stamp = f"{path}/.snakemake_timestamp"
+    for file in (stamp, path):
+        if os.path.lexists(file):
+            return os.lstat(file).st_mtime
+    return 0.0
+
+
+def _records() -> Iterable[tuple[str, Json]]:
+    for folder, _, names in os.walk(RECORDS):
+        for name in names:
+            file = Path(folder, name)
+            encoded = "".join(part.removeprefix("@") for part in file.relative_to(RECORDS).parts)
+            record = json.loads(file.read_text(encoding="utf-8"))
+            if record.get("endtime") and record.get("input") is not None:
+                yield urlsafe_b64decode(encoded).decode(), record
+
+
+def _record_file(path: str, root: Path) -> Path:
+    """Return where Snakemake keeps the record of an output: long names are folders in folders."""
+    root.mkdir(parents=True, exist_ok=True)
+    name, size = urlsafe_b64encode(path.encode()).decode(), os.pathconf(root, "PC_NAME_MAX") - 1
+    *folders, last = [name[start : start + size] for start in range(0, len(name), size)]
+    return root.joinpath(*(f"@{part}" for part in folders), last)
+
+
+def is_locked() -> bool:
+    """True if another Snakemake runs in this folder, or was killed in it."""
+    return LOCKS.is_dir() and any(LOCKS.iterdir())
