@@ -128,7 +128,8 @@ class Project:
 
     def tables(self) -> dict[str, bytes]:
         """The content of every table that there is."""
-        return {p.name: p.read_bytes() for p in sorted((self.folder / "results/tables").iterdir())}
+        files = sorted((self.folder / "results/tables").glob("[!.]*"))
+        return {path.name: path.read_bytes() for path in files}
 
 
 def write_program(path: Path, text: str) -> None:

@@ -17,6 +17,7 @@ import re
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,9 @@ class Made:
         self.settings: dict[str, Json] = {}  # by their hash
         places = ("*", f"{experiment}/*", f"{experiment}/costs/*")
         for file in (file for place in places for file in Path("results").glob(f"{place}/{FILE}")):
-            content = json.loads(file.read_text(encoding="utf-8"))
-            self.beside |= content["made"]
-            self.settings |= content["settings"]
+            content = _read(file)
+            self.beside |= content.get("made", {})
+            self.settings |= content.get("settings", {})
         self.entries: dict[str, Json | None] = {}
 
     def _is_ours(self, path: str) -> bool:
@@ -145,7 +146,7 @@ class Made:
     def changes(self, jobs: Iterable[Any], settings: dict[str, Json]) -> list[str]:
         """Return a line for each changed setting and source with the jobs that run again for it."""
         again: dict[str, dict[str, dict[str, None]]] = {}  # reason, rule, names in order
-        for job in jobs:
+        for job in sorted(jobs, key=lambda job: str(job.output)):
             record = self.records.get(str(job.output[0])) if job.output else None
             if not record:
                 continue
@@ -216,9 +217,17 @@ def _records() -> Iterable[tuple[str, Json]]:
         for name in names:
             file = Path(folder, name)
             encoded = "".join(part.removeprefix("@") for part in file.relative_to(RECORDS).parts)
-            record = json.loads(file.read_text(encoding="utf-8"))
+            record = _read(file)
             if record.get("endtime") and record.get("input") is not None:
                 yield urlsafe_b64decode(encoded).decode(), record
+
+
+def _read(file: Path) -> Json:
+    """Return an object of JSON; an empty one if the file is damaged: it is written again."""
+    with suppress(OSError, ValueError):
+        content = json.loads(file.read_text(encoding="utf-8"))
+        return content if isinstance(content, dict) else {}
+    return {}
 
 
 def _record_file(path: str, root: Path) -> Path:
