@@ -8,12 +8,11 @@ rule bench:
     output:
         w.scores,
     log:
-        log=f"{LOGS}/bench/{{system}}-{{benchmark}}.log",
-        costs=f"{COSTS}/bench/{{system}}/{{benchmark}}.json",
+        **w.logs("bench/{system}-{benchmark}", "bench/{system}/{benchmark}"),
     group:
         w.bench_group
     resources:
-        mem_mb=per_attempt(4000),
+        **per_attempt(mem_mb=4000),
         runtime=w.bench_minutes,
         gpu=w.one_gpu,
     params:
@@ -21,6 +20,5 @@ rule bench:
         folders=w.bench_folders,
         model=w.model_flag,
     shell:
-        "ems bench {params.settings:q} --system {wildcards.system:q}"
-        " --benchmark {wildcards.benchmark:q} {params.model:q} --evalset {params.folders:q}"
-        " --out {output:q} --costs {log.costs:q} --log {log.log:q}"
+        "ems bench {params.settings:q} --system {wildcards.system:q} --benchmark {wildcards.benchmark:q}"
+        " {params.model:q} --evalset {params.folders:q} --out {output:q} --costs {log.costs:q} --log {log.log:q}"

@@ -23,7 +23,7 @@ for line in w.warnings:
     logger.warning(line)
 
 config["experiment"] = w.name  # what the report's first page names
-RESULTS, LOGS, COSTS, DATA = w.results, w.logs, w.costs, w.data
+RESULTS, LOGS, COSTS, DATA = w.results, w.logs_folder, w.costs, w.data
 PAIR = "{label}-{version}-{pair}"  # of a corpus, or of a part of one, in names of logs
 
 

@@ -8,8 +8,7 @@ rule demo_mirror:
     output:
         update(w.mirror),
     log:
-        log=f"{LOGS}/demo_mirror.log",
-        costs=f"{COSTS}/data/demo-mirror.json",
+        **w.logs("demo_mirror", "data/demo-mirror"),
     params:
         code=w.demo_code,
         out=folder_of_output,
@@ -24,16 +23,14 @@ rule fetch:
     output:
         update(w.archive),
     log:
-        log=f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}.log",
-        costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}.json",
+        **w.logs("fetch/{corpus}-{version}-{pair}", "data/fetch/{corpus}-{version}-{pair}"),
     retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
     params:
         source=w.opus_source,
         flags=w.fetch_flags(),
     shell:
-        "ems fetch --source={params.source:q} --corpus {wildcards.corpus:q}"
-        " --version {wildcards.version:q} --pair {wildcards.pair:q}"
-        " {params.flags:q} --out {output:q} --costs {log.costs:q} --log {log.log:q}"
+        "ems fetch --source={params.source:q} --corpus {wildcards.corpus:q} --version {wildcards.version:q} --pair"
+        " {wildcards.pair:q} {params.flags:q} --out {output:q} --costs {log.costs:q} --log {log.log:q}"
 
 
 use rule fetch as fetch_mined with:
@@ -42,8 +39,9 @@ use rule fetch as fetch_mined with:
     output:
         update(w.mined),
     log:
-        log=f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}-mined.log",
-        costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}-mined.json",
+        **w.logs(
+            "fetch/{corpus}-{version}-{pair}-mined", "data/fetch/{corpus}-{version}-{pair}-mined"
+        ),
     params:
         flags=["--format", "mined"],
 
@@ -55,8 +53,10 @@ use rule fetch as fetch_text with:
     output:
         update(w.text),
     log:
-        log=f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}-text{{packed}}.log",
-        costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}-text{{packed}}.json",
+        **w.logs(
+            "fetch/{corpus}-{version}-{pair}-text{packed}",
+            "data/fetch/{corpus}-{version}-{pair}-text{packed}",
+        ),
     params:
         flags=w.fetch_flags("--format", "text"),
 
@@ -67,8 +67,9 @@ use rule fetch as fetch_dump with:
     output:
         update(w.dump),
     log:
-        log=f"{LOGS}/fetch/{{corpus}}-{{version}}-{{pair}}-dump.log",
-        costs=f"{COSTS}/data/fetch/{{corpus}}-{{version}}-{{pair}}-dump.json",
+        **w.logs(
+            "fetch/{corpus}-{version}-{pair}-dump", "data/fetch/{corpus}-{version}-{pair}-dump"
+        ),
     params:
         flags=["--format", "dump"],
 
@@ -81,20 +82,17 @@ rule wikipedia:
         text=update(f"{w.wikipedia}.gz"),
         counts=update(f"{w.wikipedia}.json"),
     log:
-        log=f"{LOGS}/wikipedia/{{version}}-{{pair}}.log",
-        costs=f"{COSTS}/data/wikipedia/{{version}}-{{pair}}.json",
-    threads: 1
+        **w.logs("wikipedia/{version}-{pair}", "data/wikipedia/{version}-{pair}"),
     resources:
-        mem_mb=per_attempt(1000, per_thread=1000),
-        runtime=per_attempt(1440),
+        **per_attempt(mem_mb=1000, per_thread=1000, runtime=1440),
     params:
         code=source_of(["ems.text.wikipedia"]),
         language=w.language_of_wiki,
         # finished pieces: no output, since Snakemake deletes outputs before a retry
         state=f"{DATA}/wikipedia/.state/{{version}}-{{pair}}",
     shell:
-        "ems wikipedia --dump {input:q} --language {params.language:q} --state {params.state:q}"
-        " --workers {threads} --out {output.text:q} --costs {log.costs:q} --log {log.log:q}"
+        "ems wikipedia --dump {input:q} --language {params.language:q} --state {params.state:q} --workers {threads}"
+        " --out {output.text:q} --costs {log.costs:q} --log {log.log:q}"
 
 
 rule fetch_documents:
@@ -108,5 +106,5 @@ rule fetch_documents:
     params:
         source=w.opus_source,
     shell:
-        "ems fetch-documents --source={params.source:q} --corpus {wildcards.corpus:q}"
-        " --version {wildcards.version:q} --out {output:q} --log {log:q}"
+        "ems fetch-documents --source={params.source:q} --corpus {wildcards.corpus:q} --version {wildcards.version:q}"
+        " --out {output:q} --log {log:q}"

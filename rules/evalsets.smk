@@ -10,15 +10,16 @@ rule fetch_evalset:
     output:
         update(w.unit),  # see rules/corpora.smk
     log:
-        log=f"{LOGS}/fetch/{{evalset}}-{{version}}-{{unit}}.log",
-        costs=f"{COSTS}/data/fetch-evalset/{{evalset}}-{{version}}-{{unit}}.json",
+        **w.logs(
+            "fetch/{evalset}-{version}-{unit}", "data/fetch-evalset/{evalset}-{version}-{unit}"
+        ),
     retries: 1  # as in fetch
     params:
         source=w.unit_source,
         out=folder_of_output,
     shell:
-        "ems fetch-evalset --evalset {wildcards.evalset:q} --source={params.source:q}"
-        " --code {wildcards.unit:q} --out {params.out:q} --costs {log.costs:q} --log {log.log:q}"
+        "ems fetch-evalset --evalset {wildcards.evalset:q} --source={params.source:q} --code {wildcards.unit:q} --out"
+        " {params.out:q} --costs {log.costs:q} --log {log.log:q}"
 
 
 rule evalkeys:
@@ -27,11 +28,10 @@ rule evalkeys:
     output:
         w.eval_keys,
     log:
-        log=f"{LOGS}/evalkeys.log",
-        costs=f"{COSTS}/text/evalkeys.json",
+        **w.logs("evalkeys", "text/evalkeys"),
     params:
         **w.stage("evalkeys", w.evalkeys_modules),
         folders=w.evalset_folders(w.against),
     shell:
-        "ems evalkeys {params.settings:q} --evalset {params.folders:q} --out {output:q}"
-        " --costs {log.costs:q} --log {log.log:q}"
+        "ems evalkeys {params.settings:q} --evalset {params.folders:q} --out {output:q} --costs {log.costs:q} --log"
+        " {log.log:q}"

@@ -18,5 +18,5 @@ rule export:
         out=folder_of_output,
         experiment=w.name,
     shell:
-        "ems export --model {params.model:q} --out {params.out:q} {params.flags:q}"
-        " --experiment {params.experiment:q} --log {log:q}"
+        "ems export --model {params.model:q} --out {params.out:q} {params.flags:q} --experiment {params.experiment:q}"
+        " --log {log:q}"

@@ -11,14 +11,11 @@ rule table:
         md=f"{RESULTS}/tables/{{table}}.md",
     log:
         f"{LOGS}/table/{{table}}.log",
-    wildcard_constraints:
-        table=one_of(w.tables),
     params:
         **w.stage("tables", w.table_modules),
         report=w.report,
     shell:
-        "ems table {wildcards.table:q} {params.settings:q} --sources {input:q} --out {output.tex:q}"
-        " --log {log:q}"
+        "ems table {wildcards.table:q} {params.settings:q} --sources {input:q} --out {output.tex:q} --log {log:q}"
 
 
 rule figure:
@@ -29,14 +26,11 @@ rule figure:
         png=f"{RESULTS}/figures/{{figure}}.png",
     log:
         f"{LOGS}/figure/{{figure}}.log",
-    wildcard_constraints:
-        figure=one_of(w.figures),
     params:
         **w.stage("tables", w.figure_modules),
         report=w.report,
     shell:
-        "ems figure {wildcards.figure:q} {params.settings:q} --sources {input:q} --out {output.svg:q}"
-        " --log {log:q}"
+        "ems figure {wildcards.figure:q} {params.settings:q} --sources {input:q} --out {output.svg:q} --log {log:q}"
 
 
 # What the run cost is not among the tables: it differs from run to run, they do not.
@@ -72,8 +66,8 @@ rule timed_figure:
         out=first_output,
         report=w.report,
     shell:
-        "ems timed {wildcards.timed:q} {params.settings:q} --sources {input.sources:q}"
-        " --times {input.times:q} --out {params.out:q} --log {log:q}"
+        "ems timed {wildcards.timed:q} {params.settings:q} --sources {input.sources:q} --times {input.times:q} --out"
+        " {params.out:q} --log {log:q}"
 
 
 use rule timed_figure as timed_table with:
@@ -115,8 +109,7 @@ rule metrics:
         code=source_of(["ems.tables.logs"]),
         out=folder_of_output,
     shell:
-        "ems metrics --scores {input.scores:q} --losses {input.losses:q} --out {params.out:q}"
-        " --log {log:q}"
+        "ems metrics --scores {input.scores:q} --losses {input.losses:q} --out {params.out:q} --log {log:q}"
 
 
 # Copies of the selected experiment's outputs. Another selection makes the copies again, and nothing else.
@@ -127,15 +120,12 @@ rule selected_table:
         multiext("results/tables/{table}", ".tex", ".csv", ".md"),
     log:
         f"{LOGS}/selected/{{table}}-table.log",
-    wildcard_constraints:
-        table=one_of(w.tables),
     params:
         experiment=w.name,
         code=source_of(["ems.tables.table"]),
         out=folder_of_output,
     shell:
-        "ems select --experiment {params.experiment:q} --sources {input:q} --out {params.out:q}"
-        " --log {log:q}"
+        "ems select --experiment {params.experiment:q} --sources {input:q} --out {params.out:q} --log {log:q}"
 
 
 use rule selected_table as selected_figure with:
@@ -145,8 +135,6 @@ use rule selected_table as selected_figure with:
         multiext("results/figures/{figure}", ".svg", ".png"),
     log:
         f"{LOGS}/selected/{{figure}}-figure.log",
-    wildcard_constraints:
-        figure=one_of(w.figures),
 
 
 use rule selected_table as selected_pdf with:

@@ -1,6 +1,4 @@
 # One model per system. The state for resuming is no output: Snakemake deletes outputs before a retry.
-# Slurm warns a training two minutes before its time is over; it saves, and is submitted again.
-WARNED = "--signal=USR1@120"
 
 
 # Pairs of similar sentences, for the objective `coherence`: found by the system that it starts from.
@@ -12,12 +10,10 @@ rule mine:
         f"{w.mined_pairs}/manifest.json",
         f"{w.mined_pairs}/pairs.npy",
     log:
-        log=f"{LOGS}/mine/{{system}}.log",
-        costs=f"{COSTS}/mine/{{system}}.json",
+        **w.logs("mine/{system}", "mine/{system}"),
     threads: w.threads
     resources:
-        mem_mb=per_attempt(4000),
-        runtime=per_attempt(720),
+        **per_attempt(mem_mb=4000, runtime=720),
         gpu=w.one_gpu,
     params:
         **w.stage("mine", ["ems.train.mine_documents"], "system"),
@@ -25,9 +21,8 @@ rule mine:
         out=folder_of_output,
         state=f"{RESULTS}/state/mine/{{system}}",
     shell:
-        "ems mine-documents {params.settings:q} --system {wildcards.system:q} --shards {input.shards:q}"
-        " --model {params.model:q} --state {params.state:q} --out {params.out:q}"
-        " --costs {log.costs:q} --log {log.log:q}"
+        "ems mine-documents {params.settings:q} --system {wildcards.system:q} --shards {input.shards:q} --model"
+        " {params.model:q} --state {params.state:q} --out {params.out:q} --costs {log.costs:q} --log {log.log:q}"
 
 
 rule train:
@@ -45,21 +40,14 @@ rule train:
         f"{w.model}/losses.jsonl",
         times=f"{COSTS}/train/{{system}}.times.jsonl",
     log:
-        log=f"{LOGS}/train/{{system}}.log",
-        costs=f"{COSTS}/train/{{system}}.json",
+        **w.logs("train/{system}", "train/{system}"),
     wildcard_constraints:
         system=one_of(w.on_one),
     priority: 1  # before benchmarks of other systems: what takes longest must not start last
     retries: w.train_retries
     threads: w.cpus
     resources:
-        cpus_per_task=w.cpus,  # Snakemake cuts `threads` to the cores of the machine that submits
-        mem_mb=w.train_memory,
-        runtime=2880,
-        gpu=w.gpus,
-        nodes=1,
-        processes=w.gpus,
-        slurm_extra=WARNED,
+        **w.train_resources(),
     params:
         **w.stage("train", ["ems.train.job"], "system"),
         out=folder_of_output,
@@ -68,11 +56,10 @@ rule train:
         state=f"{RESULTS}/state/{{system}}",
         scalars=f"{LOGS}/tensorboard/{{system}}",
     shell:
-        "exec ems train {params.settings:q} --system {wildcards.system:q} --shards {input.shards:q}"
-        " --vocabulary {input.vocabulary:q} {params.folders:q} --state {params.state:q}"
-        " --times {output.times:q}"
-        " --scalars {params.scalars:q} --out {params.out:q} --costs {log.costs:q} --log {log.log:q}"
-        " --processes {resources.processes} --nodes {resources.nodes}"
+        "exec ems train {params.settings:q} --system {wildcards.system:q} --shards {input.shards:q} --vocabulary"
+        " {input.vocabulary:q} {params.folders:q} --state {params.state:q} --times {output.times:q} --scalars"
+        " {params.scalars:q} --out {params.out:q} --costs {log.costs:q} --log {log.log:q} --processes"
+        " {resources.processes} --nodes {resources.nodes}"
 
 
 # The same on several machines, in one step of Slurm: `mpi` says that the command starts it itself.
@@ -82,16 +69,7 @@ if w.on_nodes:
         wildcard_constraints:
             system=one_of(w.on_nodes),
         resources:
-            **w.gres,
-            cpus_per_task=w.cpus,
-            mem_mb=w.train_memory,
-            runtime=2880,
-            nodes=w.site.nodes,
-            processes=w.site.gpus,
-            mpi="srun",
-            tasks=w.site.nodes,  # with more Slurm could give one node most of the CPUs
-            tasks_per_gpu=0,  # said by the line above
-            slurm_extra=WARNED,
+            **w.train_resources(on_nodes=True),
 
 
 # Systems of n-grams: what n-grams weigh, and beside the vectors of a trained system how much they count.
@@ -104,14 +82,12 @@ rule fit:
         f"{w.model}/model.json",
         f"{w.model}/ngrams.safetensors",
     log:
-        log=f"{LOGS}/fit/{{system}}.log",
-        costs=f"{COSTS}/fit/{{system}}.json",
+        **w.logs("fit/{system}", "fit/{system}"),
     wildcard_constraints:
         system=one_of(w.fitted),
     threads: w.fit_threads
     resources:
-        mem_mb=per_attempt(4000),
-        runtime=per_attempt(240),
+        **per_attempt(mem_mb=4000, runtime=240),
         gpu=w.one_gpu,
     params:
         **w.stage("fit", ["ems.model.fit"], "system"),
@@ -119,5 +95,5 @@ rule fit:
         folders=options("text", "pairs"),
         model=options("model", folders=True),
     shell:
-        "ems fit {params.settings:q} --system {wildcards.system:q} {params.folders:q}"
-        " {params.model:q} --out {params.out:q} --costs {log.costs:q} --log {log.log:q}"
+        "ems fit {params.settings:q} --system {wildcards.system:q} {params.folders:q} {params.model:q} --out"
+        " {params.out:q} --costs {log.costs:q} --log {log.log:q}"

@@ -9,16 +9,15 @@ rule vocabulary_sample:
         text=f"{w.sample}.txt",
         languages=f"{w.sample}.languages",
     log:
-        log=f"{LOGS}/vocabulary_sample/{{vocabulary}}.log",
-        costs=f"{COSTS}/text/sample/{{vocabulary}}.json",
+        **w.logs("vocabulary_sample/{vocabulary}", "text/sample/{vocabulary}"),
     resources:
         mem_mb=2000,
         runtime=240,
     params:
         **w.stage("vocabulary", ["ems.text.subwords"], "vocabulary"),
     shell:
-        "ems sample {params.settings:q} --name {wildcards.vocabulary:q} --sources {input:q}"
-        " --out {output.text:q} --costs {log.costs:q} --log {log.log:q}"
+        "ems sample {params.settings:q} --name {wildcards.vocabulary:q} --sources {input:q} --out {output.text:q}"
+        " --costs {log.costs:q} --log {log.log:q}"
 
 
 rule vocabulary:
@@ -27,16 +26,15 @@ rule vocabulary:
     output:
         w.vocabulary,
     log:
-        log=f"{LOGS}/vocabulary/{{vocabulary}}.log",
-        costs=f"{COSTS}/text/vocabulary/{{vocabulary}}.json",
+        **w.logs("vocabulary/{vocabulary}", "text/vocabulary/{vocabulary}"),
     resources:
-        mem_mb=per_attempt(12000),
+        **per_attempt(mem_mb=12000),
         runtime=480,
     params:
         **w.stage("vocabulary", ["ems.text.subwords"], "vocabulary"),
     shell:
-        "ems vocabulary {params.settings:q} --name {wildcards.vocabulary:q} --sample {input:q}"
-        " --out {output:q} --costs {log.costs:q} --log {log.log:q}"
+        "ems vocabulary {params.settings:q} --name {wildcards.vocabulary:q} --sample {input:q} --out {output:q}"
+        " --costs {log.costs:q} --log {log.log:q}"
 
 
 rule vocabulary_report:
@@ -51,8 +49,8 @@ rule vocabulary_report:
     params:
         **w.stage("vocabulary", ["ems.text.vocabulary_report"], "vocabulary"),
     shell:
-        "ems vocabulary-report {params.settings:q} --name {wildcards.vocabulary:q}"
-        " --vocabulary {input.vocabulary:q} --sample {input.sample:q} --out {output:q} --log {log:q}"
+        "ems vocabulary-report {params.settings:q} --name {wildcards.vocabulary:q} --vocabulary {input.vocabulary:q}"
+        " --sample {input.sample:q} --out {output:q} --log {log:q}"
 
 
 rule shard:
@@ -62,21 +60,21 @@ rule shard:
     output:
         directory(w.shard),
     log:
-        log=f"{LOGS}/shard/{{vocabulary}}/{PAIR}.log",
-        costs=f"{COSTS}/text/shards/{{vocabulary}}/{PAIR}.json",
+        **w.logs(
+            "shard/{vocabulary}/{label}-{version}-{pair}",
+            "text/shards/{vocabulary}/{label}-{version}-{pair}",
+        ),
     group:
         "shards"
-    threads: 1  # as in segment
+    # as in segment
     resources:
-        mem_mb=per_attempt(1500, per_thread=500),
-        runtime=per_attempt(240),
+        **per_attempt(mem_mb=1500, per_thread=500, runtime=240),
     params:
         code=source_of(["ems.shards.writer"]),
         state=f"{RESULTS}/state/shards/{{vocabulary}}/{PAIR}",
     shell:
-        "ems shards --source {input.pairs:q} --vocabulary {input.vocabulary:q}"
-        " --state {params.state:q} --workers {threads} --out {output:q}"
-        " --costs {log.costs:q} --log {log.log:q}"
+        "ems shards --source {input.pairs:q} --vocabulary {input.vocabulary:q} --state {params.state:q} --workers"
+        " {threads} --out {output:q} --costs {log.costs:q} --log {log.log:q}"
 
 
 rule shard_multiway:
@@ -86,20 +84,17 @@ rule shard_multiway:
     output:
         directory(w.multiway_shards),
     log:
-        log=f"{LOGS}/shard/{{vocabulary}}/multiway.log",
-        costs=f"{COSTS}/text/shards/{{vocabulary}}/multiway.json",
-    threads: 1  # more share the files: --set-threads shard_multiway=8
+        **w.logs("shard/{vocabulary}/multiway", "text/shards/{vocabulary}/multiway"),
+    # more share the files: --set-threads shard_multiway=8
     resources:
-        mem_mb=per_attempt(1500, per_thread=500),
-        runtime=per_attempt(480),
+        **per_attempt(mem_mb=1500, per_thread=500, runtime=480),
     params:
         code=source_of(["ems.shards.writer"]),
         languages=w.languages_of,
         state=f"{RESULTS}/state/shards/{{vocabulary}}/multiway",
     shell:
-        "ems shards --source {input.pairs:q} --vocabulary {input.vocabulary:q}"
-        " --languages {params.languages:q} --state {params.state:q} --workers {threads}"
-        " --out {output:q} --costs {log.costs:q} --log {log.log:q}"
+        "ems shards --source {input.pairs:q} --vocabulary {input.vocabulary:q} --languages {params.languages:q}"
+        " --state {params.state:q} --workers {threads} --out {output:q} --costs {log.costs:q} --log {log.log:q}"
 
 
 # One file for training to depend on, instead of all shards: the scheduler looks at each input of a
@@ -116,5 +111,5 @@ rule shard_index:
     params:
         code=source_of(["ems.shards.index"]),
     shell:
-        "ems index --training {input.training:q} {input.multiway:q} --validation {input.validation:q}"
-        " --out {output:q} --log {log:q}"
+        "ems index --training {input.training:q} {input.multiway:q} --validation {input.validation:q} --out"
+        " {output:q} --log {log:q}"

@@ -68,13 +68,21 @@ def one_of(names: Iterable[str]) -> str:
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
-def per_attempt(base: int, per_thread: int = 0) -> Callable[..., int]:
-    """Return a function of a resource: a job that ran out of it is tried again with more."""
+def per_attempt(per_thread: int = 0, **resources: int) -> dict[str, Callable[..., int]]:
+    """Return functions of resources: a job that ran out of one is tried again with more.
 
-    def value(wildcards: Wildcards, threads: int, attempt: int) -> int:
-        return (base + per_thread * threads) * attempt
+    `per_thread` is the memory (MB) that each thread of a job adds to its `mem_mb`.
+    """
 
-    return value
+    def grows(base: int, more: int) -> Callable[..., int]:
+        def value(wildcards: Wildcards, threads: int, attempt: int) -> int:
+            return (base + more * threads) * attempt
+
+        return value
+
+    return {
+        name: grows(base, per_thread if name == "mem_mb" else 0) for name, base in resources.items()
+    }
 
 
 def options(*names: str, folders: bool = False) -> Callable[..., list[str]]:
@@ -124,8 +132,7 @@ class Workflow:
         self.experiment, self.site = self.plan.experiment, self.plan.site
         self.name, self.data = self.experiment.name, self.site.data
         self.results = f"results/{self.name}"
-        self.logs = f"{self.results}/logs"
-        # of jobs, as logs: outputs would be made again if they were missing
+        self.logs_folder = f"{self.results}/logs"
         self.costs = f"{self.results}/costs"
         self.settings: dict[str, Json] = {}  # of the jobs of this run, by their hash
         self._name_paths()
@@ -288,9 +295,17 @@ class Workflow:
             "vocabulary": one_of(self.experiment.vocabularies),
             "system": one_of(self.experiment.systems),
             "benchmark": one_of(usable),
+            "table": one_of(self.tables),
+            "figure": one_of(self.figures),
         }
 
-    # --- params of all rules
+    # --- logs and params of all rules
+
+    def logs(self, log: str, costs: str) -> dict[str, str]:
+        """Return the log and the costs of a job, below their folders. Costs are logs, too: outputs
+        would be made again if they were missing.
+        """
+        return {"log": f"{self.logs_folder}/{log}.log", "costs": f"{self.costs}/{costs}.json"}
 
     def stage(
         self, name: str, modules: Iterable[str] | Callable[..., Iterable[str]], reads: str = ""
@@ -542,14 +557,27 @@ class Workflow:
         """A node that is taken away ends an attempt; the next one resumes."""
         return 10 if self.on_cluster else 0
 
-    @property
-    def gres(self) -> dict[str, str]:
-        """The GPUs of each machine that trains a system together with others."""
-        return {"gres": f"gpu:{self.site.gpus}"} if self.site.gpus else {}
-
-    def train_memory(self, wildcards: Wildcards, attempt: int) -> int:
-        """Return megabytes: most further attempts resume what was stopped, and need no more."""
-        return 8000 * (1 + attempt // 4)
+    def train_resources(self, on_nodes: bool = False) -> dict[str, Any]:
+        """Return what a training asks for, on one machine or on all nodes in one step of Slurm."""
+        gpus, nodes = self.site.gpus, self.site.nodes
+        alike = {
+            "cpus_per_task": self.cpus,  # Snakemake cuts `threads` to the cores of its own machine
+            # most further attempts resume what was stopped, and need no more memory
+            "mem_mb": lambda wildcards, attempt: 8000 * (1 + attempt // 4),
+            "runtime": 2880,
+            # Slurm warns two minutes before the time is over: it saves, and is submitted again
+            "slurm_extra": "--signal=USR1@120",
+        }
+        if not on_nodes:
+            return {**alike, "gpu": self.gpus, "nodes": 1, "processes": self.gpus}
+        return {
+            **alike,
+            **({"gres": f"gpu:{gpus}"} if gpus else {}),
+            **{"nodes": nodes, "processes": gpus},
+            "mpi": "srun",  # the command starts its step itself
+            "tasks": nodes,  # with more, Slurm could give one node most of the CPUs
+            "tasks_per_gpu": 0,  # said by the line above
+        }
 
     # --- benchmarks
 
