@@ -233,15 +233,11 @@ def job_filters(job: CleanJob) -> list[Filter]:
 
 def _filters(job: CleanJob, folder: Path) -> list[Filter]:
     """Return the filters in their order; what they have on disk meanwhile is in the folder."""
-    duplicates, filters = job.settings.duplicates, []
+    filters, duplicates = job_filters(job), job.settings.duplicates
     if duplicates not in OFF:
         scratch = folder / f".{job.pair}.distinct.part"
-        filters = [Duplicates(scratch, job.earlier if duplicates == ACROSS else None)]
-    return [
-        *job_filters(job),
-        *filters,
-        *command_filters(job.settings, job.pair, folder),
-    ]
+        filters.append(Duplicates(scratch, job.earlier if duplicates == ACROSS else None))
+    return filters + command_filters(job.settings, job.pair, folder)
 
 
 def _read(job: CleanJob, lines: list[int], report: CleanReport) -> Iterator[Pair]:

@@ -84,7 +84,7 @@ def join_pairs(
         folder.mkdir()
         rows = folder / "rows"
         rows.mkdir()
-        parts, lines = _divide(experiment, sources, rows, part)
+        parts, lines = _divide(sources, rows, part, settings.through, experiment.decontaminate.key)
         taken = Taken(rows)
         for translations in _sentences(parts):
             for pair, first, second in _choose(translations, settings.most, counts):
@@ -109,15 +109,15 @@ def join_pairs(
 
 
 def _divide(
-    experiment: Experiment, sources: list[Path], rows: Path, part: int
+    sources: list[Path], rows: Path, part: int, through: str, key_name: str
 ) -> tuple[list[Path], dict[Path, int]]:
-    """Write the rows of all sources, in files by the hash of their key; none for a key without
-    letters.
+    """Write the rows of all sources, in files by the hash of their key: that of the sentence in the
+    language `through`. There is no row for a key without letters.
 
     Returns these files in their order, and how many lines each source has. A row is key, language,
     text's hash, line and text: rows are read in the order in which they sort.
     """
-    through, keys_of = experiment.multiway.through, keys_function(experiment.decontaminate.key)
+    keys_of = keys_function(key_name)
     number = min(1 + sum(path.stat().st_size for path in sources) // part, PARTS)
     paths, lines = [rows / f"{at:03}" for at in range(number)], dict[Path, int]()
     before: Counter[str] = Counter()  # lines of a language so far

@@ -112,7 +112,13 @@ def drawn_sample(
         progress = Progress(what, sum(lines.values()), "pairs")
         needed, left = dict(quota), dict(counts)
         for path, count in lines.items():
-            yield from _drawn(path, needed, left, draw)
+            codes = codes_of(path)
+            for *texts, _ in read_tsv(path, len(codes)):
+                for code, text in zip(codes, texts, strict=True):
+                    if draw.random() * left[code] < needed[code]:
+                        needed[code] -= 1
+                        yield code, text
+                    left[code] -= 1
             progress.add(count)
         progress.close(f"{sum(quota.values()):,} lines drawn")
 
@@ -130,18 +136,6 @@ def count_sample(sample: Path) -> int:
     if lines != codes:
         raise Damaged(sample, f"{lines:,} lines, but {languages_of(sample)} has {codes:,}")
     return lines
-
-
-def _drawn(
-    path: Path, needed: dict[str, int], left: dict[str, int], draw: random.Random
-) -> Iterator[tuple[str, str]]:
-    codes = codes_of(path)
-    for *texts, _ in read_tsv(path, len(codes)):
-        for code, text in zip(codes, texts, strict=True):
-            if draw.random() * left[code] < needed[code]:
-                needed[code] -= 1
-                yield code, text
-            left[code] -= 1
 
 
 def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
