@@ -7,7 +7,6 @@ Each writes .svg and .png beside `out`.
 from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -83,7 +82,7 @@ def plot_bars(
         figure.legend(handles=keys, loc="outside lower center", ncols=columns, frameon=False)
 
 
-def _style(number: int) -> dict[str, Any]:
+def _style(number: int) -> dict[str, str | None]:
     """Return colour of the system of this number, hatched where the colours start over."""
     hatch = "//" if number >= len(COLOURS) else None
     return {"facecolor": colour(number), "edgecolor": "white", "hatch": hatch}

@@ -13,7 +13,7 @@ from typing import Any
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import parse_json, read_json, read_lines, write_json, write_text
-from ems.base.schema import Amount, Record, Text, shown
+from ems.base.schema import Amount, Json, Record, Text, shown
 from ems.bench.scores import read_score_file
 from ems.tables.table import Table, Value, write_table
 
@@ -62,7 +62,7 @@ class _Row:
 
     path: Path
     place: str
-    values: dict[str, Any]
+    values: Json
 
     def take(self, key: str, expected: str, fits: Callable[[Any], bool]) -> Any:
         """Return a value that fits. Raises `Damaged` for any other."""
@@ -267,7 +267,7 @@ def write_metrics(scores: list[Path], losses: list[Path], out: Path) -> None:
 
     Raises `Damaged` for a malformed file.
     """
-    summary: dict[str, dict[str, Any]] = {}
+    summary: dict[str, Json] = {}
     for file in map(read_score_file, scores):
         means = {words: round(mean, 3) for words, mean in file.means()}
         summary.setdefault(file.system, {})[file.benchmark] = means.get("", means)
