@@ -34,7 +34,7 @@ from ems.base.progress import Progress
 from ems.base.schema import checked
 from ems.config.model import NgramSettings
 from ems.model.encode import SentenceEncoder, unit_rows
-from ems.model.folder import DESCRIPTION, NgramModel, kind_of, read_description, read_fused
+from ems.model.folder import DESCRIPTION, NgramModel, kind_of, read_description
 from ems.text.normalise import tidier, tidy_lines
 
 PLACES = 1 << 20
@@ -180,7 +180,7 @@ class FusedEncoder:
     """A system of kind fused. Raises `Damaged` if its trained encoder is gone or another one."""
 
     def __init__(self, folder: Path) -> None:
-        about = read_fused(folder)
+        about = read_description(folder)
         trained = folder / about.of.model
         if sha256_file(trained / DESCRIPTION) != about.of.sha256:
             raise Damaged(

@@ -157,14 +157,10 @@ def kind_of(folder: Path) -> str:
     return read_json(folder / DESCRIPTION, _Kind).kind or ""
 
 
-def read_description(folder: Path) -> NgramModel:
-    """Return the model.json of a system of n-grams. Raises `Damaged` if it is none."""
-    return read_json(folder / DESCRIPTION, NgramModel)
-
-
-def read_fused(folder: Path) -> FusedModel:
-    """Return the model.json of a fused system. Raises `Damaged` if it is none."""
-    return read_json(folder / DESCRIPTION, FusedModel)
+def read_description(folder: Path) -> Any:
+    """Return the `NgramModel` or `FusedModel` of a folder. Raises `Damaged` if it is none."""
+    of = FusedModel if kind_of(folder) == "fused" else NgramModel
+    return read_json(folder / DESCRIPTION, of)
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -177,7 +173,7 @@ def files_of(folder: Path) -> list[Path]:
     own = [folder / DESCRIPTION, folder / NGRAMS]
     if kind == "char-ngram":
         return own
-    return [*own, *files_of(folder / read_fused(folder).of.model)]
+    return [*own, *files_of(folder / read_description(folder).of.model)]
 
 
 def _exported(folder: Path) -> bool:

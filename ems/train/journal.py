@@ -28,7 +28,7 @@ from ems.train.checkpoint import Keep, Progressed, chosen_weights, load_checkpoi
 from ems.train.data import Data, Verification
 from ems.train.distributed import AGREE_EVERY
 from ems.train.measures import BY_LANGUAGE, LogRow, Meter, Scalars, StepFlops, peak_flops, rounded
-from ems.train.step import Trainer
+from ems.train.step import Trainer, learning_rate
 from ems.train.validate import validate
 
 SCALING = ("scale", "skipped")  # what a row of the log has of the scale of the loss
@@ -117,7 +117,8 @@ class Journal:
             self.trainer.check_finite()
             scaling = self.trainer.scaling()
             shown = {key: scaling[key] for key in SCALING if key in scaling}
-            self._record("train", {**self._means(), "lr": self.trainer.rate(done - 1), **shown})
+            rate = learning_rate(done - 1, self.settings)
+            self._record("train", {**self._means(), "lr": rate, **shown})
             self.sums, self.done.summed = {}, 0
         if not last and self._asked_to_stop():
             self._save_and_stop()

@@ -122,13 +122,10 @@ class Trainer:
         if self.waits:
             self.check_finite()
         for group in self.optimizer.param_groups:
-            group["lr"] = self.rate(step) * group["times"]
+            group["lr"] = learning_rate(step, self.settings) * group["times"]
         self.optimizer.step()
         if self.scaler.is_enabled():
             self.scaler.update()
-
-    def rate(self, step: int) -> float:
-        return learning_rate(step, self.settings)
 
     def check_finite(self) -> None:
         """Raise `EmsError` if a loss or gradient was not finite. Waits for the device."""
