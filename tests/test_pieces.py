@@ -45,7 +45,7 @@ def plain_cut(content, lines, size):
 def test_pieces_are_whole_lines_and_together_the_file(source, monkeypatch, block, lines, size, end):
     content = b"" if end is None else source.read_bytes() + end.encode()
     source.write_bytes(content)
-    monkeypatch.setattr(engine, "BLOCK", block)
+    monkeypatch.setattr(engine, "READ", block)
     pieces, sha256 = cut(source, lines, size)
     expected = plain_cut(content, lines, size)
     assert [content[p.start : p.end] for p in pieces] == [b"".join(piece) for piece in expected]

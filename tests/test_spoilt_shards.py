@@ -82,11 +82,11 @@ def test_training_on_a_spoilt_shard_names_file_and_row_and_blames_no_setting(
         ({8: 30}, "expected 31, the number of ids, as its last offset, found 30"),
     ],
 )
-@pytest.mark.parametrize("block", [checks.BLOCK, 1, 2, 3])
+@pytest.mark.parametrize("block", [checks.NUMBERS, 1, 2, 3])
 def test_offsets_begin_at_0_rise_with_each_row_and_end_at_the_number_of_ids(
     folder, monkeypatch, changes, expected, block
 ):
-    monkeypatch.setattr(checks, "BLOCK", block)
+    monkeypatch.setattr(checks, "NUMBERS", block)
     spoil(folder / "en.offsets", changes)
     line = message(lambda: store(folder).draw(1, 0, 4, 1.0))
     assert f"{folder}/en.offsets: " in line
@@ -94,7 +94,7 @@ def test_offsets_begin_at_0_rise_with_each_row_and_end_at_the_number_of_ids(
 
 
 def test_offsets_are_accepted_just_when_a_plain_loop_accepts_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(checks, "BLOCK", 3)
+    monkeypatch.setattr(checks, "NUMBERS", 3)
     draw, path, refused = random.Random(1), tmp_path / "de.offsets", 0
     for _ in range(300):
         values = np.cumsum([0, *LENGTHS])
@@ -107,12 +107,12 @@ def test_offsets_are_accepted_just_when_a_plain_loop_accepts_them(tmp_path, monk
     assert 50 < refused < 250
 
 
-@pytest.mark.parametrize("block", [checks.BLOCK, 1, 4, 7])
+@pytest.mark.parametrize("block", [checks.NUMBERS, 1, 4, 7])
 @pytest.mark.parametrize(("at", "row"), [(0, 0), (2, 0), (3, 1), (7, 2), (30, 7)])
 def test_a_token_id_that_the_vocabulary_does_not_have_is_named_with_its_row(
     folder, monkeypatch, at, row, block
 ):
-    monkeypatch.setattr(checks, "BLOCK", block)
+    monkeypatch.setattr(checks, "NUMBERS", block)
     spoil(folder / "de.ids", {at: PIECES - 1})
     store(folder).draw(1, 0, 4, 1.0)  # the last that it has
     spoil(folder / "de.ids", {at: PIECES})

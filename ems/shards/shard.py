@@ -25,7 +25,7 @@ from ems.base.progress import Progress
 from ems.base.schema import UNIQUE, Below, Count, Expected, Record, Text, text
 from ems.shards.index import MANIFEST
 
-BLOCK = 1 << 17  # numbers read at once: they stay in the processor's cache
+NUMBERS = 1 << 17  # numbers read at once: they stay in the processor's cache
 DOCUMENTS = "documents"  # file of a shard of one language: where each of its documents begins
 OTHERS = 64  # files that a process may have open besides
 _CODE = "the code of a language"
@@ -243,7 +243,7 @@ def lines_fault(path: Path) -> str:
 
 def _blocks(path: Path, dtype: type) -> Iterator[tuple[int, np.ndarray]]:
     """Read the numbers of a file into one buffer; yield each block with the place of its first."""
-    buffer, start = np.empty(BLOCK, dtype), 0
+    buffer, start = np.empty(NUMBERS, dtype), 0
     with open(path, "rb") as handle:
         while size := handle.readinto(buffer.data):
             block = buffer[: size // buffer.itemsize]

@@ -98,7 +98,7 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
     order; `files` says how many lines each has (of a mined one, how many above the threshold), and
     `archives` where it lies. Raises `EmsError` for a bad archive.
     """
-    from ems.text.clean_documents import clean_documents
+    from ems.text.clean_documents import clean_documents  # it takes a CleanJob of this module
 
     role, corpus = experiment.corpus(source.label, source.version)
     job, own = clean_job(experiment, source, keys), source.archives if corpus.paths else ()

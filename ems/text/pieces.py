@@ -36,7 +36,7 @@ from ems.base.schema import Text
 from ems.text.tsv import check_count
 
 MAX_BYTES = 1 << 25  # of a piece that has to be in memory as a whole
-BLOCK = 1 << 20  # bytes read at once, about
+READ = 1 << 20  # bytes read at once, about
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def cut(
     first, hasher = 1, hashlib.sha256()
     try:
         with open(source, "rb") as reader:
-            while batch := reader.readlines(BLOCK):
+            while batch := reader.readlines(READ):
                 hasher.update(b"".join(batch))
                 for line in batch:
                     end, held = end + len(line), held + 1
