@@ -109,7 +109,7 @@ def contents(project):
         name: path.read_bytes()
         for path, name in names.items()
         if not name.startswith(("results/tiny/costs", "results/tiny/logs"))
-        and not name.endswith((".snakemake_timestamp", ".svg", ".png"))
+        and not name.endswith((".snakemake_timestamp", ".svg", ".png", "figures/.made"))
     }
 
 
