@@ -21,7 +21,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ems.base.files import write_text
+from ems.base.errors import EmsError
+from ems.base.files import read_json, write_text
 from ems.base.provenance import digest
 from ems.base.schema import Json
 
@@ -224,9 +225,8 @@ def _records() -> Iterable[tuple[str, Json]]:
 
 def _read(file: Path) -> Json:
     """Return an object of JSON; an empty one if the file is damaged: it is written again."""
-    with suppress(OSError, ValueError):
-        content = json.loads(file.read_text(encoding="utf-8"))
-        return content if isinstance(content, dict) else {}
+    with suppress(EmsError):
+        return read_json(file, Json)
     return {}
 
 
