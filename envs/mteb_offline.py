@@ -28,7 +28,7 @@ import numpy as np
 from ems.base.errors import EmsError
 from ems.base.files import write_json
 from ems.base.processes import look_rarely
-from ems.bench.nearest import QUERIES, normalised
+from ems.bench.retrieval import QUERIES, normalised
 from ems.bench.scores import ENGLISH, read_score_file
 from ems.commands.common import experiment_of, site_settings
 from ems.commands.flags import Assignment

@@ -14,7 +14,7 @@ from results_made import counts, hits, values
 from ems import __version__
 from ems.base.errors import EmsError
 from ems.bench import nearest, task
-from ems.bench.nearest import normalised, precision_at_1
+from ems.bench.retrieval import normalised, precision_at_1
 from ems.config.languages import load_tatoeba_codes
 from ems.config.stages import stage_hash
 from ems.corpora.split import part_of_line

@@ -7,7 +7,7 @@ from mirror_made import write_flores
 from results_made import counts, hits, values
 
 import ems.benchmarks.wordorder.score as case_study
-from ems.bench.nearest import all_directions, nearest_is_own, normalised
+from ems.bench.retrieval import all_directions, nearest_is_own, normalised
 from ems.config.languages import load_languages
 
 CODES = {"en": "eng_Latn", "de": "deu_Latn", "fr": "fra_Latn", "ja": "jpn_Jpan"}

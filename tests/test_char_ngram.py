@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ems.bench.nearest import normalised, precision_at_1
+from ems.bench.retrieval import normalised, precision_at_1
 from ems.config.model import NgramSettings
 from ems.model import char_ngrams as module
 from ems.model.char_ngrams import PLACES, NgramEncoder, count_idf, features, hashing, words_of

@@ -14,7 +14,7 @@ import ems
 from ems.base.errors import EmsError
 from ems.base.provenance import DIGITS, digest
 from ems.base.schema import Json, Settings
-from ems.bench.nearest import normalised
+from ems.bench.retrieval import normalised
 from ems.config.benchmarks import protocol_of
 from ems.config.experiment import UNSEEN, EvalSet, Experiment
 from ems.config.plugins import Benchmark, benchmark, sets_of

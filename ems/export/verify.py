@@ -23,7 +23,7 @@ import numpy as np
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_lines
 from ems.base.processes import look_rarely
-from ems.bench.nearest import normalised
+from ems.bench.retrieval import normalised
 from ems.config.languages import UNSEEN
 from ems.corpora.demo.grammar import read_free
 from ems.model.encode import SentenceEncoder

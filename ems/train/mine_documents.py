@@ -24,7 +24,7 @@ from ems.base.progress import log
 from ems.base.provenance import source_hash
 from ems.base.schema import Json, plain
 from ems.bench.margin import best_pairs
-from ems.bench.nearest import normalised
+from ems.bench.retrieval import normalised
 from ems.config.experiment import Experiment
 from ems.config.objectives import MiningSettings
 from ems.model.encode import SentenceEncoder

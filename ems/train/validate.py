@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 import torch
 
-from ems.bench.nearest import normalised, precision_at_1
+from ems.bench.retrieval import normalised, precision_at_1
 from ems.model.encoder import embed_tokens
 from ems.model.objectives.system import DeviceBatch, System
 from ems.shards.reader import PairStore

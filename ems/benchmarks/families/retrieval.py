@@ -20,7 +20,7 @@ import numpy as np
 from ems.base.errors import EmsError
 from ems.base.progress import Progress
 from ems.bench.margin import best_candidates
-from ems.bench.nearest import nearest_is_own
+from ems.bench.retrieval import nearest_is_own
 from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import Task
 from ems.config.plugins import module

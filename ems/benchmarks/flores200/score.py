@@ -11,7 +11,7 @@ import numpy as np
 
 from ems.base.errors import EmsError
 from ems.base.progress import Progress
-from ems.bench.nearest import all_directions
+from ems.bench.retrieval import all_directions
 from ems.bench.scores import Result, Score, packed
 from ems.bench.task import Task
 from ems.benchmarks.flores200.data import file_names, read_language
