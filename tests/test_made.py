@@ -12,6 +12,8 @@ from ems.workflow.made import EARLIEST, RECORDS, Made, _record_file, differences
 CLEAN, MODEL, TABLE = (
     f"results/mine/{path}" for path in ("text/clean.tsv", "models/a/model.json", "tables/t.tex")
 )
+HASH = 15 * "a"  # and a digit: of the settings
+SOURCE = "0123456789abcdef"
 LARGE = 2_000_000  # bytes: Snakemake keeps no checksum of such an input
 
 
@@ -27,7 +29,10 @@ class Project:
         record = {
             **{"rule": "train", "code": "ems", "conda_env": None, "container_img_url": None},
             **{"software_stack_hash": "", "record_format_version": 6},
-            "params": [f"['--experiment', 'mine', '--expect', 'rate{rate}']", "'0123456789abcdef'"],
+            "params": [
+                f"['--experiment', 'mine', '--expect', '{HASH}{rate}']",
+                "'0123456789abcdef'",
+            ],
             **{"input": sorted(inputs), "starttime": at - 0.5, "endtime": at},
             "input_checksums": {name: of for name, of in checksums.items() if name != CLEAN},
         }
@@ -38,7 +43,7 @@ class Project:
         self.make(MODEL, [CLEAN], start + 1, f"model {rate}", rate)
         self.make(TABLE, [MODEL], start + 2, f"table {rate}")
         settings = {"stage": "train", "system": {"train": {"rate": rate}}}
-        Made("mine").save({f"rate{rate}": settings})
+        Made("mine").save({f"{HASH}{rate}": settings})
 
     def kept(self):
         """The content of all files, as DVC would put it into its cache."""
@@ -80,7 +85,7 @@ def test_another_revision_as_a_whole_gets_its_own_records_in_the_order_of_the_da
     assert times() == sorted(times())
     assert times()[0] > 3000
     record = json.loads(_record_file(MODEL, RECORDS).read_text())
-    assert "rate1" in record["params"][0]
+    assert f"{HASH}1" in record["params"][0]
     made = Made("mine")
     made.save({})
     assert project.kept() == project.first
@@ -112,10 +117,10 @@ def test_a_changed_setting_and_a_changed_source_are_said_with_what_runs_again(pr
         rule, wildcards = SimpleNamespace(name="train"), {"system": name}
         return SimpleNamespace(output=[MODEL], rule=rule, wildcards=wildcards, params=params)
 
-    new = {"rate3": {"stage": "train", "system": {"train": {"rate": 3}}}}
-    jobs = [job(name, "rate3", "0123456789abcdef") for name in ("a", "b")]
+    new = {f"{HASH}3": {"stage": "train", "system": {"train": {"rate": 3}}}}
+    jobs = [job(name, f"{HASH}3", SOURCE) for name in ("a", "b")]
     assert Made("mine").changes(jobs, new) == ["train.rate: 2 -> 3: a, b train again"]
-    jobs = [job(name, "rate2", "fedcba9876543210") for name in "abcdef"]
+    jobs = [job(name, f"{HASH}2", "fedcba9876543210") for name in "abcdef"]
     (line,) = Made("mine").changes(jobs, {})
     assert line == "the source of `train` changed: a, b, c, 3 more train again"
 

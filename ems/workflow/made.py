@@ -35,7 +35,7 @@ KEPT += ("record_format_version",)
 EARLIEST = 1.0  # seconds since 1970: older than any input
 SHOWN = 4  # names in a line about changes
 _EXPECTED = re.compile(r"'--expect', '(\w+)'")  # the hash of the settings, among the params
-_SOURCE = re.compile(r"'([0-9a-f]{16,})'")  # and of the source
+_SOURCE = re.compile(r"^'([0-9a-f]{16,})'$")  # and of the source
 
 
 def folder_of(path: str) -> Path | None:
