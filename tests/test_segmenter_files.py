@@ -55,9 +55,9 @@ def test_it_segments_where_it_is_named_and_where_it_is_the_default(project):
 
 def test_an_edit_of_it_segments_again_and_cleans_nothing_again(project):
     assert planned(project.snakemake("-n", *PAIRS)) == {}
-    project.edit(FILE, "Letters apart", "Letters  apart")
+    project.edit(FILE, '"json"', '"re"')
     assert planned(project.snakemake("-n", *PAIRS)) == {"segment": 2, "total": 2}
-    project.edit(FILE, "Letters  apart", "Letters apart")
+    project.edit(FILE, '"re"', '"json"')
 
 
 def test_without_its_file_its_name_is_an_error_with_those_that_there_are(project):

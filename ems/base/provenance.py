@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 NEUTRAL = {f"ems.base.{name}" for name in ("errors", "progress", "schema")}
 SETTINGS = "ems.config"
 EXTENSIONS = Path("extensions")  # the project's own modules: `ems.benchmarks.x` is benchmarks/x
+PLUGINS = (("text", "segmenters"), ("model", "objectives"))  # there without the name of their room
 DATA = {".tsv", ".csv", ".yaml", ".txt", ".tex", ".jinja"}  # of files beside the code
 DIGITS = 16  # hex digits kept of a SHA-256: 64 bits
 # A comment, a string, or a bracket. Strings with the quotes of their f-string inside are of 3.12.
@@ -151,9 +152,9 @@ def _module_files(module: str) -> tuple[Path, ...]:
     and all data below its folder, but that of packages inside it.
     """
     parts = module.split(".")[1:]
+    own = parts[1:] if tuple(parts[:2]) in PLUGINS else parts
     files: list[Path] = []
-    for root in (source_root(), EXTENSIONS.absolute()):
-        base = root.joinpath(*parts)
+    for base in (source_root().joinpath(*parts), EXTENSIONS.absolute().joinpath(*own)):
         if (source := base.with_suffix(".py")).is_file():
             data = [base.with_suffix(suffix) for suffix in sorted(DATA)]
             return (source, *(path for path in data if path.is_file()))
