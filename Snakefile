@@ -42,6 +42,16 @@ onerror:
     w.keep_records()
 
 
+# Here: an included file cannot set the default target. With the models, though tables need only their scores: Snakemake
+# deletes a model when it starts to make it again. If that job dies and the scores are up to date, it asks for it no more.
+rule all:
+    default_target: True
+    input:
+        w.table_targets,
+        w.model_targets,
+        w.selected_targets,
+
+
 # Jobs of a cluster. The others are short, or need the internet, which its nodes often lack. That they ask for no
 # memory does not tell them apart: with `default-resources` in a profile Snakemake gives every rule some.
 SUBMITTED = "wikipedia decontaminate segment multiway vocabulary_sample vocabulary shard shard_multiway mine".split()
