@@ -32,10 +32,9 @@ sys.path[:0] = [path for path in (str(ROOT), str(ROOT / "perf")) if path not in 
 import gpu_wheels  # noqa: E402
 from gpu_report import FAILED, MARK, PARTS, PASSED, STOPPED, Figures, last_line, markdown  # noqa: E402
 
-from ems.base.errors import REQUEUE, EmsError  # noqa: E402
-from ems.base.files import read_json, write_json, write_text  # noqa: E402
+from ems.base.errors import REQUEUE, Damaged, EmsError  # noqa: E402
+from ems.base.files import parse_json, write_json, write_text  # noqa: E402
 from ems.base.progress import clock  # noqa: E402
-from ems.base.schema import Json, Record  # noqa: E402
 
 FIGURES = "figures.json"
 DEVICES = ("cuda", "cpu")
@@ -255,17 +254,16 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-class _Figures(Record, extra="allow"):
-    """What the figures of a call must have."""
-
-    machine: Json
-    data: Json
-    parts: Json
-
-
 def read_figures(path: Path) -> Figures:
-    """Return the figures of a call."""
-    return read_json(path, _Figures).model_dump()
+    """Return the figures of a call. Raises `Damaged`, since pydantic may be missing here."""
+    try:
+        figures = parse_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Damaged(path, f"not valid JSON ({error})") from None
+    for key in ("machine", "data", "parts"):
+        if not isinstance(figures, dict) or not isinstance(figures.get(key), dict):
+            raise Damaged(path, f"expected a JSON object under `{key}`")
+    return figures
 
 
 def show(folder: Path) -> None:

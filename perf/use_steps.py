@@ -134,9 +134,9 @@ def mined(options: Options) -> Figures:
     """
     sides = [Vectors(sorted(options.folder.glob(f"{at}-*")), WIDTH) for at in (0, 1)]
     count, made = len(sides[0]), []
-    started, compare = time.monotonic(), mining._Compare
+    started, compare = time.monotonic(), mining._compare
     ends = started + options.mine_seconds
-    mining._Compare = lambda *of: _Hurried(compare(*of), ends, made)
+    mining._compare = lambda *of: _Hurried(partial(compare, *of[:4]), ends, made)(*of[4:])
     with mining.compared(*sides, Search(), "", options.folder / "state") as found:
         pairs = pairs_of(*found)
     compared = sum(piece.lines for piece, _ in made)

@@ -13,7 +13,7 @@ from results_made import counts, hits, values
 
 from ems import __version__
 from ems.base.errors import EmsError
-from ems.bench import nearest, task
+from ems.bench import retrieval, task
 from ems.bench.retrieval import normalised, precision_at_1
 from ems.config.languages import load_tatoeba_codes
 from ems.config.stages import stage_hash
@@ -25,7 +25,7 @@ from ems.corpora.split import part_of_line
 @pytest.mark.parametrize("block", [1, 7, 50, 64, 1024])
 @pytest.mark.parametrize("seed", [0, 3, 11])
 def test_precision_at_1_equals_a_double_loop(seed, block, monkeypatch):
-    monkeypatch.setattr(nearest, "QUERIES", block)
+    monkeypatch.setattr(retrieval, "QUERIES", block)
     first, second = translated(50, 2, seed, width=8)
     one, other = normalised(first, "one"), normalised(second, "other")
     there = 2 * sum(naive_hits(first.tolist(), second.tolist()))
