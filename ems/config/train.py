@@ -1,5 +1,6 @@
 """The settings `train` of a system."""
 
+from importlib.util import find_spec
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -163,4 +164,13 @@ def _check_schedule(key: str, train: TrainSettings) -> None:
         raise EmsError(
             f"{key}: train.schedule_steps: {period:,}, after which the learning rate is 0, but "
             f"train.steps is {steps:,}; raise the one or lower the other"
+        )
+
+
+def check_tensorboard() -> None:
+    """Raise `EmsError` where `train.tensorboard` cannot be had."""
+    if find_spec("tensorboard") is None:
+        raise EmsError(
+            "train.tensorboard: the package tensorboard is not installed; "
+            "`pip install -e .[tensorboard]`, or set train.tensorboard: false"
         )

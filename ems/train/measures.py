@@ -20,14 +20,13 @@ save memory do not count.
 
 import time
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from ems.base.errors import EmsError
+from ems.config.train import check_tensorboard
 from ems.model.objectives.system import System, linear_weights
 
 SUFFIX = ".ems"  # of our event files: others in the folder are not ours to delete
@@ -102,14 +101,6 @@ def scalars(row: LogRow) -> dict[str, float]:
     for key, tag in TAGS.items():
         values |= {f"{tag}/{name}": value for name, value in row.get(key, {}).items()}
     return values
-
-
-def check_tensorboard() -> None:
-    if find_spec("tensorboard") is None:
-        raise EmsError(
-            "train.tensorboard: the package tensorboard is not installed; "
-            "`pip install -e .[tensorboard]`, or set train.tensorboard: false"
-        )
 
 
 class StepFlops:

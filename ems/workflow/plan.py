@@ -20,11 +20,11 @@ from ems.config.load import OPUSTOOLS, Site, load_experiment, load_site
 from ems.config.plugins import benchmark
 from ems.config.stages import filter_contents
 from ems.config.systems import LOCATED
+from ems.config.train import check_tensorboard
 from ems.corpora.catalogue import check_corpora
 from ems.corpora.own import check_needs, own_files
 from ems.tables.registry import outputs_of
 from ems.text.segmenters.base import check_available
-from ems.train.measures import check_tensorboard
 from ems.workflow.sources import Missing, missing_evalsets, missing_sources
 
 SLURM = {"slurm", "--profile=slurm", "--executor=slurm"}
