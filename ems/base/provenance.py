@@ -38,11 +38,10 @@ _TOKEN = re.compile(
     r"|'(?:[^'\\\n]|\\.)*')",
     re.S,
 )
-_IMPORT = re.compile(
-    r"(?:^|[;:])[ \t]*(?:from +([\w.]+) +import +(\([^)]*\)|[^\n;]+)|import +([^\n;]+))", re.M
-)
+_IMPORTED = r"[ \t]*(?:from +([\w.]+) +import +(\([^)]*\)|[^\n;]+)|import +([^\n;]+))"
+_IMPORT = re.compile(rf"(?:^|[;:]){_IMPORTED}", re.M)
+_IMPORT_LINE = re.compile(rf"^{_IMPORTED}\n?", re.M)
 _NOTHING = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\n|$)")  # else on a line
-_LINE = re.compile(rf"{_IMPORT.pattern.replace('(?:^|[;:])', '^')}\n?", re.M)
 _STATEMENT = re.compile(r"^(?=[^\s)\]}])(?!(?:elif|else|except|finally)\b)", re.M)
 
 
@@ -115,7 +114,7 @@ def scan(text: str) -> Source:
         if (module or names[0]).partition(".")[0] != "ems":
             statements.add(" ".join(["import", module, *(some or others).split()]))
     decorated = ""
-    for piece in _STATEMENT.split(_LINE.sub("", code)):
+    for piece in _STATEMENT.split(_IMPORT_LINE.sub("", code)):
         decorated += piece
         if not piece.startswith("@"):
             statements.add(decorated.rstrip())
