@@ -7,7 +7,7 @@ from train_made import contents, json_rows, train_into
 
 from ems.base.errors import EmsError
 from ems.config.stages import stage_hash
-from ems.train import measures as module
+from ems.config import train as settings
 from ems.train.job import Places, train
 from ems.train.measures import rounded, scalars
 
@@ -79,7 +79,7 @@ def test_another_training_replaces_the_scalars_of_the_one_before(toy, tmp_path, 
 
 
 def test_the_setting_is_in_no_hash(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "find_spec", lambda name: name)  # as if it were installed
+    monkeypatch.setattr(settings, "find_spec", lambda name: name)  # as if it were installed
     project = Settings(tmp_path)
     off, on = project.load(), project.load(edited(MINIMAL, "train.tensorboard", True))
     assert on.systems["ems"].train.tensorboard
@@ -97,7 +97,7 @@ def test_without_the_setting_nothing_is_written(toy, tmp_path):
 def test_without_the_package_the_setting_is_an_error_before_anything_runs(
     toy, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    monkeypatch.setattr(settings, "find_spec", lambda name: None)
     with pytest.raises(EmsError, match=r"tensorboard is not installed; `pip install .*tensorboard"):
         toy.experiment(**ON)
 
