@@ -96,6 +96,11 @@ def number(**bounds: float) -> Any:
     return Annotated[float, Field(**bounds), WrapValidator(_as_written)]
 
 
+def whole(**bounds: int) -> Any:
+    """Return the type of a whole number within `bounds`."""
+    return Annotated[int, Field(**bounds)]
+
+
 def _as_written(value: Any, check: Any) -> Any:
     check(value)
     return value
@@ -264,7 +269,7 @@ def with_fields(base: type[Settings], name: str, **types: Any) -> type[Settings]
         old = base.model_fields.get(key, Field(None))
         filled = is_section(of) and not old.is_required()  # where it is absent
         default = {"default_factory": of} if filled else {"default": old.default}
-        fields[key] = (of, Field(**default, description=old.description))
+        fields[key] = (of, Field(**default))
     about = None if base is Settings else base.__doc__
     return create_model(name, __base__=base, __doc__=about, **fields)
 

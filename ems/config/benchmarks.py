@@ -21,6 +21,7 @@ from ems.base.schema import (
     ShortName,
     by_type,
     listing,
+    whole,
 )
 from ems.config.languages import UNSEEN, Language, load_languages
 from ems.config.plugins import benchmark as record_of
@@ -33,25 +34,20 @@ if TYPE_CHECKING:
 class EvalsetEntry(Settings):
     """A benchmark's data, or a set that only decontamination looks at."""
 
-    version: ShortName = Field(description="The version of the data.")
-    languages: by_type(Literal["experiment", "all"], listing(str)) = Field(
-        "experiment",
-        description="The languages of the experiment that the benchmark has, all that it has, or "
-        "a list.",
-    )
-    without: list[str] = Field([], description="Languages that are left out.")
-    part: str = Field(
-        "", description="ntrex: the part that is the benchmark, as `splits` divides it."
-    )
-    path: Place | None = Field(
-        None, description="The folder of a copy of your own, which is used in place."
-    )
-    dev: bool = Field(
-        False, description="flores200: adds the dev part, which only the official archive has."
-    )
-    protocol: Json | None = Field(
-        None, description="How the set is scored, where a benchmark leaves a choice."
-    )
+    version: ShortName
+    """The version of the data."""
+    languages: by_type(Literal["experiment", "all"], listing(str)) = "experiment"
+    """The languages of the experiment that the benchmark has, all that it has, or a list."""
+    without: list[str] = Field([])
+    """Languages that are left out."""
+    part: str = ""
+    """ntrex: the part that is the benchmark, as `splits` divides it."""
+    path: Place | None = None
+    """The folder of a copy of your own, which is used in place."""
+    dev: bool = False
+    """flores200: adds the dev part, which only the official archive has."""
+    protocol: Json | None = None
+    """How the set is scored, where a benchmark leaves a choice."""
 
 
 Neighbours = Annotated[int, Field(ge=1, le=100)]  # LASER has 4, CSLS 10
@@ -63,55 +59,58 @@ Hidden = Annotated[int, Field(ge=1, le=4096)]  # ten such layers are 2.7 GB with
 HiddenLayers = Annotated[list[Hidden], Field(max_length=10)]
 Patience = Annotated[int, Field(ge=0, le=100_000)]  # as epochs
 Margin = Literal["ratio", "distance", "absolute"]
-HIDDEN = "The widths of the hidden layers; none is logistic regression."
-DECAYS = "L2; of several the one with the best accuracy on the source's validation part."
-DROPOUT = "Dropout of the features and of each hidden layer."
-BATCH = "Examples of a step."
-EPOCHS = "The most epochs; the best one on validation is taken."
-PATIENCE = "Stops after so many epochs without a better one; 0: never."
 
 
 class SearchProtocol(Settings):
     """How the nearest sentences are found."""
 
-    k: Neighbours = Field(4, description="The neighbours of a sentence.")
-    margin: Margin = Field("ratio", description="The margin of the score; absolute: plain cosine.")
+    k: Neighbours = 4
+    """The neighbours of a sentence."""
+    margin: Margin = "ratio"
+    """The margin of the score; absolute: plain cosine."""
 
 
 class DrawnProtocol(SearchProtocol):
     """How queries and candidates are drawn of a corpus, and how they are searched."""
 
-    queries: Queries = Field(2000, description="The queries of each language.")
-    candidates: Candidates = Field(200_000, description="The sentences that are searched.")
-    seed: Seed = Field(1234, description="The seed of the draw.")
+    queries: Queries = 2000
+    """The queries of each language."""
+    candidates: Candidates = 200_000
+    """The sentences that are searched."""
+    seed: Seed = 1234
+    """The seed of the draw."""
 
 
 class ProbeSettings(Settings):
     """A classifier on frozen embeddings; the defaults are LASER's tasks/mldoc."""
 
-    seeds: int = Field(  # LASER has 5, and a hundred times as many give a tenth of the error
-        5, ge=1, le=500, description="The runs whose mean and standard deviation are reported."
-    )
-    hidden: HiddenLayers = Field([10, 8], description=HIDDEN)
-    activation: Literal["tanh", "relu"] = Field("tanh", description="The activation.")
-    dropout: Dropout = Field(0.2, description=DROPOUT)
-    learning_rate: Rate = Field(0.001, description="The learning rate of Adam.")
-    weight_decay: listing(Decay, least=1) = Field([0], description=DECAYS)
-    batch: Examples = Field(12, description=BATCH)
-    epochs: Epochs = Field(500, description=EPOCHS)
-    patience: Patience = Field(0, description=PATIENCE)
+    # LASER has 5 seeds, and a hundred times as many give a tenth of the error
+    seeds: whole(ge=1, le=500) = 5
+    """The runs whose mean and standard deviation are reported."""
+    hidden: HiddenLayers = Field([10, 8])
+    """The widths of the hidden layers; none is logistic regression."""
+    activation: Literal["tanh", "relu"] = "tanh"
+    """The activation."""
+    dropout: Dropout = 0.2
+    """Dropout of the features and of each hidden layer."""
+    learning_rate: Rate = 0.001
+    """The learning rate of Adam."""
+    weight_decay: listing(Decay, least=1) = Field([0])
+    """L2; of several the one with the best accuracy on the source's validation part."""
+    batch: Examples = 12
+    """Examples of a step."""
+    epochs: Epochs = 500
+    """The most epochs; the best one on validation is taken."""
+    patience: Patience = 0
+    """Stops after so many epochs without a better one; 0: never."""
 
 
 class DocumentSettings(Settings):
     """How a benchmark embeds a document (EMS v2 V-E and V-F do not say)."""
 
-    split: int = Field(  # at most as model.max_tokens
-        120,
-        ge=0,
-        le=32768,
-        description="A document of more tokens is the mean of its sentences' embeddings; 0: off, "
-        "it is cut to max_tokens.",
-    )
+    split: whole(ge=0, le=32768) = 120  # at most as model.max_tokens
+    """A document of more tokens is the mean of its sentences' embeddings; 0: off, it is cut to
+    max_tokens."""
 
 
 def protocol_of(experiment: "Experiment", benchmark: str) -> Settings | None:

@@ -17,6 +17,7 @@ from ems.base.schema import (
     by_type,
     listing,
     number,
+    whole,
 )
 
 OWN_VERSION = "own"  # of a corpus of `files` that names none
@@ -27,94 +28,65 @@ TwoFiles = Annotated[list[Place], Field(min_length=2, max_length=2), *UNIQUE]
 class CorpusEntry(Settings):
     """A corpus: its language pairs, or its documents of single languages."""
 
-    name: Name = Field(description="The name of the corpus.")
-    version: ShortName | None = Field(
-        None, description=f"Its version (default: {OWN_VERSION}, of a corpus of `files` alone)."
-    )
-    kind: Literal["pairs", "documents"] = Field(
-        "pairs",
-        description="Language pairs, or documents of single languages: text files with one "
-        "sentence a line and a blank line after each document.",
-    )
-    files: Annotated[dict[str, by_type(Place, TwoFiles)], Field(min_length=1)] | None = Field(
-        None,
-        description="Your own text, read where it lies: `{de-en: data/mine.de-en.tsv.gz}`. A .tsv "
-        "file has two columns in the order of the languages of its key, a .jsonl file the keys "
-        "`de` and `en` (or these in `translation`), a folder the parquet files of a Hugging Face "
-        "dataset; `[a.de, a.en]` are two files with as many lines. Each may be packed: .gz, .bz2, "
-        ".xz or .zst.",
-    )
-    pairs: by_type(Literal["all"], listing(str, least=1)) | None = Field(
-        None,
-        description="The language pairs that are used, `[de-fr, pl-uk]`; all: every pair of its "
-        "languages (default: the pairs with English, or all in an experiment without English).",
-    )
-    source: Place | None = Field(
-        None,
-        description="A directory, for a corpus of your own: in OPUS layout, or for documents with "
-        "NAME/VERSION/LANGUAGE.txt or .txt.gz.",
-    )
-    path: Place | None = Field(
-        None,
-        description="A folder with LANGUAGE.txt or .txt.gz, or with OPUS's raw LANGUAGE.zip, used "
-        "in place (of `kind: documents`).",
-    )
-    languages: listing(str, least=1) | None = Field(
-        None,
-        description="Languages whose pairs are used (see `pairs`), or whose documents are "
-        "(default: all of the experiment; of a release of OPUS those that it has).",
-    )
-    without: list[str] = Field([], description="Languages that are left out.")
-    vocabularies: listing(str) = Field(
-        [],
-        description="The `vocabularies` that it is for, where it takes the place of the other "
-        "corpora of its languages (default: all of them).",
-    )
-    part: str = Field("", description="The part of the corpus, as `splits` divides it.")
-    codes: by_type(Literal["paper"], dict[str, listing(Code, least=1)]) = Field(
-        {},
-        description="The codes of a language in this corpus, `{zh: [zh_cn, zh_tw]}` (default: "
-        "those of ems/config/languages/opus_codes.tsv); paper: only the codes that EMS used. With "
-        "`files`: the one code of a language in JSON or parquet, `{en: [eng_Latn]}`.",
-    )
-    max_pairs: by_type(Lines, dict[str, Lines]) | None = Field(
-        None,
-        description="The most pairs of each file of a language pair; `{default: N, ru: M}` sets "
-        "it for some languages, `{de-fr: N}` for a pair.",
-    )
-    max_documents: by_type(Lines, dict[str, Lines]) | None = Field(
-        None,
-        description="The most documents of a language, drawn at random; `{default: N, zh: M}` "
-        "sets it for some languages.",
-    )
-    format: Literal["moses", "mined"] = Field(
-        "moses", description="OPUS's Moses zips, or LASER's mined files with scores (WikiMatrix)."
-    )
-    threshold: number(ge=0, le=10) | None = Field(  # cosine by mean cosine: WikiMatrix 1.02 to 1.3
-        None, description="The least score of a mined pair."
-    )
-    fallback: bool = Field(
-        False,
-        description="Uses only the language pairs that no other corpus has (the paper's rule for "
-        "Tatoeba, IV-A).",
-    )
+    name: Name
+    """The name of the corpus."""
+    version: ShortName | None = None
+    """Its version (default: own, of a corpus of `files` alone)."""
+    kind: Literal["pairs", "documents"] = "pairs"
+    """Language pairs, or documents of single languages: text files with one sentence a line and a
+    blank line after each document."""
+    files: Annotated[dict[str, by_type(Place, TwoFiles)], Field(min_length=1)] | None = None
+    """Your own text, read where it lies: `{de-en: data/mine.de-en.tsv.gz}`. A .tsv file has two
+    columns in the order of the languages of its key, a .jsonl file the keys `de` and `en` (or these
+    in `translation`), a folder the parquet files of a Hugging Face dataset; `[a.de, a.en]` are two
+    files with as many lines. Each may be packed: .gz, .bz2, .xz or .zst."""
+    pairs: by_type(Literal["all"], listing(str, least=1)) | None = None
+    """The language pairs that are used, `[de-fr, pl-uk]`; all: every pair of its languages
+    (default: the pairs with English, or all in an experiment without English)."""
+    source: Place | None = None
+    """A directory, for a corpus of your own: in OPUS layout, or for documents with
+    NAME/VERSION/LANGUAGE.txt or .txt.gz."""
+    path: Place | None = None
+    """A folder with LANGUAGE.txt or .txt.gz, or with OPUS's raw LANGUAGE.zip, used in place (of
+    `kind: documents`)."""
+    languages: listing(str, least=1) | None = None
+    """Languages whose pairs are used (see `pairs`), or whose documents are (default: all of the
+    experiment; of a release of OPUS those that it has)."""
+    without: list[str] = Field([])
+    """Languages that are left out."""
+    vocabularies: listing(str) = Field([])
+    """The `vocabularies` that it is for, where it takes the place of the other corpora of its
+    languages (default: all of them)."""
+    part: str = ""
+    """The part of the corpus, as `splits` divides it."""
+    codes: by_type(Literal["paper"], dict[str, listing(Code, least=1)]) = Field({})
+    """The codes of a language in this corpus, `{zh: [zh_cn, zh_tw]}` (default: those of
+    ems/config/languages/opus_codes.tsv); paper: only the codes that EMS used. With `files`: the one
+    code of a language in JSON or parquet, `{en: [eng_Latn]}`."""
+    max_pairs: by_type(Lines, dict[str, Lines]) | None = None
+    """The most pairs of each file of a language pair; `{default: N, ru: M}` sets it for some
+    languages, `{de-fr: N}` for a pair."""
+    max_documents: by_type(Lines, dict[str, Lines]) | None = None
+    """The most documents of a language, drawn at random; `{default: N, zh: M}` sets it for some
+    languages."""
+    format: Literal["moses", "mined"] = "moses"
+    """OPUS's Moses zips, or LASER's mined files with scores (WikiMatrix)."""
+    threshold: number(ge=0, le=10) | None = None  # cosine by mean cosine: WikiMatrix 1.02 to 1.3
+    """The least score of a mined pair."""
+    fallback: bool = False
+    """Uses only the language pairs that no other corpus has (the paper's rule for Tatoeba,
+    IV-A)."""
 
 
 class MultiwaySettings(Settings):
     """Further pairs of multi-parallel text: sentences that have a translation in common."""
 
-    through: CodeOrNone = Field(
-        "",
-        description="The language of the translation in common, like en: of the pairs of corpora "
-        "with it (default: none, and no further pairs are made).",
-    )
-    most: int = Field(
-        4,
-        ge=1,
-        le=1000,
-        description="The most further pairs of one sentence of `through`; language pairs that "
-        "have few so far come first.",
-    )
+    through: CodeOrNone = ""
+    """The language of the translation in common, like en: of the pairs of corpora with it (default:
+    none, and no further pairs are made)."""
+    most: whole(ge=1, le=1000) = 4
+    """The most further pairs of one sentence of `through`; language pairs that have few so far come
+    first."""
 
 
 Share = number(gt=0, lt=1)
@@ -125,28 +97,20 @@ class Split(Settings):
     language, or by position.
     """
 
-    first: Annotated[dict[Part, Lines], Field(min_length=1)] | None = Field(
-        None,
-        description="The parts that are so many lines at the start of each file: "
-        "`{validation: 1000}`. A file that is no longer has nothing left for `rest`.",
-    )
-    rest: Part | None = Field(None, description="The part of all other lines.")
-    documents: ShortName | None = Field(
-        None,
-        description="A file beside moses/ with the document of each line; a corpus of "
-        "`kind: documents` has none.",
-    )
-    sentences: Code | None = Field(
-        None,
-        description="The language whose sentence decides the part of a pair, without case and "
-        "punctuation: all translations of a sentence are in one part, in every language pair and "
-        "experiment.",
-    )
-    parts: Annotated[dict[Part, Share], Field(min_length=2)] | None = Field(
-        None,
-        description="The share of each part; a document, or a sentence, goes to one part, the same "
-        "in all languages.",
-    )
+    first: Annotated[dict[Part, Lines], Field(min_length=1)] | None = None
+    """The parts that are so many lines at the start of each file: `{validation: 1000}`. A file that
+    is no longer has nothing left for `rest`."""
+    rest: Part | None = None
+    """The part of all other lines."""
+    documents: ShortName | None = None
+    """A file beside moses/ with the document of each line; a corpus of `kind: documents` has
+    none."""
+    sentences: Code | None = None
+    """The language whose sentence decides the part of a pair, without case and punctuation: all
+    translations of a sentence are in one part, in every language pair and experiment."""
+    parts: Annotated[dict[Part, Share], Field(min_length=2)] | None = None
+    """The share of each part; a document, or a sentence, goes to one part, the same in all
+    languages."""
 
     @property
     def names(self) -> list[str]:
@@ -183,9 +147,7 @@ class Split(Settings):
 class DownloadSettings(Settings):
     """How files are downloaded."""
 
-    per_host: int = Field(  # more than a browser's 6 is rude, and more than 64 are refused
-        4, ge=1, le=64, description="Connections to one host at once, of all jobs together."
-    )
-    retries: int = Field(  # with pauses of up to a minute, two hours
-        5, ge=0, le=100, description="Attempts after one that the network failed."
-    )
+    per_host: whole(ge=1, le=64) = 4  # a browser has 6; hosts refuse more than 64
+    """Connections to one host at once, of all jobs together."""
+    retries: whole(ge=0, le=100) = 5  # with pauses of up to a minute, two hours
+    """Attempts after one that the network failed."""

@@ -17,6 +17,7 @@ from ems.base.schema import (
     by_type,
     listing,
     text_or,
+    whole,
     with_fields,
 )
 from ems.config.benchmarks import DocumentSettings, EvalsetEntry
@@ -39,10 +40,14 @@ Corpora = Annotated[list[CorpusEntry], Field(min_length=1)]
 class LanguageEntry(Settings):
     """A language that ems/config/languages/languages.tsv does not have."""
 
-    code: OwnCode = Field(description="Its code.")
-    tatoeba_v1: CodeOrNone = Field("", description="Its code in LASER's Tatoeba v1.")
-    flores200: CodeOrNone = Field("", description="Its code in FLORES-200 and SIB-200.")
-    script: str = Field("", description="The name of its script.")
+    code: OwnCode
+    """Its code."""
+    tatoeba_v1: CodeOrNone = ""
+    """Its code in LASER's Tatoeba v1."""
+    flores200: CodeOrNone = ""
+    """Its code in FLORES-200 and SIB-200."""
+    script: str = ""
+    """The name of its script."""
 
 
 class Overrides(Settings):
@@ -63,149 +68,110 @@ Kind = Literal["encoder", "char-ngram", "fused", "folder", "sentence-transformer
 class SystemEntry(Overrides):
     """One trained model or one baseline: the base plus overrides."""
 
-    kind: Kind = Field(
-        "encoder",
-        description="encoder is trained here; the others are not: folder (`model`: a model "
-        "folder of ours, or an exported one), sentence-transformers (`model`: a folder, or a name "
-        "of the Hugging Face hub), command (`command`), char-ngram (n-grams of letters, `ngrams`), "
-        "fused (the embedding of a system that is trained here, `of`, and n-grams beside it).",
-    )
-    of: Name | None = Field(
-        None,
-        description="Of kind fused: the system that is trained here, whose languages it has.",
-    )
-    ngrams: NgramSettings = Field(
-        default_factory=NgramSettings,
-        description="Of kinds char-ngram and fused: the n-grams of letters.",
-    )
-    command: str | None = Field(
-        None,
-        description="A program and its arguments, {lines} among them (the file that it reads), "
-        "{out} (the .npy that it writes: float32, a row a line) and {language} if it needs it; "
-        "no shell runs it.",
-    )
-    vocabulary: str | None = Field(
-        None, description="One of `vocabularies` (default: `vocabulary`)."
-    )
-    languages: SomeLanguages | None = Field(
-        None,
-        description="The languages of its vocabulary that it is trained and scored on, in its "
-        "order (default: all).",
-    )
-    each: _each(Overrides) | None = Field(
-        None,
-        description="Makes one system, NAME-VOCABULARY, for each of these `vocabularies`: a "
-        "list, or a mapping with more overrides, like `{fr: {}, it: {train: {steps: 100}}}`.",
-    )
-    iterations: int | None = Field(
-        None,
-        ge=1,
-        le=100,
-        description="Makes a chain of as many systems, NAME-1, NAME-2, ..., each of which starts "
-        "from the one before, the first from `train.start_from`. With the objective `coherence` "
-        "each learns from what the one before has mined (CCL 2019, section 3.2).",
-    )
-    model: text_or(Place, EncoderSettings) = Field(
-        default_factory=EncoderSettings,
-        description="The sizes, or where to find a model that is not trained here.",
-    )
+    kind: Kind = "encoder"
+    """encoder is trained here; the others are not: folder (`model`: a model folder of ours, or an
+    exported one), sentence-transformers (`model`: a folder, or a name of the Hugging Face hub),
+    command (`command`), char-ngram (n-grams of letters, `ngrams`), fused (the embedding of a system
+    that is trained here, `of`, and n-grams beside it)."""
+    of: Name | None = None
+    """Of kind fused: the system that is trained here, whose languages it has."""
+    ngrams: NgramSettings = Field(default_factory=NgramSettings)
+    """Of kinds char-ngram and fused: the n-grams of letters."""
+    command: str | None = None
+    """A program and its arguments, {lines} among them (the file that it reads), {out} (the .npy
+    that it writes: float32, a row a line) and {language} if it needs it; no shell runs it."""
+    vocabulary: str | None = None
+    """One of `vocabularies` (default: `vocabulary`)."""
+    languages: SomeLanguages | None = None
+    """The languages of its vocabulary that it is trained and scored on, in its order (default:
+    all)."""
+    each: _each(Overrides) | None = None
+    """Makes one system, NAME-VOCABULARY, for each of these `vocabularies`: a list, or a mapping
+    with more overrides, like `{fr: {}, it: {train: {steps: 100}}}`."""
+    iterations: whole(ge=1, le=100) | None = None
+    """Makes a chain of as many systems, NAME-1, NAME-2, ..., each of which starts from the one
+    before, the first from `train.start_from`. With the objective `coherence` each learns from what
+    the one before has mined (CCL 2019, section 3.2)."""
+    model: text_or(Place, EncoderSettings) = Field(default_factory=EncoderSettings)
+    """The sizes, or where to find a model that is not trained here."""
 
 
 class SweepEntry(Settings):
     """A search around a system, one setting at a time (EMS v2 Table II); not a part of `all`."""
 
-    base: str = Field(description="The system around which one setting at a time is changed.")
-    axes: Annotated[dict[str, listing(Any, least=1)], Field(min_length=1)] = Field(
-        description="Maps a setting to its values, that of the base among them: "
-        "`{model.layers: [2, 4, 6, 12]}`."
-    )
-    train: TrainOverrides = Field(
-        default_factory=TrainOverrides,
-        description="Laid over the base for all points, to make them shorter: `{steps: 20000}`.",
-    )
+    base: str
+    """The system around which one setting at a time is changed."""
+    axes: Annotated[dict[str, listing(Any, least=1)], Field(min_length=1)]
+    """Maps a setting to its values, that of the base among them: `{model.layers: [2, 4, 6,
+    12]}`."""
+    train: TrainOverrides = Field(default_factory=TrainOverrides)
+    """Laid over the base for all points, to make them shorter: `{steps: 20000}`."""
 
 
 class Sources(Settings):
     """Where data come from."""
 
-    opus: Place | None = Field(
-        None, description="'embedded', a directory in OPUS layout, or an https host."
-    )
-    wikimatrix: Place | None = Field(
-        None, description="A directory or a URL with WikiMatrix/v1/WikiMatrix.de-en.tsv.gz."
-    )
-    documents: Place | None = Field(
-        None,
-        description="Corpora of documents: 'embedded', a directory with "
-        "NAME/VERSION/LANGUAGE.txt or .txt.gz, or an https host with the latter.",
-    )
-    wikipedia: Place | None = Field(
-        None,
-        description="Wikipedia's dumps, "
-        "enwiki/20260101/enwiki-20260101-pages-articles-multistream.xml.bz2: a directory or an "
-        "https host.",
-    )
+    opus: Place | None = None
+    """'embedded', a directory in OPUS layout, or an https host."""
+    wikimatrix: Place | None = None
+    """A directory or a URL with WikiMatrix/v1/WikiMatrix.de-en.tsv.gz."""
+    documents: Place | None = None
+    """Corpora of documents: 'embedded', a directory with NAME/VERSION/LANGUAGE.txt or .txt.gz, or
+    an https host with the latter."""
+    wikipedia: Place | None = None
+    """Wikipedia's dumps, enwiki/20260101/enwiki-20260101-pages-articles-multistream.xml.bz2: a
+    directory or an https host."""
 
 
 class ExperimentFile(Settings):
     """An experiment. It is complete: nothing of another one leaks into it."""
 
-    description: str = Field(description="What the experiment is for.")
-    seed: Seed = Field(description="The seed of all that is random.")
-    languages: Annotated[list[by_type(str, LanguageEntry)], Field(min_length=2)] = Field(
-        description="Codes of ems/config/languages/languages.tsv, or languages of your own."
-    )
-    sources: Sources = Field(
-        description="Where this experiment's data lie, if not where config.yaml says."
-    )
-    splits: dict[Name, Split] = Field(
-        description="Corpora that are divided: by document (then a part can be a benchmark), by "
-        "the sentence of a language, or by position."
-    )
-    corpora: Corpora = Field(description="The corpora to train on.")
+    description: str
+    """What the experiment is for."""
+    seed: Seed
+    """The seed of all that is random."""
+    languages: Annotated[list[by_type(str, LanguageEntry)], Field(min_length=2)]
+    """Codes of ems/config/languages/languages.tsv, or languages of your own."""
+    sources: Sources
+    """Where this experiment's data lie, if not where config.yaml says."""
+    splits: dict[Name, Split]
+    """Corpora that are divided: by document (then a part can be a benchmark), by the sentence of a
+    language, or by position."""
+    corpora: Corpora
+    """The corpora to train on."""
     multiway: MultiwaySettings = Field(default_factory=MultiwaySettings)
-    validation: by_type(CorpusEntry, Corpora, None) = Field(
-        description="Pairs or documents for the validation loss, pairs for P@1 and as translations "
-        "that mining is to find, or a list of such corpora; none of them is trained on. P@1 is the "
-        "mean of the corpora. Of each corpus and language pair 1,000 pairs count at most."
-    )
-    evalsets: dict[str, EvalsetEntry] = Field(
-        description="Benchmarks, and sets that only decontamination looks at. `languages: all` "
-        "makes the set the same whatever the experiment trains on; of tatoeba the other "
-        "languages are then scored as unseen (EMS v2 Table VI), as are those that a list of "
-        "tatoeba's names beside the experiment's."
-    )
+    validation: by_type(CorpusEntry, Corpora, None)
+    """Pairs or documents for the validation loss, pairs for P@1 and as translations that mining is
+    to find, or a list of such corpora; none of them is trained on. P@1 is the mean of the corpora.
+    Of each corpus and language pair 1,000 pairs count at most."""
+    evalsets: dict[str, EvalsetEntry]
+    """Benchmarks, and sets that only decontamination looks at. `languages: all` makes the set the
+    same whatever the experiment trains on; of tatoeba the other languages are then scored as unseen
+    (EMS v2 Table VI), as are those that a list of tatoeba's names beside the experiment's."""
     decontaminate: DecontaminateSettings
     clean: CleanSettings = Field(default_factory=CleanSettings)
-    segmenters: dict[str, str] = Field(
-        description="The word segmenter of each language, a file of ems/text/segmenters or "
-        "extensions/segmenters; `default` is for those not named (default: the paper's). moses is "
-        "the Perl script without -a and without escapes (the papers), and moses-fast has its words "
-        "without Perl; the other three have those flags."
-    )
+    segmenters: dict[str, str]
+    """The word segmenter of each language, a file of ems/text/segmenters or extensions/segmenters;
+    `default` is for those not named (default: the paper's). moses is the Perl script without -a and
+    without escapes (the papers), and moses-fast has its words without Perl; the other three have
+    those flags."""
     vocabulary: VocabularySettings
-    vocabularies: dict[Name, VocabularyOverrides] = Field(
-        {},
-        description="Vocabularies for some of the languages: `vocabulary` plus overrides, like "
-        "`{fr: {languages: [en, fr]}}`.",
-    )
+    vocabularies: dict[Name, VocabularyOverrides] = Field({})
+    """Vocabularies for some of the languages: `vocabulary` plus overrides, like `{fr: {languages:
+    [en, fr]}}`."""
     model: EncoderSettings
     objectives: Objectives
     train: TrainOverrides
-    systems: Annotated[dict[Name, SystemEntry], Field(min_length=1)] = Field(
-        description="The systems: one trained model or one baseline each."
-    )
-    sweep: SweepEntry | None = Field(
-        None,
-        description="A search around a system. `snakemake results/tables/sweep.tex` trains it "
-        "and compares the validation losses.",
-    )
-    benchmarks: list[str] = Field(description="The benchmarks to score.")
+    systems: Annotated[dict[Name, SystemEntry], Field(min_length=1)]
+    """The systems: one trained model or one baseline each."""
+    sweep: SweepEntry | None = None
+    """A search around a system. `snakemake results/tables/sweep.tex` trains it and compares the
+    validation losses."""
+    benchmarks: list[str]
+    """The benchmarks to score."""
     documents: DocumentSettings = Field(default_factory=DocumentSettings)
-    probes: Settings = Field(
-        default_factory=Settings,
-        description="The classifiers on frozen embeddings, of each benchmark that has them.",
-    )
+    probes: Settings = Field(default_factory=Settings)
+    """The classifiers on frozen embeddings, of each benchmark that has them."""
     tables: TablesSettings
     export: ExportSettings = Field(default_factory=ExportSettings)
 

@@ -11,7 +11,18 @@ from pathlib import Path
 from pydantic import Field, create_model
 
 from ems.base.errors import EmsError
-from ems.base.schema import Json, Name, Place, Settings, checked, merge, plain, text, with_fields
+from ems.base.schema import (
+    Json,
+    Name,
+    Place,
+    Settings,
+    checked,
+    merge,
+    plain,
+    text,
+    whole,
+    with_fields,
+)
 from ems.config.corpus_entries import DownloadSettings
 from ems.config.experiment import Experiment
 from ems.config.file import Sources, experiment_model
@@ -36,62 +47,37 @@ Folder = text(
 class SiteSources(Sources):
     """Where data come from, for the experiments that do not say it themselves."""
 
-    opus: Place = Field(
-        OPUS,
-        description="An OPUS host, a directory in OPUS layout, or opustools (through the package "
-        "of that name).",
-    )
-    wikimatrix: Place = Field(
-        WIKIMATRIX,
-        description="Where LASER's mined files lie, WikiMatrix/v1/WikiMatrix.de-en.tsv.gz: a URL "
-        "or a directory.",
-    )
-    wikipedia: Place = Field(
-        DUMPS,
-        description="Where Wikipedia's dumps lie, as dumps.wikimedia.org has them: a URL or a "
-        "directory.",
-    )
+    opus: Place = OPUS
+    """An OPUS host, a directory in OPUS layout, or opustools (through the package of that name)."""
+    wikimatrix: Place = WIKIMATRIX
+    """Where LASER's mined files lie, WikiMatrix/v1/WikiMatrix.de-en.tsv.gz: a URL or a
+    directory."""
+    wikipedia: Place = DUMPS
+    """Where Wikipedia's dumps lie, as dumps.wikimedia.org has them: a URL or a directory."""
 
 
 class Site(Settings):
     """The settings of this site: where data lie and what the machine offers."""
 
-    experiment: Name = Field(description="The name of a file in configs/, without .yaml.")
-    data: Folder = Field(description="The folder of the downloads, shared by all experiments.")
-    sources: SiteSources = Field(
-        description="Where data come from, for the experiments that do not say it themselves."
-    )
+    experiment: Name
+    """The name of a file in configs/, without .yaml."""
+    data: Folder
+    """The folder of the downloads, shared by all experiments."""
+    sources: SiteSources
     downloads: DownloadSettings = Field(default_factory=DownloadSettings)
-    afresh: bool = Field(
-        False,
-        description="Deletes the checkpoints of an unfinished training of other settings, where a "
-        "training otherwise stops and lists what differs. For one run: "
-        "`snakemake --config afresh=true -- all`.",
-    )
-    embeddings_mb: int = Field(  # at most a petabyte
-        4000,
-        ge=0,
-        le=1_000_000_000,
-        description="The most MB of embeddings that benchmarks keep in "
-        "results/<experiment>/embeddings for other benchmarks of the same sentences; 0: none. "
-        "Delete the folder to clear it.",
-    )
-    gpus: int = Field(  # one machine has at most 16
-        1,
-        ge=0,
-        le=32,
-        description="The GPUs of a training on each of its `nodes`, and so the processes that "
-        "share each of its steps; a training job asks a cluster for as many. train.batch_pairs "
-        "must be a multiple of their number. It changes the model only by rounding and by the "
-        "masks of dropout.",
-    )
-    nodes: int = Field(
-        1,
-        ge=1,
-        le=1024,
-        description="The machines of a cluster that share a training, each with `gpus` GPUs (or "
-        "with one process, if that is 0). More than one needs `--profile slurm`.",
-    )
+    afresh: bool = False
+    """Deletes the checkpoints of an unfinished training of other settings, where a training
+    otherwise stops and lists what differs. For one run: `snakemake --config afresh=true -- all`."""
+    embeddings_mb: whole(ge=0, le=1_000_000_000) = 4000  # at most a petabyte
+    """The most MB of embeddings that benchmarks keep in results/<experiment>/embeddings for other
+    benchmarks of the same sentences; 0: none. Delete the folder to clear it."""
+    gpus: whole(ge=0, le=32) = 1  # one machine has at most 16
+    """The GPUs of a training on each of its `nodes`, and so the processes that share each of its
+    steps; a training job asks a cluster for as many. train.batch_pairs must be a multiple of their
+    number. It changes the model only by rounding and by the masks of dropout."""
+    nodes: whole(ge=1, le=1024) = 1
+    """The machines of a cluster that share a training, each with `gpus` GPUs (or with one process,
+    if that is 0). More than one needs `--profile slurm`."""
 
 
 @cache

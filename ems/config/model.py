@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ems.base.errors import EmsError
-from ems.base.schema import Dropout, Settings, listing, number
+from ems.base.schema import Dropout, Settings, listing, number, whole
 
 WIDEST = 32768  # the widest published Transformer has 20,480 (Megatron-Turing NLG)
 Width = Annotated[int, Field(ge=2, le=WIDEST)]  # a layer norm of one number is 0
@@ -19,53 +19,43 @@ class EncoderSettings(Settings):
     LATER: ClassVar[frozenset[str]] = frozenset(
         {"pooling", "activation", "positions", "table", "ngrams"}
     )
-    layers: int = Field(6, ge=0, le=1000, description="The number of Transformer layers.")
+    layers: whole(ge=0, le=1000) = 6
+    """The number of Transformer layers."""
     # DeepNet, the deepest, has 1,000 (Wang et al. 2022)
-    width: Width = Field(1024, description="The width of the embeddings and of each layer.")
-    pooling: Literal["mean", "mean-max"] = Field(
-        "mean",
-        description="The sentence embedding. mean: of the states of its tokens; mean-max: their "
-        "mean and their maximum, twice as wide (CCL 2019).",
-    )
-    activation: Literal["silu", "gelu"] = Field(
-        "silu",
-        description="The activation between the feed-forward layers: swish as in the authors' "
-        "code, or gelu, which every server of models computes.",
-    )
-    positions: Literal["learned", "none"] = Field(
-        "learned",
-        description="learned: an embedding of each place in the sentence; none: the order of "
-        "words is not seen. With 0 layers the encoder is then a table of one vector a piece.",
-    )
-    table: WidthOrNone = Field(
-        0,
-        description="The width of a table of one vector a piece. Their mean, and a linear map of "
-        "that of the layers, is the sentence embedding; with `layers: 0` it is the table's alone, "
-        "which trains at many times the speed. 0: no table.",
-    )
-    ngrams: int = Field(
-        0,
-        ge=0,
-        le=1 << 24,
-        description="The rows of a second table, of hashed n-grams of the letters of words, which "
-        "are romanised: names and cognates are seen, in any script. 0: none.",
-    )  # fastText has two million
-    heads: int = Field(16, ge=1, le=1024, description="Attention heads; they divide `width`.")
+    width: Width = 1024
+    """The width of the embeddings and of each layer."""
+    pooling: Literal["mean", "mean-max"] = "mean"
+    """The sentence embedding. mean: of the states of its tokens; mean-max: their mean and their
+    maximum, twice as wide (CCL 2019)."""
+    activation: Literal["silu", "gelu"] = "silu"
+    """The activation between the feed-forward layers: swish as in the authors' code, or gelu, which
+    every server of models computes."""
+    positions: Literal["learned", "none"] = "learned"
+    """learned: an embedding of each place in the sentence; none: the order of words is not seen.
+    With 0 layers the encoder is then a table of one vector a piece."""
+    table: WidthOrNone = 0
+    """The width of a table of one vector a piece. Their mean, and a linear map of that of the
+    layers, is the sentence embedding; with `layers: 0` it is the table's alone, which trains at
+    many times the speed. 0: no table."""
+    ngrams: whole(ge=0, le=1 << 24) = 0  # fastText has two million
+    """The rows of a second table, of hashed n-grams of the letters of words, which are romanised:
+    names and cognates are seen, in any script. 0: none."""
+    heads: whole(ge=1, le=1024) = 16
+    """Attention heads; they divide `width`."""
     # 32 wide each at the largest width
-    feed_forward: int = Field(
-        4096, ge=1, le=131072, description="The width of the feed-forward layers."
-    )  # 4 times the largest width
-    dropout: Dropout = Field(0.1, description="Dropout of the input and of each residual.")
-    attention_dropout: Dropout = Field(0.1, description="Dropout of the attention weights.")
-    max_tokens: Tokens = Field(120, description="Longer sentences are cut to so many tokens.")
-    start: Literal["ours", "pytorch"] = Field(
-        "ours",
-        description="Start values. ours: embeddings from N(0, 0.02), linear layers by Xavier; "
-        "pytorch: PyTorch's defaults, with all layers alike.",
-    )
-    norm_eps: number(ge=1e-30, le=1) = Field(  # of float32: neither 0 nor more than any variance
-        0.00001, description="The epsilon of every layer norm."
-    )
+    feed_forward: whole(ge=1, le=131072) = 4096  # 4 times the largest width
+    """The width of the feed-forward layers."""
+    dropout: Dropout = 0.1
+    """Dropout of the input and of each residual."""
+    attention_dropout: Dropout = 0.1
+    """Dropout of the attention weights."""
+    max_tokens: Tokens = 120
+    """Longer sentences are cut to so many tokens."""
+    start: Literal["ours", "pytorch"] = "ours"
+    """Start values. ours: embeddings from N(0, 0.02), linear layers by Xavier; pytorch: PyTorch's
+    defaults, with all layers alike."""
+    norm_eps: number(ge=1e-30, le=1) = 0.00001  # of float32: neither 0 nor more than any variance
+    """The epsilon of every layer norm."""
 
     @property
     def pooled_width(self) -> int:
@@ -100,19 +90,16 @@ class EncoderSettings(Settings):
 class HeadSettings(Settings):
     """The head that xtr, ugt, smlm and mlm share (EMS v2 Eq. 2-5)."""
 
-    language_width: WidthOrNone = Field(
-        128, description="The width of the language embedding; 0: no language embedding."
-    )
-    output: Literal["own", "shared"] = Field(
-        "own", description="The output matrix W_emb; shared: the encoder's token embeddings."
-    )
-    bias: bool = Field(False, description="Adds a bias to W_emb.")
-    layer_norm: bool = Field(
-        False,
-        description="Adds layer norms after the language embedding and after swish, as the "
-        "authors' code does.",
-    )
-    dropout: Dropout = Field(0, description="Dropout of the language embedding.")
+    language_width: WidthOrNone = 128
+    """The width of the language embedding; 0: no language embedding."""
+    output: Literal["own", "shared"] = "own"
+    """The output matrix W_emb; shared: the encoder's token embeddings."""
+    bias: bool = False
+    """Adds a bias to W_emb."""
+    layer_norm: bool = False
+    """Adds layer norms after the language embedding and after swish, as the authors' code does."""
+    dropout: Dropout = 0
+    """Dropout of the language embedding."""
 
 
 Length = Annotated[int, Field(ge=1, le=16)]  # in letters; few words are longer
@@ -121,36 +108,24 @@ Length = Annotated[int, Field(ge=1, le=16)]  # in letters; few words are longer
 class NgramSettings(Settings):
     """The n-grams of letters of a system of kind char-ngram or fused."""
 
-    least: Length = Field(2, description="The letters of the shortest n-gram.")
-    most: Length = Field(
-        4, description="The letters of the longest one; whole words count besides."
-    )
-    romanise: bool = Field(
-        True, description="Writes every script in Latin letters first, by the package anyascii."
-    )
-    idf: bool = Field(
-        True,
-        description="Weighs an n-gram by its inverse document frequency, which is counted in the "
-        "training text of the system's vocabulary: in as many lines as `vocabulary.sample_lines`.",
-    )
-    buckets: int = Field(
-        8192,
-        ge=16,
-        le=65536,
-        description="The numbers of a vector, to which n-grams are hashed, with signs. Vectors are "
-        "dense: FLORES-200 in 62 languages takes 2 GB with 8,192.",
-    )
-    weight: number(ge=0, le=10_000) | None = Field(
-        None,
-        description="Only of kind fused: the length of the n-grams' part of a vector beside an "
-        "embedding of length 1, for a sentence of 100 n-grams (default: the best on the "
-        "`validation` pairs).",
-    )
-    power: number(ge=0, le=2) | None = Field(
-        None,
-        description="Only of kind fused: `weight` is multiplied by (n / 100) to this power for a "
-        "sentence of n n-grams (default: the best on the `validation` pairs).",
-    )
+    least: Length = 2
+    """The letters of the shortest n-gram."""
+    most: Length = 4
+    """The letters of the longest one; whole words count besides."""
+    romanise: bool = True
+    """Writes every script in Latin letters first, by the package anyascii."""
+    idf: bool = True
+    """Weighs an n-gram by its inverse document frequency, which is counted in the training text of
+    the system's vocabulary: in as many lines as `vocabulary.sample_lines`."""
+    buckets: whole(ge=16, le=65536) = 8192
+    """The numbers of a vector, to which n-grams are hashed, with signs. Vectors are dense:
+    FLORES-200 in 62 languages takes 2 GB with 8,192."""
+    weight: number(ge=0, le=10_000) | None = None
+    """Only of kind fused: the length of the n-grams' part of a vector beside an embedding of length
+    1, for a sentence of 100 n-grams (default: the best on the `validation` pairs)."""
+    power: number(ge=0, le=2) | None = None
+    """Only of kind fused: `weight` is multiplied by (n / 100) to this power for a sentence of n
+    n-grams (default: the best on the `validation` pairs)."""
 
     @property
     def searched(self) -> bool:
@@ -170,22 +145,16 @@ def check_ngrams(key: str, settings: NgramSettings, fused: bool) -> None:
 class ExportSettings(Settings):
     """What the exported folder of each system has."""
 
-    systems: listing(str) = Field(
-        [],
-        description="The systems that the target `exports` (and so `dvc repro`) exports; any other "
-        "one is a target of its own.",
-    )
-    onnx: bool = Field(False, description="Adds onnx/model.onnx.")
-    int8: bool = Field(False, description="Adds onnx/model_qint8.onnx.")
-    dimensions: int = Field(
-        0,
-        ge=0,
-        le=65536,
-        description="Keeps the first numbers of each embedding, one of "
-        "`objectives.matryoshka.dimensions`; 0: all.",
-    )
-    without_segmenters: bool = Field(
-        False,
-        description="Exports a system whose segmenters no tokenizer.json can say, with the "
-        "measured loss of P@1 on its card.",
-    )
+    systems: listing(str) = Field([])
+    """The systems that the target `exports` (and so `dvc repro`) exports; any other one is a target
+    of its own."""
+    onnx: bool = False
+    """Adds onnx/model.onnx."""
+    int8: bool = False
+    """Adds onnx/model_qint8.onnx."""
+    dimensions: whole(ge=0, le=65536) = 0
+    """Keeps the first numbers of each embedding, one of `objectives.matryoshka.dimensions`; 0:
+    all."""
+    without_segmenters: bool = False
+    """Exports a system whose segmenters no tokenizer.json can say, with the measured loss of P@1 on
+    its card."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ems.base.errors import EmsError
-from ems.base.schema import Settings, Steps, by_type, listing, number, with_fields
+from ems.base.schema import Settings, Steps, by_type, listing, number, whole, with_fields
 from ems.config.model import WIDEST, EncoderSettings, HeadSettings, WidthOrNone
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ Weight = number(ge=0, le=1_000_000)  # squares of the gradients stay far inside 
 Pairs = Annotated[int, Field(ge=2, le=1_048_576)]  # SigLIP's largest contrastive batch
 Neighbourhood = Annotated[int, Field(ge=1, le=100)]  # sentences before and after one
 PairCount = Annotated[int, Field(ge=1, le=1_000_000_000)]  # as the lines of a corpus
-CONTEXT = "Sentences of the context on each side of the sentence."
-WEIGHT = "The weight of the loss in the sum; 0 is off."
-TARGET = "counts: N_w / |S|; distinct: 1 / |S| for each distinct token, as the authors' code does."
 
 
 class Weighted(Settings):
@@ -32,35 +29,31 @@ class Weighted(Settings):
     """
 
     DOCUMENTS: ClassVar[bool] = False
-    weight: Weight = Field(0, description=WEIGHT)
+    weight: Weight = 0
+    """The weight of the loss in the sum; 0 is off."""
 
 
 class XtrSettings(Weighted):
     """Predicts the tokens of the translation (EMS v2 Eq. 6-7)."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"share"})
-    weight: Weight = Field(1, description=WEIGHT)
-    target: Literal["counts", "distinct"] = Field("counts", description=f"The labels. {TARGET}")
-    sampled: int = Field(  # at most as vocabulary.size
-        0,
-        ge=0,
-        le=65535,
-        description="The number of pieces in the softmax of a training step, besides the labels "
-        "of the batch; 0: all. Cheaper, and biased low; validation always has all pieces.",
-    )
-    share: number(ge=0.01, le=1) = Field(
-        1,
-        description="The share of the sentences that predict in a training step, one in 1 / share: "
-        "other ones in the next. Their loss stands for that of all, at a share of the cost.",
-    )
+    weight: Weight = 1
+    target: Literal["counts", "distinct"] = "counts"
+    """The labels. counts: N_w / |S|; distinct: 1 / |S| for each distinct token, as the authors'
+    code does."""
+    sampled: whole(ge=0, le=65535) = 0  # at most as vocabulary.size
+    """The number of pieces in the softmax of a training step, besides the labels of the batch; 0:
+    all. Cheaper, and biased low; validation always has all pieces."""
+    share: number(ge=0.01, le=1) = 1
+    """The share of the sentences that predict in a training step, one in 1 / share: other ones in
+    the next. Their loss stands for that of all, at a share of the cost."""
 
 
 class UgtSettings(Weighted):
     """XTR and SMLM in one label (Lightweight Eq. 3-4)."""
 
-    target: Literal["counts", "distinct"] = Field(
-        "counts", description="counts: the paper's labels; distinct: those of the authors' code."
-    )
+    target: Literal["counts", "distinct"] = "counts"
+    """counts: the paper's labels; distinct: those of the authors' code."""
 
 
 class SmlmSettings(Weighted):
@@ -75,33 +68,25 @@ class ContrastiveSettings(Weighted):
     """Tells the translation from the other sentences of the batch (EMS v2 Eq. 8-11)."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"similarity"})
-    weight: Weight = Field(1, description=WEIGHT)
-    width: WidthOrNone = Field(128, description="The output width of the MLP; 0: no MLP.")
-    similarity: Literal["cosine", "dot"] = Field(
-        "cosine",
-        description="How two sentences are compared. cosine: as the paper; dot: by the inner "
-        "product, an option of the authors' code.",
-    )
-    temperature: number(ge=0.001, le=100) = Field(  # CLIP stops at 0.01; at 100 all are alike
-        0.1, description="Similarities are divided by it."
-    )
-    margin: number(ge=0, le=2) = Field(  # cosines differ by at most 2
-        0, description="Taken off the similarity of the true pair (LaBSE)."
-    )
-    margin_warmup_steps: Steps = Field(
-        0, description="The margin rises linearly from 0 over so many steps."
-    )
-    negatives: by_type(Literal["batch"], Pairs) = Field(
-        "batch",
-        description="The negatives of a pair: all other pairs of the batch, or those of a group "
-        "of so many pairs (152 per GPU in the paper).",
-    )
-    both_sides: bool = Field(
-        False, description="Other sentences of an anchor's own side are negatives too."
-    )
-    mask_duplicates: bool = Field(
-        False, description="Pairs that share a sentence are no negatives of one another."
-    )
+    weight: Weight = 1
+    width: WidthOrNone = 128
+    """The output width of the MLP; 0: no MLP."""
+    similarity: Literal["cosine", "dot"] = "cosine"
+    """How two sentences are compared. cosine: as the paper; dot: by the inner product, an option of
+    the authors' code."""
+    temperature: number(ge=0.001, le=100) = 0.1  # CLIP stops at 0.01; at 100 all are alike
+    """Similarities are divided by it."""
+    margin: number(ge=0, le=2) = 0  # cosines differ by at most 2
+    """Taken off the similarity of the true pair (LaBSE)."""
+    margin_warmup_steps: Steps = 0
+    """The margin rises linearly from 0 over so many steps."""
+    negatives: by_type(Literal["batch"], Pairs) = "batch"
+    """The negatives of a pair: all other pairs of the batch, or those of a group of so many pairs
+    (152 per GPU in the paper)."""
+    both_sides: bool = False
+    """Other sentences of an anchor's own side are negatives too."""
+    mask_duplicates: bool = False
+    """Pairs that share a sentence are no negatives of one another."""
 
 
 class AlignSettings(Weighted):
@@ -112,52 +97,40 @@ class SimilaritySettings(Weighted):
     """Makes the similarities within both sides the same (Lightweight Eq. 6)."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"reduction"})
-    reduction: Literal["mean", "sum"] = Field(
-        "mean",
-        description="mean: the sum over all pairs of pairs is divided by the pairs of the batch, "
-        "as in the other losses; sum: it is not, as in the authors' code.",
-    )
+    reduction: Literal["mean", "sum"] = "mean"
+    """mean: the sum over all pairs of pairs is divided by the pairs of the batch, as in the other
+    losses; sum: it is not, as in the authors' code."""
 
 
 class MatryoshkaSettings(Weighted):
     """The contrastive loss of prefixes of the sentence embedding."""
 
-    dimensions: listing(Annotated[int, Field(ge=1, le=WIDEST)]) = Field(
-        [], description="The lengths of the prefixes, at most that of the embedding."
-    )
+    dimensions: listing(Annotated[int, Field(ge=1, le=WIDEST)]) = Field([])
+    """The lengths of the prefixes, at most that of the embedding."""
 
 
 class ContextSettings(Weighted):
     """Tells a sentence in its context from another one there (CCL 2019, section 3.1)."""
 
     DOCUMENTS = True
-    k: Neighbourhood = Field(1, description=CONTEXT)
-    loss: Literal["cross-entropy", "printed"] = Field(
-        "cross-entropy",
-        description="cross-entropy: -log p of the truth; printed: 1 - p, as L_ml in the paper, "
-        "which has no log.",
-    )
+    k: Neighbourhood = 1
+    """Sentences of the context on each side of the sentence."""
+    loss: Literal["cross-entropy", "printed"] = "cross-entropy"
+    """cross-entropy: -log p of the truth; printed: 1 - p, as L_ml in the paper, which has no
+    log."""
 
 
 class MiningSettings(Settings):
     """How pairs of similar sentences of two languages are mined (CCL 2019, section 3.2)."""
 
-    sample: int = Field(  # 1,000,000: a day of products on a GPU for each round
-        10_000,
-        ge=1,
-        le=1_000_000,
-        description="m, the sentences of each language that a round draws and compares, or all.",
-    )
-    keep: PairCount = Field(1_000, description="The best pairs of a round that are kept, at most.")
-    pairs: PairCount = Field(
-        100_000, description="Rounds are repeated until there are so many pairs."
-    )
-    neighbours: int = Field(
-        10,
-        ge=0,
-        le=1_000,
-        description="The neighbours in CSLS, 10 as its authors have them; 0: the cosine alone.",
-    )
+    sample: whole(ge=1, le=1_000_000) = 10_000  # the most takes a day of a GPU for each round
+    """m, the sentences of each language that a round draws and compares, or all."""
+    keep: PairCount = 1_000
+    """The best pairs of a round that are kept, at most."""
+    pairs: PairCount = 100_000
+    """Rounds are repeated until there are so many pairs."""
+    neighbours: whole(ge=0, le=1_000) = 10
+    """The neighbours in CSLS, 10 as its authors have them; 0: the cosine alone."""
 
 
 class CoherenceSettings(Weighted):
@@ -166,11 +139,10 @@ class CoherenceSettings(Weighted):
     """
 
     DOCUMENTS = True
-    k: Neighbourhood = Field(1, description=CONTEXT)
-    target: Literal["cosine", "csls"] = Field(
-        "cosine",
-        description="The similarity that is predicted, of the system in `train.start_from`.",
-    )
+    k: Neighbourhood = 1
+    """Sentences of the context on each side of the sentence."""
+    target: Literal["cosine", "csls"] = "cosine"
+    """The similarity that is predicted, of the system in `train.start_from`."""
     mining: MiningSettings = Field(default_factory=MiningSettings)
 
 
@@ -178,10 +150,8 @@ class Objectives(Settings):
     """The training objectives and the head that some of them share."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"context", "coherence"})
-    head: HeadSettings = Field(
-        default_factory=HeadSettings,
-        description="The generative head of xtr, ugt, smlm and mlm (EMS v2 Eq. 2-5).",
-    )
+    head: HeadSettings = Field(default_factory=HeadSettings)
+    """The generative head of xtr, ugt, smlm and mlm (EMS v2 Eq. 2-5)."""
     xtr: XtrSettings = Field(default_factory=XtrSettings)
     ugt: UgtSettings = Field(default_factory=UgtSettings)
     smlm: SmlmSettings = Field(default_factory=SmlmSettings)

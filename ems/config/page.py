@@ -2,9 +2,13 @@
 editors check files, and docs/config.md, every setting with its type, default and meaning.
 """
 
+import ast
+import inspect
 import json
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +22,30 @@ from ems.config.load import site_model
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
+@cache
+def meanings(section: type) -> dict[str, str]:
+    """Return the docstring below each field in the source of a class."""
+    try:
+        body = ast.parse(inspect.getsource(section)).body[0].body
+    except (OSError, TypeError):  # made by `with_fields`, or a built-in
+        return {}
+    return {
+        field.target.id: " ".join(text.value.value.split())
+        for field, text in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
+    }
+
+
 class _Generator(GenerateJsonSchema):
     """Without titles, and without null, which stands for keys that are not set."""
+
+    def model_schema(self, schema: Any) -> Json:
+        """Add what a field's docstring says; pydantic would read the source at each start."""
+        model = super().model_schema(schema)
+        for section in schema["cls"].__mro__:
+            for key in meanings(section).keys() & model["properties"].keys():
+                model["properties"][key].setdefault("description", meanings(section)[key])
+        return model
 
     def nullable_schema(self, schema: Any) -> Json:
         return self.generate_inner(schema["schema"])

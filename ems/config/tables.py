@@ -64,62 +64,48 @@ MEAN = "Avg."  # in `columns` of a study
 class StudySettings(Settings):
     """A table whose rows are chosen one by one, each of one system or of several."""
 
-    caption: str = Field(description="The caption of the table and the figure.")
-    heading: str = Field("Model", description="The heading of the first column.")
-    rows: Annotated[dict[str, by_type(str, dict[str, str])], Field(min_length=1)] = Field(
-        description="Label of a row -> its system (an entry with `each`: all its systems), or, for "
-        "a row of several systems, a mapping: benchmark -> system. There `model` is the system of "
-        "`facts` and `costs` (default: the first named); of an entry with `each` it is the first."
-    )
-    columns: dict[str, listing(str, least=1)] = Field(
-        {},
-        description="Benchmark -> directions, like `{tatoeba: [en-fr, fr-en]}`: from the language "
-        "of the queries, or of the training examples; `Avg.` is the mean of all directions.",
-    )
-    facts: listing(Fact) = Field(
-        [],
-        description="Columns of the system: sizes, all trained weights (`parameters`), its "
-        "training pairs before cleaning (`raw_pairs`) and after (`pairs`).",
-    )
-    costs: listing(Cost) = Field(
-        [],
-        description="Columns of its training, in results/EXPERIMENT/costs/summary/ alone: resident "
-        "memory in MB, minutes of 10,000 steps, pairs a second.",
-    )
-    printed: PrintedStudy | None = Field(
-        None, description="The rows of a paper to print beside ours (ems/tables/printed/)."
-    )
-    figure: bool = Field(False, description="Makes a figure too: a line per column over the rows.")
+    caption: str
+    """The caption of the table and the figure."""
+    heading: str = "Model"
+    """The heading of the first column."""
+    rows: Annotated[dict[str, by_type(str, dict[str, str])], Field(min_length=1)]
+    """Label of a row -> its system (an entry with `each`: all its systems), or, for a row of
+    several systems, a mapping: benchmark -> system. There `model` is the system of `facts` and
+    `costs` (default: the first named); of an entry with `each` it is the first."""
+    columns: dict[str, listing(str, least=1)] = Field({})
+    """Benchmark -> directions, like `{tatoeba: [en-fr, fr-en]}`: from the language of the queries,
+    or of the training examples; `Avg.` is the mean of all directions."""
+    facts: listing(Fact) = Field([])
+    """Columns of the system: sizes, all trained weights (`parameters`), its training pairs before
+    cleaning (`raw_pairs`) and after (`pairs`)."""
+    costs: listing(Cost) = Field([])
+    """Columns of its training, in results/EXPERIMENT/costs/summary/ alone: resident memory in MB,
+    minutes of 10,000 steps, pairs a second."""
+    printed: PrintedStudy | None = None
+    """The rows of a paper to print beside ours (ems/tables/printed/)."""
+    figure: bool = False
+    """Makes a figure too: a line per column over the rows."""
 
 
 class TablesSettings(Settings):
     """Which systems and which printed rows the tables show."""
 
-    systems: listing(str, least=1) | None = Field(
-        None,
-        description="The systems of the tables, in this order (default: all; an entry with "
-        "`each` means all its systems). Others are trained when asked for: "
-        "`snakemake results/EXPERIMENT/scores/SYSTEM/tatoeba.json`.",
-    )
-    ablation: listing(str, least=2) | None = Field(
-        None,
-        description="The trained systems of the table and the figures of the ablations (EMS v2 "
-        "Table XIV), the first being what the others are compared with (default: `systems`). "
-        "Others of them are trained for these alone.",
-    )
-    printed: list[Printed] = Field(
-        [], description="Rows of the papers to print beside ours, in the tables that have them."
-    )
-    studies: dict[StudyName, StudySettings] | None = Field(
-        None,
-        description="Tables of your own, by name: `snakemake results/tables/NAME.tex`. Their "
-        "systems are trained for them, whether or not they are among `systems`.",
-    )
-    stand_ins: dict[str, str] | None = Field(
-        None,
-        description="Benchmark -> the one that takes its place in the columns of `studies` where "
-        "`benchmarks` lacks it. Notes say so.",
-    )
+    systems: listing(str, least=1) | None = None
+    """The systems of the tables, in this order (default: all; an entry with `each` means all its
+    systems). Others are trained when asked for: `snakemake
+    results/EXPERIMENT/scores/SYSTEM/tatoeba.json`."""
+    ablation: listing(str, least=2) | None = None
+    """The trained systems of the table and the figures of the ablations (EMS v2 Table XIV), the
+    first being what the others are compared with (default: `systems`). Others of them are trained
+    for these alone."""
+    printed: list[Printed] = Field([])
+    """Rows of the papers to print beside ours, in the tables that have them."""
+    studies: dict[StudyName, StudySettings] | None = None
+    """Tables of your own, by name: `snakemake results/tables/NAME.tex`. Their systems are trained
+    for them, whether or not they are among `systems`."""
+    stand_ins: dict[str, str] | None = None
+    """Benchmark -> the one that takes its place in the columns of `studies` where `benchmarks`
+    lacks it. Notes say so."""
 
 
 # --- studies: rows -> systems

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ems.base.errors import EmsError
-from ems.base.schema import Name, Place, Settings, SomeLanguages, by_type, listing, number
+from ems.base.schema import Name, Place, Settings, SomeLanguages, by_type, listing, number, whole
 
 CONTROL = 3  # pieces that are no text: <pad>, <unk>, <mask>, and one of each language
 BYTES = 256  # pieces of `byte_fallback`
@@ -17,7 +17,8 @@ class OfCorpora(Settings):
     """A filter that may be for some of the corpora only."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"corpora"})
-    corpora: listing(Name) = Field([], description="Names of its corpora (default: all).")
+    corpora: listing(Name) = Field([])
+    """Names of its corpora (default: all)."""
 
 
 class LanguageFilter(OfCorpora):
@@ -26,22 +27,19 @@ class LanguageFilter(OfCorpora):
     Needs the extra `lid`. A side whose language the package does not know stays.
     """
 
-    threshold: number(ge=0, le=1) = Field(
-        0.5, description="Least probability of the other language."
-    )
-    swapped: Literal["drop", "swap"] = Field(
-        "drop",
-        description="What to do with a pair whose sides are each in the language of the other.",
-    )
+    threshold: number(ge=0, le=1) = 0.5
+    """Least probability of the other language."""
+    swapped: Literal["drop", "swap"] = "drop"
+    """What to do with a pair whose sides are each in the language of the other."""
 
 
 class SimilarityFilter(OfCorpora):
     """Removes pairs with a low cosine, by a model that was trained before (`ems score`)."""
 
-    model: Place = Field(
-        description="A model folder, or one that `ems export` wrote, of another experiment."
-    )
-    threshold: number(ge=-1, le=1) = Field(0.7, description="Least cosine of the sides.")
+    model: Place
+    """A model folder, or one that `ems export` wrote, of another experiment."""
+    threshold: number(ge=-1, le=1) = 0.7
+    """Least cosine of the sides."""
 
 
 MOST = 10**15  # beyond it a float no longer holds each whole number
@@ -52,10 +50,10 @@ Real = number(ge=-MOST, le=MOST)
 class CommandFilter(OfCorpora):
     """Removes the pairs that a program does not pass on, as a JSON file of OpusCleaner says."""
 
-    filter: Place = Field(description="The JSON file of a bilingual filter.")
-    parameters: dict[str, by_type(str, bool, Whole, Real)] = Field(
-        {}, description="Values of its parameters, where they are not its defaults."
-    )
+    filter: Place
+    """The JSON file of a bilingual filter."""
+    parameters: dict[str, by_type(str, bool, Whole, Real)] = Field({})
+    """Values of its parameters, where they are not its defaults."""
 
 
 class CleanSettings(Settings):
@@ -66,95 +64,79 @@ class CleanSettings(Settings):
     """
 
     LATER: ClassVar[frozenset[str]] = frozenset({"commands"})
-    undecodable: Literal["error", "drop"] = Field(
-        "error",
-        description="What to do with a side that is not UTF-8; such a row of `files` always goes.",
-    )
-    format_characters: Literal["keep", "drop"] = Field(
-        "keep",
-        description="Bidi controls, soft hyphens, zero-width spaces and the like in the text; "
-        "joiners stay where the script (or an emoji) is written with them. Travels with the model.",
-    )
-    max_bytes: Limit = Field(0, description="Most bytes of UTF-8 on one side.")
-    identical: Literal["keep", "drop"] = Field(
-        "keep", description="Pairs whose sides are the same."
-    )
-    min_characters: Limit = Field(0, description="Fewest characters on one side.")
-    max_characters: Limit = Field(0, description="Most characters on one side.")
-    min_words: Limit = Field(0, description="Fewest words, between spaces, on one side.")
-    max_words: Limit = Field(0, description="Most words, between spaces, on one side.")
-    max_ratio: number(ge=0, le=1000) = Field(  # a sentence by a letter is below it
-        0, description="Most characters of the longer side per character of the shorter one."
-    )
-    duplicates: Literal["keep", "drop", "across"] = Field(
-        "keep",
-        description="Repetitions of a pair: `drop` those within a corpus; `across`: also pairs of "
-        "corpora that stand before it in `corpora`. Memory: 12 bytes a pair up to 100M pairs; for "
-        "more, and for `across`, 0.6 GB and a byte a pair.",
-    )
-    language: LanguageFilter | None = Field(None, description="Sides in another language.")
-    similarity: SimilarityFilter | None = Field(None, description="Sides of other meaning.")
-    commands: list[CommandFilter] = Field(
-        [], description="Filters of OpusCleaner, run after all others, in their order."
-    )
+    undecodable: Literal["error", "drop"] = "error"
+    """What to do with a side that is not UTF-8; such a row of `files` always goes."""
+    format_characters: Literal["keep", "drop"] = "keep"
+    """Bidi controls, soft hyphens, zero-width spaces and the like in the text; joiners stay where
+    the script (or an emoji) is written with them. Travels with the model."""
+    max_bytes: Limit = 0
+    """Most bytes of UTF-8 on one side."""
+    identical: Literal["keep", "drop"] = "keep"
+    """Pairs whose sides are the same."""
+    min_characters: Limit = 0
+    """Fewest characters on one side."""
+    max_characters: Limit = 0
+    """Most characters on one side."""
+    min_words: Limit = 0
+    """Fewest words, between spaces, on one side."""
+    max_words: Limit = 0
+    """Most words, between spaces, on one side."""
+    max_ratio: number(ge=0, le=1000) = 0  # a sentence by a letter is below it
+    """Most characters of the longer side per character of the shorter one."""
+    duplicates: Literal["keep", "drop", "across"] = "keep"
+    """Repetitions of a pair: `drop` those within a corpus; `across`: also pairs of corpora that
+    stand before it in `corpora`. Memory: 12 bytes a pair up to 100M pairs; for more, and for
+    `across`, 0.6 GB and a byte a pair."""
+    language: LanguageFilter | None = None
+    """Sides in another language."""
+    similarity: SimilarityFilter | None = None
+    """Sides of other meaning."""
+    commands: list[CommandFilter] = Field([])
+    """Filters of OpusCleaner, run after all others, in their order."""
 
 
 class DecontaminateSettings(Settings):
     """Which evaluation sentences no pair may contain."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"validation"})
-    key: Literal["folded", "plain"] = Field(
-        "folded", description="How sentences are compared: without case and punctuation, or as is."
-    )
-    scope: Literal["any", "pair"] = Field(
-        "any",
-        description="Matches evaluation sentences of any language, or only of the pair's own.",
-    )
-    against: listing(str) = Field(
-        ["tatoeba"],
-        description="The evaluation sets, each of which must stand under `evalsets`.",
-    )
-    validation: bool = Field(
-        False, description="No training pair may contain a sentence of `validation` either."
-    )
+    key: Literal["folded", "plain"] = "folded"
+    """How sentences are compared: without case and punctuation, or as is."""
+    scope: Literal["any", "pair"] = "any"
+    """Matches evaluation sentences of any language, or only of the pair's own."""
+    against: listing(str) = Field(["tatoeba"])
+    """The evaluation sets, each of which must stand under `evalsets`."""
+    validation: bool = False
+    """No training pair may contain a sentence of `validation` either."""
 
 
 class VocabularySettings(Settings):
     """A subword vocabulary (SentencePiece)."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"type", "characters"})
-    size: int = Field(ge=100, le=65535, description="The number of pieces.")  # 16 bits in shards
-    sample_lines: int = Field(  # 200 GB of memory
-        2_000_000, ge=100, le=1_000_000_000, description="Lines to train the vocabulary on."
-    )
-    temperature: number(ge=1, le=100) = Field(  # at 100 a billion lines count as 1.2
-        1,
-        description="Languages are sampled in proportion to their size to the power of "
-        "1 / temperature.",
-    )
-    character_coverage: number(ge=0.98, le=1) = Field(  # SentencePiece takes no less
-        0.9995, description="The share of the characters that have a piece."
-    )
-    byte_fallback: bool = Field(
-        False,
-        description="Characters without a piece become bytes (256 pieces, inside the size) "
-        "instead of <unk>.",
-    )
-    type: Literal["bpe", "unigram"] = Field(
-        "bpe", description="How pieces are found: byte-pair encoding or a unigram model."
-    )
-    characters: listing(str) = Field(
-        [],
-        description="Languages whose pieces are single characters, as Chinese in CCL 2019. They "
-        "need no segmenter: a space is a piece, too.",
-    )
+    size: whole(ge=100, le=65535)  # 16 bits in shards
+    """The number of pieces."""
+    sample_lines: whole(ge=100, le=1_000_000_000) = 2_000_000  # 200 GB of memory
+    """Lines to train the vocabulary on."""
+    temperature: number(ge=1, le=100) = 1  # at 100 a billion lines count as 1.2
+    """Languages are sampled in proportion to their size to the power of 1 / temperature."""
+    character_coverage: number(ge=0.98, le=1) = 0.9995  # SentencePiece takes no less
+    """The share of the characters that have a piece."""
+    byte_fallback: bool = False
+    """Characters without a piece become bytes (256 pieces, inside the size) instead of <unk>."""
+    type: Literal["bpe", "unigram"] = "bpe"
+    """How pieces are found: byte-pair encoding or a unigram model."""
+    characters: listing(str) = Field([])
+    """Languages whose pieces are single characters, as Chinese in CCL 2019. They need no segmenter:
+    a space is a piece, too."""
 
 
 class VocabularyOverrides(VocabularySettings):
     """Another vocabulary: some of the languages, and what differs from `vocabulary`."""
 
-    languages: SomeLanguages = Field(description="Its languages, in their order.")
-    size: int | None = Field(None, ge=100, le=65535, description="The number of pieces.")
+    languages: SomeLanguages
+    """Its languages, in their order."""
+    size: whole(ge=100, le=65535) | None = None
+    """The number of pieces."""
 
 
 def of_corpus(clean: CleanSettings, corpus: str) -> CleanSettings:

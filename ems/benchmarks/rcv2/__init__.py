@@ -5,10 +5,6 @@ from pydantic import Field
 from ems.base.schema import Decay, Dropout, listing
 from ems.benchmarks.mldoc.languages import LANGUAGES
 from ems.config.benchmarks import (
-    BATCH,
-    DROPOUT,
-    EPOCHS,
-    HIDDEN,
     Epochs,
     Examples,
     HiddenLayers,
@@ -20,15 +16,15 @@ from ems.config.plugins import ZERO_SHOT, Benchmark, Shown
 class Probe(ProbeSettings):
     """The classifier of the monolingual paper's RCV2."""
 
-    hidden: HiddenLayers = Field([128], description=HIDDEN)
-    dropout: Dropout = Field(0, description=DROPOUT)
+    hidden: HiddenLayers = Field([128])
+    dropout: Dropout = 0
     weight_decay: listing(Decay, least=1) = Field(
         [0, 0.00001, 0.0001, 0.001, 0.01],
         description="L2, tuned on the source's validation part (the monolingual paper's 4.3; its "
         "grid is not given).",
     )
-    batch: Examples = Field(100, description=BATCH)
-    epochs: Epochs = Field(100, description=EPOCHS)
+    batch: Examples = 100
+    epochs: Epochs = 100
     train: Examples = Field(1000, description="Titles drawn to train on.")
     valid: Examples = Field(1000, description="Titles drawn to choose by.")
     test: Examples = Field(4000, description="Titles drawn to test on.")

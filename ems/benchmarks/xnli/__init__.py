@@ -6,11 +6,6 @@ from pydantic import Field
 
 from ems.base.schema import Dropout
 from ems.config.benchmarks import (
-    BATCH,
-    DROPOUT,
-    EPOCHS,
-    HIDDEN,
-    PATIENCE,
     Epochs,
     Examples,
     HiddenLayers,
@@ -23,12 +18,12 @@ from ems.config.plugins import ZERO_SHOT, Benchmark, Shown, same
 class Probe(ProbeSettings):
     """The classifier of the monolingual paper's XNLI."""
 
-    hidden: HiddenLayers = Field([512, 384], description=HIDDEN)
+    hidden: HiddenLayers = Field([512, 384])
     activation: Literal["tanh", "relu"] = Field("relu", description="The activation.")
-    dropout: Dropout = Field(0, description=DROPOUT)
-    batch: Examples = Field(256, description=BATCH)
-    epochs: Epochs = Field(20, description=EPOCHS)
-    patience: Patience = Field(3, description=PATIENCE)
+    dropout: Dropout = 0
+    batch: Examples = 256
+    epochs: Epochs = 20
+    patience: Patience = 3
 
 
 BENCHMARK = Benchmark(
