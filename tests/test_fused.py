@@ -25,7 +25,7 @@ from ems.config.model import NgramSettings
 from ems.config.systems import SystemSettings
 from ems.model.char_ngrams import PLACES, FusedEncoder, NgramEncoder, count_idf
 from ems.model.encode import SentenceEncoder
-from ems.model.fit import POWERS_TRIED, WEIGHTS_TRIED, FitInputs, fit, grid
+from ems.model.fit import POWERS_TRIED, WEIGHTS_TRIED, fit, grid
 from ems.use.encoder import Encoder
 
 SYSTEMS = {
@@ -69,9 +69,7 @@ class Here:
 
     def fit(self, name, out=None, **sources):
         given = {"text": [self.text], "pairs": self.pairs, "model": self.models / "ems"}
-        return fit(
-            self.settings.load(), name, FitInputs(**given | sources), out or self.models / name
-        )
+        return fit(self.settings.load(), name, out or self.models / name, **given | sources)
 
 
 @pytest.fixture(scope="module")

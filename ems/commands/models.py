@@ -95,11 +95,10 @@ def fit(
     expect: common.Expected = "",
 ) -> None:
     """Count the n-grams of a system in text, and weigh them beside embeddings on pairs."""
-    from ems.model.fit import FitInputs
-    from ems.model.fit import fit as fit_system
+    from ems.model import fit as fitting
 
     settings = common.planned(experiment, expect, "fit", system=system)
-    fit_system(settings, system, FitInputs(list(text), list(pairs), model), out)
+    fitting.fit(settings, system, out, text, pairs, model)
 
 
 def validate(

@@ -1,17 +1,15 @@
 """Character n-grams of lines as vectors (`kind: char-ngram`), also beside embeddings (`fused`).
 
-What two sentences of different languages share in their spelling are names, numbers and cognates.
 A word is a run of letters, marks and digits, or a run of other visible characters. It is written
 in Latin letters and put between `<` and `>`. Its n-grams and itself are the features of its line,
 each at most once. A feature is hashed twice: to one of 2^20 places, where its inverse document
-frequency is counted and few share a place, and from there with a sign to one of the few numbers of
-a vector. Inner products of the vectors are unbiased estimates of those of the features (Weinberger
-et al. 2009, "Feature Hashing for Large Scale Multitask Learning").
+frequency is counted, and from there with a sign to one of the few numbers of a vector. Inner
+products of the vectors are unbiased estimates of those of the features (Weinberger et al. 2009,
+"Feature Hashing for Large Scale Multitask Learning").
 
 The vector of a sentence of kind `fused` is [u / |u| ; w g / |g|]: u the embedding, g its n-grams,
 and w = weight (n / 100)^power for n n-grams. The cosine of two sentences is then the sum of both
-cosines, the second times w w', divided by the lengths of both vectors. Long sentences share more
-names and numbers than short ones, so their n-grams say more.
+cosines, the second times w w', divided by the lengths of both vectors.
 """
 
 import unicodedata
@@ -31,10 +29,9 @@ from ems.base.batches import BATCH, batched
 from ems.base.errors import Damaged
 from ems.base.files import NGRAMS, sha256_file
 from ems.base.progress import Progress
-from ems.base.schema import checked
 from ems.config.model import NgramSettings
 from ems.model.encode import SentenceEncoder, unit_rows
-from ems.model.folder import DESCRIPTION, NgramModel, kind_of, read_description
+from ems.model.folder import DESCRIPTION, kind_of, read_description
 from ems.text.normalise import tidier, tidy_lines
 
 PLACES = 1 << 20
@@ -136,14 +133,22 @@ class NgramEncoder:
     @classmethod
     def of(cls, folder: Path) -> "NgramEncoder":
         """Return the encoder of a folder. Raises `Damaged` if the folder is not whole."""
-        about = read_description(folder)
-        where = f"{folder / DESCRIPTION}: ngrams"
-        return cls(checked(NgramSettings, about.ngrams, where), _read_weights(folder, about))
+        about, path = read_description(folder), folder / NGRAMS
+        if sha256_file(path) != about.sha256.get(NGRAMS):
+            raise Damaged(path, "its sha256 is not the one in model.json beside it")
+        try:
+            weights = load_file(path)["weights"]
+        except (KeyError, OSError, SafetensorError) as error:
+            raise Damaged(path, f"no weights of n-grams ({error})") from None
+        if weights.shape != (PLACES,) or weights.dtype != np.float32:
+            found = f"{weights.dtype}{weights.shape}"
+            raise Damaged(path, f"expected float32[{PLACES}], found {found}")
+        return cls(about.ngrams, weights)
 
     def vectors(self, lines: list[str]) -> tuple[csr_array, np.ndarray]:
         """Return the vectors float32[N, buckets] of lines, and how many n-grams each has, [N]."""
-        found = features(lines, self.settings)
-        return found @ self._hashing, np.diff(found.indptr)
+        matrix = features(lines, self.settings)
+        return matrix @ self._hashing, np.diff(matrix.indptr)
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
         """Return float32[len(lines), buckets]; a line without any visible character is zero."""
@@ -155,20 +160,6 @@ class NgramEncoder:
             progress.add(len(part))
         progress.close()
         return result
-
-
-def _read_weights(folder: Path, about: NgramModel) -> np.ndarray:
-    """Return the weights of a folder, float32[PLACES]. Raises `Damaged` if they are others."""
-    path = folder / NGRAMS
-    if sha256_file(path) != about.sha256.ngrams:
-        raise Damaged(path, "its sha256 is not the one in model.json beside it")
-    try:
-        weights = load_file(path)["weights"]
-    except (KeyError, OSError, SafetensorError) as error:
-        raise Damaged(path, f"no weights of n-grams ({error})") from None
-    if weights.shape != (PLACES,) or weights.dtype != np.float32:
-        raise Damaged(path, f"expected float32[{PLACES}], found {weights.dtype}{weights.shape}")
-    return weights
 
 
 def weights_of(counts: np.ndarray, weight: float, power: float) -> np.ndarray:
@@ -183,9 +174,8 @@ class FusedEncoder:
         about = read_description(folder)
         trained = folder / about.of.model
         if sha256_file(trained / DESCRIPTION) != about.of.sha256:
-            raise Damaged(
-                trained / DESCRIPTION, f"not the model that {folder} was made with; make that again"
-            )
+            problem = f"not the model that {folder} was made with; make that again"
+            raise Damaged(trained / DESCRIPTION, problem)
         self.trained, self.ngrams = SentenceEncoder(trained), NgramEncoder.of(folder)
         self.weight, self.power = about.weight, about.power
 
@@ -193,14 +183,13 @@ class FusedEncoder:
         """Return float32[len(lines), d + buckets]."""
         embeddings = unit_rows(self.trained.encode(lines, language, what))
         width = embeddings.shape[1]
-        buckets = self.ngrams.settings.buckets
-        result = np.empty((len(lines), width + buckets), np.float32)
+        result = np.empty((len(lines), width + self.ngrams.settings.buckets), np.float32)
         result[:, :width] = embeddings
         for start in range(0, len(lines), BATCH):
-            at = slice(start, start + BATCH)
-            vectors, counts = self.ngrams.vectors(lines[at])
+            part = slice(start, start + BATCH)
+            vectors, counts = self.ngrams.vectors(lines[part])
             weights = weights_of(counts, self.weight, self.power)
-            result[at, width:] = weights[:, None] * unit_rows(vectors.toarray())
+            result[part, width:] = weights[:, None] * unit_rows(vectors.toarray())
         return result
 
     def token_counts(self, lines: list[str], language: str) -> list[int]:
@@ -208,9 +197,5 @@ class FusedEncoder:
 
 
 def opened(folder: Path) -> SentenceEncoder | NgramEncoder | FusedEncoder:
-    match kind_of(folder):
-        case "char-ngram":
-            return NgramEncoder.of(folder)
-        case "fused":
-            return FusedEncoder(folder)
-    return SentenceEncoder(folder)
+    makers = {"char-ngram": NgramEncoder.of, "fused": FusedEncoder}
+    return makers.get(kind_of(folder), SentenceEncoder)(folder)

@@ -14,8 +14,6 @@ from torch import Tensor, nn
 from ems.base.errors import EmsError
 from ems.base.files import ENCODER, HEADS, VOCABULARY, atomic_path
 
-PRECISIONS = ("float32", "bfloat16", "int8")  # of the matrix products of a trained encoder
-
 
 def choose_device(setting: str) -> torch.device:
     """Return the device for `auto`, `cpu` or `cuda`. Raises `EmsError` for cuda without a GPU."""

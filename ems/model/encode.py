@@ -16,7 +16,6 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, EXPORTED, VOCABULARY, sha256_file
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
-from ems.config.model import EncoderSettings
 from ems.model.devices import choose_device, in_int8
 from ems.model.encoder import Encoder, embed_tokens
 from ems.model.folder import DESCRIPTION, STATIC, Description, describe
@@ -41,8 +40,10 @@ def _loaded(folder: Path, description: Description, pieces: int) -> nn.Module:
     """Return the encoder of a folder. Raises what PyTorch does for weights that do not fit."""
     sizes, name = description.model, description.weights or ENCODER
     tensors = load_file(folder / name)
-    if name == STATIC:
-        return _from_table(tensors["embedding.weight"], sizes)
+    if name == STATIC:  # an exported table
+        table = tensors["embedding.weight"]  # (pieces, d)
+        sizes = sizes.model_copy(update={"layers": 0, "table": table.shape[1]})
+        tensors, pieces = {"table.pieces.weight": table}, len(table)
     encoder = Encoder(sizes, pieces)
     if description.weights and sizes.attends:
         tensors = from_bert(tensors, sizes.layers, "positions.weight" in encoder.state_dict())
@@ -76,38 +77,20 @@ def bert_names(
     }
 
 
-def _from_table(weights: Tensor, sizes: EncoderSettings) -> Encoder:
-    """Return the encoder of an exported table of one vector for each piece, [pieces, d]."""
-    sizes = sizes.model_copy(update={"layers": 0, "table": weights.shape[1]})
-    encoder = Encoder(sizes, len(weights))
-    encoder.load_state_dict({"table.pieces.weight": weights})
-    return encoder
-
-
-def _check_files(folder: Path, expected: dict[str, str]) -> None:
-    """Raise `Damaged` for a file that is not the one that model.json was written for."""
-    for name, sha256 in expected.items():
-        if not (folder / name).is_file():
-            raise Damaged(folder / name, "no such file")
-        if sha256_file(folder / name) != sha256:
-            raise Damaged(
-                folder / name,
-                "its sha256 is not the one in model.json beside it; it is damaged, or of another "
-                "model",
-            )
-
-
 class SentenceEncoder:
     """A trained encoder with its segmenters and its vocabulary.
 
-    `precision` is one of `ems.model.devices.PRECISIONS`. Raises `EmsError` for a folder that is
-    not whole, and for int8 on a GPU.
+    `precision` is float32, bfloat16 or int8. Raises `EmsError` for a folder that is not whole, and
+    for int8 on a GPU.
     """
 
     def __init__(self, folder: Path, device: str = "auto", precision: str = "float32") -> None:
         self._description = description = describe(folder)
         self.folder = folder
-        _check_files(folder, description.sha256)
+        for name, sha256 in description.sha256.items():
+            if sha256_file(folder / name) != sha256:
+                problem = "its sha256 is not the one in model.json beside it"
+                raise Damaged(folder / name, f"{problem}; it is damaged, or of another model")
         self.segmenters: dict[str, str] = description.segmenters
         self.tidy = tidier(description.format_characters)
         self.vocabulary = load_vocabulary(folder / VOCABULARY)
@@ -145,12 +128,13 @@ class SentenceEncoder:
     def _check_alike(self) -> None:
         """Raise `EmsError` unless a line has the same tokens in each language of the model."""
         tools = sorted(set(self.segmenters.values()))
-        by_language = [name for name in tools if load(name).by_language]
         cut = [code for code in self.segmenters if by_characters(self.vocabulary, code)]
-        if len(tools) == 1 and not by_language and not cut:
+        if len(tools) > 1 or any(load(name).by_language for name in tools):
+            reason = f"segments by {', '.join(tools)}"
+        elif cut:
+            reason = f"cuts {', '.join(cut)} into characters"
+        else:
             return
-        reason = f"segments by {', '.join(tools)}" if by_language or len(tools) > 1 else ""
-        reason = reason or f"cuts {', '.join(cut)} into characters"
         raise EmsError(
             f"{self.folder}: expected the language of the lines, since this model {reason}; give "
             f"one of {', '.join(sorted(self.segmenters))}"

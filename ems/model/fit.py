@@ -1,12 +1,12 @@
 """`ems fit`: the model folder of a system of n-grams (`kind: char-ngram` or `fused`).
 
-What n-grams weigh is counted in the lines that the vocabulary's sample has, as they are before
-segmentation: what is encoded later is not segmented either. How much they count beside embeddings
-is chosen on validation pairs: each point of a grid is scored by P@1, in both directions.
+The weights of n-grams are counted in the lines of the vocabulary's sample, before segmentation:
+what is encoded later is not segmented either. How much n-grams count beside embeddings is chosen on
+validation pairs: each point of a grid is scored by P@1, in both directions.
 """
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -34,36 +34,34 @@ POWERS_TRIED = tuple(k / 4 for k in range(9))  # up to 2
 Point = tuple[float, float]  # weight and power
 
 
-@dataclass(frozen=True)
-class FitInputs:
-    """What a system is fitted on."""
-
-    text: list[Path]  # clean, of training
-    pairs: list[Path]  # clean, of validation
-    model: Path | None = None  # folder of the trained encoder, of kind fused
-
-
-@dataclass(frozen=True)
-class Side:
-    """One side of N pairs: rows of length 1, and the number of n-grams of each sentence."""
-
-    embeddings: np.ndarray  # float32[N, d]
-    ngrams: np.ndarray  # float32[N, buckets]
-    counts: np.ndarray  # [N]
-
-
-def fit(experiment: Experiment, name: str, sources: FitInputs, out: Path) -> Json:
+def fit(
+    experiment: Experiment,
+    name: str,
+    out: Path,
+    text: Sequence[Path] = (),
+    pairs: Sequence[Path] = (),
+    model: Path | None = None,
+) -> Json:
     """Write the model folder of system `name` and return its description.
 
-    Raises `EmsError` for a system that is not fitted, and for text, pairs or a model that it needs
-    and `sources` lacks, or that hold nothing.
+    `text` is the clean text of training, `pairs` that of validation, `model` the folder of the
+    trained encoder of a fused system. Raises `EmsError` for a system that is not fitted, and for
+    one of them that is needed and missing or empty.
     """
     system = experiment.systems[name]
-    _check(name, system, sources)
+    if not system.fitted:
+        raise EmsError(f"systems.{name}: nothing is fitted of kind: {system.kind} as it is set")
+    needed = [
+        ("--text", system.ngrams.idf, text),
+        ("--pairs", system.of and system.ngrams.searched, pairs),
+        ("--model", system.of, model),
+    ]
+    if missing := [flag for flag, needs, given in needed if needs and not given]:
+        raise EmsError(f"systems.{name}: expected {' and '.join(missing)}, found nothing")
     weights, lines = np.ones(PLACES, np.float32), 0
     if system.ngrams.idf:
         own = experiment.of_vocabulary(system.vocabulary)
-        _, sample = drawn_sample(own, sources.text, f"fit {name}: count n-grams")
+        _, sample = drawn_sample(own, text, f"fit {name}: count n-grams")
         weights, lines = count_idf((line for _, line in sample), system.ngrams)
     with atomic_path(out / NGRAMS) as temporary:
         save_tensors({"weights": torch.from_numpy(weights)}, temporary)
@@ -78,40 +76,27 @@ def fit(experiment: Experiment, name: str, sources: FitInputs, out: Path) -> Jso
         "sha256": {NGRAMS: sha256_file(out / NGRAMS)},
     }
     if system.of:
-        about |= _weighed(name, system, NgramEncoder(system.ngrams, weights), sources)
-        place = os.path.relpath(sources.model, out)
-        about["of"] = {"model": place, "sha256": sha256_file(sources.model / DESCRIPTION)}
+        about |= _weighed(name, system, NgramEncoder(system.ngrams, weights), pairs, model)
+        place = os.path.relpath(model, out)
+        about["of"] = {"model": place, "sha256": sha256_file(model / DESCRIPTION)}
     write_json(out / DESCRIPTION, about)
     return about
 
 
-def _check(name: str, system: SystemSettings, sources: FitInputs) -> None:
-    if not system.fitted:
-        raise EmsError(f"systems.{name}: nothing is fitted of kind: {system.kind} as it is set")
-    needed = [
-        ("--text", system.ngrams.idf, sources.text),
-        ("--pairs", system.of and system.ngrams.searched, sources.pairs),
-        ("--model", system.of, sources.model),
-    ]
-    if missing := [flag for flag, needs, given in needed if needs and not given]:
-        raise EmsError(f"systems.{name}: expected {' and '.join(missing)}, found nothing")
-
-
 def _weighed(
-    name: str, system: SystemSettings, ngrams: NgramEncoder, sources: FitInputs
+    name: str, system: SystemSettings, ngrams: NgramEncoder, files: Sequence[Path], model: Path
 ) -> dict[str, Json]:
     """Return the weight and the power of a fused system, and the P@1 of each point tried."""
     settings = system.ngrams
     if not settings.searched:
         return {"weight": settings.weight, "power": settings.power, "grid": []}
     torch.set_num_threads(system.train.threads)
-    trained = SentenceEncoder(sources.model, system.train.device)
+    trained = SentenceEncoder(model, system.train.device)
     points = grid(settings)
     scores: dict[Path, list[np.ndarray]] = {}
-    progress = Progress(f"fit {name}: validation", len(sources.pairs), "files of pairs")
-    for path in sources.pairs:
-        p1 = p1_of_points(points, *_sides(path, trained, ngrams))
-        scores.setdefault(path.parent, []).append(p1)
+    progress = Progress(f"fit {name}: validation", len(files), "files of pairs")
+    for path in files:
+        scores.setdefault(path.parent, []).append(_p1(path, points, trained, ngrams))
         progress.add()
     means = np.mean([np.mean(corpus, axis=0) for corpus in scores.values()], axis=0)
     best = int(means.argmax())
@@ -131,27 +116,26 @@ def grid(settings: NgramSettings) -> list[Point]:
     return [(weight, power) for weight in weights for power in (powers if weight else powers[:1])]
 
 
-def _sides(path: Path, trained: SentenceEncoder, ngrams: NgramEncoder) -> list[Side]:
-    """Encode both sides of the first pairs of a file. Raises `Damaged` for a file without any."""
+def _p1(
+    path: Path, points: list[Point], trained: SentenceEncoder, ngrams: NgramEncoder
+) -> np.ndarray:
+    """Return P@1 (%) of `FusedEncoder` for each point on the first pairs of a file, the mean of
+    both directions, float64[points]. Raises `Damaged` for a file without any.
+    """
     pairs = list(islice(read_tsv(path), PAIRS))
     if not pairs:
         raise Damaged(path, "expected pairs of sentences, found none")
     first, second, _ = map(list, zip(*pairs, strict=True))
-    sides = []
+    embeddings, vectors, counts = [], [], []  # of each side: [N, d], [N, buckets], [N]
     for lines, language in zip((first, second), codes_of(path), strict=True):
-        vectors, counts = ngrams.vectors(lines)
-        embeddings = unit_rows(trained.encode(lines, language, what=""))
-        sides.append(Side(embeddings, unit_rows(vectors.toarray()), counts))
-    return sides
-
-
-def p1_of_points(points: list[Point], first: Side, second: Side) -> np.ndarray:
-    """Return P@1 (%) of `FusedEncoder` for each point, mean of both directions, float64[points]."""
-    cosines = first.embeddings @ second.embeddings.T  # (N, N), as those below
-    of_ngrams = first.ngrams @ second.ngrams.T
+        own_vectors, own_counts = ngrams.vectors(lines)
+        embeddings.append(unit_rows(trained.encode(lines, language, what="")))
+        vectors.append(unit_rows(own_vectors.toarray()))
+        counts.append(own_counts)
+    cosines, of_ngrams = (one @ other.T for one, other in (embeddings, vectors))  # (N, N) each
     own, scores = np.arange(len(cosines)), []
     for point in points:
-        one, other = (weights_of(side.counts, *point) for side in (first, second))
+        one, other = (weights_of(count, *point) for count in counts)
         products = cosines + np.outer(one, other) * of_ngrams
         there = (products / np.sqrt(1 + other**2)).argmax(axis=1)
         back = (products / np.sqrt(1 + one**2)[:, None]).argmax(axis=0)

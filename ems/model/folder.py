@@ -26,7 +26,7 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, EXPORTED, NGRAMS, SUMS, VOCABULARY, read_json, read_lines
 from ems.base.schema import Amount, Below, Expected, Json, Record, Text
 from ems.config.languages import UNSEEN
-from ems.config.model import EncoderSettings
+from ems.config.model import EncoderSettings, NgramSettings
 from ems.text.segmenters.base import names
 
 DESCRIPTION = "model.json"
@@ -68,22 +68,16 @@ class _Export(_Described):
     static: bool
 
 
-class _Sums(Record):
-    ngrams: Text = Field(alias=NGRAMS)
-
-
 class NgramModel(Record):
     kind: NgramKind
     languages: Annotated[list[Text], Field(min_length=1)]
-    ngrams: Annotated[Json, Expected("settings")]
-    sha256: _Sums
+    ngrams: NgramSettings
+    sha256: dict[Below, Text]
 
 
 class TrainedModel(Record):
-    """The trained encoder of a fused system: its folder, and the SHA-256 of its model.json."""
-
-    model: Text
-    sha256: Text
+    model: Text  # folder of the trained encoder
+    sha256: Text  # of its model.json
 
 
 class FusedModel(NgramModel):
@@ -93,13 +87,11 @@ class FusedModel(NgramModel):
 
 
 class _Kind(Record):
-    """Of any model.json, its kind; a trained encoder's has none."""
-
-    kind: NgramKind | None = None
+    kind: NgramKind | None = None  # None: a trained encoder
 
 
 def _read(path: Path, of: type[_Described]) -> Any:
-    """Return a description. Raises `Damaged` for one that lacks a size, too."""
+    """Return a description. Raises `Damaged` also for one that lacks a size."""
     described = read_json(path, of)
     for name in SIZES:
         if name not in described.model.model_fields_set:
@@ -109,12 +101,12 @@ def _read(path: Path, of: type[_Described]) -> Any:
 
 def read_model(folder: Path) -> Description:
     """Return the model.json of a trained encoder. Raises `EmsError` for one of n-grams."""
-    path = folder / DESCRIPTION
-    if kind := read_json(path, Json).get("kind"):
+    if kind := kind_of(folder):
         raise EmsError(
             f"{folder}: expected the model folder of a trained encoder, found one of kind {kind}, "
             "which only benchmarks can use (`ems eval`, or `kind: folder`)"
         )
+    path = folder / DESCRIPTION
     described = _read(path, Description)
     for name in (ENCODER, VOCABULARY):
         if name not in described.sha256:
@@ -135,11 +127,8 @@ def has_code(folder: Path) -> bool:
 
 def describe(folder: Path) -> Description:
     """Return the description of a model folder, or of an exported one in the same form."""
-    return _read_export(folder) if _exported(folder) else read_model(folder)
-
-
-def _read_export(folder: Path) -> Description:
-    """Return the description of an exported folder in the form of model.json."""
+    if not _exported(folder):
+        return read_model(folder)
     own = _read(folder / EXPORTED, _Export)
     weights = STATIC if own.static else ENCODER
     rows = (line.split(maxsplit=1) for line in read_lines(folder / SUMS))
@@ -165,15 +154,13 @@ def read_description(folder: Path) -> Any:
 
 def files_of(folder: Path) -> list[Path]:
     """Return the files that encoding reads; a folder without any is taken for a trained encoder."""
-    kind = kind_of(folder) if (folder / DESCRIPTION).is_file() else ""
     if _exported(folder):
-        return [folder / name for name in (EXPORTED, SUMS)]
+        return [folder / EXPORTED, folder / SUMS]
+    kind = kind_of(folder) if (folder / DESCRIPTION).is_file() else ""
     if not kind:
         return [folder / name for name in (DESCRIPTION, ENCODER, VOCABULARY)]
-    own = [folder / DESCRIPTION, folder / NGRAMS]
-    if kind == "char-ngram":
-        return own
-    return [*own, *files_of(folder / read_description(folder).of.model)]
+    trained = files_of(folder / read_description(folder).of.model) if kind == "fused" else []
+    return [folder / DESCRIPTION, folder / NGRAMS, *trained]
 
 
 def _exported(folder: Path) -> bool:

@@ -4,15 +4,14 @@ https://github.com/Mao-KU/EMS: a pickle, read as tensors only (`weights_only`), 
 whose keys start with "module.". EMS v2 Table IV prints 89.8 for it on Tatoeba. The weights differ
 from ours in three ways: position 0 is padding; query, key and value are three matrices; and ids are
 0 <pad>, 1 <unk>, 2 <MASK>, then <2xx> per language, in the order of the language embeddings. The
-heads of training come along, with what their code trains with, so that `ems validate` computes the
-authors' losses. Any other key is an error, so that a model of another shape is never half-read. The
-number of attention heads is in no weight: each is 64 wide in both their models (16 of 1024, 8 of
-512).
+heads come along, with the settings of their training, so that `ems validate` computes the authors'
+losses. Any other key is an error. The number of attention heads is in no weight: each is 64 wide in
+both their models (16 of 1024, 8 of 512).
 """
 
 import re
 import zipfile
-from collections.abc import Iterable
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from torch import Tensor, nn
 from ems.base.errors import EmsError
 from ems.base.files import ENCODER, VOCABULARY, sha256_file, write_json
 from ems.base.schema import plain
+from ems.config.languages import UNSEEN
 from ems.config.model import EncoderSettings, HeadSettings
 from ems.config.objectives import ContrastiveSettings, Objectives, XtrSettings
 from ems.config.train import TrainSettings
@@ -32,18 +32,18 @@ from ems.model.encoder import Encoder
 from ems.model.objectives.contrastive import ContrastiveHead
 from ems.model.objectives.generative import GenerativeHead
 from ems.text.segmenters.base import defaults
-from ems.text.subwords import PAD, UNK, language_token, load_vocabulary
+from ems.text.subwords import PAD, UNK, load_vocabulary
 
 HEAD_WIDTH = 64
 NORM_EPS = 1e-12
 MODULE, BERT = "module.", "model.bert."  # prefixes of their keys
 LAYER = re.compile(rf"{re.escape(BERT)}encoder\.layer\.(\d+)\.")
-UNSEEN = "und"  # a language that it was not trained on, for the segmenter of such
 EMBEDDINGS = {  # ours: theirs
     "tokens.weight": [f"{BERT}embedding.word_embedding.embedding.weight"],
     "positions.weight": [f"{BERT}embedding.position_embedding.position_embeddings.weight"],
 }
 FIRST = ["<pad>", "<unk>", "<mask>"]  # theirs is <MASK>
+TOKEN = re.compile(r"<2(.+)>", re.DOTALL)  # of a language
 HEAD_MODULES = {
     "generative.languages": ["model.la_tag_linear.embedding"],
     "generative.language_norm": ["model.la_tag_linear.layer_norm"],
@@ -92,23 +92,22 @@ def import_released(
             f"{pieces:,}; give the SentencePiece model that it was trained with"
         )
     with torch.device("meta"):
-        expected = Encoder(settings, pieces).state_dict()
-    _check_shapes(state, expected, weights)
+        _check_shapes(state, Encoder(settings, pieces), weights)
     objectives = _objectives(of_training, settings, len(languages), pieces, weights)
     save_model(out, state, of_training, spm)
+    # EMS v2 IV-B segments, then lower-cases; their embed.py lower-cases before, by sacremoses
+    tools = {
+        code: segmenter if name == "moses" else name
+        for code, name in defaults((UNSEEN, *languages)).items()
+    }
+    system = {"model": settings, "objectives": objectives, "train": TrainSettings(**TRAIN)}
     description = {
         "name": "released",
         "released_sha256": sha256_file(weights),
         "model": plain(settings),
-        "training": {
-            "system": {
-                "model": plain(settings),
-                "objectives": plain(objectives),
-                "train": plain(TrainSettings(**TRAIN)),
-            }
-        },
+        "training": {"system": {name: plain(part) for name, part in system.items()}},
         "languages": languages,
-        "segmenters": _segmenters(languages, segmenter),
+        "segmenters": tools,
         "format_characters": "keep",
         "sha256": {name: sha256_file(out / name) for name in (ENCODER, VOCABULARY)},
     }
@@ -124,7 +123,8 @@ def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     state = _loaded(path)
     keys = {key.removeprefix(MODULE): key for key in state}
     layers = max((int(match[1]) for key in keys if (match := LAYER.match(key))), default=0) + 1
-    sources = _sources(layers)
+    names = bert_names(layers, "embedding.layer_norm", "attention.self_attention")
+    sources = EMBEDDINGS | {ours: [BERT + key for key in theirs] for ours, theirs in names.items()}
     known = {key for parts in sources.values() for key in parts} | {*HEAD_KEYS, SHARED}
     _refuse(path, "unknown", [keys[key] for key in keys.keys() - known])
     missing = [
@@ -134,15 +134,18 @@ def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         if key not in keys
     ]
     _refuse(path, "missing", missing)
-    ours = {
-        name: _joined(path, name, [state[keys[key]].float() for key in parts])
-        for name, parts in sources.items()
-    }
-    ours["positions.weight"] = ours["positions.weight"][1:]  # theirs: 0 is padding
+    encoder = {}
+    for ours, parts in sources.items():
+        tensors = [state[keys[key]].float() for key in parts]
+        shapes = [list(tensor.shape) for tensor in tensors]
+        if any(shape != shapes[0] for shape in shapes):
+            raise EmsError(f"{path}: {ours} has parts of unlike shapes, {shapes}")
+        encoder[ours] = torch.cat(tensors)  # (3d, d) or (3d,) of query, key and value
+    encoder["positions.weight"] = encoder["positions.weight"][1:]  # theirs: 0 is padding
     heads = {HEAD_KEYS[key]: state[keys[key]].float() for key in keys.keys() & HEAD_KEYS.keys()}
     if SHARED in keys:
         heads.pop(OUTPUT, None)
-    return ours, heads
+    return encoder, heads
 
 
 def _loaded(path: Path) -> dict[str, Tensor]:
@@ -164,20 +167,6 @@ def _loaded(path: Path) -> dict[str, Tensor]:
     return state
 
 
-def _sources(layers: int) -> dict[str, list[str]]:
-    """Map each of our weights to theirs, in a model of so many layers."""
-    names = bert_names(layers, "embedding.layer_norm", "attention.self_attention")
-    return EMBEDDINGS | {ours: [BERT + name for name in theirs] for ours, theirs in names.items()}
-
-
-def _joined(path: Path, name: str, parts: list[Tensor]) -> Tensor:
-    """Stack query, key and value; any other weight is one part."""
-    shapes = [list(part.shape) for part in parts]
-    if any(shape != shapes[0] for shape in shapes):
-        raise EmsError(f"{path}: {name} has parts of unlike shapes, {shapes}")
-    return torch.cat(parts)  # (3d, d) or (3d,)
-
-
 def _refuse(path: Path, problem: str, keys: list[str]) -> None:
     if keys:
         more = f" and {len(keys) - 3:,} more" if len(keys) > 3 else ""
@@ -189,8 +178,8 @@ def _refuse(path: Path, problem: str, keys: list[str]) -> None:
 
 def sizes(state: dict[str, Tensor], heads: int, path: Path) -> EncoderSettings:
     """Return the sizes of an encoder with these weights. Raises `EmsError` if they have none."""
-    _check_matrices(state, ("tokens.weight", "positions.weight", "layers.0.inner.weight"), path)
-    width = state["tokens.weight"].shape[1]
+    names = "tokens.weight", "positions.weight", "layers.0.inner.weight"
+    (_, width), (positions, _), (inner, _) = (_size(state, name, path) for name in names)
     heads = heads or max(1, width // HEAD_WIDTH)
     if width % heads:
         raise EmsError(f"--heads {heads}: the width of {path}, {width}, is no multiple of it")
@@ -198,48 +187,46 @@ def sizes(state: dict[str, Tensor], heads: int, path: Path) -> EncoderSettings:
         layers=1 + max(int(key.split(".")[1]) for key in state if key.startswith("layers.")),
         width=width,
         heads=heads,
-        feed_forward=state["layers.0.inner.weight"].shape[0],
+        feed_forward=inner,
         dropout=0.1,
         attention_dropout=0.1,
-        max_tokens=len(state["positions.weight"]),
+        max_tokens=positions,
         start="pytorch",
         norm_eps=NORM_EPS,
     )
 
 
-def _check_matrices(state: dict[str, Tensor], keys: Iterable[str], path: Path) -> None:
-    """Raise `EmsError` unless these weights have two sizes each."""
-    for key in keys:
-        if state[key].ndim != 2:
-            shape = list(state[key].shape)
-            raise EmsError(f"{path}: {key} has the shape {shape}, expected two sizes")
+def _size(state: dict[str, Tensor], key: str, path: Path) -> tuple[int, int]:
+    """Return the rows and columns of a matrix, (0, 0) if there is none."""
+    shape = list(state[key].shape) if key in state else [0, 0]
+    if len(shape) != 2:
+        raise EmsError(f"{path}: {key} has the shape {shape}, expected two sizes")
+    return shape[0], shape[1]
 
 
 def _objectives(
     heads: dict[str, Tensor], model: EncoderSettings, languages: int, pieces: int, path: Path
 ) -> Objectives:
     """Return the objectives of such heads. Raises `EmsError` for weights that they cannot have."""
-    _check_matrices(heads, heads.keys() & {LANGUAGES, PROJECTION}, path)
-    width = heads[LANGUAGES].shape[1] if LANGUAGES in heads else 0
-    projection = len(heads[PROJECTION]) if PROJECTION in heads else 0
+    width, projection = _size(heads, LANGUAGES, path)[1], _size(heads, PROJECTION, path)[0]
     output = "own" if OUTPUT in heads else "shared"
     head = HeadSettings(language_width=width, output=output, layer_norm=True, dropout=0.1)
     with torch.device("meta"):
         made = nn.ModuleDict({"generative": GenerativeHead(model, head, languages, pieces)})
         if projection:
             made["contrastive"] = ContrastiveHead(model, projection)
-    expected = made.state_dict()
-    _refuse(path, "missing", [f"heads.{key}" for key in expected.keys() - heads.keys()])
-    _refuse(path, "unknown", [f"heads.{key}" for key in heads.keys() - expected.keys()])
-    _check_shapes(heads, expected, path)
+    expected = made.state_dict().keys()
+    _refuse(path, "missing", [f"heads.{key}" for key in expected - heads.keys()])
+    _refuse(path, "unknown", [f"heads.{key}" for key in heads.keys() - expected])
+    _check_shapes(heads, made, path)
     weight = 1 if projection else 0
     contrastive = ContrastiveSettings(weight=weight, width=projection, negatives=152)  # of each GPU
     return Objectives(head=head, xtr=XtrSettings(target="distinct"), contrastive=contrastive)
 
 
-def _check_shapes(state: dict[str, Tensor], expected: dict[str, Tensor], path: Path) -> None:
-    """Raise `EmsError` unless all weights are finite and of the expected shapes."""
-    for key, value in expected.items():
+def _check_shapes(state: dict[str, Tensor], module: nn.Module, path: Path) -> None:
+    """Raise `EmsError` unless all weights are finite and of the module's shapes."""
+    for key, value in module.state_dict().items():
         if state[key].shape != value.shape:
             raise EmsError(
                 f"{path}: {key} has the shape {list(state[key].shape)}, expected "
@@ -255,19 +242,7 @@ def languages_of(vocabulary: Any, path: Path) -> list[str]:
     special = (vocabulary.pad_id(), vocabulary.unk_id())
     if [piece.lower() for piece in pieces[:3]] != FIRST or special != (PAD, UNK):
         raise EmsError(f"{path}: expected the pieces {', '.join(FIRST)} first, found {pieces[:3]}")
-    codes = []
-    for piece in pieces[3:]:
-        code = piece[2:-1]
-        if not code or piece != language_token(code):
-            break
-        codes.append(code)
+    codes = [match[1] for match in takewhile(bool, map(TOKEN.fullmatch, pieces[3:]))]
     if "en" not in codes:
         raise EmsError(f"{path}: expected language tokens like <2en> from piece 3 on, found none")
     return codes
-
-
-def _segmenters(languages: list[str], moses: str) -> dict[str, str]:
-    """Return the segmenter of each language; `moses` stands in for Moses."""
-    # EMS v2 IV-B segments, then lower-cases; their embed.py lower-cases before, by sacremoses
-    chosen = defaults((UNSEEN, *languages))
-    return {code: moses if name == "moses" else name for code, name in chosen.items()}
