@@ -4,8 +4,9 @@ from itertools import chain
 from pathlib import Path
 
 from ems.config.text import CleanSettings
-from ems.text.duplicates import Duplicates
-from ems.text.filters import OFF, CleanReport, in_batches, row_filters
+from ems.text.duplicates import without_duplicates
+from ems.text.filters import OFF, CleanReport, row_filters
+from ems.text.filters import filtered as all_filtered
 
 
 def reasons(settings, sides=("de", "en")):
@@ -18,12 +19,10 @@ def passed(rows, report, sides=("de", "en"), known=None, key="folded", settings=
     """Yield the rows that stay. `report` counts the others."""
     settings = settings or CleanSettings()
     filters = row_filters(settings, sides, known or {}, key)
-    if settings.duplicates not in OFF:
-        filters.append(Duplicates(Path("never used")))
     report.expect(chain.from_iterable(each.reasons for each in filters))
-    batches = in_batches(rows)
-    for each in filters:
-        batches = each.apply(batches, report)
+    batches = all_filtered(rows, filters, report)
+    if settings.duplicates not in OFF:
+        batches = without_duplicates(batches, report, Path("never used"))
     for batch in batches:
         report.kept += len(batch)
         yield from batch

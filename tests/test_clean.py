@@ -94,7 +94,7 @@ def test_exactly_the_pairs_without_an_evaluation_sentence_on_either_side_stay(tm
     assert lost["evaluation"] > 300
     assert len(expected) > 500
 
-    keys = read_eval_keys(written(tmp_path, key, sets))
+    keys = read_eval_keys([written(tmp_path, key, sets)])
     kept, report = run(pairs, keys, key)
     assert [[own_key(key, t) for t in pair] for pair in kept] == [
         [own_key(key, t) for t in pair] for pair in expected
@@ -108,20 +108,20 @@ def test_an_evaluation_sentence_goes_whatever_odd_character_it_holds(tmp_path, k
     codes = [code for code in range(0x10000) if code != 10 and not 0xD800 <= code < 0xE000]
     sentences = [f"{code}{chr(code)}x" for code in codes]  # each with a number of its own
     path = written(tmp_path, key, {"tatoeba/de": (sentences, ["x"])})
-    kept, report = run([(text, "other") for text in sentences], read_eval_keys(path), key)
+    kept, report = run([(text, "other") for text in sentences], read_eval_keys([path]), key)
     assert kept == []
     assert report.removed["evaluation"] == len(sentences)
 
 
 def test_a_sentence_without_a_key_matches_nothing(tmp_path):
     path = written(tmp_path, "folded", {"tatoeba/de": (["..."], ["?!"])})
-    kept, _ = run([("...", "a"), ("b", "?!")], read_eval_keys(path), "folded")
+    kept, _ = run([("...", "a"), ("b", "?!")], read_eval_keys([path]), "folded")
     assert kept == [("...", "a"), ("b", "?!")]
 
 
 def test_a_pair_that_two_sets_hold_counts_for_both_and_is_removed_once(tmp_path):
     sets = {"one/de": (["leak"], ["x"]), "two/de": (["y"], ["Leak too"]), "two/fr": (["leak"], [])}
-    keys = read_eval_keys(written(tmp_path, "plain", sets))
+    keys = read_eval_keys([written(tmp_path, "plain", sets)])
     pairs = [("leak", "leak too"), ("leak", "fine"), ("fine", "x")]
     kept, report = run(pairs, keys, "plain")
     assert kept == []
@@ -140,7 +140,7 @@ def test_the_file_of_keys_gives_back_every_key_with_its_sets(tmp_path, key):
     for label, sides in sets.items():
         for text in (text for side in sides for text in side):
             expected.setdefault(own_key(key, tidy(text)), set()).add(label.split("/")[0])
-    keys = read_eval_keys(written(tmp_path, key, sets))
+    keys = read_eval_keys([written(tmp_path, key, sets)])
     assert keys == {text: tuple(sorted(names)) for text, names in expected.items()}
 
 
@@ -266,7 +266,7 @@ def test_real_corpora_lose_the_documented_number_of_pairs(tmp_path, code):
     read = partial(read_language, SHARED / "tatoeba_v1", load_languages()[code].tatoeba_v1)
     write_eval_keys("plain", {f"tatoeba/{code}": read}, tmp_path / "keys.tsv")
     pair = "-".join(sorted(("en", code)))
-    keys = read_eval_keys(tmp_path / "keys.tsv")
+    keys = read_eval_keys([tmp_path / "keys.tsv"])
     assert removed(pair, keys, "plain") == OVERLAPS[code]
 
 
@@ -277,4 +277,4 @@ def test_the_default_key_against_all_languages_finds_more_in_real_corpora(tmp_pa
     assert len(codes) == 112
     files = {f"tatoeba/{code}": partial(read_language, folder, code) for code in codes}
     write_eval_keys("folded", files, tmp_path / "keys.tsv")
-    assert sum(removed("en-eu", read_eval_keys(tmp_path / "keys.tsv"), "folded").values()) == 361
+    assert sum(removed("en-eu", read_eval_keys([tmp_path / "keys.tsv"]), "folded").values()) == 361

@@ -62,7 +62,7 @@ def stored():
 OF_SHARD = ("de.ids", "en.offsets", "lines", "manifest.json")
 OF_MODEL = ("model.json", "model.safetensors", "vocabulary.model")
 READERS = {  # damaged file -> what reads it
-    KEYS: lambda: read_eval_keys(KEYS),
+    KEYS: lambda: read_eval_keys([KEYS]),
     CLEAN: lambda: segment_tsv(CLEAN, OUT / "de-en.tsv", ("de", "en"), ("none", "none")),
     SEGMENTED: lambda: write_shards(SEGMENTED, VOCABULARY, OUT / "shard"),
     SAMPLE: lambda: train_vocabulary(shipped("tiny"), SAMPLE, OUT / "v.model"),

@@ -6,8 +6,8 @@ from experiments_made import MINIMAL, Settings, edited
 from train_made import contents, json_rows, train_into
 
 from ems.base.errors import EmsError
-from ems.config.stages import stage_hash
 from ems.config import train as settings
+from ems.config.stages import stage_hash
 from ems.train.job import Places, train
 from ems.train.measures import rounded, scalars
 

@@ -19,7 +19,7 @@ from ems.config.stages import stage_hash
 from ems.corpora.evalsets.sets import data_files
 from ems.corpora.split import lines_of_part, part_of_line, read_document_names
 from ems.text.clean import Source, clean_corpus
-from ems.text.evalkeys import eval_files, write_eval_keys
+from ems.text.evalkeys import eval_files, write_eval_keys, write_keys
 
 PARTS = {"train": 0.5, "validation": 0.1, "test": 0.4}
 CODES = ["de", "fr", "sw"]
@@ -230,7 +230,8 @@ def test_counts_that_disagree_are_one_line_that_names_both_files(tmp_path):
     archive = corpus.folder / "moses" / "de-en.txt.zip"
     split = Split(documents=DOCUMENTS, parts=PARTS)
     source = Source("NTREX+train", "v1", "de-en", (archive,), documents)
-    keys = write_lines(tmp_path / "none.tsv", [])
+    keys = tmp_path / "none.tsv"
+    write_keys({}, keys)
     for read in (
         lambda: lines_of_part(documents, split, "test", 200, archive),
         lambda: corpus.test_part("de"),

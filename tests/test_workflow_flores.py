@@ -74,7 +74,7 @@ def test_each_job_gets_the_folders_of_its_sets_and_all_tables_and_the_map_are_ma
 
 
 def test_decontamination_against_no_set_has_no_keys(project):
-    assert read_eval_keys(project.folder / KEYS) == {}
+    assert read_eval_keys([project.folder / KEYS]) == {}
 
 
 def test_all_makes_these_tables_and_the_map_too(project):

@@ -16,7 +16,7 @@ from itertools import chain, compress, islice
 from pathlib import Path
 from typing import TypeVar
 
-from ems.base.batches import BATCH, batched
+from ems.base.batches import batched
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, read_json, write_json
 from ems.base.progress import Progress, log
@@ -30,9 +30,9 @@ from ems.corpora.own import BAD, Bad
 from ems.corpora.rows import CorpusFile, count_rows, read_rows
 from ems.corpora.split import lines_of_part, part_of_text, span_of_part
 from ems.text.commands import command_filters
-from ems.text.duplicates import Duplicates
-from ems.text.evalkeys import read_all_keys
-from ems.text.filters import OFF, CleanReport, Filter, in_batches, row_filters
+from ems.text.duplicates import REASON, without_duplicates
+from ems.text.evalkeys import read_eval_keys
+from ems.text.filters import OFF, CleanReport, Filter, filtered, row_filters
 from ems.text.normalise import folded_keys, tidy_lines
 from ems.text.tsv import Counted, Pair
 
@@ -79,10 +79,8 @@ class CleanJob:
     documents: Path | None  # the document of each line, for such a split
     seed: str
     settings: CleanSettings
-    keys: list[Path]  # of the evaluation sentences that must not stay
-    against: list[str] | None  # `<evalset>/<code>` of these (None: all)
-    key_name: str
-    earlier: list[Path]  # clean pairs of the corpora before it, for `across`
+    filters: list[Filter]  # of single rows
+    earlier: tuple[Path, ...] | None  # clean pairs of the corpora before it, for `across`
 
     @property
     def title(self) -> str:
@@ -141,23 +139,26 @@ def merge_reports(experiment: Experiment, reports: list[Path], out: Path) -> Non
 def clean_job(experiment: Experiment, source: Source, keys: Path) -> CleanJob:
     """Return the job of a pair. Raises `EmsError` for files that are missing or too many."""
     role, corpus = experiment.corpus(source.label, source.version)
-    held_against = [keys]
+    settings, held_against = experiment.cleaning(corpus), [keys]
     if role == TRAIN and experiment.decontaminate.validation:
         if source.held_out is None:
             raise EmsError(f"{source.label}: give the sentences of `validation`, --held-out FILE")
         held_against.append(source.held_out)
+    across = settings.duplicates == ACROSS
+    if across:
+        _check_earlier(experiment, source)
+    files, languages = _files(corpus, source), source.pair.split("-")
+    known = read_eval_keys(held_against, experiment.held_against(source.pair))
     return CleanJob(
         corpus=corpus,
         pair=source.pair,
-        files=_files(corpus, source),
+        files=files,
         split=experiment.splits[corpus.name] if corpus.part else None,
         documents=source.documents,
         seed=f"{experiment.seed}/{source.label}/{source.version}",
-        settings=experiment.cleaning(corpus),
-        keys=held_against,
-        against=experiment.held_against(source.pair),
-        key_name=experiment.decontaminate.key,
-        earlier=_earlier(experiment, source) if experiment.clean.duplicates == ACROSS else [],
+        settings=settings,
+        filters=row_filters(settings, languages, known, experiment.decontaminate.key),
+        earlier=source.earlier if across else None,
     )
 
 
@@ -174,17 +175,15 @@ def _files(corpus: Corpus, source: Source) -> list[CorpusFile]:
     return [CorpusFile(corpus, (path,), name) for path, name in paths]
 
 
-def _earlier(experiment: Experiment, source: Source) -> list[Path]:
-    """Return the clean pairs of the corpora before it. Raises `EmsError` for another number."""
+def _check_earlier(experiment: Experiment, source: Source) -> None:
     corpora = experiment.before(source.label, source.version, source.pair)
-    expected = [f"{corpus.label}/{corpus.version}" for corpus in corpora]
-    if len(source.earlier) != len(expected):
+    if len(source.earlier) != len(corpora):
+        expected = [f"{corpus.label}/{corpus.version}" for corpus in corpora]
         raise EmsError(
             f"{source.label} {source.pair}: `clean.duplicates: across` needs the clean pairs of "
             f"{', '.join(expected) or 'no other corpus'}, found {len(source.earlier)} files; give "
             "them in this order, --earlier FILE"
         )
-    return list(source.earlier)
 
 
 def _check_may_be_empty(job: CleanJob, report: CleanReport) -> None:
@@ -207,37 +206,30 @@ def _check_may_be_empty(job: CleanJob, report: CleanReport) -> None:
 def clean_pairs(job: CleanJob, out: Path) -> tuple[CleanReport, list[int]]:
     """Write the clean pairs of a corpus to `out`; return what happened, and the lines of its files.
 
-    The pairs stream through every filter, batch by batch.
+    The pairs stream through every filter, batch by batch. What filters have on disk meanwhile is in
+    the folder of `out`.
     """
-    report = CleanReport()
-    report.expect(["cap", *(BAD if job.corpus.paths else ())])
+    report, own, duplicates = CleanReport(), job.corpus.paths, job.settings.duplicates not in OFF
     lines = [count_rows(file) for file in job.files]
     rows = _read(job, lines, report)
-    filters = _filters(job, out.parent)
-    report.expect(reason for filter in filters for reason in filter.reasons)
-    batches = in_batches(_without_bad(rows, report) if job.corpus.paths else rows)
-    for filter in filters:
-        batches = filter.apply(batches, report)
+    commands = command_filters(job.settings, job.pair, out.parent)
+    report.expect(["cap", *(BAD if own else ()), *([REASON] if duplicates else ())])
+    report.expect(reason for filter in job.filters for reason in filter.reasons)
+    report.expect(command.reason for command in commands)
+    progress = Progress(f"decontaminate {job.title}", report.left, "pairs")
+    rows = _without_bad(rows, report, progress) if own else rows
+    batches = filtered(rows, job.filters, report, progress.add)
+    if duplicates:
+        scratch = out.with_name(f".{job.pair}.distinct.part")
+        batches = without_duplicates(batches, report, scratch, job.earlier)
+    for command in commands:
+        batches = command.apply(batches, report)
     with open(out, "w", encoding="utf-8") as writer:
         for batch in batches:
             report.kept += len(batch)
             writer.writelines(f"{first}\t{second}\t{line}\n" for first, second, line in batch)
+    progress.close()
     return report, lines
-
-
-def job_filters(job: CleanJob) -> list[Filter]:
-    """Return the filters of single rows, for pairs and for documents."""
-    known = read_all_keys(job.keys, job.against)
-    return row_filters(job.settings, job.pair.split("-"), known, job.key_name)
-
-
-def _filters(job: CleanJob, folder: Path) -> list[Filter]:
-    """Return the filters in their order; what they have on disk meanwhile is in the folder."""
-    filters, duplicates = job_filters(job), job.settings.duplicates
-    if duplicates not in OFF:
-        scratch = folder / f".{job.pair}.distinct.part"
-        filters.append(Duplicates(scratch, job.earlier if duplicates == ACROSS else None))
-    return filters + command_filters(job.settings, job.pair, folder)
 
 
 def _read(job: CleanJob, lines: list[int], report: CleanReport) -> Iterator[Pair]:
@@ -255,8 +247,7 @@ def _read(job: CleanJob, lines: list[int], report: CleanReport) -> Iterator[Pair
             pairs = sampled(pairs, left, cap, f"{job.seed}/{file.name}")
         streams.append(pairs)
         before += count
-    progress = Progress(f"decontaminate {job.title}", report.left, "pairs")
-    return _counted(chain.from_iterable(streams), progress)
+    return chain.from_iterable(streams)
 
 
 def _of_part(
@@ -274,29 +265,28 @@ def _of_part(
         start, end = span_of_part(split, part, lines)
         return islice(read(), start, end), end - start
     if split.sentences:
-        side = job.pair.split("-").index(split.sentences)
-        progress = Progress(f"divide {job.title}", lines, "pairs")
-        counted = _of_sentences(_counted(read(), progress), side, split, part)
-        return _of_sentences(read(), side, split, part), sum(1 for _ in counted)
-    if job.documents is None:
+        wanted = _sentences_of_part(job, read(), lines)
+    elif job.documents is None:
         raise EmsError(f"{job.corpus.label}: give the corpus's documents, --documents FILE")
-    wanted = lines_of_part(job.documents, split, part, lines, file.path)
+    else:
+        wanted = lines_of_part(job.documents, split, part, lines, file.path)
     return compress(read(), wanted), sum(wanted)
 
 
-def _of_sentences(pairs: Iterable[Pair], side: int, split: Split, part: str) -> Iterator[Pair]:
-    """Yield the pairs whose sentence on a side belongs to the part by its folded key.
-
-    A side that could not be read counts as an empty one.
+def _sentences_of_part(job: CleanJob, rows: Iterator[Pair], lines: int) -> bytearray:
+    """Return for each row whether its sentence on one side belongs to the corpus's part, by its
+    folded key. A side that could not be read counts as an empty one.
     """
-    for batch in batched(pairs, lambda row: len(_text(row[0])) + len(_text(row[1]))):
-        keys = folded_keys(tidy_lines([_text(row[side]) for row in batch]))
-        parts = [part_of_text(key.encode(), split.parts) for key in keys]
-        yield from compress(batch, [each == part for each in parts])
-
-
-def _text(side: str | Bad | None) -> str:
-    return side if isinstance(side, str) else ""
+    split, wanted = job.split, bytearray()
+    side = job.pair.split("-").index(split.sentences)
+    progress = Progress(f"divide {job.title}", lines, "pairs")
+    texts = (row[side] if isinstance(row[side], str) else "" for row in rows)
+    for batch in batched(texts, len):
+        keys = folded_keys(tidy_lines(batch))
+        wanted += bytes(part_of_text(key.encode(), split.parts) == job.corpus.part for key in keys)
+        progress.add(len(batch))
+    progress.close()
+    return wanted
 
 
 def sampled(items: Iterable[Item], total: int, keep: int, seed: str) -> Iterator[Item]:
@@ -310,17 +300,6 @@ def sampled(items: Iterable[Item], total: int, keep: int, seed: str) -> Iterator
             needed -= 1
             yield item
         left -= 1
-
-
-def _counted(pairs: Iterable[Pair], progress: Progress) -> Iterator[Pair]:
-    """Count the pairs, many at once: looking at the clock costs more than a pair."""
-    number = 0
-    for number, pair in enumerate(pairs, start=1):
-        yield pair
-        if not number % BATCH:
-            progress.add(BATCH)
-    progress.add(number % BATCH)
-    progress.close()
 
 
 # --- the user's own files, read where they lie
@@ -349,11 +328,12 @@ def _state(paths: Sequence[Path]) -> list[tuple[int, int]]:
         ) from None
 
 
-def _without_bad(rows: Iterable[Pair], report: CleanReport) -> Iterator[Pair]:
+def _without_bad(rows: Iterable[Pair], report: CleanReport, progress: Progress) -> Iterator[Pair]:
     """Yield the rows that are pairs; count the others."""
     for row in rows:
         if isinstance(bad := row[0], Bad):
             report.remove(bad.reason, 1, [(row[-1], bad.text)])
+            progress.add()
         else:
             yield row
 

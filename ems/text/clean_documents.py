@@ -6,7 +6,7 @@ sentences has no context to learn from (CCL 2019, 3.1), so it goes as well. `dup
 documents.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
@@ -14,13 +14,12 @@ from pathlib import Path
 from ems.base.progress import Progress
 from ems.corpora.monolingual import RawDocument, decoded, read_documents
 from ems.corpora.split import part_of_text
-from ems.text.clean import CleanJob, job_filters, sampled
+from ems.text.clean import CleanJob, sampled
 from ems.text.duplicates import REASON, Seen
-from ems.text.filters import OFF, CleanReport, in_batches
+from ems.text.filters import OFF, CleanReport, filtered
 from ems.text.tsv import LEAST
 
 NO_CONTEXT = "no_context"
-Belongs = Callable[[RawDocument], bool]
 Sentence = tuple[str | None, tuple[int, int]]  # text, (number of its document, line)
 
 
@@ -43,18 +42,14 @@ def clean_documents(
     Returns what happened to the sentences, the lines of each file, and {"read", "removed", "kept"}
     of the documents. Raises `EmsError` for a bad file, as `read_documents` and `decoded` do.
     """
-    belongs = _belongs(job)
-    counts = [_count(file.path, belongs) for file in job.files]
-    filters = job_filters(job)
+    counts = [_count(job, file.path) for file in job.files]
     report = CleanReport(read=sum(count.sentences for count in counts))
     documents = CleanReport(read=sum(count.documents for count in counts))
     seen = Seen(documents.read) if job.settings.duplicates not in OFF else None
-    report.expect(["cap", *chain.from_iterable(each.reasons for each in filters), NO_CONTEXT])
+    report.expect(["cap", *chain.from_iterable(each.reasons for each in job.filters), NO_CONTEXT])
     report.expect([REASON] if seen else [])
     documents.expect(["cap", "empty", NO_CONTEXT])
-    batches = in_batches(_sentences(job, counts, belongs, report, documents))
-    for filter in filters:
-        batches = filter.apply(batches, report)
+    batches = filtered(_sentences(job, counts, report, documents), job.filters, report)
     progress = Progress(f"decontaminate {job.title}", documents.read, "documents")
     with open(out, "w", encoding="utf-8", newline="\n") as writer:
         for _, group in groupby(chain.from_iterable(batches), key=lambda row: row[1][0]):
@@ -83,28 +78,23 @@ def _reason(document: list[Sentence], seen: Seen | None) -> str:
     return ""
 
 
-def _belongs(job: CleanJob) -> Belongs:
-    """Return a function that is True for a document of the corpus's part of a split.
+def _belongs(job: CleanJob, document: RawDocument) -> bool:
+    """Return whether a document is in the corpus's part of a split.
 
     Its own bytes decide, so the parts are the same in every experiment, and two documents with the
     same text are in one part.
     """
     if job.split is None:
-        return lambda document: True
-    parts = job.split.parts
-
-    def belongs(document: RawDocument) -> bool:
-        text = b"\n".join(line.strip() for line in document.lines)
-        return part_of_text(text, parts) == job.corpus.part
-
-    return belongs
+        return True
+    text = b"\n".join(line.strip() for line in document.lines)
+    return part_of_text(text, job.split.parts) == job.corpus.part
 
 
-def _count(path: Path, belongs: Belongs) -> Counts:
+def _count(job: CleanJob, path: Path) -> Counts:
     counts = Counts()
     for document in read_documents(path):
         counts.lines = document.first + len(document.lines)  # the blank one after it
-        if belongs(document):
+        if _belongs(job, document):
             counts.documents += 1
             counts.empty += not document.lines
             counts.sentences += len(document.lines)
@@ -112,11 +102,7 @@ def _count(path: Path, belongs: Belongs) -> Counts:
 
 
 def _sentences(
-    job: CleanJob,
-    counts: list[Counts],
-    belongs: Belongs,
-    report: CleanReport,
-    documents: CleanReport,
+    job: CleanJob, counts: list[Counts], report: CleanReport, documents: CleanReport
 ) -> Iterator[Sentence]:
     """Stream the sentences of the documents that belong to the part, under the cap; count the cap.
 
@@ -124,22 +110,16 @@ def _sentences(
     """
     number = before = 0
     for file, count in zip(job.files, counts, strict=True):
-        whole = (each for each in read_documents(file.path) if each.lines and belongs(each))
+        chosen = (each for each in read_documents(file.path) if each.lines and _belongs(job, each))
         total, cap = count.documents - count.empty, job.corpus.cap(job.pair)
-        if cap is not None and cap < total:
+        if capped := cap is not None and cap < total:
             documents.removed["cap"] += total - cap
-            report.removed["cap"] += count.sentences
-            whole = _drawn(sampled(whole, total, cap, f"{job.seed}/{file.name}"), report)
-        for document in whole:
+            report.removed["cap"] += count.sentences  # less those that are drawn
+            chosen = sampled(chosen, total, cap, f"{job.seed}/{file.name}")
+        for document in chosen:
+            report.removed["cap"] -= len(document.lines) if capped else 0
             texts = decoded(document, file.path, job.settings.undecodable)
             for line, text in enumerate(texts, start=before + document.first):
                 yield text, (number, line)
             number += 1
         before += count.lines
-
-
-def _drawn(documents: Iterable[RawDocument], report: CleanReport) -> Iterator[RawDocument]:
-    """Take the sentences of drawn documents out of those that the cap removes."""
-    for document in documents:
-        report.removed["cap"] -= len(document.lines)
-        yield document

@@ -5,8 +5,7 @@ where there are too many, or where pairs of earlier corpora count. Two different
 hash with a probability of n^2 / 2^65: of 143 million, 1 in 2,000; of a billion, 1 in 37.
 """
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
@@ -25,25 +24,21 @@ REASON = "duplicates"
 HASH = np.dtype("<u8")
 
 
-class Duplicates:
-    """Removes the pairs that are in none of the pair files `earlier` (None: there are none to look
-    at), each but the first time.
+def without_duplicates(
+    batches: Iterable[Batch],
+    report: CleanReport,
+    scratch: Path,
+    earlier: Sequence[Path] | None = None,
+) -> Iterator[Batch]:
+    """Remove the pairs that are in one of the pair files `earlier` (None: there are none to look
+    at), and of equal ones all but the first.
 
     What is on disk meanwhile is in the folder `scratch`.
     """
-
-    reasons = (REASON,)
-
-    def __init__(self, scratch: Path, earlier: list[Path] | None = None) -> None:
-        self.scratch, self.earlier = scratch, earlier
-
-    def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
-        if self.earlier is not None or report.left > IN_MEMORY:
-            yield from distinct(batches, self.earlier or [], self.scratch, report)
-            return
-        seen = Seen(report.left)
-        for batch in batches:
-            yield report.keep(batch, REASON, seen.add(_texts(batch)))
+    if earlier is not None or report.left > IN_MEMORY:
+        return distinct(batches, earlier or (), scratch, report)
+    seen = Seen(report.left)
+    return (report.keep(batch, REASON, seen.add(_texts(batch))) for batch in batches)
 
 
 def _texts(batch: Iterable[Pair]) -> list[str]:
@@ -93,7 +88,7 @@ class Seen:
 
 def distinct(
     batches: Iterable[Batch],
-    earlier: list[Path],
+    earlier: Sequence[Path],
     folder: Path,
     report: CleanReport,
     part: int = SORTED,
@@ -106,25 +101,22 @@ def distinct(
     Needs a byte of memory for each pair besides. The pairs and 8 bytes for each lie in `folder`
     meanwhile, which is made for it: what a killed run has left there goes first.
     """
-    with _scratch(folder):
+    remove(folder)
+    folder.mkdir(parents=True)
+    try:
         texts, hashes = folder / "rows.tsv", folder / "hashes"
-        with open(hashes, "wb") as writer:
+        with open(hashes, "wb") as writer, open(texts, "w", encoding="utf-8") as text_writer:
             before = sum(_write_hashes(path, writer) for path in earlier)
-            _write_rows(batches, texts, writer)
-        new = first_ones(hashes, before, part)
-        start = 0
+            for batch in batches:
+                keys = _texts(batch)
+                writer.write(hashes_of(keys).tobytes())
+                rows = zip(keys, batch, strict=True)
+                text_writer.writelines(f"{key}\t{row[2]}\n" for key, row in rows)
+        new, start = first_ones(hashes, before, part), 0
         for first, second, lines in read_columns(texts):
             batch = list(zip(first, second, map(int, lines), strict=True))
             yield report.keep(batch, REASON, new[start : start + len(batch)].tolist())
             start += len(batch)
-
-
-@contextmanager
-def _scratch(folder: Path) -> Iterator[None]:
-    remove(folder)
-    folder.mkdir(parents=True)
-    try:
-        yield
     finally:
         remove(folder)
 
@@ -138,16 +130,6 @@ def _write_hashes(path: Path, writer: BinaryIO) -> int:
         progress.add(len(texts))
     progress.close()
     return progress.done
-
-
-def _write_rows(batches: Iterable[Batch], texts: Path, writer: BinaryIO) -> None:
-    with open(texts, "w", encoding="utf-8", newline="\n") as text_writer:
-        for batch in batches:
-            keys = _texts(batch)
-            writer.write(hashes_of(keys).tobytes())
-            text_writer.writelines(
-                f"{key}\t{row[2]}\n" for key, row in zip(keys, batch, strict=True)
-            )
 
 
 def first_ones(hashes: Path, before: int, part: int = SORTED) -> np.ndarray:

@@ -8,6 +8,7 @@ others, since a file that was cut short would let evaluation sentences into the 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from ems.base.batches import batched
@@ -100,30 +101,21 @@ def _column(path: Path, side: int, sides: int) -> Iterator[str]:
         yield from columns[side]
 
 
-def read_eval_keys(path: Path, wanted: Collection[str] | None = None) -> Keys:
+def read_eval_keys(paths: Iterable[Path], wanted: Collection[str] | None = None) -> Keys:
     """Return the evaluation sets that hold each key, under any label or under one of `wanted`.
 
     Raises `Damaged` for a file that is not as it was written.
     """
     keys: Keys = {}
-    names_of: dict[str, tuple[str, ...]] = {}  # a few thousand combinations of labels, all in all
-    for lines in _blocks(path):
-        for line in lines:
+    for path in paths:
+        names_of: dict[str, tuple[str, ...]] = {}  # a few thousand combinations of labels
+        for line in chain.from_iterable(_blocks(path)):
             key, _, labels = line.partition("\t")
             if labels not in names_of:
                 known = [x for x in labels.split(",") if wanted is None or x in wanted]
                 names_of[labels] = tuple(sorted({label.partition("/")[0] for label in known}))
-            if names_of[labels]:
-                keys[key] = names_of[labels]
-    return keys
-
-
-def read_all_keys(paths: list[Path], wanted: Collection[str] | None = None) -> Keys:
-    """Return what `read_eval_keys` returns of several files, as of one."""
-    keys = read_eval_keys(paths[0], wanted)
-    for path in paths[1:]:
-        for key, names in read_eval_keys(path, wanted).items():
-            keys[key] = (*keys.get(key, ()), *names)
+            if names := names_of[labels]:
+                keys[key] = keys[key] + names if key in keys else names
     return keys
 
 

@@ -17,10 +17,10 @@ is a row of one side: no other side can equal it or be longer.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from itertools import chain, compress, islice
-from typing import Any, Protocol
+from typing import Any
 
 from ems.base.batches import batched
 from ems.base.errors import EmsError
@@ -83,16 +83,28 @@ def _shown(row: Pair) -> tuple[int, str]:
     return line, " | ".join("?" if text is None else text[:SHOWN] for text in texts)
 
 
-class Filter(Protocol):
-    """A step of cleaning: takes rows away or changes them, and counts that in the report.
-
-    `reasons` are the names that it counts under.
+@dataclass(frozen=True)
+class Filter:
+    """A step of cleaning: it takes rows out of a batch or changes them, and counts that in the
+    report under its `reasons`.
     """
 
     reasons: tuple[str, ...]
+    apply: Callable[[Batch, CleanReport], Batch]
 
-    def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
-        """Yield the batches without the rows that go."""
+
+def filtered(
+    rows: Iterable[Pair],
+    filters: Sequence[Filter],
+    report: CleanReport,
+    advance: Callable[[int], object] = lambda count: None,
+) -> Iterator[Batch]:
+    """Yield the rows that all filters leave, in batches; `advance` counts the rows before."""
+    for batch in in_batches(rows):
+        advance(len(batch))
+        for step in filters:
+            batch = step.apply(batch, report) if batch else batch
+        yield batch
 
 
 def in_batches(rows: Iterable[Pair]) -> Iterator[Batch]:
@@ -109,119 +121,93 @@ def row_filters(
     A row has a text for each of `languages`: two of a pair, one of a document. `known` are the keys
     of evaluation sentences.
     """
-    filters: list[Filter] = [
-        Tidy(settings.format_characters == DROP),
-        Empty(("both_empty", "one_empty") if len(languages) > 1 else ("empty",)),
-        Evaluation(languages, known, key_name),
+    empty = ("both_empty", "one_empty") if len(languages) > 1 else ("empty",)
+    evaluation = partial(_without_evaluation, languages, known, keys_function(key_name))
+    filters = [
+        Filter((), partial(_tidied, settings.format_characters == DROP)),
+        Filter(empty, partial(_without_empty, empty)),
+        Filter(("evaluation",), evaluation),
         *_limits(settings),
     ]
     if settings.undecodable == DROP:
-        filters.insert(0, Condition("undecodable", lambda *sides: None in sides))
+        filters.insert(0, _condition("undecodable", lambda *sides: None in sides))
     if settings.language:
-        filters.append(Language(languages, settings.language))
+        language = Language(languages, settings.language)
+        filters.append(Filter(language.reasons, language.apply))
     return filters
 
 
 def _limits(settings: CleanSettings) -> list[Filter]:
+    def size(text: str) -> int:
+        return len(text) if text.isascii() else len(text.encode())
+
+    def words(text: str) -> int:
+        return text.count(" ") + 1
+
     tests: dict[str, Callable[..., bool]] = {
-        "max_bytes": lambda *sides: max(map(_bytes, sides)) > settings.max_bytes,
+        "max_bytes": lambda *sides: max(map(size, sides)) > settings.max_bytes,
         "identical": lambda first, *others: first in others,
         "min_characters": lambda *sides: min(map(len, sides)) < settings.min_characters,
         "max_characters": lambda *sides: max(map(len, sides)) > settings.max_characters,
-        "min_words": lambda *sides: min(map(_words, sides)) < settings.min_words,
-        "max_words": lambda *sides: max(map(_words, sides)) > settings.max_words,
+        "min_words": lambda *sides: min(map(words, sides)) < settings.min_words,
+        "max_words": lambda *sides: max(map(words, sides)) > settings.max_words,
         "max_ratio": lambda *sides: (
             max(map(len, sides)) > settings.max_ratio * min(map(len, sides))
         ),
     }
-    chosen = [name for name in tests if getattr(settings, name) not in OFF]
-    return [Condition(name, tests[name]) for name in chosen]
+    return [_condition(name, tests[name]) for name in tests if getattr(settings, name) not in OFF]
 
 
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())
+def _condition(name: str, goes: Callable[..., bool]) -> Filter:
+    """Return the filter of rows of whose sides `goes` is true."""
+
+    def apply(batch: Batch, report: CleanReport) -> Batch:
+        return report.keep(batch, name, [not goes(*row[:-1]) for row in batch])
+
+    return Filter((name,), apply)
 
 
-def _words(text: str) -> int:
-    return text.count(" ") + 1
+def _tidied(drop_format: bool, batch: Batch, report: CleanReport) -> Batch:
+    """Tidy all sides. With `drop_format` they lose format characters, counted."""
+
+    def without_counted(text: str) -> str:
+        kept = without_format(text)
+        report.changed["format_characters"] += kept != text
+        return tidy(kept)
+
+    *sides, origins = zip(*batch, strict=True)
+    tidied = [tidy_lines(list(side), without_counted if drop_format else tidy) for side in sides]
+    return list(zip(*tidied, origins, strict=True))
 
 
-class Condition:
-    """Removes the rows of whose sides `goes` is true."""
-
-    def __init__(self, name: str, goes: Callable[..., bool]) -> None:
-        self.reasons, self.goes = (name,), goes
-
-    def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
-        for batch in batches:
-            stays = [not self.goes(*row[:-1]) for row in batch]
-            yield report.keep(batch, self.reasons[0], stays)
+def _without_empty(reasons: tuple[str, ...], batch: Batch, report: CleanReport) -> Batch:
+    """Remove rows without text on all sides, then those without text on one."""
+    if all(map(all, batch)):
+        return batch
+    for reason, enough in zip(reasons, (any, all), strict=False):
+        batch = report.keep(batch, reason, [enough(row[:-1]) for row in batch])
+    return batch
 
 
-class Tidy:
-    """Tidies all sides; removes no row. With `drop_format` they lose format characters, counted."""
-
-    reasons = ()
-
-    def __init__(self, drop_format: bool) -> None:
-        self.drop_format = drop_format
-
-    def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
-        def without_counted(text: str) -> str:
-            kept = without_format(text)
-            report.changed["format_characters"] += kept != text
-            return tidy(kept)
-
-        tidy_side = without_counted if self.drop_format else tidy
-        for batch in filter(None, batches):
-            *sides, origins = zip(*batch, strict=True)
-            tidied = [tidy_lines(list(side), tidy_side) for side in sides]
-            yield list(zip(*tidied, origins, strict=True))
-
-
-class Empty:
-    """Removes rows without text on all sides, then those without text on one."""
-
-    def __init__(self, reasons: tuple[str, ...]) -> None:
-        self.reasons = reasons
-
-    def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
-        for batch in batches:
-            if not all(map(all, batch)):
-                for reason, enough in zip(self.reasons, (any, all), strict=False):
-                    batch = report.keep(batch, reason, [enough(row[:-1]) for row in batch])
-            yield batch
-
-
-class Evaluation:
-    """Removes the rows with a side that is an evaluation sentence, by its key."""
-
-    reasons = ("evaluation",)
-
-    def __init__(self, languages: Sequence[str], known: Keys, key_name: str) -> None:
-        self.languages, self.known, self.keys_of = languages, known, keys_function(key_name)
-
-    def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
-        for batch in batches:
-            sides = range(len(self.languages))
-            columns = [self.keys_of([row[side] for row in batch]) for side in sides]
-            if not all(map(self.known.keys().isdisjoint, columns)):
-                sets = [
-                    tuple(self.known.get(key, ()) for key in keys)
-                    for keys in zip(*columns, strict=True)
-                ]
-                self._count(sets, report)
-                batch = report.keep(batch, "evaluation", [not any(each) for each in sets])
-            yield batch
-
-    def _count(self, sets: list[tuple[tuple[str, ...], ...]], report: CleanReport) -> None:
-        """Count the rows by the evaluation sets that hold each of their sides."""
-        for row in filter(any, sets):
-            for name in set(chain.from_iterable(row)):
-                counts = report.by_benchmark.setdefault(name, Counter())
-                counts["pairs"] += 1
-                sides = zip(self.languages, row, strict=True)
-                counts.update(language for language, names in sides if name in names)
+def _without_evaluation(
+    languages: Sequence[str],
+    known: Keys,
+    keys_of: Callable[[list[str]], list[str]],
+    batch: Batch,
+    report: CleanReport,
+) -> Batch:
+    """Remove rows with a side whose key is one of an evaluation sentence; count the sets of it."""
+    columns = [keys_of([row[side] for row in batch]) for side in range(len(languages))]
+    if all(map(known.keys().isdisjoint, columns)):
+        return batch
+    sets = [tuple(known.get(key, ()) for key in keys) for keys in zip(*columns, strict=True)]
+    for row in filter(any, sets):
+        for name in set(chain.from_iterable(row)):
+            counts = report.by_benchmark.setdefault(name, Counter())
+            counts["pairs"] += 1
+            sides = zip(languages, row, strict=True)
+            counts.update(language for language, names in sides if name in names)
+    return report.keep(batch, "evaluation", [not any(each) for each in sets])
 
 
 # --- language
@@ -255,11 +241,10 @@ def unknown(languages: Iterable[str]) -> list[str]:
     return [code for code in languages if CODES.get(code, code) not in known]
 
 
-def _alike(code: str) -> frozenset[str]:
+def _alike(code: str) -> list[str]:
     """Return the package's codes of a language and of those that are not told apart from it."""
     code = CODES.get(code, code)
-    groups = [group.split() for group in MACROLANGUAGES]
-    return frozenset(next((group for group in groups if code in group), [code]))
+    return next((group for group in map(str.split, MACROLANGUAGES) if code in group), [code])
 
 
 class Language:
@@ -275,20 +260,19 @@ class Language:
         self.settings, missing = settings, unknown(languages)
         self.own = [None if code in missing else _alike(code) for code in languages]
 
-    def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
-        for batch in batches:
-            others = self.others([row[:-1] for row in batch])
-            swapped = list(map(self.swapped, others))
-            if any(swapped) and self.settings.swapped == DROP:
-                stays = [not each for each in swapped]
-                batch = report.keep(batch, SWAPPED, stays)
-                others = list(compress(others, stays))
-            elif any(swapped):
-                report.changed[SWAPPED] += sum(swapped)
-                turns = list(zip(batch, others, swapped, strict=True))
-                batch = [(row[1], row[0], row[2]) if turn else row for row, _, turn in turns]
-                others = [() if turn else each for _, each, turn in turns]
-            yield report.keep(batch, "language", [not any(each) for each in others])
+    def apply(self, batch: Batch, report: CleanReport) -> Batch:
+        others = self.others([row[:-1] for row in batch])
+        swapped = list(map(self.swapped, others))
+        if any(swapped) and self.settings.swapped == DROP:
+            stays = [not each for each in swapped]
+            batch = report.keep(batch, SWAPPED, stays)
+            others = list(compress(others, stays))
+        elif any(swapped):
+            report.changed[SWAPPED] += sum(swapped)
+            turns = list(zip(batch, others, swapped, strict=True))
+            batch = [(row[1], row[0], row[2]) if turn else row for row, _, turn in turns]
+            others = [() if turn else each for _, each, turn in turns]
+        return report.keep(batch, "language", [not any(each) for each in others])
 
     def others(self, rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
         """Return the other language that each side of each row is in, "" for its own."""
@@ -300,7 +284,7 @@ class Language:
             own and other in own for other, own in zip(others, reversed(self.own), strict=True)
         )
 
-    def _other(self, text: str, own: frozenset[str] | None) -> str:
+    def _other(self, text: str, own: list[str] | None) -> str:
         if own is None:
             return ""
         language, probability = _identifier().classify(text)
