@@ -8,18 +8,16 @@ import struct
 import numpy as np
 from safetensors.numpy import save_file
 
-from ems.config.plugins import benchmarks, has, module
+from ems.config.plugins import benchmarks
+from ems.tables.declarations import tables_of
 from ems.tables.engine import Declaration, write_systems
 
 EMBEDDING, LAYER, HEAD = (10, 4), (4, 3), (2, 5)  # shapes of a model's weights
 SEVEN = ["cmn", "deu", "fra", "ita", "jpn", "rus", "spa"]
 MUSE = {*SEVEN, "ara", "kor", "nld", "pol", "por", "tha", "tur"}
 SUFFIXES = (".tex", ".md", ".csv")
-MADE = {  # table -> what its benchmark's table.py says of it
-    table: made
-    for name in benchmarks()
-    if has(name, "table")
-    for table, made in module(name, "table").TABLES.items()
+MADE = {  # table -> its declaration, or what writes it
+    table: made for name in benchmarks() for table, made in tables_of(name).items()
 }
 DECLARED = {table: made for table, made in MADE.items() if isinstance(made, Declaration)}
 

@@ -28,7 +28,8 @@ class Shown:
 
     `place` orders the tables as the papers do; `paper` is the paper table that it reproduces;
     `report` is a paragraph of reStructuredText; `among` selects its systems; `first` shows only the
-    first of them.
+    first of them. A table of accuracies needs no `table` module: `heading` begins its note, and
+    `printed` is the file of ems/tables/printed with its paper's rows, `every` shows all of them.
     """
 
     caption: str
@@ -37,6 +38,9 @@ class Shown:
     report: str = ""
     among: "Callable[[Experiment], list[str]] | None" = None
     first: bool = False
+    heading: str = ""
+    printed: str = ""
+    every: bool = False
 
     def of(self, experiment: "Experiment") -> list[str]:
         """Return the systems of the table, in their order."""

@@ -19,11 +19,12 @@ from ems.base.files import read_json
 from ems.bench.scores import ScoreFile, read_score_file
 from ems.config.experiment import MULTIWAY
 from ems.config.languages import UNSEEN
-from ems.config.plugins import benchmark, has, module
+from ems.config.plugins import benchmark
 from ems.corpora.catalogue import licence_of, versions_of
 from ems.export.folder import NGRAM_CODE, Exported, Figures
 from ems.export.tokenizer import Loss
 from ems.tables.corpora import EVALUATION, PART, TRAIN, Report, read_report
+from ems.tables.declarations import tables_of
 from ems.tables.engine import Declaration, write_systems
 from ems.tables.logs import Cost
 
@@ -166,8 +167,7 @@ def half_interval(scores: ScoreFile) -> float | None:
 def _tables(path: Path, name: str) -> list[tuple[str, str]]:
     """Return the title and Markdown of a benchmark's tables, with all rows that papers print."""
     made = []
-    declared = module(name, "table").TABLES if has(name, "table") else {}
-    for table in declared.values():
+    for table in tables_of(name).values():
         if not isinstance(table, Declaration):
             continue
         printed = list(table.printed.models()) if table.printed else []

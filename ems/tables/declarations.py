@@ -7,12 +7,14 @@ frequent (benchmarks that no paper of ours prints) the accuracy of the most freq
 under ours.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
 from typing import Literal
 
 from ems.bench.scores import ENGLISH, ScoreFile
 from ems.config.plugins import benchmark as record_of
+from ems.config.plugins import has, module
 from ems.tables.engine import (
     BEST,
     Column,
@@ -37,32 +39,38 @@ MARGINS = {
 }
 
 
-def accuracy_table(
-    table: str, title: str, printed: str = "", benchmark: str = "", every: bool = False
-) -> Declaration:
-    """Return the table of a benchmark of classification.
+@cache
+def tables_of(benchmark: str) -> Mapping[str, Declaration | Callable[[Iterable[Path], Path], None]]:
+    """Return the tables of a benchmark by name: those of accuracies, and its `table` module's."""
+    shown = record_of(benchmark).tables.items()
+    tables = {name: accuracy_table(benchmark, name) for name, words in shown if words.heading}
+    if has(benchmark, "table"):
+        tables |= getattr(module(benchmark, "table"), "TABLES", {})
+    return tables
 
-    `printed` is the file with its paper's rows, `every` shows all of them.
-    """
-    models = partial(load_accuracies, printed) if printed else dict
+
+def accuracy_table(benchmark: str, table: str) -> Declaration:
+    """Return a table of a benchmark of classification."""
+    shown = record_of(benchmark).tables[table]
+    models = partial(load_accuracies, shown.printed) if shown.printed else dict
     paper = Printed(
-        record_of(benchmark or table).tables[table].paper,
+        shown.paper,
         models,
         "version v1",
         version="v1",
-        every=every,
-        classes=partial(load_classes, printed),
+        every=shown.every,
+        classes=partial(load_classes, shown.printed),
     )
     return Declaration(
-        benchmarks={benchmark or table: ""},
+        benchmarks={benchmark: ""},
         metric="accuracy",
         label=lambda file, row: row.direction,
         columns=lambda systems: _columns(systems, models()),
         blocks=_blocks,
-        about=partial(_about, title=title),
-        printed=paper if printed else None,
+        about=partial(_about, title=shown.heading),
+        printed=paper if shown.printed else None,
         below={PRECISION: "AP"},
-        shared="" if printed else MAJORITY,
+        shared="" if shown.printed else MAJORITY,
     )
 
 

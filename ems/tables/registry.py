@@ -22,6 +22,7 @@ from ems.tables.corpora import (
     write_filters_table,
     write_vocabulary_table,
 )
+from ems.tables.declarations import tables_of
 from ems.tables.engine import Declaration, write_systems
 from ems.tables.models import write_mining_table, write_models_table, write_sweep_table
 from ems.tables.printed import paper_of_study
@@ -272,7 +273,7 @@ def draw_languages(request: Request) -> None:
 
 def make_of_benchmark(request: Request, benchmark: str, table: str, shown: Shown) -> None:
     """Write a table that a benchmark declares; a function there writes it itself."""
-    declared = module(benchmark, "table").TABLES[table]
+    declared = tables_of(benchmark)[table]
     if callable(declared):
         declared(request.sources, request.out)
         return
@@ -407,8 +408,7 @@ def write_together(table: str, experiments: Sequence[Experiment], out: Path) -> 
     declared = {
         name: made
         for name, output in outputs()["table"].items()
-        if output.benchmark
-        and isinstance(made := module(output.benchmark, "table").TABLES[name], Declaration)
+        if output.benchmark and isinstance(made := tables_of(output.benchmark)[name], Declaration)
     }
     if table not in declared:
         raise EmsError(

@@ -20,7 +20,7 @@ from ems.config.plugins import benchmark as record_of
 from ems.config.plugins import joining, module, of_ems
 from ems.config.tables import MEAN, StudyRow, StudySettings, study_rows
 from ems.tables.corpora import read_report
-from ems.tables.declarations import MAJORITY
+from ems.tables.declarations import MAJORITY, tables_of
 from ems.tables.engine import (
     BEST,
     Column,
@@ -181,7 +181,7 @@ def _is_other(study: Study, benchmark: str) -> bool:
     """Return True if the scores in the place of a benchmark are of another one, or of other data
     or another protocol than a paper prints scores of.
     """
-    declared = module(benchmark, "table").TABLES.get(benchmark)
+    declared = tables_of(benchmark).get(benchmark)
     paper = getattr(declared, "printed", None)
     read = [scores for scores in study.scores[benchmark].values() if scores.rows]
     fits = not paper or all(paper.fits(scores) for scores in read)

@@ -35,21 +35,17 @@ BENCHMARK = Benchmark(
             place=80,
             caption="Extracted pairs of BUCC 2018 that gold lacks.",
             paper=of_ems("VIII"),
-            report=(
-                "The best pairs that the first system extracted from BUCC 2018 and that gold "
-                "does not have (EMS v2, section V-C, Table VIII): mistakes, or translations "
-                "that nobody had marked."
-            ),
+            report="The best pairs that the first system extracted from BUCC 2018 and that gold "
+            "does not have (EMS v2, section V-C, Table VIII): mistakes, or translations that "
+            "nobody had marked.",
         ),
         "bucc2018": Shown(
             place=90,
             caption="BUCC 2018: F1 of mined translations.",
             paper=of_ems("IX"),
-            report=(
-                "Translations mined from two comparable corpora by ratio margin (EMS v2, "
-                "section V-C, Table IX): F1 in percent; the note says how the threshold was "
-                "chosen. Bold marks the best of our systems."
-            ),
+            report="Translations mined from two comparable corpora by ratio margin (EMS v2, "
+            "section V-C, Table IX): F1 in percent; the note says how the threshold was chosen. "
+            "Bold marks the best of our systems.",
         ),
     },
 )

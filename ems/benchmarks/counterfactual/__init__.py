@@ -15,6 +15,7 @@ BENCHMARK = Benchmark(
             place=220,
             caption="Amazon counterfactual sentences, learnt in English: accuracy.",
             report=ZERO_SHOT,
+            heading="Amazon counterfactual sentences",
         ),
     },
 )

@@ -27,11 +27,8 @@ BENCHMARK = Benchmark(
             place=110,
             caption="Europarl: P@1 among many candidates.",
             paper="Lightweight, Tables 4 and 10",
-            report=(
-                "Retrieval on Europarl by cosine (the Lightweight paper, section 4.4, Table "
-                "4): P@1 in percent, each direction by itself. Bold marks the best of our "
-                "systems."
-            ),
+            report="Retrieval on Europarl by cosine (the Lightweight paper, section 4.4, Table "
+            "4): P@1 in percent, each direction by itself. Bold marks the best of our systems.",
         ),
     },
 )

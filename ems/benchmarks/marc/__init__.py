@@ -22,10 +22,8 @@ BENCHMARK = Benchmark(
     title="Amazon reviews, version 2 (MARC)",
     status="withdrawn",
     licence="Amazon, academic research only, not to be passed on",
-    obtain=(
-        "Amazon withdrew it; use a copy that you got while it was offered "
-        "(json/{train,dev,test}/dataset_XX_*.json)"
-    ),
+    obtain="Amazon withdrew it; use a copy that you got while it was offered "
+    "(json/{train,dev,test}/dataset_XX_*.json)",
     source="a directory or a URL with test/dataset_de_test.json",
     codes=same("de en es fr ja zh"),
     family="classification",
@@ -33,12 +31,12 @@ BENCHMARK = Benchmark(
     tables={
         "marc": Shown(
             place=150,
-            caption=(
-                "Amazon reviews version 2, zero-shot: accuracy, mean and standard deviation "
-                "of the seeds."
-            ),
+            caption="Amazon reviews version 2, zero-shot: accuracy, mean and standard deviation "
+            "of the seeds.",
             paper=of_ems("XIII"),
             report=ZERO_SHOT,
+            heading="Amazon reviews version 2 (MARC), zero-shot",
+            printed="ems-v2-table13-amazon-v2",
         ),
     },
 )

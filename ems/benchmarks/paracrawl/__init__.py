@@ -17,11 +17,9 @@ BENCHMARK = Benchmark(
             place=100,
             caption="ParaCrawl: P@1 among many candidates, mean of both directions.",
             paper=of_ems("X"),
-            report=(
-                "Retrieval on ParaCrawl by margin (EMS v2, section V-D, Table X): P@1 in "
-                "percent, the mean of both directions; the note says how many queries and "
-                "candidates there are. Bold marks the best of our systems."
-            ),
+            report="Retrieval on ParaCrawl by margin (EMS v2, section V-D, Table X): P@1 in "
+            "percent, the mean of both directions; the note says how many queries and candidates "
+            "there are. Bold marks the best of our systems.",
         ),
     },
 )

@@ -11,10 +11,8 @@ BENCHMARK = Benchmark(
             place=190,
             caption="Cosine of two sentences with the same words in another order.",
             paper="EMS v2, section V-H",
-            report=(
-                "The cosine of two sentences that have nearly the same words in another order "
-                "and say different things (EMS v2, section V-H). The lower the better."
-            ),
+            report="The cosine of two sentences that have nearly the same words in another order "
+            "and say different things (EMS v2, section V-H). The lower the better.",
         ),
     },
 )

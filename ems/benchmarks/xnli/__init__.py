@@ -40,6 +40,9 @@ BENCHMARK = Benchmark(
             caption="XNLI, learnt in English: accuracy, mean and standard deviation of the seeds.",
             paper="the monolingual paper, Table 1",
             report=ZERO_SHOT,
+            heading="XNLI",
+            printed="monolingual-table01-xnli",
+            every=True,
         ),
     },
 )
