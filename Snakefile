@@ -47,8 +47,8 @@ onerror:
 rule all:
     default_target: True
     input:
-        w.table_targets,
-        w.model_targets,
+        w.targets["tables"],
+        w.targets["models"],
         w.selected_targets,
 
 

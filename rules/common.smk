@@ -1,18 +1,10 @@
-# What every stage needs: the checked experiment as one object (ems/workflow/rules.py), and short names for its folders.
+# What every stage needs: the checked experiment and what its jobs get (ems/workflow), and short names of folders.
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
 from ems.base.errors import EmsError
-from ems.workflow.job_modules import source_of
-from ems.workflow.rules import (
-    Workflow,
-    first_output,
-    folder_of_model,
-    folder_of_output,
-    one_of,
-    options,
-    per_attempt,
-)
+from ems.workflow.jobs import Jobs, demo_modules, evalkeys_modules, options, per_attempt
+from ems.workflow.rules import Workflow, one_of, source_of
 
 try:
     w = Workflow(config, main=workflow.is_main_process, dry_run=workflow.output_settings.dryrun)
@@ -22,6 +14,7 @@ except EmsError as error:
 for line in w.warnings:
     logger.warning(line)
 
+job = Jobs(w)
 config["experiment"] = w.name  # what the report's first page names
 RESULTS, LOGS, COSTS, DATA = w.results, w.logs_folder, w.costs, w.data
 PAIR = "{label}-{version}-{pair}"  # of a corpus, or of a part of one, in names of logs

@@ -10,24 +10,24 @@ rule demo_mirror:
     log:
         **w.logs("demo_mirror", "data/demo-mirror"),
     params:
-        code=w.demo_code,
-        out=folder_of_output,
+        code=source_of(demo_modules()),
+        out=subpath(output[0], parent=True),
     shell:
         "ems demo-mirror --out {params.out:q} --costs {log.costs:q} --log {log.log:q}"
 
 
 rule fetch:
     input:
-        w.embedded_opus,
-        w.from_source(w.archive),
+        job.embedded_opus,
+        job.from_source(w.archive),
     output:
         update(w.archive),
     log:
-        **w.logs("fetch/{corpus}-{version}-{pair}", "data/fetch/{corpus}-{version}-{pair}"),
+        **w.logs("fetch/{corpus}-{version}-{pair}", "data/"),
     retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
     params:
-        source=w.opus_source,
-        flags=w.fetch_flags(),
+        source=job.opus_source,
+        flags=job.fetch_flags(),
     shell:
         "ems fetch --source={params.source:q} --corpus {wildcards.corpus:q} --version {wildcards.version:q} --pair"
         " {wildcards.pair:q} {params.flags:q} --out {output:q} --costs {log.costs:q} --log {log.log:q}"
@@ -35,41 +35,34 @@ rule fetch:
 
 use rule fetch as fetch_mined with:
     input:
-        w.from_source(w.mined),
+        job.from_source(w.mined),
     output:
         update(w.mined),
     log:
-        **w.logs(
-            "fetch/{corpus}-{version}-{pair}-mined", "data/fetch/{corpus}-{version}-{pair}-mined"
-        ),
+        **w.logs("fetch/{corpus}-{version}-{pair}-mined", "data/"),
     params:
         flags=["--format", "mined"],
 
 
 use rule fetch as fetch_text with:
     input:
-        w.embedded_opus,
-        w.from_source(w.text),
+        job.embedded_opus,
+        job.from_source(w.text),
     output:
         update(w.text),
     log:
-        **w.logs(
-            "fetch/{corpus}-{version}-{pair}-text{packed}",
-            "data/fetch/{corpus}-{version}-{pair}-text{packed}",
-        ),
+        **w.logs("fetch/{corpus}-{version}-{pair}-text{packed}", "data/"),
     params:
-        flags=w.fetch_flags("--format", "text"),
+        flags=job.fetch_flags("--format", "text"),
 
 
 use rule fetch as fetch_dump with:
     input:
-        w.from_source(w.dump),
+        job.from_source(w.dump),
     output:
         update(w.dump),
     log:
-        **w.logs(
-            "fetch/{corpus}-{version}-{pair}-dump", "data/fetch/{corpus}-{version}-{pair}-dump"
-        ),
+        **w.logs("fetch/{corpus}-{version}-{pair}-dump", "data/"),
     params:
         flags=["--format", "dump"],
 
@@ -82,12 +75,12 @@ rule wikipedia:
         text=update(f"{w.wikipedia}.gz"),
         counts=update(f"{w.wikipedia}.json"),
     log:
-        **w.logs("wikipedia/{version}-{pair}", "data/wikipedia/{version}-{pair}"),
+        **w.logs("wikipedia/{version}-{pair}", "data/"),
     resources:
         **per_attempt(mem_mb=1000, per_thread=1000, runtime=1440),
     params:
         code=source_of(["ems.text.wikipedia"]),
-        language=w.language_of_wiki,
+        language=job.language_of_wiki,
         # finished pieces: no output, since Snakemake deletes outputs before a retry
         state=f"{DATA}/wikipedia/.state/{{version}}-{{pair}}",
     shell:
@@ -97,14 +90,14 @@ rule wikipedia:
 
 rule fetch_documents:
     input:
-        w.from_source(w.documents),
+        job.from_source(w.documents),
     output:
         update(w.documents),
     log:
         f"{LOGS}/fetch/{{corpus}}-{{version}}-{{file}}.log",
     retries: 1  # as in fetch
     params:
-        source=w.opus_source,
+        source=job.opus_source,
     shell:
         "ems fetch-documents --source={params.source:q} --corpus {wildcards.corpus:q} --version {wildcards.version:q}"
         " --out {output:q} --log {log:q}"

@@ -1,22 +1,22 @@
 # The benchmarks' own files, and the sentences of theirs that training must not see.
 # A unit is an archive, a file or the files of one language. Sets that are corpora too lie among the corpora; copies of
 # the user's (`path`) and sets of the demo are used in place, except Tatoeba: the demo shows the fetcher with it.
+UNIT = "{evalset}-{version}-{unit}"
+AGAINST = w.experiment.decontaminate.against
 
 
 rule fetch_evalset:
     input:
-        w.embedded_unit,
-        w.from_source(w.unit),
+        job.embedded_unit,
+        job.from_source(w.unit),
     output:
         update(w.unit),  # see rules/corpora.smk
     log:
-        **w.logs(
-            "fetch/{evalset}-{version}-{unit}", "data/fetch-evalset/{evalset}-{version}-{unit}"
-        ),
+        **w.logs(f"fetch/{UNIT}", f"data/fetch-evalset/{UNIT}"),
     retries: 1  # as in fetch
     params:
-        source=w.unit_source,
-        out=folder_of_output,
+        source=job.unit_source,
+        out=subpath(output[0], parent=True),
     shell:
         "ems fetch-evalset --evalset {wildcards.evalset:q} --source={params.source:q} --code {wildcards.unit:q} --out"
         " {params.out:q} --costs {log.costs:q} --log {log.log:q}"
@@ -24,14 +24,14 @@ rule fetch_evalset:
 
 rule evalkeys:
     input:
-        w.evalset_files(*w.against),
+        w.evalset_files(*AGAINST),
     output:
         w.eval_keys,
     log:
-        **w.logs("evalkeys", "text/evalkeys"),
+        **w.logs("evalkeys", "text/"),
     params:
-        **w.stage("evalkeys", w.evalkeys_modules),
-        folders=w.evalset_folders(w.against),
+        **w.stage("evalkeys", evalkeys_modules(AGAINST)),
+        folders=w.evalset_folders(AGAINST),
     shell:
         "ems evalkeys {params.settings:q} --evalset {params.folders:q} --out {output:q} --costs {log.costs:q} --log"
         " {log.log:q}"

@@ -14,8 +14,8 @@ rule export:
     params:
         code=source_of(["ems.export"]),
         flags=w.export_flags,
-        model=folder_of_model,
-        out=folder_of_output,
+        model=subpath(input.model, parent=True),
+        out=subpath(output[0], parent=True),
         experiment=w.name,
     shell:
         "ems export --model {params.model:q} --out {params.out:q} {params.flags:q} --experiment {params.experiment:q}"

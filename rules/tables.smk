@@ -4,7 +4,7 @@
 
 rule table:
     input:
-        w.sources,
+        job.sources,
     output:
         tex=f"{RESULTS}/tables/{{table}}.tex",
         csv=shown(f"{RESULTS}/tables/{{table}}.csv", "Tables", {"table": "{table}"}),
@@ -12,23 +12,23 @@ rule table:
     log:
         f"{LOGS}/table/{{table}}.log",
     params:
-        **w.stage("tables", w.table_modules),
-        report=w.report,
+        **w.stage("tables", job.table_modules),
+        report=job.report,
     shell:
         "ems table {wildcards.table:q} {params.settings:q} --sources {input:q} --out {output.tex:q} --log {log:q}"
 
 
 rule figure:
     input:
-        w.sources,
+        job.sources,
     output:
-        svg=shown(f"{RESULTS}/figures/{{figure}}.svg", "Figures", w.figure_label),
+        svg=shown(f"{RESULTS}/figures/{{figure}}.svg", "Figures", job.figure_label),
         png=f"{RESULTS}/figures/{{figure}}.png",
     log:
         f"{LOGS}/figure/{{figure}}.log",
     params:
-        **w.stage("tables", w.figure_modules),
-        report=w.report,
+        **w.stage("tables", job.table_modules),
+        report=job.report,
     shell:
         "ems figure {wildcards.figure:q} {params.settings:q} --sources {input:q} --out {output.svg:q} --log {log:q}"
 
@@ -45,17 +45,17 @@ rule costs:
         f"{LOGS}/costs.log",
     params:
         **w.stage("tables", ["ems.tables"]),
-        folder=lambda wildcards, output: str(Path(output.tex).parents[1]),
+        folder=subpath(output.tex, ancestor=2),
     shell:
         "ems costs {params.settings:q} --folder {params.folder:q} --out {output.tex:q} --log {log:q}"
 
 
 rule timed_figure:
     input:
-        sources=w.sources,
-        times=w.times,
+        sources=job.sources,
+        times=job.times,
     output:
-        svg=shown(f"{COSTS}/summary/{{timed}}.svg", "Costs", w.figure_label),
+        svg=shown(f"{COSTS}/summary/{{timed}}.svg", "Costs", job.figure_label),
         png=f"{COSTS}/summary/{{timed}}.png",
     log:
         f"{LOGS}/timed/{{timed}}-figure.log",
@@ -63,8 +63,8 @@ rule timed_figure:
         timed=one_of(w.timed_figures),
     params:
         **w.stage("tables", ["ems.tables"]),
-        out=first_output,
-        report=w.report,
+        out=subpath(output[0]),
+        report=job.report,
     shell:
         "ems timed {wildcards.timed:q} {params.settings:q} --sources {input.sources:q} --times {input.times:q} --out"
         " {params.out:q} --log {log:q}"
@@ -83,7 +83,7 @@ use rule timed_figure as timed_table with:
 
 rule tables_pdf:
     input:
-        w.pdf_tables,
+        job.pdf_tables,
     output:
         f"{RESULTS}/tables.pdf",
     log:
@@ -107,7 +107,7 @@ rule metrics:
         f"{LOGS}/metrics.log",
     params:
         code=source_of(["ems.tables.logs"]),
-        out=folder_of_output,
+        out=subpath(output[0], parent=True),
     shell:
         "ems metrics --scores {input.scores:q} --losses {input.losses:q} --out {params.out:q} --log {log:q}"
 
@@ -123,7 +123,7 @@ rule selected_table:
     params:
         experiment=w.name,
         code=source_of(["ems.tables.table"]),
-        out=folder_of_output,
+        out=subpath(output[0], parent=True),
     shell:
         "ems select --experiment {params.experiment:q} --sources {input:q} --out {params.out:q} --log {log:q}"
 

@@ -8,7 +8,7 @@ rule heldkeys:
     output:
         w.held_keys,
     log:
-        **w.logs("heldkeys", "text/heldkeys"),
+        **w.logs("heldkeys", "text/"),
     params:
         **w.stage("evalkeys", ["ems.text.evalkeys"]),
     shell:
@@ -18,18 +18,18 @@ rule heldkeys:
 
 rule decontaminate:
     input:
-        archives=w.archives_of,
-        documents=w.documents_of,
+        archives=job.archives,
+        documents=job.documents,
         evalkeys=w.eval_keys,
-        held_out=w.held_out_of,
-        earlier=w.earlier_of,
+        held_out=job.held_out,
+        earlier=job.earlier,
     output:
         pairs=w.clean,
         report=w.clean_report,
     log:
-        **w.logs("decontaminate/{label}-{version}-{pair}", "text/clean/{label}-{version}-{pair}"),
+        **w.logs(f"decontaminate/{PAIR}", f"text/clean/{PAIR}"),
     group:
-        w.text_group
+        job.text_group
     resources:
         **per_attempt(mem_mb=2000, runtime=240),
     params:
@@ -45,7 +45,7 @@ rule decontaminate:
 
 rule decontamination_report:
     input:
-        w.per_pair(w.clean_report, "train", "validation"),
+        job.per_pair(w.clean_report, "train", "validation"),
         w.joined_reports,
     output:
         w.decontamination,
@@ -63,16 +63,15 @@ rule segment:
     output:
         w.segmented,
     log:
-        **w.logs("segment/{label}-{version}-{pair}", "text/segment/{label}-{version}-{pair}"),
+        **w.logs(f"segment/{PAIR}", "text/"),
     group:
-        w.text_group
-    # One core: an experiment has more pairs than a machine has cores, and with two each they would only
-    # wait for each other. Where a single pair is what is left to wait for, as in ParaCrawl:
+        job.text_group
+    # One core: there are more pairs than cores. Where a single pair is what is left to wait for, as in ParaCrawl:
     # --set-threads segment=8 shard=8. The bytes are the same.
     resources:
         **per_attempt(mem_mb=1500, per_thread=500, runtime=480),
     params:
-        **w.stage("segment", w.segment_modules, "pair"),
+        **w.stage("segment", job.segment_modules, "pair"),
         # finished pieces: no output, since Snakemake deletes outputs before a retry
         state=f"{RESULTS}/state/text/{PAIR}",
     shell:
@@ -87,7 +86,7 @@ rule multiway:
         pairs=directory(w.multiway_pairs),
         reports=directory(w.multiway_reports),
     log:
-        **w.logs("multiway", "text/multiway"),
+        **w.logs("multiway", "text/"),
     resources:
         **per_attempt(mem_mb=2000, runtime=240),
     params:

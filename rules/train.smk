@@ -4,21 +4,21 @@
 # Pairs of similar sentences, for the objective `coherence`: found by the system that it starts from.
 rule mine:
     input:
-        shards=w.of_system(w.index),
-        model=w.start_of,
+        shards=job.of_system(w.index),
+        model=job.start,
     output:
         f"{w.mined_pairs}/manifest.json",
         f"{w.mined_pairs}/pairs.npy",
     log:
-        **w.logs("mine/{system}", "mine/{system}"),
-    threads: w.threads
+        **w.logs("mine/{system}"),
+    threads: job.threads
     resources:
         **per_attempt(mem_mb=4000, runtime=720),
-        gpu=w.one_gpu,
+        gpu=job.one_gpu,
     params:
         **w.stage("mine", ["ems.train.mine_documents"], "system"),
-        model=folder_of_model,
-        out=folder_of_output,
+        model=subpath(input.model, parent=True),
+        out=subpath(output[0], parent=True),
         state=f"{RESULTS}/state/mine/{{system}}",
     shell:
         "ems mine-documents {params.settings:q} --system {wildcards.system:q} --shards {input.shards:q} --model"
@@ -27,11 +27,11 @@ rule mine:
 
 rule train:
     input:
-        shards=w.of_system(w.index),
-        start=w.start_of,
-        mined=w.mined_of,
+        shards=job.of_system(w.index),
+        start=job.start,
+        mined=job.mined,
         # not by its time: a vocabulary of other pieces makes other shards, and so another index
-        vocabulary=ancient(w.of_system(w.vocabulary)),
+        vocabulary=ancient(job.of_system(w.vocabulary)),
     output:
         f"{w.model}/model.json",
         f"{w.model}/model.safetensors",
@@ -40,17 +40,17 @@ rule train:
         f"{w.model}/losses.jsonl",
         times=f"{COSTS}/train/{{system}}.times.jsonl",
     log:
-        **w.logs("train/{system}", "train/{system}"),
+        **w.logs("train/{system}"),
     wildcard_constraints:
         system=one_of(w.on_one),
     priority: 1  # before benchmarks of other systems: what takes longest must not start last
-    retries: w.train_retries
-    threads: w.cpus
+    retries: job.train_retries
+    threads: job.cpus
     resources:
-        **w.train_resources(),
+        **job.train_resources(),
     params:
         **w.stage("train", ["ems.train.job"], "system"),
-        out=folder_of_output,
+        out=subpath(output[0], parent=True),
         # of another system's weights, and of mined pairs, where a system has them
         folders=options("start", "mined", folders=True),
         state=f"{RESULTS}/state/{{system}}",
@@ -69,29 +69,29 @@ if w.on_nodes:
         wildcard_constraints:
             system=one_of(w.on_nodes),
         resources:
-            **w.train_resources(on_nodes=True),
+            **job.train_resources(on_nodes=True),
 
 
 # Systems of n-grams: what n-grams weigh, and beside the vectors of a trained system how much they count.
 rule fit:
     input:
-        text=w.fitted_on("train"),
-        pairs=w.fitted_on("validation"),
-        model=w.part_of,
+        text=job.fitted_on("train"),
+        pairs=job.fitted_on("validation"),
+        model=job.part,
     output:
         f"{w.model}/model.json",
         f"{w.model}/ngrams.safetensors",
     log:
-        **w.logs("fit/{system}", "fit/{system}"),
+        **w.logs("fit/{system}"),
     wildcard_constraints:
         system=one_of(w.fitted),
-    threads: w.fit_threads
+    threads: job.fit_threads
     resources:
         **per_attempt(mem_mb=4000, runtime=240),
-        gpu=w.one_gpu,
+        gpu=job.one_gpu,
     params:
         **w.stage("fit", ["ems.model.fit"], "system"),
-        out=folder_of_output,
+        out=subpath(output[0], parent=True),
         folders=options("text", "pairs"),
         model=options("model", folders=True),
     shell:

@@ -1,10 +1,9 @@
-# The SentencePiece vocabularies (most experiments have one, `shared`), and the token shards that each
-# makes of the pairs of its languages.
+# The SentencePiece vocabularies (most experiments have one, `shared`), and the shards of the pairs of their languages.
 
 
 rule vocabulary_sample:
     input:
-        w.per_pair(w.segmented, "train"),
+        job.per_pair(w.segmented, "train"),
     output:
         text=f"{w.sample}.txt",
         languages=f"{w.sample}.languages",
@@ -26,7 +25,7 @@ rule vocabulary:
     output:
         w.vocabulary,
     log:
-        **w.logs("vocabulary/{vocabulary}", "text/vocabulary/{vocabulary}"),
+        **w.logs("vocabulary/{vocabulary}", "text/"),
     resources:
         **per_attempt(mem_mb=12000),
         runtime=480,
@@ -60,15 +59,11 @@ rule shard:
     output:
         directory(w.shard),
     log:
-        **w.logs(
-            "shard/{vocabulary}/{label}-{version}-{pair}",
-            "text/shards/{vocabulary}/{label}-{version}-{pair}",
-        ),
+        **w.logs(f"shard/{{vocabulary}}/{PAIR}", f"text/shards/{{vocabulary}}/{PAIR}"),
     group:
         "shards"
-    # as in segment
     resources:
-        **per_attempt(mem_mb=1500, per_thread=500, runtime=240),
+        **per_attempt(mem_mb=1500, per_thread=500, runtime=240),  # threads: as in segment
     params:
         code=source_of(["ems.shards.writer"]),
         state=f"{RESULTS}/state/shards/{{vocabulary}}/{PAIR}",
@@ -85,25 +80,23 @@ rule shard_multiway:
         directory(w.multiway_shards),
     log:
         **w.logs("shard/{vocabulary}/multiway", "text/shards/{vocabulary}/multiway"),
-    # more share the files: --set-threads shard_multiway=8
     resources:
-        **per_attempt(mem_mb=1500, per_thread=500, runtime=480),
+        **per_attempt(mem_mb=1500, per_thread=500, runtime=480),  # faster with --set-threads shard_multiway=8
     params:
         code=source_of(["ems.shards.writer"]),
-        languages=w.languages_of,
+        languages=job.languages,
         state=f"{RESULTS}/state/shards/{{vocabulary}}/multiway",
     shell:
         "ems shards --source {input.pairs:q} --vocabulary {input.vocabulary:q} --languages {params.languages:q}"
         " --state {params.state:q} --workers {threads} --out {output:q} --costs {log.costs:q} --log {log.log:q}"
 
 
-# One file for training to depend on, instead of all shards: the scheduler looks at each input of a
-# waiting job again and again.
+# One file for training to depend on instead of all shards: the scheduler looks at a waiting job's inputs all the time.
 rule shard_index:
     input:
-        training=w.per_pair(w.shard, "train"),
-        multiway=w.joined_shards,
-        validation=w.per_pair(w.shard, "validation"),
+        training=job.per_pair(w.shard, "train"),
+        multiway=job.joined_shards,
+        validation=job.per_pair(w.shard, "validation"),
     output:
         w.index,
     log:

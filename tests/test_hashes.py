@@ -14,11 +14,10 @@ from ems.base import provenance as source
 from ems.config import corpus_files as config_opus
 from ems.config import languages as opus
 from ems.config.plugins import benchmarks
-from ems.workflow.job_modules import (
+from ems.workflow.jobs import (
     bench_modules,
     demo_modules,
     evalkeys_modules,
-    figure_modules,
     table_modules,
 )
 
@@ -265,7 +264,7 @@ def test_no_scoring_depends_on_a_table_a_record_a_demo_or_the_units_of_a_downloa
 
 
 def test_a_figure_depends_on_its_table_and_the_demo_on_demos_alone():
-    assert "tatoeba/table.py" in of_benchmarks(*figure_modules("tatoeba"))
+    assert "tatoeba/table.py" in of_benchmarks(*table_modules("tatoeba"))
     modules = of_benchmarks(*demo_modules())
     assert {"xnli/demo.py", "counterfactual/demo.yaml"} <= modules
     assert {name.partition("/")[2].partition(".")[0] for name in modules} == {"demo"}

@@ -21,7 +21,7 @@ from ems.base.provenance import source_files
 from ems.config.languages import load_languages
 from ems.text import segmenters
 from ems.text.segmenters.base import defaults, module_name, names, segmenter
-from ems.workflow.job_modules import segment_modules
+from ems.workflow.jobs import segment_modules
 
 ((FILE, TOY),) = files("A segmenter").items()
 ITEMS = [{"en": f"{at} Cats.", "de": f"Katze {at}", "fr": f"Chat {at}."} for at in range(5)]

@@ -1,0 +1,357 @@
+"""What a job of the workflow gets: its inputs, params and resources, and which modules it runs.
+
+Each method with the argument `wildcards` is a function of a job, which Snakemake calls when it
+plans the job; it recognises the other arguments (`input`, `threads`, `attempt`) by their names.
+
+The hash of the modules' source is in the `params` of the job's rule: decontamination depends on how
+sentences are read, scoring also on the protocol, a table on its declaration alone.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from ems.base.errors import EmsError
+from ems.bench.encoders import MODULES as ENCODERS
+from ems.bench.encoders import model_files
+from ems.config.experiment import EMBEDDED, Corpus, Experiment
+from ems.config.plugins import benchmark, benchmarks, has, module_name, score_module, sets_of
+from ems.config.systems import SHARED, SystemSettings
+from ems.corpora.evalsets.sets import unit_source
+from ems.tables.pdf import check_latex
+from ems.tables.registry import times_of
+from ems.text.segmenters.base import module_name as segmenter_module
+from ems.workflow.rules import Wildcards, Workflow, of_pairs
+
+
+def per_attempt(per_thread: int = 0, **resources: int) -> dict[str, Callable[..., int]]:
+    """Return functions of resources: a job that ran out of one is tried again with more.
+
+    `per_thread` is the memory (MB) that each thread of a job adds to its `mem_mb`.
+    """
+
+    def grows(base: int, more: int) -> Callable[..., int]:
+        return lambda wildcards, threads, attempt: (base + more * threads) * attempt
+
+    return {
+        name: grows(base, per_thread if name == "mem_mb" else 0) for name, base in resources.items()
+    }
+
+
+def options(*names: str, folders: bool = False) -> Callable[..., list[str]]:
+    """Return a function of params: `--name FILE ...` for each of these inputs that a job has.
+
+    With `folders` the word is the folder of the input's first file.
+    """
+
+    def words(wildcards: Wildcards, input: Any) -> list[str]:
+        given = []
+        for name in names:
+            files = [input[name]] if isinstance(input[name], str) else input[name]
+            if files:
+                values = [str(Path(files[0]).parent)] if folders else files
+                given += [f"--{name.replace('_', '-')}", *values]
+        return given
+
+    return words
+
+
+class Jobs:
+    """What the jobs of one experiment get, as the rules see it."""
+
+    def __init__(self, workflow: Workflow) -> None:
+        self.w = workflow
+        self.experiment, self.site = workflow.experiment, workflow.site
+
+    # --- corpora and evaluation sets
+
+    def _require(self, files: Iterable[str]) -> None:
+        """Raise `EmsError` with all that the sources lack if it has one of these files."""
+        if self.w.starts and set(map(Path, files)) & self.w.plan.sources.files:
+            raise EmsError(self.w.plan.sources)
+
+    def from_source(self, pattern: str) -> Callable[..., list[str]]:
+        """Return an input function that finds nothing; it raises if the source lacks the file."""
+
+        def value(wildcards: Wildcards) -> list[str]:
+            self._require([pattern.format(**wildcards)])
+            return []
+
+        return value
+
+    def opus_source(self, wildcards: Wildcards) -> str:
+        """Return where a corpus comes from: its own source, or the one for OPUS corpora."""
+        for _, corpus in self.experiment.all_corpora():
+            if (corpus.name, corpus.version) == (wildcards.corpus, wildcards.version):
+                kind = "documents" if corpus.documents else "opus"
+                embedded = f"{Path(self.w.mirror).parent}/{kind}"
+                return embedded if corpus.source == EMBEDDED else corpus.source
+        return self.experiment.sources["opus"]
+
+    def embedded_opus(self, wildcards: Wildcards) -> list[str]:
+        """Return the demo's data as an input, for corpora and documents that come from it."""
+        embedded = Path(self.opus_source(wildcards)).parent == Path(self.w.mirror).parent
+        return [self.w.mirror] if embedded else []
+
+    def unit_source(self, wildcards: Wildcards) -> str:
+        """Return where a set comes from: a directory, an address, `embedded`, '': as published."""
+        return unit_source(self.experiment, wildcards.evalset)
+
+    def embedded_unit(self, wildcards: Wildcards) -> list[str]:
+        """Return the demo's data as an input, for evaluation sets that come from it."""
+        return [self.w.mirror] if self.unit_source(wildcards) == EMBEDDED else []
+
+    def fetch_flags(self, *words: str) -> Callable[..., list[str]]:
+        """Return a params function: these flags, and one for data that ems itself has written."""
+        return lambda wildcards, input: [*words, *(["--generated"] if input else [])]
+
+    def language_of_wiki(self, wildcards: Wildcards) -> str:
+        """Return the language of a Wikipedia as a corpus of the experiment names it."""
+        dumped = [corpus for _, corpus in self.experiment.all_corpora() if corpus.dumped]
+        named = (
+            code for each in dumped for code in each.pairs if wildcards.pair in each.files(code)
+        )
+        return next(named, wildcards.pair)
+
+    # --- text and shards
+
+    def per_pair(self, pattern: str, *roles: str) -> Callable[..., list[str]]:
+        """Return an input function: the pattern for every pair with a role ("train", "validation")
+        of a job's vocabulary.
+        """
+
+        def value(wildcards: Wildcards) -> list[str]:
+            vocabulary = wildcards.get("vocabulary", SHARED)
+            pairs = [pair for role in roles for pair in self.experiment.pairs_of(role, vocabulary)]
+            return of_pairs(pattern, pairs, vocabulary=vocabulary)
+
+        return value
+
+    def _corpus(self, wildcards: Wildcards) -> tuple[str, Corpus]:
+        """Return the role and the corpus of a job."""
+        return self.experiment.corpus(wildcards.label, wildcards.version)
+
+    def archives(self, wildcards: Wildcards) -> list[str]:
+        """Return the archives that hold a pair of a corpus or of a part of it."""
+        files = self.w.archives(self._corpus(wildcards)[1], wildcards.pair)
+        self._require(files)  # of the user's own folder, which no rule fetches
+        return files
+
+    def documents(self, wildcards: Wildcards) -> str | list[str]:
+        """Return the file that says which document each line is of, for a divided corpus."""
+        _, corpus = self._corpus(wildcards)
+        split = self.experiment.splits.get(corpus.name)
+        if corpus.documents or not corpus.part or not split.documents:
+            return []
+        release = {"corpus": corpus.name, "version": corpus.version}
+        return self.w.documents.format(**release, file=split.documents)
+
+    def held_out(self, wildcards: Wildcards) -> str | list[str]:
+        """Return the sentences of the validation text, which a training corpus must not hold."""
+        role, _ = self._corpus(wildcards)
+        held_out = role == "train" and self.experiment.decontaminate.validation
+        return self.w.held_keys if held_out else []
+
+    def earlier(self, wildcards: Wildcards) -> list[str]:
+        """Return the clean pairs that a corpus must not repeat, with `clean.duplicates: across`."""
+        pair = wildcards.pair
+        corpora = self.experiment.before(wildcards.label, wildcards.version, pair)
+        return of_pairs(self.w.clean, [(corpus, pair) for corpus in corpora])
+
+    def text_group(self, wildcards: Wildcards) -> str:
+        """Return the group of a pair's jobs: those of training may wait for all of validation, and
+        so share no job with them.
+        """
+        return "text" if self._corpus(wildcards)[0] == "train" else "validation"
+
+    def segment_modules(self, wildcards: Wildcards) -> list[str]:
+        return segment_modules(self.experiment, wildcards.pair)
+
+    def joined_shards(self, wildcards: Wildcards) -> str | list[str]:
+        joined = self.experiment.multiway_pairs(wildcards.vocabulary)
+        return self.w.multiway_shards if joined else []
+
+    def languages(self, wildcards: Wildcards) -> list[str]:
+        return self.experiment.vocabularies[wildcards.vocabulary].languages
+
+    # --- systems
+
+    def _system(self, wildcards: Wildcards) -> SystemSettings:
+        return self.experiment.systems[wildcards.system]
+
+    def of_system(self, pattern: str) -> Callable[..., str]:
+        """Return an input function: the pattern for the vocabulary of a job's system."""
+        return lambda wildcards: pattern.format(vocabulary=self._system(wildcards).vocabulary)
+
+    def _model(self, system: str) -> str | list[str]:
+        return self.w.model_json.format(system=system) if system else []
+
+    def start(self, wildcards: Wildcards) -> str | list[str]:
+        """Return the model that a training starts from; nothing for start values of its own."""
+        return self._model(self._system(wildcards).train.start_from)
+
+    def mined(self, wildcards: Wildcards) -> str | list[str]:
+        """Return the mined pairs that a system learns from, if it does."""
+        learns = self._system(wildcards).objectives.coherence.weight
+        return f"{self.w.mined_pairs}/manifest.json" if learns else []
+
+    def part(self, wildcards: Wildcards) -> str | list[str]:
+        """Return the trained model in a fused system; nothing for another one."""
+        return self._model(self._system(wildcards).of)
+
+    def fitted_on(self, role: str) -> Callable[..., list[str]]:
+        """Return an input function: the clean text of a role that a job's system is fitted on."""
+        return lambda wildcards: of_pairs(
+            self.w.clean, self.experiment.fitted_on(role, wildcards.system)
+        )
+
+    def threads(self, wildcards: Wildcards) -> int:
+        return self._system(wildcards).train.threads
+
+    def fit_threads(self, wildcards: Wildcards) -> int:
+        return self.threads(wildcards) if self._system(wildcards).of else 1
+
+    def cpus(self, wildcards: Wildcards) -> int:
+        """Return the CPUs that train a system on a machine, of all its processes together."""
+        return self.threads(wildcards) * max(1, self.gpus(wildcards))
+
+    def gpus(self, wildcards: Wildcards) -> int:
+        """Return the GPUs that train a system on a machine: none where it is trained on CPUs."""
+        return 0 if self._system(wildcards).train.device == "cpu" else self.site.gpus
+
+    def one_gpu(self, wildcards: Wildcards) -> int:
+        """Return one GPU to encode with, where there are any, unless the system is trained on CPUs
+        or has no use for it.
+        """
+        useless = self._system(wildcards).kind == "char-ngram"
+        return 0 if useless else min(1, self.gpus(wildcards))
+
+    @property
+    def train_retries(self) -> int:
+        """A node that is taken away ends an attempt; the next one resumes."""
+        return 10 if self.w.on_cluster else 0
+
+    def train_resources(self, on_nodes: bool = False) -> dict[str, Any]:
+        """Return what a training asks for, on one machine or on all nodes in one step of Slurm."""
+        gpus, nodes = self.site.gpus, self.site.nodes
+        alike = {
+            "cpus_per_task": self.cpus,  # Snakemake cuts `threads` to the cores of its own machine
+            # most further attempts resume what was stopped, and need no more memory
+            "mem_mb": lambda wildcards, attempt: 8000 * (1 + attempt // 4),
+            "runtime": 2880,
+            # Slurm warns two minutes before the time is over: it saves, and is submitted again
+            "slurm_extra": "--signal=USR1@120",
+        }
+        if not on_nodes:
+            return {**alike, "gpu": self.gpus, "nodes": 1, "processes": self.gpus}
+        return {
+            **alike,
+            **({"gres": f"gpu:{gpus}"} if gpus else {}),
+            **{"nodes": nodes, "processes": gpus},
+            "mpi": "srun",  # the command starts its step itself
+            "tasks": nodes,  # with more, Slurm could give one node most of the CPUs
+            "tasks_per_gpu": 0,  # said by the line above
+        }
+
+    # --- benchmarks
+
+    def _has_folder(self, wildcards: Wildcards) -> bool:
+        return wildcards.system in self.w.trained + self.w.fitted
+
+    def model(self, wildcards: Wildcards) -> str | list[str]:
+        """Return the model of a system, or the local files of an external one."""
+        own = self._has_folder(wildcards)
+        return self.w.model_json if own else model_files(self._system(wildcards))
+
+    def model_flag(self, wildcards: Wildcards) -> list[str]:
+        """Return `--model FOLDER` for a system that has one here."""
+        folder = self.w.model.format(system=wildcards.system)
+        return ["--model", folder] if self._has_folder(wildcards) else []
+
+    def bench_files(self, wildcards: Wildcards) -> list[str]:
+        return self.w.evalset_files(*sets_of(wildcards.benchmark))
+
+    def bench_folders(self, wildcards: Wildcards) -> list[str]:
+        return self.w.evalset_folders(sets_of(wildcards.benchmark))
+
+    def bench_modules(self, wildcards: Wildcards) -> list[str]:
+        return bench_modules(wildcards.benchmark, self._system(wildcards).kind)
+
+    def bench_group(self, wildcards: Wildcards) -> str:
+        """Return the group of a job; four jobs with a GPU together would ask for four GPUs."""
+        return "bench_on_gpu" if self.one_gpu(wildcards) else "bench"
+
+    def bench_minutes(self, wildcards: Wildcards) -> int:
+        return 60 * benchmark(wildcards.benchmark).hours
+
+    # --- tables
+
+    def _output(self, wildcards: Wildcards) -> tuple[str, str]:
+        """Return the kind ("table", "figure", "timed") and the name of what a job makes."""
+        ((kind, name),) = wildcards.items()
+        return kind, name
+
+    def sources(self, wildcards: Wildcards) -> list[str]:
+        """Return the files that a table or figure is made of."""
+        kind, name = self._output(wildcards)
+        return self.w.made[kind][name]
+
+    def times(self, wildcards: Wildcards) -> list[str]:
+        return times_of(self.experiment, self.sources(wildcards))
+
+    def table_modules(self, wildcards: Wildcards) -> list[str]:
+        return table_modules(self._output(wildcards)[1], self.experiment)
+
+    def report(self, wildcards: Wildcards) -> str:
+        """Return what `snakemake --report` says of a table or figure."""
+        kind, name = self._output(wildcards)
+        return self.w.outputs[kind][name].shown.report
+
+    def figure_label(self, wildcards: Wildcards) -> dict[str, str]:
+        """Return the caption of a figure, as the label of `snakemake --report`."""
+        kind, name = self._output(wildcards)
+        return {"figure": self.w.outputs[kind][name].shown.caption}
+
+    def pdf_tables(self, wildcards: Wildcards) -> list[str]:
+        """Return the tables of the PDF. Raises `EmsError` if LaTeX is not here."""
+        check_latex()
+        return [f"{self.w.results}/tables/{table}.tex" for table in self.w.table_names]
+
+
+# --- which modules a job runs
+
+
+def demo_modules() -> list[str]:
+    """Return the modules that make the demo's mirror: its corpus and the data of each benchmark."""
+    made = [module_name(name, "demo") for name in benchmarks() if has(name, "demo")]
+    return ["ems.corpora.demo", *made]
+
+
+def evalkeys_modules(against: Iterable[str]) -> list[str]:
+    """Return the modules that read the evaluation sentences of some sets."""
+    return ["ems.text.evalkeys", *(module_name(name, "data") for name in against)]
+
+
+def segment_modules(experiment: Experiment, pair: str) -> list[str]:
+    """Return the modules that segment a language pair, its two segmenters and no other."""
+    names = [experiment.segmenters[code] for code in pair.split("-")]
+    return ["ems.text.bulk", *map(segmenter_module, names)]
+
+
+def bench_modules(name: str, kind: str) -> list[str]:
+    """Return the modules that score a `kind` of system: protocol, data and encoder."""
+    own = [module_name(name, "score")] if has(name, "score") else []
+    data = [module_name(each, "data") for each in sets_of(name)]
+    return [score_module(name), *own, *data, ENCODERS[kind]]
+
+
+def table_modules(table: str, experiment: Experiment | None = None) -> list[str]:
+    """Return the modules that make a table or a figure: the engine and the declarations of its
+    benchmarks. Those of a study count, as their tables say which data a paper prints scores of.
+    """
+    names = {name: {*of.tables, *of.figures, *of.joins} for name, of in benchmarks().items()}
+    owners = [name for name, made in names.items() if table in made]
+    studies = (experiment and experiment.tables.studies) or {}
+    owners += studies[table].columns if table in studies else []
+    parts = [module_name(owner, part) for owner in owners for part in ("__init__", "table")]
+    return ["ems.tables", *parts]
