@@ -22,7 +22,6 @@ from torch import Tensor, nn
 from ems.config.model import EncoderSettings
 from ems.config.systems import SystemSettings
 from ems.model.devices import Adam
-from ems.model.objectives.contrastive import in_batch_loss
 from ems.model.objectives.system import DeviceBatch, System
 from ems.shards.reader import PairStore
 from ems.train.memory import keep_freed
@@ -193,8 +192,10 @@ def plain(job: Job) -> float:
     def loss_of(sides: list[tuple[Tensor, ...]]) -> Tensor:
         with autocast(job):
             first, second = (model(*side) for side in sides)
-        both = torch.cat([first, second]).float()  # (2B, k)
-        return in_batch_loss(both, contrastive.temperature) / job.batch
+        first, second = (nn.functional.normalize(side.float()) for side in (first, second))
+        scores = first @ second.T / contrastive.temperature  # (B, B)
+        true = torch.arange(len(scores), device=scores.device)
+        return sum(nn.functional.cross_entropy(part, true) for part in (scores, scores.T))
 
     return loop(job, model, job.sentences(), collate, loss_of)
 

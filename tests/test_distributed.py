@@ -60,7 +60,7 @@ def test_what_cannot_go_together_is_an_error_before_anything_runs(changes, words
 
 def test_a_group_that_does_not_divide_the_batch_is_an_error():
     with pytest.raises(EmsError, match=r"negatives: 5 pairs.*batch_pairs, 12.*divisor"):
-        Groups.of_batch(12, 5)
+        Groups(5, 12, 0, 12)
 
 
 # --- the processes

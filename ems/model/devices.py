@@ -58,10 +58,8 @@ def has_bfloat16(device: torch.device) -> bool:
 class Adam(torch.optim.Adam):
     """PyTorch's Adam without PyTorch's compiler; step it outside of compiled code.
 
-    `torch.optim` decorates these methods to keep the compiler away from them, for which it imports
-    the compiler (torch._dynamo): 1.2 s of CPU and 70 MB for each training and each benchmark that
-    trains a classifier. Here they are undecorated. Where a version of PyTorch no longer decorates
-    them, `unwrap` changes nothing.
+    `torch.optim` decorates these methods to keep the compiler away from them, and so imports it
+    (torch._dynamo): 1.2 s of CPU and 70 MB for each training. Here they are undecorated.
     """
 
     add_param_group = inspect.unwrap(torch.optim.Adam.add_param_group)
@@ -74,15 +72,13 @@ class Adam(torch.optim.Adam):
 def save_tensors(
     tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None
 ) -> None:
-    """Write tensors as safetensors. Raises `OSError`, as `atomic_path` expects (disk full).
-
-    The file is readable like its folder; safetensors itself writes for its user alone.
-    """
+    """Write tensors as safetensors. Raises `OSError`, as `atomic_path` expects (disk full)."""
     whole = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
     try:
         save_file(whole, path, metadata)
     except SafetensorError as error:
         raise OSError(None, str(error), str(path)) from error
+    # safetensors writes for its user alone; this is readable like its folder
     path.chmod(path.stat().st_mode | path.parent.stat().st_mode & 0o044)
 
 

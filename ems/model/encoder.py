@@ -4,11 +4,9 @@ Where the paper is silent it follows the authors' code (docs/fidelity.md): learn
 positions, no language token in the input, layer norm after each residual (post-LN), swish. Start
 values are ours, N(0, 0.02) and Xavier uniform; `start: pytorch` is the authors' code.
 
-Dropout is ours on a CPU, where PyTorch draws a Bernoulli number per element (14 % of a step of two
-layers of width 256). Four 16-bit integers out of each 64-bit number of NumPy's SFC64, seeded from
-PyTorch's generator, take a tenth of that. So the share is a multiple of 1/65536 (0.1 becomes
-0.100006), and the scale fits the share that is dropped. On a GPU, and for shares very near 0 or 1,
-it is PyTorch's dropout.
+On a CPU dropout is ours: four 16-bit integers out of each 64-bit number of NumPy's SFC64, seeded
+from PyTorch's generator, take a tenth of the time of PyTorch's Bernoulli numbers. So the share is a
+multiple of 1/65536 (0.1 becomes 0.100006). On a GPU, and near 0 or 1, it is PyTorch's dropout.
 """
 
 from collections.abc import Callable
@@ -128,9 +126,8 @@ class Encoder(nn.Module):
         if settings.table and settings.attends:  # the layers' states would drown the small vectors
             nn.init.zeros_(self.widen.weight)
         if settings.start == "pytorch":  # as the authors: <pad> is zero, layers are copies of one
-            with torch.no_grad():
-                if settings.attends:
-                    self.tokens.weight[0] = 0
+            if settings.attends:
+                nn.init.zeros_(self.tokens.weight[0])
             for layer in self.layers[1:]:
                 layer.load_state_dict(self.layers[0].state_dict())
 
@@ -161,12 +158,12 @@ class Encoder(nn.Module):
         self, tokens: Tensor, lengths: Tensor, packing: Packing | None
     ) -> tuple[Tensor, Tensor]:
         """Return the states [T, d] of the tokens, and their mean in each sentence, or mean-max."""
-        packing = packing or pack(lengths)
+        packing, dropout = packing or pack(lengths), self.dropout if self.training else 0.0
         states = self.tokens(tokens)  # (T, d)
         if self.positions is not None:
             states = states + self.positions(packing.position)
         states = rounded(states, self._rows(len(tokens)))  # (T or more, d)
-        states = drop(self.input_norm(states), self.dropout if self.training else 0.0)
+        states = drop(self.input_norm(states), dropout)
         for layer in self.layers:
             if self.checkpoint_layers:
                 states = checkpoint(layer, states, packing, use_reentrant=False)
@@ -188,16 +185,13 @@ class Encoder(nn.Module):
         return -(-tokens // step) * step
 
     def compile_layers(self, backend: str = "inductor") -> None:
-        """Compile the token-wise part of each layer for training (other dropout masks result).
-
-        Evaluation and attention, whose shapes are many, are not compiled.
-        """
+        """Compile the token-wise part of each layer for training (other dropout masks result)."""
         for layer in self.layers:
             layer.compiled = torch.compile(layer.by_token, dynamic=False, backend=backend)
 
 
 def _maxima(states: Tensor, packing: Packing) -> Tensor:
-    """Return the largest of each number over the states[T, d] of each sentence, [N, d]."""
+    """Return the maximum over the states[T, d] of each sentence, [N, d]."""
     parts = []
     for group, padded in zip(packing.groups, pad(states, packing), strict=True):
         rows = padded.view(*group.index.shape, -1)  # (n, L, d)
@@ -206,10 +200,8 @@ def _maxima(states: Tensor, packing: Packing) -> Tensor:
 
 
 def start_values(module: nn.Module, start: str) -> None:
-    """Set the weights of a module: `ours`, or leave them as PyTorch made them (`pytorch`)."""
-    if start != "ours":
-        return
-    for part in module.modules():
+    """Set the weights of a module if `start` is "ours"; PyTorch has set them before."""
+    for part in module.modules() if start == "ours" else ():
         if isinstance(part, nn.Embedding):
             nn.init.normal_(part.weight, std=0.02)
         elif isinstance(part, nn.Linear):
@@ -220,18 +212,16 @@ def start_values(module: nn.Module, start: str) -> None:
 
 def drop(states: Tensor, share: float) -> Tensor:
     """Zero about `share` of the elements of states[...] and scale up the others."""
-    if not share:
-        return states
-    if not _draws_itself(states, share):
-        return functional.dropout(states, share)
-    return states * keep_mask(states, share)
+    if _draws_itself(states, share):
+        return states * keep_mask(states, share)
+    return functional.dropout(states, share) if share else states
 
 
 def add_dropped(residual: Tensor, branch: Tensor, share: float) -> Tensor:
     """Return residual + drop(branch), both [T, d], in one pass."""
-    if not share or residual.dtype != branch.dtype or not _draws_itself(branch, share):
-        return residual + drop(branch, share)
-    return torch.addcmul(residual, branch, keep_mask(branch, share))
+    if residual.dtype == branch.dtype and _draws_itself(branch, share):
+        return torch.addcmul(residual, branch, keep_mask(branch, share))
+    return residual + drop(branch, share)
 
 
 def keep_mask(like: Tensor, share: float) -> Tensor:

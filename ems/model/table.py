@@ -1,12 +1,10 @@
 """A table of vectors of pieces and n-grams: their mean is all or a part of a sentence embedding.
 
-The n-grams are of letters, hashed, and read off the pieces of a sentence. Names, numbers and
-cognates are spelt alike in many languages, also in other scripts once these are romanised
-(anyascii). Each piece has the Latin letters and digits that it spells; a batch of pieces is a row
-of letters in which everything else is a gap, and an n-gram is n neighbours of which only the ends
-may be a gap: `_na`, `nam`, `me_`. Its hash chooses a row of a table, as in fastText (Bojanowski et
-al. 2017, https://aclanthology.org/Q17-1010). So a model needs no more than the ids of pieces, in
-training and in use.
+Each piece has the Latin letters and digits that it spells once it is romanised (anyascii). A batch
+of pieces is a row of letters in which everything else is a gap, and an n-gram is n neighbours of
+which only the ends may be a gap: `_na`, `nam`, `me_`. Its hash chooses a row of a table, as in
+fastText (Bojanowski et al. 2017, https://aclanthology.org/Q17-1010). So a model needs only the ids
+of pieces, in training and in use.
 
 An exported model runs this file (ems/export/code.py): it imports PyTorch and nothing else.
 """
@@ -26,8 +24,7 @@ POSITIVE, SHIFT = 0x7FFFFFFFFFFFFFFF, 24  # its highest bits are the best mixed
 class Table(nn.Module):
     """A vector of each piece, and with `ngrams` rows of hashed n-grams too.
 
-    No norm follows: the length of a vector is a learned weight, so that frequent pieces count
-    little. It computes no per-token states, so it is cheap.
+    No norm follows: the length of a vector is a learned weight, so frequent pieces count little.
     """
 
     def __init__(self, width: int, pieces: int, ngrams: int = 0) -> None:
@@ -42,9 +39,7 @@ class Table(nn.Module):
         """
         starts = lengths.cumsum(0) - lengths
         means = functional.embedding_bag(tokens, self.pieces.weight, starts, mode="mean")
-        if self.ngrams is None:
-            return means
-        return means + WEIGHT * self.ngrams(tokens, lengths)
+        return means if self.ngrams is None else means + WEIGHT * self.ngrams(tokens, lengths)
 
 
 class Ngrams(nn.Module):
@@ -58,10 +53,7 @@ class Ngrams(nn.Module):
         self.register_buffer("letters", torch.zeros(pieces, LONGEST, dtype=torch.uint8))
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return the mean vector of the n-grams of each sentence, [N, d]; zero if there are none.
-
-        tokens[T] are packed, lengths[N] say how many are of each sentence.
-        """
+        """Return the mean vector of the n-grams of each sentence, [N, d]; zero without any."""
         rows, counts = self.rows(tokens, lengths)
         starts = counts.cumsum(0) - counts
         return functional.embedding_bag(rows, self.table.weight, starts, mode="mean")

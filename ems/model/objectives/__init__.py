@@ -11,8 +11,8 @@ Its name is the key under `objectives` of an experiment, its `Settings` say what
 
     OBJECTIVE = Objective(loss)  # see ems.model.objectives.system.Objective
 
-The settings of the objectives here stand in settings.py instead: every command reads them, and
-PyTorch takes seconds to import.
+The settings of the objectives here stand in ems/config/objectives.py instead: every command reads
+them, and PyTorch takes seconds to import.
 """
 
 from pathlib import Path

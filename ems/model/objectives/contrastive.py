@@ -33,11 +33,10 @@ class Groups:
     """The groups of `size` pairs that negatives are taken from, on one process or many.
 
     The authors train with 152 pairs on each of four GPUs, and each GPU takes its negatives from its
-    own 152 (EMS v2 IV-C). Here that is batch_pairs 608 and negatives 152, on one device or on four.
-    This process has pairs [first, first + pairs) of the `total` of the step. A group within it
-    needs nothing of the others; else the vectors of all are gathered, and each process scores its
-    own pairs (anchors) against their whole groups. The gradients of a vector in the losses of all
-    processes are summed, so the gradients of N processes, summed, are those of one.
+    own 152 (EMS v2 IV-C): batch_pairs 608 and negatives 152, here on any number of devices. This
+    process has pairs [first, first + pairs) of the `total` of the step. Where a group reaches into
+    others, the vectors of all are gathered, and each process scores its own pairs (anchors) against
+    their whole groups. The gradients of N processes, summed, are those of one.
 
     Raises `EmsError` when `size` does not divide `total`, or `pairs` does not.
     """
@@ -58,11 +57,6 @@ class Groups:
                 f"train.batch_pairs: {self.total} pairs are not shared equally by processes that "
                 f"have {self.pairs}; choose a multiple of the number of processes"
             )
-
-    @classmethod
-    def of_batch(cls, pairs: int, size: int | None = None) -> "Groups":
-        """Return the groups of a batch that is all of its step (default size: all its pairs)."""
-        return cls(size or pairs, pairs, 0, pairs)
 
     @property
     def local(self) -> bool:
@@ -126,50 +120,40 @@ def softmax_loss(
     scores[..., a, g] of anchors and candidates, positive[..., a] the true candidates;
     mask[..., a, g] is true for what is no negative (the true candidate always counts).
     """
-    at = positive[..., None]  # (..., a, 1)
-    true = scores.gather(-1, at) - margin  # (..., a, 1)
-    scores = scores.scatter(-1, at, true)
+    place = positive[..., None]  # (..., a, 1)
+    true = scores.gather(-1, place) - margin  # (..., a, 1)
+    scores = scores.scatter(-1, place, true)
     if mask is not None:
-        scores = scores.masked_fill(mask.scatter(-1, at, False), -torch.inf)
+        scores = scores.masked_fill(mask.scatter(-1, place, False), -torch.inf)
     return (scores.logsumexp(-1, keepdim=True) - true).sum()
 
 
-def in_batch_loss(
-    vectors: Tensor,
-    temperature: float,
-    margin: float = 0.0,
-    both_sides: bool = False,
-    keys: Tensor | None = None,
-    groups: Groups | None = None,
-    dot: bool = False,
-) -> Tensor:
+def contrasted(system: System, vectors: Tensor, batch: DeviceBatch) -> Tensor:
     """Return Eq. 8 of vectors[2B, k], rows i and B + i a pair: both directions, summed over pairs.
 
-    Scores are cosine / temperature (Eq. 9), or with `dot` inner product / temperature. Equal
-    `keys[2B]` mark sentences of the same text, which then are no negatives. The negatives of a pair
-    are those of its group (all pairs, if None).
+    Scores are cosine / temperature (Eq. 9), or inner product / temperature. Equal `batch.keys[2B]`
+    mark sentences of the same text, which then are no negatives. Validation has the whole margin.
     """
-
-    pairs = len(vectors) // 2
-    groups = groups or Groups.of_batch(pairs)
-    if not dot:
+    settings, groups, pairs = system.contrast, groups_of(system, batch), batch.pairs
+    temperature = settings.temperature
+    warmup = settings.margin_warmup_steps if system.training else 0
+    margin = margin_at(settings.margin, warmup, batch.step) / temperature
+    if settings.similarity == "cosine":
         vectors = functional.normalize(vectors, dim=-1)
     sides = vectors.unflatten(0, (2, pairs)).transpose(0, 1)  # (B, 2, k)
     anchors, candidates = groups.anchors(sides), groups.candidates(sides)  # (n, a or g, 2, k)
     mask = None
-    if keys is not None:
-        keys = keys.view(2, pairs).T  # (B, 2)
+    if batch.keys is not None:
+        keys = batch.keys.view(2, pairs).T  # (B, 2)
         mask = duplicates(groups.anchors(keys), groups.candidates(keys))  # (n, a, g)
     true = groups.positives(vectors.device)  # (n, a)
-    if not both_sides:
+    if not settings.both_sides:
         forward = anchors[:, :, 0] @ candidates[:, :, 1].mT / temperature  # (n, a, g)
         if groups.local:  # the anchors are the candidates: one product for both directions
             backward = forward.mT
         else:
             backward = anchors[:, :, 1] @ candidates[:, :, 0].mT / temperature
-        return sum(
-            softmax_loss(scores, true, mask, margin / temperature) for scores in (forward, backward)
-        )
+        return sum(softmax_loss(scores, true, mask, margin) for scores in (forward, backward))
     # all 2g sentences of a group are candidates of each of its sentences, except itself
     size = candidates.shape[1]
     itself, true = torch.cat([true, true + size], 1), torch.cat([true + size, true], 1)  # (n, 2a)
@@ -177,7 +161,7 @@ def in_batch_loss(
     mask = own if mask is None else own | mask.repeat(1, 2, 2)
     anchors, candidates = (part.transpose(1, 2).flatten(1, 2) for part in (anchors, candidates))
     scores = anchors @ candidates.mT / temperature  # (n, 2a, 2g)
-    return softmax_loss(scores, true, mask, margin / temperature)
+    return softmax_loss(scores, true, mask, margin)
 
 
 def duplicates(anchors: Tensor, candidates: Tensor) -> Tensor:
@@ -212,21 +196,6 @@ def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int)
     """Add the MLP of Eq. 10-11, unless its width is 0."""
     if width := settings.objectives.contrastive.width:
         heads["contrastive"] = ContrastiveHead(settings.model, width)
-
-
-def contrasted(system: System, vectors: Tensor, batch: DeviceBatch) -> Tensor:
-    """Return Eq. 8 of vectors[2B, k] by the settings; in validation with the whole margin."""
-    settings = system.contrast
-    warmup = settings.margin_warmup_steps if system.training else 0
-    return in_batch_loss(
-        vectors,
-        settings.temperature,
-        margin=margin_at(settings.margin, warmup, batch.step),
-        both_sides=settings.both_sides,
-        keys=batch.keys,
-        groups=groups_of(system, batch),
-        dot=settings.similarity == "dot",
-    )
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:

@@ -3,8 +3,6 @@
 `one` hides one token of one random side of each pair (the authors' code of EMS), `word` prefers
 tokens that are not only punctuation (the Lightweight code), `mlm` is BERT's. Masks are a function
 of (seed, step) and of a pair's place in the step: processes that share a step mask what one would.
-The random numbers are far ahead in the Philox stream of the draw, so masks and pairs are
-independent.
 """
 
 import unicodedata
@@ -31,9 +29,12 @@ class Pieces:
     @classmethod
     def of(cls, vocabulary: sentencepiece.SentencePieceProcessor) -> "Pieces":
         """Classify the pieces of a vocabulary; <unk> is neither."""
-        ids = range(vocabulary.get_piece_size())
-        text = [not (vocabulary.is_control(at) or vocabulary.is_unknown(at)) for at in ids]
-        word = [known and _is_word(vocabulary.id_to_piece(at)) for at, known in enumerate(text)]
+        text, word = [], []
+        for at in range(vocabulary.get_piece_size()):
+            letters = vocabulary.id_to_piece(at).strip(WORD_START)
+            kinds = {unicodedata.category(letter)[0] for letter in letters}
+            text.append(not (vocabulary.is_control(at) or vocabulary.is_unknown(at)))
+            word.append(text[-1] and not kinds <= {"P", "S"})
         return cls(np.array(text), np.array(word))
 
     @classmethod
@@ -41,10 +42,6 @@ class Pieces:
         """Take all pieces after <pad>, <unk>, <mask> and the language tokens as words."""
         text = np.arange(size) > MASK + languages
         return cls(text, text)
-
-
-def _is_word(piece: str) -> bool:
-    return any(unicodedata.category(letter)[0] not in "PS" for letter in piece.strip(WORD_START))
 
 
 @dataclass(frozen=True)
@@ -62,6 +59,7 @@ class Masker:
 
         Its pairs are those from `first` on of the `total` of the step (all of them, if None).
         """
+        # far ahead in the stream of the draw, so that masks and pairs are independent
         random = np.random.Generator(np.random.Philox(key=[seed, step], counter=[0, 0, 0, 1]))
         total = total or batch.pairs
         own = slice(first, first + batch.pairs)  # of the step
@@ -72,21 +70,17 @@ class Masker:
             grid = random.random((total, 2, self.max_tokens, 3))[own]  # of each possible token
             places, inputs = self._mlm(batch, starts, lengths, grid)
         else:
-            places, inputs = self._one(batch, starts, lengths, *random.random((2, total))[:, own])
+            places, inputs = self._one(batch, starts, lengths, random.random((2, total))[:, own])
         return replace(batch, inputs=inputs, places=places)
 
     def _one(
-        self,
-        batch: Batch,
-        starts: np.ndarray,
-        lengths: np.ndarray,
-        side: np.ndarray,
-        pick: np.ndarray,
+        self, batch: Batch, starts: np.ndarray, lengths: np.ndarray, random: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return places[B], in the order of the pairs, and inputs[T] with <mask> there.
 
-        starts[2B], lengths[2B] of sentences by row; side[B], pick[B] random numbers in [0, 1).
+        starts[2B], lengths[2B] are of sentences by row, random[2, B] numbers in [0, 1).
         """
+        side, pick = random
         rows = np.arange(batch.pairs) + batch.pairs * (side < 0.5)  # (B,)
         starts, lengths = starts[rows], lengths[rows]
         places = starts + (pick * lengths).astype(np.int64)

@@ -1,9 +1,8 @@
 """A system: an encoder with the heads of its objectives, and the losses of a batch.
 
 All objectives see the same encoded batch; if one of them masks tokens, all see them masked
-(Lightweight 3.3: "the masked token is omitted in the following equations"). Each part is a sum over
-pairs, divided by the B pairs of the step (EMS v2 Eq. 12), also where the batch is one process's
-share of them. Parts are logged unweighted.
+(Lightweight 3.3). Each part is a sum over pairs, divided by the B pairs of the step (EMS v2 Eq.
+12), also where the batch is one process's share of them. Parts are logged unweighted.
 """
 
 from collections.abc import Callable
@@ -21,9 +20,7 @@ from ems.base.errors import EmsError
 from ems.config.model import EncoderSettings
 from ems.config.objectives import Objectives
 from ems.config.train import TrainSettings
-from ems.model import (
-    objectives,  # as a whole: each of its files is a part of the source of training
-)
+from ems.model import objectives  # as a whole: its files are a part of the source of training
 from ems.model.devices import onto
 from ems.model.encoder import Encoder
 from ems.model.objectives.masking import HIDES, Masker, Pieces, sentence_keys
@@ -137,18 +134,18 @@ class Objective:
     order: int = 100
 
 
-def load_objective(name: str) -> Objective:
-    """Return the `OBJECTIVE` of the file of this name. Raises `EmsError` if there is none."""
-    module = f"{objectives.__name__}.{name}"
-    if find_spec(module) is None:
-        folder = objectives.__path__[0]
-        raise EmsError(f"objectives.{name}: expected a file {name}.py in {folder}, found none")
-    return import_module(module).OBJECTIVE
-
-
 def load_objectives(settings: Objectives) -> dict[str, Objective]:
-    """Return the objectives that have a weight in `objectives` of an experiment, in their order."""
-    loaded = {name: load_objective(name) for name in sorted(settings.active)}
+    """Return the objectives that have a weight in `objectives` of an experiment, in their order.
+
+    Raises `EmsError` for one without a file of its name.
+    """
+    loaded = {}
+    for name in sorted(settings.active):
+        module = f"{objectives.__name__}.{name}"
+        if find_spec(module) is None:
+            folder = objectives.__path__[0]
+            raise EmsError(f"objectives.{name}: expected a file {name}.py in {folder}, found none")
+        loaded[name] = import_module(module).OBJECTIVE
     return dict(sorted(loaded.items(), key=lambda item: item[1].order))
 
 
@@ -209,7 +206,7 @@ class System(nn.Module):
     def losses(
         self, batch: DeviceBatch, states: Tensor | None, vectors: Tensor
     ) -> dict[str, Tensor]:
-        """Return what `forward` returns, of a batch that is encoded."""
+        """Return what `forward` returns, from states[T, d] and embeddings[2B, d] in their order."""
         sentences = torch.empty_like(vectors).index_copy(0, batch.rows, vectors)  # (2B, d), by row
         encoded = Encoded(batch, states, sentences)
         parts = {

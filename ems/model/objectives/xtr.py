@@ -1,8 +1,7 @@
 """Cross-lingual token-level reconstruction, XTR (EMS v2 Eq. 6-7).
 
 For a sentence and its translation S': KL(p_S' || q), where q = softmax(logits) is predicted from
-the sentence (Eq. 4-5, generative.py), and p_S'(w) = N_w / |S'| counts the pieces of the
-translation. The KL is `kl_loss` of fused.py.
+the sentence (Eq. 4-5, generative.py), and p_S'(w) = N_w / |S'| counts the pieces of S'.
 """
 
 from functools import partial
