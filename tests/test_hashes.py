@@ -234,7 +234,7 @@ OF_BENCHMARKS = [  # modules of a job -> their files in the folders of benchmark
         "counterfactual/data.py families/classification.py",
     ),
     (bench_modules("flores200", "encoder"), "flores200/data.py flores200/score.py"),
-    (table_modules("sib200"), "sib200/__init__.py sib200/table.py"),
+    (table_modules("sib200"), "sib200/__init__.py"),
     (table_modules("bucc_missed"), "bucc2018/__init__.py bucc2018/table.py"),
     (table_modules("corpora"), ""),
     (
