@@ -159,7 +159,7 @@ def serve(
     precision: Precision = "float32",
 ) -> None:
     """Serve a page to search a text, and vectors as OpenAI's API gives them, until stopped."""
-    import time
+    import signal
     from contextlib import ExitStack
 
     from ems.use import search as engine
@@ -174,7 +174,10 @@ def serve(
         ) from None
     if build and not index:
         raise EmsError("--build: expected a text under --index, found none")
-    with server.stopped_by_signals(), ExitStack() as stack:
+    with ExitStack() as stack:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before = signal.signal(number, signal.default_int_handler)
+            stack.callback(signal.signal, number, before)
         encoder, opened = Encoder(model, device, precision), None
         if index:
             corpus = Text(index, language)
@@ -182,5 +185,4 @@ def serve(
                 engine.build(encoder, corpus, engine.place_of(index), False, bad == "skip")
             folder = stack.enter_context(engine.index_of(encoder, corpus, bad == "skip"))
             opened = engine.Index(encoder, index, folder)
-        service = server.Service(encoder, opened, language, query_language, int(time.time()))
-        server.serve(service, host, port)
+        server.serve(server.Service(encoder, opened, language, query_language), host, port)

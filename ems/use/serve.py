@@ -19,23 +19,22 @@ import ipaddress
 import json
 import logging
 import re
-import signal
 import socket
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPMethod
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 import h11
 import uvicorn
+from pydantic import BeforeValidator, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -44,7 +43,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ems.base.errors import EmsError
-from ems.base.schema import Json
+from ems.base.schema import Record
 from ems.use.encoder import Encoder
 from ems.use.search import Index
 
@@ -71,34 +70,27 @@ HEADERS = {
 NOTHING = "default-src 'none'; frame-ancestors 'none'"  # the policy of what is no page
 
 
-class Refused(Exception):
-    """A request that is refused: the HTTP status, what is wrong, and with which parameter."""
-
-    def __init__(
-        self, status: int, message: str, param: str | None = None, code: str | None = None
-    ) -> None:
-        super().__init__(message)
-        self.status, self.param, self.code = status, param, code
-
-    def response(self, headers: Mapping[str, str] | None = None) -> Response:
-        """Return the error as OpenAI's API has it."""
-        kind = "invalid_request_error" if self.status < 500 else "server_error"
-        about = {"message": str(self), "type": kind, "param": self.param, "code": self.code}
-        return JSONResponse({"error": about}, self.status, headers)
+def refused(
+    status: int, message: str, param: str | None = None, code: str | None = None
+) -> HTTPException:
+    """Return an error in the shape of OpenAI's API; `param` names the offending parameter."""
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    about = {"message": message, "type": kind, "param": param, "code": code}
+    return HTTPException(status, about)
 
 
 @dataclass(frozen=True)
 class Service:
     """A model, the index of a text or None, and the languages of lines and of queries.
 
-    Its methods take the body or the query of a request, and raise `Refused`.
+    The answers take the body or the query string of a request. They raise `HTTPException`.
     """
 
     encoder: Encoder
     index: Index | None = None
     language: str | None = None
     query_language: str | None = None
-    created: int = 0  # Unix seconds
+    created: int = field(default_factory=lambda: int(time.time()))  # Unix seconds
 
     def __post_init__(self) -> None:
         """Raise `EmsError` for a language that the model does not take."""
@@ -120,36 +112,37 @@ class Service:
     def search(self, query: str) -> Response:
         """Return the lines of the text that are nearest to `q`, `k` of them."""
         if self.index is None:
-            raise Refused(404, "there is no text to search in; start ems serve with --index TEXT")
+            raise refused(404, "there is no text to search in; start ems serve with --index TEXT")
         asked, k = _question(query)
         started = time.monotonic()
         try:
             (hits,) = self.index.search([asked], self.query_language, k)
         except EmsError as error:
-            raise Refused(503, str(error)) from None
+            raise refused(503, str(error)) from None
         seconds = round(time.monotonic() - started, 6)
+        results = []
+        for hit in hits:
+            more = "…" if len(hit.line) > LINE_CHARACTERS else ""
+            results.append({**vars(hit), "line": hit.line[:LINE_CHARACTERS] + more})
         about = {"query": asked, "k": k, "lines": self.index.lines, "seconds": seconds}
-        results = [{**vars(hit), "line": _shown(hit.line)} for hit in hits]
         return JSONResponse({**about, "results": results})
 
     def embeddings(self, body: bytes) -> Response:
         """Return the vectors of the texts of a request, of length 1."""
         asked = _request(body)
         if asked.model != self.name:
-            known = (
-                f"the model {asked.model[:TEXT_CHARACTERS]!r} does not exist; here is {self.name!r}"
-            )
-            raise Refused(404, known, "model", "model_not_found")
-        language = asked.language or self.language
+            known = f"the model {asked.model[:TEXT_CHARACTERS]!r} does not exist"
+            raise refused(404, f"{known}; here is {self.name!r}", "model", "model_not_found")
+        texts, language = asked.input, asked.language or self.language
         try:
             vectors = self.encoder.encode(
-                asked.texts, language, normalise=True, dimensions=asked.dimensions
+                texts, language, normalise=True, dimensions=asked.dimensions or 0
             )
-            tokens = sum(self.encoder.token_counts(asked.texts, language))
+            tokens = sum(self.encoder.token_counts(texts, language))
         except EmsError as error:
-            raise Refused(400, str(error)) from None
+            raise refused(400, str(error)) from None
         rows = vectors.tolist()
-        if asked.in_base64:
+        if asked.encoding_format == "base64":
             rows = [base64.b64encode(row.tobytes()).decode() for row in vectors.astype("<f4")]
         data = [{"object": "embedding", "index": at, "embedding": r} for at, r in enumerate(rows)]
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
@@ -157,71 +150,45 @@ class Service:
         return JSONResponse(answer)
 
 
-def _shown(line: str) -> str:
-    return line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]}…"
-
-
 def _question(query: str) -> tuple[str, int]:
     """Return what the query string of a search asks for, and how many lines."""
     try:
         given = dict(parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=20))
     except ValueError:  # of bytes that are not UTF-8, or too many fields
-        raise Refused(400, "expected q and k in the address, in UTF-8") from None
+        raise refused(400, "expected q and k in the address, in UTF-8") from None
     asked, k = given.get("q", ""), given.get("k", str(DEFAULT_LINES))
     if not asked.strip():
-        raise Refused(400, "expected a query under q, found none", "q")
-    if not (k.isascii() and k.isdigit() and len(k) < 9 and 1 <= int(k) <= MOST_LINES):
-        raise Refused(400, f"expected a whole number from 1 to {MOST_LINES} under k", "k")
+        raise refused(400, "expected a query under q, found none", "q")
+    if not (re.fullmatch("[0-9]{1,8}", k) and 1 <= int(k) <= MOST_LINES):
+        raise refused(400, f"expected a whole number from 1 to {MOST_LINES} under k", "k")
     _check_text(asked, "q")
     return asked, int(k)
 
 
-@dataclass(frozen=True)
-class _Request:
-    texts: Sequence[str]
-    model: str
-    dimensions: int
-    in_base64: bool
-    language: str | None
-
-
-def _request(body: bytes) -> _Request:
-    """Return what a body in JSON asks for. Other keys than ours are ignored."""
+def _check_text(text: Any, param: str) -> None:
+    """Raise `HTTPException` unless a value is a text that can be encoded, and not too long."""
+    if not isinstance(text, str):
+        raise refused(400, f"expected only strings under {param}", param)
+    if len(text) > TEXT_CHARACTERS:
+        found = f"expected at most {TEXT_CHARACTERS:,} characters, found {len(text):,}"
+        raise refused(400, f"{param}: {found}; split the text", param)
     try:
-        given = json.loads(body)
-    except (ValueError, RecursionError):
-        raise Refused(400, "expected a body of JSON in UTF-8") from None
-    if not isinstance(given, dict):
-        raise Refused(400, "expected a JSON object with input and model")
-    form = given.get("encoding_format")
-    if form not in (None, "float", "base64"):
-        raise Refused(400, "expected encoding_format float or base64", "encoding_format")
-    model, language = (_text_or_none(given, key) for key in ("model", "language"))
-    if model is None:
-        raise Refused(400, "expected the name of a model under model", "model")
-    dimensions = given.get("dimensions")
-    if dimensions is not None and (type(dimensions) is not int or not 0 < dimensions < 1 << 20):
-        raise Refused(400, "expected a whole number above 0 under dimensions", "dimensions")
-    return _Request(_texts(given.get("input")), model, dimensions or 0, form == "base64", language)
-
-
-def _text_or_none(given: Json, key: str) -> str | None:
-    value = given.get(key)
-    if value is not None and not isinstance(value, str):
-        raise Refused(400, f"expected a text under {key}", key)
-    return value
+        text.encode()
+    except UnicodeEncodeError:
+        found = "expected Unicode, found half of a surrogate pair"
+        raise refused(400, f"{param}: {found}", param) from None
 
 
 def _texts(value: Any) -> list[str]:
     """Return the texts of `input`: a string, or a list of strings."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not texts:
-        raise Refused(400, "expected a string or a list of strings under input", "input")
+        raise refused(400, EXPECTED["input"], "input")
     if len(texts) > INPUTS:
         found = f"expected at most {INPUTS:,} texts under input, found {len(texts):,}"
-        raise Refused(400, f"{found}; send several requests", "input")
+        raise refused(400, f"{found}; send several requests", "input")
     if any(isinstance(text, int | list) for text in texts):
-        raise Refused(
+        raise refused(
             400,
             "expected strings under input, found token ids; this model has other tokens: send the "
             "text itself (in LangChain: check_embedding_ctx_length=False)",
@@ -232,33 +199,38 @@ def _texts(value: Any) -> list[str]:
     return texts
 
 
-def _check_text(text: Any, param: str) -> None:
-    """Raise `Refused` unless a value is a text that can be encoded, and not too long."""
-    if not isinstance(text, str):
-        raise Refused(400, f"expected only strings under {param}", param)
-    if len(text) > TEXT_CHARACTERS:
-        found = f"expected at most {TEXT_CHARACTERS:,} characters, found {len(text):,}"
-        raise Refused(400, f"{param}: {found}; split the text", param)
+EXPECTED = {
+    "input": "expected a string or a list of strings under input",
+    "model": "expected the name of a model, a text, under model",
+    "encoding_format": "expected encoding_format float or base64",
+    "dimensions": "expected a whole number above 0 under dimensions",
+    "language": "expected a text under language",
+}
+
+
+class _Request(Record):
+    """The body of a request for vectors; OpenAI's other keys are ignored."""
+
+    input: Annotated[list[str], BeforeValidator(_texts)]
+    model: str
+    encoding_format: Literal["float", "base64"] | None = None
+    dimensions: Annotated[int, Field(gt=0, lt=1 << 20)] | None = None
+    language: str | None = None
+
+
+def _request(body: bytes) -> _Request:
     try:
-        text.encode()
-    except UnicodeEncodeError:
-        found = "expected Unicode, found half of a surrogate pair"
-        raise Refused(400, f"{param}: {found}", param) from None
+        return _Request.model_validate(json.loads(body))
+    except ValidationError as error:
+        names = error.errors()[0]["loc"]
+        if not names:
+            raise refused(400, "expected a JSON object with input and model") from None
+        raise refused(400, EXPECTED[names[0]], names[0]) from None
+    except (ValueError, RecursionError):
+        raise refused(400, "expected a body of JSON in UTF-8") from None
 
 
 # --- HTTP
-
-
-@contextmanager
-def stopped_by_signals() -> Iterator[None]:
-    """Raise `KeyboardInterrupt` for SIGINT and SIGTERM within the block."""
-    both = (signal.SIGINT, signal.SIGTERM)
-    before = {each: signal.signal(each, signal.default_int_handler) for each in both}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 def serve(service: Service, host: str, port: int) -> None:
@@ -268,11 +240,10 @@ def serve(service: Service, host: str, port: int) -> None:
     address that cannot be listened on.
     """
     with closing(listen(host, port)) as listening, suppress(KeyboardInterrupt):
+        url = url_of(listening)
         if not _is_local(listening):
-            url = url_of(listening)
             log.warning("anyone who reaches %s can use it: no password, no encryption", url)
-        sys.stdout.write(f"{url_of(listening)}\n")
-        sys.stdout.flush()
+        print(url, flush=True)
         server_of(service, listening).run([listening])
     log.info("stopped")
 
@@ -329,11 +300,7 @@ class Connection(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         """Close the connection after a while unless a request begins."""
         super().connection_made(transport)
-        self.loop.call_later(READING, self._close_unless_asked)
-
-    def _close_unless_asked(self) -> None:
-        if self.cycle is None:
-            self.transport.close()
+        self.loop.call_later(READING, lambda: self.cycle or self.transport.close())
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of a request; h11 refuses an address that is not ASCII, which curl sends."""
@@ -345,7 +312,7 @@ class Connection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP."""
-        response = _finished("?", "", Refused(400, msg).response())
+        response = _finished("?", "", _error_response(refused(400, msg)))
         head = h11.Response(status_code=400, headers=response.raw_headers, reason=b"Bad Request")
         for event in (head, h11.Data(data=response.body), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event))
@@ -358,18 +325,21 @@ def application(service: Service, local: str | None) -> Starlette:
     page = page_of(service)
 
     async def respond(call: Callable[[Any], Response], request: Request) -> Response:
+        query = request.url.query
         if local and not _names_loopback(request.headers.get("Host", "")):
-            raise Refused(403, f"expected localhost or {local} as the host")
+            raise refused(403, f"expected localhost or {local} as the host")
         async with free:
-            given = await _body(request) if request.method == "POST" else _query(request)
+            if len(query) > ADDRESS:
+                raise refused(414, f"expected at most {ADDRESS:,} bytes of an address")
+            given = await _body(request) if request.method == "POST" else query
             try:
                 loop = asyncio.get_running_loop()
                 response = await loop.run_in_executor(worker, call, given)
-            except Refused:
+            except HTTPException:
                 raise
             except Exception as error:
                 log.error("error: %r", error, exc_info=error)
-                raise Refused(500, "an error in ems serve; its log says where") from None
+                raise refused(500, "an error in ems serve; its log says where") from None
         return _finished(request.method, request.url.path, response)
 
     routes = [
@@ -378,59 +348,53 @@ def application(service: Service, local: str | None) -> Starlette:
         Route("/v1/models", partial(respond, service.models)),
         Route("/v1/embeddings", partial(respond, service.embeddings), methods=["POST"]),
     ]
-    app = Starlette(routes=routes, exception_handlers={Refused: _refuse, HTTPException: _refuse})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _refuse})
     app.router.redirect_slashes = False
     return app
 
 
 async def _body(request: Request) -> bytes:
-    """Return the body. Raises `Refused` if it is late, too long or of unknown length."""
+    """Return the body. Raises `HTTPException` if it is late, too long or of unknown length."""
     length = request.headers.get("Content-Length")
     if length is None or "Transfer-Encoding" in request.headers:
-        raise Refused(411, "expected a body with Content-Length, and no Transfer-Encoding")
+        raise refused(411, "expected a body with Content-Length, and no Transfer-Encoding")
     if int(length) > BODY:
         found = f"expected at most {BODY:,} bytes, found {int(length):,}"
-        raise Refused(413, f"{found}; send several requests")
+        raise refused(413, f"{found}; send several requests")
     try:
         async with asyncio.timeout(READING):
             return await request.body()
     except (TimeoutError, ClientDisconnect):
-        raise Refused(408, f"expected the whole body within {READING} seconds") from None
+        raise refused(408, f"expected the whole body within {READING} seconds") from None
 
 
-def _query(request: Request) -> str:
-    """Return the query string. Raises `Refused` if it is too long."""
-    if len(request.url.query) > ADDRESS:
-        raise Refused(414, f"expected at most {ADDRESS:,} bytes of an address")
-    return request.url.query
-
-
-async def _refuse(request: Request, error: Exception) -> Response:
+async def _refuse(request: Request, error: HTTPException) -> Response:
     """Return the answer to a request that is refused, by us or by Starlette's routes."""
-    headers = {}
-    if isinstance(error, HTTPException) and error.status_code == 404:
+    headers = error.headers
+    if error.status_code == 404 and isinstance(error.detail, str):
         known = ", ".join(route.path for route in request.app.routes)
-        error = Refused(404, f"no such address; there are {known}")
-    elif isinstance(error, HTTPException) and request.method in HTTPMethod.__members__:
-        allowed = sorted(error.headers["Allow"].split(", "))
-        headers["Allow"] = ", ".join(allowed)
-        error = Refused(405, f"expected {allowed[0]}, found {request.method}")
-    elif isinstance(error, HTTPException):
-        error = Refused(501, f"Unsupported method ({request.method!r})")
-    if error.status not in (408, 411):
-        await _discard(request)
-    return _finished(request.method, request.url.path, error.response(headers))
+        error = refused(404, f"no such address; there are {known}")
+    elif error.status_code == 405 and request.method in HTTPMethod.__members__:
+        allowed = sorted(headers["Allow"].split(", "))
+        headers = {"Allow": ", ".join(allowed)}
+        error = refused(405, f"expected {allowed[0]}, found {request.method}")
+    elif error.status_code == 405:
+        error = refused(501, f"Unsupported method ({request.method!r})")
+    if error.status_code not in (408, 411):
+        # Read a body that is refused: to the sender of an unread one the answer is lost.
+        with suppress(ClientDisconnect, TimeoutError):
+            async with asyncio.timeout(READING):
+                left = DISCARDED
+                async for part in request.stream():
+                    left -= len(part)
+                    if left < 0:
+                        break
+    response = _error_response(error, headers)
+    return _finished(request.method, request.url.path, response)
 
 
-async def _discard(request: Request) -> None:
-    """Read a body that is refused: to the sender of an unread one the answer is lost."""
-    left = DISCARDED
-    with suppress(ClientDisconnect, TimeoutError):
-        async with asyncio.timeout(READING):
-            async for part in request.stream():
-                left -= len(part)
-                if left < 0:
-                    break
+def _error_response(error: HTTPException, headers: Any = None) -> Response:
+    return JSONResponse({"error": error.detail}, error.status_code, headers)
 
 
 def _finished(method: str, path: str, response: Response) -> Response:
@@ -460,15 +424,11 @@ def page_of(service: Service) -> Response:
     slots = {"ABOUT": html.escape(about), "HIDDEN": "" if index else "hidden"}
     for name, value in {**slots, "LINES": str(MOST_LINES), "K": str(DEFAULT_LINES)}.items():
         page = page.replace(f"{{{{{name}}}}}", value)
-    own = {kind: _hashes(kind, page) for kind in ("script", "style")}
-    rules = [f"{kind}-src {hashes}" for kind, hashes in own.items()]
-    others = "img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'"
-    policy = "; ".join([NOTHING, *rules, others])
-    return HTMLResponse(page, headers={"Content-Security-Policy": policy})
-
-
-def _hashes(element: str, page: str) -> str:
-    """Return the hashes of the elements of a page as a policy names them."""
-    contents = re.findall(f"<{element}>(.*?)</{element}>", page, re.DOTALL)
-    digests = (hashlib.sha256(content.encode()).digest() for content in contents)
-    return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    rules = [NOTHING]
+    for element in ("script", "style"):
+        contents = re.findall(f"<{element}>(.*?)</{element}>", page, re.DOTALL)
+        digests = [hashlib.sha256(content.encode()).digest() for content in contents]
+        hashes = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
+        rules.append(f"{element}-src {' '.join(hashes)}")
+    rules.append("img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'")
+    return HTMLResponse(page, headers={"Content-Security-Policy": "; ".join(rules)})
