@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import parse_json, read_json, read_lines, write_json, write_text
-from ems.base.schema import Amount, Json, Record, Text, shown
+from ems.base.schema import Amount, Count, Expected, Json, Record, Text, fitting, number, shown
 from ems.bench.scores import read_score_file
 from ems.tables.table import Table, Value, write_table
 
@@ -23,7 +25,6 @@ ACCURACY = "_accuracy"  # the end of the name of what objectives of documents lo
 KEPT = "kept"  # the validation of which the model has the weights, where that is not the last
 NOT_PARTS = {"part", "step", "pairs", "total", P1, BY_LANGUAGE, BY_CORPUS, KEPT}
 NOT_PARTS |= {"lr", "scale", "skipped"}
-MOST = 1e300  # beyond it there is no number to draw
 PARTS = {  # as the log names them -> as people read them; others stand as they are
     "xtr": "XTR",
     "ugt": "UGT",
@@ -32,18 +33,33 @@ PARTS = {  # as the log names them -> as people read them; others stand as they 
     "contrastive": "contrastive",
     "context": "context",
 }
+# Beyond 1e300 there is no number to draw; a sampled loss may be below 0 by chance in training.
+Sampled = Annotated[number(ge=-1e300, le=1e300), Expected("a number")]
+Drawn = Annotated[number(ge=0, le=1e300), Expected("a number of at least 0")]
+
+
+class _Loss(Record):
+    part: Literal["train", "validation"]
+    step: Count
+    pairs: Count
+    p1_by_language: Annotated[Json, Expected("P@1 of each language")] = Field({})
+    p1_by_corpus: Annotated[Json, Expected("P@1 of each corpus")] = Field({})
+
+
+class _Time(Record):
+    step: Count
+    seconds: Drawn
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of losses.jsonl: where it was measured, steps and pairs seen until then, the total
-    loss, and by name its parts ("xtr", "contrastive") and, in validation, P@1 in percent ("p1").
+    """One row of losses.jsonl: steps and pairs seen until then, the total loss, and by name what is
+    not in NOT_PARTS ("xtr", "contrastive") and, in validation, P@1 in percent ("p1").
 
-    The `values` are all that is not in NOT_PARTS. `kept`: the model has the weights of this step.
-    A system that learns from documents has no P@1 of documents, and no losses of pairs: if it is
-    validated on pairs alone, `total` is not a number. `languages`: P@1 in percent by language, the
-    mean of both directions; empty in training, and in the logs of models that were trained before
-    it was written down. `corpora`: P@1 by corpus, where there are several.
+    Without any validation on documents or losses of pairs, `total` is not a number. `languages` and
+    `corpora` are P@1 in percent, the mean of both directions; empty in training and in old logs.
+    `kept`: the model has the weights of this step. `numbers`: all numbers of the row by name, the
+    learning rate among them.
     """
 
     part: str
@@ -53,58 +69,23 @@ class Entry:
     values: dict[str, float]
     languages: dict[str, float]
     corpora: dict[str, float]
-    kept: bool = False
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A JSON object of a file, and the words that say where in it."""
-
-    path: Path
-    place: str
-    values: Json
-
-    def take(self, key: str, expected: str, fits: Callable[[Any], bool]) -> Any:
-        """Return a value that fits. Raises `Damaged` for any other."""
-        value = self.values.get(key)
-        if not fits(value):
-            problem = f"{self.place}: expected {expected} under `{key}`, found {shown(value)}"
-            raise Damaged(self.path, problem, "*.jsonl")
-        return value
-
-    def count(self, key: str) -> int:
-        return self.take(key, "a whole number of at least 0", lambda v: type(v) is int and v >= 0)
-
-    def number(self, key: str, least: float = 0) -> float:
-        expected = "a number of at least 0" if least == 0 else "a number"
-        return float(
-            self.take(
-                key, expected, lambda v: type(v) in (int, float) and max(least, -MOST) <= v <= MOST
-            )
-        )
+    kept: bool
+    numbers: dict[str, float]
 
 
 def read_losses(path: Path) -> list[Entry]:
-    """Return the rows of losses.jsonl in their order. Raises `EmsError` that names a malformed
-    line.
-    """
-    return [_entry(row) for row in _rows(path)]
-
-
-def read_numbers(path: Path) -> Iterator[tuple[Entry, dict[str, float]]]:
-    """Yield each row of losses.jsonl with all its numbers by name, the learning rate among them;
-    P@1 by language and by corpus is in the entry alone. Raises `EmsError` as `read_losses` does.
-    """
-    for row in _rows(path):
-        numbers = {name: value for name, value in row.values.items() if type(value) in (int, float)}
-        yield _entry(row), {k: v for k, v in numbers.items() if k not in ("step", "pairs")}
+    """Return the rows of losses.jsonl. Raises `EmsError` that names a malformed line."""
+    return [_entry(path, place, row) for place, row in _rows(path)]
 
 
 def read_times(path: Path) -> dict[int, float]:
     """Return step -> seconds of training until then; the last time of a step that is there twice,
     at which its validation was done too. Raises `EmsError` that names a malformed line.
     """
-    return {row.count("step"): row.number("seconds") for row in _rows(path)}
+    keys = _Time.model_fields
+    rows = [(place, {key: row.get(key) for key in keys}) for place, row in _rows(path)]
+    times = [_fitting(path, place, _Time, row) for place, row in rows]
+    return {time.step: float(time.seconds) for time in times}
 
 
 def last_time(path: Path) -> tuple[int, float]:
@@ -112,49 +93,55 @@ def last_time(path: Path) -> tuple[int, float]:
     return max(read_times(path).items())
 
 
-def _rows(path: Path) -> Iterator[_Row]:
+def _rows(path: Path) -> Iterator[tuple[str, Json]]:
+    """Yield ("line 1", row) of a .jsonl file."""
     lines = read_lines(path)
     if not lines:
         raise Damaged(path, "expected a line for each row, found an empty file", "*.jsonl")
-    for number, line in enumerate(lines, 1):
-        problem = f"line {number}: expected"
+    for place, line in ((f"line {at}", line) for at, line in enumerate(lines, 1)):
         try:
             row = parse_json(line)
         except ValueError as error:
-            problem = f"{problem} JSON, found {shown(line)} ({error})"
+            problem = f"{place}: expected JSON, found {shown(line)} ({error})"
             raise Damaged(path, problem, "*.jsonl") from None
-        if not isinstance(row, dict):
-            raise Damaged(path, f"{problem} a JSON object, found {shown(row)}", "*.jsonl")
-        yield _Row(path, f"line {number}", row)
+        yield place, _fitting(path, place, Json, row)
 
 
-def _entry(row: _Row) -> Entry:
-    part = row.take("part", f"{TRAIN} or {VALIDATION}", lambda v: v in (TRAIN, VALIDATION))
-    least = -math.inf if part == TRAIN else 0  # a sampled loss may be below 0 by chance
-    names = [name for name in row.values if name not in NOT_PARTS]
-    only_pairs = part == VALIDATION and not names and "total" not in row.values
+def _fitting(path: Path, place: str, of: Any, value: Any) -> Any:
+    """Return a value as one of a type. Raises `Damaged` that names the line."""
+    try:
+        return fitting(of, value)
+    except ValueError as error:
+        raise Damaged(path, f"{place}: {error}", "*.jsonl") from None
+
+
+def _entry(path: Path, place: str, row: Json) -> Entry:
+    keys = {key: row.get(key) for key in ("part", "step", "pairs")}
+    loss = _fitting(path, place, _Loss, row | keys)
+    validation = loss.part == VALIDATION
+    names = [name for name in row if name not in NOT_PARTS]
+    only_pairs = validation and not names and "total" not in row
     of_documents = any(name.endswith(ACCURACY) for name in names)
-    if part == VALIDATION and (P1 in row.values or not of_documents):
+    if validation and (P1 in row or not of_documents):
         names.append(P1)
+
+    def numbers(values: Json, where: str = place, of: Any = Drawn) -> dict[str, float]:
+        fitted = _fitting(path, where, dict[str, of], values)
+        return {name: float(value) for name, value in fitted.items()}
+
+    measured = {name: row.get(name) for name in [*names, *([] if only_pairs else ["total"])]}
+    values = numbers(measured, of=Drawn if validation else Sampled)
     return Entry(
-        part,
-        row.count("step"),
-        row.count("pairs"),
-        math.nan if only_pairs else row.number("total", least),
-        {name: row.number(name, least) for name in names},
-        _scores(row, BY_LANGUAGE, "language"),
-        _scores(row, BY_CORPUS, "corpus"),
-        row.values.get(KEPT) is True,
+        loss.part,
+        loss.step,
+        loss.pairs,
+        values.pop("total", math.nan),
+        values,
+        numbers(loss.p1_by_language, f"{place}, `{BY_LANGUAGE}`"),
+        numbers(loss.p1_by_corpus, f"{place}, `{BY_CORPUS}`"),
+        row.get(KEPT) is True,
+        {k: v for k, v in row.items() if type(v) in (int, float) and k not in ("step", "pairs")},
     )
-
-
-def _scores(row: _Row, key: str, of: str) -> dict[str, float]:
-    """Return P@1 by language or by corpus; nothing where the row has none."""
-    if key not in row.values:
-        return {}
-    scores = row.take(key, f"P@1 of each {of}", lambda v: isinstance(v, dict))
-    by_name = _Row(row.path, f"{row.place}, `{key}`", scores)
-    return {name: by_name.number(name) for name in scores}
 
 
 # --- costs
@@ -181,15 +168,10 @@ class Cost(Record):
     job: tuple[str, ...] = ()
 
     @property
-    def system(self) -> str:
-        """Return the system, "" for a stage that all systems share."""
-        return self.job[1] if self.stage in BY_SYSTEM else ""
-
-    @property
     def place(self) -> tuple[int, str, str]:
-        """Return the pipeline's stages in its order, unknown ones after them by the alphabet."""
+        """Return the stage's place in the pipeline, the stage, and its system if it is of one."""
         place = STAGES.index(self.stage) if self.stage in STAGES else len(STAGES)
-        return place, self.stage, self.system
+        return place, self.stage, self.job[1] if self.stage in BY_SYSTEM else ""
 
 
 def write_costs_table(
@@ -208,7 +190,7 @@ def write_costs_table(
     costs = sorted((cost for cost in every if planned(cost.job)), key=lambda cost: cost.place)
     if not costs:
         raise EmsError(f"{folder}: all costs in it are of jobs that the experiment no longer has")
-    stages = groupby(costs, key=lambda cost: f"{cost.stage} {cost.system}".strip())
+    stages = groupby(costs, key=lambda cost: " ".join(cost.place[1:]).strip())
     rows = [[name, *_summary(jobs)] for name, jobs in stages]
     total = ["Total", *_summary(costs)]
     total[3] = None  # the longest job of all says nothing
@@ -255,8 +237,6 @@ def _summary(jobs: Iterable[Cost]) -> list[Value]:
 
 # --- dvc metrics
 
-FOLDERS = {TRAIN: "training", VALIDATION: VALIDATION}  # of what `dvc plots` reads
-
 
 def write_metrics(scores: list[Path], losses: list[Path], out: Path) -> None:
     """Write the numbers of an experiment as `dvc metrics` and `dvc plots` read them into a folder.
@@ -267,29 +247,28 @@ def write_metrics(scores: list[Path], losses: list[Path], out: Path) -> None:
 
     Raises `Damaged` for a malformed file.
     """
+    import pandas as pd  # whoever reads logs need not wait for it
+
     summary: dict[str, Json] = {}
     for file in map(read_score_file, scores):
         means = {words: round(mean, 3) for words, mean in file.means()}
         summary.setdefault(file.system, {})[file.benchmark] = means.get("", means)
-    for folder in FOLDERS.values():
-        (out / folder).mkdir(parents=True, exist_ok=True)
+    folders = {TRAIN: out / "training", VALIDATION: out / "validation"}
+    for folder in folders.values():
+        folder.mkdir(parents=True, exist_ok=True)
     for path in losses:
-        last = _write_rows(path, out)
-        summary.setdefault(path.parent.name, {})[VALIDATION] = last
+        system, entries, last = path.parent.name, read_losses(path), {}
+        for part, folder in folders.items():
+            rows = [
+                {"step": entry.step, **entry.numbers}
+                | {f"{BY_CORPUS}/{name}": score for name, score in entry.corpora.items()}
+                for entry in entries
+                if entry.part == part
+            ]
+            if rows:
+                table = pd.DataFrame(rows).to_csv(index=False, lineterminator="\n")
+                write_text(folder / f"{system}.csv", table)
+            last = rows[-1] if rows else {}  # of validation, in the end
+        shown = {name: last[name] for name in last if name in ("total", P1) or BY_CORPUS in name}
+        summary.setdefault(system, {})[VALIDATION] = shown
     write_json(out / "scores.json", summary)
-
-
-def _write_rows(path: Path, out: Path) -> dict[str, float]:
-    """Write the rows of a loss log as .csv; return the loss and P@1 of the last validation."""
-    import pandas as pd  # whoever reads logs need not wait for it
-
-    parts: dict[str, list[dict[str, float]]] = {part: [] for part in FOLDERS}
-    for entry, numbers in read_numbers(path):
-        corpora = {f"{BY_CORPUS}/{name}": score for name, score in entry.corpora.items()}
-        parts[entry.part].append({"step": entry.step, **numbers, **corpora})
-    for part, rows in parts.items():
-        if rows:
-            table = pd.DataFrame(rows).to_csv(index=False, lineterminator="\n")
-            write_text(out / FOLDERS[part] / f"{path.parent.name}.csv", table)
-    last = parts[VALIDATION][-1] if parts[VALIDATION] else {}
-    return {name: last[name] for name in last if name in ("total", P1) or BY_CORPUS in name}

@@ -1,13 +1,14 @@
 """The tables and figures of an experiment: which it has, of which files, and what makes each.
 
-The benchmarks bring their own (`tables` and `figures` of their records); here are the others. The
-workflow and the command line read this, so matplotlib is imported only where a figure is drawn.
+The benchmarks bring their own (`tables` and `figures` of their records), and `tables.studies` of an
+experiment others. The workflow and the command line read this, so matplotlib is imported only where
+a figure is drawn.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -44,17 +45,129 @@ class Request:
     out: Path
     times: Mapping[str, Path] | None = None
 
+    @property
+    def losses(self) -> dict[str, Path]:
+        """System -> its losses.jsonl: those of the tables first, in their order."""
+        logs = {path.parent.name: path for path in self.sources}
+        first = [name for name in self.experiment.shown if name in logs]
+        return {name: logs[name] for name in dict.fromkeys([*first, *logs])}
+
 
 @dataclass(frozen=True)
 class Output:
-    """A table or figure: its words, the files that it is made of (none: the experiment does not
-    have it), what makes it, and the benchmark that declares it, if one does.
+    """A table or figure: the command that makes it ("table", "figure", "timed"), its name and
+    words, and the benchmark or the study that declares it, if one does.
     """
 
+    kind: str
+    name: str
     shown: Shown
-    inputs: Callable[[Experiment], list[str]]
-    make: Callable[[Request], None]
     benchmark: str = ""
+    study: StudySettings | None = None
+
+    def inputs(self, experiment: Experiment) -> list[str]:
+        """Return the files that it is made of; none if the experiment does not have it."""
+        if self.study:
+            return _of_study(experiment, self.study)
+        if self.benchmark:
+            return _of_benchmark(experiment, self)
+        trained = experiment.learning(experiment.shown)
+        match self.name:
+            case "corpora" | "decontamination" | "filters":
+                return _report(experiment)
+            case "vocabulary":
+                systems = [experiment.systems[name] for name in experiment.shown]
+                names = dict.fromkeys(system.vocabulary for system in systems if system.trained)
+                folder = f"results/{experiment.name}/reports/vocabulary"
+                return [f"{folder}/{name}.json" for name in names]
+            case "models":
+                files = _of_models(experiment, trained, "model.json")
+                return [*files, *_report(experiment)] if files else []
+            case "mining":
+                return _of_models(experiment, _mining(experiment), "mined/manifest.json")
+            case "sweep":
+                systems = dict.fromkeys(point.system for point in experiment.sweep)
+                return _of_models(experiment, systems, "losses.jsonl")
+            case "learning":
+                return _of_models(experiment, trained, "losses.jsonl")
+            case "learning_languages":
+                names = trained if experiment.validation else []
+                return _of_models(experiment, names, "losses.jsonl")
+            case "pairs":
+                files = scores(experiment, joining("pairs")[0])
+                return [*files, *_report(experiment)] if files else []
+            case "ablation":
+                names = joining("ablation")[:1] if self.kind == "figure" else joining("ablation")
+                return _of_ablation(experiment, names)
+            case "tradeoff":
+                names = experiment.learning([*experiment.shown, *experiment.ablated])
+                ablated = _of_ablation(experiment, joining("ablation"))
+                return scores(experiment, joining("tradeoff")[0], names) if ablated else []
+        raise ValueError(self.name)
+
+    def make(self, request: Request) -> None:
+        """Write its files. Raises `EmsError` for malformed sources."""
+        experiment, sources, out = request.experiment, request.sources, request.out
+        printed = experiment.tables.printed
+        if self.study and self.kind == "figure":
+            plot_study(experiment, self.name, sources, out)
+        elif self.study:
+            write_study(experiment, self.name, sources, out, request.times)
+        elif self.benchmark and self.kind == "figure":
+            module(self.benchmark, "table").FIGURES[self.name](sources, out, experiment.families)
+        elif self.benchmark:
+            declared = tables_of(self.benchmark)[self.name]
+            if callable(declared):  # it writes the table itself
+                declared(sources, out)
+                return
+            order = self.shown.of(experiment)
+            kept = [path for path in sources if not self.shown.among or path.parent.name in order]
+            write_systems(declared, kept, out, printed, order, experiment.families)
+        elif self.kind == "figure" or self.name in ("learning", "tradeoff"):
+            self._draw(request)
+        else:
+            match self.name:
+                case "corpora":
+                    write_corpora_table(sources[0], out)
+                case "decontamination":
+                    write_decontamination_table(sources[0], out)
+                case "filters":
+                    write_filters_table(sources[0], out)
+                case "vocabulary":
+                    write_vocabulary_table(sources, out)
+                case "models":
+                    write_models_table(sources[:-1], sources[-1], printed, out)
+                case "mining":
+                    write_mining_table(sources, out)
+                case "sweep":
+                    write_sweep_table(experiment.sweep, request.losses, out)
+                case "ablation":
+                    order, families = experiment.learning(experiment.ablated), experiment.families
+                    steps = {name: experiment.systems[name].train.steps for name in order}
+                    write_ablation_table(
+                        sources, out, printed, order, families, request.times, steps
+                    )
+
+    def _draw(self, request: Request) -> None:
+        """Draw a figure that belongs to no benchmark and no study."""
+        from ems.tables import compare, curves, figures  # a table need not wait for matplotlib
+
+        sources, out, experiment = request.sources, request.out, request.experiment
+        match self.name:
+            case "pairs":
+                figures.plot_pairs(sources[:-1], sources[-1], out, experiment.families)
+            case "ablation":
+                scored = {path.parent.name for path in sources}
+                order = [name for name in experiment.ablated if name in scored]
+                compare.plot_deltas(sources, order, out, experiment.families)
+            case "learning" if request.times is None:
+                curves.plot_curves(request.losses, out)
+            case "learning":
+                curves.plot_curves_in_time(request.losses, request.times, out)
+            case "learning_languages":
+                curves.plot_languages(request.losses, out)
+            case "tradeoff":
+                figures.plot_tradeoff(sources, request.times or {}, out)
 
 
 Outputs = dict[str, Output]
@@ -73,80 +186,33 @@ def scores(experiment: Experiment, benchmark: str, systems: list[str] | None = N
     return [f"{folder}/{name}/{benchmark}.json" for name in names] if known else []
 
 
-def report_file(experiment: Experiment) -> list[str]:
-    """Return the decontamination report."""
+def _report(experiment: Experiment) -> list[str]:
     return [f"results/{experiment.name}/reports/decontamination.json"]
 
 
-def models(experiment: Experiment) -> list[str]:
-    """Return the descriptions of the trained models, and the decontamination report."""
-    files = _of_models(experiment, experiment.learning(experiment.shown), "model.json")
-    return [*files, *report_file(experiment)] if files else []
+def _of_models(experiment: Experiment, systems: Iterable[str], file: str) -> list[str]:
+    return [f"results/{experiment.name}/models/{name}/{file}" for name in systems]
 
 
-def losses(experiment: Experiment) -> list[str]:
-    """Return the loss logs of the systems of the tables."""
-    return _of_models(experiment, experiment.learning(experiment.shown), "losses.jsonl")
-
-
-def language_losses(experiment: Experiment) -> list[str]:
-    """Return the loss logs that have P@1 per language."""
-    return losses(experiment) if experiment.validation else []
-
-
-def swept(experiment: Experiment) -> list[str]:
-    """Return the loss logs of the points of a sweep."""
-    systems = dict.fromkeys(point.system for point in experiment.sweep)
-    return _of_models(experiment, systems, "losses.jsonl")
-
-
-def vocabularies(experiment: Experiment) -> list[str]:
-    """Return the reports on the vocabularies of the systems of the tables."""
-    systems = [experiment.systems[name] for name in experiment.shown]
-    names = dict.fromkeys(system.vocabulary for system in systems if system.trained)
-    return [f"results/{experiment.name}/reports/vocabulary/{name}.json" for name in names]
-
-
-def mined(experiment: Experiment) -> list[str]:
-    """Return the manifests of mined pairs for all tabled systems and those they start from."""
+def _mining(experiment: Experiment) -> list[str]:
+    """Return the systems of all tables, and those that they start from, that mine pairs."""
     systems, used = experiment.systems, set(experiment.tabled)
     for name in [*used]:
         while name := systems[name].train.start_from:
             used.add(name)
     names = experiment.learning([name for name in systems if name in used])
-    names = [name for name in names if systems[name].objectives.coherence.weight]
-    return _of_models(experiment, names, "mined/manifest.json")
+    return [name for name in names if systems[name].objectives.coherence.weight]
 
 
-def pairs_and_scores(experiment: Experiment) -> list[str]:
-    """Return the score files for the figure of training pairs, and the decontamination report."""
-    files = scores(experiment, joining("pairs")[0])
-    return [*files, *report_file(experiment)] if files else []
-
-
-def ablated(experiment: Experiment) -> list[str]:
-    """Return the score files of the ablation, where its first benchmark has two systems."""
+def _of_ablation(experiment: Experiment, names: list[str]) -> list[str]:
+    """Return the score files of the ablation, where the first benchmark has two systems."""
     systems = experiment.learning(experiment.ablated)
-    if len(systems) < 2 or joining("ablation")[0] not in experiment.benchmarks:
+    if len(systems) < 2 or names[0] not in experiment.benchmarks:
         return []
-    names = joining("ablation")
     return [file for each in systems for name in names for file in scores(experiment, name, [each])]
 
 
-def compared(experiment: Experiment) -> list[str]:
-    """Return the score files of the ablation on its first benchmark."""
-    first = joining("ablation")[0]
-    return [file for file in ablated(experiment) if Path(file).stem == first]
-
-
-def priced(experiment: Experiment) -> list[str]:
-    """Return the score files for the speed/quality plot; none if there is no ablation."""
-    systems = experiment.learning([*experiment.shown, *experiment.ablated])
-    names = list(dict.fromkeys(systems))
-    return scores(experiment, joining("tradeoff")[0], names) if ablated(experiment) else []
-
-
-def of_study(experiment: Experiment, study: StudySettings) -> list[str]:
+def _of_study(experiment: Experiment, study: StudySettings) -> list[str]:
     """Return what a study is made of: score files, models, the report."""
     if not (study.facts or any(map(experiment.scored, study.columns))):
         return []
@@ -161,138 +227,18 @@ def of_study(experiment: Experiment, study: StudySettings) -> list[str]:
         names = experiment.learning([row.model for row in rows])
         files += _of_models(experiment, names, "model.json")
     if {"raw_pairs", "pairs"} & {*study.facts}:
-        files += report_file(experiment)
+        files += _report(experiment)
     return list(dict.fromkeys(files))
 
 
-def of_benchmark(experiment: Experiment, benchmark: str, shown: Shown) -> list[str]:
-    """Return the score files of a benchmark and of those that share its table."""
-    names = [
-        benchmark,
-        *(name for name, record in benchmarks().items() if record.family == benchmark),
-    ]
-    systems = shown.of(experiment)
+def _of_benchmark(experiment: Experiment, output: Output) -> list[str]:
+    """Return the score files of a benchmark and, for a table, of those that share it."""
+    if output.kind == "figure":
+        return scores(experiment, output.benchmark)
+    sharing = [name for name, record in benchmarks().items() if record.family == output.benchmark]
+    systems, names = output.shown.of(experiment), [output.benchmark, *sharing]
     files = [file for name in names for file in scores(experiment, name, systems)]
-    return files[:1] if shown.first else files
-
-
-def _of_models(experiment: Experiment, systems: Iterable[str], file: str) -> list[str]:
-    return [f"results/{experiment.name}/models/{name}/{file}" for name in systems]
-
-
-# --- what makes them
-
-
-def make_corpora(request: Request) -> None:
-    write_corpora_table(request.sources[0], request.out)
-
-
-def make_decontamination(request: Request) -> None:
-    write_decontamination_table(request.sources[0], request.out)
-
-
-def make_filters(request: Request) -> None:
-    write_filters_table(request.sources[0], request.out)
-
-
-def make_vocabulary(request: Request) -> None:
-    write_vocabulary_table(request.sources, request.out)
-
-
-def make_models(request: Request) -> None:
-    *files, report = request.sources
-    write_models_table(files, report, request.experiment.tables.printed, request.out)
-
-
-def make_mining(request: Request) -> None:
-    write_mining_table(request.sources, request.out)
-
-
-def make_sweep(request: Request) -> None:
-    write_sweep_table(request.experiment.sweep, _losses_of(request), request.out)
-
-
-def make_ablation(request: Request) -> None:
-    experiment = request.experiment
-    order = experiment.learning(experiment.ablated)
-    write_ablation_table(
-        request.sources,
-        request.out,
-        experiment.tables.printed,
-        order,
-        experiment.families,
-        request.times,
-        {name: experiment.systems[name].train.steps for name in order},
-    )
-
-
-def make_study(request: Request, name: str) -> None:
-    write_study(request.experiment, name, request.sources, request.out, request.times)
-
-
-def draw_study(request: Request, name: str) -> None:
-    plot_study(request.experiment, name, request.sources, request.out)
-
-
-def draw_ablation(request: Request) -> None:
-    from ems.tables.compare import plot_deltas
-
-    scored = {path.parent.name for path in request.sources}
-    order = [name for name in request.experiment.ablated if name in scored]
-    plot_deltas(request.sources, order, request.out, request.experiment.families)
-
-
-def draw_pairs(request: Request) -> None:
-    from ems.tables.figures import plot_pairs
-
-    *files, report = request.sources
-    plot_pairs(files, report, request.out, request.experiment.families)
-
-
-def draw_tradeoff(request: Request) -> None:
-    from ems.tables.figures import plot_tradeoff
-
-    plot_tradeoff(request.sources, request.times or {}, request.out)
-
-
-def draw_learning(request: Request) -> None:
-    """Draw the curves against the pairs seen or, if times are given, against minutes."""
-    from ems.tables.curves import plot_curves, plot_curves_in_time
-
-    if request.times is None:
-        plot_curves(_losses_of(request), request.out)
-    else:
-        plot_curves_in_time(_losses_of(request), request.times, request.out)
-
-
-def draw_languages(request: Request) -> None:
-    from ems.tables.curves import plot_languages
-
-    plot_languages(_losses_of(request), request.out)
-
-
-def make_of_benchmark(request: Request, benchmark: str, table: str, shown: Shown) -> None:
-    """Write a table that a benchmark declares; a function there writes it itself."""
-    declared = tables_of(benchmark)[table]
-    if callable(declared):
-        declared(request.sources, request.out)
-        return
-    experiment, order = request.experiment, shown.of(request.experiment)
-    kept = [path for path in request.sources if not shown.among or path.parent.name in order]
-    printed = experiment.tables.printed
-    write_systems(declared, kept, request.out, printed, order, experiment.families)
-
-
-def draw_of_benchmark(request: Request, benchmark: str, figure: str) -> None:
-    plot = module(benchmark, "table").FIGURES[figure]
-    plot(request.sources, request.out, request.experiment.families)
-
-
-def _losses_of(request: Request) -> dict[str, Path]:
-    """Return system -> its losses.jsonl: those of the tables first, in their order."""
-    logs = {path.parent.name: path for path in request.sources}
-    first = [name for name in request.experiment.shown if name in logs]
-    return {name: logs[name] for name in dict.fromkeys([*first, *logs])}
+    return files[:1] if output.shown.first else files
 
 
 # --- all of them
@@ -303,51 +249,19 @@ def outputs() -> dict[str, Outputs]:
     """Return the command that makes an output (`ems table`, `ems figure`, `ems timed`) -> outputs
     by name: every one that is no study, tables in the order of the PDF.
     """
-    table, figure, timing = _words().values()
-    tables = {
-        "corpora": Output(table["corpora"], report_file, make_corpora),
-        "decontamination": Output(table["decontamination"], report_file, make_decontamination),
-        "filters": Output(table["filters"], report_file, make_filters),
-        "vocabulary": Output(table["vocabulary"], vocabularies, make_vocabulary),
-        "models": Output(table["models"], models, make_models),
-        "mining": Output(table["mining"], mined, make_mining),
-        "ablation": Output(table["ablation"], ablated, make_ablation),
-        "sweep": Output(table["sweep"], swept, make_sweep),
-    }
-    figures = {
-        "pairs": Output(figure["pairs"], pairs_and_scores, draw_pairs),
-        "ablation": Output(figure["ablation"], compared, draw_ablation),
-        "learning": Output(figure["learning"], losses, draw_learning),
-        "learning_languages": Output(figure["learning_languages"], language_losses, draw_languages),
-    }
-    timed = {
-        "learning": Output(timing["learning"], losses, draw_learning),
-        "tradeoff": Output(timing["tradeoff"], priced, draw_tradeoff),
-        "ablation": Output(timing["ablation"], ablated, make_ablation),
-    }
+    words = resources.files("ems.tables").joinpath("words.yaml").read_text(encoding="utf-8")
+    every: dict[str, Outputs] = {}
+    for kind, described in parse_yaml(words).items():
+        every[kind] = {}
+        for name, said in described.items():
+            paper = of_ems(*said.pop("ems_tables")) if "ems_tables" in said else ""
+            every[kind][name] = Output(kind, name, Shown(paper=paper, **said))
     for benchmark, record in benchmarks().items():
-        for name, shown in record.tables.items():
-            inputs = partial(of_benchmark, benchmark=benchmark, shown=shown)
-            make = partial(make_of_benchmark, benchmark=benchmark, table=name, shown=shown)
-            tables[name] = Output(shown, inputs, make, benchmark)
-        for name, shown in record.figures.items():
-            inputs = partial(scores, benchmark=benchmark)
-            make = partial(draw_of_benchmark, benchmark=benchmark, figure=name)
-            figures[name] = Output(shown, inputs, make, benchmark)
-    ordered = dict(sorted(tables.items(), key=lambda item: (item[1].shown.place, item[0])))
-    return {"table": ordered, "figure": figures, "timed": timed}
-
-
-def _words() -> dict[str, dict[str, Shown]]:
-    """Return what the PDF and the report say of tables and figures that belong to no benchmark."""
-    text = resources.files("ems.tables").joinpath("words.yaml").read_text(encoding="utf-8")
-    return {
-        kind: {
-            name: Shown(paper=of_ems(*own) if (own := words.pop("ems_tables", ())) else "", **words)
-            for name, words in described.items()
-        }
-        for kind, described in parse_yaml(text).items()
-    }
+        for kind, declared in (("table", record.tables), ("figure", record.figures)):
+            for name, shown in declared.items():
+                every[kind][name] = Output(kind, name, shown, benchmark)
+    tables = sorted(every["table"].values(), key=lambda output: (output.shown.place, output.name))
+    return {**every, "table": {output.name: output for output in tables}}
 
 
 def outputs_of(experiment: Experiment) -> dict[str, Outputs]:
@@ -356,19 +270,15 @@ def outputs_of(experiment: Experiment) -> dict[str, Outputs]:
     Raises `EmsError` for a study that is named as another table or figure.
     """
     every = {kind: dict(known) for kind, known in outputs().items()}
-    taken = {*outputs()["table"], *outputs()["figure"]}
+    taken = {*every["table"], *every["figure"]}
     for place, (name, study) in enumerate((experiment.tables.studies or {}).items()):
         if name in taken:
             raise EmsError(f"tables.studies.{name}: this is the name of another table; rename it")
         paper = paper_of_study(study.printed) if study.printed else ""
         shown = Shown(study.caption, 20_000 + place, paper, f"{study.caption} {STUDIED}")
-        inputs = partial(of_study, study=study)
-        table = Output(shown, inputs, partial(make_study, name=name))
-        every["table"][name] = table
-        if study.figure:
-            every["figure"][name] = Output(shown, inputs, partial(draw_study, name=name))
-        if study.costs:
-            every["timed"][name] = table
+        made = {"table": True, "figure": study.figure, "timed": bool(study.costs)}
+        for kind in filter(made.get, made):
+            every[kind][name] = Output(kind, name, shown, study=study)
     return every
 
 
