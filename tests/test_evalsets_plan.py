@@ -299,3 +299,37 @@ def test_the_workflow_plans_a_unit_once_and_uses_a_copy_in_place(tmp_path):
     assert "data/evalsets/tatoeba/v1/deu.manifest.json" in inputs
     assert "xnli" not in inputs
     assert f"bucc2018={bucc}" in output
+
+
+# --- sets that are embedded
+
+
+def embedded(name, **entry):
+    """An experiment with one embedded set."""
+    return MINIMAL | {
+        "languages": ["en", "de", "fr", "sw"],
+        "sources": {name: "embedded"},
+        "evalsets": {"tatoeba": {"version": "v1"}, name: {"version": "v1", **entry}},
+    }
+
+
+def test_a_language_that_the_demo_lacks_is_one_line_before_any_job(tmp_path):
+    message = Settings(tmp_path).error(embedded("xnli"))
+    assert "evalsets.xnli.languages: the embedded demo has only en, de, fr, es, ru" in message
+    assert message.endswith("found sw")
+
+
+def test_a_closed_set_may_be_embedded_and_a_copy_goes_before_it(tmp_path):
+    project = Settings(tmp_path)
+    evalset = project.load(embedded("mldoc")).evalsets["mldoc"]
+    assert (evalset.embedded, evalset.path) == (True, "")
+    message = project.error(embedded("mldoc", path=str(tmp_path / "gone")))
+    assert "evalsets.mldoc.path" in message
+
+
+def test_where_an_embedded_set_lies_changes_no_hash(tmp_path):
+    project = Settings(tmp_path)
+    value = embedded("sib200") | {"decontaminate": {"against": ["sib200"]}}
+    value["languages"] = ["en", "de", "fr"]
+    here = stage_hash(project.load(value), "evalkeys")
+    assert stage_hash(project.load(value | {"sources": {"sib200": "x"}}), "evalkeys") == here

@@ -220,7 +220,7 @@ def test_a_state_folder_with_other_things_is_refused_and_keeps_them(place, capfd
 
 
 def test_a_mirror_that_was_killed_while_it_wrote_its_mark_is_written_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("ems.corpora.demo.mirror.made_sets", lambda demo: ())  # takes seconds
+    monkeypatch.setattr("ems.corpora.demo.mirror.demo_sets", dict)  # takes seconds
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "..ems-demo.999.part").write_text("writt")
     assert main(["demo-mirror", "--out", str(tmp_path / "m")]) == 0

@@ -55,7 +55,7 @@ def _inferences(material: Material, premises: int) -> list[tuple[Facts, Facts, s
 def _statements(material: Material) -> list[Template]:
     """Return the templates that are neither questions nor requests."""
     templates = [t for t in material.templates.values() if not t.name.startswith(REQUESTS)]
-    return [template for template in templates if str(template.frames["en"][-1]).endswith(".")]
+    return [template for template in templates if template.frames["en"].text.endswith(".")]
 
 
 def _text(facts: Facts, language: str) -> str:

@@ -2,7 +2,5 @@
 
 It lets the whole pipeline run without a network: a training and a validation corpus in the OPUS
 layout, a benchmark in the layout of Tatoeba v1, a leak between them that decontamination must find,
-and the other evaluation sets. Every sentence is ours: words in `lexicon/*.tsv`, frames in
-`train.yaml` and `heldout.yaml`, free sentences in `free.tsv`. The bytes are the same each time: one
-seed, no iteration over sets, fixed zip stamps.
+and the other evaluation sets. The bytes are the same each time.
 """

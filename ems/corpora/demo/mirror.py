@@ -18,10 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 
-from ems.base.errors import EmsError
-from ems.base.files import atomic_path, check_target, read_json, sha256_file, write_json, write_text
+from ems.base.files import atomic_path, check_target, sha256_file, write_json, write_text
 from ems.base.progress import Progress
-from ems.base.schema import Below, Count, Json, Record, Text
 from ems.config.corpus_files import pair_name
 from ems.config.languages import load_languages
 from ems.config.plugins import benchmarks, has, module
@@ -38,14 +36,6 @@ UNIX = 3
 Files = dict[str, str | bytes]  # name below a folder -> content
 
 
-class _Manifest(Record):
-    """What manifest.json of a mirror must have."""
-
-    counts: Json
-    seed: Count
-    sha256: dict[Below, Text]
-
-
 def write_mirror(root: Path) -> None:
     """Write the mirror below `root`; `manifest.json` is written last, so with it the mirror is whole.
 
@@ -57,44 +47,35 @@ def write_mirror(root: Path) -> None:
     write_text(root / MARK, "written by `ems demo-mirror`, which replaces what is in this folder\n")
     (root / "manifest.json").unlink(missing_ok=True)
     material = build()
+    folders = dict(_corpora(material))
+    folders |= {at: module(name, "demo").made(material) for at, name in demo_sets().items()}
+    documents = stories(material)  # drawn last, so that what is before stays
+    folders[f"documents/{DOCUMENTS}/{VERSION}"] = {f"{x}.txt": documents[x] for x in documents}
     sums = {}
-    for folder, files in (*_corpora(material), *made_sets(material), _documents(material)):
-        _write_folder(root / folder, files)
+    for folder, files in folders.items():
+        with atomic_path(root / folder, lambda folder: True) as temporary:  # of a mirror: ours
+            for name, content in files.items():
+                path = temporary / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content if isinstance(content, bytes) else content.encode())
         sums |= {f"{folder}/{name}": sha256_file(root / folder / name) for name in files}
         progress.add(1 if folder in demo_sets() else len(files))
-    counts = {language: _counts(material, language) for language in (*OTHERS, *BENCHMARK_ONLY)}
+    counts = {}
+    for language in (*OTHERS, *BENCHMARK_ONLY):
+        leaked, trained = len(material.leak.get(language, [])), language in material.train
+        counts[language] = {
+            "train": len(material.train.get(language, [])) + leaked,
+            "leaked": leaked,
+            "dev": len(material.dev) if trained else 0,
+            "benchmark": len(pairs_of(material.benchmark, language)),
+        }
     write_json(root / "manifest.json", {"counts": counts, "seed": SEED, "sha256": sums})
     progress.close()
 
 
 def _is_mirror(root: Path) -> bool:
-    """True for a mirror, an unfinished one and one without a mark, too."""
-    if all(path.name.startswith(f".{MARK}.") for path in root.iterdir()):  # half of the mark
-        return True
-    try:
-        return (root / MARK).exists() or bool(read_json(root / "manifest.json", _Manifest))
-    except EmsError:
-        return False
-
-
-def _write_folder(folder: Path, files: Files) -> None:
-    """Write `files` as the whole content of `folder`."""
-    with atomic_path(folder, lambda folder: True) as temporary:  # of a mirror, which is ours
-        for name, content in files.items():
-            path = temporary / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
-
-
-def _counts(material: Material, language: str) -> dict[str, int]:
-    """Return the manifest's counts of one language; `train` includes `leaked`."""
-    leaked, trained = len(material.leak.get(language, [])), language in material.train
-    return {
-        "train": len(material.train.get(language, [])) + leaked,
-        "leaked": leaked,
-        "dev": len(material.dev) if trained else 0,
-        "benchmark": len(pairs_of(material.benchmark, language)),
-    }
+    """True for a mirror, also one whose mark was being written."""
+    return (root / MARK).exists() or all(p.name.startswith(f".{MARK}.") for p in root.iterdir())
 
 
 # --- what is in it
@@ -114,12 +95,6 @@ def _corpora(material: Material) -> Iterator[tuple[str, Files]]:
     yield "tatoeba", tatoeba
 
 
-def made_sets(material: Material) -> Iterator[tuple[str, Files]]:
-    """Yield (folder, files) of each evaluation set."""
-    for folder, name in demo_sets().items():
-        yield folder, module(name, "demo").made(material)
-
-
 def demo_sets() -> dict[str, str]:
     """Return folder of the mirror -> the benchmark that writes it, in the order of drawing.
 
@@ -131,12 +106,6 @@ def demo_sets() -> dict[str, str]:
     for name in sorted(places, key=places.__getitem__):
         folders.setdefault(benchmarks()[name].demo or name, name)
     return folders
-
-
-def _documents(material: Material) -> tuple[str, Files]:
-    """Return (folder, files) of the documents; they are drawn last, so what is before stays."""
-    files: Files = {f"{language}.txt": text for language, text in stories(material).items()}
-    return f"documents/{DOCUMENTS}/{VERSION}", files
 
 
 def train_pairs(material: Material, language: str) -> list[Pair]:
@@ -171,8 +140,8 @@ def table(rows: Iterable[Sequence[str]]) -> str:
 def moses_zips(corpus: str, pairs: dict[str, list[Pair]]) -> Files:
     """Return the Moses zip of each language with English: `moses/de-en.txt.zip`."""
     return {
-        f"moses/{pair_name('en', language)}.txt.zip": _moses(corpus, language, of_language)
-        for language, of_language in pairs.items()
+        f"moses/{pair_name('en', code)}.txt.zip": _moses(corpus, code, pairs[code])
+        for code in pairs
     }
 
 
@@ -182,7 +151,7 @@ def _moses(corpus: str, language: str, pairs: list[Pair]) -> bytes:
     words = {"corpus": corpus, "version": VERSION, "a": a, "b": b, "pairs": len(pairs)}
     texts = parse_yaml((HERE / "moses.yaml").read_text("utf-8"))
     notes = texts["notes"]
-    sides = {"en": [english for english, _ in pairs], language: [other for _, other in pairs]}
+    sides = dict(zip(("en", language), zip(*pairs, strict=True), strict=True))
     links = "".join(texts["link"].format(n=n) for n in range(1, len(pairs) + 1))
     members = {
         "README": texts["readme"].format(**words, note=notes.get(corpus, notes["others"])),

@@ -2,15 +2,13 @@
 
 Half of the benchmark comes from frames that training never sees. A third of each language's
 training pairs has English sides that every language shares; the rest is a third of a common pool.
-One drawer draws everything, so no sentence of a set or a story is in training, in
-validation or in another set, unless the set's own description says so. What is drawn later changes
-nothing before it.
+One drawer draws everything, so no sentence of a set or a story is in training, in validation or in
+another set, unless the set's own description says so. What is drawn later changes nothing before.
 """
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -29,6 +27,7 @@ from ems.corpora.demo.grammar import (
     key,
     read_frames,
     read_free,
+    read_lexicon,
     shuffled,
 )
 
@@ -41,6 +40,7 @@ LEAKED_PAIRS = 3 * LEAKED_OF_A_KIND
 HERO = "person"  # the slot that is the same in all sentences of a story
 STORIES = 150  # of each language
 SHORTEST, LONGEST = 3, 8  # sentences of a story
+DISGUISES = 5  # kinds of them
 TRIES = 30  # of a template for a story: few of its sentences may be left
 
 Pair = tuple[str, str]  # English, other language
@@ -60,17 +60,12 @@ class Material:
     templates: dict[str, Template]
     drawer: Drawer
 
-    @cached_property
-    def reworded(self) -> dict[str, Template]:
-        """Second frames of some templates, by the same names."""
-        return read_frames(HERE / "reworded.yaml")
-
     def any(self, count: int) -> list[Sentence]:
-        """Return `count` new sentences, of all templates alike, in random order."""
+        """Return `count` new sentences, equally many of each template, in random order."""
         return self.of(list(self.templates), count)
 
     def of(self, names: Sequence[str], count: int) -> list[Sentence]:
-        """Return `count` new sentences of these templates alike, in random order."""
+        """Return `count` new sentences, equally many of each of these templates."""
         return self.drawer.draw_evenly([self.templates[name] for name in names], count)
 
     def shuffled(self, items: Sequence[Any]) -> list[Any]:
@@ -123,45 +118,32 @@ def _leak(benchmark: Sequence[Sentence], language: str, drawer: Drawer) -> list[
 
 
 def disguise(text: str, number: int) -> str:
-    """Return `text` in a disguise that keeps its key, beginning with disguise `number`.
+    """Return `text` in disguise `number`, or in the next that changes it but not its key.
 
-    One that would change the key is passed over: "ß" in upper case is "SS".
+    Upper case may change the key: "ß" becomes "SS".
     """
-    for turn in range(len(DISGUISES)):
-        changed = DISGUISES[(number + turn) % len(DISGUISES)](text)
+    for turn in range(DISGUISES):
+        changed = _disguised(text, (number + turn) % DISGUISES)
         if changed != text and key(changed) == key(text):
             return changed
     raise EmsError(f"no disguise keeps the key of {text!r}")
 
 
-def _shouted(text: str) -> str:
-    return text.upper() + "!!"
-
-
-def _widened(text: str) -> str:
-    """ASCII as full-width forms, full-width marks as ASCII, some Arabic as ligatures."""
-    wide = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
-    narrow = {ord(mark): plain for mark, plain in zip("。，？！、", ".,?!,", strict=True)}
-    return text.translate(wide | narrow).replace("لا", "ﻻ").replace(".", "…")
-
-
-def _spaced(text: str) -> str:
-    """Doubled and no-break spaces; in scripts without spaces, one before the last letter."""
-    inner = text.replace(" ", " \u00a0") if " " in text else f"{text[:-2]}\u3000{text[-2:]}"
-    return f"{inner.rstrip('.。')} ."
-
-
-def _decomposed(text: str) -> str:
-    """Letters and marks apart (NFD), in lower case, between quotation marks."""
-    return "« " + unicodedata.normalize("NFD", text.lower()) + " »"
-
-
-def _dashed(text: str) -> str:
-    """As a line of dialogue, in lower case, without the final mark."""
-    return "– " + text.lower().rstrip(".。!！?？؟ ") + " –"
-
-
-DISGUISES: tuple[Callable[[str], str], ...] = (_shouted, _widened, _spaced, _decomposed, _dashed)
+def _disguised(text: str, number: int) -> str:
+    match number:
+        case 0:  # shouted
+            return text.upper() + "!!"
+        case 1:  # ASCII as full-width forms, full-width marks as ASCII, some Arabic as ligatures
+            wide = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
+            narrow = str.maketrans("。，？！、", ".,?!,")
+            return text.translate(wide | narrow).replace("لا", "ﻻ").replace(".", "…")
+        case 2:  # doubled and no-break spaces; without spaces, one before the last letter
+            wider = text.replace(" ", " \u00a0") if " " in text else f"{text[:-2]}\u3000{text[-2:]}"
+            return f"{wider.rstrip('.。')} ."
+        case 3:  # letters and marks apart (NFD), in lower case, between quotation marks
+            return "« " + unicodedata.normalize("NFD", text.lower()) + " »"
+        case _:  # a line of dialogue, in lower case, without the final mark
+            return "– " + text.lower().rstrip(".。!！?？؟ ") + " –"
 
 
 # --- stories: documents of single languages
@@ -173,30 +155,23 @@ def stories(material: Material) -> dict[str, str]:
     Each language has stories of its own, so nothing in them is parallel. All sentences of a story
     are about the same person, so a context tells which sentences fit into it.
     """
-    templates = [
-        template
-        for template in material.templates.values()
-        if not template.heldout and any(slot.name == HERO for slot in template.slots)
-    ]
-    return {
-        language: "".join(_story(templates, material.drawer, language) for _ in range(STORIES))
-        for language in LANGUAGES
-    }
-
-
-def _story(templates: list[Template], drawer: Drawer, language: str) -> str:
-    length = SHORTEST + below(drawer.random, LONGEST - SHORTEST + 1)
-    hero = next(slot for slot in templates[0].slots if slot.name == HERO)
-    person = below(drawer.random, hero.size)
-    drawn = (_about(person, template, drawer) for template in shuffled(templates, drawer.random))
-    told = islice(filter(None, drawn), length)
-    return "".join(f"{sentence.texts[language]}\n" for sentence in told) + "\n"
+    random, people = material.drawer.random, read_lexicon()[HERO]
+    learnt = [template for template in material.templates.values() if not template.heldout]
+    templates = [template for template in learnt if people in template.slots]
+    texts = {}
+    for language in LANGUAGES:
+        lines = []
+        for _ in range(STORIES):
+            length = SHORTEST + below(random, LONGEST - SHORTEST + 1)
+            person = below(random, people.size)
+            about = (_about(person, t, material.drawer) for t in shuffled(templates, random))
+            lines += [s.texts[language] for s in islice(filter(None, about), length)] + [""]
+        texts[language] = "\n".join(lines) + "\n"
+    return texts
 
 
 def _about(person: int, template: Template, drawer: Drawer) -> Sentence | None:
-    """Return a new sentence about a person, who fills a template's first slot for people; None
-    where all that are tried are taken.
-    """
+    """Return a new sentence whose first slot for people holds `person`, or None."""
     index = [slot.name for slot in template.slots].index(HERO)
 
     def choose() -> list[int]:
