@@ -22,7 +22,7 @@ import yaml
 from pairs_made import ROOT, SETTINGS, SIZES, load, store_of
 from train_steps import Job, peer_modules
 
-from ems.config.corpus_files import pair_name
+from ems.config.languages import pair_name
 
 K = 4
 SEGMENTED = (("moses", "de"), ("sacremoses", "de"), ("fugashi", "ja"))

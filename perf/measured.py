@@ -15,7 +15,7 @@ import psutil
 
 from ems.base.errors import EmsError
 from ems.base.processes import look_rarely
-from ems.config.corpus_files import pair_name
+from ems.config.languages import pair_name
 
 if TYPE_CHECKING:
     from ems.corpora.demo.texts import Material

@@ -12,8 +12,8 @@ from pathlib import Path
 import yaml
 from measured import demo_lines, demo_pairs
 
-from ems.config.corpus_files import pair_name
 from ems.config.experiment import Experiment
+from ems.config.languages import pair_name
 from ems.config.load import load_experiment, load_site
 from ems.config.systems import SystemSettings
 from ems.corpora.moses import read_pairs

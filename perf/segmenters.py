@@ -22,8 +22,7 @@ from text_steps import ROOT, real_lines
 from text_throughput import cpu_seconds
 
 from ems.base.files import read_lines, write_json
-from ems.config.corpus_files import pair_name
-from ems.config.languages import load_languages
+from ems.config.languages import load_languages, pair_name
 from ems.text.bulk import segment_tsv, tools
 from ems.text.normalise import tidy_lines
 from ems.text.segmenters.base import defaults

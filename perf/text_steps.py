@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from ems.config.corpus_files import pair_name
+from ems.config.languages import pair_name
 from ems.config.load import load_experiment, load_site
 from ems.corpora.moses import read_pairs
 

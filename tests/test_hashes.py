@@ -11,7 +11,7 @@ from conftest import ROOT
 from experiments_made import REAL, SHIPPED, Settings, changed_jobs, edited, hashes, shipped
 
 from ems.base import provenance as source
-from ems.config import corpus_files as config_opus
+from ems.config import corpora
 from ems.config import languages as opus
 from ems.config.plugins import benchmarks
 from ems.workflow.jobs import (
@@ -216,10 +216,11 @@ def test_no_stage_depends_on_the_counts_of_opus_but_on_the_files_that_they_make_
 ):
     before = hashes(project.load(REAL))
     known = {name: opus.OpusFile(1, 1) for name in ("de-en", "de_at-en", "en-ja")}
-    monkeypatch.setattr(config_opus, "opus_files", lambda *_: known)
+    for module in (corpora, opus):
+        monkeypatch.setattr(module, "opus_files", lambda *_: known)
     assert hashes(project.load(REAL)) == before  # other counts, the same files
     german = {"de": ("de_at", "de")}
-    monkeypatch.setattr(config_opus, "opus_codes", lambda _, code, paper: german.get(code, (code,)))
+    monkeypatch.setattr(opus, "opus_codes", lambda _, code, paper: german.get(code, (code,)))
     after = hashes(project.load(REAL))
     assert {name for name in before if before[name] != after[name]} == CLEAN & OF_GERMAN
 

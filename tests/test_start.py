@@ -103,7 +103,7 @@ def test_a_search_shows_what_an_entry_of_corpora_takes():
     order = [list(NOISE).index(offer.noise) for offer in offers("en", "de")]
     assert order == sorted(order)
     for offer in offers("zh", "en"):
-        assert offer.files == opus_pair(offer.corpus, offer.version, "en", "zh")
+        assert offer.files == tuple(opus_pair(offer.corpus, offer.version, "en", "zh"))
         assert offer.version == opus_releases()[offer.corpus][-1]
 
 

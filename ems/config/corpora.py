@@ -1,23 +1,33 @@
-"""The corpora of an experiment: which pairs and files an entry means, with its mistakes named."""
+"""The corpora of an experiment: which pairs and files an entry means, with its mistakes named.
+
+Of a release of OPUS an entry takes what is there: it needs no list of languages, and a pair that it
+names must be there. Of any other corpus, and of one with a `source` of its own, every pair that is
+named, or that the experiment's languages make, is expected under its languages' own codes.
+"""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from itertools import combinations, product
 
 from ems.base.errors import EmsError
 from ems.config.benchmarks import EvalsetEntry
-from ems.config.corpus_entries import OWN_VERSION, CorpusEntry, Split
-from ems.config.corpus_files import (
-    PAPER,
-    chosen_pairs,
-    own_files,
-    pair_files,
-    pair_name,
-    split_pair,
-)
+from ems.config.corpus_entries import CorpusEntry, Split
 from ems.config.experiment import MULTIWAY, WIKIPEDIA, Corpus, Experiment
-from ems.config.languages import Language, load_languages
+from ems.config.file import ExperimentFile
+from ems.config.languages import (
+    Language,
+    OpusFile,
+    load_languages,
+    opus_files,
+    opus_pair,
+    pair_name,
+)
 
+PAPER = "paper"  # the value of `codes` that means: what EMS used
+ENGLISH = "en"
+OWN_VERSION = "own"  # of a corpus of `files` that names none
 SHOWN = 5  # language pairs in an error
+Files = dict[str, dict[str, bool]]  # pair -> its files; True if its second language is first there
 
 
 @dataclass(frozen=True)
@@ -29,57 +39,117 @@ class Known:
     splits: dict[str, Split]
 
 
-def training_corpora(entries: list[CorpusEntry], known: Known) -> list[Corpus]:
-    """Return the corpora trained on. A `fallback` gives up the pairs that another has (IV-A)."""
-    corpora = [one_corpus(f"corpora.{at}", entry, known) for at, entry in enumerate(entries)]
-    others = [c for c, entry in zip(corpora, entries, strict=True) if not entry.fallback]
-    covered = {pair for corpus in others for pair in corpus.pairs}
-    for at, entry in enumerate(entries):
+def build_corpora(file: ExperimentFile, known: Known) -> tuple[list[Corpus], list[Corpus]]:
+    """Return the corpora to train on and those of `validation`. Raises `EmsError` that names a key.
+
+    A `fallback` gives up the pairs that another training corpus has (EMS v2 IV-A).
+    """
+    given = file.validation
+    held_out = {"validation": given} if isinstance(given, CorpusEntry) else {}
+    if isinstance(given, list):
+        held_out = {f"validation.{at}": entry for at, entry in enumerate(given)}
+    documented = [e.name for e in [*file.corpora, *held_out.values()] if e.kind == "documents"]
+    for name, split in file.splits.items():
+        split.check(f"splits.{name}", name in documented)
+    corpora = [_corpus(f"corpora.{at}", entry, known) for at, entry in enumerate(file.corpora)]
+    taken = zip(corpora, file.corpora, strict=True)
+    covered = {pair for corpus, entry in taken if not entry.fallback for pair in corpus.pairs}
+    for at, entry in enumerate(file.corpora):
+        pairs = tuple(pair for pair in corpora[at].pairs if pair not in covered)
+        if entry.fallback and not pairs:
+            raise EmsError(
+                f"corpora.{at}.fallback: every pair of {corpora[at].label} is in another corpus, "
+                "so nothing of it would be used; take the entry out, or set fallback: false"
+            )
         if entry.fallback:
-            corpora[at] = _uncovered(f"corpora.{at}", corpora[at], covered)
-    return corpora
+            corpora[at] = replace(corpora[at], pairs=pairs)
+    validation = [_corpus(key, entry, known) for key, entry in held_out.items()]
+    _check_distinct([*corpora, *validation])
+    return corpora, validation
 
 
-def _uncovered(key: str, corpus: Corpus, covered: set[str]) -> Corpus:
-    pairs = tuple(pair for pair in corpus.pairs if pair not in covered)
-    if not pairs:
-        raise EmsError(
-            f"{key}.fallback: every pair of {corpus.label} is in another corpus, so nothing of it "
-            "would be used; take the entry out, or set fallback: false"
-        )
-    return replace(corpus, pairs=pairs)
-
-
-def one_corpus(key: str, entry: CorpusEntry, known: Known) -> Corpus:
-    _check_kind(key, entry)
-    if entry.kind == "documents":
-        return _of_documents(key, entry, known)
-    named = with_table(known.languages)
+def _corpus(key: str, entry: CorpusEntry, known: Known) -> Corpus:
+    _check_keys(key, entry)
     if isinstance(entry.codes, dict):
-        check_languages(f"{key}.codes", entry.codes, named)
-    if entry.files is None:
-        files, paths = pair_files(key, entry, _pairs(key, entry, known)), {}
-    else:
-        files, paths = own_files(key, entry, list(known.languages))
-    _check_cap(f"{key}.max_pairs", entry.max_pairs, named)
+        check_languages(f"{key}.codes", entry.codes, with_table(known.languages))
     check_part(f"{key}.part", entry.name, entry.part, known.splits)
-    if entry.part:
-        _check_split(key, entry, known.splits[entry.name], files.names)
-    mined = _check_mined(key, entry)
+    documents = entry.kind == "documents"
+    if entry.files:
+        files = _own_files(key, entry, list(known.languages))
+    else:
+        files = (_of_documents if documents else _of_pairs)(key, entry, known)
+    if entry.part and not documents:
+        _check_split(key, entry, known.splits[entry.name], files)
+    cap = "max_documents" if documents else "max_pairs"
     return Corpus(
         name=entry.name,
         version=entry.version or OWN_VERSION,
-        source=entry.source or ("" if paths else known.sources["wikimatrix" if mined else "opus"]),
-        own=entry.source is not None or bool(paths),
-        pairs=tuple(files.names),
-        max_pairs=_by_pair(entry.max_pairs),
+        source=_source(key, entry, known),
+        own=bool(entry.source or entry.path or entry.files),
+        pairs=tuple(files),
+        max_pairs=_caps(f"{key}.{cap}", getattr(entry, cap), with_table(known.languages)),
         part=entry.part,
-        variants={pair: names for pair, names in files.names.items() if names != (pair,)},
-        turned=files.turned,
-        paths=paths,
+        variants={pair: tuple(names) for pair, names in files.items() if [*names] != [pair]},
+        turned=frozenset(n for names in files.values() for n, turned in names.items() if turned),
+        paths={
+            pair_name(*pair.split("-")): (paths,) if isinstance(paths, str) else tuple(paths)
+            for pair, paths in (entry.files or {}).items()
+        },
         threshold=entry.threshold,
+        kind=entry.kind,
+        path=entry.path or "",
         vocabularies=tuple(entry.vocabularies),
     )
+
+
+def _check_keys(key: str, entry: CorpusEntry) -> None:
+    """Raise `EmsError` for keys of an entry that contradict one another, and for one that lacks."""
+    of_pairs = {"max_pairs", "format", "threshold", "fallback", "files", "pairs"}
+    others = of_pairs if entry.kind == "documents" else {"path", "max_documents"}
+    for name in sorted(others & entry.model_fields_set):
+        raise EmsError(f"{key}.{name}: a corpus of `kind: {entry.kind}` has no such key")
+    elsewhere = {"source", "pairs", "languages", "without", "format", "threshold"}
+    for name in sorted(elsewhere & entry.model_fields_set) if entry.files else ():
+        raise EmsError(f"{key}.{name}: `files` says where each pair lies; leave this key out")
+    if entry.version is None and not entry.files:
+        raise EmsError(f"{key}.version: this key is missing")
+    if entry.files and entry.codes == PAPER:
+        raise EmsError(f"{key}.codes: found {PAPER}, but these files are yours; leave it out")
+    if entry.kind == "documents" and entry.codes == PAPER:
+        raise EmsError(f"{key}.codes: found {PAPER}, but EMS used no documents; leave it out")
+    if entry.source and entry.path:
+        raise EmsError(f"{key}.path: give the source or the path of a corpus, not both")
+    mined = entry.format == "mined"
+    if mined and entry.name != "WikiMatrix":
+        raise EmsError(f"{key}.format: mined is the format of WikiMatrix alone")
+    if mined and entry.threshold is None:
+        raise EmsError(f"{key}.threshold: this key is missing; a mined pair needs a least score")
+    if entry.threshold is not None and not mined:
+        raise EmsError(f"{key}.threshold: only pairs of `format: mined` have scores")
+
+
+def _source(key: str, entry: CorpusEntry, known: Known) -> str:
+    own = entry.source or entry.path
+    if own or entry.files:
+        return own or ""
+    if entry.kind == "pairs":
+        return known.sources["wikimatrix" if entry.format == "mined" else "opus"]
+    shared = "wikipedia" if entry.name == WIKIPEDIA else "documents"
+    if shared not in known.sources:
+        raise EmsError(
+            f"{key}: set sources.{shared} to where {entry.name} lies, or give it a source or a path"
+        )
+    return known.sources[shared]
+
+
+def _caps(key: str, cap: int | dict[str, int] | None, named: list[str]) -> dict | int | None:
+    """Return the caps with the codes of pairs sorted."""
+    if not isinstance(cap, dict):
+        return cap
+    check_languages(key, {name for name in cap if "-" not in name} - {"default"}, named)
+    return {
+        _split_pair(key, name, named) if "-" in name else name: most for name, most in cap.items()
+    }
 
 
 def _check_split(key: str, entry: CorpusEntry, split: Split, pairs: Iterable[str]) -> None:
@@ -100,90 +170,146 @@ def _check_split(key: str, entry: CorpusEntry, split: Split, pairs: Iterable[str
         )
 
 
-def _pairs(key: str, entry: CorpusEntry, known: Known) -> list[tuple[str, str]]:
-    """Return the language pairs that an entry means, of those of the experiment."""
+# --- the files of an entry
+
+
+def _of_documents(key: str, entry: CorpusEntry, known: Known) -> Files:
+    """Return the files of each language; `codes` names them, and the wikis."""
     codes = chosen_languages(key, entry, list(known.languages), known.languages)
-    pairs = chosen_pairs(key, entry, codes, list(known.languages))
+    check_left(key, entry, codes, "found none; name the languages of the documents")
+    return {code: dict.fromkeys(entry.codes.get(code, [code]), False) for code in codes}
+
+
+def _own_files(key: str, entry: CorpusEntry, languages: list[str]) -> Files:
+    """Return the files of a corpus of `files`, named by the codes and in the order of its keys.
+
+    Raises `EmsError` for a pair that is there twice, and for a language with several codes.
+    """
+    files: Files = {}
+    for written in entry.files:
+        pair = _split_pair(f"{key}.files", written, languages)
+        if pair in files:
+            raise EmsError(f"{key}.files: {pair} is named twice")
+        codes: list[str] = []
+        for code in written.split("-"):
+            own = entry.codes.get(code, [code])
+            if len(own) > 1:
+                raise EmsError(f"{key}.codes.{code}: a corpus of `files` has one code a language")
+            codes += own
+        files[pair] = {"-".join(codes): written != pair}
+    return files
+
+
+def _of_pairs(key: str, entry: CorpusEntry, known: Known) -> Files:
+    """Return the files of the pairs that an entry means, of those that the corpus has.
+
+    `codes` may name any language of the table, so that an entry fits experiments with fewer.
+
+    Raises `EmsError` for a pair that the entry names and the corpus lacks, for a code that it
+    lacks, and for a file that two pairs would be made of.
+    """
+    pairs = _pairs(key, entry, known)
+    there = {} if entry.source else opus_files(entry.name, entry.version)
+    _check_codes(key, entry, there)
+    files = {pair: _files(entry, pair, there) for pair in pairs}
+    missing = [pair for pair in pairs if not files[pair]]
+    named = entry.languages is not None or entry.pairs is not None
+    if missing and (named or len(missing) == len(pairs)):
+        raise EmsError(_lacks(key, entry, missing, there))
+    owner: dict[str, str] = {}
+    for pair, names in files.items():
+        for name in names:
+            other = owner.setdefault(name, pair)
+            if other != pair:
+                mine = next(code for code in pair.split("-") if code not in other.split("-"))
+                theirs = next(code for code in other.split("-") if code not in pair.split("-"))
+                raise EmsError(
+                    f"{key}: the file {name} would be both {theirs} and {mine}; "
+                    f"say which codes are whose, `codes: {{{mine}: [CODE]}}`"
+                )
+    return {pair: names for pair, names in files.items() if names}
+
+
+def _pairs(key: str, entry: CorpusEntry, known: Known) -> list[str]:
+    """Return the pairs that an entry means: those of `pairs`, or all, or those with English of its
+    languages.
+    """
+    languages = list(known.languages)
+    if isinstance(entry.pairs, list):
+        for name in sorted({"languages", "without"} & entry.model_fields_set):
+            raise EmsError(f"{key}.{name}: `pairs` has the pairs already; leave one of them out")
+        pairs = [_split_pair(f"{key}.pairs", pair, languages) for pair in entry.pairs]
+        for pair in pairs:
+            if pairs.count(pair) > 1:
+                raise EmsError(f"{key}.pairs: {pair} is named twice")
+        return pairs
+    codes = chosen_languages(key, entry, languages, known.languages)
+    if entry.pairs == "all" or ENGLISH not in languages:
+        pairs = [pair_name(*pair) for pair in combinations(codes, 2)]
+    else:
+        pairs = [pair_name(ENGLISH, code) for code in codes if code != ENGLISH]
     only = ", ".join(codes) or "none"
     check_left(key, entry, pairs, f"found only {only}; name the other side of each pair")
     return pairs
 
 
-def _of_documents(key: str, entry: CorpusEntry, known: Known) -> Corpus:
-    """Return a corpus of documents; its `codes` name the files of a language, and the wikis."""
-    codes = chosen_languages(key, entry, list(known.languages), known.languages)
-    check_left(key, entry, codes, "found none; name the languages of the documents")
-    named = with_table(known.languages)
-    check_languages(f"{key}.codes", entry.codes, named)
-    _check_cap(f"{key}.max_documents", entry.max_documents, named)
-    check_part(f"{key}.part", entry.name, entry.part, known.splits)
-    own = entry.source or entry.path
-    shared = "wikipedia" if entry.name == WIKIPEDIA else "documents"
-    if not own and shared not in known.sources:
-        raise EmsError(
-            f"{key}: set sources.{shared} to where {entry.name} lies, or give it a source or a path"
-        )
-    return Corpus(
-        name=entry.name,
-        version=entry.version,
-        source=own or known.sources[shared],
-        own=own is not None,
-        pairs=tuple(codes),
-        max_pairs=entry.max_documents,
-        part=entry.part,
-        variants={code: tuple(entry.codes[code]) for code in codes if code in entry.codes},
-        kind=entry.kind,
-        path=entry.path or "",
-        vocabularies=tuple(entry.vocabularies),
+def _split_pair(key: str, pair: str, languages: list[str]) -> str:
+    """Return the name of the pair that "fr-de" means, "de-fr".
+
+    Raises `EmsError` unless these are two different ones of `languages`.
+    """
+    codes = pair.split("-")
+    if len(codes) != 2 or codes[0] == codes[1]:
+        raise EmsError(f"{key}: found {pair!r}, expected two languages, like de-fr")
+    for code in codes:
+        if code not in languages:
+            raise EmsError(
+                f"{key}: {pair} has {code!r}, but the languages here are {', '.join(languages)}"
+            )
+    return pair_name(*codes)
+
+
+def _files(entry: CorpusEntry, pair: str, known: dict[str, OpusFile]) -> dict[str, bool]:
+    """Return the names of a pair's files, True if its second language is first there."""
+    codes = {} if entry.codes == PAPER else entry.codes
+    if known:
+        paper = entry.codes == PAPER
+        return opus_pair(entry.name, entry.version, *pair.split("-"), codes=codes, paper=paper)
+    own = product(*(codes.get(language, [language]) for language in pair.split("-")))
+    return {pair_name(*both): pair_name(*both) != "-".join(both) for both in own}
+
+
+def _lacks(key: str, entry: CorpusEntry, missing: list[str], known: dict[str, OpusFile]) -> str:
+    """Return the message for pairs that a corpus does not have."""
+    used = " that EMS used (codes: paper)" if entry.codes == PAPER else ""
+    if any(ENGLISH not in pair.split("-") for pair in missing):
+        return f"{key}.pairs: {entry.name} {entry.version} has no {', '.join(missing)}{used}"
+    others = [code for pair in missing for code in pair.split("-") if code != ENGLISH]
+    languages = [code for code in load_languages() if code != ENGLISH]
+    has = [code for code in languages if _files(entry, pair_name(ENGLISH, code), known)]
+    return (
+        f"{key}.languages: {entry.name} {entry.version} has no {', '.join(others)} "
+        f"with English{used}; it has: {', '.join(has)}"
     )
 
 
-def _check_kind(key: str, entry: CorpusEntry) -> None:
-    """Raise `EmsError` for a key of the other kind of corpora, and for two places of one."""
-    of_pairs = {"max_pairs", "format", "threshold", "fallback", "files", "pairs"}
-    others = of_pairs if entry.kind == "documents" else {"path", "max_documents"}
-    for name in sorted(others & entry.model_fields_set):
-        raise EmsError(f"{key}.{name}: a corpus of `kind: {entry.kind}` has no such key")
-    elsewhere = {"source", "pairs", "languages", "without", "format", "threshold"}
-    for name in sorted(elsewhere & entry.model_fields_set) if entry.files else ():
-        raise EmsError(f"{key}.{name}: `files` says where each pair lies; leave this key out")
-    if entry.version is None and not entry.files:
-        raise EmsError(f"{key}.version: this key is missing")
-    if entry.files and entry.codes == PAPER:
-        raise EmsError(f"{key}.codes: found {PAPER}, but these files are yours; leave it out")
-    if entry.kind == "documents" and entry.codes == PAPER:
-        raise EmsError(f"{key}.codes: found {PAPER}, but EMS used no documents; leave it out")
-    if entry.source and entry.path:
-        raise EmsError(f"{key}.path: give the source or the path of a corpus, not both")
+def _check_codes(key: str, entry: CorpusEntry, known: dict[str, OpusFile]) -> None:
+    name = f"{entry.name} {entry.version}"
+    if entry.codes == PAPER:
+        if not known:
+            raise EmsError(f"{key}.codes: found {PAPER}, but EMS used no {name}; leave it out")
+        return
+    for language, codes in entry.codes.items():
+        for code in codes:
+            if known and not any(code in file.split("-") for file in known):
+                english = ", ".join(file for file in known if ENGLISH in file.split("-"))
+                raise EmsError(
+                    f"{key}.codes.{language}: {name} has no file {pair_name(ENGLISH, code)}; "
+                    f"it has: {english}"
+                )
 
 
-def _check_cap(key: str, cap: int | dict[str, int] | None, named: Collection[str]) -> None:
-    if isinstance(cap, dict):
-        pairs = [name for name in cap if "-" in name]
-        check_languages(key, set(cap) - {"default", *pairs}, named)
-        for pair in pairs:
-            split_pair(key, pair, list(named))
-
-
-def _by_pair(cap: int | dict[str, int] | None) -> int | dict[str, int] | None:
-    """Return the caps with the codes of pairs sorted."""
-    if not isinstance(cap, dict):
-        return cap
-    return {pair_name(*name.split("-")) if "-" in name else name: cap[name] for name in cap}
-
-
-def _check_mined(key: str, entry: CorpusEntry) -> bool:
-    """Return whether the entry means LASER's mined file. Raises `EmsError` for one without
-    threshold.
-    """
-    mined = entry.format == "mined"
-    if mined and entry.name != "WikiMatrix":
-        raise EmsError(f"{key}.format: mined is the format of WikiMatrix alone")
-    if mined and entry.threshold is None:
-        raise EmsError(f"{key}.threshold: this key is missing; a mined pair needs a least score")
-    if entry.threshold is not None and not mined:
-        raise EmsError(f"{key}.threshold: only pairs of `format: mined` have scores")
-    return mined
+# --- the corpora together
 
 
 def check_multiway(experiment: Experiment) -> None:
@@ -213,7 +339,7 @@ def check_multiway(experiment: Experiment) -> None:
             )
 
 
-def check_distinct(corpora: list[Corpus]) -> None:
+def _check_distinct(corpora: list[Corpus]) -> None:
     if MULTIWAY in {item.name for item in corpora}:
         raise EmsError(f"corpora: {MULTIWAY} is the name of the pairs that `multiway` makes")
     names = [(item.label, item.version) for item in corpora]

@@ -20,7 +20,6 @@ from ems.base.schema import (
     whole,
 )
 
-OWN_VERSION = "own"  # of a corpus of `files` that names none
 Lines = Annotated[int, Field(ge=1, le=1_000_000_000)]  # no file of OPUS has half as many
 TwoFiles = Annotated[list[Place], Field(min_length=2, max_length=2), *UNIQUE]
 

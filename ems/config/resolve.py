@@ -15,17 +15,14 @@ from ems.config.benchmarks import (
 )
 from ems.config.corpora import (
     Known,
-    check_distinct,
+    build_corpora,
     check_languages,
     check_left,
     check_multiway,
     check_part,
     chosen_languages,
-    one_corpus,
-    training_corpora,
     with_table,
 )
-from ems.config.corpus_entries import CorpusEntry
 from ems.config.experiment import EMBEDDED, UNSEEN, Corpus, EvalSet, Experiment
 from ems.config.file import ExperimentFile, LanguageEntry
 from ems.config.languages import Language, load_languages, load_tatoeba_codes
@@ -55,11 +52,8 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     systems |= added
     languages = _languages(file.languages)
     known = Known(languages, {**sources, **plain(file.sources)}, file.splits)
-    _check_splits(file)
-    corpora = training_corpora(file.corpora, known)
-    validation = [one_corpus(key, entry, known) for key, entry in _validation(file).items()]
+    corpora, validation = build_corpora(file, known)
     every = [*corpora, *validation]
-    check_distinct(every)
     check_sets(file.benchmarks, file.evalsets)
     _check_named("decontaminate.against", file.decontaminate.against, file.evalsets, "evalsets")
     evalsets = {key: _evalset(key, entry, known) for key, entry in file.evalsets.items()}
@@ -127,13 +121,6 @@ def _check_filters(experiment: str, clean: CleanSettings, corpora: Collection[st
         )
 
 
-def _check_splits(file: ExperimentFile) -> None:
-    entries = [*file.corpora, *_validation(file).values()]
-    of_documents = {entry.name for entry in entries if entry.kind == "documents"}
-    for key, split in file.splits.items():
-        split.check(f"splits.{key}", key in of_documents)
-
-
 def _check_vocabularies(vocabularies: dict[str, Vocabulary]) -> None:
     for key, vocabulary in vocabularies.items():
         path = "vocabulary" if key == SHARED else f"vocabularies.{key}"
@@ -191,14 +178,6 @@ def _check_exported(names: list[str], systems: dict[str, SystemSettings]) -> Non
             )
     trained = {name for name, system in systems.items() if system.trained}
     _check_named("export.systems", names, trained, "systems that are trained here")
-
-
-def _validation(file: ExperimentFile) -> dict[str, CorpusEntry]:
-    """Return key -> entry of `validation`: of one corpus, of a list of them, or none."""
-    given = file.validation
-    if isinstance(given, list):
-        return {f"validation.{at}": entry for at, entry in enumerate(given)}
-    return {"validation": given} if given else {}
 
 
 def _languages(entries: list[str | LanguageEntry]) -> dict[str, Language]:

@@ -21,9 +21,8 @@ from ems.base.errors import EmsError
 from ems.base.files import read_table
 from ems.base.schema import Json
 from ems.config.corpus_entries import Split
-from ems.config.corpus_files import pair_name
 from ems.config.experiment import Corpus, Experiment, other_language
-from ems.config.languages import opus_date, opus_files, opus_releases
+from ems.config.languages import opus_date, opus_files, opus_releases, pair_name
 from ems.config.plugins import benchmark
 from ems.corpora.split import span_of_part
 

@@ -144,7 +144,7 @@ def offers(first: str, second: str) -> list[Offer]:
     """Return the corpora that have a pair of languages, the cleanest and largest first."""
     found = []
     for corpus, versions in opus_releases().items():
-        files = opus_pair(corpus, versions[-1], first, second)
+        files = tuple(opus_pair(corpus, versions[-1], first, second))
         entries = [opus_files(corpus, versions[-1])[file] for file in files]
         counts, kilobytes = [each.pairs for each in entries], sum(e.kilobytes for e in entries)
         pairs = None if None in counts else sum(counts)

@@ -19,7 +19,7 @@ import numpy as np
 
 from ems.config.languages import load_languages
 from ems.config.languages import opus_files
-from ems.config.corpus_files import pair_name
+from ems.config.languages import pair_name
 
 NLLB, CCMATRIX = "NLLB", "CCMatrix"
 VERSION = "v1"

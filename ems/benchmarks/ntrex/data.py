@@ -8,7 +8,7 @@ https://github.com/MicrosoftTranslator/NTREX.
 from pathlib import Path
 
 from ems.config.corpus_entries import Split
-from ems.config.corpus_files import pair_name
+from ems.config.languages import pair_name
 from ems.corpora.moses import count_pairs, read_pairs
 from ems.corpora.split import lines_of_part
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ems.benchmarks.ntrex.data import file_names
-from ems.config.corpus_files import pair_name
+from ems.config.languages import pair_name
 from ems.corpora.moses import count_pairs, read_pairs
 
 __all__ = ["count", "file_names", "read_language"]

@@ -18,10 +18,12 @@ says which database it was. No stage's hash depends on it, but on the files that
 """
 
 import lzma
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 
 from ems.base.files import read_table
 
@@ -60,7 +62,6 @@ def _language(row: dict[str, str]) -> Language:
 # --- what OPUS has
 
 
-HERE = Path(__file__).parent
 TABLE = HERE / "opus.tsv.xz"
 NOTHING = "-"
 ANY = "*"
@@ -100,6 +101,11 @@ def _lines() -> tuple[str, dict[str, dict[str, str]]]:
         corpus, version, columns = line.split("\t", 2)
         releases.setdefault(corpus, {})[version] = columns
     return head, releases
+
+
+def pair_name(first: str, second: str) -> str:
+    """Return the OPUS name of a language pair: codes sorted as strings ("de-en", "en-fr")."""
+    return "-".join(sorted((first, second)))
 
 
 def opus_date() -> str:
@@ -150,20 +156,30 @@ def other_codes(corpus: str, language: str) -> tuple[str, ...]:
     return tuple(row.code for row in _codes().get((ANY, language), ()))
 
 
-def opus_pair(corpus: str, version: str, first: str, second: str) -> tuple[str, ...]:
-    """Return the files that a release has of a pair of languages: those of their codes in it, or
-    if there are none those of `other_codes` too.
+def opus_pair(
+    corpus: str,
+    version: str,
+    first: str,
+    second: str,
+    codes: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    paper: bool = False,
+) -> dict[str, bool]:
+    """Return the files that a release has of two languages; True if the second one comes first.
+
+    They are those of the languages' `codes`, by default those of the table (with `paper` only what
+    EMS used), and if there are none those of `other_codes` too.
     """
     known = opus_files(corpus, version)
-    codes = [opus_codes(corpus, language) for language in (first, second)]
-    others = [other_codes(corpus, language) for language in (first, second)]
-    more = [(*own, *other) for own, other in zip(codes, others, strict=True)]
-    return _known(codes, known) or _known(more, known)
-
-
-def _known(codes: list[tuple[str, ...]], known: dict[str, OpusFile]) -> tuple[str, ...]:
-    names = dict.fromkeys("-".join(sorted(both)) for both in product(*codes))
-    return tuple(name for name in names if name in known)
+    own, more = [], []
+    for language in (first, second):
+        named = language in codes
+        own.append(tuple(codes[language] if named else opus_codes(corpus, language, paper)))
+        more.append(own[-1] + (() if named or paper else other_codes(corpus, language)))
+    for each in (own, more):
+        names = {pair_name(*both): "-".join(both) != pair_name(*both) for both in product(*each)}
+        if there := {name: turned for name, turned in names.items() if name in known}:
+            return there
+    return {}
 
 
 def opus_language_codes() -> list[tuple[str, str, str]]:

@@ -20,8 +20,7 @@ from random import Random
 
 from ems.base.files import atomic_path, check_target, sha256_file, write_json, write_text
 from ems.base.progress import Progress
-from ems.config.corpus_files import pair_name
-from ems.config.languages import load_languages
+from ems.config.languages import load_languages, pair_name
 from ems.config.plugins import benchmarks, has, module
 from ems.config.yaml import parse_yaml
 from ems.corpora.demo.grammar import BENCHMARK_ONLY, HERE, LANGUAGES, OTHERS, Sentence, shuffled
