@@ -1,15 +1,9 @@
-"""The settings of benchmarks, and what they need of an experiment: data, and languages.
+"""The settings of benchmarks: of their data, protocols and classifiers."""
 
-Of several sets the first has the languages that are scored, and the `protocol`. A benchmark between
-languages counts only those that a system is trained on, so it needs two.
-"""
-
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from ems.base.errors import EmsError
 from ems.base.schema import (
     Decay,
     Dropout,
@@ -23,7 +17,7 @@ from ems.base.schema import (
     listing,
     whole,
 )
-from ems.config.languages import UNSEEN, Language, load_languages
+from ems.config.languages import Language
 from ems.config.plugins import benchmark as record_of
 from ems.config.plugins import sets_of
 
@@ -114,87 +108,11 @@ class DocumentSettings(Settings):
 
 
 def protocol_of(experiment: "Experiment", benchmark: str) -> Settings | None:
-    """Return the settings of how a benchmark is scored; None for one that has nothing to set."""
+    """Return the settings of how a benchmark is scored, those of the first of its sets; None for a
+    benchmark that has nothing to set.
+    """
     sets = sets_of(benchmark)
     return experiment.evalsets[sets[0]].protocol if sets else None
-
-
-def check_systems(experiment: "Experiment") -> None:
-    """Raise `EmsError` for a system without a pair to train on, or without one to be scored on."""
-    pairs = {pair for corpus in experiment.corpora for pair in corpus.pairs}
-    for name, system in experiment.systems.items():
-        if not any(set(pair.split("-")) <= set(system.languages) for pair in pairs):
-            raise EmsError(
-                f"systems.{name}: no corpus has a pair of its languages, "
-                f"{', '.join(system.languages)}"
-            )
-        _check_languages(name, experiment.of_system(name))
-
-
-def check_sets(benchmarks: list[str], evalsets: Collection[str]) -> None:
-    """Raise `EmsError` for a benchmark of a set that `evalsets` does not name."""
-    for benchmark in benchmarks:
-        for name in sets_of(benchmark):
-            if name not in evalsets:
-                what = name if name == benchmark else f"{benchmark} is of {name}, which"
-                raise EmsError(f"benchmarks: {what} has no entry under evalsets")
-
-
-def _check_languages(system: str, own: "Experiment") -> None:
-    """Raise `EmsError` for a benchmark with none of a system's languages, or with too few.
-
-    `own`: the experiment with the languages of that system.
-    """
-    for benchmark in own.benchmarks:
-        for name in sets_of(benchmark):
-            if not own.evalsets[name].languages:
-                raise EmsError(
-                    f"systems.{system}: {name} has none of its languages, "
-                    f"{', '.join(own.languages)}"
-                )
-        _check_needed(system, benchmark, own)
-        if record_of(benchmark).between is not None:
-            _check_two(system, benchmark, own)
-
-
-def _check_needed(system: str, benchmark: str, own: "Experiment") -> None:
-    """Raise `EmsError` unless a system has the language on one side of all that is scored."""
-    needed = getattr(own.probes.get(benchmark), "source", None) or record_of(benchmark).needed
-    if needed and needed not in own.languages:
-        raise EmsError(
-            f"systems.{system}: {benchmark} needs {needed}, found only {', '.join(own.languages)}: "
-            "add the language, or take the benchmark out of `benchmarks`"
-        )
-
-
-def _check_two(system: str, benchmark: str, own: "Experiment") -> None:
-    name, one = sets_of(benchmark)[0], record_of(benchmark).between
-    spoken = [language for language in own.spoken(name).values() if language != UNSEEN]
-    if len(spoken) < 2 or (one and one not in spoken):
-        expected = f"{one} and another" if one else "two"
-        raise EmsError(
-            f"systems.{system}: {benchmark} needs {expected} of its languages in {name}, found "
-            f"{', '.join(spoken) or 'none'}; see evalsets.{name}.languages"
-        )
-
-
-# --- languages by their codes in a set
-
-
-def known_codes(name: str, every: bool, languages: dict[str, Language]) -> dict[str, str]:
-    """Return language -> code in the set: the experiment's languages, or `every` one of the table.
-
-    A language of the table that the experiment does not have gives way to one of its own with the
-    same code.
-    """
-    known = {**load_languages(), **languages} if every else languages
-    codes = {code: code_of(name, language) for code, language in known.items()}
-    taken = {codes[code] for code in languages}
-    return {
-        code: of_set
-        for code, of_set in codes.items()
-        if of_set and (code in languages or of_set not in taken)
-    }
 
 
 def code_of(name: str, language: Language) -> str:
@@ -203,17 +121,3 @@ def code_of(name: str, language: Language) -> str:
     if not isinstance(record.codes, str):
         return record.codes.get(language.iso1, "")
     return getattr(language, record.codes) if record.english or language.iso1 != "en" else ""
-
-
-def by_code(name: str, chosen: list[str], codes: dict[str, str]) -> dict[str, str]:
-    """Return code in the set -> language. Raises `EmsError` when two languages share a code."""
-    languages: dict[str, str] = {}
-    for language in chosen:
-        other = languages.setdefault(codes[language], language)
-        if other != language:
-            raise EmsError(
-                f"evalsets.{name}.languages: {other} and {language} are both {codes[language]} in "
-                f"the benchmark; give one of them another code under `languages`, or name it in "
-                f"evalsets.{name}.without"
-            )
-    return languages

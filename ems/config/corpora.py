@@ -12,7 +12,7 @@ from itertools import combinations, product
 from ems.base.errors import EmsError
 from ems.config.benchmarks import EvalsetEntry
 from ems.config.corpus_entries import CorpusEntry, Split
-from ems.config.experiment import MULTIWAY, WIKIPEDIA, Corpus, Experiment
+from ems.config.experiment import MULTIWAY, WIKIPEDIA, Corpus
 from ems.config.file import ExperimentFile
 from ems.config.languages import (
     Language,
@@ -310,33 +310,6 @@ def _check_codes(key: str, entry: CorpusEntry, known: dict[str, OpusFile]) -> No
 
 
 # --- the corpora together
-
-
-def check_multiway(experiment: Experiment) -> None:
-    """Raise `EmsError` for further pairs that cannot be made, or that could not be trusted."""
-    through = experiment.multiway.through
-    if not through:
-        return
-    if through not in experiment.languages:
-        known = ", ".join(experiment.languages)
-        raise EmsError(f"multiway.through: found {through!r}, but the languages here are {known}")
-    if not experiment.multiway_pairs():
-        pairs = ", ".join(dict.fromkeys(pair for _, pair in experiment.joined())) or "none"
-        raise EmsError(
-            f"multiway.through: expected corpora of {through} with two other languages, found "
-            f"{pairs}; take multiway out"
-        )
-    if experiment.decontaminate.scope != "any":
-        raise EmsError(
-            "multiway: a further pair was never compared with the evaluation sentences of its own "
-            "pair; set decontaminate.scope: any"
-        )
-    for corpus in experiment.corpora:
-        if corpus.vocabularies:
-            raise EmsError(
-                f"multiway: {corpus.label} is for the vocabularies {', '.join(corpus.vocabularies)}"
-                " alone, and further pairs are made of the corpora that all share; take one out"
-            )
 
 
 def _check_distinct(corpora: list[Corpus]) -> None:

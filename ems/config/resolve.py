@@ -5,41 +5,31 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.schema import plain
-from ems.config.benchmarks import (
-    DrawnProtocol,
-    EvalsetEntry,
-    by_code,
-    check_sets,
-    check_systems,
-    known_codes,
-)
+from ems.config.benchmarks import DrawnProtocol, EvalsetEntry, code_of
 from ems.config.corpora import (
     Known,
     build_corpora,
     check_languages,
     check_left,
-    check_multiway,
     check_part,
     chosen_languages,
     with_table,
 )
-from ems.config.experiment import EMBEDDED, UNSEEN, Corpus, EvalSet, Experiment
+from ems.config.experiment import EMBEDDED, UNSEEN, EvalSet, Experiment
 from ems.config.file import ExperimentFile, LanguageEntry
 from ems.config.languages import Language, load_languages, load_tatoeba_codes
 from ems.config.objectives import check_learnable
-from ems.config.plugins import benchmark, benchmarks, default_segmenters, has
+from ems.config.plugins import benchmark, benchmarks, default_segmenters, has, sets_of
 from ems.config.sweep import swept
 from ems.config.systems import (
     SHARED,
     Entries,
-    SystemSettings,
-    Vocabulary,
     build_systems,
     build_vocabularies,
     check_starts,
     families,
 )
-from ems.config.tables import TablesSettings, check_studies
+from ems.config.tables import check_studies
 from ems.config.text import CleanSettings, check_clean, check_vocabulary
 
 
@@ -49,28 +39,14 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     """
     systems = build_systems(file, written)
     sweep, added = swept(file.sweep, bool(file.validation), systems) if file.sweep else ((), {})
-    systems |= added
     languages = _languages(file.languages)
     known = Known(languages, {**sources, **plain(file.sources)}, file.splits)
     corpora, validation = build_corpora(file, known)
-    every = [*corpora, *validation]
-    check_sets(file.benchmarks, file.evalsets)
-    _check_named("decontaminate.against", file.decontaminate.against, file.evalsets, "evalsets")
-    evalsets = {key: _evalset(key, entry, known) for key, entry in file.evalsets.items()}
-    _check_held_out(every, evalsets)
-    check_clean(file.clean)
-    _check_filters(name, file.clean, {corpus.name for corpus in every})
     vocabularies = build_vocabularies(file, list(languages))
-    _check_vocabularies(vocabularies)
-    placed = {key: system.placed(f"systems.{key}", vocabularies) for key, system in systems.items()}
-    _check_corpora(corpora, vocabularies)
-    for key, system in placed.items():
-        system.check(f"systems.{key}", bool(validation))
-    check_starts(placed)
-    groups = families(file.systems)
-    _check_tables(file.tables, {*placed, *groups})
-    _check_exported(file.export.systems, placed)
-    check_languages("segmenters", set(file.segmenters) - {"default"}, with_table(languages))
+    systems = {
+        key: system.placed(f"systems.{key}", vocabularies)
+        for key, system in (systems | added).items()
+    }
     experiment = Experiment(
         name=name,
         seed=file.seed,
@@ -79,14 +55,14 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         splits=file.splits,
         corpora=tuple(corpora),
         validation=tuple(validation),
-        evalsets=evalsets,
+        evalsets={key: _evalset(key, entry, known) for key, entry in file.evalsets.items()},
         decontaminate=file.decontaminate,
         clean=file.clean,
         segmenters=_segmenters(file.segmenters, languages),
         vocabulary=file.vocabulary,
         vocabularies=vocabularies,
-        systems=placed,
-        families=groups,
+        systems=systems,
+        families=families(file.systems),
         benchmarks=tuple(file.benchmarks),
         tables=file.tables,
         export=file.export,
@@ -95,89 +71,23 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         sweep=sweep,
         multiway=file.multiway,
     )
-    if file.decontaminate.validation and not validation:
-        raise EmsError("decontaminate.validation: there is no `validation`; set one of the two")
-    check_multiway(experiment)
-    _check_pairs(experiment)
-    check_systems(experiment)
-    _check_objectives(experiment)
-    _check_fused(experiment)
-    return experiment
-
-
-def _check_filters(experiment: str, clean: CleanSettings, corpora: Collection[str]) -> None:
-    """Raise `EmsError` for a filter of a corpus that is not there, or by a model that is trained on
-    what it filters.
-    """
-    named = {f"clean.commands.{at}": each for at, each in enumerate(clean.commands)}
-    named |= {"clean.language": clean.language, "clean.similarity": clean.similarity}
-    for key, part in named.items():
-        _check_named(f"{key}.corpora", part.corpora if part else [], corpora, "corpora")
-    model = clean.similarity.model if clean.similarity else ""
-    if Path(model).parts[:2] == ("results", experiment):
-        raise EmsError(
-            f"clean.similarity.model: {model} is trained on the text that it would filter; name "
-            "the model of another experiment"
-        )
-
-
-def _check_vocabularies(vocabularies: dict[str, Vocabulary]) -> None:
+    _check_names(experiment)
+    _check_held_out(experiment)
+    check_clean(file.clean)
     for key, vocabulary in vocabularies.items():
         path = "vocabulary" if key == SHARED else f"vocabularies.{key}"
         check_vocabulary(path, vocabulary.settings, vocabulary.languages)
-
-
-def _check_corpora(corpora: list[Corpus], vocabularies: Collection[str]) -> None:
-    for at, corpus in enumerate(corpora):
-        path = f"corpora.{at}.vocabularies"
-        _check_named(path, corpus.vocabularies, vocabularies, "vocabularies")
-
-
-def _check_tables(tables: TablesSettings, names: Collection[str]) -> None:
-    for key in ("systems", "ablation"):
-        _check_named(f"tables.{key}", getattr(tables, key) or [], names, "systems")
-    check_studies(tables, names)
-
-
-def _check_pairs(experiment: Experiment) -> None:
-    """Raise `EmsError` for a vocabulary without a corpus to be made of."""
-    for key, vocabulary in experiment.vocabularies.items():
         if key != SHARED and not experiment.pairs_of("train", key):
             codes = ", ".join(vocabulary.languages)
-            raise EmsError(f"vocabularies.{key}.languages: no corpus has a pair of {codes}")
-
-
-def _check_objectives(experiment: Experiment) -> None:
-    """Raise `EmsError` for a system without a corpus of its vocabulary to learn from."""
-    for key, system in experiment.systems.items():
-        if system.trained:
-            given = experiment.pairs_of("train", system.vocabulary)
-            kinds = {corpus.kind for corpus, _ in given}
-            documented = {pair for corpus, pair in given if corpus.documents}
-            read = [code for code in system.languages if code in documented]
-            check_learnable(f"systems.{key}", system.objectives, kinds, read)
-
-
-def _check_fused(experiment: Experiment) -> None:
-    """Raise `EmsError` for a fused system without pairs to weigh its n-grams on."""
-    for key, system in experiment.systems.items():
-        if system.of and system.ngrams.searched and not experiment.fitted_on("validation", key):
-            raise EmsError(
-                f"systems.{key}.ngrams: its weight is chosen on pairs of `validation`, which has "
-                "none of its languages; set `validation`, or `weight` and `power` here"
-            )
-
-
-def _check_exported(names: list[str], systems: dict[str, SystemSettings]) -> None:
-    """Raise `EmsError` for a system to export that is not trained here, or is fused."""
-    for name in names:
-        if name in systems and systems[name].of:
-            raise EmsError(
-                f"export.systems: {name} is of kind fused, which is not one model; export "
-                f"{systems[name].of}"
-            )
-    trained = {name for name, system in systems.items() if system.trained}
-    _check_named("export.systems", names, trained, "systems that are trained here")
+            raise EmsError(f"{path}.languages: no corpus has a pair of {codes}")
+    for key, system in systems.items():
+        system.check(f"systems.{key}", bool(validation))
+    check_starts(systems)
+    _check_multiway(experiment)
+    for key in systems:
+        _check_scored(key, experiment.of_system(key))
+        _check_learning(key, experiment)
+    return experiment
 
 
 def _languages(entries: list[str | LanguageEntry]) -> dict[str, Language]:
@@ -197,26 +107,15 @@ def _languages(entries: list[str | LanguageEntry]) -> dict[str, Language]:
     return {code: own[code] if code in own else known[code] for code in codes}
 
 
-def _check_named(key: str, names: Iterable[str], known: Collection[str], where: str) -> None:
-    for name in names:
-        if name not in known:
-            raise EmsError(f"{key}: {name} has no entry under {where}")
+def _segmenters(named: dict[str, str], languages: Iterable[str]) -> dict[str, str]:
+    """Return the segmenter of each language, and of all languages not trained on (UNSEEN)."""
+    check_languages("segmenters", set(named) - {"default"}, with_table(languages))
+    codes, others = (UNSEEN, *languages), named.get("default")
+    usual = dict.fromkeys(codes, others) if others else default_segmenters(codes)
+    return {code: named.get(code, usual[code]) for code in codes}
 
 
-def _check_held_out(corpora: list[Corpus], evalsets: dict[str, EvalSet]) -> None:
-    """Raise `EmsError` when the part of a corpus that is a benchmark is trained or selected on, or
-    a corpus of which a benchmark draws its sentences.
-    """
-    for name, evalset in evalsets.items():
-        record = benchmark(name)
-        for corpus in (corpus for corpus in corpora if corpus.name == record.corpus):
-            if record.drawn:
-                raise EmsError(
-                    f"evalsets.{name}: {corpus.name} is one of the corpora too, so that sentences "
-                    "trained on would be searched; take one of the two out"
-                )
-            if corpus.part == evalset.part:
-                raise EmsError(f"evalsets.{name}.part: {corpus.label} is one of the corpora too")
+# --- evaluation sets
 
 
 def _evalset(name: str, entry: EvalsetEntry, known: Known) -> EvalSet:
@@ -260,9 +159,13 @@ def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> di
     table's; of Tatoeba also the languages that neither knows, 112 in all. A list is of the
     experiment's; of Tatoeba, which has a table for languages not trained on, of the table's too.
     """
-    key, every = f"evalsets.{name}", entry.languages == "all"
-    listed = benchmark(name).unseen and isinstance(entry.languages, list)
-    codes = known_codes(name, every or listed, languages)
+    key, unseen = f"evalsets.{name}", benchmark(name).unseen
+    listed = unseen and isinstance(entry.languages, list)
+    table = load_languages() if entry.languages == "all" or listed else {}
+    known = {code: code_of(name, language) for code, language in {**table, **languages}.items()}
+    # a language of the table gives way to one of the experiment with the same code in the set
+    taken = {known[code] for code in languages}
+    codes = {c: own for c, own in known.items() if own and (c in languages or own not in taken)}
     chosen = chosen_languages(key, entry, list(codes), codes)
     seen = [code for code in codes if code in languages]
     if listed and chosen and not set(chosen) & set(seen):
@@ -270,13 +173,161 @@ def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> di
             f"{key}.languages: found {', '.join(map(repr, chosen))}, not trained on; at least one "
             f"must be: {', '.join(seen) or 'none of the languages is in the benchmark'}"
         )
-    others = load_tatoeba_codes() if every and benchmark(name).unseen else ()
-    unseen = {code: UNSEEN for code in others if code not in codes.values()}
-    return by_code(name, chosen, codes) | unseen
+    of_set: dict[str, str] = {}
+    for language in chosen:
+        other = of_set.setdefault(codes[language], language)
+        if other != language:
+            raise EmsError(
+                f"{key}.languages: {other} and {language} are both {codes[language]} in the "
+                f"benchmark; give one of them another code under `languages`, or name it in "
+                f"{key}.without"
+            )
+    others = load_tatoeba_codes() if unseen and entry.languages == "all" else ()
+    return of_set | {code: UNSEEN for code in others if code not in codes.values()}
 
 
-def _segmenters(named: dict[str, str], languages: Iterable[str]) -> dict[str, str]:
-    """Return the segmenter of each language, and of all languages not trained on (UNSEEN)."""
-    codes, others = (UNSEEN, *languages), named.get("default")
-    usual = dict.fromkeys(codes, others) if others else default_segmenters(codes)
-    return {code: named.get(code, usual[code]) for code in codes}
+# --- what contradicts one another
+
+
+def _check_names(experiment: Experiment) -> None:
+    """Raise `EmsError` for a name in one section that another section does not have."""
+    evalsets, systems = experiment.evalsets, experiment.systems
+    for name in experiment.benchmarks:
+        for of in sets_of(name):
+            if of not in evalsets:
+                what = of if of == name else f"{name} is of {of}, which"
+                raise EmsError(f"benchmarks: {what} has no entry under evalsets")
+    _check_named("decontaminate.against", experiment.decontaminate.against, evalsets, "evalsets")
+    if experiment.decontaminate.validation and not experiment.validation:
+        raise EmsError("decontaminate.validation: there is no `validation`; set one of the two")
+    _check_filters(experiment.name, experiment.clean, {c.name for _, c in experiment.all_corpora()})
+    for at, corpus in enumerate(experiment.corpora):
+        key, known = f"corpora.{at}.vocabularies", experiment.vocabularies
+        _check_named(key, corpus.vocabularies, known, "vocabularies")
+    tables, names = experiment.tables, {*systems, *experiment.families}
+    _check_named("tables.systems", tables.systems or [], names, "systems")
+    _check_named("tables.ablation", tables.ablation or [], names, "systems")
+    check_studies(tables, names)
+    for name in experiment.export.systems:
+        if name in systems and systems[name].of:
+            raise EmsError(
+                f"export.systems: {name} is of kind fused, which is not one model; export "
+                f"{systems[name].of}"
+            )
+    trained = {name for name, system in systems.items() if system.trained}
+    exported = experiment.export.systems
+    _check_named("export.systems", exported, trained, "systems that are trained here")
+
+
+def _check_filters(experiment: str, clean: CleanSettings, corpora: Collection[str]) -> None:
+    """Raise `EmsError` for a filter of a corpus that is not there, or by a model that is trained on
+    what it filters.
+    """
+    named = {f"clean.commands.{at}": each for at, each in enumerate(clean.commands)}
+    named |= {"clean.language": clean.language, "clean.similarity": clean.similarity}
+    for key, part in named.items():
+        _check_named(f"{key}.corpora", part.corpora if part else [], corpora, "corpora")
+    model = clean.similarity.model if clean.similarity else ""
+    if Path(model).parts[:2] == ("results", experiment):
+        raise EmsError(
+            f"clean.similarity.model: {model} is trained on the text that it would filter; name "
+            "the model of another experiment"
+        )
+
+
+def _check_named(key: str, names: Iterable[str], known: Collection[str], where: str) -> None:
+    for name in names:
+        if name not in known:
+            raise EmsError(f"{key}: {name} has no entry under {where}")
+
+
+def _check_held_out(experiment: Experiment) -> None:
+    """Raise `EmsError` when the part of a corpus that is a benchmark is trained or selected on, or
+    a corpus of which a benchmark draws its sentences.
+    """
+    for name, evalset in experiment.evalsets.items():
+        record = benchmark(name)
+        for _, corpus in experiment.all_corpora():
+            if corpus.name == record.corpus and record.drawn:
+                raise EmsError(
+                    f"evalsets.{name}: {corpus.name} is one of the corpora too, so that sentences "
+                    "trained on would be searched; take one of the two out"
+                )
+            if corpus.name == record.corpus and corpus.part == evalset.part:
+                raise EmsError(f"evalsets.{name}.part: {corpus.label} is one of the corpora too")
+
+
+def _check_scored(system: str, own: Experiment) -> None:
+    """Raise `EmsError` for a system without a pair to train on, or for a benchmark without one of
+    the languages that it needs. `own`: the experiment with the languages of the system.
+
+    A benchmark between languages counts only those that a system is trained on, so it needs two.
+    """
+    languages = ", ".join(own.languages)
+    pairs = (pair.split("-") for corpus in own.corpora for pair in corpus.pairs)
+    if not any(own.languages.keys() >= set(pair) for pair in pairs):
+        raise EmsError(f"systems.{system}: no corpus has a pair of its languages, {languages}")
+    for name in own.benchmarks:
+        for of in sets_of(name):
+            if not own.evalsets[of].languages:
+                raise EmsError(f"systems.{system}: {of} has none of its languages, {languages}")
+        needed = getattr(own.probes.get(name), "source", None) or benchmark(name).needed
+        if needed and needed not in own.languages:
+            raise EmsError(
+                f"systems.{system}: {name} needs {needed}, found only {languages}: add the "
+                "language, or take the benchmark out of `benchmarks`"
+            )
+        one = benchmark(name).between
+        if one is None:
+            continue
+        of = sets_of(name)[0]
+        spoken = [language for language in own.spoken(of).values() if language != UNSEEN]
+        if len(spoken) < 2 or (one and one not in spoken):
+            expected = f"{one} and another" if one else "two"
+            raise EmsError(
+                f"systems.{system}: {name} needs {expected} of its languages in {of}, found "
+                f"{', '.join(spoken) or 'none'}; see evalsets.{of}.languages"
+            )
+
+
+def _check_learning(name: str, experiment: Experiment) -> None:
+    """Raise `EmsError` for a system without a corpus to learn from, or to weigh its n-grams on."""
+    system = experiment.systems[name]
+    if system.trained:
+        given = experiment.pairs_of("train", system.vocabulary)
+        kinds = {corpus.kind for corpus, _ in given}
+        documented = {pair for corpus, pair in given if corpus.documents}
+        read = [code for code in system.languages if code in documented]
+        check_learnable(f"systems.{name}", system.objectives, kinds, read)
+    if system.of and system.ngrams.searched and not experiment.fitted_on("validation", name):
+        raise EmsError(
+            f"systems.{name}.ngrams: its weight is chosen on pairs of `validation`, which has "
+            "none of its languages; set `validation`, or `weight` and `power` here"
+        )
+
+
+def _check_multiway(experiment: Experiment) -> None:
+    """Raise `EmsError` for further pairs that cannot be made, or that could not be trusted."""
+    through = experiment.multiway.through
+    if not through:
+        return
+    if through not in experiment.languages:
+        known = ", ".join(experiment.languages)
+        raise EmsError(f"multiway.through: found {through!r}, but the languages here are {known}")
+    if not experiment.multiway_pairs():
+        pairs = ", ".join(dict.fromkeys(pair for _, pair in experiment.joined())) or "none"
+        raise EmsError(
+            f"multiway.through: expected corpora of {through} with two other languages, found "
+            f"{pairs}; take multiway out"
+        )
+    if experiment.decontaminate.scope != "any":
+        raise EmsError(
+            "multiway: a further pair was never compared with the evaluation sentences of its own "
+            "pair; set decontaminate.scope: any"
+        )
+    for corpus in experiment.corpora:
+        if corpus.vocabularies:
+            raise EmsError(
+                f"multiway: {corpus.label} is for the vocabularies {', '.join(corpus.vocabularies)}"
+                " alone, and further pairs are made of the corpora that all share; take one out"
+            )
