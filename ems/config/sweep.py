@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
 from typing import Any
 
 from ems.base.errors import EmsError
@@ -34,7 +35,7 @@ class Point:
 
     @property
     def shown(self) -> str:
-        """The value as people read it: 0.00001, never 1e-05."""
+        """The value as people read it."""
         return written(self.value)
 
 
@@ -70,25 +71,20 @@ def swept(
     centre_name = f"{base}.{CHOSEN}" if own else base
     points: list[Point] = []
     made = {centre_name: centre} if own else {}
-    known = list(_paths(overrides_model()))
     for axis, values in sweep.axes.items():
-        _check_axis(axis, values, centre, known)
+        _check_axis(axis, values, centre)
         for item in values:
             chosen = item == _at(centre, axis)
-            name = centre_name if chosen else point_name(base, axis, item)
+            name = f"{base}.{axis.partition('.')[2]}-{written(item)}"  # ems.layers-2, also a folder
+            name = centre_name if chosen else re.sub(r"[^A-Za-z0-9._-]", "_", name)
             points.append(Point(axis, item, name, chosen, bool(own) or not chosen))
             made |= {} if chosen else {name: centre.overridden(_nested(axis, item))}
     _check_names(points, made, systems)
     return tuple(points), made
 
 
-def point_name(base: str, axis: str, value: Any) -> str:
-    """`ems.layers-2`: the name of a system, and a folder."""
-    name = f"{base}.{axis.partition('.')[2]}-{written(value)}"
-    return re.sub(r"[^A-Za-z0-9._-]", "_", name)
-
-
-def _check_axis(axis: str, values: list[Any], centre: SystemSettings, known: list[str]) -> None:
+def _check_axis(axis: str, values: list[Any], centre: SystemSettings) -> None:
+    known = list(_paths(overrides_model()))
     if axis not in known:
         raise EmsError(f"sweep.axes.{axis}: unknown setting{_hint(axis, known)}")
     for item in values:
@@ -146,7 +142,4 @@ def _nested(axis: str, value: Any) -> Json:
 
 def _at(system: SystemSettings, axis: str) -> Any:
     """Return the value at a path of keys; None for a setting without a value."""
-    value: Any = system
-    for key in axis.split("."):
-        value = getattr(value, key)
-    return value
+    return reduce(getattr, axis.split("."), system)

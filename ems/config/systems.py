@@ -106,9 +106,8 @@ class SystemSettings:
 def build_systems(file: ExperimentFile, written: Entries) -> dict[str, SystemSettings]:
     """Return the systems of an experiment: its base plus the overrides of each entry as `written`.
 
-    An entry with `each` is one system per vocabulary. Raises `EmsError` for a vocabulary that is
-    not there, for a name that is there twice, for a source that does not fit the kind and for
-    iterations of a system that is not trained.
+    Raises `EmsError` for a vocabulary that is not there, for a name that is there twice, for a
+    source that does not fit the kind and for iterations of a system that is not trained.
     """
     base = {key: plain(getattr(file, key)) for key in Trained.model_fields}
     systems: dict[str, SystemSettings] = {}
@@ -118,34 +117,46 @@ def build_systems(file: ExperimentFile, written: Entries) -> dict[str, SystemSet
                 key = "iterations" if "iterations" in entry else "each"
                 raise EmsError(f"systems.{name}.{key}: makes {own}, which is another system's name")
             systems[own] = _system(f"systems.{own}", base, overrides)
-    systems = {name: _started(system, systems) for name, system in systems.items()}
+    for name, system in systems.items():
+        if start := system.train.start_from:
+            train = system.train.model_copy(update={"start_from": _member(start, system, systems)})
+            systems[name] = replace(system, train=train)
     return {name: _fused(f"systems.{name}", system, systems) for name, system in systems.items()}
 
 
 def _expanded(name: str, entry: Json, vocabularies: Collection[str]) -> Iterator[tuple[str, Json]]:
-    """Yield the systems of an entry: those of `each`, and the iterations of each of those."""
-    for own, overrides in _each(name, entry, vocabularies).items():
-        count = overrides.get("iterations")
+    """Yield the systems of an entry: one for each vocabulary of `each`, and its iterations."""
+    count = entry.get("iterations")
+    if count and entry.get("kind", ENCODER) != ENCODER:
+        raise EmsError(f"systems.{name}.iterations: {name} is not trained here; leave it out")
+    common = {key: value for key, value in entry.items() if key not in ("each", "iterations")}
+    systems = {name: common}
+    if "each" in entry:
+        if {"vocabulary", "languages"} & set(common):
+            raise EmsError(
+                f"systems.{name}: `each` says which vocabularies there are, so take out "
+                "`vocabulary` and `languages`"
+            )
+        each = entry["each"]
+        each = each if isinstance(each, dict) else {key: {} for key in each}
+        _check_there(f"systems.{name}.each", each, vocabularies)
+        systems = {
+            f"{name}-{key}": merge(common, {**own, "vocabulary": key}) for key, own in each.items()
+        }
+    for own, overrides in systems.items():
         if count is None:
             yield own, overrides
-            continue
-        if overrides.get("kind", ENCODER) != ENCODER:
-            raise EmsError(f"systems.{name}.iterations: {name} is not trained here; leave it out")
-        common = {key: value for key, value in overrides.items() if key != "iterations"}
-        for at in range(1, count + 1):
+        for at in range(1, (count or 0) + 1):
             start = {"train": {"start_from": f"{own}-{at - 1}"}} if at > 1 else {}
-            yield f"{own}-{at}", merge(common, start)
+            yield f"{own}-{at}", merge(overrides, start)
 
 
-def _started(system: SystemSettings, systems: dict[str, SystemSettings]) -> SystemSettings:
-    """Return the system with the start of its own vocabulary, where `train.start_from` is an entry
-    with `each`.
+def _member(name: str, system: SystemSettings, systems: Collection[str]) -> str:
+    """Return the system that `name` means to another one: of an entry with `each`, the one with the
+    same vocabulary.
     """
-    start = system.train.start_from
-    own = f"{start}-{system.vocabulary}"
-    if start is None or start in systems or own not in systems:
-        return system
-    return replace(system, train=system.train.model_copy(update={"start_from": own}))
+    own = f"{name}-{system.vocabulary}"
+    return own if name not in systems and own in systems else name
 
 
 def _fused(key: str, system: SystemSettings, systems: dict[str, SystemSettings]) -> SystemSettings:
@@ -156,8 +167,7 @@ def _fused(key: str, system: SystemSettings, systems: dict[str, SystemSettings])
     """
     if system.kind != FUSED:
         return system
-    own = f"{system.of}-{system.vocabulary}"  # where `of` is an entry with `each`
-    name = own if system.of not in systems and own in systems else system.of
+    name = _member(system.of, system, systems)
     if name not in systems or not systems[name].trained:
         known = ", ".join(other for other, of in systems.items() if of.trained) or "none"
         found = f"of kind {systems[name].kind}" if name in systems else "no system"
@@ -180,15 +190,11 @@ def check_starts(systems: dict[str, SystemSettings]) -> None:
     """Raise `EmsError` for a `train.start_from` that is no system trained here, that leads in a
     circle, or whose weights do not fit: other sizes, another vocabulary, fewer languages.
     """
-    starts = {
-        name: of.train.start_from
-        for name, of in systems.items()
-        if of.trained and of.train.start_from
-    }
+    trained = {name: system for name, system in systems.items() if system.trained}
+    starts = {name: of.train.start_from for name, of in trained.items() if of.train.start_from}
     for name, start in starts.items():
-        known = [each for each, of in systems.items() if of.trained and each != name]
-        if start not in known:
-            there = ", ".join(known) or "none"
+        if start not in trained or start == name:
+            there = ", ".join(each for each in trained if each != name) or "none"
             raise EmsError(
                 f"systems.{name}.train.start_from: {start} is no other system that is trained "
                 f"here; there: {there}"
@@ -246,23 +252,6 @@ def families(entries: dict[str, SystemEntry]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _each(name: str, entry: Json, vocabularies: Collection[str]) -> Entries:
-    if "each" not in entry:
-        return {name: entry}
-    common = {key: value for key, value in entry.items() if key != "each"}
-    if {"vocabulary", "languages"} & set(common):
-        raise EmsError(
-            f"systems.{name}: `each` says which vocabularies there are, so take out `vocabulary` "
-            "and `languages`"
-        )
-    each = entry["each"]
-    overrides = each if isinstance(each, dict) else {key: {} for key in each}
-    _check_there(f"systems.{name}.each", overrides, vocabularies)
-    return {
-        f"{name}-{key}": merge(common, {**own, "vocabulary": key}) for key, own in overrides.items()
-    }
-
-
 def _check_there(key: str, names: Iterable[str], vocabularies: Collection[str]) -> None:
     for name in names:
         if name not in vocabularies:
@@ -273,8 +262,7 @@ def _check_there(key: str, names: Iterable[str], vocabularies: Collection[str]) 
 def build_vocabularies(file: ExperimentFile, languages: Sequence[str]) -> dict[str, Vocabulary]:
     """Return the vocabulary of all languages, and those of `vocabularies`, by name.
 
-    Raises `EmsError` for languages that the experiment does not have, and for one without English
-    where each must have it (`english`).
+    Raises `EmsError` for languages that the experiment does not have.
     """
     for code in file.vocabulary.characters:
         if code not in languages:
