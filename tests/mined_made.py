@@ -7,7 +7,7 @@ from train_made import LANGUAGES, Toy
 from ems.shards.index import read_index
 from ems.train import mine_documents as mining
 from ems.train.data import mined_documents, training_data, validation_pairs
-from ems.train.job import Places, train
+from ems.train.job import train
 
 STEPS = {"steps": 6, "validate_every": 3, "checkpoint_every": 2}
 MINING = {"sample": 40, "keep": 30, "pairs": 100}
@@ -52,6 +52,6 @@ def trained(toy, folder, pairs, name="coherent-1", start=None, **more):
     settings = experiment.systems[name]
     data = training_data(settings, LANGUAGES, read_index(toy.index()), toy.vocabulary, pairs)
     start = start or toy.folder / "start" / "model"
-    places = Places(folder / "model", folder / "state", folder / "times.jsonl", start=start)
-    train(experiment, name, data, places)
+    places = folder / "model", folder / "state", folder / "times.jsonl"
+    train(experiment, name, data, *places, start=start)
     return folder / "model"

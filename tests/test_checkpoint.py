@@ -13,7 +13,7 @@ from ems.base.errors import EmsError
 from ems.shards.reader import PairStore
 from ems.train import checkpoint
 from ems.train.checkpoint import Keep
-from ems.train.job import Places, asked_afresh, claim_identity, differences, train
+from ems.train.job import claim_identity, differences, train
 
 pytestmark = pytest.mark.usefixtures("logged")
 
@@ -184,7 +184,12 @@ def test_a_run_of_other_settings_is_refused_with_what_differs(toy, tmp_path):
     assert not (tmp_path / "model").exists()
 
 
-def test_set_back_it_goes_on_and_afresh_it_starts_anew(toy, never_killed, tmp_path, caplog):
+@pytest.mark.parametrize("variable", ["", "1"])
+def test_set_back_it_goes_on_and_afresh_it_starts_anew(
+    variable, toy, tmp_path, caplog, monkeypatch
+):
+    """The flag asks for it, or the workflow by a variable, which is empty unless it does."""
+    monkeypatch.setenv("EMS_AFRESH", "")
     state = train_until(toy, tmp_path, 10)
     changes = {"train": {"learning_rate": 0.02}}
     with pytest.raises(EmsError, match="learning_rate"):
@@ -192,7 +197,8 @@ def test_set_back_it_goes_on_and_afresh_it_starts_anew(toy, never_killed, tmp_pa
     train_until(toy, tmp_path, 15)
     assert "resumed at step 10" in caplog.text
     caplog.clear()
-    other = toy.train(tmp_path, afresh=True, **changes)
+    monkeypatch.setenv("EMS_AFRESH", variable)
+    other = toy.train(tmp_path, afresh=not variable, **changes)
     assert "from step 0" in caplog.text
     assert f"{state}: checkpoints of other settings, deleted as asked" in caplog.text
     assert contents(other) == contents(toy.train(tmp_path / "alone", **changes))
@@ -207,25 +213,12 @@ def test_afresh_does_not_throw_away_the_checkpoints_of_the_same_settings(
     assert "resumed at step 10" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("flag", "variable", "expected"),
-    [(True, "", True), (False, "1", True), (False, "", False), (False, None, False)],
-)
-def test_afresh_is_asked_for_by_the_flag_or_through_the_workflow(
-    flag, variable, expected, monkeypatch
-):
-    monkeypatch.delenv("EMS_AFRESH", raising=False)
-    if variable is not None:
-        monkeypatch.setenv("EMS_AFRESH", variable)
-    assert asked_afresh(flag) is expected
-
-
 def test_other_data_and_another_source_are_refused_too(toy, tmp_path, monkeypatch):
     train_until(toy, tmp_path, 10)
     experiment, data = toy.experiment(), toy.data()
     data.training = PairStore(toy.shards("training")[:1], LANGUAGES, MAX_TOKENS)
     with pytest.raises(EmsError, match=r"shards.train 220 pairs, .* -> 160 pairs, "):
-        train(experiment, "ems", data, Places(tmp_path / "model", tmp_path / "state"))
+        train(experiment, "ems", data, tmp_path / "model", tmp_path / "state")
     monkeypatch.setattr("ems.train.job.source_hash", lambda module: "other")
     with pytest.raises(EmsError, match=r"of other settings: the source of ems\.train\. Set"):
         toy.train(tmp_path)

@@ -15,7 +15,7 @@ from ems.config.yaml import load_yaml
 from ems.model.encode import SentenceEncoder
 from ems.shards.reader import PairStore
 from ems.train.data import Data
-from ems.train.job import Places, train
+from ems.train.job import train
 
 FULL, TWIN, CODE = "lightweight", "lightweight-small", "lightweight-released"
 PAIRS = {name: ["fr", "de", "es", "it"] for name in (FULL, CODE)} | {TWIN: ["fr", "es"]}
@@ -243,8 +243,7 @@ def test_an_entry_of_the_twin_trains_with_its_losses_and_scores_its_language(
     small, tmp_path, entry
 ):
     experiment, name = small.settings.load(), f"{entry}-fr"
-    places = Places(tmp_path / "model", tmp_path / "state")
-    train(experiment, name, small.data_of(["en", "fr"]), places)
+    train(experiment, name, small.data_of(["en", "fr"]), tmp_path / "model", tmp_path / "state")
     rows = [json.loads(row) for row in (tmp_path / "model/losses.jsonl").read_text().splitlines()]
     expected = set(weights(shipped(TWIN).systems[name]))
     for row in rows:

@@ -14,7 +14,7 @@ from conftest import ROOT
 
 from ems.config.model import EncoderSettings
 from ems.model.encoder import Encoder
-from ems.train.memory import InParts
+from ems.train.memory import GradCache
 
 PIECES = 30
 SIZES = {"layers": 3, "width": 8, "heads": 2, "feed_forward": 12, "max_tokens": 9}
@@ -36,7 +36,7 @@ def step(dropout, count=0, cached=False):
     encoder, tokens, loss_of = made(dropout)
     torch.manual_seed(11)
     if count:
-        parts = InParts(encoder, tokens, LENGTHS, count, lambda part: 100 + part)
+        parts = GradCache(encoder, tokens, LENGTHS, count, lambda part: 100 + part)
         with torch.set_grad_enabled(not cached):
             vectors = parts.vectors()
     else:
@@ -79,7 +79,7 @@ def test_parts_are_all_sentences_once_in_order_with_about_equally_many_tokens():
         seen.append((len(tokens), sizes.tolist()))
         return sizes[:, None].double()
 
-    parts = InParts(encode, torch.zeros(int(lengths.sum())), lengths, 4, lambda part: part)
+    parts = GradCache(encode, torch.zeros(int(lengths.sum())), lengths, 4, lambda part: part)
     assert parts.vectors()[:, 0].tolist() == lengths.tolist()
     assert len(seen) == 4
     assert all(tokens == sum(sizes) for tokens, sizes in seen)
@@ -117,7 +117,7 @@ def peak_of(way):
     before = _high_water()
     encoder.checkpoint_layers = way == "checkpoint"
     if way == "cache":
-        parts = InParts(encoder, tokens, lengths, 8, lambda part: part)
+        parts = GradCache(encoder, tokens, lengths, 8, lambda part: part)
         with torch.no_grad():
             vectors = parts.vectors()
         (vectors.requires_grad_() ** 2).sum().backward()

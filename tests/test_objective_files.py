@@ -19,7 +19,6 @@ from ems.config.objectives import Objectives, Weighted, objectives_model
 from ems.config.systems import trained_model
 from ems.model import objectives
 from ems.model.objectives.system import System, load_objectives
-from ems.train.job import Places, train
 
 TOY = files("An objective")["extensions/objectives/toy.py"]
 NAMES = list(Objectives.model_fields.keys() - {"head"})
@@ -44,8 +43,7 @@ def _toy_file(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("_toy_file")
 def test_an_objective_that_is_one_file_is_trained(toy, tmp_path):
-    places = Places(tmp_path / "model", tmp_path / "state")
-    train(toy.experiment(objectives=WITH_TOY), "ems", toy.data(), places)
+    toy.train(tmp_path, objectives=WITH_TOY)
     losses = [row["toy"] for row in rows(tmp_path / "model", "validation")]
     assert losses[-1] < losses[0]
     row = rows(tmp_path / "model", "train")[-1]

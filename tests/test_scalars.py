@@ -1,5 +1,7 @@
 """Laws of the scalars: what TensorBoard reads is the loss log, and no model depends on it."""
 
+from functools import partial
+
 import pytest
 from conftest import needs
 from experiments_made import MINIMAL, Settings, edited
@@ -8,7 +10,7 @@ from train_made import contents, json_rows, train_into
 from ems.base.errors import EmsError
 from ems.config import train as settings
 from ems.config.stages import stage_hash
-from ems.train.job import Places, train
+from ems.train.job import train
 from ems.train.measures import rounded, scalars
 
 ON = {"train": {"tensorboard": True}}
@@ -34,8 +36,9 @@ def read():
 
 def run(toy, folder, **changes):
     """Train with the setting on; the folders of the model and of the event files."""
-    places = Places(folder / "model", folder / "state", None, folder / "scalars")
-    train(toy.experiment(**(ON | changes)), "ems", toy.data(), places)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("train_made.train", partial(train, scalars=folder / "scalars"))
+        toy.train(folder, **(ON | changes))
     return folder / "model", folder / "scalars"
 
 
@@ -63,7 +66,7 @@ def test_killed_and_resumed_nothing_is_missing_or_there_twice(step, toy, tmp_pat
     """Steps were done after the last checkpoint, validated and written down, and are done again."""
     folder = tmp_path / "scalars"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("train_made.Places", lambda out, state, _: Places(out, state, None, folder))
+        patch.setattr("train_made.train", partial(train, scalars=folder))
         train_into(toy, tmp_path, step, train={"checkpoint_every": 7, "tensorboard": True})
     assert read(folder)["validation/p1"]
     model, _ = run(toy, tmp_path, train={"checkpoint_every": 7, "tensorboard": True})
@@ -89,8 +92,9 @@ def test_the_setting_is_in_no_hash(tmp_path, monkeypatch):
 
 
 def test_without_the_setting_nothing_is_written(toy, tmp_path):
-    places = Places(tmp_path / "model", tmp_path / "state", None, tmp_path / "scalars")
-    train(toy.experiment(train={"steps": 5}), "ems", toy.data(), places)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("train_made.train", partial(train, scalars=tmp_path / "scalars"))
+        toy.train(tmp_path, train={"steps": 5})
     assert not (tmp_path / "scalars").exists()
 
 

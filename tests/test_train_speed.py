@@ -18,7 +18,7 @@ from ems.model.objectives.system import DeviceBatch, System
 from ems.shards.reader import Batch, PairStore
 from ems.train import step as step_module
 from ems.train.data import Data
-from ems.train.job import Places, train
+from ems.train.job import train
 from ems.train.measures import Meter, StepFlops, peak_of
 from ems.train.step import AHEAD, drawn
 
@@ -187,7 +187,7 @@ def anonymous_memory(toy, shards, folder, out):
     """Train 60 steps in this process; write its anonymous memory after the last, in bytes."""
     experiment = toy.experiment(train={"steps": 60, "batch_pairs": 64, "checkpoint_every": 60})
     data = Data(PairStore(shards, ["en", "de", "fr"], 20), None, toy.vocabulary)
-    train(experiment, "ems", data, Places(folder / "model", folder / "state"))
+    train(experiment, "ems", data, folder / "model", folder / "state")
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     out.value = int(status["RssAnon"].split()[0]) * 1024
 

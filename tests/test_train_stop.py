@@ -17,7 +17,6 @@ from train_made import Toy, contents, json_rows, rows, signal_in_step, train_unt
 
 from ems.base.errors import REQUEUE, EmsError
 from ems.train import checkpoint, journal
-from ems.train.job import Places, train
 from ems.train.step import Trainer
 
 # Several shards of each language pair, and more draws (20 steps of 16) than there are pairs (220).
@@ -194,7 +193,6 @@ def test_a_signal_in_validation_ends_it_and_it_is_done_after_the_run_is_resumed(
 
 def test_a_signal_in_the_last_step_lets_the_run_end(toy, never_killed, tmp_path, monkeypatch):
     signal_in_step(monkeypatch, 19)
-    places = Places(tmp_path / "model", tmp_path / "state", tmp_path / "times.jsonl")
-    train(toy.experiment(train=LONG), "ems", toy.data(held_out=False), places)
+    toy.train(tmp_path, held_out=False, train=LONG)
     assert (tmp_path / "model/model.json").exists()
     assert json_rows(tmp_path / "times.jsonl")[-1]["step"] == 20

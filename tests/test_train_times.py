@@ -12,7 +12,7 @@ from ems.base.errors import EmsError
 from ems.config.train import TrainSettings
 from ems.model.devices import Adam
 from ems.train import journal
-from ems.train.job import Places, train
+from ems.train.job import train
 from ems.train.step import learning_rate
 
 
@@ -67,7 +67,7 @@ def test_killed_and_resumed_has_the_times_of_never_killed(die, steps, toy, tmp_p
 
 def test_without_a_place_for_it_nothing_is_written_about_time(toy, tmp_path):
     out = tmp_path / "model"
-    train(toy.experiment(), "ems", toy.data(), Places(out, tmp_path / "state"))
+    train(toy.experiment(), "ems", toy.data(), out, tmp_path / "state")
     files = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
     assert files == sorted(contents(out))
     assert (out / "model.json").exists()

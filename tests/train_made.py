@@ -15,7 +15,7 @@ from ems.shards.writer import write_shards
 from ems.text.subwords import train_vocabulary
 from ems.train import checkpoint, journal
 from ems.train.data import Data, training_data
-from ems.train.job import Places, train
+from ems.train.job import train
 from ems.train.step import Trainer
 
 PAIRS = {"de-en": 160, "en-fr": 60}  # sentence pairs
@@ -87,9 +87,9 @@ class Toy:
 
     def train(self, folder, held_out=True, afresh=False, **changes):
         """Train into `folder`/model, state and times beside it; the model folder."""
-        places = Places(folder / "model", folder / "state", folder / "times.jsonl")
         data = self.data(held_out, **changes)
-        train(self.experiment(**changes), "ems", data, places, afresh)
+        places = folder / "model", folder / "state", folder / "times.jsonl"
+        train(self.experiment(**changes), "ems", data, *places, afresh=afresh)
         return folder / "model"
 
 

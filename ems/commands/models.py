@@ -72,7 +72,6 @@ def train(
     from ems.shards.index import read_index
     from ems.train import job
     from ems.train.data import training_data
-    from ems.train.job import asked_afresh
 
     whole = common.planned(experiment, expect, "train", system=system)
     own, settings = whole.of_system(system), whole.systems[system]
@@ -81,8 +80,7 @@ def train(
     if (processes > 1 or nodes > 1) and shared and not torchrun.launched():
         torchrun.become(max(1, processes), nodes, training.threads, sys.argv[1:])
     data = training_data(settings, list(own.languages), read_index(shards), vocabulary, mined)
-    places = job.Places(out, state, times, scalars, start)
-    job.train(whole, system, data, places, asked_afresh(afresh))
+    job.train(whole, system, data, out, state, times, scalars, start, afresh)
 
 
 def fit(

@@ -1,11 +1,10 @@
 """Training one system as a job: from shards and a vocabulary to its model folder.
 
 The state for resuming lies in a folder that neither Snakemake nor DVC deletes. Of several processes
-the first one locks it and writes the model.
-
-The identity of a run is everything that a model depends on; checkpoints lie in a folder named by
-its hash. A run that finds checkpoints of another identity stops and lists the differences, so that
-hours of training are neither resumed under wrong settings nor thrown away silently.
+the first one locks it and writes the model. Checkpoints lie in a folder named by the hash of the
+run's identity, everything that a model depends on. A run that finds checkpoints of another identity
+stops and lists the differences, so that hours of training are neither resumed under wrong settings
+nor thrown away silently.
 """
 
 import fcntl
@@ -14,8 +13,7 @@ import re
 import shutil
 import unicodedata
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import torch
@@ -54,28 +52,26 @@ from ems.train.step import Trainer
 
 IDENTITY = "identity.json"
 OTHER = re.compile("[^a-z0-9]+")
-Identity = Json
-
-
-@dataclass
-class Places:
-    """Where a run writes, and the model folder that it starts from."""
-
-    out: Path  # model folder
-    state: Path  # checkpoints
-    times: Path | None = None  # apart from the model: they differ from run to run
-    scalars: Path | None = None  # folder of TensorBoard's event file
-    start: Path | None = None
 
 
 def train(
-    experiment: Experiment, name: str, data: Data, places: Places, afresh: bool = False
+    experiment: Experiment,
+    name: str,
+    data: Data,
+    out: Path,
+    state: Path,
+    times: Path | None = None,
+    scalars: Path | None = None,
+    start: Path | None = None,
+    afresh: bool = False,
 ) -> None:
-    """Train system `name` and write its model folder; resume from the state if possible.
+    """Train system `name` and write its model folder `out`; resume from `state` if possible.
 
-    Raises `EmsError` when the memory is too small, when the state is that of other settings
-    (unless `afresh`: it is deleted), when a loss is not finite, and, with the exit status for
-    requeueing, after SIGTERM or SIGUSR1.
+    `times` is the log of the times (apart from the model: they differ from run to run), `scalars`
+    the folder of TensorBoard's event file, `start` the model folder to start from. Raises
+    `EmsError` when the memory is too small, when the state is that of other settings (unless
+    `afresh`, or the environment variable of that name: it is deleted), when a loss is not finite,
+    and, with the exit status for requeueing, after SIGTERM or SIGUSR1.
     """
     experiment = experiment.of_system(name)
     settings = experiment.systems[name]
@@ -88,33 +84,33 @@ def train(
     keep_freed()
     for store in data.stores().values():
         store.check(pieces)
-    start = start_of(experiment, name, places.start, data.training)
+    weights = start_of(experiment, name, start, data.training)
     identity = {
         "settings": stage_settings(experiment, "train", system=name),
         "shards": {role: store.contents for role, store in data.stores().items()},
         "vocabulary": sha256,
         "source": source_hash("ems.train.job"),
-        **({"start": start.sha256} if start else {}),
+        **({"start": weights.sha256} if weights else {}),
     }
     seed = experiment.seed if settings.train.seed is None else settings.train.seed
-    with joined(device) as world, _claimed(places.state, identity, afresh, world) as state:
+    afresh = afresh or bool(os.environ.get(AFRESH))
+    with joined(device) as world, _claimed(state, identity, afresh, world) as folder:
         torch.set_num_threads(settings.train.threads)  # it changes the last bits of sums
         torch.manual_seed(seed)
         system = _untrained(settings, len(experiment.languages), vocabulary, device)
-        if start:
-            start.load(system, list(experiment.languages))
-        trainer = Trainer(system, settings.train, seed, data.training, state, device, world)
+        if weights:
+            weights.load(system, list(experiment.languages))
+        trainer = Trainer(system, settings.train, seed, data.training, folder, device, world)
         writes = settings.train.tensorboard and world.leads
-        with closing(Scalars(places.scalars if writes else None)) as scalars:
-            journal = Journal(name, trainer, data, scalars)
-            _run(trainer, journal)
+        with closing(Scalars(scalars if writes else None)) as events:
+            journal = Journal(name, trainer, data, events)
+            journal.run()
         if world.leads:
-            if places.times:
-                write_text(places.times, json_lines(journal.done.times))
-            states = system.encoder.state_dict(), system.heads.state_dict()
-            save_model(places.out, *states, data.vocabulary)
-            write_text(places.out / "losses.jsonl", json_lines(journal.done.losses))
-            _describe(experiment, name, digest(identity), journal.best(), places.out)
+            if times:
+                write_text(times, json_lines(journal.done.times))
+            save_model(out, system.encoder.state_dict(), system.heads.state_dict(), data.vocabulary)
+            write_text(out / "losses.jsonl", json_lines(journal.done.losses))
+            _describe(experiment, name, digest(identity), journal.best(), out)
 
 
 def _checked_vocabulary(data: Data) -> str:
@@ -128,7 +124,7 @@ def _checked_vocabulary(data: Data) -> str:
 
 
 @contextmanager
-def _claimed(folder: Path, identity: Identity, afresh: bool, world: World) -> Iterator[Path]:
+def _claimed(folder: Path, identity: Json, afresh: bool, world: World) -> Iterator[Path]:
     """Lock the state folder of this identity for all processes; delete it unless an error ends."""
     if not world.leads:
         world.wait()  # until it is locked
@@ -169,7 +165,7 @@ def claimed(state: Path) -> Iterator[None]:
             shutil.rmtree(state)
 
 
-def claim_identity(state: Path, identity: Identity, afresh: bool = False) -> Path:
+def claim_identity(state: Path, identity: Json, afresh: bool = False) -> Path:
     """Return the folder of this identity in a locked state folder, without what a kill left there.
 
     Raises `EmsError` with the differences if there are checkpoints of another identity; `afresh`
@@ -190,16 +186,10 @@ def claim_identity(state: Path, identity: Identity, afresh: bool = False) -> Pat
     return own
 
 
-def asked_afresh(flag: bool) -> bool:
-    """Return whether the user wants to start anew: by the flag, or through the workflow."""
-    return flag or bool(os.environ.get(AFRESH))
-
-
-def _refusal(folder: Path, identity: Identity) -> EmsError:
-    try:
+def _refusal(folder: Path, identity: Json) -> EmsError:
+    saved: Json = {}
+    with suppress(EmsError):
         saved = read_json(folder / IDENTITY, Json)
-    except EmsError:
-        saved = {}
     step, changed = step_of(checkpoints(folder)[-1]), "; ".join(differences(saved, identity))
     return EmsError(
         f"{folder}: an unfinished run of this system is at step {step:,}, of other settings: "
@@ -208,7 +198,7 @@ def _refusal(folder: Path, identity: Identity) -> EmsError:
     )
 
 
-def differences(old: Identity, new: Identity) -> list[str]:
+def differences(old: Json, new: Json) -> list[str]:
     """Describe each key that differs, as `train.seed 3 -> 4`; the source is one line."""
     before, after = _flat(old), _flat(new)
     lines = []
@@ -262,18 +252,6 @@ def _spelt(character: str) -> str:
     letters = OTHER.sub("", anyascii(character).lower())
     mute = unicodedata.category(character)[0] in "LM"  # of letters and marks
     return letters if letters or mute else chr(GAP)
-
-
-def _run(trainer: Trainer, journal: Journal) -> None:
-    start = journal.resume()
-    trainer.system.train()
-    with journal.stop.heeded(), closing(trainer.batches(start)) as batches:
-        journal.validate_if_due()  # at step 0, or again if a signal ended it
-        for batch in journal.timed(batches):
-            parts = trainer.step(batch)
-            journal.add(parts)
-    journal.choose()
-    journal.verification.settle()  # after the last validation
 
 
 def _describe(

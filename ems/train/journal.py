@@ -3,16 +3,15 @@
 Losses are summed on the device and read when a row of the log is due, so that no step waits for a
 GPU. With several processes all values are those of all processes; the first one writes them.
 
-SIGTERM and SIGUSR1 finish the step, save, and exit so that the job is run again. Slurm sends
-SIGTERM before it takes a node away (preemption, scancel, time limit), and SIGUSR1 as long before
-the time limit as `--signal=USR1@120` says. SIGINT is not caught: it stops at once.
+SIGTERM and SIGUSR1 (Slurm's `--signal=USR1@120`) finish the step, save, and exit so that the job is
+run again. SIGINT is not caught: it stops at once.
 """
 
 import json
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from types import FrameType
 from typing import NoReturn
@@ -61,6 +60,17 @@ class Journal:
         self.flops = StepFlops(trainer.system)
         self.verification = Verification(data.stores().values(), self.world)
 
+    def run(self) -> None:
+        """Train up to the last step; the system then has the weights of the model."""
+        start = self.resume()
+        self.trainer.system.train()
+        with self.stop.heeded(), closing(self.trainer.batches(start)) as batches:
+            self.validate_if_due()  # at step 0, or again if a signal ended it
+            for batch in self.timed(batches):
+                self.add(self.trainer.step(batch))
+        self.choose()
+        self.verification.settle()  # after the last validation
+
     def resume(self) -> int:
         """Load the newest checkpoint, if there is one; return the number of steps done."""
         trainer = self.trainer
@@ -69,7 +79,7 @@ class Journal:
         self.done.attempts += 1
         self.world.check_same(start)
         trainer.set_scaling(self.done.scaling)
-        self.started = time.monotonic() - self.done.seconds
+        self.started = time.monotonic() - self.done.seconds  # those before a kill count
         self.sums = {
             name: torch.tensor(value, dtype=torch.float64, device=trainer.device)
             for name, value in self.done.sums.items()
@@ -120,7 +130,9 @@ class Journal:
             rate = learning_rate(done - 1, self.settings)
             self._record("train", {**self._means(), "lr": rate, **shown})
             self.sums, self.done.summed = {}, 0
-        if not last and self._asked_to_stop():
+        # several processes ask each other whether one got a signal, where that is cheap
+        asks = self.world.size == 1 or self.trainer.waits or done % AGREE_EVERY == 0
+        if not last and asks and self.world.any(bool(self.stop.name)):
             self._save_and_stop()
         best = self.best() if self.validate_if_due() else None
         due = done % self.settings.checkpoint_every == 0 or last
@@ -130,12 +142,6 @@ class Journal:
     def _means(self) -> dict[str, float]:
         """Return the mean of each loss part over the steps since the last row of the log."""
         return {name: float(value) / self.done.summed for name, value in self.sums.items()}
-
-    def _asked_to_stop(self) -> bool:
-        """Return whether any process got a signal; several ask each other where that is cheap."""
-        if self.world.size > 1 and not self.trainer.waits and self.done.step % AGREE_EVERY:
-            return False
-        return self.world.any(bool(self.stop.name))
 
     def _record(self, part: str, values: LogRow) -> None:
         """Add a row to the loss log and to TensorBoard's scalars, and one to the times."""
@@ -147,7 +153,6 @@ class Journal:
         done.times.append({**place, **times})
 
     def _seconds(self) -> float:
-        """Return the wall seconds of training so far, those before a kill included."""
         return round(time.monotonic() - self.started, 2)
 
     def _save(self) -> None:
@@ -244,10 +249,10 @@ class Stop:
         self._at_once = False
 
     @contextmanager
-    def heeded(self) -> Iterator["Stop"]:
+    def heeded(self) -> Iterator[None]:
         before = {number: signal.signal(number, self._received) for number in SIGNALS}
         try:
-            yield self
+            yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)

@@ -1,21 +1,13 @@
 """Figures of a training run: the log's rows as TensorBoard's scalars, rates, and utilisation (MFU).
 
 TensorBoard's event file (`train.tensorboard`; an optional package) is a view of the loss log: each
-start of a run writes the log so far anew, so that nothing is missing or there twice, whenever the
-run was killed. Nothing reads or hashes it.
+start of a run writes the log so far anew, so that nothing is missing or there twice.
 
 MFU (Chowdhery et al. 2022, PaLM, appendix B) is the operations that the model needs divided by
-those that the device could do in the same time. A forward pass of T real tokens in 2B sentences of
-L_i tokens needs
-
-    layers      2 T weights of their linear layers
-    attention   4 d sum L_i^2 per layer (queries by keys, attention weights by values)
-    objectives  `Objective.flops`: 2 (2B) weights of the linear layers of a head, output layer
-                included; 4 B g k for similarities of k-wide vectors in groups of g pairs, half
-                of that where one product serves both directions
-
-and a backward pass twice that. Padding, softmax, norms, the optimiser and what is computed twice to
-save memory do not count.
+those that the device could do in the same time. A forward pass of T real tokens in sentences of L_i
+tokens needs 2 T weights of the linear layers, 4 d sum L_i^2 per layer of attention, and what
+`Objective.flops` counts; a backward pass needs twice that. Padding, softmax, norms, the optimiser
+and what is computed twice to save memory do not count.
 """
 
 import time
@@ -75,7 +67,13 @@ class Scalars:
             return
         rows = log[-1:] if self.writer else log
         if not self.writer:
-            self._open(self.folder)
+            from torch.utils.tensorboard import SummaryWriter
+
+            old = list(self.folder.glob(f"events.out.tfevents.*{SUFFIX}"))
+            # purge_step: a TensorBoard that has the page open drops the values of older files
+            self.writer = SummaryWriter(str(self.folder), purge_step=0, filename_suffix=SUFFIX)
+            for path in old:
+                path.unlink()
         for row in rows:
             for tag, value in scalars(row).items():
                 self.writer.add_scalar(tag, value, row["step"])
@@ -84,15 +82,6 @@ class Scalars:
     def close(self) -> None:
         if self.writer:
             self.writer.close()
-
-    def _open(self, folder: Path) -> None:
-        from torch.utils.tensorboard import SummaryWriter
-
-        old = list(folder.glob(f"events.out.tfevents.*{SUFFIX}"))
-        # purge_step: a TensorBoard that has the page open drops the values of older files
-        self.writer = SummaryWriter(str(folder), purge_step=0, filename_suffix=SUFFIX)
-        for path in old:
-            path.unlink()
 
 
 def scalars(row: LogRow) -> dict[str, float]:
@@ -121,9 +110,7 @@ class StepFlops:
 
 def peak_flops(device: torch.device, half: bool) -> float | None:
     """Return the peak FLOP/s of a GPU in bfloat16 (`half`) or float32; None if not known."""
-    if device.type != "cuda":
-        return None
-    return peak_of(torch.cuda.get_device_name(device), half)
+    return peak_of(torch.cuda.get_device_name(device), half) if device.type == "cuda" else None
 
 
 def peak_of(name: str, half: bool) -> float | None:

@@ -1,10 +1,8 @@
 """Memory: models that do not fit are refused, large batches fit small GPUs, freed memory is kept.
 
 `GradCache` is exact (Gao et al., "Scaling Deep Contrastive Learning Batch Size under Memory Limited
-Setup", RepL4NLP 2021). The losses need the sentence embeddings of the whole batch, but the
-activations of the encoder only for the part that is differentiated. So each part is encoded without
-activations, the losses give the gradient of the embeddings, and each part is encoded again, with
-the same dropout, to pass the gradient on.
+Setup", RepL4NLP 2021). Each part of a batch is encoded without activations, the losses give the
+gradient of the embeddings, and each part is encoded again, with the same dropout, to pass it on.
 """
 
 import ctypes
@@ -18,7 +16,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from ems.base.errors import EmsError
-from ems.model.objectives.system import DeviceBatch, Parts, System
+from ems.model.objectives.system import Parts, System
 
 COPIES = 4  # of each parameter: itself, its gradient, Adam's two moments; AMSGrad has a third
 FLOAT = 4  # bytes
@@ -74,7 +72,7 @@ class _NoStartValues(TorchFunctionMode):
 
 
 @dataclass
-class InParts:
+class GradCache:
     """Sentences, shortest first, encoded in at most `count` parts of about as many tokens each.
 
     `encode(tokens[T], lengths[N])` gives [N, d]; lengths are at least 1. The dropout of part i is
@@ -111,35 +109,3 @@ class InParts:
             if last > sentence:
                 yield number, slice(token, ends[last - 1]), slice(sentence, last)
                 token, sentence = ends[last - 1], last
-
-
-class GradCache:
-    """The forward and backward pass of a step with the encoder in at most `count` parts.
-
-    Raises `EmsError` for an objective that needs the states of tokens.
-    """
-
-    def __init__(self, system: System, count: int) -> None:
-        for name, objective in system.objectives.items():
-            if objective.states:
-                raise EmsError(
-                    "train.grad_cache: it keeps the embeddings of sentences, but "
-                    f"objectives.{name} needs the states of their tokens; leave one of them out"
-                )
-        self.system, self.count = system, count
-
-    def forward(self, batch: DeviceBatch, seed: Callable[[int], int]) -> dict[str, Tensor]:
-        """Return the loss parts of a batch; the dropout of part i is seeded with `seed(i)`."""
-
-        def embed(tokens: Tensor, lengths: Tensor) -> Tensor:
-            return self.system.encode(tokens, lengths)[1]
-
-        self.sentences = InParts(embed, batch.inputs, batch.lengths, self.count, seed)
-        with torch.no_grad():
-            self.vectors = self.sentences.vectors()
-        return self.system.losses(batch, None, self.vectors.requires_grad_())
-
-    def backward(self, total: Tensor) -> None:
-        """Compute the gradients of all parameters, of the `total` of the last `forward`."""
-        total.backward()
-        self.sentences.backward(self.vectors.grad)

@@ -4,8 +4,8 @@ Notable choices:
 - a step is a function of (seed, step) and the state before it: both the batch and the dropout are
   seeded with that key, so a resumed run equals one that was never killed, bit for bit;
 - no step waits for a GPU. Whether losses and gradients are finite is a flag on the device, which
-  the optimiser takes as `found_inf`: it makes this and every later step a no-operation. The flag is
-  read every so many steps and before anything is saved, so no weight is ever spoilt;
+  the optimiser takes as `found_inf`: this and every later step then changes nothing. The flag is
+  read every so many steps and before anything is saved;
 - in float16 the loss is scaled (GradScaler), and a step whose gradients overflow is skipped in the
   same way, counted, and no error: only the scale is lower from then on;
 - several processes (distributed.py) share the pairs of a step and end it with the same weights.
@@ -15,6 +15,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -61,8 +62,12 @@ class Trainer:
         system.encoder.checkpoint_layers = settings.checkpoint_layers
         if settings.compile:
             system.encoder.compile_layers()
-        parts = settings.grad_cache
-        self.cache = GradCache(system, parts) if parts else None
+        for name, objective in system.objectives.items() if settings.grad_cache else ():
+            if objective.states:
+                raise EmsError(
+                    "train.grad_cache: it keeps the embeddings of sentences, but "
+                    f"objectives.{name} needs the states of their tokens; leave one of them out"
+                )
         self.optimizer = Adam(
             _groups(system, settings.table_rate),
             weight_decay=settings.weight_decay,
@@ -96,20 +101,29 @@ class Trainer:
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """Return the loss parts of a batch and their `total`, of this process's pairs."""
         on_device = DeviceBatch.of(batch, self.device, self.share.start, self.pairs)
-        if self.cache is None:
+        if not self.settings.grad_cache:
             return self.system(on_device)
-        keys = self.seed, batch.step, self.world.rank
-        return self.cache.forward(on_device, lambda part: dropout_seed(*keys, part))
+        self.cache = GradCache(
+            lambda *packed: self.system.encode(*packed)[1],
+            on_device.inputs,
+            on_device.lengths,
+            self.settings.grad_cache,
+            partial(dropout_seed, self.seed, batch.step, self.world.rank),
+        )
+        with torch.no_grad():
+            self.vectors = self.cache.vectors()  # (2B, d)
+        return self.system.losses(on_device, None, self.vectors.requires_grad_())
 
     def backward(self, parts: dict[str, Tensor]) -> None:
         """Compute the gradient of the total, summed over all processes."""
         self.optimizer.zero_grad(set_to_none=True)
         total = self.scaler.scale(parts["total"])
-        if self.cache is None:
+        if not self.settings.grad_cache:
             total.backward()
         else:
             with self.gradients.waiting():  # each parameter has several backward passes
-                self.cache.backward(total)
+                total.backward()
+                self.cache.backward(self.vectors.grad)
         self.gradients.finish()
         self.scaler.unscale_(self.optimizer)
 
