@@ -14,12 +14,11 @@ import numpy as np
 from eval_steps import planted
 
 from ems.bench.margin import pairs_of
-from ems.export.folder import code_of
 from ems.text.pieces import Advance, Piece
 from ems.use import mining
 from ems.use.encoder import Encoder, score
+from ems.use.files import PIECE_LINES
 from ems.use.mining import Search, Vectors
-from ems.use.stream import PIECE_LINES
 
 PRECISIONS = ("float32", "bfloat16", "int8")
 GRAPHS = {"float32": "onnx/model.onnx", "int8": "onnx/model_qint8.onnx"}
@@ -53,7 +52,7 @@ def by_st(options: Options, name: str = "exported") -> Figures:
     from sentence_transformers import SentenceTransformer
 
     folder = vars(options)[name]
-    code = bool(code_of(folder))
+    code = any(folder.glob("*.py"))
     model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=code)
     return _speed(lambda lines: model.encode(lines, batch_size=BATCH), options)
 

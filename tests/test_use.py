@@ -24,7 +24,7 @@ from ems.bench.nearest import nearest
 from ems.benchmarks.bucc2018.data import read_part
 from ems.benchmarks.families.mining import best_threshold
 from ems.model.encode import SentenceEncoder
-from ems.use import mining, stream
+from ems.use import files, mining, stream
 from ems.use.encoder import Encoder, mine, score
 
 DRAW = random.Random(7)
@@ -53,7 +53,7 @@ def encoder(model):
 @pytest.fixture
 def ems(tmp_path, monkeypatch):
     """The command line, with pieces of 7 lines."""
-    monkeypatch.setattr(stream, "PIECE_LINES", 7)
+    monkeypatch.setattr(files, "PIECE_LINES", 7)
     return Cli(tmp_path)
 
 
@@ -213,7 +213,7 @@ def records(state):
 def kill(ems, words, out, done):
     """Start a command and kill it when so many pieces are recorded."""
     program = (
-        "from ems.use import stream; stream.PIECE_LINES = 7; from ems.commands.cli import main"
+        "from ems.use import files; files.PIECE_LINES = 7; from ems.commands.cli import main"
     )
     program += f"; main({words})"
     process = subprocess.Popen([sys.executable, "-c", program], cwd=ems.folder, stderr=-3)
@@ -419,7 +419,7 @@ def same_as_the_benchmark(ems, model, folder, tmp_path, codes):
 
 
 def test_mining_gives_the_f1_of_the_benchmark(ems, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(stream, "PIECE_LINES", 1 << 15)
+    monkeypatch.setattr(files, "PIECE_LINES", 1 << 15)
     own, other = sentences(80), sentences(60)
     for part in ("training", "sample"):
         for name, texts in (("de", own), ("en", [f"{line} ka" for line in own[:50]] + other)):
@@ -434,7 +434,7 @@ def test_mining_gives_the_f1_of_the_benchmark(ems, model, tmp_path, monkeypatch)
 
 def test_mining_bucc_mini_gives_the_f1_of_the_benchmark(ems, tmp_path, monkeypatch):
     needs((SHARED / "bucc_mini").is_dir(), "the benchmarks do not lie beside the project")
-    monkeypatch.setattr(stream, "PIECE_LINES", 1 << 15)
+    monkeypatch.setattr(files, "PIECE_LINES", 1 << 15)
     part = read_part(SHARED / "bucc_mini", "de", "sample")
     text = [*part.sentences.values(), *part.english.values()]
     model = write_model(tmp_path / "model", ["de", "en"], text, pieces=400)

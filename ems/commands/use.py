@@ -46,12 +46,13 @@ def encode(
     """Encode the lines of a text to vectors, a row a line."""
     from ems.use import files
     from ems.use.encoder import Encoder
+    from ems.use.stream import Text
 
     if half and out.suffix == ".f32":
         raise EmsError(f"--out {out}: .f32 is float32; expected .npy with --half")
+    text = Text(source, (language,), bad == "skip")
     form = files.Form(dimensions, normalise, half)
-    text = files.Text(source, language)
-    files.encode(Encoder(model, device, precision), text, out, form, bad == "skip")
+    files.encode(Encoder(model, device, precision), text, out, form)
 
 
 def score(
@@ -71,13 +72,15 @@ def score(
     """Score the pairs of a TSV by cosine or by margin, a score a row, or filter them."""
     from ems.use import files, mining
     from ems.use.encoder import Encoder
+    from ems.use.stream import Text
 
-    encoder, text = Encoder(model, device, precision), files.Text(source, source_language)
+    encoder = Encoder(model, device, precision)
+    pairs = Text(source, (source_language, target_language), bad == "skip")
     if margin == "absolute":
-        files.score(encoder, text, target_language, out, threshold, bad == "skip")
-        return
-    search = mining.Search(neighbours, margin, device, faiss_above)
-    mining.score_by_margin(encoder, text, target_language, out, search, threshold, bad == "skip")
+        files.score(encoder, pairs, out, threshold)
+    else:
+        search = mining.Search(neighbours, margin, device, faiss_above)
+        mining.score_by_margin(encoder, pairs, out, search, threshold)
 
 
 def mine(
@@ -98,13 +101,20 @@ def mine(
     faiss_above: Faiss = 0,
 ) -> None:
     """Mine pairs that are probably translations out of two texts, the best first."""
-    from ems.use import files, mining
+    from ems.use import mining
     from ems.use.encoder import Encoder
+    from ems.use.stream import Text
 
-    sides = files.Text(source, source_language), files.Text(target, target_language)
-    search = mining.Search(neighbours, margin, device, faiss_above)
-    wanted = mining.Wanted(float("-inf") if threshold is None else threshold, one_to_one, numbers)
-    mining.mine(Encoder(model, device, precision), *sides, out, search, wanted, bad == "skip")
+    mining.mine(
+        Encoder(model, device, precision),
+        Text(source, (source_language,), bad == "skip"),
+        Text(target, (target_language,), bad == "skip"),
+        out,
+        mining.Search(neighbours, margin, device, faiss_above),
+        threshold=float("-inf") if threshold is None else threshold,
+        one_to_one=one_to_one,
+        numbers=numbers,
+    )
 
 
 def search(
@@ -122,24 +132,19 @@ def search(
     precision: Precision = "float32",
 ) -> None:
     """Search the lines of a text that mean the same as a query: score, line number, line."""
-    from ems.use import search as engine
     from ems.use.encoder import Encoder
-    from ems.use.files import Text
-    from ems.use.stream import opened, text_of
+    from ems.use.search import index_of
+    from ems.use.stream import Text, opened, text_of
 
     if not (build or query or queries):
         raise EmsError("expected a query, --queries or --build, found none of them")
-    encoder, corpus = Encoder(model, device, precision), Text(index, language)
-    if build:
-        engine.build(encoder, corpus, engine.place_of(index), half, bad == "skip")
     asked = [query] if query else []
     if queries:
         with opened(queries) as reader:
             asked += [text_of(line) for line in reader]
-    if not asked:
-        return
-    with engine.index_of(encoder, corpus, bad == "skip") as folder:
-        found = engine.Index(encoder, index, folder).search(asked, query_language, k)
+    corpus = Text(index, (language,), bad == "skip")
+    with index_of(Encoder(model, device, precision), corpus, build, half) as opened_index:
+        found = opened_index.search(asked, query_language, k)
     for number, hits in enumerate(found, start=1):
         about = f"{number}\t" if queries else ""
         for hit in hits:
@@ -162,9 +167,9 @@ def serve(
     import signal
     from contextlib import ExitStack
 
-    from ems.use import search as engine
     from ems.use.encoder import Encoder
-    from ems.use.files import Text
+    from ems.use.search import index_of
+    from ems.use.stream import Text
 
     try:
         from ems.use import serve as server
@@ -180,9 +185,6 @@ def serve(
             stack.callback(signal.signal, number, before)
         encoder, opened = Encoder(model, device, precision), None
         if index:
-            corpus = Text(index, language)
-            if build:
-                engine.build(encoder, corpus, engine.place_of(index), False, bad == "skip")
-            folder = stack.enter_context(engine.index_of(encoder, corpus, bad == "skip"))
-            opened = engine.Index(encoder, index, folder)
+            corpus = Text(index, (language,), bad == "skip")
+            opened = stack.enter_context(index_of(encoder, corpus, build))
         server.serve(server.Service(encoder, opened, language, query_language), host, port)

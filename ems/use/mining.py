@@ -20,14 +20,14 @@ import torch
 
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, sha256_file
-from ems.base.progress import Progress
+from ems.base.progress import Progress, log
 from ems.base.provenance import source_hash
-from ems.bench.margin import Mined, pairs_of, scores_of
+from ems.bench.margin import pairs_of, scores_of
 from ems.bench.nearest import ROWS, Neighbours, merged, nearest
 from ems.text.pieces import Advance, Piece, done_pieces
-from ems.use import stream
 from ems.use.encoder import Encoder, cosines, kept_pairs
-from ems.use.files import Form, Text, encoding, written
+from ems.use.files import Form, Job, rows_of, written
+from ems.use.stream import BadLine, Text, lines_at, plain, scratch, starts_of, write
 
 SEARCH_PARTS, LEAST_ROWS = 32, 4 * ROWS  # of a search: parts at most, rows of one at least
 CELLS = 32  # of faiss's index that are searched
@@ -44,15 +44,6 @@ class Search:
     margin: str = "ratio"
     device: str = "auto"
     faiss_above: int = 0
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Which pairs are written: from which score on, each line once, with the numbers of lines."""
-
-    threshold: float = -np.inf
-    one_to_one: bool = False
-    numbers: bool = False
 
 
 class Vectors:
@@ -86,37 +77,20 @@ class Vectors:
 
     def with_text(self) -> np.ndarray:
         """Return which rows are not zeros, bool[N]."""
-        return np.concatenate([np.zeros(0, bool), *(rows.any(axis=1) for rows in self.blocks())])
-
-
-@dataclass(frozen=True)
-class Side:
-    """An encoded text: its plain file, and the vectors of its lines, or of both sides of pairs."""
-
-    text: Path
-    vectors: tuple[Vectors, ...]
-
-    def lines(self, rows: np.ndarray) -> Iterator[str]:
-        """Return the text of some lines, with a space for a tab."""
-        starts = stream.starts_of(self.text, len(self.vectors[0]))
-        return (line.replace("\t", " ") for line in stream.lines_at(self.text, starts, rows))
+        return np.concatenate([rows.any(axis=1) for rows in self.blocks()])
 
 
 @contextmanager
 def encoded(
-    encoder: Encoder, text: Text, others: list[str | None], state: Path, skip: bool, what: str
-) -> Iterator[Side]:
-    """Encode a text, or pairs with the languages `others` of further columns, into `state`, where
-    the vectors lie for the block.
+    encoder: Encoder, text: Text, state: Path, what: str
+) -> Iterator[tuple[Path, list[Vectors]]]:
+    """Encode a text, or pairs, into `state`; yield its plain file, and the vectors of its lines or
+    of both sides, which lie there for the block.
     """
-    languages = (text.language, *others)
-    transform = encoding(encoder, languages, Form(normalise=True), skip, what, blank=False)
-    width, count = encoder.width(text.language), len(languages)
-    with (
-        stream.plain(text.path, state / "source") as plain,
-        stream.rows_of(transform, plain, state, text.path) as rows,
-    ):
-        yield Side(plain, tuple(Vectors(rows.files, width, at, count) for at in range(count)))
+    job = Job(encoder, text, Form(normalise=True), what, blank=False)
+    width, sides = encoder.width(text.languages[0]), len(text.languages)
+    with plain(text.path, state / "source") as file, rows_of(job, file, state) as (files, _):
+        yield file, [Vectors(files, width, side, sides) for side in range(sides)]
 
 
 # --- search
@@ -197,7 +171,18 @@ def nearest_by_faiss(first: Any, second: Any, k: int) -> tuple[Neighbours, Neigh
 
 
 def _searched(queries: Any, others: Any, k: int) -> Neighbours:
-    index, k = _index(others), min(k, len(others))
+    import faiss
+
+    cells, k = max(1, round(len(others) ** 0.5)), min(k, len(others))
+    width = others[0:1].shape[1]
+    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, cells, faiss.METRIC_INNER_PRODUCT)
+    step = max(1, len(others) // (TRAINED * cells))
+    starts = range(0, len(others), ROWS)
+    sample = [others[start : start + ROWS][::step] for start in starts]
+    index.train(np.ascontiguousarray(np.concatenate(sample)))
+    for start in starts:
+        index.add(others[start : start + ROWS])
+    index.nprobe = CELLS
     progress = Progress("search by faiss", len(queries), "lines")
     parts = []
     for start in range(0, len(queries), ROWS):
@@ -209,22 +194,6 @@ def _searched(queries: Any, others: Any, k: int) -> Neighbours:
     return _stacked(parts)
 
 
-def _index(vectors: Any) -> Any:
-    import faiss
-
-    cells = max(1, round(len(vectors) ** 0.5))
-    width = vectors[0:1].shape[1]
-    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, cells, faiss.METRIC_INNER_PRODUCT)
-    step = max(1, len(vectors) // (TRAINED * cells))
-    starts = range(0, len(vectors), ROWS)
-    sample = [vectors[start : start + ROWS][::step] for start in starts]
-    index.train(np.ascontiguousarray(np.concatenate(sample)))
-    for start in starts:
-        index.add(vectors[start : start + ROWS])
-    index.nprobe = CELLS
-    return index
-
-
 # --- commands
 
 
@@ -234,64 +203,70 @@ def mine(
     target: Text,
     out: Path,
     search: Search,
-    wanted: Wanted,
-    skip: bool = False,
-) -> int:
-    """Write the pairs of two texts, the best first: score<TAB>source<TAB>target, and with numbers
-    the two line numbers; return how many they are.
+    *,
+    threshold: float,
+    one_to_one: bool,
+    numbers: bool,
+) -> None:
+    """Write the pairs of two texts, the best first: score<TAB>source<TAB>target, and with `numbers`
+    the two line numbers. Only pairs with a score of at least `threshold`; with `one_to_one` each
+    line is in one pair at most.
     """
     with ExitStack() as stack:
-        state = stack.enter_context(stream.scratch(out))
-        sides = [
-            stack.enter_context(encoded(encoder, text, [], state / name, skip, f"encode {name}"))
+        state = stack.enter_context(scratch(out))
+        (first_text, (first,)), (second_text, (second,)) = [
+            stack.enter_context(encoded(encoder, text, state / name, f"encode {name}"))
             for name, text in (("source", source), ("target", target))
         ]
-        first, second = (side.vectors[0] for side in sides)
-        key = [encoder.identity, [sha256_file(side.text) for side in sides]]
+        key = [encoder.identity, [sha256_file(first_text), sha256_file(second_text)]]
         with compared(first, second, search, key, state / "compared") as neighbours:
-            pairs = pairs_of(*neighbours, search.margin, wanted.one_to_one)
-            pairs = kept_pairs(pairs, wanted.threshold, first.with_text(), second.with_text())
+            pairs = pairs_of(*neighbours, search.margin, one_to_one)
+            pairs = kept_pairs(pairs, threshold, first.with_text(), second.with_text())
+            columns = [
+                map(repr, pairs.score.tolist()),
+                _lines(first_text, len(first), pairs.first),
+                _lines(second_text, len(second), pairs.second),
+            ]
+            if numbers:
+                columns += [map(str, (at + 1).tolist()) for at in (pairs.first, pairs.second)]
             with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
-                writer.writelines(_rows(pairs, sides, wanted.numbers))
-    stream.log.info("%s: %s pairs", out, f"{len(pairs.score):,}")
-    return len(pairs.score)
+                writer.writelines("\t".join(row) + "\n" for row in zip(*columns, strict=True))
+    log.info("%s: %s pairs", out, f"{len(pairs.score):,}")
 
 
-def _rows(pairs: Mined, sides: list[Side], numbers: bool) -> Iterator[str]:
-    texts = [sides[0].lines(pairs.first), sides[1].lines(pairs.second)]
-    columns = [map(repr, pairs.score.tolist()), *texts]
-    if numbers:
-        columns += [map(str, (at + 1).tolist()) for at in (pairs.first, pairs.second)]
-    return ("\t".join(row) + "\n" for row in zip(*columns, strict=True))
+def _lines(text: Path, count: int, rows: np.ndarray) -> Iterator[str]:
+    """Return some lines of a text of `count`, with a space for a tab."""
+    lines = lines_at(text, starts_of(text, count), rows)
+    return (line.replace("\t", " ") for line in lines)
 
 
 def score_by_margin(
-    encoder: Encoder,
-    source: Text,
-    target_language: str | None,
-    out: Path,
-    search: Search,
-    threshold: float | None,
-    skip: bool = False,
+    encoder: Encoder, pairs: Text, out: Path, search: Search, threshold: float | None
 ) -> None:
     """Write the margin of each pair of a TSV, or the rows that reach a threshold.
 
     The neighbours are those of a sentence among all others of the file. What goes to standard
     output needs room in the folder for temporary files.
     """
+
+    def row_of(line: bytes) -> bytes | None:
+        try:
+            return pairs.sides_of(line) and line
+        except BadLine:
+            return None
+
     with (
-        stream.scratch(out) as state,
-        encoded(encoder, source, [target_language], state / "pairs", skip, "score") as side,
+        scratch(out) as state,
+        encoded(encoder, pairs, state / "pairs", "score") as (text, (first, second)),
     ):
-        first, second = side.vectors
         if not len(first):
-            stream.write(out, [])
+            write(out, [])
             return
-        key = [encoder.identity, [sha256_file(side.text)]]
+        key = [encoder.identity, [sha256_file(text)]]
         with compared(first, second, search, key, state / "compared") as neighbours:
             blocks = zip(first.blocks(), second.blocks(), strict=True)
             cosine = np.concatenate([cosines(*both) for both in blocks])
             values = scores_of(cosine, *neighbours, search.margin).tolist()
-            with open(side.text, "rb") as reader:
-                rows = zip(values, map(stream.pair_row, reader), strict=True)
-                stream.write(out, (written([value], [row], threshold) for value, row in rows))
+            with open(text, "rb") as reader:
+                rows = zip(values, map(row_of, reader), strict=True)
+                write(out, (written([value], [row], threshold) for value, row in rows))

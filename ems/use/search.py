@@ -16,12 +16,13 @@ import numpy as np
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json, sha256_file, state_of, write_json
+from ems.base.progress import log
 from ems.base.schema import Count, Record
 from ems.base.schema import Text as Words
 from ems.bench.nearest import nearest
-from ems.use import stream
 from ems.use.encoder import Encoder
-from ems.use.files import Form, Text, encode
+from ems.use.files import Form, encode
+from ems.use.stream import STREAM, Text, lines_at, starts_of
 
 VECTORS, ABOUT = "vectors.npy", "index.json"
 AGAIN = "make it again with --build"
@@ -45,44 +46,41 @@ class Hit:
     line: str
 
 
-def place_of(corpus: Path) -> Path:
-    return corpus.with_name(f"{corpus.name}.index")
+@contextmanager
+def index_of(
+    encoder: Encoder, corpus: Text, build: bool = False, half: bool = False
+) -> Iterator["Index"]:
+    """Yield the index of a text: the built one, which `build` writes first, or a temporary one.
+
+    Raises `EmsError` for an index of another model, or of another text.
+    """
+    folder = corpus.path.with_name(f"{corpus.path.name}.index")
+    if build:
+        _build(encoder, corpus, folder, half)
+    if (folder / ABOUT).is_file():
+        yield Index(encoder, corpus.path, folder)
+        return
+    log.info("%s: no index yet; --build keeps one for the next searches", corpus.path)
+    with TemporaryDirectory(prefix="ems-") as temporary:
+        _build(encoder, corpus, Path(temporary), half)
+        yield Index(encoder, corpus.path, Path(temporary))
 
 
-def is_index(folder: Path) -> bool:
-    """Return whether a folder is an index of ours, or the beginnings of one."""
-    names = {path.name for path in folder.iterdir()}
-    return names <= {VECTORS, ABOUT, state_of(folder / VECTORS).name}
-
-
-def build(encoder: Encoder, corpus: Text, folder: Path, half: bool, skip: bool) -> None:
+def _build(encoder: Encoder, corpus: Text, folder: Path, half: bool) -> None:
     """Write the index of a text; what a killed run has done is used.
 
     Raises `EmsError` for standard input and .gz: the lines that are found are read from the text.
     """
-    path = corpus.path
-    if path == stream.STREAM or path.suffix == ".gz":
+    path, vectors = corpus.path, folder / VECTORS
+    if path == STREAM or path.suffix == ".gz":
         raise EmsError(f"{path}: expected a plain text file to search in; unpack it first")
-    if folder.is_dir() and not is_index(folder):
+    names = {own.name for own in folder.iterdir()} if folder.is_dir() else set()
+    if not names <= {VECTORS, ABOUT, state_of(vectors).name}:
         raise EmsError(f"{folder}: expected an index of a text, found other files; move it away")
     (folder / ABOUT).unlink(missing_ok=True)
-    encode(encoder, corpus, folder / VECTORS, Form(normalise=True, half=half), skip)
+    encode(encoder, corpus, vectors, Form(normalise=True, half=half))
     about = {"model": encoder.identity, "bytes": path.stat().st_size, "sha256": sha256_file(path)}
-    lines = len(np.load(folder / VECTORS, mmap_mode="r"))
-    write_json(folder / ABOUT, {**about, "lines": lines})
-
-
-@contextmanager
-def index_of(encoder: Encoder, corpus: Text, skip: bool) -> Iterator[Path]:
-    """Yield the folder of the index of a text: the built one, or a temporary one."""
-    folder = place_of(corpus.path)
-    if (folder / ABOUT).is_file():
-        yield folder
-        return
-    stream.log.info("%s: no index yet; --build keeps one for the next searches", corpus.path)
-    with TemporaryDirectory(prefix="ems-") as temporary:
-        build(encoder, corpus, Path(temporary), False, skip)
-        yield Path(temporary)
+    write_json(folder / ABOUT, {**about, "lines": len(np.load(vectors, mmap_mode="r"))})
 
 
 class Index:
@@ -92,11 +90,17 @@ class Index:
     """
 
     def __init__(self, encoder: Encoder, corpus: Path, folder: Path) -> None:
-        self.encoder, self.corpus, self.folder = encoder, corpus, folder
+        self.encoder, self.corpus = encoder, corpus
+        self._changed = f"{folder}: {corpus} has changed since; {AGAIN}"
         self._state = _state(corpus)
-        self.lines = _check(encoder, corpus, folder)
+        about = read_json(folder / ABOUT, _About)
+        if about.model != encoder.identity:
+            raise EmsError(f"{folder}: the index of another model, or of another device; {AGAIN}")
+        if about.bytes != corpus.stat().st_size or about.sha256 != sha256_file(corpus):
+            raise EmsError(self._changed)
+        self.lines = about.lines
         self._vectors = np.load(folder / VECTORS, mmap_mode="r")
-        self._starts = stream.starts_of(corpus, self.lines)
+        self._starts = starts_of(corpus, self.lines)
 
     def search(self, queries: Sequence[str], language: str | None, k: int) -> list[list[Hit]]:
         """Return the k nearest lines of each query, the nearest first; of equals the first.
@@ -104,12 +108,12 @@ class Index:
         Raises `EmsError` if the text has changed since it was opened.
         """
         if _state(self.corpus) != self._state:
-            raise _changed(self.corpus, self.folder)
+            raise EmsError(self._changed)
         if not (self.lines and queries):
             return [[] for _ in queries]
         asked = self.encoder.encode(queries, language, normalise=True)
         found, _ = nearest(asked, self._vectors, k, what="")
-        texts = stream.lines_at(self.corpus, self._starts, found.index.ravel())
+        texts = lines_at(self.corpus, self._starts, found.index.ravel())
         return [
             [Hit(score, at + 1, next(texts)) for score, at in zip(*row, strict=True)]
             for row in zip(found.similarity.tolist(), found.index.tolist(), strict=True)
@@ -120,17 +124,3 @@ def _state(corpus: Path) -> tuple[int, int, int]:
     """Return what changes when a file is written or replaced."""
     state = corpus.stat()
     return state.st_ino, state.st_size, state.st_mtime_ns
-
-
-def _changed(corpus: Path, folder: Path) -> EmsError:
-    return EmsError(f"{folder}: {corpus} has changed since; {AGAIN}")
-
-
-def _check(encoder: Encoder, corpus: Path, folder: Path) -> int:
-    """Return the lines of an index. Raises `EmsError` as `Index` does."""
-    about = read_json(folder / ABOUT, _About)
-    if about.model != encoder.identity:
-        raise EmsError(f"{folder}: the index of another model, or of another device; {AGAIN}")
-    if about.bytes != corpus.stat().st_size or about.sha256 != sha256_file(corpus):
-        raise _changed(corpus, folder)
-    return about.lines
