@@ -6,11 +6,10 @@ three of a hundred: with as few here, one pair would be some percent of F1.
 """
 
 from ems.corpora.demo.grammar import Sentence
-from ems.corpora.demo.mirror import Files, lines
+from ems.corpora.demo.mirror import Files, codes_of, lines, table
 from ems.corpora.demo.texts import Material
 
 PLACE = 5
-LANGUAGES = ("de", "fr", "ru", "zh")
 PARTS = {"sample": (40, 60), "training": (100, 200)}  # pairs, other sentences of either side
 
 
@@ -19,15 +18,15 @@ def made(material: Material) -> Files:
     files: Files = {}
     for part, (pairs, alone) in PARTS.items():
         pool = material.any(pairs + 2 * alone)
-        for language in LANGUAGES:
+        for language in codes_of("bucc2018"):
             own = material.shuffled(pool)
             both, english, other = own[:pairs], own[pairs:][:alone], own[pairs + alone :]
             first = _numbered(language, material.shuffled([*both, *other]))
             second = _numbered("en", material.shuffled([*both, *english]))
             gold = sorted(f"{first[id(pair)][0]}\t{second[id(pair)][0]}" for pair in both)
             stem = f"{language}-en/{language}-en.{part}"
-            files[f"{stem}.{language}"] = lines(["\t".join(row) for row in first.values()])
-            files[f"{stem}.en"] = lines(["\t".join(row) for row in second.values()])
+            files[f"{stem}.{language}"] = table(first.values())
+            files[f"{stem}.en"] = table(second.values())
             files[f"{stem}.gold"] = lines(gold)
     return files
 

@@ -8,18 +8,18 @@ no sentence is in two reviews.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import cycle, islice
 from typing import Any
 from xml.sax.saxutils import escape
 
 from ems.corpora.demo.grammar import Sentence, Template, below
-from ems.corpora.demo.mirror import Files
+from ems.corpora.demo.mirror import Files, codes_of
 from ems.corpora.demo.texts import Material, labels_beside
 
 PLACE = 10
-CODES = {"en": "en", "de": "de", "fr": "fr", "ja": "jp"}
 EACH = 50  # reviews of either class, in each domain and split
+HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<items>\n'
 STARS = {"negative": ("1.0", "2.0"), "positive": ("5.0", "4.0")}
 
 Words = dict[str, Sequence[str]]  # slot's category -> the English words that may fill it
@@ -33,12 +33,17 @@ def made(material: Material) -> Files:
             reviews = []
             for label, stars in STARS.items():
                 ratings = [stars[at % 2] for at in range(EACH)]
-                reviews += reviews_of(
-                    material, (label, label), ratings, kind["frames"], {"work": kind["work"]}
-                )
+                things = {"work": kind["work"]}
+                reviews += reviews_of(material, (label, label), ratings, kind["frames"], things)
             mixed = material.shuffled(reviews)
-            for language, code in CODES.items():
-                files[f"{code}/{domain}/{split}.review"] = _items(mixed, language, domain)
+            for language, code in codes_of("cls").items():
+                items = [
+                    f"<item><category>{domain}</category><rating>{review.rating}</rating>"
+                    f"<asin>{at:010}</asin>\n<text>{escape(review.text(language))}</text>\n"
+                    f"<summary>{escape(review.title.texts[language])}</summary></item>\n"
+                    for at, review in enumerate(mixed)
+                ]
+                files[f"{code}/{domain}/{split}.review"] = "".join([HEAD, *items, "</items>\n"])
     return files
 
 
@@ -86,29 +91,11 @@ def reviews_of(
 
 def _worded(material: Material, names: list[str], words: Words, count: int) -> list[Sentence]:
     """Return `count` new sentences of these templates in turn, slots filled with `words`."""
+
+    def fillers(template: Template) -> list[int]:
+        columns = [(slot.name, slot.column("en")) for slot in template.slots]
+        allowed = [[every.index(w) for w in words.get(name, every)] for name, every in columns]
+        return [numbers[below(material.drawer.random, len(numbers))] for numbers in allowed]
+
     templates = [material.templates[name] for name in islice(cycle(names), count)]
-    return [_with_words(material, template, words) for template in templates]
-
-
-def _with_words(material: Material, template: Template, words: Words) -> Sentence:
-    columns = {slot.name: slot.column("en") for slot in template.slots}
-    allowed = [
-        [columns[slot.name].index(word) for word in words.get(slot.name, columns[slot.name])]
-        for slot in template.slots
-    ]
-    random = material.drawer.random
-    return material.drawer.new(
-        template, lambda: [numbers[below(random, len(numbers))] for numbers in allowed]
-    )
-
-
-def _items(reviews: Sequence[Review], language: str, domain: str) -> str:
-    """Return the reviews as CLS writes them."""
-    items = [
-        f"<item><category>{domain}</category><rating>{review.rating}</rating><asin>{at:010}</asin>\n"
-        f"<text>{escape(review.text(language))}</text>\n"
-        f"<summary>{escape(review.title.texts[language])}</summary></item>\n"
-        for at, review in enumerate(reviews)
-    ]
-    head = '<?xml version="1.0" encoding="UTF-8"?>\n<items>\n'
-    return "".join([head, *items, "</items>\n"])
+    return [material.drawer.new(template, partial(fillers, template)) for template in templates]

@@ -9,35 +9,29 @@ has the same ones.
 from pathlib import Path
 
 from ems.corpora.demo.grammar import read_frames
-from ems.corpora.demo.mirror import Files, table
+from ems.corpora.demo.mirror import Files, codes_of, table
 from ems.corpora.demo.texts import Material
 
 PLACE = 14
-FRAMES = Path(__file__).with_name("demo.yaml")
-CODES = {"en": "EN", "de": "DE", "ja": "JP"}
 PER_CLASS = {"train": 60, "valid": 20, "test": 50}
 CLASSES = {  # is_counterfactual -> frames
-    "1": (
-        *("had_had_money", "wishes_bought", "better_to_chore", "would_with_time"),
-        "would_be_happier",
-    ),
-    "0": ("had_money", "glad_bought", "had_to_chore", "has_time", "is_happy"),
+    "1": "had_had_money wishes_bought better_to_chore would_with_time would_be_happier",
+    "0": "had_money glad_bought had_to_chore has_time is_happy",
 }
 HEADER = ("sentence", "is_counterfactual")
 
 
 def made(material: Material) -> Files:
-    """Return `<XX>_{train,valid,test}.tsv` of each language."""
-    templates = read_frames(FRAMES)
+    frames = read_frames(Path(__file__).with_name("demo.yaml"))
     files: Files = {}
     for split, count in PER_CLASS.items():
         labelled = [
-            (label, sentence)
+            (sentence, label)
             for label, names in CLASSES.items()
-            for sentence in material.drawer.draw_evenly([templates[n] for n in names], count)
+            for sentence in material.drawer.draw_evenly([frames[n] for n in names.split()], count)
         ]
         mixed = material.shuffled(labelled)
-        for language, code in CODES.items():
-            rows = [(sentence.texts[language], label) for label, sentence in mixed]
+        for language, code in codes_of("counterfactual").items():
+            rows = [(sentence.texts[language], label) for sentence, label in mixed]
             files[f"{code}_{split}.tsv"] = table([HEADER, *rows])
     return files

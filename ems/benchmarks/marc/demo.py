@@ -2,12 +2,11 @@
 
 import json
 
-from ems.benchmarks.cls.demo import Review, plan, reviews_of
-from ems.corpora.demo.mirror import Files
+from ems.benchmarks.cls.demo import plan, reviews_of
+from ems.corpora.demo.mirror import Files, codes_of, lines
 from ems.corpora.demo.texts import Material
 
 PLACE = 11
-CODES = ("de", "en", "es", "fr", "ja", "zh")
 SPLITS = {"train": 40, "dev": 12, "test": 24}  # reviews of each number of stars
 CLASSES = {  # stars -> class of the title, of the text
     1: ("negative", "negative"),
@@ -19,7 +18,6 @@ CLASSES = {  # stars -> class of the title, of the text
 
 
 def made(material: Material) -> Files:
-    """Return `<split>/dataset_<xx>_<split>.json`."""
     files: Files = {}
     frames = [name for kind in plan()["domains"].values() for name in kind["frames"]]
     for split, count in SPLITS.items():
@@ -27,22 +25,20 @@ def made(material: Material) -> Files:
         for stars, classes in CLASSES.items():
             reviews += reviews_of(material, classes, [str(stars)] * count, frames)
         mixed = material.shuffled(reviews)
-        for code in CODES:
-            entries = [_entry(review, code, split, at) for at, review in enumerate(mixed)]
-            lines = [json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries]
-            files[f"{split}/dataset_{code}_{split}.json"] = "".join(lines)
+        for code in codes_of("marc"):
+            entries = [
+                {
+                    "review_id": f"{code}_{split}_{at:07}",
+                    "product_id": f"product_{code}_{at:07}",
+                    "reviewer_id": f"reviewer_{code}_{at:07}",
+                    "stars": review.rating,
+                    "review_body": review.text(code),
+                    "review_title": review.title.texts[code],
+                    "language": code,
+                    "product_category": "book",
+                }
+                for at, review in enumerate(mixed)
+            ]
+            written = (json.dumps(entry, ensure_ascii=False) for entry in entries)
+            files[f"{split}/dataset_{code}_{split}.json"] = lines(written)
     return files
-
-
-def _entry(review: Review, code: str, split: str, at: int) -> dict[str, str]:
-    """Return a review as MARC writes it."""
-    return {
-        "review_id": f"{code}_{split}_{at:07}",
-        "product_id": f"product_{code}_{at:07}",
-        "reviewer_id": f"reviewer_{code}_{at:07}",
-        "stars": review.rating,
-        "review_body": review.text(code),
-        "review_title": review.title.texts[code],
-        "language": code,
-        "product_category": "book",
-    }

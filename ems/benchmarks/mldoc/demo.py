@@ -7,24 +7,14 @@ training index is `train.80`, where MLDoc's have 1,000 to 10,000 items. Some tes
 than the 120 tokens above which a document is split.
 """
 
-from collections.abc import Sequence
 from itertools import count
 from xml.sax.saxutils import escape
 
 from ems.corpora.demo.grammar import Sentence
-from ems.corpora.demo.mirror import Files, lines
+from ems.corpora.demo.mirror import Files, codes_of, lines
 from ems.corpora.demo.texts import Material, labels_beside
 
 PLACE = 12
-LANGUAGES = {
-    "en": "english",
-    "de": "german",
-    "es": "spanish",
-    "fr": "french",
-    "ja": "japanese",
-    "ru": "russian",
-    "zh": "chinese",
-}
 SPLITS = {"train.80": 20, "dev": 10, "test": 20}  # items of each class
 PARAGRAPHS, LONG = 2, 16  # sentences below the headline; of the first test item of each class
 DAY = "19960820"
@@ -50,17 +40,24 @@ def made(material: Material) -> Files:
     """Return the items of each language, and the indices of MLDoc."""
     files: Files = {}
     numbers = count(2000)
-    for language, name in LANGUAGES.items():
+    for language, name in codes_of("mldoc").items():
         for split, each in SPLITS.items():
             index: list[str] = []
             for label, sentences in _stories(material, split, each):
                 number = next(numbers)
-                english = (DAY, f"{number}newsML")
-                part, file = english if language == "en" else (f"REUT{language.upper()}1", number)
+                corpus = f"RCV2_Multilingual_Corpus/{name}"
+                part, file = f"REUT{language.upper()}1", str(number)
+                if language == "en":
+                    corpus, part, file = "rcv1", DAY, f"{number}newsML"
                 index.append(f"{part}-{file}")
-                item = _item(number, language, label, sentences)
-                corpus = "rcv1" if language == "en" else f"RCV2_Multilingual_Corpus/{name}"
-                files[f"{corpus}/{part}/{file}.xml"] = item
+                headline, *texts = (escape(sentence.texts[language]) for sentence in sentences)
+                files[f"{corpus}/{part}/{file}.xml"] = ITEM.format(
+                    number=number,
+                    language=language,
+                    headline=headline,
+                    paragraphs="".join(f"<p>{text}</p>\n" for text in texts),
+                    label=label,
+                )
             files[f"mldoc-indices/{name}.{split}"] = lines(index)
     return files
 
@@ -75,11 +72,3 @@ def _stories(material: Material, split: str, each: int) -> list[Story]:
         sentences = iter(material.of(names, sum(sizes)))
         stories += [(label, [next(sentences) for _ in range(size)]) for size in sizes]
     return material.shuffled(stories)
-
-
-def _item(number: int, language: str, label: str, sentences: Sequence[Sentence]) -> str:
-    headline, *paragraphs = (escape(sentence.texts[language]) for sentence in sentences)
-    body = "".join(f"<p>{paragraph}</p>\n" for paragraph in paragraphs)
-    return ITEM.format(
-        number=number, language=language, headline=headline, paragraphs=body, label=label
-    )

@@ -9,7 +9,6 @@ SENTENCES, DOCUMENT = 120, 10  # in all, in a document
 
 
 def made(material: Material) -> Files:
-    """Return the zip of each language with English, and the document of each line."""
     documents = [f"demo-news.{1 + number // DOCUMENT}" for number in range(SENTENCES)]
     zips = moses_zips("NTREX", in_pairs(material.any(SENTENCES), OTHERS))
     return {**zips, "DOCUMENT_IDS.tsv": lines(documents)}

@@ -9,45 +9,38 @@ as the demo does.
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.corpora.demo.grammar import Sentence, Template, read_frames
-from ems.corpora.demo.mirror import Files, table
+from ems.corpora.demo.grammar import read_frames
+from ems.corpora.demo.mirror import Files, codes_of, table
 from ems.corpora.demo.texts import Material
 
 PLACE = 9
-REWORDED = Path(__file__).with_name("demo.yaml")
-CODES = ("de", "en", "es", "fr", "ja", "zh")
 PAIRS = {"dev": 120, "test": 200}
 HEADER = ("id", "sentence1", "sentence2", "label")
 
 
 def made(material: Material) -> Files:
-    """Return dev and test of each language; rows n of all are translations of one another."""
+    """Return dev and test of each language; rows n of all are translations of one another.
+
+    Raises `EmsError` if another sentence says already what a reworded one says.
+    """
     files: Files = {}
-    reworded = read_frames(REWORDED)
+    reworded = read_frames(Path(__file__).with_name("demo.yaml"))
     for split, count in PAIRS.items():
-        pairs = _paraphrases(material, reworded, count)
-        for code in CODES:
+        pairs = []
+        for at, first in enumerate(material.of(list(reworded), count)):
+            meaning = first if at % 2 else material.drawer.neighbour(first)
+            name = first.template.name
+            second = reworded[name].sentence(meaning.fillers)
+            if not material.drawer.admit(second):
+                raise EmsError(
+                    f"template {name}: another sentence is {second.texts['en']!r} already"
+                )
+            pairs.append((first.texts, second.texts, str(at % 2)))
+        pairs = material.shuffled(pairs)
+        for code in codes_of("pawsx"):
             rows = [
-                (str(at), first.texts[code], second.texts[code], label)
+                (str(at), first[code], second[code], label)
                 for at, (first, second, label) in enumerate(pairs, start=1)
             ]
             files[f"{code}/{split}_2k.tsv"] = table([HEADER, *rows])
     return files
-
-
-def _paraphrases(
-    material: Material, reworded: dict[str, Template], count: int
-) -> list[tuple[Sentence, Sentence, str]]:
-    """Return (sentence, sentence, label), half of either label, in random order.
-
-    Raises `EmsError` if another sentence says what a reworded one does.
-    """
-    pairs = []
-    for at, first in enumerate(material.of(list(reworded), count)):
-        meaning = first if at % 2 else material.drawer.neighbour(first)
-        second = reworded[first.template.name].sentence(meaning.fillers)
-        if not material.drawer.admit(second):
-            name = first.template.name
-            raise EmsError(f"template {name}: another sentence is {second.texts['en']!r} already")
-        pairs.append((first, second, str(at % 2)))
-    return material.shuffled(pairs)

@@ -1,4 +1,4 @@
-"""The demo's RCV2, which are the news of MLDoc: both lie in one folder."""
+"""The demo's RCV2 is the news of its MLDoc: both lie in one folder."""
 
 from ems.benchmarks.mldoc.demo import made
 

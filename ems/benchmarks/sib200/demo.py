@@ -5,8 +5,7 @@ its name; each topic has equally many sentences. They are new, where SIB-200's a
 training and choosing must not take away what FLORES is scored on.
 """
 
-from ems.benchmarks.flores200.demo import CODES
-from ems.corpora.demo.mirror import Files, table
+from ems.corpora.demo.mirror import Files, codes_of, table
 from ems.corpora.demo.texts import Material, labels_beside
 
 PLACE = 4
@@ -15,15 +14,12 @@ HEADER = ("index_id", "category", "text")
 
 
 def made(material: Material) -> Files:
-    """Return `<code>/{train,dev,test}.tsv` of each language."""
     files: Files = {}
-    topics: dict[str, list[str]] = labels_beside(__file__)
+    topics = labels_beside(__file__).items()
     for split, count in PER_TOPIC.items():
-        labelled = [
-            (topic, s) for topic, names in topics.items() for s in material.of(names, count)
-        ]
+        labelled = [(topic, s) for topic, names in topics for s in material.of(names, count)]
         mixed = material.shuffled(labelled)
-        for language, code in CODES.items():
+        for language, code in codes_of("sib200").items():
             rows = [(str(at), topic, s.texts[language]) for at, (topic, s) in enumerate(mixed)]
             files[f"{code}/{split}.tsv"] = table([HEADER, *rows])
     return files

@@ -5,12 +5,11 @@ third sentence (neutral). `contradiction` is a stand-in: who buys bread may buy 
 XNLI, each premise is in three pairs, one of each label, and neither side alone tells the label.
 """
 
-from ems.corpora.demo.grammar import Sentence, Template
-from ems.corpora.demo.mirror import Files, table
+from ems.corpora.demo.grammar import Sentence
+from ems.corpora.demo.mirror import Files, codes_of, table
 from ems.corpora.demo.texts import Material
 
 PLACE = 8
-CODES = ("ar", "de", "en", "es", "fr", "ru", "zh")
 PREMISES = {"train": 400, "dev": 50, "test": 100}  # three pairs each
 COLUMNS = (
     *("language", "gold_label", "sentence1_binary_parse", "sentence2_binary_parse"),
@@ -31,16 +30,22 @@ def made(material: Material) -> Files:
     ]
     train = table([("premise", "hypo", "label"), *rows])
     files: Files = {"XNLI-MT-1.0/multinli/multinli.train.en.tsv": train}
+    codes = codes_of("xnli")
     for split in ("dev", "test"):
         pairs = _inferences(material, PREMISES[split])
-        rows_of = [_row(code, at, *pair) for code in CODES for at, pair in enumerate(pairs)]
+        rows_of = [_row(code, at, *pair) for code in codes for at, pair in enumerate(pairs)]
         files[f"XNLI-1.0/xnli.{split}.tsv"] = table([COLUMNS, *rows_of])
     return files
 
 
 def _inferences(material: Material, premises: int) -> list[tuple[Facts, Facts, str]]:
     """Return (premise, hypothesis, label): three labels of each premise, in random order."""
-    facts, pairs = material.drawer.draw_evenly(_statements(material), 3 * premises), []
+    statements = [
+        template
+        for template in material.templates.values()
+        if not template.name.startswith(REQUESTS) and template.frames["en"].text.endswith(".")
+    ]
+    facts, pairs = material.drawer.draw_evenly(statements, 3 * premises), []
     for at in range(0, len(facts), 3):
         premise, third = (facts[at], facts[at + 1]), facts[at + 2]
         fact = premise[at % 2]
@@ -52,24 +57,12 @@ def _inferences(material: Material, premises: int) -> list[tuple[Facts, Facts, s
     return material.shuffled(pairs)
 
 
-def _statements(material: Material) -> list[Template]:
-    """Return the templates that are neither questions nor requests."""
-    templates = [t for t in material.templates.values() if not t.name.startswith(REQUESTS)]
-    return [template for template in templates if template.frames["en"].text.endswith(".")]
-
-
 def _text(facts: Facts, language: str) -> str:
     return ("" if language == "zh" else " ").join(fact.texts[language] for fact in facts)
 
 
 def _row(code: str, at: int, premise: Facts, hypothesis: Facts, label: str) -> list[str]:
     """Return a line of XNLI's table; its parses are empty."""
-    cells = {"language": code, "gold_label": label, "genre": "demo", "match": "True"}
-    cells |= dict.fromkeys(("promptID", "pairID"), str(1 + at))
-    cells |= {f"label{n}": label for n in range(1, 6)}
-    for end in ("", "_tokenized"):
-        cells |= {
-            f"sentence1{end}": _text(premise, code),
-            f"sentence2{end}": _text(hypothesis, code),
-        }
-    return [cells.get(name, "") for name in COLUMNS]
+    sentences, number = [_text(premise, code), _text(hypothesis, code)], str(1 + at)
+    parses, labels = [""] * 4, [label] * 5
+    return [code, label, *parses, *sentences, number, number, "demo", *labels, *sentences, "True"]

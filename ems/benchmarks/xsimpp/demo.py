@@ -7,7 +7,6 @@ another state, quality, ailment or weather. Free sentences of FLORES have no nei
 import json
 
 from ems.benchmarks.flores200.demo import SENTENCES
-from ems.corpora.demo.grammar import Sentence
 from ems.corpora.demo.mirror import Files, lines
 from ems.corpora.demo.texts import Material, labels_beside
 
@@ -23,16 +22,11 @@ def made(material: Material) -> Files:
     for source in material.benchmark[:SENTENCES]:
         for _ in range(NEGATIVES if source.template else 0):
             other = material.drawer.neighbour(source)
-            kind = kinds.get(_changed_slot(source, other), ENTITY)
+            slots = zip(source.template.slots, source.fillers, other.fillers, strict=True)
+            (changed,) = [slot.name for slot, before, after in slots if before != after]
+            kind = kinds.get(changed, ENTITY)
             made[other.texts["en"]] = {"errtype": kind, "src": source.texts["en"]}
     return {
         "eng_Latn_augmented.devtest": lines(list(made)),
         "eng_Latn_errtype.devtest.json": json.dumps(made, indent=1) + "\n",
     }
-
-
-def _changed_slot(one: Sentence, other: Sentence) -> str:
-    """Return the category of the slot in which two sentences of one template differ."""
-    slots = zip(one.template.slots, one.fillers, other.fillers, strict=True)
-    (changed,) = [slot for slot, before, after in slots if before != after]
-    return changed.name

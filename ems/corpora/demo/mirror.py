@@ -107,6 +107,14 @@ def demo_sets() -> dict[str, str]:
     return folders
 
 
+def codes_of(name: str) -> dict[str, str]:
+    """Return language -> code in a benchmark of the languages that it and the demo have."""
+    codes = benchmarks()[name].codes
+    if isinstance(codes, str):  # a column of the language table
+        codes = {code: getattr(load_languages()[code], codes) for code in LANGUAGES}
+    return {language: code for language, code in codes.items() if language in LANGUAGES}
+
+
 def train_pairs(material: Material, language: str) -> list[Pair]:
     """Return one language's training pairs with its leak among them."""
     pairs = [*pairs_of(material.train[language], language), *material.leak[language]]
