@@ -20,10 +20,12 @@ from ems.tables.engine import (
     Column,
     Declaration,
     Models,
+    Order,
     Printed,
     average,
     headings,
     labels_of,
+    one_each,
     span,
 )
 from ems.tables.printed import AVERAGE, in_table_one_order, load_accuracies, load_classes
@@ -152,7 +154,7 @@ def retrieval_table(
     version: str,
     margin: str,
     models: Callable[[], Models],
-    columns: Callable[[Sequence[Scores]], list[Column]],
+    order: Order,
     what: str,
     label: Label = ScoreFile.label_of,
 ) -> Declaration:
@@ -174,7 +176,7 @@ def retrieval_table(
         benchmarks={benchmark: ""},
         metric="P@1",
         label=label,
-        columns=columns,
+        columns=lambda systems: one_each(systems, order, models()),
         about=about,
         printed=Printed(
             f"{where}, of other sentences drawn from {title}",

@@ -34,7 +34,6 @@ def part_files(code: str, part: str) -> tuple[str, str, str]:
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """Return the files of one language (its iso1 code, like "de")."""
     return tuple(name for part in PARTS for name in part_files(code, part))
 
 
@@ -55,7 +54,16 @@ def read_part(folder: Path, code: str, part: str) -> Mining:
     """Read one part of a language. Raises `EmsError` for a bad line, a double or unknown id."""
     first, second, gold = (folder / name for name in part_files(code, part))
     sides = (_by_id(first), _by_id(second))
-    return Mining(*sides, _read_gold(gold, sides))
+    pairs: dict[tuple[str, str], None] = {}  # a set in order
+    for number, (one, other) in rows(gold, 2):
+        for name, known in ((one, sides[0]), (other, sides[1])):
+            if name not in known:
+                raise EmsError(f"{gold}: line {number}: no sentence has the id {name!r}")
+        if (one, other) in pairs:
+            raise EmsError(f"{gold}: line {number}: {one} {other} is there twice")
+        pairs[one, other] = None
+    some(len(pairs), gold, "pairs of ids")
+    return Mining(*sides, list(pairs))
 
 
 def _by_id(path: Path) -> dict[str, str]:
@@ -66,19 +74,6 @@ def _by_id(path: Path) -> dict[str, str]:
         sentences[name] = sentence
     some(len(sentences), path, "sentences")
     return sentences
-
-
-def _read_gold(path: Path, sides: tuple[dict[str, str], dict[str, str]]) -> list[tuple[str, str]]:
-    pairs: dict[tuple[str, str], None] = {}  # a set in order
-    for number, (first, second) in rows(path, 2):
-        for name, known in zip((first, second), sides, strict=True):
-            if name not in known:
-                raise EmsError(f"{path}: line {number}: no sentence has the id {name!r}")
-        if (first, second) in pairs:
-            raise EmsError(f"{path}: line {number}: {first} {second} is there twice")
-        pairs[first, second] = None
-    some(len(pairs), path, "pairs of ids")
-    return list(pairs)
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:

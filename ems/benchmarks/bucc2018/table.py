@@ -12,9 +12,9 @@ from typing import Literal
 
 from ems.base.errors import Damaged
 from ems.base.schema import Number, Record, Text, fitting
-from ems.bench.scores import ScoreFile, read_score_file
+from ems.bench.scores import read_score_file
 from ems.config.plugins import benchmark
-from ems.tables.engine import BEST, Declaration, Models, Printed, headings, one_each
+from ems.tables.engine import BEST, Declaration, Printed, headings, one_each
 from ems.tables.printed import in_given_order, load_table
 from ems.tables.scores import Scores
 from ems.tables.table import Block, Table, Value, write_table
@@ -29,14 +29,10 @@ CODES = ("de", "fr", "ru", "zh")
 PAIRS = [f"en-{code}" for code in CODES]
 EXAMPLES = 3  # of each language pair, as many as Table VIII has
 SENTENCE, ENGLISH = "Sentence", "English"
-
-
-def _models() -> Models:
-    return load_table("ems-v2-table09-bucc", "pair")
+_models = partial(load_table, "ems-v2-table09-bucc", "pair")
 
 
 def _about(systems: Sequence[Scores]) -> list[str]:
-    """Say what the numbers of BUCC are, and how the threshold was chosen."""
     protocol = systems[0].file.setting
     return [
         f"BUCC {systems[0].version}, training part: F1 in percent of pairs mined with "
@@ -68,8 +64,6 @@ BUCC = Declaration(
 
 
 class _Pair(Record):
-    """A pair that was extracted and that gold lacks."""
-
     id: str
     english_id: str
     sentence: str
@@ -82,8 +76,6 @@ class _Language(Record):
 
 
 class _File(Record):
-    """Of a score file of BUCC, the pairs of each language."""
-
     details: dict[str, _Language]
 
 
@@ -99,17 +91,14 @@ def write_missed_table(scores: Iterable[Path], out: Path) -> None:
         missed = fitting(_File, {"details": file.details}).details
     except ValueError as error:
         raise Damaged(file.path, str(error)) from None
-    table = _table(file, missed)
-    write_table(table, out, latex=_latin(table))
-
-
-def _table(file: ScoreFile, missed: dict[str, _Language]) -> Table:
     rows: list[list[Value]] = []
     starts = set()
     for code in in_given_order(set(missed), CODES):
         starts.add(len(rows))
-        rows += [_row(code, pair) for pair in missed[code].missed[:EXAMPLES]]
-    return Table(
+        for pair in missed[code].missed[:EXAMPLES]:
+            ids = f"{pair.id} {pair.english_id}"
+            rows.append([f"en-{code}", f"{pair.score:.3f}", ids, pair.sentence, pair.english])
+    table = Table(
         ["Pair", "Score", "Ids", SENTENCE, ENGLISH],
         rows,
         rules=starts,
@@ -122,20 +111,10 @@ def _table(file: ScoreFile, missed: dict[str, _Language]) -> Table:
             f"in {benchmark('bucc2018').tables['bucc_missed'].paper}."
         ],
     )
-
-
-def _row(code: str, pair: _Pair) -> list[Value]:
-    ids = f"{pair.id} {pair.english_id}"
-    return [f"en-{code}", f"{pair.score:.3f}", ids, pair.sentence, pair.english]
-
-
-def _latin(table: Table) -> Table:
-    """Return the table with a dash for each sentence that pdfLaTeX cannot print, and a note."""
-    shown = [[cell if _printable(str(cell)) else None for cell in row] for row in table.rows]
-    if shown == table.rows:
-        return table
+    latin = [[cell if _printable(str(cell)) else None for cell in row] for row in rows]
     why = "A dash: a sentence in a script that pdfLaTeX lacks; it is in the .md and the .csv."
-    return replace(table, rows=shown, notes=[*table.notes, why])
+    notes = table.notes if latin == rows else [*table.notes, why]
+    write_table(table, out, latex=replace(table, rows=latin, notes=notes))
 
 
 def _printable(text: str) -> bool:

@@ -25,12 +25,10 @@ CLASSES = ("negative", "positive")
 
 
 def file_name(code: str, domain: str, split: str) -> str:
-    """Return the file of one language, domain and split ("train", "test" or "unlabeled")."""
     return f"{code}/{domain}/{split}.review"
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """Return the files of one language ("en", "de", "fr", "jp"), train and test."""
     return tuple(file_name(code, *which) for which in product(DOMAINS, SPLITS))
 
 
@@ -39,9 +37,7 @@ def units(code: str) -> tuple[str, ...]:
 
 
 def read_split(folder: Path, code: str, domain: str, split: str) -> Iterator[Document]:
-    """Yield the reviews of one file. Raises `EmsError` with the line of a review without text or
-    class.
-    """
+    """Yield the reviews of a file. Raises `EmsError` for one without text or class."""
     path, count = folder / file_name(code, domain, split), 0
     for line, fields in records(path, "item"):
         count += 1

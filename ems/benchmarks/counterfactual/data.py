@@ -25,12 +25,10 @@ FROM_ENGLISH = True  # the only language that a classifier learns from
 
 
 def file_name(code: str, split: str) -> str:
-    """Return the file of one language ("EN", "DE", "JP") and split."""
     return f"{code}_{split}.tsv"
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """Return the files of one language that a benchmark evaluates on."""
     return tuple(file_name(code, split) for split in EVALUATED)
 
 
@@ -51,11 +49,19 @@ def read_split(folder: Path, code: str, split: str) -> list[Document]:
 
 
 def _read(path: Path) -> list[Document]:
-    lines = _rows(path)
+    lines, documents = _rows(path), []
     _, header = next(lines, (0, []))
     if header != HEADER:
         raise EmsError(f"{path}: expected the columns {', '.join(HEADER)}, found {header}")
-    documents = [_document(path, number, row) for number, row in lines]
+    for number, row in lines:
+        if len(row) != len(HEADER):
+            raise EmsError(f"{path}: line {number} has {len(row)} columns, expected {len(HEADER)}")
+        text, label = row
+        if label not in CLASSES:
+            raise EmsError(f"{path}: line {number}: found the label {label!r}; expected 0 or 1")
+        if not text.strip():
+            raise EmsError(f"{path}: line {number} has an empty sentence")
+        documents.append(Document(label, "", text))
     some(len(documents), path, "sentences")
     return documents
 
@@ -66,17 +72,6 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield number, next(csv.reader([line], delimiter="\t", strict=True), [])
         except csv.Error as error:
             raise EmsError(f"{path}: line {number}: {error}") from None
-
-
-def _document(path: Path, number: int, row: list[str]) -> Document:
-    if len(row) != len(HEADER):
-        raise EmsError(f"{path}: line {number} has {len(row)} columns, expected {len(HEADER)}")
-    text, label = row
-    if label not in CLASSES:
-        raise EmsError(f"{path}: line {number}: found the label {label!r}; expected 0 or 1")
-    if not text.strip():
-        raise EmsError(f"{path}: line {number} has an empty sentence")
-    return Document(label, "", text)
 
 
 def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, list[Document]]:

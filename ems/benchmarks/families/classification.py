@@ -5,10 +5,9 @@ source language's validation part chooses its epoch, and its weight decay where 
 Of the target only the test part is read, so en-de and en-fr are one classifier tested twice.
 
 The `data` module of a benchmark has its `CLASSES`, `read_part` and, where they differ from the
-default, `DOMAINS`, `FROM_ENGLISH` (English, or the `source` that the probe's settings name instead,
-is the only source and is tested on too) and `DRAWN`:
-the train part is drawn with an equal share of each class ("train"), or all parts are drawn from one
-pool ("parts").
+default, `DOMAINS`, `FROM_ENGLISH` (English, or the probe's `source`, is the only source and is
+tested on too) and `DRAWN`: the train part is drawn with an equal share of each class ("train"), or
+all parts are drawn from one pool ("parts").
 
 EMS v2 does not say how an encoder of at most 120 tokens embeds a document. Here a document with
 more tokens than `documents.split` is the mean of the embeddings of its sentences.
@@ -65,26 +64,21 @@ class Reader:
 
     def examples(self, place: Subset) -> Examples:
         """Return one part. Raises `EmsError` naming the file that is malformed or lacks a class."""
-        path, documents = self._documents(place)
-        read = [document for document in documents if document.label in self.data.CLASSES]
-        labels = [self.data.CLASSES.index(document.label) for document in read]
-        what = f"examples of the part {place.part} is of the class"
-        check_classes(labels, self.data.CLASSES, str(path), what)
-        return Examples(str(path), [self._text(document) for document in read], labels)
-
-    def _text(self, document: Document) -> str:
-        """Return the title, if it is wanted or there is nothing else, and the text below it."""
-        titled = getattr(self.settings, "title", False) or not document.text
-        return "\n".join(filter(None, (titled and document.title, document.text)))
-
-    def _documents(self, place: Subset) -> tuple[Path, Iterable[Document]]:
         path, documents = self._read(place)
         drawing = getattr(self.data, "DRAWN", "")
         if drawing == "parts":
-            return path, self._of_pool(place, path, documents)
-        if drawing == place.part == "train":
-            return path, self._of_each_class(place, path)
-        return path, documents
+            documents = self._of_pool(place, path, documents)
+        elif drawing == place.part == "train":
+            documents = self._of_each_class(place, path)
+        texts, labels, titled = [], [], getattr(self.settings, "title", False)
+        for document in documents:
+            if document.label in self.data.CLASSES:
+                labels.append(self.data.CLASSES.index(document.label))
+                title = (titled or not document.text) and document.title
+                texts.append("\n".join(filter(None, (title, document.text))))
+        what = f"examples of the part {place.part} is of the class"
+        check_classes(labels, self.data.CLASSES, str(path), what)
+        return Examples(str(path), texts, labels)
 
     def _read(self, place: Subset) -> tuple[Path, Iterable[Document]]:
         return self.data.read_part(self.folder, place, getattr(self.settings, "train", None))
@@ -105,8 +99,7 @@ class Reader:
             share = count * (number + 1) // len(classes) - count * number // len(classes)
             _, documents = self._read(place)
             of_class = (document for document in documents if document.label == name)
-            seed = f"{self.seed} {self.name} {place.code} {name}"
-            every += drawn(of_class, share, seed, path)
+            every += drawn(of_class, share, f"{self.seed} {self.name} {place.code} {name}", path)
         return every
 
 
@@ -160,9 +153,9 @@ def embed_documents(task: Task, texts: list[str], language: str, where: str) -> 
     pieces = split_long(task.encoder, texts, language, task.experiment.documents.split)
     lines = [line for document in pieces for line in document]
     vectors = task.features(lines, language, where)
-    counts = [len(document) for document in pieces]
     if len(lines) == len(texts):
         return vectors
+    counts = [len(document) for document in pieces]
     starts = [0, *accumulate(counts)][:-1]
     sums = np.add.reduceat(vectors, starts, axis=0)  # [lines, d] -> [N, d]
     return sums / np.array(counts, np.float32)[:, None]
@@ -214,8 +207,7 @@ def accuracies(task: Task, rows: list[Score], details: Mapping[str, Any]) -> Res
 
 def mean_accuracy(rows: list[Score], direction: str = "") -> float:
     """Return the mean over seeds and directions, or over the seeds of one direction."""
-    every = [row for row in rows if row.measure == "" and direction in ("", row.direction)]
-    return mean(row.value for row in every)
+    return mean(row.value for row in rows if not row.measure and direction in ("", row.direction))
 
 
 def _directions(task: Task, reader: Reader) -> list[tuple[str, str, str]]:
@@ -291,13 +283,11 @@ def trained(
     targets = torch.tensor(labels, device=pool.device)
     done = train(pool, targets, classes, list(runs.values()), settings, what)
     by_name = dict(zip(runs, done, strict=True))
-    return {
-        key: [
-            max((by_name[key, seed, decay] for decay in decays), key=lambda one: one.correct)
-            for seed in seeds
-        ]
-        for key in parts
-    }
+
+    def best(key: Any, seed: int) -> Classifier:
+        return max((by_name[key, seed, decay] for decay in decays), key=lambda one: one.correct)
+
+    return {key: [best(key, seed) for seed in seeds] for key in parts}
 
 
 def tested(
@@ -308,21 +298,17 @@ def tested(
     `place`: source, target and domain. The last row is the share of the most frequent class.
     """
     source, target, domain = place
-    every = range(len(labels))
-    rows = [
-        Score.of_hits(
-            source, target, classifier.predict(pool, every) == labels, split=domain, seed=at
-        )
-        for at, classifier in enumerate(classifiers, start=1)
-    ]
+    rows = []
+    for seed, classifier in enumerate(classifiers, start=1):
+        hits = classifier.predict(pool, range(len(labels))) == labels
+        rows.append(Score.of_hits(source, target, hits, split=domain, seed=seed))
     return [*rows, majority(labels, place)]
 
 
 def majority(labels: np.ndarray, place: tuple[str, str, str]) -> Score:
     """Return the accuracy of always predicting the most frequent class of `labels`."""
-    source, target, domain = place
     share = 100 * int(np.bincount(labels).max()) / len(labels)
-    return Score(source, target, share, len(labels), domain, measure=MAJORITY)
+    return Score(*place[:2], share, len(labels), place[2], measure=MAJORITY)
 
 
 def chosen(classifiers: list[Classifier]) -> dict[str, list]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ems.base.progress import Progress
 from ems.base.schema import Json, plain
-from ems.bench.margin import Mined, mine
+from ems.bench.margin import mine
 from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import Task
 from ems.config.plugins import module
@@ -24,10 +24,13 @@ SCORED, CHOSEN_ON = "training", "sample"  # the gold of a third part, `test`, wa
 
 @dataclass(frozen=True)
 class MinedPart:
-    """One part of one language with the pairs mined from it; `correct` bool[P]: is it gold?"""
+    """One part of one language: its texts (`Mining` of the benchmark's reader), the ids of the
+    pairs mined from them, and score float64[P] and `correct` bool[P] (is it gold?) of each.
+    """
 
-    texts: Any  # `Mining` of the benchmark's reader
-    pairs: Mined
+    texts: Any
+    ids: list[tuple[str, str]]
+    score: np.ndarray
     correct: np.ndarray
 
 
@@ -53,14 +56,21 @@ def score(task: Task) -> Result:
 
 
 def _extract(task: Task, code: str, language: str) -> Json:
-    """Return what is extracted of a language, its scores, and the best pairs that gold lacks."""
+    protocol = task.evalset.protocol
     part = chosen_on = _mine(task, code, language, SCORED)
-    if task.evalset.protocol.threshold == "sample":
+    if protocol.threshold == "sample":
         chosen_on = _mine(task, code, language, CHOSEN_ON)
-    threshold = best_threshold(chosen_on.pairs.score, chosen_on.correct, len(chosen_on.texts.gold))
-    extracted = part.pairs.score >= threshold
+    threshold = best_threshold(chosen_on.score, chosen_on.correct, len(chosen_on.texts.gold))
+    extracted = part.score >= threshold
     gold, count = len(part.texts.gold), int(extracted.sum())
     right = int((extracted & part.correct).sum())
+    missed = []
+    for at in np.flatnonzero(extracted & ~part.correct)[: protocol.missed]:
+        own, english = part.ids[at]
+        sentences = {"sentence": part.texts.sentences[own], "english": part.texts.english[english]}
+        missed.append(
+            {"score": float(part.score[at]), "id": own, "english_id": english, **sentences}
+        )
     return {
         "sentences": len(part.texts.sentences),
         "english": len(part.texts.english),
@@ -71,7 +81,7 @@ def _extract(task: Task, code: str, language: str) -> Json:
         "recall": 100 * right / gold,
         "f1": 200 * right / (count + gold),
         "threshold": threshold,
-        "missed": _missed(part, extracted & ~part.correct, task.evalset.protocol.missed),
+        "missed": missed,
     }
 
 
@@ -82,15 +92,10 @@ def _mine(task: Task, code: str, language: str, name: str) -> MinedPart:
     second = task.embedded(list(texts.english.values()), "en", f"{where}, English")
     protocol = task.evalset.protocol
     pairs = mine(first, second, protocol.k, protocol.margin, what=where)
-    gold = set(texts.gold)
-    correct = np.array([pair in gold for pair in zip(*_ids(texts, pairs), strict=True)], bool)
-    return MinedPart(texts, pairs, correct)
-
-
-def _ids(texts: Any, pairs: Mined) -> tuple[list[str], list[str]]:
-    """Return the ids of both sides of each mined pair."""
-    own, english = list(texts.sentences), list(texts.english)
-    return [own[at] for at in pairs.first], [english[at] for at in pairs.second]
+    own, english, gold = list(texts.sentences), list(texts.english), set(texts.gold)
+    rows = zip(pairs.first, pairs.second, strict=True)
+    ids = [(own[one], english[other]) for one, other in rows]
+    return MinedPart(texts, ids, pairs.score, np.array([pair in gold for pair in ids], bool))
 
 
 def best_threshold(scores: np.ndarray, correct: np.ndarray, gold: int) -> float:
@@ -105,18 +110,3 @@ def best_threshold(scores: np.ndarray, correct: np.ndarray, gold: int) -> float:
     after = scores[min(best + 1, len(scores) - 1)]
     halfway = (scores[best] + after) / 2
     return float(halfway if halfway > after else scores[best])
-
-
-def _missed(part: MinedPart, wrong: np.ndarray, most: int) -> list[Json]:
-    """Return the best pairs of bool[P] `wrong` with their ids and sentences."""
-    own, english = _ids(part.texts, part.pairs)
-    return [
-        {
-            "score": float(part.pairs.score[at]),
-            "id": own[at],
-            "english_id": english[at],
-            "sentence": part.texts.sentences[own[at]],
-            "english": part.texts.english[english[at]],
-        }
-        for at in np.flatnonzero(wrong)[:most]
-    ]

@@ -32,14 +32,14 @@ Hits = tuple[np.ndarray, np.ndarray]  # bool[N] each: queries in the language, q
 
 def score(task: Task) -> Result:
     """Return P@1 of each language that the system has, in both directions."""
-    hits_of = _hits_of_drawn if task.record.drawn else _hits_of_all
+    drawn = task.record.drawn
     progress = Progress(f"{task.benchmark} {task.system}", len(task.spoken), "languages")
     rows: list[Score] = []
-    for code, language in task.spoken.items():
-        there, back = hits_of(task, code, language)
+    for code in task.spoken:
+        there, back = _hits_of_drawn(task, code) if drawn else _hits_of_all(task, code)
         rows += [Score.of_hits(code, ENGLISH, there), Score.of_hits(ENGLISH, code, back)]
         progress.add(1, f"{code} {rows[-2].value:.1f}")
-    protocol = task.evalset.protocol if task.record.drawn else {}
+    protocol = task.evalset.protocol if drawn else {}
     parallel = task.record.parallel
     result = Result("P@1", rows, task.spoken, parallel=parallel, protocol=protocol)
     means = [f"{mean:.1f}" + (f" of {group}" if group else "") for group, mean in result.means()]
@@ -47,30 +47,19 @@ def score(task: Task) -> Result:
     return result
 
 
-def _hits_of_all(task: Task, code: str, language: str) -> Hits:
+def _hits_of_all(task: Task, code: str) -> Hits:
     where = f"{task.benchmark} {code}"
     foreign, english = read_bitext(task.experiment, task.benchmark, task.folder, code)
-    first = task.vectors(foreign, language, where)
+    first = task.vectors(foreign, task.spoken[code], where)
     second = task.vectors(english, "en", f"{where}, English")
     return nearest_is_own(first, second), nearest_is_own(second, first)
 
 
-def _hits_of_drawn(task: Task, code: str, language: str) -> Hits:
-    protocol, where = task.evalset.protocol, f"{task.benchmark} {code}"
-    pairs = _candidates(task, code)
-    generator = np.random.RandomState(protocol.seed)
-    asked = generator.choice(len(pairs), protocol.queries, replace=False)
-    foreign = task.embedded([one for one, _ in pairs], language, where)
-    english = task.embedded([other for _, other in pairs], "en", f"{where}, English")
-    search = partial(best_candidates, k=protocol.k, margin=protocol.margin)
-    return search(foreign[asked], english) == asked, search(english[asked], foreign) == asked
-
-
-def _candidates(task: Task, code: str) -> list[Pair]:
+def _hits_of_drawn(task: Task, code: str) -> Hits:
     protocol, data = task.evalset.protocol, module(task.benchmark, "data")
-    where = (task.folder, code, task.record.corpus)
-    data.count(*where)  # raises for a broken archive
-    pairs = draw(partial(data.read_language, *where), protocol.candidates, protocol.seed)
+    archive = (task.folder, code, task.record.corpus)
+    data.count(*archive)  # raises for a broken archive
+    pairs = draw(partial(data.read_language, *archive), protocol.candidates, protocol.seed)
     if len(pairs) < protocol.candidates:
         raise EmsError(
             f"{task.folder / data.file_names(code)[0]}: expected at least "
@@ -78,29 +67,33 @@ def _candidates(task: Task, code: str) -> list[Pair]:
             f"{len(pairs):,}; lower evalsets.{task.benchmark}.protocol.candidates, or leave the "
             "language out"
         )
-    return pairs
+    generator = np.random.RandomState(protocol.seed)
+    asked = generator.choice(len(pairs), protocol.queries, replace=False)
+    where = f"{task.benchmark} {code}"
+    foreign = task.embedded([one for one, _ in pairs], task.spoken[code], where)
+    english = task.embedded([other for _, other in pairs], "en", f"{where}, English")
+    search = partial(best_candidates, k=protocol.k, margin=protocol.margin)
+    return search(foreign[asked], english) == asked, search(english[asked], foreign) == asked
 
 
 def draw(read: Callable[[], Iterable[Pair]], many: int, seed: int) -> list[Pair]:
-    """Return the first `many` pairs in the order of a seeded hash, no sentence twice on a side.
+    """Return the first `many` pairs in the order of a seeded hash, no sentence empty, none twice on
+    a side.
 
     Fewer are returned where there are no more. `read` gives all pairs each time it is called.
     """
-    pool = many + many // 4
+    pool, key = many + many // 4, str(seed).encode()
     while True:
-        first = heapq.nsmallest(pool, _hashed(read(), seed))
+        hashed = (
+            (blake2b(f"{one}\t{other}".encode(), digest_size=8, key=key).digest(), one, other)
+            for one, other in read()
+            if one.strip() and other.strip()
+        )
+        first = heapq.nsmallest(pool, hashed)
         drawn = list(_each_once(pair for _, *pair in first))[:many]
         if len(drawn) == many or len(first) < pool:
             return drawn
         pool *= 4  # many sentences are there twice
-
-
-def _hashed(pairs: Iterable[Pair], seed: int) -> Iterator[tuple[bytes, str, str]]:
-    """Yield each pair without an empty side, its seeded hash before it."""
-    key = str(seed).encode()
-    for one, other in pairs:
-        if one.strip() and other.strip():
-            yield blake2b(f"{one}\t{other}".encode(), digest_size=8, key=key).digest(), one, other
 
 
 def _each_once(pairs: Iterable[list[str]]) -> Iterator[Pair]:

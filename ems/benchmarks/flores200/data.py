@@ -16,7 +16,6 @@ UNIT = "flores200_dataset"  # that archive
 
 
 def file_names(code: str, dev: bool = False) -> tuple[str, ...]:
-    """Return the files of one language (its code, like "deu_Latn")."""
     return (f"devtest/{code}.devtest", *([f"dev/{code}.dev"] if dev else []))
 
 
@@ -25,7 +24,6 @@ def units(code: str) -> tuple[str, ...]:
 
 
 def read_language(folder: Path, code: str, dev: bool = False) -> list[str]:
-    """Return the sentences of one language. Raises `EmsError` for a bad file."""
     return [line for name in file_names(code, dev) for line in read_sentences(folder / name)]
 
 
@@ -34,7 +32,6 @@ def read_sides(folder: Path, code: str, dev: bool = False) -> list[list[str]]:
 
 
 def read_unit(folder: Path, unit: str) -> int:
-    """Return the number of sentences of a language that was fetched, or of the archive."""
     if unit != UNIT:
         return len(read_language(folder, unit))
     files = sorted(path for path in folder.glob("dev*/*") if path.is_file())

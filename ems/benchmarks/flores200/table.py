@@ -31,7 +31,6 @@ _models = partial(load_table, "ems-v2-table07-flores", "pair")
 
 
 def _columns(systems: Sequence[Scores]) -> list[Column]:
-    """Return the groups and pairs of Table VII, then all directions."""
     scored = dict.fromkeys(name for system in systems for name in system.values)
     groups = load_flores_groups()
     columns = []
@@ -67,16 +66,14 @@ FLORES = Declaration(
 TABLES = {"flores": FLORES}
 
 
-def _ablation() -> dict[str, list[str]]:
-    groups = load_flores_groups().items()
-    return {
-        f"Flores {name}": ["-".join(pair) for pair in permutations(codes, 2)]
-        for name, codes in groups
-    }
-
-
 ABLATION = AblationColumns(
-    "Flores", "P@1 over the directions between the languages of a group", FLORES, _ablation
+    "Flores",
+    "P@1 over the directions between the languages of a group",
+    FLORES,
+    lambda: {
+        f"Flores {name}": ["-".join(pair) for pair in permutations(codes, 2)]
+        for name, codes in load_flores_groups().items()
+    },
 )
 
 

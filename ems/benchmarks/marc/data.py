@@ -13,6 +13,7 @@ from train, half of each class; decontamination takes dev and test.
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from ems.base.errors import EmsError
 from ems.base.files import parse_json
@@ -22,16 +23,15 @@ from ems.corpora.evalsets.formats import Document, Subset, numbered_lines, parts
 EVALUATED = ("dev", "test")
 CLASSES = ("negative", "positive")
 LABELS = {1: "negative", 2: "negative", 3: "", 4: "positive", 5: "positive"}
+TEXTS = ("review_title", "review_body", "language")
 DRAWN = "train"
 
 
 def file_name(code: str, split: str) -> str:
-    """Return the file of one language and split ("train", "dev" or "test")."""
     return f"{split}/dataset_{code}_{split}.json"
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """Return the files of one language (its iso1 code) that a benchmark evaluates on."""
     return tuple(file_name(code, split) for split in EVALUATED)
 
 
@@ -51,28 +51,25 @@ def read_split(folder: Path, code: str, split: str) -> Iterator[Document]:
     """Yield the reviews of one file. Raises `EmsError` that names file and line."""
     path, number = folder / file_name(code, split), 0
     for number, line in numbered_lines(path):
-        entry = _entry(path, number, line)
-        if entry["language"] != code:
+        try:
+            entry = parse_json(line)
+            label = LABELS[int(entry["stars"])]
+            title, body, language = (_text(entry[name]) for name in TEXTS)
+        except (ValueError, KeyError, TypeError):
             raise EmsError(
-                f"{path}: line {number}: a review in {entry['language']!r}, expected {code}"
-            )
-        yield Document(LABELS[int(entry["stars"])], entry["review_title"], entry["review_body"])
+                f"{path}: line {number}: expected a JSON object with stars (1 to 5), review_title, "
+                f"review_body and language, found {line[:40]!r}"
+            ) from None
+        if language != code:
+            raise EmsError(f"{path}: line {number}: a review in {language!r}, expected {code}")
+        yield Document(label, title, body)
     some(number, path, "reviews")
 
 
-def _entry(path: Path, number: int, line: str) -> dict[str, str]:
-    try:
-        entry = parse_json(line)
-        texts = {name: entry[name] for name in ("review_title", "review_body", "language")}
-        stars = int(entry["stars"])
-        if stars in LABELS and all(isinstance(text, str) for text in texts.values()):
-            return {**texts, "stars": str(stars)}
-    except (ValueError, KeyError, TypeError):
-        pass
-    raise EmsError(
-        f"{path}: line {number}: expected a JSON object with stars (1 to 5), review_title, "
-        f"review_body and language, found {line[:40]!r}"
-    )
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
 
 
 def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, Iterator[Document]]:

@@ -15,7 +15,6 @@ test; a classifier learns from train.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from ems.base.errors import EmsError
@@ -29,12 +28,10 @@ NAME = re.compile(r"(\w+)-(\w+)")  # of an item: its part and its number
 
 
 def file_name(code: str, split: str) -> str:
-    """Return the index of one language and split ("dev", "test", "train.1000", ...)."""
     return f"mldoc-indices/{code}.{split}"
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """Return the indices of one language ("german") that are evaluated on, and its corpus."""
     return (*(file_name(code, split) for split in EVALUATED), corpus_folder(code))
 
 
@@ -55,13 +52,17 @@ def read_index(folder: Path, code: str, split: str) -> list[Path]:
 
 
 def read_split(folder: Path, code: str, split: str) -> Iterator[Document]:
-    """Yield the documents of one split. Raises `EmsError` that names the item's file."""
+    """Yield the documents of one split. Raises `EmsError` for an item without just one class."""
     for path in read_index(folder, code, split):
-        yield as_document(path, read_item(path))
+        labels, headline, text = read_item(path)
+        if len(labels) != 1:
+            raise EmsError(
+                f"{path}: has {len(labels)} of the classes {', '.join(CLASSES)}, expected one"
+            )
+        yield Document(labels[0], headline, text)
 
 
 def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, Iterator[Document]]:
-    """Return the index of one part and its documents; train has `size` of them."""
     names = {"train": f"train.{size}", "valid": "dev", "test": "test"}
     split = names[place.part]
     return folder / file_name(place.code, split), read_split(folder, place.code, split)
@@ -71,39 +72,21 @@ def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
     return [parts(read_split(folder, code, split)) for split in EVALUATED]
 
 
-# --- news items
-
-
-@dataclass(frozen=True)
-class Item:
-    """One news item: those of CLASSES that it has, its headline and its paragraphs."""
-
-    labels: tuple[str, ...]
-    headline: str
-    paragraphs: tuple[str, ...]
-
-
 def corpus_folder(code: str) -> str:
     """Return the folder of one language ("german"), below that of all Reuters data."""
     return "rcv1" if code == "english" else f"RCV2_Multilingual_Corpus/{code}"
 
 
-def read_item(path: Path) -> Item:
-    """Read one item. Raises `EmsError` for a missing file, or one that is no news item."""
+def read_item(path: Path) -> tuple[list[str], str, str]:
+    """Return the classes of a news item, its headline, and its paragraphs, one a line.
+
+    Raises `EmsError` for a missing file, or one that is no news item.
+    """
     root = tree(path)
     if root.tag != "newsitem":
         raise EmsError(f"{path}: expected <newsitem>, found <{root.tag}>")
     topics = [topic.get("code", "") for topic in root.findall(TOPICS)]
     headline = root.findtext("headline", default="")  # <title> has the country before it
     texts = ("".join(p.itertext()).strip() for p in root.findall(".//p"))
-    labels = tuple(label for label in CLASSES if label in topics)
-    return Item(labels, headline.strip(), tuple(filter(None, texts)))
-
-
-def as_document(path: Path, item: Item) -> Document:
-    """Return an item as a document, a paragraph a line. Raises `EmsError` without one class."""
-    if len(item.labels) != 1:
-        raise EmsError(
-            f"{path}: has {len(item.labels)} of the classes {', '.join(CLASSES)}, expected one"
-        )
-    return Document(item.labels[0], item.headline, "\n".join(item.paragraphs))
+    labels = [label for label in CLASSES if label in topics]
+    return labels, headline.strip(), "\n".join(filter(None, texts))

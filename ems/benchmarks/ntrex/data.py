@@ -5,6 +5,7 @@ the benchmark is the documents of one part (`splits`). Source: Federmann et al.,
 https://github.com/MicrosoftTranslator/NTREX.
 """
 
+from itertools import compress
 from pathlib import Path
 
 from ems.config.corpus_entries import Split
@@ -16,21 +17,18 @@ CORPUS = "NTREX"
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """Return the file of one language (its iso1 code, like "de")."""
     return (f"moses/{pair_name('en', code)}.txt.zip",)
 
 
 def read_language(folder: Path, code: str, split: Split | None, part: str) -> list[list[str]]:
     """Return [sentences, English sentences] of one language, aligned; of `part` if it is split."""
-    archive = folder / file_names(code)[0]
-    pair = pair_name("en", code)
+    archive, pair = folder / file_names(code)[0], pair_name("en", code)
     lines = count_pairs(archive, CORPUS, pair)
     wanted = [True] * lines
     if split is not None:
         wanted = lines_of_part(folder / split.documents, split, part, lines, archive)
-    pairs = zip(read_pairs(archive, CORPUS, pair), wanted, strict=True)
-    sides = [list(side) for side in zip(*(both for both, is_in in pairs if is_in), strict=True)]
-    sides = sides or [[], []]
+    pairs = compress(read_pairs(archive, CORPUS, pair), wanted)
+    sides = [list(side) for side in zip(*pairs, strict=True)] or [[], []]
     return sides if pair.startswith(f"{code}-") else sides[::-1]
 
 

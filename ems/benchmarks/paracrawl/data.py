@@ -20,7 +20,6 @@ __all__ = ["count", "file_names", "read_language"]
 
 
 def count(folder: Path, code: str, corpus: str) -> int:
-    """Return the number of pairs of one language with English."""
     return count_pairs(folder / file_names(code)[0], corpus, pair_name("en", code))
 
 

@@ -2,21 +2,13 @@
 both, as in its Table IV.
 """
 
+from functools import partial
+
 from ems.tables.declarations import retrieval_table
-from ems.tables.engine import BOTH_WAYS, Models, one_each
+from ems.tables.engine import BOTH_WAYS
 from ems.tables.printed import in_table_one_order, load_table
 
-
-def _models() -> Models:
-    return load_table("ems-v2-table10-paracrawl", "language")
-
-
-PARACRAWL = retrieval_table(
-    "paracrawl",
-    "v5",
-    "ratio",
-    _models,
-    lambda systems: one_each(systems, in_table_one_order, _models()),
-    BOTH_WAYS,
-)
-TABLES = {"paracrawl": PARACRAWL}
+_models = partial(load_table, "ems-v2-table10-paracrawl", "language")
+TABLES = {
+    "paracrawl": retrieval_table("paracrawl", "v5", "ratio", _models, in_table_one_order, BOTH_WAYS)
+}

@@ -33,12 +33,10 @@ class Paraphrase:
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """Return the files of one language (its iso1 code), as published."""
     return tuple(f"{code}/{split}_2k.tsv" for split in SPLITS)
 
 
 def other_names(code: str) -> tuple[str, ...]:
-    """Return the files of one language as XTREME lays them out."""
     return tuple(f"{split}-{code}.tsv" for split in SPLITS)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.benchmarks.mldoc.data import CLASSES, as_document, corpus_folder, read_item
+from ems.benchmarks.mldoc.data import CLASSES, corpus_folder, read_item
 from ems.corpora.evalsets.formats import Document, Subset, parts
 
 __all__ = ["CLASSES"]
@@ -18,8 +18,7 @@ DRAWN = "parts"
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """Return the folder of one language ("german"): its files are too many to name."""
-    return (corpus_folder(code),)
+    return (corpus_folder(code),)  # its files are too many to name
 
 
 def read_titles(folder: Path, code: str) -> Iterator[Document]:
@@ -28,11 +27,12 @@ def read_titles(folder: Path, code: str) -> Iterator[Document]:
     Raises `EmsError` for a spoilt item, or when the folder has none.
     """
     corpus, count = folder / corpus_folder(code), 0
-    for path in _items(corpus):
-        item = read_item(path)
-        if len(item.labels) == 1 and item.headline:
+    parts_of_it = sorted(corpus.iterdir()) if corpus.is_dir() else []
+    for path in (path for part in parts_of_it for path in sorted(part.glob("*.xml"))):
+        labels, headline, _ = read_item(path)
+        if len(labels) == 1 and headline:
             count += 1
-            yield Document(as_document(path, item).label, item.headline, "")
+            yield Document(labels[0], headline, "")
     if not count:
         raise EmsError(
             f"{corpus}: expected news items (PART/NUMBER.xml) with a headline and one class, found "
@@ -40,14 +40,7 @@ def read_titles(folder: Path, code: str) -> Iterator[Document]:
         )
 
 
-def _items(corpus: Path) -> Iterator[Path]:
-    """Yield the files of a corpus, part by part: a list of all would be long."""
-    for part in sorted(corpus.iterdir()) if corpus.is_dir() else []:
-        yield from sorted(part.glob("*.xml"))
-
-
 def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, Iterator[Document]]:
-    """Return the folder of a language and the headlines that its parts are drawn from."""
     return folder / corpus_folder(place.code), read_titles(folder, place.code)
 
 

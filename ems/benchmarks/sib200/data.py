@@ -13,19 +13,13 @@ from ems.corpora.evalsets.formats import Document, Subset, read_sentences
 HEADER = ["index_id", "category", "text"]
 SPLITS = ("train", "dev", "test")
 CLASSES = (
-    "entertainment",
-    "geography",
-    "health",
-    "politics",
-    "science/technology",
-    "sports",
+    *("entertainment", "geography", "health", "politics", "science/technology", "sports"),
     "travel",
 )
 FROM_ENGLISH = True  # the only language that a classifier learns from
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """Return the files of one language (its FLORES-200 code, like "deu_Latn")."""
     return tuple(f"{code}/{split}.tsv" for split in SPLITS)
 
 

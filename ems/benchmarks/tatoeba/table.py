@@ -42,7 +42,6 @@ def _models() -> Models:
 
 
 def _columns(systems: Sequence[Scores], groups: bool) -> list[Column]:
-    """Return a column for each language, their mean, and those of the groups of Table V."""
     languages = in_paper_order(labels_of(systems))
     ems = load_models()["EMS"]
     tables = {"IV": set(ems.seen), "VI": set(ems.unseen)}
@@ -55,7 +54,6 @@ def _columns(systems: Sequence[Scores], groups: bool) -> list[Column]:
 
 
 def _blocks(columns: list[Column]) -> list[Block]:
-    """Return languages and their mean in blocks of like size, then the groups, spread."""
     names = headings(columns)
     first = names.index(AVERAGE) + 1
     wide = [Block(names[first:], spread=True)] if names[first:] else []
@@ -67,21 +65,18 @@ def _notes(columns: list[Column], printed: list[str]) -> list[str]:
     languages = [column.heading for column in columns if column.members == [column.heading]]
     models = [load_models()[name] for name in printed]
     trained = [m.name for m in models if m.name in TRAINED and set(languages) & set(m.unseen)]
-    names = ", ".join(trained)
-    notes = (
-        [f"Trained on several languages of Table VI, says the paper: {names}."] if trained else []
-    )
+    notes = []
+    if trained:
+        names = ", ".join(trained)
+        notes.append(f"Trained on several languages of Table VI, says the paper: {names}.")
     for model in models:
-        unsettled = ", ".join(code for code in languages if code in model.unsettled)
-        absent = ", ".join(
-            c for c in languages if c not in model.seen | model.unseen and model.seen
-        )
+        own = f"{model.name} (printed): the paper"
+        unsettled = [code for code in languages if code in model.unsettled]
+        absent = [c for c in languages if model.seen and c not in model.seen | model.unseen]
         if unsettled:
-            notes.append(
-                f"{model.name} (printed): the paper's text has two readings for {unsettled}."
-            )
+            notes.append(f"{own}'s text has two readings for {', '.join(unsettled)}.")
         if absent:
-            notes.append(f"{model.name} (printed): the paper prints no value for {absent}.")
+            notes.append(f"{own} prints no value for {', '.join(absent)}.")
     return notes
 
 

@@ -6,20 +6,21 @@ from ems.config.plugins import benchmark
 from ems.tables.engine import Column, Declaration, Printed
 from ems.tables.printed import load_table
 
-WORDORDER = Declaration(
-    benchmarks={"wordorder": ""},
-    metric="cosine",
-    label=lambda file, row: "Cosine",
-    columns=lambda systems: [Column("Cosine", ["Cosine"], "Cosine")],
-    decimals=2,
-    about=lambda systems: [
-        "Cosine of the two sentences of EMS v2 section V-H, which differ in the order of their "
-        "words and in what they mean: the lower the better."
-    ],
-    printed=Printed(
-        benchmark("wordorder").tables["wordorder"].paper,
-        partial(load_table, "ems-v2-section5h-similarity", "Cosine", "cosine_similarity"),
-        paper_order=True,
-    ),
-)
-TABLES = {"wordorder": WORDORDER}
+TABLES = {
+    "wordorder": Declaration(
+        benchmarks={"wordorder": ""},
+        metric="cosine",
+        label=lambda file, row: "Cosine",
+        columns=lambda systems: [Column("Cosine", ["Cosine"], "Cosine")],
+        decimals=2,
+        about=lambda systems: [
+            "Cosine of the two sentences of EMS v2 section V-H, which differ in the order of their "
+            "words and in what they mean: the lower the better."
+        ],
+        printed=Printed(
+            benchmark("wordorder").tables["wordorder"].paper,
+            partial(load_table, "ems-v2-section5h-similarity", "Cosine", "cosine_similarity"),
+            paper_order=True,
+        ),
+    )
+}

@@ -34,7 +34,6 @@ class Inference:
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """Return the files of one language, which are those of all of them."""
     return tuple(f"XNLI-1.0/xnli.{split}.tsv" for split in SPLITS)
 
 
@@ -51,12 +50,10 @@ def training_units(code: str) -> tuple[str, ...]:
 
 
 def training_files(code: str, settings: Settings | None) -> tuple[str, ...]:
-    """Return the training part, which is English for all languages."""
     return (TRAIN,)
 
 
 def split_path(folder: Path, split: str) -> Path:
-    """Return the file of a split: the tab-separated one, or the .jsonl if only that is there."""
     path = folder / f"XNLI-1.0/xnli.{split}.tsv"
     other = path.with_suffix(".jsonl")
     return other if other.is_file() and not path.is_file() else path

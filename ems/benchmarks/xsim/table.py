@@ -12,11 +12,8 @@ from ems.tables.printed import in_table_one_order
 from ems.tables.scores import Scores
 from ems.tables.table import Block, balanced_blocks
 
-KINDS_NOTE = " Kinds of errors of xsim++ in percent of the sentences, mean over languages."
-
 
 def _columns(systems: Sequence[Scores]) -> list[Column]:
-    """Return the languages, their mean, and each kind of error that occurs."""
     measures = [item for system in systems for item in system.measures.items()]
     kinds = sorted({kind for kind, values in measures if any(values.values())})
     languages = one_each(systems, in_table_one_order)
@@ -31,7 +28,8 @@ def _blocks(columns: list[Column]) -> list[Block]:
 
 def _about(systems: Sequence[Scores]) -> list[str]:
     protocol = systems[0].file.setting
-    kinds = KINDS_NOTE if any(system.measures for system in systems) else ""
+    kinds = " Kinds of errors of xsim++ in percent of the sentences, mean over languages."
+    kinds = kinds if any(system.measures for system in systems) else ""
     return [
         f"FLORES-200 {systems[0].version}, devtest, {protocol('margin', Text)} margin, k = "
         f"{protocol('k')}: sentences in percent whose English translation is not the best "
@@ -40,12 +38,13 @@ def _about(systems: Sequence[Scores]) -> list[str]:
     ]
 
 
-XSIM = Declaration(
-    benchmarks={"xsim": "xsim: ", "xsimpp": "xsim++: "},
-    metric="error rate",
-    label=lambda file, row: file.languages[row.source],
-    columns=_columns,
-    blocks=_blocks,
-    about=_about,
-)
-TABLES = {"xsim": XSIM}
+TABLES = {
+    "xsim": Declaration(
+        benchmarks={"xsim": "xsim: ", "xsimpp": "xsim++: "},
+        metric="error rate",
+        label=lambda file, row: file.languages[row.source],
+        columns=_columns,
+        blocks=_blocks,
+        about=_about,
+    )
+}

@@ -40,7 +40,6 @@ class Negative:
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    """Return the files of the one language, eng_Latn."""
     return AUGMENTED, KINDS
 
 
