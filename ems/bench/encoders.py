@@ -1,27 +1,13 @@
-"""The encoder of a system, by its kind.
+"""The encoder of a system, by its kind, and a cache of its embeddings on disk.
 
-    encoder                trained by this experiment: its model folder
-    char-ngram             n-grams of letters; with `idf`: the folder of their weights
-    fused                  an encoder of this experiment and n-grams: the folder of their weights
-    folder                 `model`: a folder of one of these, imported or exported ones too
-    sentence-transformers  `model`: a folder or a name of the Hugging Face hub
-    command                `command`: any program that turns lines into a .npy
+An entry of the cache, `<folder>/<key>.safetensors`, is float32[n, d] of one call: the encoder's
+`identity`, the language and all lines in order. A vector differs in its last bits with the other
+lines of its batch, so single lines put together anew would give scores that depend on which
+benchmark ran first.
 
-Modules are named, not imported: a job runs again when the source of its own kind of encoder
-changed.
-
-Embeddings are kept on disk, so that sentences which several benchmarks share are encoded once:
-
-    <folder>/<key>.safetensors   float32[n, d] of one call, the key and a checksum in its header
-
-An entry is one call: the encoder's `identity`, the language and all lines in order. A vector
-differs in its last bits with the other lines of its batch, so single lines put together anew would
-give scores that depend on which benchmark ran first.
-
-The cache can only save time. A damaged entry is deleted and encoded again, a full disk is a line in
-the log, and an entry is written beside its place and renamed, so that jobs side by side see whole
-ones. Beyond `limit` bytes the entries that were not used for longest go; one of more than half of
-that is not kept. To clear it, delete the folder: `rm -r results/<experiment>/embeddings`.
+The cache can only save time. A damaged entry is deleted and encoded again, and a full disk is a
+line in the log. Beyond `limit` bytes the entries that were not used for longest go; one of more
+than half of that is not kept. To clear it: `rm -r results/<experiment>/embeddings`.
 """
 
 import hashlib
@@ -33,6 +19,7 @@ from dataclasses import dataclass
 from glob import escape, glob
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -45,7 +32,7 @@ from ems.bench.task import LineEncoder
 from ems.config.systems import SystemSettings
 from ems.model.folder import files_of
 
-CLASSES = {
+CLASSES = {  # named, not imported: a job runs again when the source of its kind changed
     "encoder": "ems.model.encode.SentenceEncoder",
     "folder": "ems.model.char_ngrams.opened",
     "sentence-transformers": "ems.bench.peers.SentenceTransformersEncoder",
@@ -78,11 +65,10 @@ def make_encoder(system: SystemSettings, trained: Path | None = None) -> LineEnc
 
 
 def model_files(system: SystemSettings) -> list[str]:
-    """Return local files that an external system depends on: its model folder, or files of its
-    command.
+    """Return local files that an external system depends on: its command's, or its model folder's.
 
-    Hidden files do not count, and of our model folders only the files that encoding reads, or of
-    exported ones the files that have the checksums of all.
+    Of our own model folders these are the files that encoding reads, of exported ones those that
+    have the checksums of all.
     """
     if system.kind == "command":
         return command_files(system.place.split())
@@ -110,6 +96,10 @@ class CachedEncoder:
     folder: Path
     limit: int
 
+    def __getattr__(self, name: str) -> Any:
+        """Return what else the encoder has, such as `token_counts`."""
+        return getattr(self.encoder, name)
+
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
         """Return what the encoder gives, float32[len(lines), d]."""
         key = key_of(self.identity, language, lines)
@@ -120,23 +110,12 @@ class CachedEncoder:
             return vectors
         vectors = self.encoder.encode(lines, language, what)
         if 2 * vectors.nbytes <= self.limit and vectors.dtype == np.float32:
-            self._keep(path, key, vectors)
+            try:
+                _write(path, key, np.ascontiguousarray(vectors))
+                make_room(self.folder, self.limit)
+            except OSError as error:
+                log.warning("%s: embeddings not kept: %s", path, error)
         return vectors
-
-    def _keep(self, path: Path, key: str, vectors: np.ndarray) -> None:
-        try:
-            _write(path, key, np.ascontiguousarray(vectors))
-            make_room(self.folder, self.limit)
-        except OSError as error:
-            log.warning("%s: embeddings not kept: %s", path, error)
-
-
-class CountingEncoder(CachedEncoder):
-    """A cached encoder that counts its tokens."""
-
-    def token_counts(self, lines: list[str], language: str) -> list[int]:
-        """Count the tokens of each line as the encoder does."""
-        return self.encoder.token_counts(lines, language)
 
 
 def cached(encoder: LineEncoder, folder: Path, megabytes: int) -> LineEncoder:
@@ -144,8 +123,7 @@ def cached(encoder: LineEncoder, folder: Path, megabytes: int) -> LineEncoder:
     identity = getattr(encoder, "identity", "")
     if not identity or not megabytes:
         return encoder
-    kind = CountingEncoder if hasattr(encoder, "token_counts") else CachedEncoder
-    return kind(encoder, identity, folder, megabytes * 1_000_000)
+    return CachedEncoder(encoder, identity, folder, megabytes * 1_000_000)
 
 
 def key_of(identity: str, language: str, lines: list[str]) -> str:
@@ -163,23 +141,21 @@ def _read(path: Path, key: str, count: int) -> np.ndarray | None:
     try:
         with safe_open(path, "numpy") as entry:
             header, vectors = entry.metadata() or {}, entry.get_tensor("vectors")
+        if header != _header(key, vectors):
+            raise SafetensorError("its key or its checksum is another one")
+        if vectors.dtype != np.float32 or vectors.ndim != 2 or len(vectors) != count:
+            shape = f"{vectors.dtype}{list(vectors.shape)}"
+            raise SafetensorError(f"{shape} for {count:,} lines")
     except FileNotFoundError:
         return None
     except (OSError, SafetensorError) as error:
-        return _refuse(path, str(error))
-    if header != _header(key, vectors):
-        return _refuse(path, "its key or its checksum is another one")
-    if vectors.dtype != np.float32 or vectors.ndim != 2 or len(vectors) != count:
-        return _refuse(path, f"{vectors.dtype}{list(vectors.shape)} for {count:,} lines")
+        log.warning("%s: damaged (%s), encoded again", path, error)
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        return None
     with suppress(OSError):
         os.utime(path)  # the most recently used
     return vectors
-
-
-def _refuse(path: Path, why: str) -> None:
-    log.warning("%s: damaged (%s), encoded again", path, why)
-    with suppress(OSError):
-        path.unlink(missing_ok=True)
 
 
 def _header(key: str, vectors: np.ndarray) -> dict[str, str]:

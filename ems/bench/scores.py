@@ -1,7 +1,5 @@
 """The score file: what one system reached on one benchmark.
 
-All benchmarks write this one shape; every table, every figure and `ems compare` read it.
-
 A file is a header and rows. A row is one measured number: of which source and target (a language,
 or the code that the benchmark has for it), on which split, by the classifier of which seed. Where
 each sentence is right or wrong, the row keeps all of them, so that two systems can be compared
@@ -70,18 +68,11 @@ class Score:
 
     @property
     def direction(self) -> str:
-        """Return the name of a direction and its split: "en-de", "en-de books"."""
+        """Return the direction and its split: "en-de", "en-de books"."""
         return f"{self.source}-{self.target} {self.split}".strip()
 
-    @property
-    def key(self) -> tuple:
-        """Return what only one row of a file may have."""
-        return self.source, self.target, self.split, self.seed, self.measure
-
     def bits(self) -> np.ndarray:
-        """Return the hits as bool[count]. Raises `ValueError` for hits whose share is not the
-        value.
-        """
+        """Return the hits as bool[count]. Raises `ValueError` if their share is not the value."""
         bits = unpacked(self.hits, self.count)
         share = 100 * bits.mean()
         if abs(share - self.value) > CLOSE:
@@ -140,8 +131,8 @@ class Result:
         return labels
 
     def means(self) -> list[tuple[str, float]]:
-        """Return (languages, mean over labels) as the tables have them: ("58 trained languages",
-        48.2), ("54 unseen languages", 21.9); one pair without words where no language is unseen.
+        """Return (languages, mean over labels): [("58 trained languages", 48.2), ("54 unseen
+        languages", 21.9)], or one pair without words where no language is unseen.
         """
         unseen = {name for name, code in self.languages.items() if code == UNSEEN}
         groups: dict[str, list[float]] = {"trained": [], "unseen": []}
@@ -168,18 +159,14 @@ class ScoreFile(Result):
     data_files: Mapping[str, str] = field(default_factory=dict)
 
     def same_data(self, other: "ScoreFile") -> bool:
-        """Return True if the files of data that both were scored on have the same content; an
-        experiment of fewer languages reads fewer files.
-        """
+        """True if the files of data that both were scored on have the same content."""
         if self.data_sha256 == other.data_sha256:
             return True
         both = self.data_files.keys() & other.data_files.keys()
         return bool(both) and all(self.data_files[name] == other.data_files[name] for name in both)
 
     def setting(self, key: str, of: Any = Count) -> Any:
-        """Return a setting of the protocol as a value of a type. Raises `Damaged` when the file
-        does not have such a one.
-        """
+        """Return a setting of the protocol. Raises `Damaged` unless it is of the type."""
         protocol = create_model("Protocol", __base__=Record, **{key: (of, ...)})
         file = create_model("File", __base__=Record, protocol=(protocol, ...))
         try:
@@ -196,11 +183,9 @@ def _scalar(value: Any) -> Any:
 
 
 class _Row(Record):
-    """A row of a score file; the range of its value depends on the metric."""
-
     source: Text
     target: Text
-    value: Any = None
+    value: Any = None  # its range depends on the metric
     count: Some
     split: str = ""
     seed: Annotated[Count | None, Expected("a whole number of at least 0")] = None
@@ -209,8 +194,6 @@ class _Row(Record):
 
 
 class _Content(Record):
-    """A score file."""
-
     benchmark: Text
     system: Text
     version: Text
@@ -226,17 +209,15 @@ class _Content(Record):
     data_files: dict[str, Text] = Field({})
 
 
-_MEASURED = ("metric", "higher_is_better", "label", "parallel", "languages", "protocol", "details")
-
-
 def write_scores(path: Path, header: Mapping[str, Any], result: Result) -> None:
     """Write a score file: `header` (benchmark, system, checksums) and what was measured.
 
     Each row is a line without spaces, so that the thousands of FLORES-200 are less than a megabyte:
     of a larger file Snakemake compares the time only, not the content.
     """
-    measured = plain({name: getattr(result, name) for name in _MEASURED})
-    content = {**header, **result.data, **measured}
+    others = ("rows", "data", "english")
+    measured = {name: value for name, value in vars(result).items() if name not in others}
+    content = {**header, **result.data, **plain(measured)}
     first = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False).removesuffix("\n}")
     fields = [{k: v for k, v in vars(row).items() if v not in ("", None)} for row in result.rows]
     rows = ",\n".join(json.dumps(row, separators=(",", ":")) for row in fields)
@@ -255,11 +236,16 @@ def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreF
             raise Damaged(path, f"expected {wanted} under `{key}`, found {shown(found)}", name)
     rows = {}
     for at, row in enumerate(data.rows):
-        score = _score(path, f"rows.{at}", row, data.metric)
-        if score.key in rows:
+        low, high, what = PERCENT if row.measure else RANGES.get(data.metric, PERCENT)
+        if not (type(row.value) in (int, float) and low <= row.value <= high):  # NaN is not
+            found = shown(row.value)
+            raise Damaged(path, f"expected {what} under `rows.{at}.value`, found {found}")
+        score = Score(**{**vars(row), "value": float(row.value)})
+        key = (row.source, row.target, row.split, row.seed, row.measure)
+        if key in rows:
             place = _bare(score.direction)
             raise Damaged(path, f"expected one row of {place}, found two (`rows.{at}`)")
-        rows[score.key] = score
+        rows[key] = score
     known = {ENGLISH, *data.languages}
     named = [name for row in rows.values() for name in (row.source, row.target)]
     if unknown := [name for name in named if name not in known]:
@@ -275,16 +261,8 @@ def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreF
     return file
 
 
-def _score(path: Path, place: str, row: _Row, metric: str) -> Score:
-    """Return a row. Raises `Damaged` that names it if its value is out of range."""
-    low, high, what = PERCENT if row.measure else RANGES.get(metric, PERCENT)
-    if not (type(row.value) in (int, float) and low <= row.value <= high):  # NaN is not
-        raise Damaged(path, f"expected {what} under `{place}.value`, found {shown(row.value)}")
-    return Score(**{**vars(row), "value": float(row.value)})
-
-
 def _bare(name: str) -> str:
-    """Return a name of a file as a message of one line shows it, without quotation marks."""
+    """Return a name as a message of one line shows it, without quotation marks."""
     return shown(name)[1:-1]
 
 
@@ -292,7 +270,7 @@ def _bare(name: str) -> str:
 
 
 def interval(right: int, count: int) -> tuple[float, float]:
-    """Return (low, high): the percentile bootstrap interval of 100 * right / count.
+    """Return (low, high), the percentile bootstrap interval of 100 * right / count.
 
     A bootstrap draws N of N sentences with replacement, so the number of hits is Binomial(N, share
     of hits): its quantiles are the interval.
