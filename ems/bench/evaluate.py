@@ -2,7 +2,6 @@
 
 By hand the encoder stands in the experiment as one more system, so its score files are those of the
 workflow. Its hash in them covers the bytes of its files: nothing else says which model it was.
-Nothing is downloaded: what is missing is an error with the command that fetches it.
 """
 
 from collections.abc import Mapping
@@ -53,11 +52,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class Given:
-    """The arguments of `ems eval`: a `model` or a `command`, and the benchmarks.
-
-    `folders` are those of evaluation sets that do not lie where the workflow puts them, below
-    `data`.
-    """
+    """The arguments of `ems eval`; `folders` are those of sets that do not lie below `data`."""
 
     benchmarks: list[str]
     data: Path
@@ -77,9 +72,18 @@ def evaluate_by_hand(experiment: Experiment, given: Given, out: Path) -> str:
     system = _system(experiment, given)
     content = digest([sha256_file(Path(path)) for path in model_files(system)])
     system = replace(system, content=content)
-    name = given.name or _name(given)
+    name = Path((given.command or "").partition(" ")[0]).name or "command"
+    if given.model is not None:
+        name = Path(given.model).resolve().name or "model"
+    name = given.name or name
     experiment = replace(experiment, systems={**experiment.systems, name: system})
-    folders = {benchmark: _folders(experiment, benchmark, given) for benchmark in given.benchmarks}
+    folders = {}
+    for benchmark in given.benchmarks:
+        if benchmark not in benchmarks():
+            known = ", ".join(benchmarks())
+            raise EmsError(f"--bench: unknown benchmark {benchmark!r}; allowed: {known}")
+        sets = sets_of(benchmark)
+        folders[benchmark] = {each: _folder(experiment, each, given) for each in sets}
     kept = Path("results") / experiment.name / CACHE_FOLDER
     encoder = cached(make_encoder(system), kept, given.cache_mb)
     rows = [("benchmark", "metric", name)]
@@ -117,20 +121,6 @@ def _system(experiment: Experiment, given: Given) -> SystemSettings:
             f"{experiment.name} expected at least two: name another --experiment"
         )
     return SystemSettings("folder", languages=codes, place=given.model)
-
-
-def _name(given: Given) -> str:
-    """Return the last part of a model's path or name, or the program of a command."""
-    if given.model is not None:
-        return Path(given.model).resolve().name or "model"
-    return Path((given.command or "").partition(" ")[0]).name or "command"
-
-
-def _folders(experiment: Experiment, benchmark: str, given: Given) -> dict[str, Path]:
-    if benchmark not in benchmarks():
-        known = ", ".join(benchmarks())
-        raise EmsError(f"--bench: unknown benchmark {benchmark!r}; allowed: {known}")
-    return {name: _folder(experiment, name, given) for name in sets_of(benchmark)}
 
 
 def _folder(experiment: Experiment, name: str, given: Given) -> Path:

@@ -35,8 +35,7 @@ def _ratio(similarity: np.ndarray, around: np.ndarray) -> np.ndarray:
     return np.where(positive, similarity / np.where(positive, around, 1), 0)
 
 
-Margin = Callable[[np.ndarray, np.ndarray], np.ndarray]
-MARGINS: dict[str, Margin] = {
+MARGINS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "ratio": _ratio,
     "distance": lambda similarity, around: similarity - around,
     "absolute": lambda similarity, around: similarity,
@@ -45,50 +44,46 @@ MARGINS: dict[str, Margin] = {
 
 @dataclass(frozen=True)
 class Mined:
-    """Pairs of two sets, the best first: rows `first` and `second` int64[P], `score` float64[P]."""
+    """Pairs of two sets, the best first: rows `first` and `second` int64[P], `score` float64[P];
+    of `best_pairs` also their cosine `similarity`, float64[P].
+    """
 
     first: np.ndarray
     second: np.ndarray
     score: np.ndarray
+    similarity: np.ndarray | None = None
 
 
 def mine(
-    first: np.ndarray,
-    second: np.ndarray,
-    k: int = 4,
-    margin: str = "ratio",
-    device: str = "auto",
-    what: str = "mine",
+    first: np.ndarray, second: np.ndarray, k: int = 4, margin: str = "ratio", what: str = "mine"
 ) -> Mined:
     """Mine pairs of first[N, d] and second[M, d], as LASER and sentence-transformers do.
 
-    The candidates are the best neighbour of each row of either set. They are taken best first, and
-    each row once. Both sets are float32 with rows of length 1, in memory or mapped: see `nearest`.
+    Both sets are float32 with rows of length 1, in memory or mapped: see `nearest`.
     """
-    return pairs_of(*nearest(first, second, k, device, what), margin)
+    return pairs_of(*nearest(first, second, k, what=what), margin)
 
 
 def pairs_of(
     forward: Neighbours, backward: Neighbours, margin: str = "ratio", once: bool = True
 ) -> Mined:
-    """Return the pairs that `mine` takes among the neighbours of either set in the other one.
+    """Return the best neighbour of each row of either set, the best pairs first, each row once.
 
     Without `once` a row may be in several pairs, but no pair is there twice.
     """
     sizes = len(forward.index), len(backward.index)
     there, score = _best(forward, backward, margin)
     back, other_score = _best(backward, forward, margin)
-    pairs = np.stack(
-        [np.append(np.arange(sizes[0]), back), np.append(there, np.arange(sizes[1]))]
-    )  # [2, N + M]
+    first = np.append(np.arange(sizes[0]), back)  # [N + M]
+    second = np.append(there, np.arange(sizes[1]))
     scores = np.append(score, other_score)
-    order = np.argsort(-scores, kind="stable")
+    kept = np.argsort(-scores, kind="stable")
     if once:
-        kept = order[_each_once(pairs[:, order], sizes)]
+        kept = kept[_each_once(first[kept], second[kept], sizes)]
     else:
         twice = there[back] == np.arange(sizes[1])  # of the pairs of `back`
-        kept = order[~np.append(np.zeros(sizes[0], bool), twice)[order]]
-    return Mined(*pairs[:, kept], scores[kept])
+        kept = kept[~np.append(np.zeros(sizes[0], bool), twice)[kept]]
+    return Mined(first[kept], second[kept], scores[kept])
 
 
 def scores_of(
@@ -99,17 +94,13 @@ def scores_of(
 
 
 def best_by_margin(
-    queries: np.ndarray,
-    candidates: np.ndarray,
-    k: int = 4,
-    margin: str = "ratio",
-    device: str = "auto",
+    queries: np.ndarray, candidates: np.ndarray, k: int = 4, margin: str = "ratio"
 ) -> np.ndarray:
     """Return the best-scoring candidate[M, d] among the k nearest of each query[N, d]: int64[N].
 
     Of equal ones the nearest, then the first, wins. Both sets are as in `mine`.
     """
-    return _best(*nearest(queries, candidates, k, device), margin)[0]
+    return _best(*nearest(queries, candidates, k), margin)[0]
 
 
 def _best(own: Neighbours, other: Neighbours, margin: str) -> tuple[np.ndarray, np.ndarray]:
@@ -121,11 +112,11 @@ def _best(own: Neighbours, other: Neighbours, margin: str) -> tuple[np.ndarray, 
     return index, score
 
 
-def _each_once(pairs: np.ndarray, counts: tuple[int, int]) -> np.ndarray:
-    """Return bool[P]: the pairs[2, P] of which no row is in an earlier kept one."""
+def _each_once(first: np.ndarray, second: np.ndarray, counts: tuple[int, int]) -> np.ndarray:
+    """Return bool[P]: the pairs of which no row is in an earlier kept one."""
     free = [bytearray(b"\1") * count for count in counts]
-    kept = np.zeros(pairs.shape[1], bool)
-    for at, (one, other) in enumerate(zip(*pairs.tolist(), strict=True)):
+    kept = np.zeros(len(first), bool)
+    for at, (one, other) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
         if free[0][one] and free[1][other]:
             free[0][one] = free[1][other] = 0
             kept[at] = True
@@ -134,11 +125,7 @@ def _each_once(pairs: np.ndarray, counts: tuple[int, int]) -> np.ndarray:
 
 @torch.inference_mode()
 def best_candidates(
-    queries: np.ndarray,
-    candidates: np.ndarray,
-    k: int = 4,
-    margin: str = "ratio",
-    device: str = "auto",
+    queries: np.ndarray, candidates: np.ndarray, k: int = 4, margin: str = "ratio"
 ) -> np.ndarray:
     """Return the candidate[M, d] with the highest score of each query[N, d], the first of equals.
 
@@ -147,8 +134,8 @@ def best_candidates(
     """
     around = np.zeros(len(queries)), np.zeros(len(candidates))
     if margin != "absolute":
-        around = tuple(side.mean for side in nearest(queries, candidates, k, device))
-    place = choose_device(device)
+        around = tuple(side.mean for side in nearest(queries, candidates, k))
+    place = choose_device("auto")
     asked = block(queries, 0, len(queries), place)
     best, winner = np.full(len(queries), -np.inf), np.zeros(len(queries), np.int64)
     for start in range(0, len(candidates), COLUMNS):
@@ -165,42 +152,25 @@ def best_candidates(
 # --- CSLS
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Pairs of two sets, the best first, of equal ones the first: rows `first` and `second`
-    int64[P], their CSLS `score` and their cosine `similarity`, float64[P].
-    """
-
-    first: np.ndarray
-    second: np.ndarray
-    score: np.ndarray
-    similarity: np.ndarray
-
-
 @torch.inference_mode()
 def best_pairs(
-    first: np.ndarray,
-    second: np.ndarray,
-    keep: int,
-    k: int,
-    device: str = "auto",
-) -> Pairs:
-    """Return the `keep` best of all pairs of first[N, d] and second[M, d], or all if there are
-    fewer.
+    first: np.ndarray, second: np.ndarray, keep: int, k: int, device: str = "auto"
+) -> Mined:
+    """Return the `keep` best of all pairs of first[N, d] and second[M, d], of equal ones the first.
 
-    Both are float32 with rows of length 1. A row may be in several pairs. With k = 0 the score is
-    2 cos. Beside the sets, some tiles of ROWS x COLUMNS numbers are in memory.
+    Both are float32 with rows of length 1. A row may be in several pairs. The score is CSLS, with
+    k = 0 it is 2 cos. Beside the sets, some tiles of ROWS x COLUMNS numbers are in memory.
     """
     forward, backward = nearest(first, second, max(k, 1), device, what="")
     around = [side.mean if k else np.zeros(len(side.index)) for side in (forward, backward)]
     keep = min(keep, len(first) * len(second))
     least = max(_least(forward, *around, keep), _least(backward, *around[::-1], keep)) - SLACK
     rows, columns = _able(forward, *around, least), _able(backward, *around[::-1], least)
-    one, other, _ = _best_of_all((first, second), (rows, columns), around, keep, least, device)
+    one, other = _best_of_all((first, second), (rows, columns), around, keep, least, device)
     similarity = np.einsum("nd,nd->n", first[one], second[other], dtype=np.float64)
     score = 2 * similarity - around[0][one] - around[1][other]
     order = np.lexsort((other, one, -score))
-    return Pairs(one[order], other[order], score[order], similarity[order])
+    return Mined(one[order], other[order], score[order], similarity[order])
 
 
 def _least(own: Neighbours, around: np.ndarray, of_others: np.ndarray, keep: int) -> float:
@@ -214,9 +184,6 @@ def _able(own: Neighbours, around: np.ndarray, of_others: np.ndarray, least: flo
     return np.flatnonzero(2.0 * own.similarity[:, 0] - around - of_others.min() >= least)
 
 
-Best = tuple[np.ndarray, np.ndarray, np.ndarray]  # rows of either set int64[P], float32 scores
-
-
 def _best_of_all(
     sets: tuple[np.ndarray, np.ndarray],
     rows: tuple[np.ndarray, np.ndarray],
@@ -224,10 +191,10 @@ def _best_of_all(
     keep: int,
     least: float,
     device: str,
-) -> Best:
-    """Return the `keep` best pairs of some rows of two sets, all of `least` or more."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the `keep` best pairs of some rows of two sets, all of `least` or more: their rows."""
     place = choose_device(device)
-    best: Best = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
+    best = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
     for ours in _blocks(rows[0], ROWS):
         queries = _taken(sets[0], ours, place)
         beside = torch.from_numpy(around[0][ours, None].astype(np.float32)).to(place)
@@ -237,10 +204,12 @@ def _best_of_all(
             tile.mul_(2).sub_(beside).sub_(others)
             flat, scores = _above(tile.flatten(), keep, least)
             pairs = ours[flat // len(theirs)], theirs[flat % len(theirs)], scores
-            best = _shortened(tuple(map(np.append, best, pairs)), keep)
+            first, second, score = map(np.append, best, pairs)
+            order = np.lexsort((second, first, -score))[:keep]
+            best = first[order], second[order], score[order]
             if len(best[2]) == keep:
                 least = max(least, float(best[2].min()) - SLACK)
-    return best
+    return best[:2]
 
 
 def _blocks(rows: np.ndarray, size: int) -> list[np.ndarray]:
@@ -252,17 +221,11 @@ def _taken(vectors: np.ndarray, rows: np.ndarray, place: torch.device) -> Tensor
 
 
 def _above(scores: Tensor, keep: int, least: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places of the scores of `least` or more, at most the `keep` best of them (of equal
-    ones the first), and the scores.
+    """Return the places of the scores of `least` or more, the `keep` best at most (of equal ones
+    the first), and the scores.
     """
     places = (scores >= least).nonzero()[:, 0]
     scores = scores[places]
     if len(places) > keep:
         scores, places = parts_of(keys_of(scores, places).topk(keep).values)
     return places.cpu().numpy(), scores.cpu().numpy()
-
-
-def _shortened(pairs: Best, keep: int) -> Best:
-    first, second, score = pairs
-    order = np.lexsort((second, first, -score))[:keep]
-    return first[order], second[order], score[order]

@@ -62,7 +62,10 @@ def nearest(
         keys = _nothing(len(queries), min(k, len(second)), place)
         for left in range(0, len(second), COLUMNS):
             candidates = block(second, left, COLUMNS, place)
-            tile = _whole_groups(queries @ candidates.T)  # [ROWS, COLUMNS], less at the ends
+            tile = queries @ candidates.T  # [ROWS, COLUMNS], less at the ends
+            missing = [-size % GROUP for size in tile.shape]
+            if any(missing):
+                tile = pad(tile, (0, missing[1], 0, missing[0]), value=-torch.inf)
             keys = _nearer(keys, tile[: len(queries)], left)
             part = slice(left, left + len(candidates))
             of_second[part] = _nearer(of_second[part], tile.T[: len(candidates)], top)
@@ -77,11 +80,8 @@ def nearest(
 
 def merged(one: Neighbours, other: Neighbours, k: int) -> Neighbours:
     """Return the k nearest of two sets of neighbours of the same rows, as `nearest` has them."""
-    parts = [
-        keys_of(torch.from_numpy(each.similarity), torch.from_numpy(each.index))
-        for each in (one, other)
-    ]
-    keys = torch.cat(parts, 1)  # [N, up to 2k]
+    both = [map(torch.from_numpy, (each.similarity, each.index)) for each in (one, other)]
+    keys = torch.cat([keys_of(*each) for each in both], 1)  # [N, up to 2k]
     return _decoded(keys.topk(min(k, keys.shape[1])).values)
 
 
@@ -92,12 +92,6 @@ def block(vectors: np.ndarray, start: int, size: int, place: torch.device) -> Te
 
 def _nothing(count: int, k: int, place: torch.device) -> Tensor:
     return torch.full((count, k), _NONE, dtype=torch.int64, device=place)
-
-
-def _whole_groups(tile: Tensor) -> Tensor:
-    """Fill rows and columns of the tile up to whole groups with -inf."""
-    rows, columns = (-size % GROUP for size in tile.shape)
-    return pad(tile, (0, columns, 0, rows), value=-torch.inf) if rows or columns else tile
 
 
 def _nearer(known: Tensor, tile: Tensor, start: int) -> Tensor:

@@ -1,9 +1,8 @@
 """Encoders that are not ours: any sentence-transformers model, and any command that turns lines
 into a .npy (EMS v2 section V compares with LASER, LASER2, SBERT-distill and LaBSE).
 
-Both get the lines tidied as ours (`ems.text.normalise`) and nothing else: their own preprocessing
-is part of what is compared. The vectors are checked, so that a half-made answer never becomes a
-score. Their `identity` is for the cache of embeddings.
+Both get the lines tidied as ours and nothing else: their own preprocessing is part of what is
+compared. Their `identity` is for the cache of embeddings.
 """
 
 import shlex
@@ -39,7 +38,12 @@ class SentenceTransformersEncoder:
     def __init__(self, model: str, device: str | None = None) -> None:
         self.model, self.what = _loaded(model, device), f"sentence-transformers model {model}"
         folder = Path(model)
-        content = _hashes(folder) if folder.is_dir() else _revision(self.model)
+        if folder.is_dir():
+            files = visible_files(folder)
+            content = {str(path.relative_to(folder)): sha256_file(path) for path in files}
+        else:  # the commit of the hub, if it is known
+            config = getattr(getattr(self.model[0], "auto_model", None), "config", None)
+            content = str(getattr(config, "_commit_hash", None) or "")
         versions = {name: version(name) for name in ("sentence-transformers", "transformers")}
         device_and_source = [str(self.model.device), source_hash("ems.bench.peers")]
         self.identity = digest([model, content, versions, *device_and_source])
@@ -55,9 +59,8 @@ class SentenceTransformersEncoder:
 
         Progress is logged as `what`, or added to `progress`.
         """
-        own = (
-            Progress(f"{what} {language or ''}".rstrip(), len(lines), "sentences") if what else None
-        )
+        title = f"{what} {language or ''}".rstrip()
+        own = Progress(title, len(lines), "sentences") if what else None
         counted, parts = own or progress, []
         for batch in batched(tidy_lines(lines), len):
             vectors = self.model.encode(batch, batch_size=MODEL_BATCH, show_progress_bar=False)
@@ -99,16 +102,6 @@ def _loaded(model: str, device: str | None) -> Any:
         ) from None
 
 
-def _revision(model: Any) -> str:
-    """Return the commit of the hub that a model was loaded from; '' if it is unknown."""
-    config = getattr(getattr(model[0], "auto_model", None), "config", None)
-    return str(getattr(config, "_commit_hash", None) or "")
-
-
-def _hashes(folder: Path) -> dict[str, str]:
-    return {str(path.relative_to(folder)): sha256_file(path) for path in visible_files(folder)}
-
-
 class CommandEncoder:
     """A program that reads lines from the file `{lines}` (UTF-8, LF) and writes float32[n, d] to
     the .npy file `{out}`; `{language}` is the code of their language, "und" for one never trained
@@ -124,9 +117,7 @@ class CommandEncoder:
         self.identity = digest([self.words, files, source_hash("ems.bench.peers")])
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
-        """Return float32[len(lines), d]. Raises `EmsError` with the end of a failed command's
-        stderr.
-        """
+        """Return float32[len(lines), d]. Raises `EmsError` with the end of a failure's stderr."""
         progress = Progress(f"{what} {language}", len(lines), "sentences")
         tidied, parts = tidy_lines(lines), []
         for start in range(0, len(lines), CALL_LINES):
@@ -144,12 +135,12 @@ class CommandEncoder:
             for field, value in fields.items():
                 call = [word.replace(field, value) for word in call]
             _call(call)
-            vectors = checked(_read(out, call[0]), len(lines), f"command {call[0]}")
-        if self.width and vectors.shape[1] != self.width:
-            raise EmsError(
-                f"command {call[0]}: vectors of {vectors.shape[1]} numbers, before of {self.width}"
-            )
-        self.width = vectors.shape[1]
+            what = f"command {call[0]}"
+            vectors = checked(_read(out, what), len(lines), what)
+        width = vectors.shape[1]
+        if self.width and width != self.width:
+            raise EmsError(f"{what}: vectors of {width} numbers, before of {self.width}")
+        self.width = width
         return vectors
 
 
@@ -188,18 +179,17 @@ def _call(call: list[str]) -> None:
             )
 
 
-def _read(path: Path, name: str) -> np.ndarray:
+def _read(path: Path, what: str) -> np.ndarray:
     try:
         with open(path, "rb") as reader:
             return np.lib.format.read_array(reader)  # no pickled objects, no archives
     except FileNotFoundError:
-        raise EmsError(f"command {name}: it ended well but wrote no file {{out}}") from None
+        raise EmsError(f"{what}: it ended well but wrote no file {{out}}") from None
     except (OSError, ValueError, EOFError) as error:
-        raise EmsError(f"command {name}: what it wrote to {{out}} is no .npy: {error}") from None
+        raise EmsError(f"{what}: what it wrote to {{out}} is no .npy: {error}") from None
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:
-    """Return the rows of all parts; no row if there is no part."""
     return np.concatenate(parts) if parts else np.empty((0, 0), np.float32)
 
 

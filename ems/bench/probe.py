@@ -1,19 +1,17 @@
 """Multilayer perceptrons on frozen features, trained many at a time as one batched problem.
 
 A zero-shot benchmark trains the same small network for each source language, domain and seed (EMS
-v2 sections V-E and V-F: means of 5 runs). Their parameters lie side by side, [runs, out, in], so
-that a step of all of them is a few batched products. Where the papers are silent the protocol is
+v2 sections V-E and V-F). Their parameters lie side by side, [runs, out, in], so that a step of all
+of them is a few batched products. Where the papers are silent the protocol is
 that of LASER's MLDoc task (sent_classif.py, https://github.com/facebookresearch/LASER): hidden
 layers of 10 and 8, tanh, dropout 0.2 of the features and of each hidden layer, Adam with 1e-3,
 batches of 12, 500 epochs. The epoch is chosen by the accuracy on the run's validation part, the
 first of equals.
 
-Notable choices:
-- the result of a run does not depend on the runs beside it, not by a bit: start values, order of
-  the data and dropout come from three streams of its own seed, and no product mixes runs. A product
-  may round by where its operands lie (MKL: within 64 bytes), so batches and the columns of weights
-  are filled up with zeros to multiples of 16;
-- a run without a mistake on validation cannot get better and counts as finished.
+The result of a run does not depend on the runs beside it, not by a bit: start values, order of the
+data and dropout come from three streams of its own seed, and no product mixes runs. A product may
+round by where its operands lie (MKL: within 64 bytes), so batches and the columns of weights are
+filled up with zeros to multiples of 16.
 """
 
 from collections import defaultdict
@@ -79,11 +77,8 @@ class Classifier:
 
     def predict(self, pool: Pool, rows: range) -> np.ndarray:
         """Return the class of each of `rows`, int64[N]."""
-        classes = [
-            _plain(features, self.layers, self.activation).argmax(1)
-            for _, features in _blocks(pool, rows)
-        ]
-        return torch.cat(classes).cpu().numpy()
+        logits = [_plain(each, self.layers, self.activation) for _, each in _blocks(pool, rows)]
+        return torch.cat([each.argmax(1) for each in logits]).cpu().numpy()
 
 
 @dataclass(frozen=True)
@@ -96,7 +91,6 @@ class Streams:
 
     @classmethod
     def of(cls, seed: tuple[int, ...]) -> "Streams":
-        """Return three independent streams of one seed."""
         start, order, dropout = np.random.SeedSequence(seed).spawn(3)
         generators = [np.random.Generator(np.random.PCG64(child)) for child in (start, order)]
         return cls(*generators, np.random.SFC64(dropout))
@@ -107,26 +101,22 @@ def train(
 ) -> list[Classifier]:
     """Train every run and return each one's network of its best epoch.
 
-    `labels`: int64[N], the class of each row of the pool; `what` names the work in the log.
+    `labels`: int64[N], the class of each row of the pool; `what` names the work in the log. Runs of
+    equally many examples share their steps, up to MOST_PARAMETERS of them.
     """
     sizes = [pool.width, *probe.hidden, classes]
-    each = sum(first * second + second for first, second in pairwise(sizes))
-    classifiers: dict[int, Classifier] = {}
-    for members in _together(runs, each):
-        progress = Progress(f"{what}, {len(members)} runs", probe.epochs, "epochs")
-        trained = _Batched(pool, labels, sizes, [runs[at] for at in members], probe).fit(progress)
-        classifiers.update(zip(members, trained, strict=True))
-    return [classifiers[at] for at in range(len(runs))]
-
-
-def _together(runs: Sequence[Run], each: int) -> Iterator[list[int]]:
-    """Group the runs that can share their steps: equally many examples, up to MOST_PARAMETERS."""
+    count = max(1, MOST_PARAMETERS // sum((one + 1) * other for one, other in pairwise(sizes)))
     alike = defaultdict(list)
     for number, run in enumerate(runs):
         alike[len(run.train)].append(number)
-    count = max(1, MOST_PARAMETERS // each)
+    classifiers: dict[int, Classifier] = {}
     for numbers in alike.values():
-        yield from (numbers[at : at + count] for at in range(0, len(numbers), count))
+        for start in range(0, len(numbers), count):
+            members = numbers[start : start + count]
+            progress = Progress(f"{what}, {len(members)} runs", probe.epochs, "epochs")
+            batched = _Batched(pool, labels, sizes, [runs[at] for at in members], probe)
+            classifiers.update(zip(members, batched.fit(progress), strict=True))
+    return [classifiers[at] for at in range(len(runs))]
 
 
 class _Batched:
@@ -135,35 +125,33 @@ class _Batched:
     def __init__(
         self, pool: Pool, labels: Tensor, sizes: list[int], runs: list[Run], probe: ProbeSettings
     ) -> None:
-        self.pool, self.labels, self.runs, self.probe = pool, labels, runs, probe
-        self.sizes = sizes
+        self.pool, self.labels, self.sizes, self.runs = pool, labels, sizes, runs
+        self.probe = probe
         self.streams = [Streams.of(run.seed) for run in runs]
         self.layers = start_layers(sizes, self.streams, pool.device)
         tensors = [tensor for layer in self.layers for tensor in layer]
         self.optimiser = Adam(tensors, lr=probe.learning_rate)
-        decay = torch.tensor([run.weight_decay for run in runs], device=pool.device)
-        self.decays = [(tensor, decay.view(-1, *[1] * (tensor.dim() - 1))) for tensor in tensors]
-        self.decays = self.decays if any(run.weight_decay for run in runs) else []
+        self.decays = []
+        if any(run.weight_decay for run in runs):
+            decay = torch.tensor([run.weight_decay for run in runs], device=pool.device)
+            self.decays = [(each, decay.view(-1, *[1] * (each.dim() - 1))) for each in tensors]
         self.best: list[Classifier | None] = [None] * len(runs)
 
     def fit(self, progress: Progress) -> list[Classifier]:
         """Train until the last epoch, or until every run has finished."""
+        count = len(self.runs[0].train)
+        both = list(zip(self.runs, self.streams, strict=True))
         for epoch in range(1, self.probe.epochs + 1):
-            self._epoch()
+            order = [run.train.start + streams.order.permutation(count) for run, streams in both]
+            rows = torch.from_numpy(np.stack(order)).to(self.pool.device)  # [R, N]
+            for start in range(0, count, self.probe.batch):
+                self._step(rows[:, start : start + self.probe.batch])
             self._choose(epoch)
             progress.add()
             if not any(self._going(at, epoch) for at in range(len(self.runs))):
                 break
         progress.close()
         return [best for best in self.best if best]
-
-    def _epoch(self) -> None:
-        count = len(self.runs[0].train)
-        both = zip(self.runs, self.streams, strict=True)
-        order = [run.train.start + streams.order.permutation(count) for run, streams in both]
-        rows = torch.from_numpy(np.stack(order)).to(self.pool.device)  # [R, N]
-        for start in range(0, count, self.probe.batch):
-            self._step(rows[:, start : start + self.probe.batch])
 
     def _step(self, rows: Tensor) -> None:
         """Take one step of every run on its own `rows` [R, B]."""
@@ -190,7 +178,7 @@ class _Batched:
                 self.best[at] = Classifier(layers, self.probe.activation, epoch, correct, decay)
 
     def _going(self, at: int, epoch: int) -> bool:
-        """True if a run may still change after so many epochs."""
+        """True if a run may still change: one without a mistake on validation cannot."""
         best, patience = self.best[at], self.probe.patience
         if best is None:
             return True
@@ -199,14 +187,12 @@ class _Batched:
 
     def _layers(self, at: int) -> Layers:
         """Return the parameters of one run without their padding."""
-        sizes = self.sizes[:-1]
-        layers = zip(self.layers, sizes, strict=True)
         return [
-            (weight[at, :, :size].detach(), bias[at].detach()) for (weight, bias), size in layers
+            (weight[at, :, :size].detach(), bias[at].detach())
+            for (weight, bias), size in zip(self.layers, self.sizes[:-1], strict=True)
         ]
 
     def _correct(self, going: list[int]) -> dict[int, int]:
-        """Count the hits on validation of unfinished runs."""
         correct = dict.fromkeys(going, 0)
         for valid in dict.fromkeys(self.runs[at].valid for at in going):
             members = [at for at in going if self.runs[at].valid == valid]
@@ -262,8 +248,7 @@ def draw_kept(
 ) -> list[Tensor] | None:
     """Return dropout factors for a step on features of `shape` [R, B, width]; None without it.
 
-    Each run draws its own 16 bits for each input of each layer, so the rate is a multiple of
-    1/65,536.
+    Each run draws 16 bits for each input of each layer: the rate is a multiple of 1/65,536.
     """
     if not probe.dropout:
         return None

@@ -35,9 +35,8 @@ class LineEncoder(Protocol):
 
 @dataclass(frozen=True)
 class Task:
-    """An encoder, its system, and the benchmark, whose sets lie in `folders`.
-
-    `scratch` is a folder on disk for what does not fit into memory.
+    """An encoder, its system, and the benchmark, whose sets lie in `folders`; what does not fit
+    into memory goes to the folder `scratch`.
     """
 
     encoder: LineEncoder
@@ -58,12 +57,10 @@ class Task:
 
     @property
     def folder(self) -> Path:
-        """The folder of the first set."""
         return self.folders[self.sets[0]]
 
     @property
     def evalset(self) -> EvalSet:
-        """The first set as the experiment uses it."""
         return self.experiment.evalsets[self.sets[0]]
 
     @property
@@ -77,7 +74,6 @@ class Task:
 
     @property
     def trained(self) -> dict[str, str]:
-        """The part of `spoken` that the system is trained on."""
         return {code: name for code, name in self.spoken.items() if name != UNSEEN}
 
     def vectors(self, lines: list[str], language: str, where: str) -> np.ndarray:
@@ -95,10 +91,8 @@ class Task:
         vectors = self.encoder.encode(lines, language, f"encode {where}")
         bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(bad):
-            line = lines[bad[0]]
-            raise EmsError(
-                f"{where}: the embedding of sentence {bad[0] + 1} is not finite: {line[:60]!r}"
-            )
+            number, line = bad[0] + 1, lines[bad[0]][:60]
+            raise EmsError(f"{where}: the embedding of sentence {number} is not finite: {line!r}")
         return vectors
 
     def embedded(
@@ -122,9 +116,10 @@ class Task:
     def header(self) -> Json:
         """Return the data and the system that a score file is of."""
         names = {"system": self.system, "benchmark": self.benchmark}
-        versions = [_version(self.experiment.evalsets[name]) for name in self.sets]
-        contents = {}
+        versions, contents = [], {}
         for name in self.sets:
+            evalset = self.experiment.evalsets[name]
+            versions.append(evalset.version + (f"+{evalset.part}" if evalset.part else ""))
             for path in data_files(self.experiment, name, self.folders[name]):
                 contents[path.relative_to(self.folders[name]).as_posix()] = _content(path)
         return {
@@ -136,10 +131,6 @@ class Task:
             "data_files": {name: sha256[:DIGITS] for name, sha256 in contents.items()},
             "versions": {"ems": ems.__version__, **{p: version(p) for p in ("numpy", "torch")}},
         }
-
-
-def _version(evalset: EvalSet) -> str:
-    return f"{evalset.version}+{evalset.part}" if evalset.part else evalset.version
 
 
 def _content(path: Path) -> Any:
