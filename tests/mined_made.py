@@ -5,9 +5,9 @@ from experiments_made import changed
 from train_made import LANGUAGES, Toy
 
 from ems.shards.index import read_index
-from ems.train import mine_documents as mining
 from ems.train.data import mined_documents, training_data, validation_pairs
 from ems.train.job import train
+from ems.train.mine_documents import mine
 
 STEPS = {"steps": 6, "validate_every": 3, "checkpoint_every": 2}
 MINING = {"sample": 40, "keep": 30, "pairs": 100}
@@ -41,9 +41,9 @@ def mined(toy, folder, name="coherent-1", model=None, state=None, **more):
     experiment = toy.experiment(**changed(COHERENCE, more)).of_system(name)
     data = experiment.systems[name], list(experiment.languages), read_index(toy.index())
     model = model or toy.folder / "start" / "model"
-    sources = mining.MiningInputs(mined_documents(*data), validation_pairs(*data), model)
-    state = state or folder / "mining"
-    return folder / "mined", mining.mine(experiment, name, sources, state, folder / "mined")
+    documents, truth = mined_documents(*data), validation_pairs(*data)
+    out, state = folder / "mined", state or folder / "mining"
+    return out, mine(experiment, name, documents, truth, model, out, state)
 
 
 def trained(toy, folder, pairs, name="coherent-1", start=None, **more):

@@ -130,13 +130,12 @@ def test_each_sentence_is_encoded_once(toy, documents, tmp_path, monkeypatch):
     assert drawn < sum(len(part) for at in range(rounds.count) for part in rounds.drawn(at))
 
 
-@pytest.mark.parametrize("work", ["_encode", "compared"])
+@pytest.mark.parametrize("work", ["encode", "compared"])
 @pytest.mark.parametrize("after", [0, 2])
 def test_killed_and_resumed_equals_never_killed(work, after, toy, tmp_path, monkeypatch):
     monkeypatch.setattr(mining, "SENTENCES", 60)
     monkeypatch.setattr(mining, "PAIRS", 30)
-    of = mining if work == "_encode" else mining.Search
-    done, own = [], getattr(of, work)
+    done, own = [], getattr(mining.Search, work)
 
     def dies(*arguments):
         if len(done) == after:
@@ -145,11 +144,11 @@ def test_killed_and_resumed_equals_never_killed(work, after, toy, tmp_path, monk
         return own(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(of, work, dies)
+        patch.setattr(mining.Search, work, dies)
         with pytest.raises(Killed):
             mined(toy, tmp_path)
     assert not (tmp_path / "mined").exists()
-    monkeypatch.setattr(of, work, lambda *each: done.append(each) or own(*each))
+    monkeypatch.setattr(mining.Search, work, lambda *each: done.append(each) or own(*each))
     folder, _ = mined(toy, tmp_path)
     assert not (tmp_path / "mining").exists()
     resumed = len(done)

@@ -37,16 +37,16 @@ def mine_documents(
 ) -> None:
     """Mine the pairs of similar sentences that the objective `coherence` learns from."""
     from ems.shards.index import read_index
-    from ems.train import mine_documents as mining
     from ems.train.data import mined_documents, validation_pairs
+    from ems.train.mine_documents import mine
 
     whole = common.planned(experiment, expect, "mine", system=system)
     own, settings = whole.of_system(system), whole.systems[system]
     if not settings.objectives or not settings.objectives.coherence.weight:
         raise EmsError(f"systems.{system}: objectives.coherence has no weight, so it mines nothing")
     data = settings, list(own.languages), read_index(shards)
-    sources = mining.MiningInputs(mined_documents(*data), validation_pairs(*data), model)
-    manifest = mining.mine(own, system, sources, state, out)
+    documents, truth = mined_documents(*data), validation_pairs(*data)
+    manifest = mine(own, system, documents, truth, model, out, state)
     common.log.info("%s: pairs mined %s", out, manifest["pairs"])
 
 

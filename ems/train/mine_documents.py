@@ -2,17 +2,17 @@
 
 The paper samples m x m sentences and keeps the best min(m x m, 1000) pairs, until there are enough.
 Where it is silent: all pairs of two languages take turns, and m sentences are drawn without
-replacement, as a function of (seed, round). Each sentence is encoded once, to a file of the state
-folder; so is each block of rounds. A killed run goes on from these, with the same bytes.
+replacement, as a function of (seed, round). Vectors and pairs are kept in the state folder, so a
+killed run goes on with the same bytes.
 
-Pairs of the validation corpus, which nothing is trained on, are hidden among the sentences of the
-first round of their languages. How many of them the same search finds is reported.
+Pairs of the validation corpus are hidden among the sentences of the first round of their languages.
+How many of them the same search finds is reported.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import combinations
+from functools import cached_property
+from itertools import chain, combinations
 from pathlib import Path
 
 import numpy as np
@@ -40,15 +40,6 @@ PAIRS = 10_000  # of the rounds in one file, about
 MOST = 1_000  # rounds in one file
 HIDDEN = 1000  # translations of two languages, at most: as many as Tatoeba has of most
 Tokens = list[np.ndarray]
-
-
-@dataclass(frozen=True)
-class MiningInputs:
-    """What is mined, and with what: documents, known translations (or None), a model folder."""
-
-    documents: DocumentStore
-    truth: PairStore | None
-    model: Path
 
 
 @dataclass(frozen=True)
@@ -97,107 +88,55 @@ class Rounds:
         return [np.unique(np.concatenate(rows)) for rows in parts]
 
 
-class Sentences:
-    """All sentences to encode, each with a number: those that rounds draw, then known ones."""
-
-    def __init__(self, sources: MiningInputs, rounds: Rounds) -> None:
-        self.store = sources.documents
-        self.drawn = rounds.all_drawn()
-        self.rows = np.concatenate(self.drawn)
-        self.begins = np.cumsum([0, *map(len, self.drawn)])
-        self.known: dict[tuple[int, int], tuple[range, range]] = {}  # numbers of translations
-        self.tokens: list[np.ndarray] = []
-        codes = languages_of(self.store)
-        for turn in rounds.turns[: rounds.count]:
-            first, second = translations(sources.truth, *(codes[one] for one in turn))
-            if first:
-                self.known[turn] = self._add(first), self._add(second)
-
-    def _add(self, tokens: list[np.ndarray]) -> range:
-        start = len(self)
-        self.tokens += tokens
-        return range(start, len(self))
-
-    def __len__(self) -> int:
-        return len(self.rows) + len(self.tokens)
-
-    def numbers(self, language: int, rows: np.ndarray) -> np.ndarray:
-        return self.begins[language] + np.searchsorted(self.drawn[language], rows)
-
-    def between(self, start: int, end: int) -> list[np.ndarray]:
-        rows = self.rows[start:end]
-        languages = np.searchsorted(self.begins, np.arange(len(rows)) + start, side="right") - 1
-        places = self.store.places(languages, rows)
-        known = [max(0, at - len(self.rows)) for at in (start, end)]
-        limit = self.store.max_tokens
-        return [shard.piece(0, row, limit) for shard, row in places] + self.tokens[slice(*known)]
-
-
-class Vectors:
-    """The embeddings of all sentences, float32 of length 1, in files of SENTENCES each."""
-
-    def __init__(self, files: Sequence[Path]) -> None:
-        allow_open_files(len(files))
-        self.parts = [np.load(file, mmap_mode="r") for file in files]
-
-    def __getitem__(self, numbers: np.ndarray | range) -> np.ndarray:
-        numbers = np.asarray(numbers)
-        taken = np.empty((len(numbers), self.parts[0].shape[1]), np.float32)
-        part = numbers // SENTENCES
-        for at in np.unique(part):
-            inside = part == at
-            taken[inside] = self.parts[at][numbers[inside] - at * SENTENCES]
-        return taken
-
-
 def mine(
-    experiment: Experiment, name: str, sources: MiningInputs, state: Path | None, out: Path
+    experiment: Experiment,
+    name: str,
+    documents: DocumentStore,
+    truth: PairStore | None,
+    model: Path,
+    out: Path,
+    state: Path | None = None,
 ) -> Json:
-    """Mine the pairs of system `name`, write their folder, and return its manifest.
+    """Mine the pairs of system `name` in documents, write their folder `out`, return its manifest.
 
-    Raises `EmsError` for documents of fewer than two languages, and for a model with another
-    vocabulary than theirs.
+    `truth` are known translations, `model` is the model folder to embed with, `state` the folder
+    for what is done (default: beside `out`). Raises `EmsError` for documents of fewer than two
+    languages, and for a model with another vocabulary than theirs.
     """
     settings = experiment.systems[name]
     mining, training = settings.objectives.coherence.mining, settings.train
     torch.set_num_threads(training.threads)
-    encoder = SentenceEncoder(sources.model, training.device)
-    _check(sources, encoder)
-    share, counts = training.corpus_share, sources.documents.sizes.tolist()
-    sizes = tuple(max(1, int(count * share)) for count in counts)
+    encoder = SentenceEncoder(model, training.device)
+    if len(documents.groups) < 2:
+        there = ", ".join(languages_of(documents))
+        raise EmsError(f"expected documents of two languages or more to mine in, found {there}")
+    advice = "give the model of the system that `train.start_from` names"
+    documents.check_vocabulary(model / VOCABULARY, advice)
+    for store in filter(None, (documents, truth)):
+        store.check(encoder.vocabulary.get_piece_size())
+    share = training.corpus_share
+    sizes = tuple(max(1, int(count * share)) for count in documents.sizes.tolist())
     rounds = Rounds(mining, sizes, experiment.seed, share)
     state = state or state_of(out)
-    key = [encoder.identity, sources.documents.contents, plain(mining), experiment.seed]
-    key += [sources.truth.contents if sources.truth else "", training.threads, share]
-    key += [sources.documents.max_tokens, source_hash("ems.train.mine_documents")]
-    sentences = Sentences(sources, rounds)
-    work = partial(_encode, encoder, sentences)
-    pieces = _pieces(sources.model, len(sentences), SENTENCES)
+    key = [encoder.identity, documents.contents, plain(mining), experiment.seed]
+    key += [truth.contents if truth else "", training.threads, share]
+    key += [documents.max_tokens, source_hash("ems.train.mine_documents")]
+    search = Search(documents, truth, rounds, encoder)
+    pieces = _pieces(model, len(search), SENTENCES)
     what = f"mine {name}: encode"
-    with done_pieces(what, work, pieces, state / "encoded", key, 1, "sentences") as files:
-        search = Search(rounds, sentences, Vectors(files), training.device)
-        pieces = _pieces(sources.model, rounds.count, max(1, min(MOST, PAIRS // rounds.kept(0))))
+    with done_pieces(what, search.encode, pieces, state / "encoded", key, 1, "sentences") as files:
+        allow_open_files(len(files))
+        search.vectors = [np.load(file, mmap_mode="r") for file in files]
+        pieces = _pieces(model, rounds.count, max(1, min(MOST, PAIRS // rounds.kept(0))))
         what = f"mine {name}: compare"
         with done_pieces(what, search.write, pieces, state / "compared", key, 1, "rounds") as files:
             rows = np.concatenate([np.load(file) for file in files])[: mining.pairs]
             about = {"rounds": rounds.count, "mining": plain(mining), "model": encoder.identity}
             about["by_pair"] = search.summary(rows)
-            manifest = write_mined(out, sources.documents, rows, about)
+            manifest = write_mined(out, documents, rows, about)
     if state.is_dir() and not any(state.iterdir()):
         state.rmdir()
     return manifest
-
-
-def _check(sources: MiningInputs, encoder: SentenceEncoder) -> None:
-    documents = sources.documents
-    if len(documents.groups) < 2:
-        there = ", ".join(languages_of(documents))
-        raise EmsError(f"expected documents of two languages or more to mine in, found {there}")
-    advice = "give the model of the system that `train.start_from` names"
-    documents.check_vocabulary(encoder.folder / VOCABULARY, advice)
-    for store in (documents, sources.truth):
-        if store is not None:
-            store.check(encoder.vocabulary.get_piece_size())
 
 
 def _pieces(source: Path, total: int, size: int) -> list[Piece]:
@@ -208,23 +147,51 @@ def _pieces(source: Path, total: int, size: int) -> list[Piece]:
     ]
 
 
-def _encode(
-    encoder: SentenceEncoder, sentences: Sentences, piece: Piece, out: Path, advance: Advance
-) -> None:
-    tokens = sentences.between(piece.first, piece.first + piece.lines)
-    vectors = embed_tokens(encoder.encoder, tokens)
-    check_sizes(sentences.store.shards)
-    with open(out, "wb") as writer:
-        np.save(writer, normalised(vectors, f"{encoder.folder}, sentences {piece.first:,} and on"))
-    advance(piece.lines)
-
-
-@dataclass(frozen=True)
 class Search:
-    rounds: Rounds
-    sentences: Sentences
-    vectors: Vectors
-    device: str
+    """The search for pairs: its sentences have a number each, first those that rounds draw, then
+    known translations. `vectors` are their embeddings of length 1, in arrays of SENTENCES each.
+    """
+
+    vectors: list[np.ndarray]
+
+    def __init__(
+        self,
+        documents: DocumentStore,
+        truth: PairStore | None,
+        rounds: Rounds,
+        encoder: SentenceEncoder,
+    ) -> None:
+        self.documents, self.rounds, self.encoder = documents, rounds, encoder
+        mining = rounds.settings
+        self.limits = mining.keep, mining.neighbours, encoder.device.type
+        self.languages = languages_of(documents)
+        self.drawn = rounds.all_drawn()
+        self.rows = np.concatenate(self.drawn)
+        self.begins = np.cumsum([0, *map(len, self.drawn)])
+        self.tokens: list[np.ndarray] = []  # of known translations
+        self.known: dict[tuple[int, int], list[range]] = {}  # their numbers
+        for turn in rounds.turns[: rounds.count]:
+            for side in translations(truth, *(self.languages[one] for one in turn)):
+                numbers = range(len(self), len(self) + len(side))
+                self.known.setdefault(turn, []).append(numbers)
+                self.tokens += side
+
+    def __len__(self) -> int:
+        return len(self.rows) + len(self.tokens)
+
+    def encode(self, piece: Piece, out: Path, advance: Advance) -> None:
+        """Write the vectors of the sentences of a piece."""
+        start, end = piece.first, piece.first + piece.lines
+        rows = self.rows[start:end]
+        languages = np.searchsorted(self.begins, np.arange(len(rows)) + start, side="right") - 1
+        first, last = (max(0, number - len(self.rows)) for number in (start, end))
+        tokens = self._texts(languages, rows) + self.tokens[first:last]
+        vectors = embed_tokens(self.encoder.encoder, tokens)
+        check_sizes(self.documents.shards)
+        where = f"{self.encoder.folder}, sentences {start:,} and on"
+        with open(out, "wb") as writer:
+            np.save(writer, normalised(vectors, where))
+        advance(piece.lines)
 
     def write(self, piece: Piece, out: Path, advance: Advance) -> None:
         """Write the pairs PAIR[P] of the rounds of a piece."""
@@ -237,48 +204,55 @@ class Search:
 
     def compared(self, at: int) -> np.ndarray:
         """Return the pairs that round `at` keeps, PAIR[P]."""
-        mining = self.rounds.settings
-        drawn = self.rounds.drawn(at)
-        pairs = best_pairs(*self._taken(at), mining.keep, mining.neighbours, self.device)
+        first, second = self.rounds.drawn(at)
+        pairs = best_pairs(*self._vectors_of_round(at), *self.limits)
         rows = np.empty(len(pairs.score), PAIR)
         rows["languages"], rows["round"] = self.rounds.languages(at), at
-        rows["rows"] = np.stack([drawn[0][pairs.first], drawn[1][pairs.second]], 1)
+        rows["rows"] = np.stack([first[pairs.first], second[pairs.second]], 1)
         rows["score"], rows["similarity"] = pairs.score, pairs.similarity
         return rows
 
-    def _taken(self, at: int) -> list[np.ndarray]:
-        drawn = zip(self.rounds.languages(at), self.rounds.drawn(at), strict=True)
-        return [self.vectors[self.sentences.numbers(*each)] for each in drawn]
-
     def summary(self, rows: np.ndarray) -> dict[str, Json]:
         """Return what was mined by language pair; `equal` counts pairs of the same pieces."""
-        codes, result, mining = languages_of(self.sentences.store), {}, self.rounds.settings
+        result = {}
         for at, turn in enumerate(self.rounds.turns[: self.rounds.count]):
             own = rows[(rows["languages"] == turn).all(axis=1)]
+            texts = map(self._texts, own["languages"].T, own["rows"].T)
             about = {
                 "pairs": len(own),
                 "distinct": len(np.unique(own["rows"], axis=0)),
-                "equal": self._equal(turn, own),
+                "equal": sum(map(np.array_equal, *texts)),
                 "cosine": float(own["similarity"].mean()),
                 "csls": float(own["score"].mean()),
             }
-            if known := self.sentences.known.get(turn):
-                hidden = tuple(self.vectors[numbers] for numbers in known)
-                about["known"] = share_right(
-                    hidden, self._taken(at), mining.keep, mining.neighbours, self.device
-                )
-            pair = "-".join(codes[one] for one in turn)
+            if self.known[turn][0]:
+                known = [self._taken(numbers) for numbers in self.known[turn]]
+                about["known"] = share_right(known, self._vectors_of_round(at), *self.limits)
+            pair = "-".join(self.languages[one] for one in turn)
             log.info("mined %s: %s", pair, about)
             result[pair] = about
         return result
 
-    def _equal(self, turn: tuple[int, int], rows: np.ndarray) -> int:
-        store = self.sentences.store
-        places = [
-            store.places(np.full(len(rows), turn[side]), rows["rows"][:, side]) for side in (0, 1)
+    def _texts(self, languages: np.ndarray, rows: np.ndarray) -> list[np.ndarray]:
+        places = self.documents.places(languages, rows)
+        return [shard.piece(0, row, self.documents.max_tokens) for shard, row in places]
+
+    def _vectors_of_round(self, at: int) -> list[np.ndarray]:
+        drawn = zip(self.rounds.languages(at), self.rounds.drawn(at), strict=True)
+        return [
+            self._taken(self.begins[language] + np.searchsorted(self.drawn[language], rows))
+            for language, rows in drawn
         ]
-        texts = [[shard.piece(0, row, store.max_tokens) for shard, row in own] for own in places]
-        return sum(map(np.array_equal, *texts))
+
+    def _taken(self, numbers: np.ndarray | range) -> np.ndarray:
+        """Return the vectors of sentences, float32[len(numbers), d]."""
+        numbers = np.asarray(numbers)
+        taken = np.empty((len(numbers), self.vectors[0].shape[1]), np.float32)
+        part = numbers // SENTENCES
+        for at in np.unique(part):
+            inside = part == at
+            taken[inside] = self.vectors[at][numbers[inside] - at * SENTENCES]
+        return taken
 
 
 def translations(store: PairStore | None, first: str, second: str) -> tuple[Tokens, Tokens]:
@@ -287,44 +261,33 @@ def translations(store: PairStore | None, first: str, second: str) -> tuple[Toke
     Of two languages that no pair has these are sentences with the same translation into a third
     one, English if it can be. There are none without a `store`.
     """
-    pairs = {group: at for at, group in enumerate(store.groups)} if store else {}
+    pairs = store.groups if store else {}
+    pivots = (
+        code
+        for code in dict.fromkeys(["en", *chain.from_iterable(pairs)])
+        if all(tuple(sorted((side, code))) in pairs for side in (first, second))
+    )
     if tuple(sorted((first, second))) in pairs:
-        known = list(_sides(store, first, second))[:HIDDEN]
-    elif pivot := _pivot(pairs, first, second):
+        known = list(_sides(store, first, second))
+    elif pivot := next(pivots, ""):
         shared = {text.tobytes(): own for text, own in _sides(store, pivot, second)}
         both = ((own, shared.get(text.tobytes())) for text, own in _sides(store, pivot, first))
-        known = [(own, other) for own, other in both if other is not None][:HIDDEN]
+        known = [(own, other) for own, other in both if other is not None]
     else:
         known = []
-    return [own for own, _ in known], [other for _, other in known]
-
-
-def _pivot(pairs: Collection[tuple[str, ...]], first: str, second: str) -> str:
-    """Return a language that has pairs with both, English if it does; "" for none."""
-    for code in dict.fromkeys(["en", *(code for pair in pairs for code in pair)]):
-        if all(tuple(sorted((side, code))) in pairs for side in (first, second)):
-            return code
-    return ""
+    return [own for own, _ in known[:HIDDEN]], [other for _, other in known[:HIDDEN]]
 
 
 def _sides(store: PairStore, first: str, second: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    pair = tuple(sorted((first, second)))
-    group = list(store.groups).index(pair)
-    for at in range(int(store.sizes[group])):
-        ((shard, row),) = store.places(np.array([group]), np.array([at]))
-        one, other = (
-            shard.piece(shard.languages.index(code), row, store.max_tokens)
-            for code in (first, second)
-        )
-        yield one, other
+    group = list(store.groups).index(tuple(sorted((first, second))))
+    within = np.arange(store.sizes[group])
+    for shard, row in store.places(np.full(len(within), group), within):
+        sides = (shard.languages.index(code) for code in (first, second))
+        yield tuple(shard.piece(side, row, store.max_tokens) for side in sides)
 
 
 def share_right(
-    hidden: Sequence[np.ndarray],
-    others: Sequence[np.ndarray],
-    keep: int,
-    k: int,
-    device: str,
+    hidden: Sequence[np.ndarray], others: Sequence[np.ndarray], keep: int, k: int, device: str
 ) -> Json:
     """Mine among `hidden`[T, d], translations row by row, and `others`[m, d] of the two languages.
 
