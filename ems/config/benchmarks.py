@@ -44,14 +44,14 @@ class EvalsetEntry(Settings):
     """How the set is scored, where a benchmark leaves a choice."""
 
 
-Neighbours = Annotated[int, Field(ge=1, le=100)]  # LASER has 4, CSLS 10
-Queries = Annotated[int, Field(ge=1, le=100_000)]  # with 4,096 candidates at a time 8 GB of scores
-Candidates = Annotated[int, Field(ge=1, le=10_000_000)]  # embeddings of 1,024 are 40 GB
-Examples = Annotated[int, Field(ge=1, le=1_000_000)]  # no classification benchmark has as many
-Epochs = Annotated[int, Field(ge=1, le=100_000)]  # even of a thousand examples hours
-Hidden = Annotated[int, Field(ge=1, le=4096)]  # ten such layers are 2.7 GB with Adam's moments
+Neighbours = whole(ge=1, le=100)  # LASER has 4, CSLS 10
+Queries = whole(ge=1, le=100_000)  # with 4,096 candidates at a time 8 GB of scores
+Candidates = whole(ge=1, le=10_000_000)  # embeddings of 1,024 are 40 GB
+Examples = whole(ge=1, le=1_000_000)  # no classification benchmark has as many
+Epochs = whole(ge=1, le=100_000)  # even of a thousand examples hours
+Hidden = whole(ge=1, le=4096)  # ten such layers are 2.7 GB with Adam's moments
 HiddenLayers = Annotated[list[Hidden], Field(max_length=10)]
-Patience = Annotated[int, Field(ge=0, le=100_000)]  # as epochs
+Patience = whole(ge=0, le=100_000)  # as epochs
 Margin = Literal["ratio", "distance", "absolute"]
 
 

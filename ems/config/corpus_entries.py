@@ -20,7 +20,7 @@ from ems.base.schema import (
     whole,
 )
 
-Lines = Annotated[int, Field(ge=1, le=1_000_000_000)]  # no file of OPUS has half as many
+Lines = whole(ge=1, le=1_000_000_000)  # no file of OPUS has half as many
 TwoFiles = Annotated[list[Place], Field(min_length=2, max_length=2), *UNIQUE]
 
 

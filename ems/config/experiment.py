@@ -28,9 +28,7 @@ EMBEDDED = "embedded"  # the source that means: the demo data that ems generates
 
 
 def other_language(pair: str) -> str:
-    """Return the side of a language pair that is not English; the pair itself where neither is
-    English, and a single language.
-    """
+    """Return the side of a pair that is not English; the pair itself where neither is English."""
     others = [code for code in pair.split("-") if code != "en"]
     return others[0] if len(others) == 1 else pair
 
@@ -69,15 +67,15 @@ class Corpus:
         """At most so many sentence pairs of each file of a pair; None: all of them."""
         if not isinstance(self.max_pairs, dict):
             return self.max_pairs
-        own = self.max_pairs.get(other_language(pair))
-        if own is None:
-            sides = [self.max_pairs.get(code) for code in other_language(pair).split("-")]
-            own = min((cap for cap in sides if cap is not None), default=None)
-        return self.max_pairs.get("default") if own is None else own
+        other = other_language(pair)
+        if other in self.max_pairs:
+            return self.max_pairs[other]
+        sides = [self.max_pairs[code] for code in other.split("-") if code in self.max_pairs]
+        return min(sides, default=self.max_pairs.get("default"))
 
     @property
     def documents(self) -> bool:
-        """True if it holds documents of single languages instead of language pairs."""
+        """True if it holds documents of single languages."""
         return self.kind == "documents"
 
     @property
@@ -155,7 +153,6 @@ class Experiment:
         return [(role, corpus) for role, corpora in roles for corpus in corpora]
 
     def corpus(self, label: str, version: str) -> tuple[str, Corpus]:
-        """Return the (role, corpus) of that label and version."""
         for role, corpus in self.all_corpora():
             if (corpus.label, corpus.version) == (label, version):
                 return role, corpus
@@ -166,8 +163,9 @@ class Experiment:
         are programs for pairs.
         """
         own = of_corpus(self.clean, corpus.name)
-        programs = {"similarity": None, "commands": []}
-        return own.model_copy(update=programs) if corpus.documents else own
+        if corpus.documents:
+            return own.model_copy(update={"similarity": None, "commands": []})
+        return own
 
     def before(self, label: str, version: str, pair: str) -> list[Corpus]:
         """Return the training corpora whose pairs one of them must not repeat: with
@@ -206,8 +204,11 @@ class Experiment:
         """
         if not (through := self.multiway.through):
             return []
-        own = [(c, pair) for c, pair in self.pairs_of("train") if through in pair.split("-")]
-        pairs = [(corpus, pair) for corpus, pair in own if not corpus.documents]
+        pairs = [
+            (corpus, pair)
+            for corpus, pair in self.pairs_of("train")
+            if through in pair.split("-") and not corpus.documents
+        ]
         return sorted(pairs, key=lambda item: (item[1], item[0].label, item[0].version))
 
     def multiway_pairs(self, vocabulary: str = SHARED) -> list[str]:
@@ -243,7 +244,7 @@ class Experiment:
         return self._narrowed(self.systems[name].languages)
 
     def _narrowed(self, codes: Sequence[str]) -> "Experiment":
-        """With these of its languages, in this order. None is unseen: the others are not scored."""
+        # none is unseen: the other languages are not scored
         if list(codes) == list(self.languages):
             return self
         evalsets = {
@@ -291,19 +292,19 @@ class Experiment:
     @property
     def shown(self) -> list[str]:
         """The systems of the tables; others are trained only when they are asked for by name."""
-        return self._each(self.tables.systems or self.listed)
+        return [own for name in self.tables.systems or self.listed for own in self.members(name)]
 
     @property
     def ablated(self) -> list[str]:
         """The systems of the ablation table, the first being what the others are compared with."""
-        return self._each(self.tables.ablation) if self.tables.ablation else self.shown
+        named = self.tables.ablation
+        return [own for name in named for own in self.members(name)] if named else self.shown
 
     @property
     def tabled(self) -> list[str]:
         """The systems of all tables: those shown, and those of the ablation and the studies."""
-        rows = [
-            row for study in (self.tables.studies or {}).values() for row in study_rows(self, study)
-        ]
+        studies = (self.tables.studies or {}).values()
+        rows = [row for study in studies for row in study_rows(self, study)]
         studied = [name for row in rows for names in row.systems.values() for name in names]
         every = [*self.shown, *self.ablated, *studied, *(row.model for row in rows)]
         return list(dict.fromkeys(every))
@@ -313,17 +314,13 @@ class Experiment:
         return self.families.get(name, (name,))
 
     def scored(self, benchmark: str) -> str:
-        """Return the benchmark whose scores a study shows for another one: itself, the one that
-        stands in for it, '' for none.
+        """Return the benchmark whose scores a study shows for `benchmark`: itself, the one that
+        stands in for it, or ''.
         """
         names = benchmark, (self.tables.stand_ins or {}).get(benchmark, "")
         return next((name for name in names if name in self.benchmarks), "")
 
-    def _each(self, names: Sequence[str]) -> list[str]:
-        """Return the systems of these names, those of families instead of a family."""
-        return [system for name in names for system in self.members(name)]
-
     def learning(self, names: Sequence[str]) -> list[str]:
         """Return those of some systems that are trained for at least one step."""
-        known = {name: self.systems[name] for name in names if name in self.systems}
-        return [name for name, system in known.items() if system.trained and system.train.steps]
+        trained = {n for n, system in self.systems.items() if system.trained and system.train.steps}
+        return [name for name in names if name in trained]

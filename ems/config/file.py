@@ -24,7 +24,7 @@ from ems.config.benchmarks import DocumentSettings, EvalsetEntry
 from ems.config.corpus_entries import CorpusEntry, MultiwaySettings, Split
 from ems.config.model import EncoderSettings, ExportSettings, NgramSettings
 from ems.config.objectives import Objectives, objectives_model
-from ems.config.plugins import Benchmark, benchmarks, has, segmenter_names
+from ems.config.plugins import Benchmark, benchmarks, has, segmenters
 from ems.config.tables import TablesSettings
 from ems.config.text import (
     CleanSettings,
@@ -235,7 +235,7 @@ def experiment_model() -> type[ExperimentFile]:
         decontaminate=with_fields(
             DecontaminateSettings, "Decontaminate", against=listing(Literal[held_out])
         ),
-        segmenters=dict[str, Literal[segmenter_names()]],
+        segmenters=dict[str, Literal[segmenters().names()]],
         benchmarks=listing(Literal[tuple(benchmarks())], least=1),
         probes=with_fields(Settings, "Probes", **probes),
     )

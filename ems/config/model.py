@@ -1,6 +1,6 @@
 """The settings `model`, `objectives.head`, `ngrams` and `export`: what an encoder is made of."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -8,17 +8,15 @@ from ems.base.errors import EmsError
 from ems.base.schema import Dropout, Settings, listing, number, whole
 
 WIDEST = 32768  # the widest published Transformer has 20,480 (Megatron-Turing NLG)
-Width = Annotated[int, Field(ge=2, le=WIDEST)]  # a layer norm of one number is 0
-WidthOrNone = Annotated[int, Field(ge=0, le=WIDEST)]
-Tokens = Annotated[int, Field(ge=1, le=32768)]  # the longest of published text encoders
+Width = whole(ge=2, le=WIDEST)  # a layer norm of one number is 0
+WidthOrNone = whole(ge=0, le=WIDEST)
+Tokens = whole(ge=1, le=32768)  # the longest of published text encoders
 
 
 class EncoderSettings(Settings):
     """The sizes of the encoder (EMS v2 section III-A)."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset(
-        {"pooling", "activation", "positions", "table", "ngrams"}
-    )
+    LATER: ClassVar = frozenset({"pooling", "activation", "positions", "table", "ngrams"})
     layers: whole(ge=0, le=1000) = 6
     """The number of Transformer layers."""
     # DeepNet, the deepest, has 1,000 (Wang et al. 2022)
@@ -102,7 +100,7 @@ class HeadSettings(Settings):
     """Dropout of the language embedding."""
 
 
-Length = Annotated[int, Field(ge=1, le=16)]  # in letters; few words are longer
+Length = whole(ge=1, le=16)  # in letters; few words are longer
 
 
 class NgramSettings(Settings):

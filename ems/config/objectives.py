@@ -17,18 +17,15 @@ if TYPE_CHECKING:
 
 OBJECTIVES = "ems.model.objectives"  # the package, with a file for each objective
 Weight = number(ge=0, le=1_000_000)  # squares of the gradients stay far inside float32
-Pairs = Annotated[int, Field(ge=2, le=1_048_576)]  # SigLIP's largest contrastive batch
-Neighbourhood = Annotated[int, Field(ge=1, le=100)]  # sentences before and after one
-PairCount = Annotated[int, Field(ge=1, le=1_000_000_000)]  # as the lines of a corpus
+Pairs = whole(ge=2, le=1_048_576)  # SigLIP's largest contrastive batch
+Neighbourhood = whole(ge=1, le=100)  # sentences before and after one
+PairCount = whole(ge=1, le=1_000_000_000)  # as the lines of a corpus
 
 
 class Weighted(Settings):
-    """The settings that each objective has.
+    """The settings that each objective has."""
 
-    `DOCUMENTS` is true for one that learns from documents of single languages, not from pairs.
-    """
-
-    DOCUMENTS: ClassVar[bool] = False
+    DOCUMENTS: ClassVar = False  # True for one that learns from documents instead of pairs
     weight: Weight = 0
     """The weight of the loss in the sum; 0 is off."""
 
@@ -36,7 +33,7 @@ class Weighted(Settings):
 class XtrSettings(Weighted):
     """Predicts the tokens of the translation (EMS v2 Eq. 6-7)."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"share"})
+    LATER: ClassVar = frozenset({"share"})
     weight: Weight = 1
     target: Literal["counts", "distinct"] = "counts"
     """The labels. counts: N_w / |S|; distinct: 1 / |S| for each distinct token, as the authors'
@@ -67,7 +64,7 @@ class MlmSettings(Weighted):
 class ContrastiveSettings(Weighted):
     """Tells the translation from the other sentences of the batch (EMS v2 Eq. 8-11)."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"similarity"})
+    LATER: ClassVar = frozenset({"similarity"})
     weight: Weight = 1
     width: WidthOrNone = 128
     """The output width of the MLP; 0: no MLP."""
@@ -96,7 +93,7 @@ class AlignSettings(Weighted):
 class SimilaritySettings(Weighted):
     """Makes the similarities within both sides the same (Lightweight Eq. 6)."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"reduction"})
+    LATER: ClassVar = frozenset({"reduction"})
     reduction: Literal["mean", "sum"] = "mean"
     """mean: the sum over all pairs of pairs is divided by the pairs of the batch, as in the other
     losses; sum: it is not, as in the authors' code."""
@@ -149,7 +146,7 @@ class CoherenceSettings(Weighted):
 class Objectives(Settings):
     """The training objectives and the head that some of them share."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"context", "coherence"})
+    LATER: ClassVar = frozenset({"context", "coherence"})
     head: HeadSettings = Field(default_factory=HeadSettings)
     """The generative head of xtr, ugt, smlm and mlm (EMS v2 Eq. 2-5)."""
     xtr: XtrSettings = Field(default_factory=XtrSettings)

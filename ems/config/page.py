@@ -5,6 +5,7 @@ editors check files, and docs/config.md, every setting with its type, default an
 import ast
 import inspect
 import json
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import cache
@@ -58,20 +59,18 @@ class _Generator(GenerateJsonSchema):
         return False
 
 
-def schema_of(model: type[Settings]) -> Json:
-    """Return the JSON schema of a model."""
-    schema = model.model_json_schema(schema_generator=_Generator)
-    return {"$schema": DIALECT, **schema}
-
-
 def experiment_schema() -> Json:
-    """Return the schema of a file in configs/."""
-    return schema_of(experiment_model())
+    """Return the JSON schema of a file in configs/."""
+    return _schema(experiment_model())
 
 
 def site_schema() -> Json:
-    """Return the schema of config.yaml."""
-    return schema_of(site_model())
+    """Return the JSON schema of config.yaml."""
+    return _schema(site_model())
+
+
+def _schema(model: type[Settings]) -> Json:
+    return {"$schema": DIALECT, **model.model_json_schema(schema_generator=_Generator)}
 
 
 OPENING = """# Settings
@@ -86,12 +85,6 @@ BOUNDS = {
     "exclusiveMaximum": "below",
 }
 SIZES = {"minItems": "at least", "maxItems": "at most", "minProperties": "at least"}
-
-
-def settings_page() -> str:
-    """Return the text of docs/config.md."""
-    files = {"config.yaml": site_schema(), "configs/NAME.yaml": experiment_schema()}
-    return OPENING + "".join("\n".join(_page(name, schema)) for name, schema in files.items())
 
 
 def _page(name: str, schema: Json) -> Iterator[str]:
@@ -113,7 +106,7 @@ def _page(name: str, schema: Json) -> Iterator[str]:
         yield from ["| key | value | default | meaning |", "|---|---|---|---|"]
         required = section.get("required", [])
         for key, part in section["properties"].items():
-            about = part.get("description") or _description(part, definitions)
+            about = part.get("description") or definitions[_name(part)]["description"]
             cells = [f"`{key}`", _type(part, places, front), _default(part, key in required)]
             cells.append(" ".join(about.partition("\n\n")[0].split()))
             yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
@@ -123,7 +116,7 @@ def _page(name: str, schema: Json) -> Iterator[str]:
 def _sections(part: Json, place: str) -> Iterator[tuple[str, str]]:
     """(definition, path of keys) of each section that a value may be or hold."""
     if "$ref" in part:
-        yield part["$ref"].rpartition("/")[2], place
+        yield _name(part), place
     for option in part.get("oneOf", ()):
         yield from _sections(option, place)
     for key, name in (("items", "[]"), ("additionalProperties", ".NAME")):
@@ -133,17 +126,16 @@ def _sections(part: Json, place: str) -> Iterator[tuple[str, str]]:
         yield from _sections(option, f"{place}.NAME")
 
 
-def _description(part: Json, definitions: dict[str, Json]) -> str:
-    return definitions[part["$ref"].rpartition("/")[2]]["description"] if "$ref" in part else ""
+def _name(part: Json) -> str:
+    """Return the name of the section that `part` refers to."""
+    return part["$ref"].rpartition("/")[2]
 
 
 def _type(part: Json, places: dict[str, str], front: str) -> str:
     """Say in words what a value may be."""
     if "$ref" in part:
-        place = places[part["$ref"].rpartition("/")[2]]
-        anchor = "".join(
-            x for x in f"{front}{place}".lower().replace(" ", "-") if x.isalnum() or x in "-_"
-        )
+        place = places[_name(part)]
+        anchor = re.sub(r"[^\w-]", "", f"{front}{place}".lower().replace(" ", "-"))
         return f"[{place}](#{anchor})"
     if "oneOf" in part:
         return " or ".join(_type(option, places, front) for option in part["oneOf"])
@@ -153,8 +145,7 @@ def _type(part: Json, places: dict[str, str], front: str) -> str:
     if name == "array":
         return f"list of {_type(part['items'], places, front)}{_limits(part, SIZES)}"
     if name == "object":
-        named = [*part.get("patternProperties", {}).values()]
-        named.append(part.get("additionalProperties"))
+        named = [*part.get("patternProperties", {}).values(), part.get("additionalProperties")]
         values = next((value for value in named if isinstance(value, dict)), {})
         return f"mapping to {_type(values, places, front)}"
     if name == "string":
@@ -183,12 +174,13 @@ def _default(part: Json, required: bool) -> str:
 
 def generated() -> dict[str, str]:
     """Return the text of each file by its path in the project."""
-    schemas = {"experiment": experiment_schema(), "site": site_schema()}
+    experiment, site = experiment_schema(), site_schema()
     texts = {
         f"schemas/{name}.schema.json": json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
-        for name, schema in schemas.items()
+        for name, schema in (("experiment", experiment), ("site", site))
     }
-    return {**texts, "docs/config.md": settings_page()}
+    pages = (_page("config.yaml", site), _page("configs/NAME.yaml", experiment))
+    return {**texts, "docs/config.md": OPENING + "".join("\n".join(page) for page in pages)}
 
 
 if __name__ == "__main__":

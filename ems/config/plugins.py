@@ -5,7 +5,7 @@ its record, which is light to import: the experiment, the rules and the command 
 modules that need libraries are `data`, `score`, `table` and `demo`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -115,24 +115,21 @@ class Benchmark:
 
 PACKAGE = "ems.benchmarks"
 FAMILIES = "families"
-SEGMENTERS = "ems.text.segmenters.base"
 
 
 @cache
 def benchmarks() -> dict[str, Benchmark]:
     """Return every benchmark by name. Raises `EmsError` for a folder without a record."""
-    names = {
-        module.name for module in iter_modules(import_module(PACKAGE).__path__) if module.ispkg
-    } - {FAMILIES}
-    return {name: _record(name) for name in sorted(names)}
-
-
-def _record(name: str) -> Benchmark:
-    package = import_module(f"{PACKAGE}.{name}")
-    record = getattr(package, "BENCHMARK", None)
-    if not isinstance(record, Benchmark):
-        raise EmsError(f"{package.__file__}: expected BENCHMARK, a record of ems.config.plugins")
-    return record
+    folders = {each.name for each in iter_modules(import_module(PACKAGE).__path__) if each.ispkg}
+    records = {}
+    for name in sorted(folders - {FAMILIES}):
+        package = import_module(f"{PACKAGE}.{name}")
+        records[name] = getattr(package, "BENCHMARK", None)
+        if not isinstance(records[name], Benchmark):
+            raise EmsError(
+                f"{package.__file__}: expected BENCHMARK, a record of ems.config.plugins"
+            )
+    return records
 
 
 def benchmark(name: str) -> Benchmark:
@@ -159,10 +156,8 @@ def module(name: str, part: str) -> ModuleType:
 
 def joining(output: str) -> list[str]:
     """Return the benchmarks that a table or figure of several is made of, in their order."""
-    places = {
-        n: record.joins[output] for n, record in benchmarks().items() if output in record.joins
-    }
-    return sorted(places, key=lambda name: places[name])
+    names = [name for name, record in benchmarks().items() if output in record.joins]
+    return sorted(names, key=lambda name: benchmarks()[name].joins[output])
 
 
 def folder(name: str) -> Path:
@@ -194,14 +189,9 @@ def same(codes: str) -> dict[str, str]:
     return {code: code for code in codes.split()}
 
 
-def segmenter_names() -> tuple[str, ...]:
-    """Return the names of all segmenters."""
-    return import_module(SEGMENTERS).names()
-
-
-def default_segmenters(languages: Iterable[str]) -> dict[str, str]:
-    """Return the segmenter of each language, where an experiment names none."""
-    return import_module(SEGMENTERS).defaults(languages)
+def segmenters() -> ModuleType:
+    """Return the module that knows the names of all segmenters, and those of a language."""
+    return import_module("ems.text.segmenters.base")
 
 
 # --- the papers: tables of EMS go by their numbers in v2; most stand in v1 too, under another

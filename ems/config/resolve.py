@@ -19,7 +19,7 @@ from ems.config.experiment import EMBEDDED, UNSEEN, EvalSet, Experiment
 from ems.config.file import ExperimentFile, LanguageEntry
 from ems.config.languages import Language, load_languages, load_tatoeba_codes
 from ems.config.objectives import check_learnable
-from ems.config.plugins import benchmark, benchmarks, default_segmenters, has, sets_of
+from ems.config.plugins import benchmark, benchmarks, has, segmenters, sets_of
 from ems.config.sweep import swept
 from ems.config.systems import (
     SHARED,
@@ -111,7 +111,7 @@ def _segmenters(named: dict[str, str], languages: Iterable[str]) -> dict[str, st
     """Return the segmenter of each language, and of all languages not trained on (UNSEEN)."""
     check_languages("segmenters", set(named) - {"default"}, with_table(languages))
     codes, others = (UNSEEN, *languages), named.get("default")
-    usual = dict.fromkeys(codes, others) if others else default_segmenters(codes)
+    usual = dict.fromkeys(codes, others) if others else segmenters().defaults(codes)
     return {code: named.get(code, usual[code]) for code in codes}
 
 

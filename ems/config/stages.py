@@ -18,6 +18,8 @@ from ems.config.plugins import sets_of
 from ems.config.systems import LOCATED, Trained
 from ems.config.text import CleanSettings
 
+DESCRIPTION = "model.json"  # has the SHA-256 of the model's other files, as SUMS of an exported one
+
 
 def stage_settings(experiment: Experiment, stage: str, **wildcards: str) -> Json:
     """Return the settings that one job of `stage` reads; what is not in here cannot change its
@@ -32,8 +34,7 @@ def stage_hash(experiment: Experiment, stage: str, **wildcards: str) -> str:
 
 
 def _evalkeys(experiment: Experiment) -> Json:
-    against = experiment.decontaminate.against
-    sets = {name: _evalset(experiment, name) for name in against}
+    sets = {name: _evalset(experiment, name) for name in experiment.decontaminate.against}
     codes = {name: sorted(entry.pop("languages")) for name, entry in sets.items()}
     kept = experiment.clean.format_characters
     return {**plain(experiment.decontaminate), "evalsets": sets, "codes": codes, "format": kept}
@@ -55,16 +56,16 @@ def _split(experiment: Experiment, corpus: str, part: str) -> Json:
 
 def _clean(experiment: Experiment, label: str, version: str, pair: str) -> Json:
     role, corpus = experiment.corpus(label, version)
+    files, cleaning = corpus.files(pair), experiment.cleaning(corpus)
     # the name of a file with English says it itself
-    turned = corpus.turned.intersection(corpus.files(pair)) if not _english(pair) else ()
-    cleaning = experiment.cleaning(corpus)
+    turned = [] if "en" in pair.split("-") else sorted(corpus.turned.intersection(files))
     return {
         "role": role,
         "corpus": [label, version, pair],
-        "files": corpus.files(pair),
+        "files": files,
         "split": _split(experiment, corpus.name, corpus.part),
         "max_pairs": corpus.cap(pair),
-        **({"turned": sorted(turned)} if turned else {}),
+        **({"turned": turned} if turned else {}),
         **({"threshold": corpus.threshold} if corpus.mined else {}),
         **({"kind": corpus.kind} if corpus.documents else {}),
         "seed": experiment.seed,
@@ -77,20 +78,9 @@ def _clean(experiment: Experiment, label: str, version: str, pair: str) -> Json:
     }
 
 
-def _english(pair: str) -> bool:
-    return "en" in pair.split("-")
-
-
 def _multiway(experiment: Experiment) -> Json:
-    return {
-        **plain(experiment.multiway),
-        "key": experiment.decontaminate.key,
-        "joined": [[c.label, c.version, pair] for c, pair in experiment.joined()],
-    }
-
-
-def _segment(experiment: Experiment, pair: str) -> Json:
-    return {"segmenters": [experiment.segmenters[code] for code in pair.split("-")]}
+    joined = [[corpus.label, corpus.version, pair] for corpus, pair in experiment.joined()]
+    return {**plain(experiment.multiway), "key": experiment.decontaminate.key, "joined": joined}
 
 
 def _vocabulary(experiment: Experiment, vocabulary: str) -> Json:
@@ -100,14 +90,14 @@ def _vocabulary(experiment: Experiment, vocabulary: str) -> Json:
 
 
 def _train(experiment: Experiment, system: str) -> Json:
-    own, name = experiment.of_system(system), system
-    system = {key: plain(getattr(own.systems[name], key)) for key in Trained.model_fields}
+    own = experiment.of_system(system)
+    settings = {key: plain(getattr(own.systems[system], key)) for key in Trained.model_fields}
     # what is written besides the model; and the name of a system whose settings count instead
-    others = {"tensorboard", "start_from"}
-    training = {key: value for key, value in system["train"].items() if key not in others}
+    for key in ("tensorboard", "start_from"):
+        settings["train"].pop(key, None)
     return {
-        "system": {**system, "train": training},
-        **_start(experiment, name),
+        "system": settings,
+        **_start(experiment, system),
         "seed": experiment.seed,
         "languages": list(own.languages),
         "segmenters": own.segmenters,
@@ -159,23 +149,17 @@ def _bench(experiment: Experiment, system: str, benchmark: str) -> Json:
         name: {**_evalset(experiment, name), "spoken": narrowed.spoken(name)}
         for name in sets_of(benchmark)
     }
-    protocol = protocol_of(experiment, benchmark)
-    scored = {"protocol": plain(protocol)} if protocol else {}
-    probe = _probe(experiment, benchmark)
-    return {"kind": settings.kind, "system": own, "evalsets": sets, **scored, **probe}
-
-
-def _probe(experiment: Experiment, benchmark: str) -> Json:
-    """Return the settings of a benchmark's classifiers; none for a benchmark without any."""
-    if benchmark not in experiment.probes:
-        return {}
-    split = record_of(benchmark).family == "classification"  # of sentences, not of documents, else
-    documents = {"documents": plain(experiment.documents)} if split else {}
-    return {"probe": plain(experiment.probes[benchmark]), "seed": experiment.seed, **documents}
+    read: Json = {"kind": settings.kind, "system": own, "evalsets": sets}
+    if protocol := protocol_of(experiment, benchmark):
+        read["protocol"] = plain(protocol)
+    if benchmark in experiment.probes:
+        read |= {"probe": plain(experiment.probes[benchmark]), "seed": experiment.seed}
+        if record_of(benchmark).family == "classification":  # of documents, which may be split
+            read["documents"] = plain(experiment.documents)
+    return read
 
 
 def _tables(experiment: Experiment) -> Json:
-    sweep = {"sweep": [asdict(point) for point in experiment.sweep]} if experiment.sweep else {}
     ordered = [
         [name, list(study.rows), list(study.columns)]  # a hash does not see the order of keys
         for name, study in (experiment.tables.studies or {}).items()
@@ -186,14 +170,16 @@ def _tables(experiment: Experiment) -> Json:
         "systems": experiment.shown,
         "ablated": experiment.ablated,
         "families": experiment.families,
-        **sweep,
+        **({"sweep": [asdict(point) for point in experiment.sweep]} if experiment.sweep else {}),
     }
 
 
 _STAGES = {
     "evalkeys": _evalkeys,
     "clean": _clean,
-    "segment": _segment,
+    "segment": lambda experiment, pair: {
+        "segmenters": [experiment.segmenters[code] for code in pair.split("-")]
+    },
     "multiway": _multiway,
     "vocabulary": _vocabulary,
     "shards": lambda experiment: {},
@@ -205,25 +191,21 @@ _STAGES = {
 }
 
 
-DESCRIPTION = "model.json"  # has the SHA-256 of the model's other files, as SUMS of an exported one
-
-
 def filter_contents(clean: CleanSettings) -> Json:
     """Return the SHA-256 of the files that say what filters do, by path; nothing without any.
 
     Raises `EmsError` for a file that is not there.
     """
-    paths = model_files(clean.similarity.model) if clean.similarity else []
+    paths = _model_files(clean.similarity.model) if clean.similarity else []
     for at, command in enumerate(clean.commands):
-        path = Path(command.filter)
-        if not path.is_file():
-            raise EmsError(f"clean.commands.{at}.filter: {path}: there is no such file")
-        paths.append(path)
+        paths.append(Path(command.filter))
+        if not paths[-1].is_file():
+            raise EmsError(f"clean.commands.{at}.filter: {paths[-1]}: there is no such file")
     return {"filters": {str(path): sha256_file(path) for path in paths}} if paths else {}
 
 
-def model_files(model: str) -> list[Path]:
-    """Return the files that tell a model from all others. Raises `EmsError` for another folder."""
+def _model_files(model: str) -> list[Path]:
+    """Return the files that tell a model from all others."""
     for names in ((DESCRIPTION,), (EXPORTED, SUMS)):
         paths = [Path(model, name) for name in names]
         if all(path.is_file() for path in paths):

@@ -1,7 +1,7 @@
 """The settings `clean`, `decontaminate` and `vocabulary`."""
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,13 +10,13 @@ from ems.base.schema import Name, Place, Settings, SomeLanguages, by_type, listi
 
 CONTROL = 3  # pieces that are no text: <pad>, <unk>, <mask>, and one of each language
 BYTES = 256  # pieces of `byte_fallback`
-Limit = Annotated[int, Field(ge=0, le=1_000_000)]  # a million letters are a book
+Limit = whole(ge=0, le=1_000_000)  # a million letters are a book
 
 
 class OfCorpora(Settings):
     """A filter that may be for some of the corpora only."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"corpora"})
+    LATER: ClassVar = frozenset({"corpora"})
     corpora: listing(Name) = Field([])
     """Names of its corpora (default: all)."""
 
@@ -43,7 +43,7 @@ class SimilarityFilter(OfCorpora):
 
 
 MOST = 10**15  # beyond it a float no longer holds each whole number
-Whole = Annotated[int, Field(ge=-MOST, le=MOST)]
+Whole = whole(ge=-MOST, le=MOST)
 Real = number(ge=-MOST, le=MOST)
 
 
@@ -63,7 +63,7 @@ class CleanSettings(Settings):
     either side is beyond a limit.
     """
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"commands"})
+    LATER: ClassVar = frozenset({"commands"})
     undecodable: Literal["error", "drop"] = "error"
     """What to do with a side that is not UTF-8; such a row of `files` always goes."""
     format_characters: Literal["keep", "drop"] = "keep"
@@ -98,7 +98,7 @@ class CleanSettings(Settings):
 class DecontaminateSettings(Settings):
     """Which evaluation sentences no pair may contain."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"validation"})
+    LATER: ClassVar = frozenset({"validation"})
     key: Literal["folded", "plain"] = "folded"
     """How sentences are compared: without case and punctuation, or as is."""
     scope: Literal["any", "pair"] = "any"
@@ -112,7 +112,7 @@ class DecontaminateSettings(Settings):
 class VocabularySettings(Settings):
     """A subword vocabulary (SentencePiece)."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"type", "characters"})
+    LATER: ClassVar = frozenset({"type", "characters"})
     size: whole(ge=100, le=65535)  # 16 bits in shards
     """The number of pieces."""
     sample_lines: whole(ge=100, le=1_000_000_000) = 2_000_000  # 200 GB of memory

@@ -11,9 +11,7 @@ from ems.config.objectives import Pairs
 class TrainSettings(Settings):
     """How a system is trained (EMS v2 section IV-C)."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset(
-        {"schedule_factor", "keep", "best_by", "table_rate"}
-    )
+    LATER: ClassVar = frozenset({"schedule_factor", "keep", "best_by", "table_rate"})
     steps: Steps
     """The number of training steps."""
     seed: Seed | None = None
