@@ -108,9 +108,7 @@ class DocumentSettings(Settings):
 
 
 def protocol_of(experiment: "Experiment", benchmark: str) -> Settings | None:
-    """Return the settings of how a benchmark is scored, those of the first of its sets; None for a
-    benchmark that has nothing to set.
-    """
+    """Return the settings of how a benchmark is scored, those of its first set; None: no choice."""
     sets = sets_of(benchmark)
     return experiment.evalsets[sets[0]].protocol if sets else None
 

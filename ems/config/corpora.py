@@ -103,7 +103,6 @@ def _corpus(key: str, entry: CorpusEntry, known: Known) -> Corpus:
 
 
 def _check_keys(key: str, entry: CorpusEntry) -> None:
-    """Raise `EmsError` for keys of an entry that contradict one another, and for one that lacks."""
     of_pairs = {"max_pairs", "format", "threshold", "fallback", "files", "pairs"}
     others = of_pairs if entry.kind == "documents" else {"path", "max_documents"}
     for name in sorted(others & entry.model_fields_set):
@@ -153,7 +152,6 @@ def _caps(key: str, cap: int | dict[str, int] | None, named: list[str]) -> dict 
 
 
 def _check_split(key: str, entry: CorpusEntry, split: Split, pairs: Iterable[str]) -> None:
-    """Raise `EmsError` for pairs that are not divided as `split` says."""
     where = f"splits.{entry.name}"
     if entry.files and split.documents:
         raise EmsError(
@@ -181,10 +179,7 @@ def _of_documents(key: str, entry: CorpusEntry, known: Known) -> Files:
 
 
 def _own_files(key: str, entry: CorpusEntry, languages: list[str]) -> Files:
-    """Return the files of a corpus of `files`, named by the codes and in the order of its keys.
-
-    Raises `EmsError` for a pair that is there twice, and for a language with several codes.
-    """
+    """Return the files of a corpus of `files`, named by the codes and in the order of its keys."""
     files: Files = {}
     for written in entry.files:
         pair = _split_pair(f"{key}.files", written, languages)
@@ -204,9 +199,6 @@ def _of_pairs(key: str, entry: CorpusEntry, known: Known) -> Files:
     """Return the files of the pairs that an entry means, of those that the corpus has.
 
     `codes` may name any language of the table, so that an entry fits experiments with fewer.
-
-    Raises `EmsError` for a pair that the entry names and the corpus lacks, for a code that it
-    lacks, and for a file that two pairs would be made of.
     """
     pairs = _pairs(key, entry, known)
     there = {} if entry.source else opus_files(entry.name, entry.version)
@@ -231,9 +223,7 @@ def _of_pairs(key: str, entry: CorpusEntry, known: Known) -> Files:
 
 
 def _pairs(key: str, entry: CorpusEntry, known: Known) -> list[str]:
-    """Return the pairs that an entry means: those of `pairs`, or all, or those with English of its
-    languages.
-    """
+    """Return the pairs of `pairs`, or all of the languages of the entry, or those with English."""
     languages = list(known.languages)
     if isinstance(entry.pairs, list):
         for name in sorted({"languages", "without"} & entry.model_fields_set):
@@ -254,10 +244,7 @@ def _pairs(key: str, entry: CorpusEntry, known: Known) -> list[str]:
 
 
 def _split_pair(key: str, pair: str, languages: list[str]) -> str:
-    """Return the name of the pair that "fr-de" means, "de-fr".
-
-    Raises `EmsError` unless these are two different ones of `languages`.
-    """
+    """Return the name of the pair of two of `languages` that "fr-de" means, "de-fr"."""
     codes = pair.split("-")
     if len(codes) != 2 or codes[0] == codes[1]:
         raise EmsError(f"{key}: found {pair!r}, expected two languages, like de-fr")
@@ -280,7 +267,6 @@ def _files(entry: CorpusEntry, pair: str, known: dict[str, OpusFile]) -> dict[st
 
 
 def _lacks(key: str, entry: CorpusEntry, missing: list[str], known: dict[str, OpusFile]) -> str:
-    """Return the message for pairs that a corpus does not have."""
     used = " that EMS used (codes: paper)" if entry.codes == PAPER else ""
     if any(ENGLISH not in pair.split("-") for pair in missing):
         return f"{key}.pairs: {entry.name} {entry.version} has no {', '.join(missing)}{used}"

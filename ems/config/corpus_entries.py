@@ -117,9 +117,8 @@ class Split(Settings):
         return [*self.first, self.rest] if self.first else list(self.parts)
 
     def check(self, key: str, documents: bool = False) -> None:
-        """Raise `EmsError` unless a corpus is divided in one of the three ways, and as a whole.
-
-        With `documents` its documents are its own: `parts` alone divides it.
+        """Raise `EmsError` unless a corpus, or one of `documents`, is divided in one way, as a
+        whole.
         """
         present = self.model_fields_set
         for name in sorted(present - {"parts"}) if documents else ():

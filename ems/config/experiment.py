@@ -37,10 +37,9 @@ def other_language(pair: str) -> str:
 class Corpus:
     """One corpus as an experiment uses it.
 
-    `pairs` are language pairs, sides sorted as strings, or the single languages of documents;
-    `variants` are the names of a pair's files where the corpus has other codes or several of them:
-    "en-zh" -> ("en-zh_cn", "en-zh_tw"). `turned` are those that have the pair's second language
-    first. `paths` are the user's files of a pair, of a corpus of `files`.
+    `pairs` are language pairs, sides sorted as strings, or the single languages of documents.
+    `variants` are the names of a pair's files where the corpus has other codes or several: "en-zh"
+    -> ("en-zh_cn", "en-zh_tw"); `turned` are those that have the pair's second language first.
     """
 
     name: str
@@ -99,11 +98,9 @@ class EvalSet:
     """A benchmark as an experiment uses it.
 
     `languages` maps the benchmark's own codes to languages of the table or of the experiment,
-    UNSEEN where neither knows one: what it holds, whatever the experiment trains on. `part` is that
-    of a corpus which `splits` divides; '' is all of it. `path` is the folder of a copy that the
-    user has, '' for none; `dev` means FLORES-200's dev part too; `protocol` is how it is scored,
-    of the benchmarks that leave a choice; `embedded` that it is the one that ems generates for the
-    demo, used in place.
+    UNSEEN where neither knows one: what it holds, whatever the experiment trains on. `path` is the
+    user's own copy, '' for none; `dev` means FLORES-200's dev part too; `embedded` is true for what
+    ems generates for the demo, used in place.
     """
 
     version: str
@@ -159,18 +156,14 @@ class Experiment:
         raise EmsError(f"experiment {self.name} has no corpus {label}/{version}")
 
     def cleaning(self, corpus: Corpus) -> CleanSettings:
-        """Return the filters of a corpus: not those that name others, nor of documents those that
-        are programs for pairs.
-        """
+        """Return the filters of a corpus; of documents without the programs for pairs."""
         own = of_corpus(self.clean, corpus.name)
         if corpus.documents:
             return own.model_copy(update={"similarity": None, "commands": []})
         return own
 
     def before(self, label: str, version: str, pair: str) -> list[Corpus]:
-        """Return the training corpora whose pairs one of them must not repeat: with
-        `clean.duplicates: across` those of the same pair and vocabularies that stand before it.
-        """
+        """Return the corpora whose pairs this one must not repeat (`clean.duplicates: across`)."""
         role, own = self.corpus(label, version)
         if self.clean.duplicates != "across" or role != "train" or own.documents:
             return []
@@ -199,9 +192,7 @@ class Experiment:
         ]
 
     def joined(self) -> list[tuple[Corpus, str]]:
-        """(corpus, pair) of the training pairs that further pairs are made of, sorted; the order
-        of the corpora changes nothing.
-        """
+        """(corpus, pair) of the training pairs that further pairs are made of, sorted."""
         if not (through := self.multiway.through):
             return []
         pairs = [
@@ -233,14 +224,12 @@ class Experiment:
         ]
 
     def of_vocabulary(self, name: str) -> "Experiment":
-        """Return the experiment with the languages of one of its vocabularies, as if it had no
-        other.
-        """
+        """Return the experiment with the languages of one of its vocabularies, as its only one."""
         own = self.vocabularies[name]
         return replace(self._narrowed(own.languages), vocabulary=own.settings)
 
     def of_system(self, name: str) -> "Experiment":
-        """Return the experiment with the languages of one of its systems, as if it had no other."""
+        """Return the experiment with the languages of one of its systems."""
         return self._narrowed(self.systems[name].languages)
 
     def _narrowed(self, codes: Sequence[str]) -> "Experiment":
@@ -268,10 +257,7 @@ class Experiment:
         return UNSEEN in self.of_system(system).spoken(evalset).values()
 
     def held_against(self, pair: str) -> list[str] | None:
-        """`<evalset>/<code>` of the evaluation sentences that a pair must not hold; None: of all.
-
-        With `scope: pair` these are the sentences of the pair's own languages.
-        """
+        """`<evalset>/<code>` of the sentences that a pair must not hold; None: of all sets."""
         if self.decontaminate.scope == "any":
             return None
         own = [
@@ -314,9 +300,7 @@ class Experiment:
         return self.families.get(name, (name,))
 
     def scored(self, benchmark: str) -> str:
-        """Return the benchmark whose scores a study shows for `benchmark`: itself, the one that
-        stands in for it, or ''.
-        """
+        """Return the benchmark that a study shows for `benchmark`: itself, its stand-in, or ""."""
         names = benchmark, (self.tables.stand_ins or {}).get(benchmark, "")
         return next((name for name in names if name in self.benchmarks), "")
 

@@ -185,7 +185,6 @@ def _in_order(value: Any, check: Any) -> dict[str, EvalsetEntry]:
 
 
 def _source(record: Benchmark) -> Any:
-    """Return the type of where the files of a benchmark may come from."""
     if not record.source:
         about = "embedded: the files that ems generates itself."
         return Annotated[Literal["embedded"], Field(description=about)] | None
@@ -193,7 +192,6 @@ def _source(record: Benchmark) -> Any:
 
 
 def _evalset(name: str, record: Benchmark) -> Any:
-    """Return the entry of a benchmark's data, with the protocol that it is scored by."""
     if record.protocol is None:
         return EvalsetEntry | None
     return with_fields(EvalsetEntry, f"Evalset_{name}", protocol=record.protocol) | None

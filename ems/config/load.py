@@ -101,7 +101,6 @@ def load_site(path: Path, overrides: Json | None = None) -> Site:
 
 
 def _check_folder(key: str, folder: Path) -> None:
-    """Raise `EmsError` when a folder is something else, or cannot be made."""
     try:
         os.scandir(folder).close()
     except OSError as error:
@@ -113,7 +112,6 @@ def _check_folder(key: str, folder: Path) -> None:
 
 
 def _with_booleans(overrides: Json) -> Json:
-    """Return overrides where `true` is what it is in YAML; Snakemake reads only `True` so."""
     words = {"true": True, "false": False}
     return {
         key: words.get(value, value) if isinstance(value, str) else value

@@ -251,9 +251,7 @@ def _check_coherence(key: str, objectives: Objectives, train: "TrainSettings") -
 def check_learnable(
     key: str, objectives: Objectives, kinds: Collection[str], read: Collection[str]
 ) -> None:
-    """Raise `EmsError` when no corpus is of the kind that the objectives learn from, or when pairs
-    are to be mined in documents of one language. `read`: the system's languages with documents.
-    """
+    """Raise `EmsError` for objectives without a corpus, or mining in fewer than two languages."""
     needed = "documents" if objectives.documents else "pairs"
     if needed not in kinds:
         learn = "learn" if len(objectives.active) > 1 else "learns"

@@ -127,7 +127,6 @@ def _sections(part: Json, place: str) -> Iterator[tuple[str, str]]:
 
 
 def _name(part: Json) -> str:
-    """Return the name of the section that `part` refers to."""
     return part["$ref"].rpartition("/")[2]
 
 

@@ -34,9 +34,7 @@ from ems.config.text import CleanSettings, check_clean, check_vocabulary
 
 
 def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Entries) -> Experiment:
-    """Return the experiment of a file, its systems as `written`. Raises `EmsError` that names a
-    key.
-    """
+    """Return the experiment of a file, its systems as `written`. Raises `EmsError` with the key."""
     systems = build_systems(file, written)
     sweep, added = swept(file.sweep, bool(file.validation), systems) if file.sweep else ((), {})
     languages = _languages(file.languages)
@@ -190,7 +188,7 @@ def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> di
 
 
 def _check_names(experiment: Experiment) -> None:
-    """Raise `EmsError` for a name in one section that another section does not have."""
+    """Raise `EmsError` for a name that the section which should have it does not have."""
     evalsets, systems = experiment.evalsets, experiment.systems
     for name in experiment.benchmarks:
         for of in sets_of(name):
@@ -220,9 +218,6 @@ def _check_names(experiment: Experiment) -> None:
 
 
 def _check_filters(experiment: str, clean: CleanSettings, corpora: Collection[str]) -> None:
-    """Raise `EmsError` for a filter of a corpus that is not there, or by a model that is trained on
-    what it filters.
-    """
     named = {f"clean.commands.{at}": each for at, each in enumerate(clean.commands)}
     named |= {"clean.language": clean.language, "clean.similarity": clean.similarity}
     for key, part in named.items():
@@ -242,9 +237,7 @@ def _check_named(key: str, names: Iterable[str], known: Collection[str], where: 
 
 
 def _check_held_out(experiment: Experiment) -> None:
-    """Raise `EmsError` when the part of a corpus that is a benchmark is trained or selected on, or
-    a corpus of which a benchmark draws its sentences.
-    """
+    """Raise `EmsError` when a corpus, or a part of one, is also what a benchmark searches."""
     for name, evalset in experiment.evalsets.items():
         record = benchmark(name)
         for _, corpus in experiment.all_corpora():
@@ -258,10 +251,9 @@ def _check_held_out(experiment: Experiment) -> None:
 
 
 def _check_scored(system: str, own: Experiment) -> None:
-    """Raise `EmsError` for a system without a pair to train on, or for a benchmark without one of
-    the languages that it needs. `own`: the experiment with the languages of the system.
+    """Raise `EmsError` for a system without pairs, or a benchmark without a language that it needs.
 
-    A benchmark between languages counts only those that a system is trained on, so it needs two.
+    A benchmark between languages counts those of the system (`own` has no others), and needs two.
     """
     languages = ", ".join(own.languages)
     pairs = (pair.split("-") for corpus in own.corpora for pair in corpus.pairs)
@@ -291,7 +283,6 @@ def _check_scored(system: str, own: Experiment) -> None:
 
 
 def _check_learning(name: str, experiment: Experiment) -> None:
-    """Raise `EmsError` for a system without a corpus to learn from, or to weigh its n-grams on."""
     system = experiment.systems[name]
     if system.trained:
         given = experiment.pairs_of("train", system.vocabulary)
@@ -307,7 +298,7 @@ def _check_learning(name: str, experiment: Experiment) -> None:
 
 
 def _check_multiway(experiment: Experiment) -> None:
-    """Raise `EmsError` for further pairs that cannot be made, or that could not be trusted."""
+    """Raise `EmsError` for further pairs that cannot be made, or could not be trusted."""
     through = experiment.multiway.through
     if not through:
         return

@@ -22,9 +22,7 @@ DESCRIPTION = "model.json"  # has the SHA-256 of the model's other files, as SUM
 
 
 def stage_settings(experiment: Experiment, stage: str, **wildcards: str) -> Json:
-    """Return the settings that one job of `stage` reads; what is not in here cannot change its
-    output.
-    """
+    """Return the settings that a job of `stage` reads; no other can change its output."""
     return {"stage": stage, **_STAGES[stage](experiment, **wildcards)}
 
 
@@ -41,9 +39,7 @@ def _evalkeys(experiment: Experiment) -> Json:
 
 
 def _evalset(experiment: Experiment, name: str) -> Json:
-    """Return the settings that say which sentences a set has: not where it lies, nor how it is
-    scored.
-    """
+    """Return what says which sentences a set has: not where it lies, nor how it is scored."""
     evalset = experiment.evalsets[name]
     names = ("version", "languages", "part", *(("dev",) if evalset.dev else ()))
     split = _split(experiment, record_of(name).corpus, evalset.part)
@@ -192,10 +188,7 @@ _STAGES = {
 
 
 def filter_contents(clean: CleanSettings) -> Json:
-    """Return the SHA-256 of the files that say what filters do, by path; nothing without any.
-
-    Raises `EmsError` for a file that is not there.
-    """
+    """Return the SHA-256 of the files that filters read, by path. Raises `EmsError` without one."""
     paths = _model_files(clean.similarity.model) if clean.similarity else []
     for at, command in enumerate(clean.commands):
         paths.append(Path(command.filter))
@@ -205,7 +198,6 @@ def filter_contents(clean: CleanSettings) -> Json:
 
 
 def _model_files(model: str) -> list[Path]:
-    """Return the files that tell a model from all others."""
     for names in ((DESCRIPTION,), (EXPORTED, SUMS)):
         paths = [Path(model, name) for name in names]
         if all(path.is_file() for path in paths):

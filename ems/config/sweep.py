@@ -22,9 +22,9 @@ CHOSEN = "chosen"
 
 @dataclass(frozen=True)
 class Point:
-    """One value on one axis (like "model.layers"), and the system that is trained with it.
+    """One value on one axis ("model.layers"), and its system.
 
-    `chosen` marks the value of the base; `added` a system that only the sweep has.
+    `chosen`: it is the value of the base. `added`: only the sweep has the system.
     """
 
     axis: str
@@ -40,9 +40,7 @@ class Point:
 
 
 def written(value: Any) -> str:
-    """Return a setting as text: numbers in plain decimals, 0.0 as 0; the items of a list with
-    hyphens.
-    """
+    """Return a setting as text: 0.00001, never 1e-05; 0.0 as 0; a list with hyphens."""
     if isinstance(value, list):
         return "-".join(map(written, value))
     if isinstance(value, float):
@@ -55,9 +53,8 @@ def swept(
 ) -> tuple[tuple[Point, ...], dict[str, SystemSettings]]:
     """Return the points of a sweep, axis by axis, and the systems that they add to `systems`.
 
-    `validated`: true if the experiment has a validation corpus. Raises `EmsError` without one, for
-    a base that is no system, an unknown axis, a value that is not allowed, and an axis without the
-    value of the base.
+    Raises `EmsError` for a base that is no system, an unknown axis, a value that is not allowed, an
+    axis without the value of the base, and an experiment that is not `validated`.
     """
     base, trained = sweep.base, [name for name, system in systems.items() if system.trained]
     if base not in trained:
@@ -97,7 +94,6 @@ def _check_axis(axis: str, values: list[Any], centre: SystemSettings) -> None:
 
 
 def _hint(axis: str, known: list[str]) -> str:
-    """Return the paths that end alike, else those that look alike."""
     last = axis.rpartition(".")[2]
     near = [path for path in known if path.endswith(f".{last}")]
     near = near or difflib.get_close_matches(axis, known, n=3)
@@ -110,7 +106,6 @@ def _hint(axis: str, known: list[str]) -> str:
 def _check_names(
     points: list[Point], made: dict[str, SystemSettings], systems: dict[str, SystemSettings]
 ) -> None:
-    """Raise `EmsError` where two points, or a point and a system, have one name."""
     taken = dict.fromkeys(systems, "a system")
     for point in points:
         if not point.chosen and point.system in taken:
@@ -141,5 +136,4 @@ def _nested(axis: str, value: Any) -> Json:
 
 
 def _at(system: SystemSettings, axis: str) -> Any:
-    """Return the value at a path of keys; None for a setting without a value."""
     return reduce(getattr, axis.split("."), system)

@@ -53,8 +53,8 @@ class SystemSettings:
     """A system: its encoder, what it is trained with, its vocabulary and languages.
 
     `place` is the model or the command of an encoder that is not trained here, `content` the hash
-    of its files where nothing else says which model it is. `of` is the trained system of a fused
-    one, whose vocabulary, sizes and settings of training it has.
+    of its files where nothing else says which model it is. `of` is the system that a fused one
+    embeds with.
     """
 
     kind: str = ENCODER
@@ -91,9 +91,7 @@ class SystemSettings:
         return replace(self, languages=codes)
 
     def check(self, key: str, validated: bool) -> None:
-        """Raise `EmsError` for settings that contradict one another; `validated`: there are pairs
-        to validate on.
-        """
+        """Raise `EmsError` for settings that contradict one another, or the lack of validation."""
         if self.kind in OF_NGRAMS:
             check_ngrams(f"{key}.ngrams", self.ngrams, self.kind == FUSED)
         if not self.trained:
@@ -104,11 +102,7 @@ class SystemSettings:
 
 
 def build_systems(file: ExperimentFile, written: Entries) -> dict[str, SystemSettings]:
-    """Return the systems of an experiment: its base plus the overrides of each entry as `written`.
-
-    Raises `EmsError` for a vocabulary that is not there, for a name that is there twice, for a
-    source that does not fit the kind and for iterations of a system that is not trained.
-    """
+    """Return the systems of a file: its base plus the overrides of each entry as `written`."""
     base = {key: plain(getattr(file, key)) for key in Trained.model_fields}
     systems: dict[str, SystemSettings] = {}
     for name, entry in written.items():
@@ -152,19 +146,13 @@ def _expanded(name: str, entry: Json, vocabularies: Collection[str]) -> Iterator
 
 
 def _member(name: str, system: SystemSettings, systems: Collection[str]) -> str:
-    """Return the system that `name` means to another one: of an entry with `each`, the one with the
-    same vocabulary.
-    """
+    """Return the system that `name` means: of an entry with `each`, that of the same vocabulary."""
     own = f"{name}-{system.vocabulary}"
     return own if name not in systems and own in systems else name
 
 
 def _fused(key: str, system: SystemSettings, systems: dict[str, SystemSettings]) -> SystemSettings:
-    """Return a fused system with what it has of the trained one; another system as it is.
-
-    Raises `EmsError` for a system in `of` that is not there or not trained here, or that has
-    another vocabulary or not all of the languages.
-    """
+    """Return a fused system with what it has of the trained one; another system as it is."""
     if system.kind != FUSED:
         return system
     name = _member(system.of, system, systems)
@@ -187,9 +175,7 @@ def _fused(key: str, system: SystemSettings, systems: dict[str, SystemSettings])
 
 
 def check_starts(systems: dict[str, SystemSettings]) -> None:
-    """Raise `EmsError` for a `train.start_from` that is no system trained here, that leads in a
-    circle, or whose weights do not fit: other sizes, another vocabulary, fewer languages.
-    """
+    """Raise `EmsError` for a `train.start_from` that leads in a circle or whose weights do not fit."""
     trained = {name: system for name, system in systems.items() if system.trained}
     starts = {name: of.train.start_from for name, of in trained.items() if of.train.start_from}
     for name, start in starts.items():
@@ -212,7 +198,6 @@ def check_starts(systems: dict[str, SystemSettings]) -> None:
 
 
 def _check_fitting(key: str, system: SystemSettings, start: SystemSettings) -> None:
-    """Raise `EmsError` when a system cannot go on with the weights of another one."""
     name = system.train.start_from
     sizes = ("layers", "width", "heads", "feed_forward", "max_tokens", "activation")
     sizes += ("positions", "table", "ngrams")
@@ -260,10 +245,7 @@ def _check_there(key: str, names: Iterable[str], vocabularies: Collection[str]) 
 
 
 def build_vocabularies(file: ExperimentFile, languages: Sequence[str]) -> dict[str, Vocabulary]:
-    """Return the vocabulary of all languages, and those of `vocabularies`, by name.
-
-    Raises `EmsError` for languages that the experiment does not have.
-    """
+    """Return the vocabulary of all languages, and those of `vocabularies`, by name."""
     for code in file.vocabulary.characters:
         if code not in languages:
             known = ", ".join(languages)
@@ -287,7 +269,6 @@ def _subset(key: str, codes: Sequence[str], known: Sequence[str]) -> tuple[str, 
 
 
 def _check_source(key: str, entry: SystemEntry, located: str | None) -> None:
-    """Raise `EmsError` unless a system says where its encoder comes from, as its kind needs it."""
     for name in ("model", "command"):
         given = isinstance(getattr(entry, name), str)
         if name == located and not given:

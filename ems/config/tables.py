@@ -147,7 +147,6 @@ def study_rows(experiment: "Experiment", study: StudySettings) -> list[StudyRow]
 
 
 def _has_one(languages: Collection[str], directions: Iterable[str]) -> bool:
-    """Return whether a system of these languages has one of the directions."""
     return any(name == MEAN or set(name.split("-")) <= set(languages) for name in directions)
 
 

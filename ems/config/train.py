@@ -95,10 +95,7 @@ class TrainOverrides(TrainSettings):
 
 
 def check_train(key: str, train: TrainSettings, validated: bool) -> None:
-    """Raise `EmsError` when settings of the training of the system at `key` contradict one another.
-
-    `validated`: there are pairs to validate on.
-    """
+    """Raise `EmsError` for settings that contradict one another. Best weights need validation."""
     _check_schedule(key, train)
     if train.precision == "float16" and train.device == "cpu":
         raise EmsError(
@@ -115,7 +112,6 @@ def check_train(key: str, train: TrainSettings, validated: bool) -> None:
 
 
 def _check_schedule(key: str, train: TrainSettings) -> None:
-    """Raise `EmsError` for a rate that is 0 before the last step, or a decay without a step."""
     period, steps = train.schedule_steps, train.steps
     if train.schedule == "step" and not period:
         raise EmsError(

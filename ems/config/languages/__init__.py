@@ -138,19 +138,13 @@ def _unpacked(names: str) -> list[str]:
 
 
 def opus_codes(corpus: str, language: str, paper: bool = False) -> tuple[str, ...]:
-    """Return the codes of a language (its iso1) in a corpus, in order; only those that EMS used
-    with `paper`.
-
-    Empty if the corpus has nothing of it. A language without a line has its iso1 code.
-    """
+    """Return a language's codes in a corpus, in order; with `paper` those that EMS used."""
     rows = _codes().get((corpus, language), (OpusCode(language, True),))
     return tuple(row.code for row in rows if row.code != NOTHING and (row.paper or not paper))
 
 
 def other_codes(corpus: str, language: str) -> tuple[str, ...]:
-    """Return the codes of a language in a corpus that has no file under its own code; none if the
-    corpus has lines for the language.
-    """
+    """Return the codes of a language in a corpus without lines for it nor files of its own code."""
     if (corpus, language) in _codes():
         return ()
     return tuple(row.code for row in _codes().get((ANY, language), ()))
