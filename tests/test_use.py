@@ -212,9 +212,7 @@ def records(state):
 
 def kill(ems, words, out, done):
     """Start a command and kill it when so many pieces are recorded."""
-    program = (
-        "from ems.use import files; files.PIECE_LINES = 7; from ems.commands.cli import main"
-    )
+    program = "from ems.use import files; files.PIECE_LINES = 7; from ems.commands.cli import main"
     program += f"; main({words})"
     process = subprocess.Popen([sys.executable, "-c", program], cwd=ems.folder, stderr=-3)
     state, end = state_of(ems.folder / out), time.monotonic() + 120
