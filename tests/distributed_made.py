@@ -114,7 +114,7 @@ def main(out: Path):
         distributed.BUCKET = 1  # every parameter by itself
         results["small buckets"] = step_of_groups(world, 4)
         results["any"] = [world.any(flag) for flag in (world.rank == world.size - 1, False)]
-        results["first"] = [world.first(str(world.rank or "")), world.first("")]
+        results["gathered"] = world.gathered(world.rank)
         results["verified"] = [verified(world, spoilt) for spoilt in (None, 1)]
         results["same"] = [error_of(world.check_same, step) for step in (7, 7 + world.rank)]
     (out / f"rank{world.rank}.json").write_text(json.dumps(results))

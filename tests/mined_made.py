@@ -5,7 +5,7 @@ from experiments_made import changed
 from train_made import LANGUAGES, Toy
 
 from ems.shards.index import read_index
-from ems.train.data import mined_documents, training_data, validation_pairs
+from ems.train.data import training_data
 from ems.train.job import train
 from ems.train.mine_documents import mine
 
@@ -39,11 +39,9 @@ def made_toy(folder):
 def mined(toy, folder, name="coherent-1", model=None, state=None, **more):
     """Mine for a system into `folder`/mined; the folder and its manifest."""
     experiment = toy.experiment(**changed(COHERENCE, more)).of_system(name)
-    data = experiment.systems[name], list(experiment.languages), read_index(toy.index())
     model = model or toy.folder / "start" / "model"
-    documents, truth = mined_documents(*data), validation_pairs(*data)
     out, state = folder / "mined", state or folder / "mining"
-    return out, mine(experiment, name, documents, truth, model, out, state)
+    return out, mine(experiment, name, read_index(toy.index()), model, out, state)
 
 
 def trained(toy, folder, pairs, name="coherent-1", start=None, **more):

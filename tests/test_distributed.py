@@ -68,7 +68,7 @@ def test_a_group_that_does_not_divide_the_batch_is_an_error():
 
 def test_what_one_process_finds_all_know(ranks):
     assert [rank["any"] for rank in ranks] == [[True, False]] * len(ranks)
-    assert [rank["first"] for rank in ranks] == [["1", ""]] * len(ranks)
+    assert [rank["gathered"] for rank in ranks] == [[*range(len(ranks))]] * len(ranks)
 
 
 def test_each_shard_of_a_long_run_is_verified_by_one_process_and_an_error_ends_all(ranks):

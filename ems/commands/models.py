@@ -37,16 +37,13 @@ def mine_documents(
 ) -> None:
     """Mine the pairs of similar sentences that the objective `coherence` learns from."""
     from ems.shards.index import read_index
-    from ems.train.data import mined_documents, validation_pairs
     from ems.train.mine_documents import mine
 
     whole = common.planned(experiment, expect, "mine", system=system)
-    own, settings = whole.of_system(system), whole.systems[system]
-    if not settings.objectives or not settings.objectives.coherence.weight:
+    objectives = whole.systems[system].objectives
+    if not objectives or not objectives.coherence.weight:
         raise EmsError(f"systems.{system}: objectives.coherence has no weight, so it mines nothing")
-    data = settings, list(own.languages), read_index(shards)
-    documents, truth = mined_documents(*data), validation_pairs(*data)
-    manifest = mine(own, system, documents, truth, model, out, state)
+    manifest = mine(whole.of_system(system), system, read_index(shards), model, out, state)
     common.log.info("%s: pairs mined %s", out, manifest["pairs"])
 
 

@@ -2,8 +2,8 @@
 
 Shards may change during a run, so their sizes are looked at again before anything is saved. In a
 long run every byte is read once, before the first checkpoint, and compared with the checksums. A
-run is long if more than an hour is left by the median of its first steps (few of them compile,
-save, or wait for a cold disk). Several processes verify a share each and end with the same error.
+run is long if more than an hour is left by the median of its first steps. Several processes verify
+a share each and end with the same error.
 """
 
 import statistics
@@ -18,10 +18,10 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import ENCODER, HEADS, VOCABULARY, read_json, sha256_file
+from ems.base.files import ENCODER, HEADS, VOCABULARY, sha256_file
 from ems.base.progress import clock, log
-from ems.base.schema import Below, Record, Text
 from ems.config.experiment import Experiment
+from ems.model.folder import read_model
 from ems.model.objectives.system import Parts, System
 from ems.shards.documents import DocumentStore, MinedStore
 from ems.shards.index import TRAIN, shards_of
@@ -53,7 +53,7 @@ class Data:
 
     @property
     def validated(self) -> list[PairStore]:
-        return [store for role, store in self.stores().items() if role != "train"]
+        return [store for store in (self.validation, self.held_out) if store]
 
 
 def training_data(
@@ -68,33 +68,24 @@ def training_data(
     Raises `EmsError` when there are none to train on.
     """
     objectives, limit = settings.objectives, settings.model.max_tokens
-    share = settings.train.corpus_share
+    share, held_out = settings.train.corpus_share, None
     held = validation_pairs(settings, languages, index)
     if bool(objectives.coherence.weight) != (mined is not None):
         found = "found none" if mined is None else f"found {mined}"
         expected = "mined pairs, for" if mined is None else "no mined pairs without"
         raise EmsError(f"--mined: expected {expected} objectives.coherence, {found}")
+    folders = shards_of(index[TRAIN], languages, 1 if objectives.documents else 2)
     if not objectives.documents:
-        folders = shards_of(index[TRAIN], languages)
-        return Data(PairStore(folders, languages, limit, share), held, vocabulary)
-    folders = shards_of(index[TRAIN], languages, 1)
-    if mined:
+        training = PairStore(folders, languages, limit, share)
+    elif mined:
         own = objectives.coherence
-        store = MinedStore(mined, folders, languages, limit, own.k, own.target)
-        return Data(store, held, vocabulary)
-    sizes = languages, limit, objectives.context.k
-    others = shards_of(index[VALIDATION], languages, 1)
-    held_out = DocumentStore(others, *sizes) if others else None
-    return Data(DocumentStore(folders, *sizes, share), held, vocabulary, held_out)
-
-
-def mined_documents(
-    settings: Parts, languages: list[str], index: dict[str, list[Path]]
-) -> DocumentStore:
-    """Open the documents of an index that pairs are mined in. Raises `EmsError` for none."""
-    folders = shards_of(index[TRAIN], languages, 1)
-    k = settings.objectives.coherence.k
-    return DocumentStore(folders, languages, settings.model.max_tokens, k)
+        training = MinedStore(mined, folders, languages, limit, own.k, own.target)
+    else:
+        k = objectives.context.k
+        training = DocumentStore(folders, languages, limit, k, share)
+        if others := shards_of(index[VALIDATION], languages, 1):
+            held_out = DocumentStore(others, languages, limit, k)
+    return Data(training, held, vocabulary, held_out)
 
 
 def validation_pairs(
@@ -144,21 +135,16 @@ class Verification:
             check(self.shards[self.world.rank :: self.world.size])
         except EmsError as error:
             fault = str(error)
-        if fault := self.world.first(fault):
-            raise EmsError(fault)
-
-
-class _Model(Record):
-    languages: list[Text]
-    sha256: dict[Below, Text]
+        if faults := list(filter(None, self.world.gathered(fault))):
+            raise EmsError(faults[0])
 
 
 @dataclass(frozen=True)
 class Start:
-    """The model folder that a training starts from; `languages` are those of its heads."""
+    """The model folder that a training starts from."""
 
     folder: Path
-    languages: list[str]
+    languages: list[str]  # of its heads
     sha256: str
 
     def load(self, system: System, languages: list[str]) -> None:
@@ -205,9 +191,9 @@ def start_of(
         raise EmsError(
             f"--start {folder}: systems.{name} has no train.start_from; set it to a system"
         )
-    description = read_json(folder / "model.json", _Model)
+    description = read_model(folder)
     store.check_vocabulary(folder / VOCABULARY, f"give the model of {setting}")
-    if sha256_file(folder / ENCODER) != description.sha256.get(ENCODER):
+    if sha256_file(folder / ENCODER) != description.sha256[ENCODER]:
         raise Damaged(folder / ENCODER, "its sha256 is not the one in model.json beside it")
     sha256 = " ".join(sha256_file(folder / file) for file in (ENCODER, HEADS))
     return Start(folder, description.languages, sha256)

@@ -1,9 +1,9 @@
 """Data parallel training under `torchrun`: several processes share the pairs of each step.
 
 Gradients are summed, not averaged: each process divides its losses by the pairs of the whole step
-(EMS v2 Eq. 12), so the sum is the gradient of one process. `GradientSum` does it, and not
-DistributedDataParallel, which lays out its buckets anew after the first backward pass: with three
-or more processes the order of additions, and so the last bits, would differ in a resumed run.
+(EMS v2 Eq. 12), so the sum is the gradient of one process. DistributedDataParallel lays out its
+buckets anew after the first backward pass: with three or more processes the order of additions, and
+so the last bits, would differ in a resumed run. So `GradientSum` does it.
 """
 
 import os
@@ -70,18 +70,16 @@ class World:
     def wait(self) -> None:
         self.any(False)
 
-    def _gathered(self, value: T) -> list[T]:
+    def gathered(self, value: T) -> list[T]:
+        """Return the values of all processes, by rank."""
         values = [value] * self.size
         if self.size > 1:
             distributed.all_gather_object(values, value)
         return values
 
-    def first(self, text: str) -> str:
-        """Return the first text of all processes that is not empty, or ""."""
-        return next(filter(None, self._gathered(text)), "")
-
     def check_same(self, step: int) -> None:
-        steps = self._gathered(step)
+        """Raise `EmsError` unless all processes have done as many steps."""
+        steps = self.gathered(step)
         if min(steps) != max(steps):
             raise EmsError(
                 f"the processes read different checkpoints, of step {min(steps)} and of step "

@@ -30,9 +30,11 @@ from ems.config.objectives import MiningSettings
 from ems.model.encode import SentenceEncoder
 from ems.model.encoder import embed_tokens
 from ems.shards.documents import PAIR, DocumentStore, languages_of, write_mined
+from ems.shards.index import TRAIN, shards_of
 from ems.shards.reader import PairStore
 from ems.shards.shard import allow_open_files, check_sizes
 from ems.text.pieces import Advance, Piece, done_pieces
+from ems.train.data import validation_pairs
 
 STREAM = [0, 0, 0, 3]  # of random numbers, far from those of batches
 SENTENCES = 5_000  # encoded to one file
@@ -91,20 +93,22 @@ class Rounds:
 def mine(
     experiment: Experiment,
     name: str,
-    documents: DocumentStore,
-    truth: PairStore | None,
+    index: dict[str, list[Path]],
     model: Path,
     out: Path,
     state: Path | None = None,
 ) -> Json:
     """Mine the pairs of system `name` in documents, write their folder `out`, return its manifest.
 
-    `truth` are known translations, `model` is the model folder to embed with, `state` the folder
-    for what is done (default: beside `out`). Raises `EmsError` for documents of fewer than two
+    `index` maps roles to shards, `model` is the model folder to embed with, `state` the folder for
+    what is done (default: beside `out`). Raises `EmsError` for documents of fewer than two
     languages, and for a model with another vocabulary than theirs.
     """
-    settings = experiment.systems[name]
-    mining, training = settings.objectives.coherence.mining, settings.train
+    settings, languages = experiment.systems[name], list(experiment.languages)
+    coherence, training = settings.objectives.coherence, settings.train
+    mining, folders = coherence.mining, shards_of(index[TRAIN], languages, 1)
+    documents = DocumentStore(folders, languages, settings.model.max_tokens, coherence.k)
+    truth = validation_pairs(settings, languages, index)
     torch.set_num_threads(training.threads)
     encoder = SentenceEncoder(model, training.device)
     if len(documents.groups) < 2:

@@ -24,11 +24,10 @@ def validate(
     """Return the mean loss parts over all pairs, `p1`, `p1_by_language` and `p1_by_corpus`.
 
     P@1 is a percentage, the mean of both directions, of MOST pairs of each corpus and language
-    pair. A corpus has the mean of its language pairs, and `p1` is the mean of the corpora;
-    `p1_by_corpus` is there if they are several. A language pair has the mean of its corpora, under
-    the language that is not English ("de", or "de-fr"). Documents have no P@1, and pairs have no
-    losses of a system that learns from documents. A batch, and so its negatives, is of one corpus
-    and language pair. Several processes share the work and return the same.
+    pair. `p1` is the mean of the corpora (`p1_by_corpus`, if they are several), each the mean of
+    its language pairs; a language pair is named by its language that is not English ("de", or
+    "de-fr"). Documents have no P@1, and pairs have no losses of a system that learns from
+    documents. A batch is of one corpus and language pair. Several processes share the work.
     """
     world = world or World()
     stores = {"": store} if store.documents else store.by_corpus()
