@@ -18,11 +18,10 @@ def batched(
     size: int = BATCH,
     characters: int | None = None,
 ) -> Iterator[list[Item]]:
-    """Yield lists of up to `size` items; an item that makes one `characters` long ends it.
-
-    No `characters` given is CHARACTERS.
+    """Yield lists of up to `size` items; one that makes a list `characters` (CHARACTERS) long ends
+    it.
     """
-    limit = CHARACTERS if characters is None else characters
+    limit = characters or CHARACTERS
     batch: list[Item] = []
     held = 0
     for item in items:

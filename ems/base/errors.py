@@ -1,12 +1,10 @@
 """Errors that a person can act on, and what to do about a damaged or missing file.
 
 Snakemake makes only the outputs that it is asked for, so the advice names the output that holds the
-file: the manifest of a unit of an evaluation set, or the model.json of a model folder. Another
-output follows where `all` would otherwise make too much again. Snakemake compares the content of
-small inputs, but only the times of large ones and of folders; and whatever depends on a file that
-is made in the same run is always made again. So a shard is followed by the index and text by
-everything before training (`text`): in the next run `all` finds a small file with the same bytes,
-and the days of training are not repeated.
+file, and one that follows where `all` would otherwise make too much again: Snakemake compares the
+content of small inputs, but only the times of large ones and of folders, and whatever depends on a
+file that is made in the same run is made again. So a shard is followed by the index, and text by
+`text`; in the next run `all` finds a small file with the same bytes, and trains nothing again.
 """
 
 import os
@@ -22,11 +20,11 @@ TIMES = ".times.jsonl"  # of a training
 
 
 class EmsError(Exception):
-    """An error that the person at the keyboard can act on.
+    """An error that the person at the keyboard can act on: what was expected, what was found,
+    where, and what to do.
 
-    The message says what was expected, what was found, where, and what to do. The command line
-    prints it without a traceback and exits with `status`: 1, or 75 for work that was stopped from
-    outside, is saved, and goes on when the same command runs again.
+    The command line prints it without a traceback and exits with `status`: 1, or 75 for work that
+    is saved and goes on when the same command runs again.
     """
 
     def __init__(self, message: object = "", status: int = FAILED) -> None:
@@ -40,9 +38,8 @@ class EmsError(Exception):
 
 
 class Damaged(EmsError):
-    """A file that is not as it was written, or not there; the message ends in the advice.
-
-    `name` is a pattern for the name of such files. A file of another name is not to be deleted.
+    """A file that is absent or not as it was written; the message ends in the advice. `name` is a
+    pattern for such files: one of another name is not to be deleted.
     """
 
     def __init__(self, path: Path, problem: str, name: str = "*") -> None:
@@ -74,18 +71,12 @@ class _Remedy(NamedTuple):
     experiment: str = ""
     next_run: str = ""
 
-    def command(self) -> str:
-        """Return the words for a shell."""
-        chosen = ["--config", f"experiment={self.experiment}"] if self.experiment else []
-        runs = [self.targets, (self.next_run,)] if self.next_run else [self.targets]
-        return " && ".join(shlex.join(["snakemake", *chosen, "--", *names]) for names in runs)
-
 
 def advice(path: Path | str, experiment: str = "", data: str = "data") -> str:
     """Return what to do about a damaged or missing file, in words that end a message.
 
-    `data` is the folder of downloads in config.yaml, and `experiment` the one that reads them ("":
-    the one of config.yaml). The path of a file below `results` names its experiment.
+    `data` is the folder of downloads, and `experiment` the one that reads them ("": that of
+    config.yaml).
     """
     remedy = _remedy(path, experiment, data)
     if remedy is None:
@@ -93,10 +84,11 @@ def advice(path: Path | str, experiment: str = "", data: str = "data") -> str:
     quoted = shlex.quote(remedy.delete)
     if not remedy.targets:
         return f"delete {quoted} and run the same command again"
-    command = f"`{remedy.command()}`"
-    if os.path.lexists(remedy.delete):
-        return f"delete {quoted} and make it again: {command}"
-    return f"make it: {command}"
+    chosen = ["--config", f"experiment={remedy.experiment}"] if remedy.experiment else []
+    runs = [remedy.targets, (remedy.next_run,)] if remedy.next_run else [remedy.targets]
+    command = " && ".join(shlex.join(["snakemake", *chosen, "--", *names]) for names in runs)
+    again = f"delete {quoted} and make it again" if os.path.lexists(remedy.delete) else "make it"
+    return f"{again}: `{command}`"
 
 
 def _remedy(path: Path | str, experiment: str, data: str) -> _Remedy | None:
@@ -115,26 +107,20 @@ def _remedy(path: Path | str, experiment: str, data: str) -> _Remedy | None:
 
 
 def _below(root: str, path: Path | str) -> tuple[str, ...]:
-    """Return the parts of a path below a folder; none for a path elsewhere.
-
-    Links are not followed: rules name files as they are typed.
-    """
+    """Return the parts of a path below a folder, () for one elsewhere; links are not followed."""
     place, folder = Path(os.path.abspath(path)), os.path.abspath(root)
     return place.relative_to(folder).parts if place.is_relative_to(folder) else ()
 
 
 def _of_results(name: str, *parts: str) -> _Remedy | None:
-    """Return the remedy for a file of an experiment."""
     root = f"results/{name}"
     path = "/".join((root, *parts))
     match parts:
         case _ if not os.path.isfile(f"configs/{name}.yaml"):
             return None
-        case ["shards", vocabulary, _, _, _, *_]:
+        case ["shards", vocabulary, *inside]:
             pair, index = "/".join((root, *parts[:5])), f"{root}/shards/{vocabulary}/index.json"
-            return _Remedy(pair, (pair, index), name)
-        case ["shards", vocabulary, *_]:
-            return _Remedy(path, (f"{root}/shards/{vocabulary}/index.json",), name)
+            return _Remedy(pair, (pair, index) if len(inside) > 2 else (index,), name)
         case ["models", system, "mined", *_]:
             mined = f"{root}/models/{system}/mined"
             return _Remedy(mined, (f"{mined}/manifest.json",), name)
@@ -153,20 +139,22 @@ def _of_results(name: str, *parts: str) -> _Remedy | None:
 
 
 def _of_data(data: Path, *parts: str) -> _Remedy | None:
-    """Return the remedy for a download, or for the demo's data, which are made as a whole."""
     path = str(data.joinpath(*parts))
     match parts:
         case [*_, name] if name.endswith(LOCK):
             return _Remedy(path)
         case ["embedded", *_]:
-            return _Remedy(str(data / "embedded"), (str(data / "embedded" / "manifest.json"),))
+            demo = str(data / "embedded")  # made as a whole
+            return _Remedy(demo, (f"{demo}/manifest.json",))
         case ["evalsets", _, _, *file] if manifest := _manifest(data.joinpath(*parts[:3]), file):
             return _Remedy(manifest, (manifest,))
         case ["evalsets", _, _, *_, name] if not name.endswith(MANIFEST):
             return _Remedy(path, ("evalsets",))
-        case ["documents" | "dumps", _, _, _] | ["wikipedia", _, _]:
-            return _Remedy(path, (path,))
-        case ["opus" | "evalsets", _, _, _, *_]:
+        case (
+            ["documents" | "dumps", _, _, _]
+            | ["wikipedia", _, _]
+            | ["opus" | "evalsets", _, _, _, *_]
+        ):
             return _Remedy(path, (path,))
     return None
 

@@ -1,14 +1,15 @@
 """What a command writes, checked against what is there and what it reads before any work is done.
 
-A file replaces only a regular file (files.py), an output is never an input or a file of a folder
-that is read, and no two outputs are the same. Paths are compared by what they lead to, so another
-spelling or a link changes nothing.
+An output is never an input or a file of a folder that is read, and no two outputs are the same.
+Paths are compared by what they lead to, so another spelling or a link changes nothing.
 """
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
@@ -18,15 +19,16 @@ from ems.base.files import check_readable, check_target, kind_of
 # "folder": files are put into it; "whole folder": replaced as one; "state": emptied at the end
 OutputKind = Literal["file", "folder", "whole folder", "state"]
 REPLACED = ("state", "whole folder")
+LOST = "which would be lost; choose another name"
 
 
 @dataclass(frozen=True)
 class Writes:
     """What a command writes to a path.
 
-    A file is written under each of `suffixes`: ("", ".json") is the file itself and one beside it;
-    without "" the name must end in one of them. `names` are the files in a folder that are known
-    before. A whole folder is replaced if `ours` returns true for it.
+    A file is written under each of `suffixes`, "" for the path itself; without "" the name must end
+    in one of them. `names` are the files in a folder that are known before. A whole folder is
+    replaced if `ours` returns true for it.
     """
 
     kind: OutputKind = "file"
@@ -42,6 +44,14 @@ class Writes:
                 f"{flag} {path}: expected a name that ends in {', '.join(others)} or {last}, found "
                 f"{path.suffix or 'none of them'}; all of them are written side by side"
             )
+
+    def paths(self, flag: str, path: Path) -> list["FlagPath"]:
+        """Return the places that an output takes."""
+        if self.kind != "file":
+            files = [FlagPath(flag, path / name) for name in self.names]
+            return [FlagPath(flag, path, self.kind, self.ours), *files]
+        suffixes = [suffix or path.suffix for suffix in self.suffixes]
+        return [FlagPath(flag, path.with_suffix(each) if path.name else path) for each in suffixes]
 
 
 @dataclass(frozen=True)
@@ -61,65 +71,38 @@ class FlagPath:
     def __str__(self) -> str:
         return f"{self.flag} {self.path}"
 
+    def same(self, other: "FlagPath") -> bool:
+        """Return whether both lead to the same place; of files also by a hard link."""
+        with suppress(OSError):
+            return self.real == other.real or os.path.samefile(self.path, other.path)
+        return False
 
-def paths_of(flag: str, path: Path, writes: Writes) -> list[FlagPath]:
-    """Return the places that an output takes."""
-    if writes.kind != "file":
-        files = [FlagPath(flag, path / name) for name in writes.names]
-        return [FlagPath(flag, path, writes.kind, writes.ours), *files]
-    suffixes = [suffix or path.suffix for suffix in writes.suffixes]
-    return [FlagPath(flag, path.with_suffix(suffix) if path.name else path) for suffix in suffixes]
+    def check_outside(self, outer: "FlagPath") -> None:
+        """Raise `EmsError` if it lies in a folder that is replaced."""
+        if outer.kind in REPLACED and self.real.is_relative_to(outer.real):
+            raise EmsError(f"{self}: inside of {outer}, which is replaced; choose another place")
 
 
 def check_outputs(outputs: list[FlagPath], inputs: Iterable[FlagPath]) -> None:
     """Raise `EmsError` if an output cannot be written, or would destroy an input or another one."""
     for place in outputs:
-        _check_kind(place)
-    for index, place in enumerate(outputs):
-        for other in outputs[:index]:
-            _check_apart(place, other)
+        try:
+            if place.kind in ("file", "whole folder"):
+                check_target(place.path, place.ours)
+            elif (kind := kind_of(place.path)) not in ("nothing", "a folder"):
+                raise EmsError(f"{place.path}: expected a folder, found {kind}")
+        except EmsError as error:
+            raise EmsError(f"{place.flag} {error}") from None
+    for place, other in combinations(reversed(outputs), 2):
+        if place.same(other):
+            raise EmsError(f"{place}: the same place as {other}; give each a name of its own")
+        other.check_outside(place)
+        place.check_outside(other)
     for source in inputs:
         check_readable(source.path, source.flag)
         for place in outputs:
-            _check_input(place, source)
-
-
-def _check_kind(place: FlagPath) -> None:
-    try:
-        if place.kind in ("file", "whole folder"):
-            check_target(place.path, place.ours)
-        elif kind_of(place.path) not in ("nothing", "a folder"):
-            raise EmsError(f"{place.path}: expected a folder, found {kind_of(place.path)}")
-    except EmsError as error:
-        raise EmsError(f"{place.flag} {error}") from None
-
-
-def _check_apart(place: FlagPath, other: FlagPath) -> None:
-    if _same(place, other):
-        raise EmsError(f"{place}: the same place as {other}; give each a name of its own")
-    for outer, inner in ((place, other), (other, place)):
-        _check_outside(inner, outer)
-
-
-def _check_input(place: FlagPath, source: FlagPath) -> None:
-    if _same(place, source):
-        raise EmsError(
-            f"{place}: the same place as {source}, which would be lost; choose another name"
-        )
-    _check_outside(source, place)
-    if place.kind == "file" and place.real.is_relative_to(source.real) and place.path.exists():
-        raise EmsError(f"{place}: a file of {source}, which would be lost; choose another name")
-
-
-def _check_outside(inner: FlagPath, outer: FlagPath) -> None:
-    if outer.kind in REPLACED and inner.real.is_relative_to(outer.real):
-        raise EmsError(f"{inner}: inside of {outer}, which is replaced; choose another place")
-
-
-def _same(one: FlagPath, other: FlagPath) -> bool:
-    if one.real == other.real:
-        return True
-    try:
-        return os.path.samefile(one.path, other.path)
-    except OSError:
-        return False
+            if place.same(source):
+                raise EmsError(f"{place}: the same place as {source}, {LOST}")
+            source.check_outside(place)
+            if place.kind == "file" and source.real in place.real.parents and place.path.exists():
+                raise EmsError(f"{place}: a file of {source}, {LOST}")

@@ -30,45 +30,29 @@ INTERVAL = 1.0  # seconds between two looks at Snakemake
 def measured(stage: str, out: Path | None) -> Iterator[None]:
     """Log the costs of the work inside, children included, and write them to `out` if given.
 
-    The kernel counts them: most jobs are over before a sampler would look at them twice.
-    {"stage", "seconds", "cpu_seconds", "max_rss_mb"}: the memory is the resident peak of this
-    process or of its largest child, whichever is more, in MB of 10^6 bytes. Work that used a GPU
-    names it under "gpu". Work that fails leaves no file.
+    `max_rss_mb` is the resident peak of this process or of its largest child, in MB of 10^6 bytes,
+    counted by the kernel: most jobs are over before a sampler would look twice. Work that fails
+    leaves no file.
     """
     started = time.monotonic()
     yield
-    own, children = (
-        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
+    own, children = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     cpu = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
-    memory = max(_peak(), children.ru_maxrss) * 1024 / 1e6
+    peak, status = own.ru_maxrss, Path("/proc/self/status")  # in KiB
+    if status.exists():  # Linux: ru_maxrss starts at the size of the process that started this one
+        peak = int(status.read_text().partition("VmHWM:")[2].split()[0])
     costs = {
         "stage": stage,
         "seconds": round(time.monotonic() - started, 2),
         "cpu_seconds": round(cpu, 2),
-        "max_rss_mb": round(memory, 1),
+        "max_rss_mb": round(max(peak, children.ru_maxrss) * 1024 / 1e6, 1),
     }
     log.info("%s s, %s s CPU, %s MB at most", *list(costs.values())[1:])
-    if out is not None:
-        write_json(out, costs | _gpu())
-
-
-def _gpu() -> dict[str, str]:
-    """Return the name of the GPU that this process used, if it did."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
-    return {"gpu": cuda.get_device_name()} if cuda and cuda.is_initialized() else {}
-
-
-def _peak() -> int:
-    """Return the highest resident memory of this process in KiB.
-
-    VmHWM: ru_maxrss starts at the size of the process that started this one.
-    """
-    status = Path("/proc/self/status")
-    if not status.exists():  # not Linux
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-    return int(lines["VmHWM"].split()[0])
+    if cuda and cuda.is_initialized():
+        costs["gpu"] = cuda.get_device_name()
+    if out is not None:
+        write_json(out, costs)
 
 
 def look_rarely() -> None:
@@ -78,11 +62,9 @@ def look_rarely() -> None:
 
 
 def stop_with_snakemake() -> None:
-    """End this process when the Snakemake that started it is gone.
-
-    `kill -9` of Snakemake leaves its jobs running, and the next run would start each of them a
-    second time. On a cluster this is the Snakemake inside the job: the job survives the one on the
-    login node.
+    """End this process when the Snakemake that started it is gone: `kill -9` of it leaves its jobs
+    running, and the next run would start each a second time. On a cluster this is the Snakemake
+    inside the job, which survives the one on the login node.
     """
     if VARIABLE in os.environ:
         threading.Thread(target=_watch, args=(int(os.environ[VARIABLE]),), daemon=True).start()

@@ -8,10 +8,8 @@ log = logging.getLogger("ems")
 
 
 class Progress:
-    """Counts `unit`s of one piece of work and logs a line at the start and every `every` seconds.
-
-    `total` is None if it is not known beforehand: the line then has no share and no ETA. `before`
-    is the number of units done earlier: they count for the share, not for the rate.
+    """Logs a line at the start and every `every` seconds. Without a `total` it has no share and no
+    ETA. The number `before` of units done earlier counts for the share, not for the rate.
     """
 
     def __init__(
@@ -23,9 +21,8 @@ class Progress:
         log.info("%s: start%s", what, f", {total:,} {unit}" if total is not None else "")
 
     def add(self, count: int = 1, note: str | Callable[[], str] = "") -> None:
-        """Count `count` more units and log a line if the last one is `every` seconds old.
-
-        A `note` that takes long to make is a function, called only for a line.
+        """Count `count` more units and log a line if it is time. A `note` that takes long to make
+        is a function, called only for a line.
         """
         self.done += count
         now = time.monotonic()

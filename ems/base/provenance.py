@@ -1,13 +1,12 @@
 """Hashes that decide what is still valid: of a config part, and of the source of a stage.
 
-Snakemake sees only shell text and files, so each rule carries both hashes in its `params:` and a
-run with another setting or an edited package is seen (DESIGN "When something reruns").
+Snakemake sees only shell text and files, so each rule carries both hashes in its `params:`.
 
 The source of a stage is everything that its package imports within `ems` and within the project's
 `extensions/`, and data files (DATA). What is hashed is what the source does: the set of top-level
 statements of all its files, without comments, docstrings, blank lines and imports of `ems`. So
 prose can be mended, and code can move between the files of a stage, without training a model again.
-Left out are NEUTRAL modules, which only check and word messages, and settings (`ems.config`): they
+Left out are modules that only check and word messages (LEFT_OUT), and settings (`ems.config`): they
 count by their values, which the hash of a stage's settings has.
 
 The text is scanned by regular expressions, not parsed: Snakemake asks for this at each start, in
@@ -20,11 +19,11 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
-from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
-NEUTRAL = {f"ems.base.{name}" for name in ("errors", "progress", "schema")}
+# `ems` itself has nothing but names of others; the modules of ems.base are neutral
+LEFT_OUT = {"ems", "ems.base.errors", "ems.base.progress", "ems.base.schema"}
 SETTINGS = "ems.config"
 EXTENSIONS = Path("extensions")  # the project's own modules: `ems.benchmarks.x` is benchmarks/x
 PLUGINS = (("text", "segmenters"), ("model", "objectives"))  # there without the name of their room
@@ -66,28 +65,22 @@ def source_root() -> Path:
 
 @cache
 def source_files(module: str) -> tuple[Path, ...]:
-    """Return every file that `module` (like "ems.train") reaches by imports within ems, data files
-    too.
+    """Return every file, data files too, that `module` (like "ems.train") reaches by imports within
+    ems.
     """
     seen: set[Path] = set()
     waiting = [module]
     while waiting:
         for path in _module_files(waiting.pop()):
-            if path not in seen:
-                seen.add(path)
-                waiting += filter(_counts, starmap(_place, _source(path).imports))
+            if path in seen:
+                continue
+            seen.add(path)
+            for package, name in _source(path).imports:
+                inner = f"{package}.{name}"  # a module of the package, or a name in it
+                imported = inner if name and _module_files(inner) else package
+                if imported not in LEFT_OUT and not f"{imported}.".startswith(f"{SETTINGS}."):
+                    waiting.append(imported)
     return tuple(sorted(seen))
-
-
-def _place(module: str, name: str) -> str:
-    """Return the module that `from module import name` is about: one of a package, or itself."""
-    inner = f"{module}.{name}"
-    return inner if name and _module_files(inner) else module
-
-
-def _counts(module: str) -> bool:
-    """False for `ems` itself too, which has nothing but names of others."""
-    return module not in {"ems", *NEUTRAL} and not f"{module}.".startswith(f"{SETTINGS}.")
 
 
 @cache
@@ -123,9 +116,8 @@ def scan(text: str) -> Source:
 
 
 def without_prose(text: str) -> str:
-    """Return source without comments, docstrings, blank lines and trailing blanks.
-
-    Newlines inside other strings become NUL, so that each line starts outside of strings.
+    """Return source without comments, docstrings, blank lines and trailing blanks. Newlines inside
+    other strings become NUL, so that each line starts outside of strings.
     """
     kept, end, depth, before = [], 0, 0, ":"
     for token in _TOKEN.finditer(text):

@@ -8,9 +8,9 @@ let pass they leave as it is, so this module is no part of a stage's source (`em
 import difflib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass
-from functools import cache
+from functools import cache, partial
 from types import UnionType
 from typing import (
     Annotated,
@@ -64,8 +64,8 @@ class Record(BaseModel):
 class Settings(BaseModel):
     """A section of settings: no unknown keys, no conversions, no changes.
 
-    `LATER` names the keys that were added when models of the section had been trained. `plain`
-    leaves them out while they have their default, so that the hashes of those models stay.
+    `LATER` names the keys that came after models of the section had been trained: `plain` leaves
+    them out while they have their default, so that the hashes of those models stay.
     """
 
     LATER: ClassVar[frozenset[str]] = frozenset()
@@ -90,20 +90,18 @@ class Settings(BaseModel):
 
 
 def number(**bounds: float) -> Any:
-    """Return the type of a finite number within `bounds`; 1 stays 1, since 1.0 would have another
-    hash.
-    """
-    return Annotated[float, Field(**bounds), WrapValidator(_as_written)]
+    """Return the type of a finite number within `bounds`; 1 stays 1, since 1.0 has another hash."""
+
+    def as_written(value: Any, check: Callable[[Any], float]) -> Any:
+        check(value)
+        return value
+
+    return Annotated[float, Field(**bounds), WrapValidator(as_written)]
 
 
 def whole(**bounds: int) -> Any:
     """Return the type of a whole number within `bounds`."""
     return Annotated[int, Field(**bounds)]
-
-
-def _as_written(value: Any, check: Any) -> Any:
-    check(value)
-    return value
 
 
 def text(pattern: str, expected: str) -> Any:
@@ -135,28 +133,22 @@ def listing(of: Any, least: int = 0) -> Any:
 def by_type(*types: Any) -> Any:
     """Return the type of a value of one of several types, which no two share in YAML."""
     tagged = tuple(Annotated[of, Tag(f"<{_type_name(of)}>")] for of in types)
-    words = {word: _type_name(of) for of in types for word in _words(of)}
+    words = {
+        word: _type_name(of) for of in types if get_origin(of) is Literal for word in get_args(of)
+    }
 
     def tag(value: Any) -> str:
-        return f"<{words[value]}>" if isinstance(value, str) and value in words else _tag(value)
+        if isinstance(value, str) and value in words:
+            return f"<{words[value]}>"
+        name = "dict" if isinstance(value, BaseModel) else type(value).__name__
+        return f"<{'null' if value is None else _TYPES.get(name, 'other')}>"
 
     return Annotated[Union[tagged], Discriminator(tag)]  # noqa: UP007
-
-
-def text_or(text: Any, of: Any) -> Any:
-    """Text, or else settings: what is neither is a mistake in the settings."""
-    tagged = Annotated[text, Tag("<string>")], Annotated[of, Tag("<object>")]
-    tag = Discriminator(lambda value: "<string>" if isinstance(value, str) else "<object>")
-    return Annotated[Union[tagged], tag]  # noqa: UP007
 
 
 _TYPES = {"dict": "object", "model": "object", "list": "array", "bool": "boolean"}
 _TYPES |= {"str": "string", "string": "string", "int": "integer"}  # of Python and of pydantic
 _TYPES |= {"float": "number", "finite": "number"}
-
-
-def _words(of: Any) -> tuple[str, ...]:
-    return get_args(of) if get_origin(of) is Literal else ()
 
 
 def _type_name(of: Any) -> str:
@@ -171,13 +163,6 @@ def _type_name(of: Any) -> str:
         return ", ".join(get_args(of))
     of = get_origin(of) or of
     return "object" if issubclass(of, BaseModel) else _TYPES[of.__name__]
-
-
-def _tag(value: Any) -> str:
-    if isinstance(value, BaseModel):
-        return "<object>"
-    name = "null" if value is None else _TYPES.get(type(value).__name__, "other")
-    return f"<{name}>"
 
 
 # Bounds that several numbers share, each with its reason; other numbers have theirs beside them.
@@ -249,17 +234,18 @@ Below = Annotated[str, AfterValidator(_below), Expected("the name of a file in t
 def plain(value: Any) -> Any:
     """Return settings as nested mappings and lists, without the keys that are not set."""
     if isinstance(value, Settings):
-        return {key: plain(part) for key, part in value if not _unset(value, key, part)}
+        fields = type(value).model_fields
+        later = {
+            key
+            for key in value.LATER
+            if getattr(value, key) == fields[key].get_default(call_default_factory=True)
+        }
+        return {key: plain(part) for key, part in value if part is not None and key not in later}
     if is_dataclass(value):
         return plain(vars(value))
     if isinstance(value, dict):
         return {key: plain(part) for key, part in value.items()}
     return [plain(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-def _unset(section: Settings, key: str, value: Any) -> bool:
-    default = type(section).model_fields[key].get_default(call_default_factory=True)
-    return value is None or (key in section.LATER and value == default)
 
 
 def with_fields(base: type[Settings], name: str, **types: Any) -> type[Settings]:
@@ -294,15 +280,22 @@ def checked(model: type[Model], value: Any, where: Any = "") -> Model:
         return model.model_validate(value)
     except ValidationError as error:
         words = " ".join(_explained(error).split())
-    words = words if len(words) < LONGEST else f"{words[:300]} ... {words[-200:]}"
+        words = words if len(words) < LONGEST else f"{words[:300]} ... {words[-200:]}"
     raise EmsError(f"{where}: {words}" if where else words)
 
 
-_BEYOND = {
-    "greater_than_equal": ("ge", "is less than the minimum of"),
-    "greater_than": ("gt", "is less than or equal to the minimum of"),
-    "less_than_equal": ("le", "is greater than the maximum of"),
-    "less_than": ("lt", "is greater than or equal to the maximum of"),
+_MESSAGES = {  # type of an error -> what follows the key
+    "null": "found None, expected {expected}",
+    "missing": "this key is missing",
+    "literal_error": "found {value!r}; allowed values: {names}",
+    "greater_than_equal": "{value!r} is less than the minimum of {ge:.16g}",
+    "greater_than": "{value!r} is less than or equal to the minimum of {gt:.16g}",
+    "less_than_equal": "{value!r} is greater than the maximum of {le:.16g}",
+    "less_than": "{value!r} is greater than or equal to the maximum of {lt:.16g}",
+    "empty": "{value!r} should be non-empty",
+    "too_short": "{value!r} is too short",
+    "too_long": "{value!r} is too long",
+    "shape": "{value!r} {message}",
 }
 
 
@@ -315,58 +308,33 @@ def _nearest(error: ValidationError) -> Any:
 def _explained(error: ValidationError) -> str:
     """Return the mistake nearest to the top of the file, in words."""
     first = _nearest(error)
-    name, value, context = first["type"], first["input"], first.get("ctx", {})
-    path = _path(first["loc"]) + ([str(context["key"])] if "key" in context else [])
-    key = ".".join(path)
-    if name == "unknown_key":
-        close = difflib.get_close_matches(path[-1], context["allowed"], n=1)
+    kind, value, context = first["type"], first["input"], first.get("ctx", {})
+    location = [str(key) for key in first["loc"]]
+    if location[-1:] == ["[key]"]:  # a wrong key: name its mapping
+        location = location[:-2]
+    path = [key for key in location if not (key.startswith("<") and key.endswith(">"))]
+    key = ".".join([*path, str(context["key"])] if "key" in context else path)
+    if kind == "unknown_key":
+        close = difflib.get_close_matches(str(context["key"]), context["allowed"], n=1)
         hint = f" (did you mean {close[0]}?)" if close else ""
         return f"{key}: unknown key{hint}; allowed here: {', '.join(context['allowed'])}"
-    if name == "null":
-        return f"{key}: found None, expected {context['expected']}"
-    if name == "missing":
-        return f"{key}: this key is missing"
-    if name == "literal_error":
-        return f"{key}: found {value!r}; allowed values: {', '.join(_quoted(context['expected']))}"
-    if name == "union_tag_invalid":
-        types = [tag.strip("<>") for tag in _quoted(context["expected_tags"])]
+    if kind == "union_tag_invalid":
+        types = re.findall("'<(.*?)>'", context["expected_tags"])
         return f"{key}: found {value!r}, expected {' or '.join(types)}"
-    if name in _BEYOND:
-        bound, words = _BEYOND[name]
-        return f"{key}: {value!r} {words} {_short(context[bound])}"
-    if name in ("too_short", "too_long"):
-        words = f"is {name.replace('_', ' ')}"
-        return (
-            f"{key}: {value!r} {'should be non-empty' if context.get('min_length') == 1 else words}"
-        )
-    if name == "shape":
-        return f"{key}: {value!r} {first['msg']}"
-    of = _TYPES.get(name.partition("_")[0])
+    if kind == "too_short" and context["min_length"] == 1:
+        kind = "empty"
+    if kind in _MESSAGES:
+        names = ", ".join(re.findall("'(.*?)'", str(context.get("expected"))))
+        words = {**context, "value": value, "message": first["msg"], "names": names}
+        return f"{key}: {_MESSAGES[kind].format(**words)}"
+    of = _TYPES.get(kind.partition("_")[0])
     return f"{key}: found {value!r}, {f'expected {of}' if of else first['msg']}"
-
-
-def _path(location: Iterable[str | int]) -> list[str]:
-    """Return the keys that lead to a mistake; of a wrong key, those of its mapping."""
-    keys = [str(key) for key in location]
-    keys = keys[:-2] if keys[-1:] == ["[key]"] else keys
-    return [key for key in keys if not (key.startswith("<") and key.endswith(">"))]
-
-
-def _quoted(words: str) -> list[str]:
-    return re.findall("'(.*?)'", words)
-
-
-def _short(bound: float) -> float:
-    """Return a bound as it is written: 0, not 0.0."""
-    return int(bound) if abs(bound) < 1e16 and bound == int(bound) else bound
 
 
 # --- JSON files
 
 
-@cache
-def _adapter(of: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(of, config=STRICT)
+_adapter = cache(partial(TypeAdapter, config=STRICT))
 
 
 def fitting(of: Any, value: Any) -> Any:
@@ -382,30 +350,28 @@ def fitting(of: Any, value: Any) -> Any:
 
 def _misfit(of: Any, error: Any) -> str:
     place, value = list(error["loc"]), error["input"]
-    if error["type"] == "extra_forbidden":
-        return f"expected no `{place[-1]}`{_under(place[:-1])}"
     if error["type"] == "unknown_key":
         return f"expected no `{error['ctx']['key']}`{_under(place)}"
     if error["type"] == "null":
         place, value = [*place, error["ctx"]["key"]], None
-    if place[-1:] == ["[key]"]:
-        place = place[:-2]
-        wanted = get_args(_stripped(_type_at(of, place)))[0]
-    else:
-        wanted = _type_at(of, place)
+    wanted = _type_at(of, place)
+    place = place[:-2] if place[-1:] == ["[key]"] else place
     found = "nothing" if error["type"] == "missing" else shown(value)
     return f"expected {_expected(wanted)}{_under(place)}, found {found}"
 
 
-def _type_at(of: Any, place: Iterable[str | int]) -> Any:
-    """Return the type of the part of a value that the keys lead to."""
+def _type_at(of: Any, place: Sequence[str | int]) -> Any:
+    """Return the type of the part of a value that the keys lead to; "[key]" to that of a key."""
+    outer = of
     for key in place:
-        of = _stripped(of)
-        if _is_model(of):
-            fields = {field.alias or name: name for name, field in of.model_fields.items()}
-            of = get_type_hints(of, include_extras=True)[fields[key]]
+        if key == "[key]":
+            return get_args(outer)[0]
+        outer = _stripped(of)
+        if _is_model(outer):
+            fields = {field.alias or name: name for name, field in outer.model_fields.items()}
+            of = get_type_hints(outer, include_extras=True)[fields[key]]
         else:
-            of = get_args(of)[-1]
+            of = get_args(outer)[-1]
     return of
 
 
@@ -440,7 +406,7 @@ _JSON_TYPES = {list: "a list", str: "text", int: "a whole number", float: "a num
 _JSON_TYPES |= {bool: "true or false", type(None): "null"}
 
 
-def _under(place: Iterable[str | int]) -> str:
+def _under(place: Sequence[str | int]) -> str:
     key = shown(".".join(map(str, place)))[1:-1]  # in one line, without the quotation marks
     return f" under `{key}`" if key else ""
 

@@ -45,17 +45,19 @@ def local_rank() -> int:
 def become(count: int, nodes: int, threads: int, arguments: list[str]) -> None:
     """Replace this process by torchrun with `count` processes of `ems` on each of `nodes` machines.
 
-    The process id stays, so that signals reach torchrun, or `srun`. If one of the processes ends
-    with an error, the others are ended too, on all machines; the status is 1, or 75 if they were
-    stopped from outside. Raises `EmsError` for several machines outside of a job of Slurm.
+    The process id stays, so that signals reach torchrun, or `srun`. If one process fails, the
+    others are ended too, on all machines; the status is 1, or 75 if they were stopped from outside.
+    Raises `EmsError` for several machines outside of a job of Slurm.
     """
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     words = ["-m", "ems.base.torchrun", "--nproc-per-node", str(count)]
     if nodes == 1:
         words += ["--standalone"]
     else:
+        with socket.create_server(("", 0)) as listening:  # a port that nothing listens at
+            port = listening.getsockname()[1]
         words += ["--nnodes", str(nodes), "--master-addr", socket.gethostname()]
-        words += ["--master-port", str(_free_port())]
+        words += ["--master-port", str(port)]
     words += ["--signals-to-handle", SIGNALS, "-m", "--", "ems", *arguments]
     words = [sys.executable, *words]
     words = words if nodes == 1 else [*_step(nodes, count * threads), *words]
@@ -64,7 +66,6 @@ def become(count: int, nodes: int, threads: int, arguments: list[str]) -> None:
 
 
 def _step(nodes: int, cpus: int) -> list[str]:
-    """Return the `srun` that starts one task on each of `nodes` machines of this job."""
     program = shutil.which("srun")
     if program is None or "SLURM_JOB_ID" not in os.environ:
         raise EmsError(
@@ -73,13 +74,6 @@ def _step(nodes: int, cpus: int) -> list[str]:
         )
     words = [program, f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
     return [*words, f"--cpus-per-task={cpus}", "--kill-on-bad-exit=1", f"--wait={GONE}"]
-
-
-def _free_port() -> int:
-    """Return a port of this machine that nothing listens at."""
-    with socket.socket() as listening:
-        listening.bind(("", 0))
-        return int(listening.getsockname()[1])
 
 
 def main() -> int:

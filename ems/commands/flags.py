@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from ems.base.outputs import FlagPath, Writes, paths_of
+from ems.base.outputs import FlagPath, Writes
 
 Command = Callable[..., None]
 REQUIRED = inspect.Parameter.empty
@@ -167,7 +167,7 @@ class Flag:
         """Yield the places that the command writes for a value of the flag."""
         writes = self.note(Writes)
         if writes and value is not None and not self._is_stream(value):
-            yield from paths_of(self.label, value, writes)
+            yield from writes.paths(self.label, value)
 
     def _is_stream(self, value: Any) -> bool:
         return Mark.STREAM in self.notes and value == Path("-")

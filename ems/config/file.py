@@ -16,7 +16,6 @@ from ems.base.schema import (
     SomeLanguages,
     by_type,
     listing,
-    text_or,
     whole,
     with_fields,
 )
@@ -92,7 +91,7 @@ class SystemEntry(Overrides):
     """Makes a chain of as many systems, NAME-1, NAME-2, ..., each of which starts from the one
     before, the first from `train.start_from`. With the objective `coherence` each learns from what
     the one before has mined (CCL 2019, section 3.2)."""
-    model: text_or(Place, EncoderSettings) = Field(default_factory=EncoderSettings)
+    model: by_type(Place, EncoderSettings) = Field(default_factory=EncoderSettings)
     """The sizes, or where to find a model that is not trained here."""
 
 
