@@ -5,7 +5,7 @@ from itertools import combinations
 
 from mirror_made import translations
 
-from ems.text.normalise import keys_function
+from ems.text.normalise import KEYS
 
 CODES = ("de", "fr", "ja")  # besides English
 CORPORA = ("One", "Two")
@@ -51,7 +51,7 @@ def write_rows(folder, rows):
 def groups_of(rows, key="folded"):
     """Key of an English sentence -> language -> its distinct texts."""
     groups = {}
-    keys_of = keys_function(key)
+    keys_of = KEYS[key]
     for (_, code), texts in rows.items():
         for english, text in texts:
             if shared := keys_of([english])[0]:

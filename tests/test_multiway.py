@@ -105,7 +105,7 @@ def test_a_sentence_has_no_more_pairs_than_the_cap_and_all_that_it_allows(join, 
         for (corpus, code), texts in draw_rows(1).items()
     }
     out, reports = join(1, most, rows=rows)
-    keys = multiway.keys_function("folded")
+    keys = multiway.KEYS["folded"]
     owner, expected = {}, {}
     for key, texts in groups_of(rows).items():
         sizes = [len(each) for each in texts.values()]

@@ -73,7 +73,7 @@ def documents(path):
 
 
 def test_of_a_page_its_paragraphs_of_prose_are_left():
-    found = paragraphs(PROSE, wikipedia._prefixes({"Datei", "Kategorie"}))
+    found = paragraphs(PROSE, wikipedia.NO_TEXT | {"datei", "kategorie"})
     assert splitter("de")(found) == [SENTENCES[:2], SENTENCES[2:4], SENTENCES[4:]]
 
 

@@ -1,6 +1,5 @@
 """Segmentation of whole files of pairs or documents in pieces, across processes (EMS v2 IV-B)."""
 
-import shutil
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
@@ -28,13 +27,12 @@ def segment_tsv(
 ) -> int:
     """Segment and lower-case both sides of a pair file, or documents; return the number of lines.
 
-    A file of more than `lines` pairs is done in pieces by `workers` processes; they are kept in
-    `state` (default: beside `out`) until the file is whole. The result depends on neither number.
+    Several pieces of `lines` pairs are done by `workers` processes and kept in `state` (default:
+    beside `out`) until all are there. The result depends on neither number.
     """
     pieces, sha256 = cut(source, lines)
-    work = partial(segment_piece, languages, names)
+    work, unit = partial(segment_piece, languages, names), unit_of(languages)
     what = f"segment {source.stem} ({', '.join(names)})"
-    unit = unit_of(languages)
     if len(pieces) == 1:
         with atomic_path(out) as temporary:
             do_only(what, work, pieces[0], temporary, unit)
@@ -49,8 +47,7 @@ def segment_tsv(
         open(temporary, "wb") as writer,
     ):
         for result in results:
-            with open(result, "rb") as reader:
-                shutil.copyfileobj(reader, writer, 1 << 20)
+            writer.write(result.read_bytes())
         check_unchanged(source, pieces[-1].end)
     return sum(piece.lines for piece in pieces)
 
@@ -64,10 +61,7 @@ def tools(languages: Names, names: Names) -> list[Segment]:
 def segment_piece(
     languages: Names, names: Names, piece: Piece, out: Path, advance: Advance
 ) -> None:
-    """Write the segmented pairs of a piece; lower case comes last, since Moses looks at the case.
-
-    Raises `EmsError` when the file has fewer lines now.
-    """
+    """Write the segmented pairs of a piece, in lower case only then: Moses looks at the case."""
     batches = read_columns(piece.source, piece.start, piece.lines, piece.first, len(languages))
     columns = [list(chain.from_iterable(column)) for column in zip(*batches, strict=True)]
     *sides, origins = columns or [[] for _ in (*languages, "lines")]

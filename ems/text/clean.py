@@ -1,10 +1,9 @@
 """Raw pairs -> clean pairs that no evaluation set contains, with every loss counted.
 
-One streaming pass per corpus and language pair: part of the corpus, cap, then the filters, which
-tidy, drop empty sides, decontaminate and whatever the settings add.
-What went in is what came out plus the sum of the reasons (EMS v2 section IV-A: caps; IV-B:
-evaluation sentences out). A pair goes if *either* side is an evaluation sentence of *any* set and
-language; with `scope: pair` only those of the pair's own languages count.
+One streaming pass per corpus and language pair: part of the corpus, cap, filters. What went in is
+what came out plus the sum of the reasons (EMS v2 section IV-A: caps; IV-B: evaluation sentences
+out). A pair goes if *either* side is an evaluation sentence of *any* set and language; with `scope:
+pair` only those of the pair's own languages count.
 """
 
 import random
@@ -89,12 +88,11 @@ class CleanJob:
 
 
 def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) -> Json:
-    """Clean one pair of one corpus from its zips to the TSV `out`, or the documents of a language;
-    return and write the report.
+    """Clean one pair of one corpus to the TSV `out`, or the documents of a language; write the
+    report beside it, .json, and return it.
 
-    The report goes to `out` with the suffix .json. Line numbers count through the archives in their
-    order; `files` says how many lines each has (of a mined one, how many above the threshold), and
-    `archives` where it lies. Raises `EmsError` for a bad archive.
+    Line numbers count through the archives in their order; `files` says how many lines each has (of
+    a mined one, how many above the threshold), and `archives` where it lies.
     """
     from ems.text.clean_documents import clean_documents  # it takes a CleanJob of this module
 
@@ -144,9 +142,15 @@ def clean_job(experiment: Experiment, source: Source, keys: Path) -> CleanJob:
         if source.held_out is None:
             raise EmsError(f"{source.label}: give the sentences of `validation`, --held-out FILE")
         held_against.append(source.held_out)
-    across = settings.duplicates == ACROSS
-    if across:
-        _check_earlier(experiment, source)
+    if across := settings.duplicates == ACROSS:
+        before = experiment.before(source.label, source.version, source.pair)
+        if len(source.earlier) != len(before):
+            expected = [f"{corpus.label}/{corpus.version}" for corpus in before]
+            raise EmsError(
+                f"{source.label} {source.pair}: `clean.duplicates: across` needs the clean pairs "
+                f"of {', '.join(expected) or 'no other corpus'}, found {len(source.earlier)} "
+                "files; give them in this order, --earlier FILE"
+            )
     files, languages = _files(corpus, source), source.pair.split("-")
     known = read_eval_keys(held_against, experiment.held_against(source.pair))
     return CleanJob(
@@ -175,25 +179,12 @@ def _files(corpus: Corpus, source: Source) -> list[CorpusFile]:
     return [CorpusFile(corpus, (path,), name) for path, name in paths]
 
 
-def _check_earlier(experiment: Experiment, source: Source) -> None:
-    corpora = experiment.before(source.label, source.version, source.pair)
-    if len(source.earlier) != len(corpora):
-        expected = [f"{corpus.label}/{corpus.version}" for corpus in corpora]
-        raise EmsError(
-            f"{source.label} {source.pair}: `clean.duplicates: across` needs the clean pairs of "
-            f"{', '.join(expected) or 'no other corpus'}, found {len(source.earlier)} files; give "
-            "them in this order, --earlier FILE"
-        )
-
-
 def _check_may_be_empty(job: CleanJob, report: CleanReport) -> None:
-    """Fail if cleaning removed every pair; only warn for the files that OPUS lists.
-
-    A small one, like some of Tatoeba's, may consist of evaluation sentences.
+    """Fail if cleaning removed every pair; only warn for the files that OPUS lists, since a small
+    one may consist of evaluation sentences.
     """
-    corpus = job.corpus
+    corpus, unit = job.corpus, "sentences" if job.corpus.documents else "pairs"
     where = ", ".join(str(path) for file in job.files for path in file.paths)
-    unit = "sentences" if corpus.documents else "pairs"
     line = f"{where}: none of its {report.read:,} {unit} is left: {dict(report.removed)}"
     if corpus.own or not opus_files(corpus.name, corpus.version):
         raise EmsError(f"{line}; leave {job.pair} out of this corpus, or loosen `clean`")
@@ -204,10 +195,8 @@ def _check_may_be_empty(job: CleanJob, report: CleanReport) -> None:
 
 
 def clean_pairs(job: CleanJob, out: Path) -> tuple[CleanReport, list[int]]:
-    """Write the clean pairs of a corpus to `out`; return what happened, and the lines of its files.
-
-    The pairs stream through every filter, batch by batch. What filters have on disk meanwhile is in
-    the folder of `out`.
+    """Stream the pairs of a corpus through every filter to `out`; return the report and the lines
+    of each file. What filters have on disk meanwhile is in the folder of `out`.
     """
     report, own, duplicates = CleanReport(), job.corpus.paths, job.settings.duplicates not in OFF
     lines = [count_rows(file) for file in job.files]
@@ -233,9 +222,8 @@ def clean_pairs(job: CleanJob, out: Path) -> tuple[CleanReport, list[int]]:
 
 
 def _read(job: CleanJob, lines: list[int], report: CleanReport) -> Iterator[Pair]:
-    """Stream the pairs of all files under their caps; count what is read and what is cut.
-
-    The files have so many `lines`.
+    """Stream the pairs of all files, with so many `lines`, under their caps; count what is read and
+    cut.
     """
     streams, before = [], 0
     for file, count in zip(job.files, lines, strict=True):
@@ -253,9 +241,8 @@ def _read(job: CleanJob, lines: list[int], report: CleanReport) -> Iterator[Pair
 def _of_part(
     job: CleanJob, file: CorpusFile, lines: int, before: int
 ) -> tuple[Iterator[Pair], int]:
-    """Return the pairs of a file that belong to the corpus's part of a split, and their number.
-
-    The file has so many `lines`, those before it `before`.
+    """Return the pairs of a file that belong to the corpus's part of a split, and their number. The
+    file has `lines` lines, those before it `before`.
     """
     read = partial(read_rows, file, job.settings.undecodable, before)
     split, part = job.split, job.corpus.part
@@ -274,8 +261,8 @@ def _of_part(
 
 
 def _sentences_of_part(job: CleanJob, rows: Iterator[Pair], lines: int) -> bytearray:
-    """Return for each row whether its sentence on one side belongs to the corpus's part, by its
-    folded key. A side that could not be read counts as an empty one.
+    """Return for each row whether its sentence on one side is in the corpus's part, by its folded
+    key. A side that could not be read counts as empty.
     """
     split, wanted = job.split, bytearray()
     side = job.pair.split("-").index(split.sentences)
@@ -290,9 +277,8 @@ def _sentences_of_part(job: CleanJob, rows: Iterator[Pair], lines: int) -> bytea
 
 
 def sampled(items: Iterable[Item], total: int, keep: int, seed: str) -> Iterator[Item]:
-    """Draw exactly `keep` of `total` items without replacement, in their order.
-
-    Selection sampling (Knuth, TAOCP vol. 2, algorithm S): seeded and streaming.
+    """Draw exactly `keep` of `total` items, in their order: selection sampling, seeded and
+    streaming (Knuth, TAOCP vol. 2, algorithm S).
     """
     draw, left, needed = random.Random(seed), total, keep
     for item in items:
@@ -307,29 +293,22 @@ def sampled(items: Iterable[Item], total: int, keep: int, seed: str) -> Iterator
 
 @contextmanager
 def unchanged(paths: Sequence[Path]) -> Iterator[dict[str, str]]:
-    """Give the SHA-256 of each file by its path. Raises `EmsError` for one that is not as a lock
-    beside it says, or that another program changes or removes inside of the context.
+    """Yield the SHA-256 of each file by its path. Raises `EmsError` for one that differs from its
+    lock, or that another program changes or removes inside of the context.
     """
-    before = _state(paths)
+
+    def state() -> list[tuple[int, int] | None]:
+        stats = [path.stat() if path.exists() else None for path in paths]
+        return [stat and (stat.st_size, stat.st_mtime_ns) for stat in stats]
+
+    before = state()
     yield {str(path): check_lock(path) for path in paths}
-    if _state(paths) != before:
+    if state() != before:
         names = ", ".join(map(str, paths))
-        raise EmsError(f"{names}: changed while it was read; run again when it is whole")
-
-
-def _state(paths: Sequence[Path]) -> list[tuple[int, int]]:
-    """Return size and time of each file. Raises `EmsError` for one that is gone."""
-    try:
-        return [(stat.st_size, stat.st_mtime_ns) for stat in (path.stat() for path in paths)]
-    except OSError as error:
-        raise EmsError(
-            f"{error.filename}: {error.strerror}; a file of the corpus is gone: put it back and "
-            "run again"
-        ) from None
+        raise EmsError(f"{names}: changed while it was read; run again when it is there and whole")
 
 
 def _without_bad(rows: Iterable[Pair], report: CleanReport, progress: Progress) -> Iterator[Pair]:
-    """Yield the rows that are pairs; count the others."""
     for row in rows:
         if isinstance(bad := row[0], Bad):
             report.remove(bad.reason, 1, [(row[-1], bad.text)])

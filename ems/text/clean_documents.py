@@ -1,13 +1,11 @@
 """Raw documents of one language -> clean ones, with every loss counted.
 
-One streaming pass as for pairs, with the same filters, where they make sense for one side, and the
-same keys. A sentence that goes leaves its neighbours side by side. A document with fewer than two
-sentences has no context to learn from (CCL 2019, 3.1), so it goes as well. `duplicates` means whole
-documents.
+The pass and its filters are those of pairs. A sentence that goes leaves its neighbours side by
+side. A document with fewer than two sentences has no context to learn from (CCL 2019, 3.1), so it
+goes as well. `duplicates` means whole documents.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
 from pathlib import Path
 
@@ -23,33 +21,25 @@ NO_CONTEXT = "no_context"
 Sentence = tuple[str | None, tuple[int, int]]  # text, (number of its document, line)
 
 
-@dataclass
-class Counts:
-    """What a file holds of the documents that belong to the corpus's part, and all its lines."""
-
-    documents: int = 0
-    empty: int = 0
-    sentences: int = 0
-    lines: int = 0
-
-
 def clean_documents(
     job: CleanJob, out: Path
 ) -> tuple[CleanReport, list[int], dict[str, int | dict[str, int]]]:
     """Write the clean documents of one language to `out`: `text<TAB>line` for each sentence, and an
     empty line after each document.
 
-    Returns what happened to the sentences, the lines of each file, and {"read", "removed", "kept"}
-    of the documents. Raises `EmsError` for a bad file, as `read_documents` and `decoded` do.
+    Returns the report on the sentences, the lines of each file, and {"read", "removed", "kept"} of
+    the documents.
     """
-    counts = [_count(job, file.path) for file in job.files]
-    report = CleanReport(read=sum(count.sentences for count in counts))
-    documents = CleanReport(read=sum(count.documents for count in counts))
+    sizes, lines = zip(*(_sizes(job, file.path) for file in job.files), strict=True)
+    report, documents = (
+        CleanReport(read=sum(map(sum, sizes))),
+        CleanReport(read=sum(map(len, sizes))),
+    )
     seen = Seen(documents.read) if job.settings.duplicates not in OFF else None
     report.expect(["cap", *chain.from_iterable(each.reasons for each in job.filters), NO_CONTEXT])
     report.expect([REASON] if seen else [])
     documents.expect(["cap", "empty", NO_CONTEXT])
-    batches = filtered(_sentences(job, counts, report, documents), job.filters, report)
+    batches = filtered(_sentences(job, sizes, lines, report, documents), job.filters, report)
     progress = Progress(f"decontaminate {job.title}", documents.read, "documents")
     with open(out, "w", encoding="utf-8", newline="\n") as writer:
         for _, group in groupby(chain.from_iterable(batches), key=lambda row: row[1][0]):
@@ -66,7 +56,7 @@ def clean_documents(
     progress.close()
     documents.removed["empty"] = documents.read - documents.kept - documents.removed.total()
     counted = {name: getattr(documents, name) for name in ("read", "removed", "kept")}
-    return report, [count.lines for count in counts], counted
+    return report, list(lines), counted
 
 
 def _reason(document: list[Sentence], seen: Seen | None) -> str:
@@ -79,10 +69,8 @@ def _reason(document: list[Sentence], seen: Seen | None) -> str:
 
 
 def _belongs(job: CleanJob, document: RawDocument) -> bool:
-    """Return whether a document is in the corpus's part of a split.
-
-    Its own bytes decide, so the parts are the same in every experiment, and two documents with the
-    same text are in one part.
+    """Return whether a document is in the corpus's part of a split: its bytes decide, so the parts
+    are the same in every experiment, and equal documents are in one part.
     """
     if job.split is None:
         return True
@@ -90,31 +78,33 @@ def _belongs(job: CleanJob, document: RawDocument) -> bool:
     return part_of_text(text, job.split.parts) == job.corpus.part
 
 
-def _count(job: CleanJob, path: Path) -> Counts:
-    counts = Counts()
+def _sizes(job: CleanJob, path: Path) -> tuple[list[int], int]:
+    """Return the sentences of each document of the part, and the number of all lines."""
+    sizes, lines = [], 0
     for document in read_documents(path):
-        counts.lines = document.first + len(document.lines)  # the blank one after it
+        lines = document.first + len(document.lines)  # the blank one after it
         if _belongs(job, document):
-            counts.documents += 1
-            counts.empty += not document.lines
-            counts.sentences += len(document.lines)
-    return counts
+            sizes.append(len(document.lines))
+    return sizes, lines
 
 
 def _sentences(
-    job: CleanJob, counts: list[Counts], report: CleanReport, documents: CleanReport
+    job: CleanJob,
+    sizes: Sequence[list[int]],
+    lines: Sequence[int],
+    report: CleanReport,
+    documents: CleanReport,
 ) -> Iterator[Sentence]:
-    """Stream the sentences of the documents that belong to the part, under the cap; count the cap.
-
-    None stands for a sentence that is not UTF-8, where such a one need not be.
+    """Stream the sentences of the part's documents under the cap, None for one that is not UTF-8;
+    count what the cap removes.
     """
     number = before = 0
-    for file, count in zip(job.files, counts, strict=True):
+    for file, own_sizes, own_lines in zip(job.files, sizes, lines, strict=True):
         chosen = (each for each in read_documents(file.path) if each.lines and _belongs(job, each))
-        total, cap = count.documents - count.empty, job.corpus.cap(job.pair)
+        total, cap = sum(map(bool, own_sizes)), job.corpus.cap(job.pair)
         if capped := cap is not None and cap < total:
             documents.removed["cap"] += total - cap
-            report.removed["cap"] += count.sentences  # less those that are drawn
+            report.removed["cap"] += sum(own_sizes)  # less those that are drawn
             chosen = sampled(chosen, total, cap, f"{job.seed}/{file.name}")
         for document in chosen:
             report.removed["cap"] -= len(document.lines) if capped else 0
@@ -122,4 +112,4 @@ def _sentences(
             for line, text in enumerate(texts, start=before + document.first):
                 yield text, (number, line)
             number += 1
-        before += count.lines
+        before += own_lines

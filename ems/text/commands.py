@@ -1,8 +1,7 @@
 """Filters of pairs that are programs: `ems score`, and those that a JSON of OpusCleaner describes.
 
 A program reads `first<TAB>second` a line and writes the lines that stay, unchanged and in their
-order. It works between two files, so memory does not grow with the text and what it drops is known
-by its line.
+order. It works between two files, so memory does not grow with the text.
 """
 
 import json
@@ -12,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +24,7 @@ from ems.config.text import CleanSettings, CommandFilter
 from ems.text.filters import SHOWN, Batch, CleanReport, in_batches
 from ems.text.tsv import Pair
 
+SHELL = {"True": "1", "False": "", "None": ""}  # as OpusCleaner writes these values
 AS_YAML = "PARAMETERS_AS_YAML"  # a variable with all parameters, for filters that name it
 _NAME = "the name of a variable"
 Variable = Annotated[text("[A-Za-z_][A-Za-z_0-9]*", _NAME), Expected(_NAME)]
@@ -40,9 +41,8 @@ class _Filter(Record):
 
 @dataclass(frozen=True)
 class Command:
-    """Removes the pairs that a program does not pass on; they are counted under its `reason`.
-
-    `words` start the program, in `folder`; its files lie in `scratch` meanwhile.
+    """A program whose `words` start it in `folder`, with its files in `scratch`; it counts pairs
+    that it does not pass on under its `reason`.
     """
 
     reason: str
@@ -50,16 +50,9 @@ class Command:
     folder: Path
     scratch: Path
 
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """The one reason, as other filters have several."""
-        return (self.reason,)
-
     def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
-        """Yield the batches of pairs that the program passes on.
-
-        Raises `EmsError` with the end of its stderr when it fails, and for a line that it did not
-        read.
+        """Yield the batches of pairs that the program passes on. Raises `EmsError` with the end of
+        its stderr when it fails, and for a line that it did not read.
         """
         with tempfile.TemporaryDirectory(
             dir=self.scratch, prefix=".filter.", suffix=".part"
@@ -69,23 +62,65 @@ class Command:
                 for batch in batches:
                     texts.writelines(f"{first}\t{second}\n" for first, second, _ in batch)
                     numbers.writelines(f"{line}\n" for *_, line in batch)
-            _run(self, read, kept)
+            self._run(read, kept)
             yield from in_batches(self._passed(read, lines, kept, report))
 
+    def _run(self, source: Path, out: Path) -> None:
+        """Run the program from one file to another, with its progress by what it has read."""
+        progress = Progress(f"filter {self.reason}", source.stat().st_size, "bytes")
+        with (
+            open(source, "rb") as reader,
+            open(out, "wb") as writer,
+            tempfile.TemporaryFile() as said,
+        ):
+            streams = {"stdin": reader, "stdout": writer, "stderr": said}
+            try:
+                process = subprocess.Popen(self.words, cwd=self.folder, **streams)
+            except OSError as error:
+                raise EmsError(f"filter {self.reason}: {self.words[0]}: {error.strerror}") from None
+            try:
+                while process.poll() is None:
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(1)
+                    at = os.lseek(reader.fileno(), 0, os.SEEK_CUR)  # the program's position, too
+                    progress.add(at - progress.done)
+            finally:
+                process.kill()
+                status = process.wait()
+            if status:
+                said.seek(max(0, said.seek(0, 2) - 4 * TAIL))
+                end = " ".join(said.read().decode(errors="replace").split())[-TAIL:]
+                raise EmsError(
+                    f"filter {self.reason}: exit status {status}; the end of its stderr: "
+                    f"{end or '(nothing)'}"
+                )
+        progress.close()
+
     def _passed(self, read: Path, lines: Path, kept: Path, report: CleanReport) -> Iterator[Pair]:
-        for line, row, stays in _compared(self, read, lines, kept):
-            if stays:
-                first, second = row.removesuffix("\n").split("\t")
-                yield first, second, line
-            else:
-                shown = " | ".join(side[:SHOWN] for side in row.rstrip("\n").split("\t"))
-                report.remove(self.reason, 1, [(line, shown)])
+        with (
+            open(read, encoding="utf-8", newline="\n") as texts,
+            open(lines) as numbers,
+            open(kept, encoding="utf-8", errors="replace", newline="\n") as rows,
+        ):
+            row = next(rows, None)
+            for text, line in zip(texts, map(int, numbers), strict=True):
+                sides = text.removesuffix("\n").split("\t")
+                if text == row:
+                    yield sides[0], sides[1], line
+                    row = next(rows, None)
+                else:
+                    shown = " | ".join(side[:SHOWN] for side in sides)
+                    report.remove(self.reason, 1, [(line, shown)])
+        if row is not None:
+            raise EmsError(
+                f"filter {self.reason}: it wrote {row[:SHOWN]!r}, which is none of the lines that "
+                "it read, or not in their order; expected a filter that removes lines and changes "
+                "none"
+            )
 
 
 def command_filters(settings: CleanSettings, pair: str, scratch: Path) -> list[Command]:
-    """Return the programs that filter a language pair, in their order. Raises `EmsError` as
-    `check_commands` does.
-    """
+    """Return the programs that filter a language pair, in their order."""
     filters = []
     if similarity := settings.similarity:
         first, second = pair.split("-")
@@ -100,31 +135,28 @@ def check_commands(settings: CleanSettings, scratch: Path = Path()) -> list[Comm
     """Return the filters of OpusCleaner, in their order. Raises `EmsError` for a file that is no
     such filter, and for parameters that do not fit it.
     """
-    numbered = enumerate(settings.commands)
-    return [_command(f"clean.commands.{number}", each, scratch) for number, each in numbered]
-
-
-def _command(key: str, settings: CommandFilter, scratch: Path) -> Command:
-    """Return the command of a filter, its parameters as variables of the shell."""
-    path = Path(settings.filter)
-    description = read_json(path, _Filter)
-    if description.type != "bilingual":
-        raise EmsError(
-            f"{key}.filter: {path} is {description.type}; expected a bilingual filter, which "
-            "removes pairs"
-        )
-    values = _values(key, description.parameters, settings)
-    command = description.command
-    if AS_YAML in command:
-        values = {AS_YAML: json.dumps(values)}  # JSON is YAML
-    variables = [f"{name}={shlex.quote(_as_shell(value))}" for name, value in values.items()]
-    words = ("bash", "-o", "pipefail", "-c", "; ".join([*variables, command]))
-    return Command(path.name, words, path.parent, scratch)
+    filters = []
+    for number, chosen in enumerate(settings.commands):
+        key, path = f"clean.commands.{number}", Path(chosen.filter)
+        description = read_json(path, _Filter)
+        if description.type != "bilingual":
+            raise EmsError(
+                f"{key}.filter: {path} is {description.type}; expected a bilingual filter, which "
+                "removes pairs"
+            )
+        values = _values(f"{key}.parameters", description.parameters, chosen)
+        command = description.command
+        if AS_YAML in command:
+            values = {AS_YAML: json.dumps(values)}  # JSON is YAML
+        plain = {name: SHELL.get(repr(value), str(value)) for name, value in values.items()}
+        variables = [f"{name}={shlex.quote(text)}" for name, text in plain.items()]
+        words = ("bash", "-o", "pipefail", "-c", "; ".join([*variables, command]))
+        filters.append(Command(path.name, words, path.parent, scratch))
+    return filters
 
 
 def _values(key: str, parameters: dict[str, Json], settings: CommandFilter) -> Json:
     """Return the value of each parameter. Raises `EmsError` for one that does not fit."""
-    key = f"{key}.parameters"
     for name, value in settings.parameters.items():
         if name not in parameters:
             known = ", ".join(parameters) or "none"
@@ -138,11 +170,9 @@ def _values(key: str, parameters: dict[str, Json], settings: CommandFilter) -> J
 
 
 def _check_value(key: str, value: Any, parameter: Json) -> None:
-    types = {"str": str, "bool": bool, "int": int, "float": (int, float)}
+    types = {"str": (str,), "bool": (bool,), "int": (int,), "float": (int, float)}
     expected = parameter.get("type")
-    if not isinstance(value, types.get(expected, ())) or (
-        isinstance(value, bool) and expected != "bool"
-    ):
+    if type(value) not in types.get(expected, ()):
         raise EmsError(f"{key}: found {value!r}, expected {expected}")
     allowed = parameter.get("allowed_values")
     if allowed and value not in allowed:
@@ -150,68 +180,3 @@ def _check_value(key: str, value: Any, parameter: Json) -> None:
     least, most = parameter.get("min"), parameter.get("max")
     if (least is not None and value < least) or (most is not None and value > most):
         raise EmsError(f"{key}: found {value!r}, expected from {least} to {most}")
-
-
-def _as_shell(value: Any) -> str:
-    """Return a value as OpusCleaner writes it: 1 for true, nothing for false."""
-    if value is None or isinstance(value, bool):
-        return "1" if value else ""
-    return str(value)
-
-
-def _compared(
-    command: Command, read: Path, lines: Path, kept: Path
-) -> Iterator[tuple[int, str, bool]]:
-    """Yield the line, the row, and whether it stays, of all rows that a program has read."""
-    with (
-        open(read, encoding="utf-8", newline="\n") as texts,
-        open(lines) as numbers,
-        open(kept, encoding="utf-8", errors="replace", newline="\n") as rows,
-    ):
-        row = next(rows, None)
-        for text, number in zip(texts, numbers, strict=True):
-            stays = text == row
-            yield int(number), text, stays
-            row = next(rows, None) if stays else row
-    if row is not None:
-        raise EmsError(
-            f"filter {command.reason}: it wrote {row[:SHOWN]!r}, which is none of the lines that "
-            "it read, or not in their order; expected a filter that removes lines and changes none"
-        )
-
-
-def _run(command: Command, source: Path, out: Path) -> None:
-    """Run a program from one file to another, with its progress by what it has read."""
-    progress = Progress(f"filter {command.reason}", source.stat().st_size, "bytes")
-    with open(source, "rb") as reader, open(out, "wb") as writer, tempfile.TemporaryFile() as said:
-        streams = {"stdin": reader, "stdout": writer, "stderr": said}
-        try:
-            process = subprocess.Popen(command.words, cwd=command.folder, **streams)
-        except OSError as error:
-            raise EmsError(
-                f"filter {command.reason}: {command.words[0]}: {error.strerror}"
-            ) from None
-        try:
-            while not _ended(process):
-                at = os.lseek(reader.fileno(), 0, os.SEEK_CUR)  # the program's position, too
-                progress.add(at - progress.done)
-        finally:
-            process.kill()
-            status = process.wait()
-        if status:
-            said.seek(max(0, said.seek(0, 2) - 4 * TAIL))
-            end = " ".join(said.read().decode(errors="replace").split())[-TAIL:]
-            raise EmsError(
-                f"filter {command.reason}: exit status {status}; the end of its stderr: "
-                f"{end or '(nothing)'}"
-            )
-    progress.close()
-
-
-def _ended(process: subprocess.Popen[bytes]) -> bool:
-    """Wait up to a second for a program; return whether it has ended."""
-    try:
-        process.wait(1)
-    except subprocess.TimeoutExpired:
-        return False
-    return True

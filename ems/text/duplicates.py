@@ -30,10 +30,8 @@ def without_duplicates(
     scratch: Path,
     earlier: Sequence[Path] | None = None,
 ) -> Iterator[Batch]:
-    """Remove the pairs that are in one of the pair files `earlier` (None: there are none to look
-    at), and of equal ones all but the first.
-
-    What is on disk meanwhile is in the folder `scratch`.
+    """Remove the pairs that are in one of the pair files `earlier` (None: do not look), and of
+    equal ones all but the first. The folder `scratch` holds what is on disk meanwhile.
     """
     if earlier is not None or report.left > IN_MEMORY:
         return distinct(batches, earlier or (), scratch, report)
@@ -95,11 +93,9 @@ def distinct(
 ) -> Iterator[Batch]:
     """Yield the pairs that are in none of the pair files `earlier`, each once; count the others.
 
-    The hashes of all pairs lie in a file, first those of earlier files, in their order. A part of
-    them, those in a range of values, is sorted at a time. Of equal ones the first stays.
-
-    Needs a byte of memory for each pair besides. The pairs and 8 bytes for each lie in `folder`
-    meanwhile, which is made for it: what a killed run has left there goes first.
+    The hashes of all pairs lie in a file, those of earlier files first. A part of them, a range of
+    values, is sorted at a time, and of equal ones the first stays. `folder` holds the pairs and 8
+    bytes for each meanwhile, and memory one byte. What a killed run has left there goes first.
     """
     remove(folder)
     folder.mkdir(parents=True)
@@ -122,7 +118,6 @@ def distinct(
 
 
 def _write_hashes(path: Path, writer: BinaryIO) -> int:
-    """Append the hashes of the pairs of a file; return their number."""
     progress = Progress(f"read {path}", None, "pairs")
     for columns in read_columns(path):
         texts = _texts(zip(*columns, strict=True))
@@ -136,27 +131,20 @@ def first_ones(hashes: Path, before: int, part: int = SORTED) -> np.ndarray:
     """Return which hashes of a file, from number `before` on, are not in it before, bool[n]."""
     total = hashes.stat().st_size // HASH.itemsize
     new = np.zeros(total - before, bool)
+    every = np.memmap(hashes, HASH, "r") if total else np.zeros(0, HASH)
     parts = max(1, -(-total // part))
     progress = Progress("look for duplicates", total, "pairs")
     for number in range(parts):
         low, high = number * 2**64 // parts, (number + 1) * 2**64 // parts - 1
-        values, places = _between(hashes, low, high)
-        _, first = np.unique(values, return_index=True)  # the first of equal ones
-        chosen = places[first]
+        places = [np.zeros(0, np.int64)]
+        for start in range(0, total, READ):
+            block = every[start : start + READ]
+            within = (block >= np.uint64(low)) & (block <= np.uint64(high))
+            places.append(start + np.flatnonzero(within))
+        chosen = np.concatenate(places)
+        _, first = np.unique(every[chosen], return_index=True)  # the first of equal ones
+        chosen, count = chosen[first], len(chosen)
         new[chosen[chosen >= before] - before] = True
-        progress.add(len(values))
+        progress.add(count)
     progress.close()
     return new
-
-
-def _between(hashes: Path, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the hashes from `low` to `high`, in their order, and their places in the file."""
-    values, places, start = [np.zeros(0, HASH)], [np.zeros(0, np.int64)], 0
-    with open(hashes, "rb") as reader:
-        while block := reader.read(READ * HASH.itemsize):
-            own = np.frombuffer(block, HASH)
-            chosen = np.flatnonzero((own >= np.uint64(low)) & (own <= np.uint64(high)))
-            values.append(own[chosen])
-            places.append(chosen + start)
-            start += len(own)
-    return np.concatenate(values), np.concatenate(places)

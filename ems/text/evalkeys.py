@@ -18,7 +18,7 @@ from ems.base.progress import Progress
 from ems.config.experiment import VALIDATION, Experiment
 from ems.corpora.content import check_file
 from ems.corpora.evalsets.sets import data_files, read_sides
-from ems.text.normalise import Keys, keys_function, tidier, tidy_lines
+from ems.text.normalise import KEYS, Keys, tidier, tidy_lines
 from ems.text.tsv import codes_of, read_columns
 
 Sides = Iterable[Iterable[str]]  # the sides of one language of an evaluation set
@@ -31,12 +31,11 @@ def write_eval_keys(
     out: Path,
     format_characters: str = "keep",
 ) -> int:
-    """Write the keys of every evaluation sentence with its labels; return their number.
-
-    `files` maps a label to a function that reads its sides; sentences are tidied with the setting
-    `format_characters` as those of the training side are.
+    """Write the keys of every evaluation sentence with its labels; return their number. `files`
+    maps a label to a function that reads its sides, which are tidied as those of the training side
+    are.
     """
-    slow, keys_of = tidier(format_characters), keys_function(key_name)
+    slow, keys_of = tidier(format_characters), KEYS[key_name]
     labels: dict[str, tuple[str, ...]] = {}
     combinations: dict[tuple[str, ...], tuple[str, ...]] = {}  # one object for each: keys are many
     progress = Progress("read evaluation sets", len(files), "languages")
@@ -69,9 +68,8 @@ def _last_line(sha256: str) -> bytes:
 
 
 def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Callable[[], Sides]]:
-    """Return a reader of the sides of each language of each set of `decontaminate.against`.
-
-    `folders` says where each set lies. Raises `Damaged` for a set that is not as it was fetched.
+    """Return a reader of the sides of each language of each set of `decontaminate.against`, which
+    lie in `folders`. Raises `Damaged` for a set that is not as it was fetched.
     """
     for name in experiment.decontaminate.against:
         for path in data_files(experiment, name, folders[name]):
@@ -85,8 +83,8 @@ def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Ca
 
 
 def held_out_files(paths: Iterable[Path]) -> dict[str, Callable[[], Sides]]:
-    """Return a reader of the sentences of each language of some clean files of pairs or documents,
-    as those of an evaluation set that is named VALIDATION.
+    """Return a reader of the sentences of each language of some clean files, as those of an
+    evaluation set that is named VALIDATION.
     """
     sides: dict[str, list[tuple[Path, int, int]]] = {}
     for path in paths:
@@ -102,9 +100,8 @@ def _column(path: Path, side: int, sides: int) -> Iterator[str]:
 
 
 def read_eval_keys(paths: Iterable[Path], wanted: Collection[str] | None = None) -> Keys:
-    """Return the evaluation sets that hold each key, under any label or under one of `wanted`.
-
-    Raises `Damaged` for a file that is not as it was written.
+    """Return the evaluation sets that hold each key, under any label or one of `wanted`. Raises
+    `Damaged` for a file that is not as it was written.
     """
     keys: Keys = {}
     for path in paths:
@@ -127,10 +124,8 @@ def _blocks(path: Path) -> Iterator[list[str]]:
             while lines := reader.readlines(READ):
                 block, last = last + b"".join(lines[:-1]), lines[-1]
                 whole.update(block)
-                yield block.decode().split("\n")[:-1]
+                yield block.decode(errors="replace").split("\n")[:-1]
     except OSError as error:
         raise unreadable(path, error) from None
-    except UnicodeDecodeError as error:
-        raise Damaged(path, f"not UTF-8 ({error.reason})") from None
     if last != _last_line(whole.hexdigest()):
         raise Damaged(path, "cut short or changed: its last line is not the checksum of the others")

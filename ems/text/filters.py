@@ -2,16 +2,11 @@
 of its setting in the report.
 
 All are off unless an experiment sets them, since the papers name none; empty sides and evaluation
-sentences always go (EMS v2 section IV-B). A pair is counted once, under its first reason: not
-readable, empty sides, evaluation sentence, then the filters in the order of the settings.
-
-Lengths are those of the tidy text, and a pair goes when either side is too short or too long. Words
-are between spaces, which Chinese, Japanese and Thai have none of. The ratio is that of characters,
-longer side by shorter: a Chinese sentence has a third of the characters of its English translation,
-so a limit below 5 costs good pairs.
-
-Rows flow in batches, since most of the work is done on many texts at once. A sentence of a document
-is a row of one side: no other side can equal it or be longer.
+sentences always go (EMS v2 section IV-B). A row is counted once, under its first reason. Lengths
+are those of the tidy text, and a pair goes when either side is too short or too long. Words are
+between spaces, which Chinese, Japanese and Thai have none of. The ratio is that of characters: a
+Chinese sentence has a third of those of its English translation, so a limit below 5 costs good
+pairs.
 """
 
 from collections import Counter
@@ -25,7 +20,7 @@ from typing import Any
 from ems.base.batches import batched
 from ems.base.errors import EmsError
 from ems.config.text import CleanSettings, LanguageFilter
-from ems.text.normalise import Keys, keys_function, tidy, tidy_lines, without_format
+from ems.text.normalise import KEYS, Keys, tidy, tidy_lines, without_format
 from ems.text.tsv import Pair
 
 DROP, SWAPPED = "drop", "swapped"
@@ -38,10 +33,9 @@ Batch = list[Pair]  # some thousand rows: the text of each side, and the line or
 class CleanReport:
     """What happened to the pairs of one corpus, or the sentences: read = kept + sum of `removed`.
 
-    `by_benchmark[set]` counts evaluation sentences per side ("en", "fr") and `pairs`, so a pair
-    that two sets hold counts for both but once in `removed["evaluation"]`; `changed` counts the
-    sides of which a filter took something away. `examples` are the first rows removed for each
-    reason, for the log: (line, text).
+    `by_benchmark[set]` counts evaluation sentences per side ("en", "fr") and `pairs`; a pair that
+    two sets hold counts for both. `changed` counts sides of which a filter took something away.
+    `examples` are the first rows (line, text) removed for each reason.
     """
 
     read: int = 0
@@ -61,7 +55,6 @@ class CleanReport:
         self.removed.update(dict.fromkeys(reasons, 0))
 
     def remove(self, reason: str, count: int, rows: Iterable[tuple[int, str]]) -> None:
-        """Count rows removed for a reason; the first of them are examples."""
         self.removed[reason] += count
         if count and len(examples := self.examples.setdefault(reason, [])) < EXAMPLES:
             examples += islice(rows, EXAMPLES - len(examples))
@@ -71,22 +64,21 @@ class CleanReport:
         if all(stays):
             return batch
         kept = list(compress(batch, stays))
-        gone = (row for row, stay in zip(batch, stays, strict=True) if not stay)
-        self.remove(reason, len(batch) - len(kept), map(_shown, gone))
+
+        def shown(row: Pair) -> tuple[int, str]:
+            *texts, origin = row
+            line = origin[-1] if isinstance(origin, tuple) else origin
+            return line, " | ".join("?" if text is None else text[:SHOWN] for text in texts)
+
+        gone = (shown(row) for row, stay in zip(batch, stays, strict=True) if not stay)
+        self.remove(reason, len(batch) - len(kept), gone)
         return kept
-
-
-def _shown(row: Pair) -> tuple[int, str]:
-    """Return the line and the text of a row, as an example of a reason."""
-    *texts, origin = row
-    line = origin[-1] if isinstance(origin, tuple) else origin
-    return line, " | ".join("?" if text is None else text[:SHOWN] for text in texts)
 
 
 @dataclass(frozen=True)
 class Filter:
-    """A step of cleaning: it takes rows out of a batch or changes them, and counts that in the
-    report under its `reasons`.
+    """A step of cleaning: it takes rows out of a batch or changes them, and counts that by
+    `reasons`.
     """
 
     reasons: tuple[str, ...]
@@ -116,13 +108,11 @@ def in_batches(rows: Iterable[Pair]) -> Iterator[Batch]:
 def row_filters(
     settings: CleanSettings, languages: Sequence[str], known: Keys, key_name: str
 ) -> list[Filter]:
-    """Return the filters that look at a row by itself, in their order.
-
-    A row has a text for each of `languages`: two of a pair, one of a document. `known` are the keys
-    of evaluation sentences.
+    """Return the filters that look at a row by itself, in their order. A row has a text for each of
+    `languages`: two of a pair, one of a document. `known` are the keys of evaluation sentences.
     """
     empty = ("both_empty", "one_empty") if len(languages) > 1 else ("empty",)
-    evaluation = partial(_without_evaluation, languages, known, keys_function(key_name))
+    evaluation = partial(_without_evaluation, languages, known, KEYS[key_name])
     filters = [
         Filter((), partial(_tidied, settings.format_characters == DROP)),
         Filter(empty, partial(_without_empty, empty)),
@@ -159,8 +149,6 @@ def _limits(settings: CleanSettings) -> list[Filter]:
 
 
 def _condition(name: str, goes: Callable[..., bool]) -> Filter:
-    """Return the filter of rows of whose sides `goes` is true."""
-
     def apply(batch: Batch, report: CleanReport) -> Batch:
         return report.keep(batch, name, [not goes(*row[:-1]) for row in batch])
 
@@ -248,10 +236,8 @@ def _alike(code: str) -> list[str]:
 
 
 class Language:
-    """Removes the rows with a side in another language than that of its column.
-
-    A pair whose sides are each in the language of the other goes, too, or is turned round. Raises
-    `EmsError` when the package is not installed.
+    """Removes the rows with a side in another language than that of its column. A pair whose sides
+    are each in the language of the other goes, too, or is turned round.
     """
 
     def __init__(self, languages: Sequence[str], settings: LanguageFilter) -> None:
@@ -276,17 +262,18 @@ class Language:
 
     def others(self, rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
         """Return the other language that each side of each row is in, "" for its own."""
-        return [tuple(map(self._other, row, self.own)) for row in rows]
+
+        def other(text: str, own: list[str] | None) -> str:
+            if own is None:
+                return ""
+            language, probability = _identifier().classify(text)
+            same = language in own or language == NO_LANGUAGE
+            return "" if same or probability < self.settings.threshold else language
+
+        return [tuple(map(other, row, self.own)) for row in rows]
 
     def swapped(self, others: tuple[str, ...]) -> bool:
         """Return whether each side of a pair is in the language of the other side."""
         return all(others) and all(
             own and other in own for other, own in zip(others, reversed(self.own), strict=True)
         )
-
-    def _other(self, text: str, own: list[str] | None) -> str:
-        if own is None:
-            return ""
-        language, probability = _identifier().classify(text)
-        same = language in own or language == NO_LANGUAGE
-        return "" if same or probability < self.settings.threshold else language

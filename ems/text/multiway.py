@@ -3,10 +3,8 @@
 The segmented pairs of all corpora that have the language `through` are joined by the key of that
 side, as decontamination compares sentences (`decontaminate.key`). Of each sentence of `through` at
 most `most` pairs are taken: those of the language pairs that have the fewest so far, so that few
-pairs of many languages are not drowned by many pairs of few. Nothing is drawn at random.
-
-Both sides of a further pair are of rows that cleaning has kept, and that are segmented already: no
-sentence is segmented twice, and none is one of an evaluation set.
+pairs of many languages are not drowned by many pairs of few. Nothing is drawn at random, and both
+sides have been cleaned and segmented already.
 
 Memory is bounded: the rows are divided by the hash of their key into files, each of which is sorted
 by itself. Keys are taken in the order of their hashes, so the number of files changes nothing.
@@ -21,22 +19,21 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import combinations, count, groupby, islice, product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, write_json
 from ems.base.progress import Progress
-from ems.config.corpus_entries import MultiwaySettings
+from ems.base.schema import Json
 from ems.config.experiment import MULTIWAY, Experiment
 from ems.text.duplicates import Seen
-from ems.text.normalise import keys_function
+from ems.text.normalise import KEYS
 from ems.text.tsv import check_count, codes_of, is_pairs, read_columns, write_list
 
 PART = 1 << 27  # bytes of the pairs whose rows are sorted at once: half a GB of memory
 PARTS = 512  # files that are open at once, at most
 HELD = 1 << 25  # bytes of pairs that wait to be written
 KEY, TEXT = 12, 8  # bytes of the hashes of a key and of a text
-IDENTICAL, DUPLICATES, CAP = "identical", "duplicates", "cap"  # reasons of the report
 Pair = tuple[str, str]
 
 
@@ -60,12 +57,6 @@ class Counts:
     taken: Counter[Pair] = field(default_factory=Counter)
     kept: Counter[Pair] = field(default_factory=Counter)
 
-    def removed(self, pair: Pair) -> dict[str, int]:
-        """Return reason -> pairs; those of a sentence that had enough are under `cap`."""
-        identical, taken, kept = self.identical[pair], self.taken[pair], self.kept[pair]
-        cap = self.read[pair] - identical - taken
-        return {CAP: cap, IDENTICAL: identical, DUPLICATES: taken - kept}
-
 
 def join_pairs(
     experiment: Experiment, sources: list[Path], out: Path, reports: Path, part: int = PART
@@ -73,8 +64,8 @@ def join_pairs(
     """Write the further pairs of some segmented pair files, `<a>-<b>.tsv` in the folder `out`, and
     a report on each, `<a>-<b>.json` in the folder `reports`. Return their counts.
 
-    The line of a pair counts through the files of its first language, in their order. `part` is the
-    size of what is sorted at once in bytes. Raises `EmsError` when there is no further pair.
+    The line of a pair counts through the files of its first language. `part` is the size in bytes
+    of what is sorted at once. Raises `EmsError` when there is no further pair.
     """
     settings, counts = experiment.multiway, Counts()
     if not settings.through:
@@ -85,13 +76,18 @@ def join_pairs(
         rows = folder / "rows"
         rows.mkdir()
         parts, lines = _divide(sources, rows, part, settings.through, experiment.decontaminate.key)
-        taken = Taken(rows)
+        waiting, held = defaultdict[Path, list[bytes]](list), 0
         for translations in _sentences(parts):
             for pair, first, second in _choose(translations, settings.most, counts):
-                taken.add(pair, first, second)
-        taken.write()
+                row = b"%s\t%s\t%d\n" % (first.text, second.text, first.line)
+                waiting[rows / _name(pair)].append(row)
+                held += len(row)
+            if held > HELD:
+                _append(waiting)
+                held = 0
+        _append(waiting)
         for pair in sorted(counts.taken):
-            counts.kept[pair] = _distinct(taken.path(pair), counts.taken[pair], folder)
+            counts.kept[pair] = _distinct(rows / _name(pair), counts.taken[pair], folder)
         if not counts.kept:
             raise EmsError(
                 f"multiway: no two sentences of these {len(sources)} files share a translation "
@@ -99,7 +95,8 @@ def join_pairs(
             )
         shutil.rmtree(rows)
         for pair in sorted(counts.read):
-            write_json(report / f"{'-'.join(pair)}.json", _entry(pair, lines, counts, settings))
+            entry = _entry(pair, lines, counts, settings.through)
+            write_json(report / _name(pair, "json"), entry)
         write_list(folder)
         write_list(report)
     return {"read": counts.read.total(), "kept": counts.kept.total()}
@@ -111,13 +108,13 @@ def join_pairs(
 def _divide(
     sources: list[Path], rows: Path, part: int, through: str, key_name: str
 ) -> tuple[list[Path], dict[Path, int]]:
-    """Write the rows of all sources, in files by the hash of their key: that of the sentence in the
-    language `through`. There is no row for a key without letters.
+    """Write the rows of all sources in files by the hash of their key, that of the sentence in
+    `through`; return these files, and how many lines each source has.
 
-    Returns these files in their order, and how many lines each source has. A row is key, language,
-    text's hash, line and text: rows are read in the order in which they sort.
+    A row is key, language, text's hash, line and text, so that rows sort in the order of use. A key
+    without letters has none.
     """
-    keys_of = keys_function(key_name)
+    keys_of = KEYS[key_name]
     number = min(1 + sum(path.stat().st_size for path in sources) // part, PARTS)
     paths, lines = [rows / f"{at:03}" for at in range(number)], dict[Path, int]()
     before: Counter[str] = Counter()  # lines of a language so far
@@ -139,7 +136,9 @@ def _divide(
                     if key:
                         digest = blake2b(key.encode(), digest_size=KEY).digest()
                         file = files[int.from_bytes(digest[:4]) * number >> 32]
-                        file.write(_row(digest, codes[side], text, line))
+                        of_text = blake2b(text.encode(), digest_size=TEXT).hexdigest()
+                        row = (digest.hex(), codes[side], of_text, f"{line:012}", text)
+                        file.write("\t".join(row).encode() + b"\n")
             check_count(source, lines[source])
             before[codes[side]] += lines[source]
             progress.add(lines[source])
@@ -147,15 +146,9 @@ def _divide(
     return paths, lines
 
 
-def _row(key: bytes, language: str, text: str, line: int) -> bytes:
-    encoded = text.encode()
-    digest = blake2b(encoded, digest_size=TEXT).hexdigest()
-    return f"{key.hex()}\t{language}\t{digest}\t{line:012}\t".encode() + encoded + b"\n"
-
-
 def _sentences(parts: list[Path]) -> Iterator[Translations]:
     """Yield the translations of each sentence that has some in two languages, by the hash of its
-    key. Of a text that is there twice the first line counts.
+    key. Of equal texts the first line counts.
     """
     progress = Progress("join pairs", len(parts), "parts")
     for path in parts:
@@ -163,22 +156,18 @@ def _sentences(parts: list[Path]) -> Iterator[Translations]:
         lines.pop()  # what follows the last line end
         lines.sort()
         for _, rows in groupby(lines, lambda row: row[: 2 * KEY]):
-            translations = _translations(rows)
+            translations: Translations = {}
+            last = None
+            for row in rows:
+                _, language, digest, line, text = row.split(b"\t", 4)
+                if (language, digest) != last:
+                    sentence = Sentence(digest, int(line), text)
+                    translations.setdefault(language.decode(), []).append(sentence)
+                last = language, digest
             if len(translations) > 1:
                 yield translations
         progress.add()
     progress.close()
-
-
-def _translations(rows: Iterator[bytes]) -> Translations:
-    texts: Translations = {}
-    last = None
-    for row in rows:
-        _, language, digest, line, text = row.split(b"\t", 4)
-        if (language, digest) != last:
-            texts.setdefault(language.decode(), []).append(Sentence(digest, int(line), text))
-        last = language, digest
-    return texts
 
 
 # --- which pairs are taken
@@ -205,39 +194,20 @@ def _choose(
     return [(pair, one, two) for _, pair, _, one, two in chosen]
 
 
-class Taken:
-    """The pairs that were taken, in a file for each language pair: more than may be open at once.
+def _name(pair: Pair, suffix: str = "tsv") -> str:
+    return f"{'-'.join(pair)}.{suffix}"
 
-    They wait in memory until there are some millions of bytes of them.
-    """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.held = folder, 0
-        self.waiting: dict[Pair, list[bytes]] = defaultdict(list)
-
-    def path(self, pair: Pair) -> Path:
-        """Return the file of a language pair."""
-        return self.folder / f"{'-'.join(pair)}.tsv"
-
-    def add(self, pair: Pair, first: Sentence, second: Sentence) -> None:
-        """Add a pair; its line is that of its first side."""
-        row = b"%s\t%s\t%d\n" % (first.text, second.text, first.line)
-        self.waiting[pair].append(row)
-        self.held += len(row)
-        if self.held > HELD:
-            self.write()
-
-    def write(self) -> None:
-        """Append the pairs that wait to their files."""
-        for pair, rows in self.waiting.items():
-            with open(self.path(pair), "ab") as file:
-                file.writelines(rows)
-        self.waiting.clear()
-        self.held = 0
+def _append(waiting: dict[Path, list[bytes]]) -> None:
+    """Append rows to their files, of which there are more than may be open at once."""
+    for path, rows in waiting.items():
+        with open(path, "ab") as file:
+            file.writelines(rows)
+    waiting.clear()
 
 
 def _distinct(path: Path, pairs: int, folder: Path) -> int:
-    """Copy a pair file without repetitions, which two sentences of `through` can make, to `folder`;
+    """Copy a pair file to `folder` without repetitions, which two sentences of `through` can make;
     return how many pairs are left.
     """
     seen, kept = Seen(pairs), 0
@@ -251,18 +221,17 @@ def _distinct(path: Path, pairs: int, folder: Path) -> int:
     return kept
 
 
-def _entry(
-    pair: Pair, lines: dict[Path, int], counts: Counts, settings: MultiwaySettings
-) -> dict[str, Any]:
-    """Return the report on a language pair, as `ems clean` writes it."""
+def _entry(pair: Pair, lines: dict[Path, int], counts: Counts, through: str) -> Json:
     own = {"/".join(path.parts[-3:]): path for path in lines if pair[0] in codes_of(path)}
+    identical, taken, kept = counts.identical[pair], counts.taken[pair], counts.kept[pair]
+    cap = counts.read[pair] - identical - taken
     return {
         "read": counts.read[pair],
-        "removed": counts.removed(pair),
-        "kept": counts.kept[pair],
+        "removed": {"cap": cap, "identical": identical, "duplicates": taken - kept},
+        "kept": kept,
         "by_benchmark": {},
         "corpus": MULTIWAY,
-        "version": settings.through,
+        "version": through,
         "role": "train",
         "pair": "-".join(pair),
         "threshold": None,

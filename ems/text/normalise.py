@@ -1,13 +1,9 @@
 """Tidy text, and the keys by which a training sentence is recognised as an evaluation sentence.
 
-- `plain`: NFC, lower case, white space folded;
-- `folded` (the default): NFKC, lower case, only letters, digits and combining marks kept. It sees
-  through case, punctuation, spaces and full-width forms. Marks stay because Indic vowels and Thai
-  tones are marks, and words differ by them.
-
-EMS v2 section IV-B: "we removed the sentences that appear in any evaluation dataset"; the paper
-does not say how they were compared. `tidy` and `plain_key` define the forms of one text;
-`tidy_lines` and `folded_keys` are several times faster on many.
+The key `plain` is NFC, lower case, white space folded. `folded` (the default) is NFKC, lower case,
+only letters, digits and combining marks, by which Indic and Thai words differ. EMS v2 section IV-B:
+"we removed the sentences that appear in any evaluation dataset"; the paper does not say how they
+were compared.
 """
 
 import re
@@ -17,8 +13,6 @@ from functools import cache
 from importlib.resources import files
 
 import numpy as np
-
-from ems.base.errors import EmsError
 
 # C0/C1 controls, line and paragraph separators, BOM: nothing a sentence needs, all of them line
 # breakers
@@ -44,22 +38,16 @@ def tidy(text: str) -> str:
 
 def without_format(text: str) -> str:
     """Return the text without bidi controls, soft hyphens, zero-width spaces and their like.
-
     Joiners between letters that are written with them (Persian, Hindi, Sinhala, ...) and in emoji
     stay, and so do the signs that enclose a number in Arabic.
     """
-    return _format_characters().sub("", text)
+    return re.sub(format_pattern(), "", text)
 
 
 @cache
-def _format_characters() -> re.Pattern[str]:
-    return re.compile(format_pattern())
-
-
 def format_pattern() -> str:
-    """Return the pattern of what `without_format` removes, for Python and Oniguruma.
-
-    The package regex knows these properties by name, but using a model must not need it.
+    """Return the pattern of what `without_format` removes, for Python and Oniguruma. The package
+    regex knows these properties by name, but using a model must not need it.
     """
     lines = files("ems.text").joinpath("normalise.txt").read_text("utf-8").split("\n")
     ranges = " ".join(line for line in lines if not line.startswith("#")).split()
@@ -73,9 +61,8 @@ def tidier(format_characters: str) -> Tidy:
 
 
 def tidy_lines(texts: list[str], slow: Tidy = tidy) -> list[str]:
-    """Return `slow` (`tidy`, or a `tidier`) of each text, called only where it changes something.
-
-    Printable text has no control, separator, format character or white space other than spaces.
+    """Return `slow` (`tidy`, or a `tidier`) of each text, called only where it changes something:
+    printable text has no control, separator, format character or white space other than spaces.
     """
     normalised = unicodedata.is_normalized
     return [
@@ -133,9 +120,7 @@ def _is_text() -> np.ndarray:
     return table
 
 
-def keys_function(name: str) -> Callable[[list[str]], list[str]]:
-    """Return the function from tidy texts to the keys of that name."""
-    functions = {"plain": lambda texts: list(map(plain_key, texts)), "folded": folded_keys}
-    if name not in functions:
-        raise EmsError(f"decontaminate.key: found {name!r}; allowed values: {', '.join(functions)}")
-    return functions[name]
+KEYS: dict[str, Callable[[list[str]], list[str]]] = {  # tidy texts -> their keys, by name
+    "plain": lambda texts: list(map(plain_key, texts)),
+    "folded": folded_keys,
+}

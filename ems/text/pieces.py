@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -66,8 +66,8 @@ def cut(
     """Return the pieces of a file and its SHA-256. An empty file is one empty piece.
 
     A piece ends after `lines` lines, or after the line that makes it `size` bytes; with `end_line`
-    only after the next line that is this one. Raises `Damaged` when there is no such file, or when
-    lines of it are missing.
+    only after the next line that is this one. Raises `Damaged` for a file that is absent or has
+    lost lines.
     """
     pieces: list[Piece] = []
     start = end = held = 0  # of the open piece: its bytes so far, its lines so far
@@ -91,7 +91,6 @@ def cut(
 
 
 def do_only(what: str, work: Work, piece: Piece, out: Path, unit: str = "pairs") -> None:
-    """Do the only piece of a file in this process, into `out`."""
     progress = Progress(what, piece.lines, unit)
     work(piece, out, progress.add)
     progress.close()
@@ -109,16 +108,15 @@ def done_pieces(
 ) -> Iterator[list[Path]]:
     """Do all pieces in `workers` processes; the results, in order, lie in one folder for the block.
 
-    They are kept in `state` under the hash of `key`, everything that they depend on (as JSON): the
-    next run with the same key does what is left. Results of another key are removed, and after the
-    block `state` is. Raises `EmsError` as a worker does, or when one of them is killed.
+    They are kept in `state` under the hash of `key` (JSON), everything that they depend on: the
+    next run with this key does what is left. Results of another key go, and after the block all.
     """
     check_state(state, ("pieces", "done"))
     folder = state / digest(key)
     for other in state.glob("*"):
         if other != folder:
             remove(other)
-    waiting = [piece for piece in pieces if not _is_whole(piece, folder)]
+    waiting = [piece for piece in pieces if not _is_whole(folder, piece)]
     if len(waiting) < len(pieces):
         done = len(pieces) - len(waiting)
         log.info("%s: resumed, %d of %d pieces were done before", what, done, len(pieces))
@@ -136,8 +134,7 @@ def done_pieces(
 def _share(
     work: Work, waiting: list[Piece], folder: Path, workers: int, progress: Progress
 ) -> None:
-    """Do pieces in several processes. Raises what a worker raises, and `EmsError` when one is
-    killed; none is left behind.
+    """Do pieces in several processes; raise what a worker raises, and leave none behind.
 
     Workers are spawned and make their tools themselves: a tokenizer that was used before a fork
     answers with other processes' lines, without an error.
@@ -172,19 +169,16 @@ def _share(
 
 def _enter() -> None:
     """Set up a worker: leave Ctrl-C to its parent, and end when the parent has ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
 
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
+    def watch() -> None:
+        multiprocessing.parent_process().join()
         os.kill(os.getpid(), signal.SIGKILL)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _do(work: Work, folder: Path, piece: Piece, advance: Advance = lambda lines: None) -> None:
-    """Do a piece, keep its result in the state folder, and record it."""
     result = folder / "pieces" / piece.name
     remove(result)  # of a run that was killed before it was recorded
     with atomic_path(result) as temporary:
@@ -192,13 +186,12 @@ def _do(work: Work, folder: Path, piece: Piece, advance: Advance = lambda lines:
     write_json(folder / "done" / f"{piece.name}.json", _checksums(result))
 
 
-def _is_whole(piece: Piece, folder: Path) -> bool:
-    """Return whether a run before has finished a piece, and every byte of it is still there."""
-    try:
+def _is_whole(folder: Path, piece: Piece) -> bool:
+    """Return whether an earlier run has finished a piece, and every byte of it is still there."""
+    with suppress(EmsError):  # no record, or a spoilt one
         recorded = read_json(folder / "done" / f"{piece.name}.json", dict[str, Text])
         return recorded == _checksums(folder / "pieces" / piece.name)
-    except EmsError:  # no record, or a spoilt one
-        return False
+    return False
 
 
 def _checksums(path: Path) -> dict[str, str]:

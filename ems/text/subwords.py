@@ -1,17 +1,16 @@
 """SentencePiece: a seeded sample, training, and the subword model of an encoder (EMS v2 IV-B).
 
 The sample is drawn here, since SentencePiece's own is not reproducible (0.2.3) and knows no
-languages: a language's share is p_l ~ n_l^(1/temperature), as for training batches. The pieces are
-`<pad>` 0, `<unk>` 1, `<mask>` 2, then one control symbol `<2xx>` per language, as in the authors'
-vocabulary (no bos, no eos), and `<characters:xx>` for each language whose pieces are single
-characters: the file itself says how its languages are encoded. Training takes about twice the bytes
-of the sample in memory and 0.3 GB for its table of distinct words, however large the corpus is.
+languages. The pieces are `<pad>` 0, `<unk>` 1, `<mask>` 2, then one control symbol `<2xx>` per
+language, as in the authors' vocabulary (no bos, no eos), and `<characters:xx>` for each language
+whose pieces are single characters. Training takes about twice the bytes of the sample in memory and
+0.3 GB for its table of distinct words, however large the corpus is.
 """
 
 import io
 import random
 from array import array
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -45,9 +44,8 @@ def characters_token(code: str) -> str:
 
 
 def quotas(counts: dict[str, int], total: int, temperature: float) -> dict[str, int]:
-    """Return how many of `total` lines each language gives: p_l ~ n_l^(1/temperature), at most n_l.
-
-    What a small language cannot fill goes to the others in the same proportions.
+    """Return how many of `total` lines each language gives: p_l ~ n_l^(1/temperature), as for
+    training batches, at most n_l. What a small language cannot fill the others get in proportion.
     """
     left, open_ = min(total, sum(counts.values())), dict(counts)
     chosen = dict.fromkeys(counts, 0)
@@ -55,29 +53,21 @@ def quotas(counts: dict[str, int], total: int, temperature: float) -> dict[str, 
         weights = {code: count ** (1 / temperature) for code, count in open_.items()}
         shares = {code: left * weight / sum(weights.values()) for code, weight in weights.items()}
         full = [code for code, share in shares.items() if share >= open_[code]]
-        if not full:
-            return {**chosen, **_rounded(shares, left)}
+        if not full:  # round: largest remainders up, ties by name
+            whole = {code: int(share) for code, share in shares.items()}
+            order = sorted(shares, key=lambda code: (whole[code] - shares[code], code))
+            for code in order[: left - sum(whole.values())]:
+                whole[code] += 1
+            return chosen | whole
         for code in full:
             chosen[code] = open_.pop(code)
             left -= chosen[code]
     return chosen
 
 
-def _rounded(shares: dict[str, float], total: int) -> dict[str, int]:
-    """Return whole numbers that add up to `total`: largest remainders first, ties by name."""
-    whole = {code: int(share) for code, share in shares.items()}
-    order = sorted(shares, key=lambda code: (whole[code] - shares[code], code))
-    for code in order[: total - sum(whole.values())]:
-        whole[code] += 1
-    return whole
-
-
 def write_sample(experiment: "Experiment", sources: list[Path], out: Path) -> dict[str, int]:
-    """Draw the training sample of the vocabulary from segmented files: pairs `.../<a>-<b>.tsv`,
-    documents `.../<a>.tsv`.
-
-    Returns the number of lines per language. The file `languages_of(out)` has the language of each
-    line.
+    """Draw the training sample of the vocabulary from segmented files, and write the language of
+    each line to `languages_of(out)`; return the number of lines per language.
     """
     quota, sample = drawn_sample(experiment, sources, "sample for the vocabulary")
     with (
@@ -95,16 +85,14 @@ def write_sample(experiment: "Experiment", sources: list[Path], out: Path) -> di
 def drawn_sample(
     experiment: "Experiment", sources: list[Path], what: str
 ) -> tuple[dict[str, int], Iterator[tuple[str, str]]]:
-    """Return the number of lines of each language in a sample of some files, and its lines with
-    their languages, drawn in their order while they stream by (Knuth's algorithm S). Progress is
-    logged as `what`.
+    """Return the number of lines of each language in a sample of files, and its (language, line)s,
+    drawn in their order while they stream by (Knuth's algorithm S).
     """
     settings = experiment.vocabulary
     lines = {path: count_texts(path) for path in sources}
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for path, count in lines.items():
-        for code in codes_of(path):
-            counts[code] = counts.get(code, 0) + count
+        counts.update(dict.fromkeys(codes_of(path), count))
     quota = quotas(counts, settings.sample_lines, settings.temperature)
     draw = random.Random(f"{experiment.seed}/vocabulary")
 
@@ -140,7 +128,6 @@ def count_sample(sample: Path) -> int:
 
 def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
     """Train the subword model of an experiment and write it to `out`; return its size in pieces.
-
     Raises `EmsError` when the sample is too small for the size, or changes meanwhile.
     """
     settings = experiment.vocabulary
@@ -175,8 +162,7 @@ def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
         )
     except (RuntimeError, OSError) as error:
         with reading_text(sample) as lines:
-            for _ in lines:  # is it UTF-8?
-                pass
+            deque(lines, 0)  # is it UTF-8?
         raise EmsError(
             f"vocabulary.size: SentencePiece cannot make {settings.size:,} pieces from "
             f"{sample}: {' '.join(str(error).split())}. Lower vocabulary.size or raise "
@@ -224,31 +210,29 @@ def encode_lines(
     language: str,
     threads: int = 1,
 ) -> list[list[int]]:
-    """Return the ids of each line: those of its characters, if the vocabulary marks the language.
-
-    A space is a character; there is none at the start. The ids are the same with any `threads`.
+    """Return the ids of each line: those of its characters, if the vocabulary marks the language. A
+    space is a character; there is none at the start. `threads` change no id.
     """
     if not by_characters(processor, language):
         return processor.encode(lines, num_threads=threads)
-    texts = (processor.normalize(line).removeprefix(SPACE) for line in lines)
-    return [_characters(processor, text) for text in texts]
+    fallback = processor.is_byte(processor.piece_to_id(BYTE.format(0)))
+    encoded = []
+    for line in lines:
+        text = processor.normalize(line).removeprefix(SPACE)
+        ids = processor.piece_to_id(list(text))
+        if fallback and UNK in ids:
+            parts = (
+                [one] if at != UNK else map(BYTE.format, one.encode())
+                for at, one in zip(ids, text, strict=True)
+            )
+            ids = processor.piece_to_id(list(chain.from_iterable(parts)))
+        encoded.append(ids)
+    return encoded
 
 
 def by_characters(processor: sentencepiece.SentencePieceProcessor, language: str) -> bool:
     """Return whether the pieces of a language are single characters."""
     return bool(language) and processor.piece_to_id(characters_token(language)) != UNK
-
-
-def _characters(processor: sentencepiece.SentencePieceProcessor, text: str) -> list[int]:
-    """Return the id of each character, or those of its bytes (`byte_fallback`)."""
-    ids = processor.piece_to_id(list(text))
-    if UNK not in ids or not processor.is_byte(processor.piece_to_id(BYTE.format(0))):
-        return ids
-    parts = [
-        [at] if at != UNK else [processor.piece_to_id(BYTE.format(byte)) for byte in one.encode()]
-        for at, one in zip(ids, text, strict=True)
-    ]
-    return [at for part in parts for at in part]
 
 
 def load_vocabulary(path: Path) -> sentencepiece.SentencePieceProcessor:
@@ -264,11 +248,10 @@ def load_vocabulary(path: Path) -> sentencepiece.SentencePieceProcessor:
 class WordEncoder:
     """Encodes lines of a language into packed token ids, each distinct word once.
 
-    SentencePiece splits at spaces before it merges, and a piece has a space at its start or
-    nowhere, so the tokens of a line are those of its words. Words repeat (Zipf): looking them up
-    takes a third of the time. A vocabulary with pieces across spaces, which ems does not train, is
-    used line by line; so is a unigram model, whose sums of scores may round otherwise, and a
-    language of characters.
+    SentencePiece splits at spaces before it merges, and words repeat (Zipf), so looking them up
+    takes a third of the time. Line by line are used: a vocabulary with pieces across spaces, which
+    ems does not train, a unigram model, whose sums of scores may round otherwise, and a language of
+    characters.
     """
 
     def __init__(self, processor: sentencepiece.SentencePieceProcessor, language: str = "") -> None:

@@ -1,7 +1,7 @@
 """The pair files between the text stages: `first<TAB>second<TAB>line`, one pair a line, UTF-8, LF.
 
-`line` is the line of the corpus that the pair comes from, counted from 1. Documents of one language
-are `text<TAB>line`, one sentence a line, with an empty line after each document.
+`line` is that of the corpus, from 1. Documents of one language are `text<TAB>line`, one sentence a
+line, with an empty line after each document.
 """
 
 import io
@@ -37,10 +37,7 @@ class Counted(Counts):
 
 
 def codes_of(path: Path) -> tuple[str, ...]:
-    """Return the languages of a pair file, or the one of documents.
-
-    Raises `EmsError` when the name of the file does not say them.
-    """
+    """Return the languages of a pair file, or the one of documents, by the name of the file."""
     codes = tuple(path.stem.split("-"))
     if len(codes) > 2 or not all(codes):
         raise EmsError(
@@ -60,19 +57,16 @@ def is_pairs(folder: Path) -> bool:
 
 
 def write_list(folder: Path) -> None:
-    """Write the list of the files in a folder, with their SHA-256."""
     write_json(folder / LIST, {path.name: sha256_file(path) for path in sorted(folder.iterdir())})
 
 
 def unit_of(codes: tuple[str, ...]) -> str:
-    """Return what a line of a file of these languages is, for its progress."""
     return "pairs" if len(codes) > 1 else "lines"
 
 
 def read_tsv(path: Path, sides: int = 2) -> Iterator[Pair]:
-    """Stream the pairs of a file, or the sentences of documents (one side).
-
-    Raises `Damaged` with the number of a malformed line.
+    """Stream the pairs of a file, or the sentences of documents (one side). Raises `Damaged` with
+    the number of a malformed line.
     """
     for columns in read_columns(path, sides=sides):
         if sides == 1:  # without the boundaries
@@ -87,8 +81,8 @@ def read_columns(
     """Stream the pairs of a file in batches, column by column; lines of origin stay text.
 
     Reads `count` lines (default: all) from the byte `start`, where line `number` begins. With one
-    side the file has documents: text and line are "" at the boundary after each of them. Raises
-    `Damaged` with the number of a malformed line.
+    side the file has documents: text and line are "" after each. Raises `Damaged` as `read_tsv`
+    does.
     """
     try:
         with open(path, "rb") as raw:
@@ -106,22 +100,17 @@ def read_columns(
 def _columns(path: Path, lines: list[str], number: int, sides: int) -> Columns:
     rows = [line.removesuffix("\n").split("\t") for line in lines]
     for at, row in enumerate(rows, start=number):
-        if len(row) != sides + 1 or not row[sides].isdecimal():
-            if sides == 1 and row == [""]:
-                row.append("")
-                continue
-            raise Damaged(
-                path,
-                f"line {at:,} has {len(row)} columns, expected {sides + 1} and a line number in "
-                "the last",
-            )
+        if sides == 1 and row == [""]:
+            row.append("")
+        elif len(row) != sides + 1 or not row[sides].isdecimal():
+            columns = f"{len(row)} columns, expected {sides + 1} and a line number in the last"
+            raise Damaged(path, f"line {at:,} has {columns}")
     if not lines[-1].endswith("\n"):
         raise Damaged(path, f"cut short: line {number + len(lines) - 1:,} has no end")
     return tuple(zip(*rows, strict=True))
 
 
 def count_lines(path: Path) -> int:
-    """Return the number of lines, read in blocks."""
     try:
         with open(path, "rb") as reader:
             return sum(block.count(b"\n") for block in iter(lambda: reader.read(1 << 20), b""))
@@ -130,9 +119,7 @@ def count_lines(path: Path) -> int:
 
 
 def count_texts(path: Path) -> int:
-    """Return the pairs of a file, or the sentences of documents. Raises `Damaged` as `check_count`
-    does.
-    """
+    """Return the pairs of a file, or the sentences of documents, checked by `check_count`."""
     lines = count_lines(path)
     check_count(path, lines)
     if len(codes_of(path)) > 1:
@@ -142,10 +129,8 @@ def count_texts(path: Path) -> int:
 
 
 def check_count(path: Path, lines: int) -> None:
-    """Raise `Damaged` for a pair file of a workflow that has lost lines, or has more than it had.
-
-    Both `text/clean/<corpus>/<version>/<pair>.tsv` and the same in `text/segmented` have the lines
-    that the report beside the first one counts, and one more for each document.
+    """Raise `Damaged` for a pair file of a workflow that has lost lines, or has more than it had:
+    text/clean/<corpus>/<version>/<pair>.json counts those of the file there and in text/segmented.
     """
     place = path.absolute()
     text, stage, *names = place.parts[-5:]

@@ -1,14 +1,13 @@
 """What a vocabulary does to each language: pieces per script, unknown tokens, tokens per character.
 
-Measured on the lines that the vocabulary was trained on, at most LINES of each language, so it says
-how well the pieces are shared out, not how unseen text fares. Characters are counted without
-spaces, which Chinese and Japanese have none of.
+Measured on at most LINES lines of each language that the vocabulary was trained on, so it says how
+well the pieces are shared out, not how unseen text fares. Characters are without spaces, which
+Chinese and Japanese have none of.
 """
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,37 +19,26 @@ from ems.base.progress import Progress
 from ems.text.subwords import UNK, count_sample, encode_lines, languages_of, load_vocabulary
 
 LINES = 20_000  # of each language
+COUNTS = ("lines", "characters", "tokens", "unknown")
 OTHER, BYTES, CONTROL = "other", "bytes", "control"
 # scripts that are not the first word of a letter's Unicode name
 SCRIPTS = {"Cjk": "Han", "Ideographic": "Han"}
 
 
-@dataclass
-class Counts:
-    """Counts over the lines of one language."""
-
-    lines: int = 0
-    characters: int = 0
-    tokens: int = 0
-    unknown: int = 0
-
-
 def write_vocabulary_report(vocabulary: Path, sample: Path, out: Path) -> dict[str, Any]:
-    """Count the pieces of a vocabulary by script, and what it makes of its sample by language.
-
-    Writes and returns {"pieces": total, "scripts": name -> pieces, "languages": code -> counts}.
-    """
+    """Write and return the pieces, all and by script, and the counts of each language."""
     processor = load_vocabulary(vocabulary)
     progress = Progress("look at the vocabulary", count_sample(sample), "lines")
-    languages: dict[str, Counts] = {}
-    pairs = zip(_lines(languages_of(sample)), _lines(sample), strict=True)
-    for batch in batched(pairs, lambda pair: len(pair[1])):
-        _count(batch, processor, languages)
-        progress.add(len(batch))
+    languages: dict[str, dict[str, int]] = {}
+    with reading_text(languages_of(sample)) as codes, reading_text(sample) as texts:
+        lines = ([line.rstrip("\n") for line in pair] for pair in zip(codes, texts, strict=True))
+        for batch in batched(lines, lambda line: len(line[1])):
+            _count(batch, processor, languages)
+            progress.add(len(batch))
     report = {
         "pieces": processor.get_piece_size(),
         "scripts": dict(sorted(Counter(_scripts(processor)).items())),
-        "languages": {code: vars(counts) for code, counts in sorted(languages.items())},
+        "languages": dict(sorted(languages.items())),
         "vocabulary_sha256": sha256_file(vocabulary),
     }
     progress.close()
@@ -58,30 +46,22 @@ def write_vocabulary_report(vocabulary: Path, sample: Path, out: Path) -> dict[s
     return report
 
 
-def _lines(path: Path) -> Iterator[str]:
-    with reading_text(path) as reader:
-        for line in reader:
-            yield line.rstrip("\n")
-
-
 def _count(
-    batch: Iterable[tuple[str, str]],
+    batch: list[list[str]],
     processor: sentencepiece.SentencePieceProcessor,
-    languages: dict[str, Counts],
+    languages: dict[str, dict[str, int]],
 ) -> None:
-    """Add the lines (language, text) of a batch, up to LINES of a language."""
-    taken: list[tuple[str, str]] = []
+    taken: dict[str, list[str]] = {}
     for code, text in batch:
-        counts = languages.setdefault(code, Counts())
-        if counts.lines < LINES:
-            counts.lines += 1
-            counts.characters += len(text) - text.count(" ")
-            taken.append((code, text))
-    for code, counts in languages.items():
-        own = [text for of, text in taken if of == code]
-        for ids in encode_lines(processor, own, code):
-            counts.tokens += len(ids)
-            counts.unknown += ids.count(UNK)
+        counts = languages.setdefault(code, dict.fromkeys(COUNTS, 0))
+        if counts["lines"] < LINES:
+            counts["lines"] += 1
+            counts["characters"] += len(text) - text.count(" ")
+            taken.setdefault(code, []).append(text)
+    for code, texts in taken.items():
+        for ids in encode_lines(processor, texts, code):
+            languages[code]["tokens"] += len(ids)
+            languages[code]["unknown"] += ids.count(UNK)
 
 
 def _scripts(processor: sentencepiece.SentencePieceProcessor) -> Iterator[str]:

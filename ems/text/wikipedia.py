@@ -1,17 +1,16 @@
 """A dump of Wikipedia -> documents: one for each article, one sentence a line (CCL 2019, 4.1).
 
-mwxml reads the pages, mwparserfromhell their wikitext. Templates, references, tables, lists,
-headings, pictures and formulas go; what is left are paragraphs, which are split into sentences.
-The paper does not say how it took text out of Wikipedia.
+mwxml reads the pages, mwparserfromhell their wikitext. Only paragraphs stay, which are split into
+sentences. The paper does not say how it took text out of Wikipedia.
 """
 
 import gzip
 import re
-import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from functools import lru_cache, partial
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ NOT_PROSE = {
     *("ref", "references", "table", "gallery", "math", "chem", "score", "timeline", "imagemap"),
     *("syntaxhighlight", "source", "pre", "poem", "templatedata", "categorytree", "graph", "hiero"),
 }
+NO_TEXT = frozenset({"file", "image", "category"})  # namespaces whose links are no text
 ITEM = "\0"  # marks a line of a list
 _MAGIC = re.compile(r"__[A-Z]+__|'{2,}")
 _VARIANTS = re.compile(r"-\{(?:[^{}|]*\|)?(?:[\w-]+:)?([^{};]*)[^{}]*\}-")  # of Chinese, Serbian
@@ -62,38 +62,29 @@ def write_wikipedia(
     """Write the articles of a dump as documents, gz, and beside them the counts as JSON.
 
     Pieces of `size` streams are done by `workers` processes and kept in `state` (default: beside
-    `out`) until all are there. Returns the counts: `pages` are `documents` plus those that went for
-    one of REASONS, and `sentences` are those of the documents.
+    `out`) until all are there. Of the counts, `pages` are `documents` plus those that went by
+    REASONS.
     """
     places, sha256 = streams(dump)
-    pieces = _cut(dump, places, size)
-    work = partial(_write_piece, language, places[1] if len(places) > 2 else 0)
-    state = state or state_of(out)
+    first, last = 1 if len(places) > 2 else 0, len(places) - 1  # without the head, if there is one
+    pieces = [
+        Piece(dump, number, places[start], places[end], start, end - start)
+        for number, (start, end) in enumerate(pairwise([*range(first, last, size), last]))
+    ]
+    work = partial(_write_piece, language, places[first] if first else 0)
     key = {"source": sha256, "size": size, "language": language}
     key["code"] = source_hash("ems.text.wikipedia")
-    what = f"articles of {language}"
+    what, state = f"articles of {language}", state or state_of(out)
     with done_pieces(what, work, pieces, state, key, workers, "streams") as results:
         total: Counter[str] = Counter()
         with atomic_path(out) as temporary, open(temporary, "wb") as writer:
             for result in results:
-                with open(result / "text.gz", "rb") as reader:
-                    shutil.copyfileobj(reader, writer, 1 << 20)
+                writer.write((result / "text.gz").read_bytes())
                 total.update(read_json(result / "counts.json", dict[str, Count]))
             if not total["documents"]:
                 raise EmsError(f"{dump}: no article with text in its {total['pages']:,} pages")
         write_json(out.with_suffix(".json"), dict(total))
     return dict(total)
-
-
-def _cut(dump: Path, places: list[int], size: int) -> list[Piece]:
-    """Return pieces of `size` streams each, without the head; of a dump of one stream that one."""
-    first = 1 if len(places) > 2 else 0
-    starts = list(range(first, len(places) - 1, size))
-    return [
-        Piece(dump, number, places[at], places[end], at, end - at)
-        for number, at in enumerate(starts)
-        for end in [min(at + size, len(places) - 1)]
-    ]
 
 
 def _write_piece(language: str, head: int, piece: Piece, out: Path, advance: Advance) -> None:
@@ -110,14 +101,9 @@ def _write_piece(language: str, head: int, piece: Piece, out: Path, advance: Adv
     advance(piece.lines)
 
 
-@lru_cache(maxsize=1)
-def _splitter(language: str) -> Split:
-    return splitter(language)
-
-
 def _documents(language: str, head: int, piece: Piece, counts: Counter[str]) -> Iterator[list[str]]:
     """Yield the sentences of each article with text; count pages, and why others went."""
-    split = _splitter(language)
+    split = splitter(language)
     articles = _articles(head, piece, counts)
     for batch in batched(articles, lambda paragraphs: sum(map(len, paragraphs)), PAGES):
         sentences = iter(split([paragraph for article in batch for paragraph in article]))
@@ -139,7 +125,7 @@ def _articles(head: int, piece: Piece, counts: Counter[str]) -> Iterator[list[st
         with open_pages(piece.source, head, piece.start, piece.end) as stream:
             dump = mwxml.Dump.from_file(stream)
             names = {space.name for space in dump.site_info.namespaces or () if space.name}
-            is_prefix = _prefixes(names)
+            spaces = {name.casefold() for name in names} | NO_TEXT
             for page in dump.pages:
                 counts["pages"] += 1
                 if page.namespace != 0 or page.redirect is not None:
@@ -147,7 +133,7 @@ def _articles(head: int, piece: Piece, counts: Counter[str]) -> Iterator[list[st
                     continue
                 text = next((revision.text for revision in page), None) or ""
                 try:
-                    yield paragraphs(text, is_prefix)
+                    yield paragraphs(text, spaces)
                 except ParserError:
                     counts["unreadable"] += 1
     except (MalformedXML, SyntaxError, AssertionError, ValueError, KeyError, TypeError) as error:
@@ -155,32 +141,23 @@ def _articles(head: int, piece: Piece, counts: Counter[str]) -> Iterator[list[st
         raise Damaged(piece.source, f"not the XML of a dump ({error})") from None
 
 
-def _prefixes(names: set[str]) -> Callable[[str], bool]:
-    """Return a function that is True for the title of a page in one of these namespaces, and of a
-    picture or a category.
-    """
-    known = {name.casefold() for name in (*names, "File", "Image", "Category")}
-    return lambda title: ":" in title and title.partition(":")[0].strip().casefold() in known
-
-
-def paragraphs(wikitext: str, is_prefix: Callable[[str], bool]) -> list[str]:
-    """Return the paragraphs of prose of a page.
-
-    `is_prefix` returns True for the title of a link that is not text, such as a picture.
+def paragraphs(wikitext: str, spaces: Set[str] = NO_TEXT) -> list[str]:
+    """Return the paragraphs of prose of a page. Links to the namespaces `spaces`, in lower case,
+    are no text.
     """
     import mwparserfromhell
 
     code = mwparserfromhell.parse(wikitext, skip_style_tags=True)
-    text = _VARIANTS.sub(r"\1", _MAGIC.sub("", _plain(code, is_prefix)))
+    text = _VARIANTS.sub(r"\1", _MAGIC.sub("", _prose(code, spaces)))
     lines = (line.strip() for line in text.split("\n"))
     return [line for line in lines if line and ITEM not in line]
 
 
-def _plain(code: Any, is_prefix: Callable[[str], bool]) -> str:
-    return "".join(_node(node, is_prefix) for node in code.nodes)
+def _prose(code: Any, spaces: Set[str]) -> str:
+    return "" if code is None else "".join(_node(node, spaces) for node in code.nodes)
 
 
-def _node(node: Any, is_prefix: Callable[[str], bool]) -> str:
+def _node(node: Any, spaces: Set[str]) -> str:
     """Return the prose of a node of wikitext; "" for what is none."""
     from mwparserfromhell import nodes
 
@@ -192,43 +169,41 @@ def _node(node: Any, is_prefix: Callable[[str], bool]) -> str:
         case nodes.Heading():
             return "\n"
         case nodes.Wikilink():
-            shown = node.title if node.text is None else node.text
-            return "" if is_prefix(str(node.title)) else _plain(shown, is_prefix)
+            space, colon, _ = str(node.title).partition(":")
+            if colon and space.strip().casefold() in spaces:
+                return ""
+            return _prose(node.title if node.text is None else node.text, spaces)
         case nodes.ExternalLink():
-            return _plain(node.title, is_prefix) if node.title is not None else ""
+            return _prose(node.title, spaces)
         case nodes.Tag():
-            return _tag(node, is_prefix)
+            name = str(node.tag).strip().lower()
+            if node.wiki_markup and name in ("li", "dd", "dt"):
+                return ITEM
+            if name in NOT_PROSE:
+                return ""
+            end = "\n" if name in ("br", "hr", "p", "div") else ""
+            return end + _prose(node.contents, spaces) + end
     return ""
-
-
-def _tag(tag: Any, is_prefix: Callable[[str], bool]) -> str:
-    name = str(tag.tag).strip().lower()
-    if tag.wiki_markup and name in ("li", "dd", "dt"):
-        return ITEM
-    if name in NOT_PROSE:
-        return ""
-    if name in ("br", "hr", "p", "div"):
-        return "\n" + ("" if tag.contents is None else _plain(tag.contents, is_prefix)) + "\n"
-    return "" if tag.contents is None else _plain(tag.contents, is_prefix)
 
 
 # --- paragraphs -> sentences
 
 
+@lru_cache(maxsize=1)
 def splitter(language: str) -> Split:
-    """Return the function from paragraphs to their sentences: the Moses splitter in Perl, and a
-    rule for 。！？.
+    """Return the function from paragraphs to their sentences, by the Moses splitter in Perl
+    (package mosestokenizer).
 
-    The package mosestokenizer carries the script. It splits where a sentence ends in `.`, `?` or
-    `!` before a space and a capital, and knows the abbreviations of some languages (others have
-    those of English). It has no rule for the full-width marks, after which no space stands: there a
-    sentence ends, in any language, behind the quotes and brackets that close it.
+    It knows the abbreviations of some languages (others have those of English), but not the
+    full-width marks 。！？, after which no space stands: there a sentence ends, in any language,
+    behind the quotes and brackets that close it.
     """
     script = files("mosestokenizer").joinpath("split-sentences.perl")
     command = ["perl", str(script), "-q", "-l", language]
 
     def split(paragraphs: list[str]) -> list[list[str]]:
-        parts = [_parts(paragraph) for paragraph in tidy_lines(paragraphs)]
+        cuts = [_END.sub(lambda end: end[0] + "\n", text) for text in tidy_lines(paragraphs)]
+        parts = [[part for part in map(str.strip, cut.split("\n")) if part] for cut in cuts]
         plain = [part for each in parts for part in each if not _MARKUP.fullmatch(part)]
         by_script = iter(_grouped(command, plain))
         return [
@@ -239,14 +214,7 @@ def splitter(language: str) -> Split:
     return split
 
 
-def _parts(paragraph: str) -> list[str]:
-    """Cut a tidy paragraph after each full-width mark."""
-    cut = _END.sub(lambda end: end[0] + "\n", paragraph)
-    return [part for part in map(str.strip, cut.split("\n")) if part]
-
-
 def _grouped(command: list[str], parts: list[str]) -> list[list[str]]:
-    """Run the script; return the sentences of each part."""
     groups: list[list[str]] = [[]]
     lines = [line for part in parts for line in (part, "")]
     for line in run_filter(command, lines, "moses sentences") if lines else []:

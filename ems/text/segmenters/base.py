@@ -1,7 +1,6 @@
 """What a segmenter is, and the function for a name: tidy lines -> as many lines of spaced words.
 
-The number of lines is checked after each call, since a lost line would shift all that follow. A
-segmenter that cannot run is an error that names the package: no other one ever takes its place.
+A segmenter that cannot run is an error that names the package: no other one ever takes its place.
 """
 
 import importlib.util
@@ -14,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from pkgutil import iter_modules
+from typing import Any
 
 from ems.base.errors import EmsError
 
@@ -35,9 +35,9 @@ class Need:
 
 @dataclass(frozen=True)
 class Segmenter:
-    """One segmenter: `make(language)` loads a library, or `command(language)` starts a program.
+    """One segmenter: `make(language)` loads a library, a function from lines to as many lines, or
+    `command(language)` starts a program that reads and writes as many.
 
-    `make` returns a function from lines to as many lines; a program reads lines and writes as many.
     `prepare` changes each line first. A line of over `limit` bytes (0: no limit) is cut for a tool
     that would lose it, split it or die of it. The languages of `default_of` have this segmenter
     where an experiment names none. Without `by_language` it does the same for every language.
@@ -68,40 +68,37 @@ def program(name: str, install: str) -> Need:
 # --- discovery
 
 
-def modules() -> dict[str, str]:
-    """Return the module of each segmenter by name, those of the project's own folder too.
-
-    A file has one that is named after it, or several: then its SEGMENTER says their names.
+def records() -> dict[str, tuple[str, Any]]:
+    """Return (module, SEGMENTER) by name, those of the project's own folder too. A file has one
+    that is named after it, or a dictionary by name.
     """
-    package = importlib.import_module(__package__)
     found = {}
+    package = importlib.import_module(__package__)
     for file in sorted({module.name for module in iter_modules(package.__path__)} - {"base"}):
         module = importlib.import_module(f"{__package__}.{file}")
-        records = getattr(module, "SEGMENTER", None)
-        own = records if isinstance(records, dict) else [file.replace("_", "-")]
-        found.update(dict.fromkeys(own, module.__name__))
+        own = getattr(module, "SEGMENTER", None)
+        own = own if isinstance(own, dict) else {file.replace("_", "-"): own}
+        found.update({name: (module.__name__, record) for name, record in own.items()})
     return dict(sorted(found.items()))
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all segmenters."""
-    return tuple(modules())
+    return tuple(records())
 
 
 def module_name(name: str) -> str:
     """Return the module of a segmenter. Raises `EmsError` with the names that there are."""
-    if name not in (known := modules()):
+    if name not in (known := records()):
         raise EmsError(f"segmenters: found {name!r}; allowed values: {', '.join(known)}")
-    return known[name]
+    return known[name][0]
 
 
 def load(name: str) -> Segmenter:
     """Return the record of a segmenter. Raises `EmsError` for a file without one."""
-    module = importlib.import_module(module_name(name))
-    record = getattr(module, "SEGMENTER", None)
-    record = record.get(name) if isinstance(record, dict) else record
-    if not isinstance(record, Segmenter):
-        raise EmsError(f"{module.__file__}: expected SEGMENTER, a record of {__name__}.Segmenter")
+    module = module_name(name)
+    if not isinstance(record := records()[name][1], Segmenter):
+        file = importlib.import_module(module).__file__
+        raise EmsError(f"{file}: expected SEGMENTER, a record of {__name__}.Segmenter")
     return record
 
 
@@ -134,10 +131,8 @@ def check_available(name: str) -> None:
 
 
 def segmenter(name: str, language: str) -> Segment:
-    """Load the segmenter `name` for `language`.
-
-    Raises `EmsError` when the tool is not installed. What it returns raises `EmsError` for a line
-    that is not tidy, and for another number of lines.
+    """Load the segmenter `name` for `language`. The function raises `EmsError` for a line that is
+    not tidy, and for another number of lines, since a lost line would shift all that follow.
     """
     check_available(name)
     record, label = load(name), f"segmenter {name} ({language})"
@@ -149,7 +144,13 @@ def segmenter(name: str, language: str) -> Segment:
         segment = partial(on_pieces, segment, limit=record.limit, name=name)
 
     def checked(lines: list[str]) -> list[str]:
-        _check_tidy(lines, label)
+        for number, line in enumerate(lines, start=1):
+            if not line.isprintable() and (breaker := _BREAKERS.search(line)):
+                raise EmsError(
+                    f"{label}: line {number:,} of those given to it holds "
+                    f"U+{ord(breaker[0]):04X}, which can shift or cut lines; clean the text first "
+                    "(ems.text.normalise.tidy)"
+                )
         prepared = list(map(record.prepare, lines)) if record.prepare else lines
         words = segment(prepared)
         check_count(lines, words, label)
@@ -158,17 +159,7 @@ def segmenter(name: str, language: str) -> Segment:
     return checked
 
 
-def _check_tidy(lines: list[str], label: str) -> None:
-    for number, line in enumerate(lines, start=1):
-        if not line.isprintable() and (breaker := _BREAKERS.search(line)):
-            raise EmsError(
-                f"{label}: line {number:,} of those given to it holds U+{ord(breaker[0]):04X}, "
-                "which can shift or cut lines; clean the text first (ems.text.normalise.tidy)"
-            )
-
-
 def check_count(lines: list[str], words: list[str], label: str) -> None:
-    """Raise `EmsError` unless as many lines came out as went in."""
     if len(words) != len(lines):
         raise EmsError(
             f"{label}: {len(lines):,} lines went in and {len(words):,} came out; its output cannot "
@@ -195,13 +186,11 @@ def _pieces(text: str, limit: int) -> list[str]:
     """Cut a text between characters into pieces of at most `limit` bytes of UTF-8."""
     if fits(text, limit):
         return [text]
-    pieces, start, size = [], 0, 0
-    for at, character in enumerate(text):
-        size += len(character.encode())
-        if size > limit:
-            pieces.append(text[start:at])
-            start, size = at, len(character.encode())
-    return [*pieces, text[start:]]
+    pieces, rest = [], text.encode()
+    while len(rest) > limit:
+        pieces.append(rest[:limit].decode(errors="ignore"))  # without a part of a character
+        rest = rest[len(pieces[-1].encode()) :]
+    return [*pieces, rest.decode()]
 
 
 def fits(text: str, limit: int) -> bool:
@@ -210,10 +199,8 @@ def fits(text: str, limit: int) -> bool:
 
 
 def run_filter(command: list[str], lines: list[str], name: str) -> list[str]:
-    """Run a program on lines, through files, since a pipe could block either side.
-
-    Raises `EmsError` with what the program said when it fails. It may return another number of
-    lines.
+    """Run a program on lines, through files, since a pipe could block either side. Raises
+    `EmsError` with what the program said when it fails. It may return another number of lines.
     """
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as result:
         source.write("".join(f"{line}\n" for line in lines).encode())

@@ -2,21 +2,17 @@
 
 Juman++ drops lines that begin with `# ` and lines of over 4,096 bytes, so neither reaches it. Its
 dictionary has full-width kana only, and it makes words of half-width spaces, so both become
-full-width (SentencePiece's NFKC would do so anyway).
-
-`jumanpp --segment` is three times as fast as pyknp for many lines. pyknp, where it is installed,
-keeps a Juman++ running, which makes a sentence 0.07 s faster. Both ask the same analyser about the
-same prepared text, so pyknp changes no result: what it cannot answer goes to `--segment`.
+full-width (SentencePiece's NFKC would do so anyway). `jumanpp --segment` is three times as fast for
+many lines; pyknp, where it is installed, keeps a Juman++ running, which makes a sentence 0.07 s
+faster. Both give the same words: what pyknp cannot answer goes to `--segment`.
 """
 
-import contextlib
 import importlib.util
 import os
 import signal
 import subprocess
 import threading
 import warnings
-from collections.abc import Iterator
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -55,33 +51,30 @@ def segment(prepared: list[str]) -> list[str]:
 
 
 def segment_many(prepared: list[str]) -> list[str]:
-    """Return the words of prepared lines, by one run of Juman++."""
     run = partial(run_filter, ["jumanpp", "--segment"], name="jumanpp")
     return on_pieces(run, prepared, BYTES, "jumanpp")
 
 
 def ask(text: str) -> str | None:
-    """Return the words of a prepared line by pyknp; None where it has no right answer.
-
-    pyknp has no words for `#`, raises ValueError for a kaomoji, and may not answer in time.
+    """Return the words of a prepared line by pyknp; None where it has no right answer. It has no
+    words for `#`, raises ValueError for a kaomoji, and may not answer in time.
     """
-    if not text:
-        return ""
-    if not fits(text, BYTES):
-        return None
+    if not text or not fits(text, BYTES):
+        return None if text else ""
+    before = signal.getsignal(signal.SIGALRM)
     try:
-        with _handler_kept():
-            words = [morpheme.midasi for morpheme in _juman(os.getpid()).analysis(text)]
+        words = [morpheme.midasi for morpheme in _juman(os.getpid()).analysis(text)]
     except (ValueError, LookupError, AttributeError, OSError, subprocess.SubprocessError):
         _juman.cache_clear()  # an answer may still be on its way: the next line needs another one
         return None
+    finally:
+        signal.signal(signal.SIGALRM, before)
     return " ".join(words) if "".join(words) == text else None
 
 
 def _pyknp_works() -> bool:
-    """Return whether pyknp is installed and can keep time.
-
-    It uses SIGALRM, which only the main thread has, and which another alarm may be using.
+    """Return whether pyknp is installed and can keep time by SIGALRM, which only the main thread
+    has, and which another alarm may be using.
     """
     return (
         importlib.util.find_spec("pyknp") is not None
@@ -98,15 +91,6 @@ def _juman(process: int) -> "Juman":
         from pyknp import Juman
 
         return Juman(jumanpp=True, timeout=PATIENCE)
-
-
-@contextlib.contextmanager
-def _handler_kept() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGALRM)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGALRM, before)
 
 
 SEGMENTER = Segmenter(

@@ -54,14 +54,12 @@ class Rules:
         alone = apostrophes == _APOSTROPHE
         marks = [(",", *rule) for rule in _COMMAS] + [("'", *rule) for rule in apostrophes]
         self.apart = re.compile(_apart(kinds))
-        self.loose = [
-            (re.compile(_beside(kinds, mark, left, right)), becomes)
-            for mark, left, right, becomes in marks
-        ]
-        self.tight = [
-            (re.compile(f"({_one(kinds, left)}){mark}({_one(kinds, right)})"), becomes)
-            for mark, left, right, becomes in marks
-        ]
+        self.loose, self.tight = [], []  # between neighbours that a mark does not take, or takes
+        for mark, left, right, becomes in marks:
+            one, other = _one(kinds, left), _one(kinds, right)
+            before, after = f"(?<={one}{mark})" if one else "", f"(?={other})" if other else ""
+            self.loose.append((re.compile(mark + before + after), becomes))
+            self.tight.append((re.compile(f"({one}){mark}({other})"), becomes))
         self.is_tight = re.compile(_TIGHT_COMMAS if alone else f"{_TIGHT_COMMAS}|{_TIGHT}").search
         self.abbreviations = _abbreviations(language)
         self.letter = re.compile(_one(kinds, "A"))
@@ -69,10 +67,9 @@ class Rules:
         self.kept = re.compile(f"{_STOP}(?=\\. {lower})|{_STOP_OF_NUMBER}(?=\\. {counts})")
 
     def segment(self, lines: list[str]) -> list[str]:
-        """Return the words of each line.
-
-        Where two marks have a neighbour in common, the first takes it and the other has none. Such
-        lines are few; in the others a neighbour need not be taken, and the passes are faster.
+        """Return the words of each line. Where two marks have a neighbour in common, the first
+        takes it and the other has none. In lines without that, which are most, a neighbour need not
+        be taken: faster.
         """
         text = "\n".join(lines)
         if not self.is_tight(text):
@@ -87,8 +84,14 @@ class Rules:
     def words(self, text: str, tight: bool) -> list[str]:
         """Return the words of each line of a text. There can be several spaces between them."""
         text = " ".join(self.apart.split(text))
-        for pattern, becomes in self.tight if tight else self.loose:
-            text = _take(pattern, becomes, text) if tight else pattern.sub(becomes, text)
+        if tight:
+            for pattern, becomes in self.tight:
+                parts = pattern.split(text)  # text, left, right, text, ...
+                parts[1::3] = [left + becomes for left in parts[1::3]]
+                text = "".join(parts)
+        else:
+            for pattern, becomes in self.loose:
+                text = pattern.sub(becomes, text)
         *parts, last = _FULL_STOP.split(text)
         text = "".join([part + self.full_stop(part.rsplit(None, 1)[-1]) for part in parts])
         text = self.kept.sub("", text + last)
@@ -102,33 +105,18 @@ class Rules:
         return f"{_STOP_OF_NUMBER if when else _STOP}."
 
 
-def _take(pattern: re.Pattern[str], becomes: str, text: str) -> str:
-    """Return the text with each mark replaced whose neighbours the one before has not taken."""
-    parts = pattern.split(text)  # text, left, right, text, ...
-    parts[1::3] = [left + becomes for left in parts[1::3]]
-    return "".join(parts)
-
-
 def _apart(kinds: dict[str, tuple[str, str]]) -> str:
-    """Return the pattern of what is a word by itself: special characters, and dots in a row.
-
-    It begins with one class of characters, for which the module re searches fast.
+    """Return the pattern of a word by itself: special characters, and dots in a row. It begins with
+    one class of characters, for which the module re searches fast.
     """
     plane0, others = (kinds["A"][at] + kinds["D"][at] for at in (0, 1))
     special = rf"(?<=[^.{_OTHER_PLANES}])|(?<=[^\0-\uffff{others}])"
     return rf"([^{plane0} '`,\n-](?:{special}|(?<=\.)\.+))"
 
 
-def _beside(kinds: dict[str, tuple[str, str]], mark: str, left: str, right: str) -> str:
-    """Return the pattern of a mark between neighbours that it does not take."""
-    before = f"(?<={_one(kinds, left)}{mark})" if left else ""
-    return mark + before + (f"(?={_one(kinds, right)})" if right else "")
-
-
 def _one(kinds: dict[str, tuple[str, str]], names: str, also: str = "") -> str:
-    """Return the pattern of a character of some kinds, or of none (`^`), or of a letter itself.
-
-    A line feed is none. The module re goes through ranges above U+FFFF one by one, so it is asked
+    """Return the pattern of a character of some kinds, or of none (`^`), or of a letter itself;
+    never a line feed. The module re goes through ranges above U+FFFF one by one, so it is asked
     about them only for characters of those planes.
     """
     if names in ("", "s"):

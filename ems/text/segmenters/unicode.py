@@ -1,8 +1,8 @@
 """Punctuation and symbols apart, by Unicode alone: the same for each language, with no tool.
 
-A tokenizer.json can say it too (`ems.export.tokenizer`), so a model with it or with `none` can be
-exported. The line is normalised first, as SentencePiece is going to: a sign such as the acute
-accent (U+00B4) becomes a space and a combining mark, which are not to be parted.
+A tokenizer.json can say it too (`ems.export.tokenizer`). The line is normalised first, as
+SentencePiece is going to: the acute accent (U+00B4) becomes a space and a combining mark, which are
+not to be parted.
 """
 
 import re
