@@ -27,7 +27,7 @@ TARGETS = (REPORT, TABLE, FIGURE)
 def make_project(folder, published):
     """A copy of the project with the folder, and an experiment that names the benchmark."""
     project = copy_project(folder / "project")
-    assert len(write_files("A benchmark", project.folder)) == 5
+    assert len(write_files("A benchmark", project.folder)) == 6
     own = MINIMAL | {
         "sources": {"toy": str(published)},
         "corpora": [{"name": "Own", "version": "v1", "source": str(folder / "mirror/opus")}],

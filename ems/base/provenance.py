@@ -146,9 +146,9 @@ def _module_files(module: str) -> tuple[Path, ...]:
     own = parts[1:] if tuple(parts[:2]) in PLUGINS else parts
     files: list[Path] = []
     for base in (source_root().joinpath(*parts), EXTENSIONS.absolute().joinpath(*own)):
-        if (source := base.with_suffix(".py")).is_file():
-            data = [base.with_suffix(suffix) for suffix in sorted(DATA)]
-            return (source, *(path for path in data if path.is_file()))
+        own_files = [base.with_suffix(suffix) for suffix in (".py", *sorted(DATA))]
+        if any(path.is_file() for path in own_files):
+            return tuple(path for path in own_files if path.is_file())
         if base.is_dir():
             files += [*base.glob("*.py"), *_data(base)]
     return tuple(files)

@@ -3,7 +3,8 @@
     __init__.py   the record `BENCHMARK` (ems.config.plugins) and its settings, light to import
     data.py       its files: which, where from (units.tsv), how they are read
     score.py      the protocol, `score(task)`, where none of `families` does it
-    table.py      its tables, `TABLES`, beside those of accuracies, which the record declares
+    table.yaml    its tables and figures in words (ems.tables.declarations)
+    table.py      `TABLES` and `FIGURES`; a table of accuracies is table.yaml's alone
     demo.py       data of its form for the demo, `made(material)`
 
 `data.py` has functions of a language's code in the benchmark; all but the first two may be absent:

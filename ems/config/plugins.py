@@ -5,7 +5,7 @@ its record, which is light to import: the experiment, the rules and the command 
 modules that need libraries are `data`, `score`, `table` and `demo`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -13,38 +13,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from ems.base.errors import EmsError
 from ems.base.schema import Settings
-
-if TYPE_CHECKING:
-    from ems.config.experiment import Experiment
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A table of a benchmark, as the PDF and the report introduce it.
-
-    `place` orders the tables as the papers do; `paper` is the paper table that it reproduces;
-    `report` is a paragraph of reStructuredText; `among` selects its systems; `first` shows only the
-    first of them. A table of accuracies needs no `table` module: `heading` begins its note, and
-    `printed` is the file of ems/tables/printed with its paper's rows, `every` shows all of them.
-    """
-
-    caption: str
-    place: int = 10_000
-    paper: str = ""
-    report: str = ""
-    among: "Callable[[Experiment], list[str]] | None" = None
-    first: bool = False
-    heading: str = ""
-    printed: str = ""
-    every: bool = False
-
-    def of(self, experiment: "Experiment") -> list[str]:
-        """Return the systems of the table, in their order."""
-        return experiment.shown if self.among is None else self.among(experiment)
 
 
 @dataclass(frozen=True)
@@ -93,8 +64,6 @@ class Benchmark:
     hours: int = 1
     protocol: type[Settings] | None = None
     probe: type[Settings] | None = None
-    tables: Mapping[str, Shown] = field(default_factory=dict)
-    figures: Mapping[str, Shown] = field(default_factory=dict)
     joins: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -208,15 +177,3 @@ def of_ems(*tables: str) -> str:
     numbers = [f" (v1: {EMS_V1[name]})" if name in EMS_V1 else "" for name in tables]
     named = [f"Table {name}{number}" for name, number in zip(tables, numbers, strict=True)]
     return f"EMS v2, {', '.join(named)}"
-
-
-ZERO_SHOT = (  # what the report says of a table of zero-shot classification
-    "Classification across languages, zero-shot: a small network on frozen embeddings "
-    "learns from one language and is tested in another; ``en-de`` is learnt in English "
-    "and tested in German. Only the source language chooses its epoch. Accuracy in "
-    "percent, the mean over the seeds; the line ``s.d.`` under each system is their "
-    "standard deviation. ``Avg.`` is the mean over the directions shown, without English "
-    "itself where all is learnt in English. Rows marked *printed* are the papers' (EMS "
-    "v2, Tables XI to XIII; the monolingual paper, Tables 1 and 2). Bold marks the best "
-    "of our systems."
-)

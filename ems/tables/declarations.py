@@ -12,9 +12,13 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Literal
 
+from pydantic import Field
+
+from ems.base.schema import Settings, checked
 from ems.bench.scores import ENGLISH, ScoreFile
 from ems.config.plugins import benchmark as record_of
-from ems.config.plugins import has, module
+from ems.config.plugins import folder, has, module, of_ems
+from ems.config.yaml import load_yaml
 from ems.tables.engine import (
     BEST,
     Column,
@@ -40,11 +44,66 @@ MARGINS = {
     "absolute": "cosine",
 }
 
+ZERO_SHOT = (  # what the report says of a table of accuracies, unless table.yaml does
+    "Classification across languages, zero-shot: a small network on frozen embeddings "
+    "learns from one language and is tested in another; ``en-de`` is learnt in English "
+    "and tested in German. Only the source language chooses its epoch. Accuracy in "
+    "percent, the mean over the seeds; the line ``s.d.`` under each system is their "
+    "standard deviation. ``Avg.`` is the mean over the directions shown, without English "
+    "itself where all is learnt in English. Rows marked *printed* are the papers' (EMS "
+    "v2, Tables XI to XIII; the monolingual paper, Tables 1 and 2). Bold marks the best "
+    "of our systems."
+)
+
+
+class Shown(Settings):
+    """What the PDF and the report say of a table or figure, and which systems a table shows."""
+
+    caption: str
+    place: int = Field(10_000, description="Orders the tables as the papers do.")
+    paper: str = Field("", description="The paper table that it reproduces.")
+    ems_tables: list[str] = Field([], description="The same, for tables of EMS v2.")
+    report: str = Field("", description="A paragraph of reStructuredText.")
+    among: Literal["", "families", "unseen"] = Field(
+        "", description="Shows only members of families, or systems scored on unseen languages."
+    )
+    first: bool = Field(False, description="Shows only the first system.")
+    heading: str = Field("", description="Makes it a table of accuracies; begins its note.")
+    printed: str = Field("", description="The file of ems/tables/printed with the paper's rows.")
+    every: bool = Field(False, description="Shows all rows of the paper.")
+
+
+class Words(Settings):
+    """A file of words: command ("table", "figure", "timed") -> output -> its words."""
+
+    table: dict[str, Shown] = Field({})
+    figure: dict[str, Shown] = Field({})
+    timed: dict[str, Shown] = Field({})
+
+
+@cache
+def read_words(path: Path) -> dict[str, dict[str, Shown]]:
+    """Return command -> output -> its words. Raises `EmsError` for a malformed file."""
+    words = checked(Words, load_yaml(path), path)
+    return {kind: {name: _complete(shown) for name, shown in each.items()} for kind, each in words}
+
+
+def _complete(shown: Shown) -> Shown:
+    paper = of_ems(*shown.ems_tables) if shown.ems_tables else shown.paper
+    report = shown.report or (ZERO_SHOT if shown.heading else "")
+    return shown.model_copy(update={"paper": paper, "report": report})
+
+
+def words_of(benchmark: str) -> dict[str, dict[str, Shown]]:
+    """Return the words of the tables and figures of a benchmark, from its table.yaml."""
+    path = folder(benchmark) / "table.yaml"
+    return read_words(path) if path.is_file() else {"table": {}, "figure": {}}
+
 
 @cache
 def tables_of(benchmark: str) -> Mapping[str, Declaration | Callable[[Iterable[Path], Path], None]]:
     """Return the tables of a benchmark by name: those of accuracies, and its `table` module's."""
-    shown = record_of(benchmark).tables.items()
+    shown = words_of(benchmark)["table"].items()
     tables = {name: accuracy_table(benchmark, name) for name, words in shown if words.heading}
     if has(benchmark, "table"):
         tables |= getattr(module(benchmark, "table"), "TABLES", {})
@@ -53,7 +112,7 @@ def tables_of(benchmark: str) -> Mapping[str, Declaration | Callable[[Iterable[P
 
 def accuracy_table(benchmark: str, table: str) -> Declaration:
     """Return a table of a benchmark of classification."""
-    shown = record_of(benchmark).tables[table]
+    shown = words_of(benchmark)["table"][table]
     models = partial(load_accuracies, shown.printed) if shown.printed else dict
     paper = Printed(
         shown.paper,
@@ -162,7 +221,7 @@ def retrieval_table(
 
     Which sentences were drawn is the paper's own, so a note beside its rows says so.
     """
-    title, where = record_of(benchmark).title, record_of(benchmark).tables[benchmark].paper
+    title, where = record_of(benchmark).title, words_of(benchmark)["table"][benchmark].paper
 
     def about(systems: Sequence[Scores]) -> list[str]:
         protocol = systems[0].file.setting

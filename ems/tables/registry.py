@@ -1,29 +1,27 @@
 """The tables and figures of an experiment: which it has, of which files, and what makes each.
 
-The benchmarks bring their own (`tables` and `figures` of their records), and `tables.studies` of an
-experiment others. The workflow and the command line read this, so matplotlib is imported only where
-a figure is drawn.
+The benchmarks bring their own (table.yaml and table.py of their folders), and `tables.studies` of
+an experiment others. The workflow and the command line read this, so matplotlib is imported only
+where a figure is drawn.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.config.experiment import Experiment
-from ems.config.plugins import Shown, benchmarks, joining, module, of_ems
+from ems.config.plugins import benchmarks, joining, module
 from ems.config.tables import StudySettings, study_rows
-from ems.config.yaml import parse_yaml
 from ems.tables.corpora import (
     write_corpora_table,
     write_decontamination_table,
     write_filters_table,
     write_vocabulary_table,
 )
-from ems.tables.declarations import tables_of
+from ems.tables.declarations import Shown, read_words, tables_of, words_of
 from ems.tables.engine import Declaration, write_systems
 from ems.tables.models import write_mining_table, write_models_table, write_sweep_table
 from ems.tables.printed import paper_of_study
@@ -64,6 +62,18 @@ class Output:
     shown: Shown
     benchmark: str = ""
     study: StudySettings | None = None
+
+    def systems(self, experiment: Experiment) -> list[str]:
+        """Return the systems of a table, in their order."""
+        names = experiment.shown
+        match self.shown.among:
+            case "families":
+                members = {name for family in experiment.families.values() for name in family}
+                return [name for name in names if name in members]
+            case "unseen":
+                known = names if self.benchmark in experiment.evalsets else []
+                return [name for name in known if experiment.scores_unseen(self.benchmark, name)]
+        return names
 
     def inputs(self, experiment: Experiment) -> list[str]:
         """Return the files that it is made of; none if the experiment does not have it."""
@@ -120,7 +130,7 @@ class Output:
             if callable(declared):  # it writes the table itself
                 declared(sources, out)
                 return
-            order = self.shown.of(experiment)
+            order = self.systems(experiment)
             kept = [path for path in sources if not self.shown.among or path.parent.name in order]
             write_systems(declared, kept, out, printed, order, experiment.families)
         elif self.kind == "figure" or self.name in ("learning", "tradeoff"):
@@ -236,7 +246,7 @@ def _of_benchmark(experiment: Experiment, output: Output) -> list[str]:
     if output.kind == "figure":
         return scores(experiment, output.benchmark)
     sharing = [name for name, record in benchmarks().items() if record.family == output.benchmark]
-    systems, names = output.shown.of(experiment), [output.benchmark, *sharing]
+    systems, names = output.systems(experiment), [output.benchmark, *sharing]
     files = [file for name in names for file in scores(experiment, name, systems)]
     return files[:1] if output.shown.first else files
 
@@ -249,15 +259,10 @@ def outputs() -> dict[str, Outputs]:
     """Return the command that makes an output (`ems table`, `ems figure`, `ems timed`) -> outputs
     by name: every one that is no study, tables in the order of the PDF.
     """
-    words = resources.files("ems.tables").joinpath("words.yaml").read_text(encoding="utf-8")
-    every: dict[str, Outputs] = {}
-    for kind, described in parse_yaml(words).items():
-        every[kind] = {}
-        for name, said in described.items():
-            paper = of_ems(*said.pop("ems_tables")) if "ems_tables" in said else ""
-            every[kind][name] = Output(kind, name, Shown(paper=paper, **said))
-    for benchmark, record in benchmarks().items():
-        for kind, declared in (("table", record.tables), ("figure", record.figures)):
+    words = read_words(Path(__file__).with_name("words.yaml")).items()
+    every = {kind: {name: Output(kind, name, own[name]) for name in own} for kind, own in words}
+    for benchmark in benchmarks():
+        for kind, declared in words_of(benchmark).items():
             for name, shown in declared.items():
                 every[kind][name] = Output(kind, name, shown, benchmark)
     tables = sorted(every["table"].values(), key=lambda output: (output.shown.place, output.name))
@@ -275,7 +280,8 @@ def outputs_of(experiment: Experiment) -> dict[str, Outputs]:
         if name in taken:
             raise EmsError(f"tables.studies.{name}: this is the name of another table; rename it")
         paper = paper_of_study(study.printed) if study.printed else ""
-        shown = Shown(study.caption, 20_000 + place, paper, f"{study.caption} {STUDIED}")
+        report = f"{study.caption} {STUDIED}"
+        shown = Shown(caption=study.caption, place=20_000 + place, paper=paper, report=report)
         made = {"table": True, "figure": study.figure, "timed": bool(study.costs)}
         for kind in filter(made.get, made):
             every[kind][name] = Output(kind, name, shown, study=study)
@@ -326,7 +332,7 @@ def write_together(table: str, experiments: Sequence[Experiment], out: Path) -> 
             f"experiments: {', '.join(declared)}"
         )
     output = outputs()["table"][table]
-    systems = {each.name: output.shown.of(each) for each in experiments}
+    systems = {each.name: output.systems(each) for each in experiments}
     counts = Counter(name for each in experiments for name in {*systems[each.name], *each.families})
     paths: dict[Path, str] = {}  # score file -> its row
     order, families = [], {}

@@ -20,6 +20,7 @@ from ems.config.languages import opus_date
 from ems.config.load import load_experiment, load_site
 from ems.config.plugins import benchmarks
 from ems.corpora.catalogue import NOISE, UNRATED, about, check_corpora, licence_of
+from ems.tables.declarations import words_of
 from ems.workflow.downloads import UNKNOWN, aligned
 from ems.workflow.search import PIVOT, Named, Offer, find_language, nearest, offers
 
@@ -397,7 +398,7 @@ def _sets(languages: list[Named]) -> list[str]:
         for name, record in benchmarks().items()
         if record.by_language and isinstance(record.codes, str)
     }
-    places = {name: min(of.place for of in record.tables.values()) for name, record in wide.items()}
+    places = {name: min(shown.place for shown in words_of(name)["table"].values()) for name in wide}
     sets = []
     for name in sorted(wide, key=places.__getitem__):  # as the tables stand
         record = wide[name]

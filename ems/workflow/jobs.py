@@ -8,6 +8,7 @@ sentences are read, scoring also on the protocol, a table on its declaration alo
 """
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from ems.config.experiment import EMBEDDED, Corpus, Experiment
 from ems.config.plugins import benchmark, benchmarks, has, module_name, score_module, sets_of
 from ems.config.systems import SHARED, SystemSettings
 from ems.corpora.evalsets.sets import unit_source
+from ems.tables.declarations import words_of
 from ems.tables.pdf import check_latex
 from ems.tables.registry import times_of
 from ems.text.segmenters.base import module_name as segmenter_module
@@ -349,8 +351,11 @@ def table_modules(table: str, experiment: Experiment | None = None) -> list[str]
     """Return the modules that make a table or a figure: the engine and the declarations of its
     benchmarks. Those of a study count, as their tables say which data a paper prints scores of.
     """
-    names = {name: {*of.tables, *of.figures, *of.joins} for name, of in benchmarks().items()}
-    owners = [name for name, made in names.items() if table in made]
+    owners = [
+        name
+        for name, record in benchmarks().items()
+        if table in {*record.joins, *chain(*words_of(name).values())}
+    ]
     studies = (experiment and experiment.tables.studies) or {}
     owners += studies[table].columns if table in studies else []
     parts = [module_name(owner, part) for owner in owners for part in ("__init__", "table")]

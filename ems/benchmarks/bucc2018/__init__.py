@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from ems.config.benchmarks import SearchProtocol
-from ems.config.plugins import Benchmark, Shown, of_ems, same
+from ems.config.plugins import Benchmark, same
 
 
 class Protocol(SearchProtocol):
@@ -29,23 +29,4 @@ BENCHMARK = Benchmark(
     family="mining",
     hours=24,
     protocol=Protocol,
-    tables={
-        "bucc_missed": Shown(
-            first=True,
-            place=80,
-            caption="Extracted pairs of BUCC 2018 that gold lacks.",
-            paper=of_ems("VIII"),
-            report="The best pairs that the first system extracted from BUCC 2018 and that gold "
-            "does not have (EMS v2, section V-C, Table VIII): mistakes, or translations that "
-            "nobody had marked.",
-        ),
-        "bucc2018": Shown(
-            place=90,
-            caption="BUCC 2018: F1 of mined translations.",
-            paper=of_ems("IX"),
-            report="Translations mined from two comparable corpora by ratio margin (EMS v2, "
-            "section V-C, Table IX): F1 in percent; the note says how the threshold was chosen. "
-            "Bold marks the best of our systems.",
-        ),
-    },
 )

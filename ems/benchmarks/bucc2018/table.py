@@ -13,7 +13,7 @@ from typing import Literal
 from ems.base.errors import Damaged
 from ems.base.schema import Number, Record, Text, fitting
 from ems.bench.scores import read_score_file
-from ems.config.plugins import benchmark
+from ems.tables.declarations import words_of
 from ems.tables.engine import BEST, Declaration, Printed, headings, one_each
 from ems.tables.printed import in_given_order, load_table
 from ems.tables.scores import Scores
@@ -50,7 +50,7 @@ BUCC = Declaration(
     blocks=lambda columns: [Block(headings(columns))],
     about=_about,
     printed=Printed(
-        benchmark("bucc2018").tables["bucc2018"].paper,
+        words_of("bucc2018")["table"]["bucc2018"].paper,
         _models,
         "BUCC v2018, ratio margin, 4 neighbours, threshold chosen on the gold pairs that are "
         "scored",
@@ -108,7 +108,7 @@ def write_missed_table(scores: Iterable[Path], out: Path) -> None:
         notes=[
             f"BUCC {file.version}, training part, system {file.system}: the extracted pairs "
             f"with the highest score that are not gold, up to {EXAMPLES} of each language pair, as "
-            f"in {benchmark('bucc2018').tables['bucc_missed'].paper}."
+            f"in {words_of('bucc2018')['table']['bucc_missed'].paper}."
         ],
     )
     latin = [[cell if _printable(str(cell)) else None for cell in row] for row in rows]

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from ems.config.benchmarks import ProbeSettings
-from ems.config.plugins import ZERO_SHOT, Benchmark, Shown, of_ems, same
+from ems.config.plugins import Benchmark, same
 
 
 class Probe(ProbeSettings):
@@ -21,15 +21,4 @@ BENCHMARK = Benchmark(
     codes=same("de en fr") | {"ja": "jp"},
     family="classification",
     probe=Probe,
-    tables={
-        "cls": Shown(
-            place=140,
-            caption="Amazon reviews version 1, zero-shot: accuracy, mean and standard deviation "
-            "of the seeds.",
-            paper=of_ems("XII"),
-            report=ZERO_SHOT,
-            heading="Amazon reviews version 1 (CLS), zero-shot",
-            printed="ems-v2-table12-amazon-v1",
-        ),
-    },
 )

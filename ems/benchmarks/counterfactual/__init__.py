@@ -1,7 +1,7 @@
 """Amazon counterfactual sentences: does a review say what was not the case?"""
 
 from ems.config.benchmarks import ProbeSettings
-from ems.config.plugins import ZERO_SHOT, Benchmark, Shown
+from ems.config.plugins import Benchmark
 
 BENCHMARK = Benchmark(
     title="Amazon counterfactual sentences",
@@ -10,12 +10,4 @@ BENCHMARK = Benchmark(
     codes={"en": "EN", "de": "DE", "ja": "JP"},
     family="classification",
     probe=ProbeSettings,
-    tables={
-        "counterfactual": Shown(
-            place=220,
-            caption="Amazon counterfactual sentences, learnt in English: accuracy.",
-            report=ZERO_SHOT,
-            heading="Amazon counterfactual sentences",
-        ),
-    },
 )

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from ems.config.benchmarks import DrawnProtocol, Margin
-from ems.config.plugins import Benchmark, Shown, same
+from ems.config.plugins import Benchmark, same
 
 
 class Protocol(DrawnProtocol):
@@ -22,13 +22,4 @@ BENCHMARK = Benchmark(
     family="retrieval",
     hours=24,
     protocol=Protocol,
-    tables={
-        "europarlxsr": Shown(
-            place=110,
-            caption="Europarl: P@1 among many candidates.",
-            paper="Lightweight, Tables 4 and 10",
-            report="Retrieval on Europarl by cosine (the Lightweight paper, section 4.4, Table "
-            "4): P@1 in percent, each direction by itself. Bold marks the best of our systems.",
-        ),
-    },
 )

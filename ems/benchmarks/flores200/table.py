@@ -12,6 +12,7 @@ from itertools import permutations
 from pathlib import Path
 
 from ems.config.plugins import benchmark
+from ems.tables.declarations import words_of
 from ems.tables.engine import (
     BEST,
     Column,
@@ -54,7 +55,7 @@ FLORES = Declaration(
         f"of its two directions. All: every direction scored, English included. {BEST}"
     ],
     printed=Printed(
-        benchmark("flores200").tables["flores"].paper,
+        words_of("flores200")["table"]["flores"].paper,
         _models,
         "FLORES-200 v1 with 1,012 sentences",
         version="v1",

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from ems.config.benchmarks import ProbeSettings
-from ems.config.plugins import ZERO_SHOT, Benchmark, Shown, of_ems, same
+from ems.config.plugins import Benchmark, same
 
 
 class Probe(ProbeSettings):
@@ -28,15 +28,4 @@ BENCHMARK = Benchmark(
     codes=same("de en es fr ja zh"),
     family="classification",
     probe=Probe,
-    tables={
-        "marc": Shown(
-            place=150,
-            caption="Amazon reviews version 2, zero-shot: accuracy, mean and standard deviation "
-            "of the seeds.",
-            paper=of_ems("XIII"),
-            report=ZERO_SHOT,
-            heading="Amazon reviews version 2 (MARC), zero-shot",
-            printed="ems-v2-table13-amazon-v2",
-        ),
-    },
 )

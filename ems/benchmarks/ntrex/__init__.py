@@ -1,6 +1,6 @@
 """NTREX-128: the translation of a sentence of news."""
 
-from ems.config.plugins import Benchmark, Shown
+from ems.config.plugins import Benchmark
 
 BENCHMARK = Benchmark(
     title="NTREX",
@@ -8,14 +8,4 @@ BENCHMARK = Benchmark(
     corpus="NTREX",
     family="retrieval",
     parallel=True,
-    tables={
-        "ntrex": Shown(
-            place=200,
-            caption="NTREX, test part: P@1, mean of both directions.",
-            report="Similarity search on NTREX, news translated from English: P@1 in percent, the "
-            "mean of both directions, as on Tatoeba. Only those documents of NTREX are searched "
-            "that neither training nor validation holds. The paper has no such numbers. Bold "
-            "marks the best of our systems.",
-        ),
-    },
 )

@@ -10,7 +10,7 @@ from ems.config.benchmarks import (
     HiddenLayers,
     ProbeSettings,
 )
-from ems.config.plugins import ZERO_SHOT, Benchmark, Shown
+from ems.config.plugins import Benchmark
 
 
 class Probe(ProbeSettings):
@@ -41,16 +41,4 @@ BENCHMARK = Benchmark(
     demo="reuters",
     family="classification",
     probe=Probe,
-    tables={
-        "rcv2": Shown(
-            place=170,
-            caption="RCV2 headlines, zero-shot: accuracy, mean and standard deviation of the "
-            "seeds.",
-            paper="the monolingual paper, Table 2",
-            report=ZERO_SHOT,
-            heading="RCV2 headlines, zero-shot",
-            printed="monolingual-table02-rcv2",
-            every=True,
-        ),
-    },
 )

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from ems.base.schema import OwnCode
 from ems.config.benchmarks import ProbeSettings
-from ems.config.plugins import ZERO_SHOT, Benchmark, Shown
+from ems.config.plugins import Benchmark
 
 
 class Probe(ProbeSettings):
@@ -30,12 +30,4 @@ BENCHMARK = Benchmark(
     parallel=True,
     family="classification",
     probe=Probe,
-    tables={
-        "sib200": Shown(
-            place=210,
-            caption="SIB-200, zero-shot: accuracy, mean and standard deviation of the seeds.",
-            report=ZERO_SHOT,
-            heading="SIB-200, seven topics",
-        ),
-    },
 )

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from ems.config.plugins import benchmark
+from ems.tables.declarations import words_of
 from ems.tables.engine import (
     BEST,
     BOTH_WAYS,
@@ -89,7 +90,7 @@ def _table(name: str, seen: bool, about: str, *more: str) -> Declaration:
         seen=seen,
         about=lambda systems: [f"Tatoeba {systems[0].version}: {BOTH_WAYS}, {about} {BEST}", *more],
         printed=Printed(
-            benchmark("tatoeba").tables[name].paper, _models, "Tatoeba v1", version="v1"
+            words_of("tatoeba")["table"][name].paper, _models, "Tatoeba v1", version="v1"
         ),
         more_notes=_notes,
     )

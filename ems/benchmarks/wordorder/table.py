@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from ems.config.plugins import benchmark
+from ems.tables.declarations import words_of
 from ems.tables.engine import Column, Declaration, Printed
 from ems.tables.printed import load_table
 
@@ -18,7 +18,7 @@ TABLES = {
             "words and in what they mean: the lower the better."
         ],
         printed=Printed(
-            benchmark("wordorder").tables["wordorder"].paper,
+            words_of("wordorder")["table"]["wordorder"].paper,
             partial(load_table, "ems-v2-section5h-similarity", "Cosine", "cosine_similarity"),
             paper_order=True,
         ),

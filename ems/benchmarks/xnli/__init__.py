@@ -12,7 +12,7 @@ from ems.config.benchmarks import (
     Patience,
     ProbeSettings,
 )
-from ems.config.plugins import ZERO_SHOT, Benchmark, Shown, same
+from ems.config.plugins import Benchmark, same
 
 
 class Probe(ProbeSettings):
@@ -34,15 +34,4 @@ BENCHMARK = Benchmark(
     hours=10,
     parallel=True,
     probe=Probe,
-    tables={
-        "xnli": Shown(
-            place=160,
-            caption="XNLI, learnt in English: accuracy, mean and standard deviation of the seeds.",
-            paper="the monolingual paper, Table 1",
-            report=ZERO_SHOT,
-            heading="XNLI",
-            printed="monolingual-table01-xnli",
-            every=True,
-        ),
-    },
 )
