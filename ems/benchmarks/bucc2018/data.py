@@ -2,10 +2,7 @@
 
 `<xx>-en/<xx>-en.<part>.<xx>` and `.en` hold `id<TAB>sentence` lines (a sentence may hold tabs),
 `.gold` the pairs `id<TAB>id`. Source: Zweigenbaum, Sharoff and Rapp (2018),
-https://comparable.limsi.fr/bucc2018. EMS v2 section V-C (Table IX).
-
-The parts are `sample` and `training`; the gold of `test` was never published, so benchmarks
-evaluate on `training` and choose on `sample` (XTREME, LASER).
+https://comparable.limsi.fr/bucc2018.
 """
 
 from collections.abc import Iterator

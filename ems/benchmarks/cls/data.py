@@ -1,13 +1,9 @@
 """Cross-lingual sentiment (CLS, "Amazon Review version 1"): en de fr jp, books dvd music.
 
-`<xx>/<domain>/{train,test,unlabeled}.review` of cls-acl10-unprocessed: XML, an `<item>` for each
-review with `<rating>`, `<summary>`, `<text>` and more; 2,000 reviews in train and in test. Source:
-Prettenhofer and Stein, "Cross-Language Text Classification using Structural Correspondence
-Learning" (ACL 2010), https://zenodo.org/record/3251672. EMS v2 section V-F (Table XII).
-
-More than three stars are positive, fewer negative; train and test hold no review of three. The
-validation part is the test part of the *source* language (2,000), since nothing else of it has
-labels; so decontamination takes train and test. No benchmark reads `unlabeled`.
+`<xx>/<domain>/{train,test}.review`: XML, an `<item>` for each review with `<rating>`, `<summary>`
+and `<text>`. Source: Prettenhofer and Stein (ACL 2010), https://zenodo.org/record/3251672. The
+validation part is the test part of the *source* language, since nothing else of it has labels; so
+decontamination takes train and test.
 """
 
 import math

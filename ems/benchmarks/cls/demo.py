@@ -1,9 +1,8 @@
-"""The demo's CLS: reviews as XML, without the files `unlabeled`, which no benchmark reads.
+"""The demo's CLS: reviews as XML, the same in every language.
 
 As in a real review the class occurs more than once: in the words of the title (demo.yaml) and in
 the frame of the text's first sentence, since words alone are lost on an encoder as small as the
-demo's. A last sentence says nothing of it. A review is the same in every language of its set, and
-no sentence is in two reviews.
+demo's. A last sentence says nothing of it.
 """
 
 from collections.abc import Sequence

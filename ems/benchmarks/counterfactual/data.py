@@ -1,12 +1,8 @@
 """Amazon counterfactual sentences: does a sentence of a review say what was not the case? en de ja.
 
-`{EN,DE,JP}_{train,valid,test}.tsv` with sentence and is_counterfactual (0 or 1); fields with a tab
-or a quotation mark are quoted as in CSV. Source: O'Neill et al., "I Wish I Would Have Loved This
-One, But I Didn't" (EMNLP 2021),
-https://github.com/amazon-science/amazon-multilingual-counterfactual-dataset.
-
-English is the part `EN`, not the larger `EN-ext`. A classifier learns from English alone, so only
-its training part is read, and decontamination leaves it out. HTML entities (`&uuml;`) stay.
+`{EN,DE,JP}_{train,valid,test}.tsv`; fields with a tab or a quotation mark are quoted as in CSV.
+English is the part `EN`, not the larger `EN-ext`. HTML entities (`&uuml;`) stay. Source: O'Neill et
+al. (EMNLP 2021), https://github.com/amazon-science/amazon-multilingual-counterfactual-dataset.
 """
 
 import csv

@@ -1,9 +1,7 @@
 """The demo's Amazon counterfactual sentences: what was not the case, or was; en de ja.
 
-The class is that of the sentence's frame (demo.yaml beside this file). Each frame of either class
-has one of the other beside it, with words of the same categories, so that the class lies in how
-something is said. Unlike the real set, both classes have equally many sentences and every language
-has the same ones.
+Each frame of either class (demo.yaml) has one of the other beside it, with words of the same
+categories, so that the class lies in how something is said.
 """
 
 from pathlib import Path

@@ -3,8 +3,7 @@
 The paper scores with a script of sentence-transformers (its footnote 24): ratio margin, k = 4, each
 sentence in one pair, and the threshold with the best F1 on the pairs that are scored (`oracle`).
 `sample` chooses the threshold on the sample part, as XTREME and LASER do. The search is exact here,
-approximate in the script. The best extracted pairs that gold lacks are kept for Table VIII. Source:
-https://github.com/UKPLab/sentence-transformers, examples/applications/parallel-sentence-mining.
+approximate in the script.
 """
 
 from dataclasses import dataclass

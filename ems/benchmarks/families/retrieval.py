@@ -1,13 +1,11 @@
 """Retrieval: P@1 of each language, searching in English and from it.
 
 A set of translations is searched whole, by cosine (EMS v2 section V-A). Of a record with `drawn`,
-2,000 queries are searched among 200,000 candidates of a corpus: by margin on ParaCrawl (EMS v2
-section V-D, Table X), by cosine on Europarl (Lightweight section 4.4, Table 4).
-
-Pairs are drawn as MUSE's sent_translation.py does, which the Lightweight code names: shuffled, no
-sentence twice on either side (in lower case); the same queries serve both directions. The shuffle
-is a seeded hash of each pair, so that 51 million pairs are streamed and their order does not
-matter. Source: https://github.com/facebookresearch/MUSE, src/evaluation/sent_translation.py.
+2,000 queries are searched among 200,000 candidates of a corpus (EMS v2 section V-D, Table X;
+Lightweight section 4.4, Table 4). Pairs are drawn as MUSE's sent_translation.py does
+(https://github.com/facebookresearch/MUSE): shuffled, no sentence twice on either side (in lower
+case); the same queries serve both directions. The shuffle is a seeded hash of each pair, so that 51
+million pairs are streamed and their order does not matter.
 """
 
 import heapq

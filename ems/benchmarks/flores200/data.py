@@ -1,10 +1,8 @@
 """FLORES-200: the same sentences in every language, devtest 1,012 and dev 997 of them.
 
-`devtest/<code>.devtest` and `dev/<code>.dev`. Source: NLLB Team, "No Language Left Behind" (2022),
-https://github.com/facebookresearch/flores. EMS v2 section V-B (Table VII): devtest.
-
-The official archive (flores200_dataset.tar.gz) has both parts; copies in repositories have devtest
-only, so `dev: true` needs that archive as the source, or a `path`.
+Source: NLLB Team, "No Language Left Behind" (2022), https://github.com/facebookresearch/flores. The
+official archive has both parts, `devtest/<code>.devtest` and `dev/<code>.dev`; copies in
+repositories have devtest only.
 """
 
 from pathlib import Path

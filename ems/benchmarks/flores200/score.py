@@ -1,8 +1,7 @@
 """FLORES-200: P@1 between every two languages, by cosine (EMS v2 section V-B, Table VII).
 
-The sentences of devtest are the same in every language. A direction's row keeps every bit, so that
-any group of directions can be compared sentence by sentence (0.96 MB for 62 languages), and no
-interval, which follows from its percentage (`ems.bench.scores.interval`).
+A direction's row keeps every bit, so that any group of directions can be compared sentence by
+sentence, and no interval, which follows from its percentage (`ems.bench.scores.interval`).
 """
 
 from pathlib import Path

@@ -1,9 +1,7 @@
-"""EMS v2 Table VII: P@1 between languages, without English.
+"""EMS v2 Table VII: P@1 between languages, without English, and over every direction scored.
 
-The columns are the paper's, means over the directions of two groups of languages and eight pairs,
-and a last one over every direction that was scored, English included. A pair is the mean of its two
-directions, as everywhere in the paper. The paper prints no single directions, so where ours are
-fewer than its group, what it prints of the whole group carries a dagger.
+The paper prints no single directions, so where ours are fewer than its group, what it prints of the
+whole group carries a dagger.
 """
 
 from collections.abc import Sequence

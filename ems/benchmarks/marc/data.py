@@ -1,14 +1,9 @@
 """Multilingual Amazon Reviews (MARC, "Amazon Review version 2"): de en es fr ja zh, 1 to 5 stars.
 
-`<split>/dataset_<xx>_<split>.json`, a JSON object a line with stars, review_title, review_body and
-language; train 200,000, dev 5,000, test 5,000 of each language, a fifth for each number of stars.
-Source: Keung et al., "The Multilingual Amazon Reviews Corpus" (EMNLP 2020),
-https://registry.opendata.aws/amazon-reviews-ml; Amazon withdrew it. EMS v2 section V-F (Table
-XIII).
-
-More than three stars are positive, fewer negative, three have no class: 4,000 reviews each of dev
-and test are left, the sizes that the paper states. A classifier learns from 2,000 reviews drawn
-from train, half of each class; decontamination takes dev and test.
+`<split>/dataset_<xx>_<split>.json`, a JSON object a line. More than three stars are positive, fewer
+negative, three have no class: 4,000 reviews each of dev and test are left, the sizes that EMS v2
+states (section V-F). Source: Keung et al. (EMNLP 2020),
+https://registry.opendata.aws/amazon-reviews-ml; Amazon withdrew it.
 """
 
 from collections.abc import Iterator

@@ -2,15 +2,9 @@
 
 `mldoc-indices/<language>.{dev,test,train.1000,...}` name the items, one a line: `REUTFR18-209642`
 is `RCV2_Multilingual_Corpus/french/REUTFR18/209642.xml`, `19970617-667588newsML` is
-`rcv1/19970617/667588newsML.xml`. Source: Schwenk and Li, "A Corpus for Multilingual Document
-Classification in Eight Languages" (LREC 2018), https://github.com/facebookresearch/MLDoc. EMS v2
-section V-E (Table XI).
-
-MLDoc publishes the names; the text is that of the user's own Reuters corpora, RCV1 (English) and
-RCV2, XML with one file an item. Both come on request from NIST
-(https://trec.nist.gov/data/reuters/reuters.html); nothing of them may be passed on. A document has
-the headline and the paragraphs, which MLDoc's own script takes alone. Decontamination takes dev and
-test; a classifier learns from train.
+`rcv1/19970617/667588newsML.xml`, XML of the user's own Reuters corpora. A document has the headline
+and the paragraphs, which MLDoc's own script takes alone. Source: Schwenk and Li (LREC 2018),
+https://github.com/facebookresearch/MLDoc.
 """
 
 import re

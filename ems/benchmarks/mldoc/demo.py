@@ -1,10 +1,8 @@
 """The demo's Reuters news: RCV1 and RCV2 as a user's own corpora, with MLDoc's indices beside them.
 
-One folder serves both sets: MLDoc reads the items that its indices name, RCV2 all headlines. The
-class is that of the frames of headline and paragraphs (demo.yaml), equally many items of each in
-each split. Every language has items of its own, so that no test item translates a training one. The
-training index is `train.80`, where MLDoc's have 1,000 to 10,000 items. Some test items are longer
-than the 120 tokens above which a document is split.
+The class is that of the frames of headline and paragraphs (demo.yaml). Every language has items of
+its own, so that no test item translates a training one. Some test items are longer than the 120
+tokens above which a document is split.
 """
 
 from itertools import count

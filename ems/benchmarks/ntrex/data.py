@@ -1,8 +1,7 @@
-"""NTREX-128 as a benchmark: news, the same English sentences in every language.
+"""NTREX-128: news in OPUS layout, the same English sentences in every language.
 
-It lies in OPUS layout, `moses/<a>-<b>.txt.zip`, as a corpus; where an experiment also trains on it,
-the benchmark is the documents of one part (`splits`). Source: Federmann et al., "NTREX-128" (2022),
-https://github.com/MicrosoftTranslator/NTREX.
+Where an experiment also trains on it, the benchmark is the documents of one part (`splits`).
+Source: Federmann et al. (2022), https://github.com/MicrosoftTranslator/NTREX.
 """
 
 from itertools import compress

@@ -1,12 +1,9 @@
-"""ParaCrawl v5 and Europarl for retrieval: find 2,000 sentences among 200,000 of another language.
-
-Moses zips of OPUS, `moses/<a>-<b>.txt.zip`, which lie among the corpora. Sources: Bañón et al.,
-"ParaCrawl" (ACL 2020), https://opus.nlpl.eu/ParaCrawl-v5.php, EMS v2 section V-D (Table X, 21
-languages); Koehn, "Europarl" (MT Summit 2005), Lightweight section 4.4 (Table 4, four languages).
+"""ParaCrawl v5 and Europarl for retrieval: Moses zips of OPUS, which lie among the corpora.
 
 The benchmark draws queries and candidates from up to 51 million pairs of a language, so
 `decontaminate.against` does not take these sets. Never train on the corpus you retrieve from: the
 EMS paper trains on Europarl and retrieves from ParaCrawl, the Lightweight paper the reverse.
+Sources: Bañón et al. (ACL 2020), Koehn (MT Summit 2005).
 """
 
 from collections.abc import Iterator

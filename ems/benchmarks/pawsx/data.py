@@ -1,11 +1,9 @@
 """PAWS-X: are two sentences that share their words paraphrases? dev and test, 2,000 pairs each.
 
-As published, `<xx>/{dev,test}_2k.tsv` with the columns id, sentence1, sentence2, label; as XTREME
-lays it out, `{dev,test}-<xx>.tsv` with sentence1, sentence2 and, not in all test files, the label.
-Source: Yang et al., "PAWS-X" (EMNLP 2019), https://github.com/google-research-datasets/paws.
-
-A pair with a side that is `NS` or empty was not translated and is left out (339 of the 28,000 of
-the seven languages). The translated training parts are not read.
+As published, `<xx>/{dev,test}_2k.tsv` with a header; as XTREME lays it out, `{dev,test}-<xx>.tsv`
+without one and, in some test files, without the label. A pair with a side that is `NS` or empty was
+not translated and is left out. Source: Yang et al. (EMNLP 2019),
+https://github.com/google-research-datasets/paws.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,8 @@
-"""RCV2 titles: the topic of a news item, by its headline alone; four classes.
+"""RCV2 titles: the topic of a news item of Reuters, by its headline alone; four classes.
 
-Source: the user's own Reuters corpora, read as MLDoc's (`reuters`). The monolingual paper's section
-4.3 (Table 2): "we only take headlines of articles as the input"; it says neither which articles nor
-how many. Every item with a headline and just one of the four classes counts, in the order of its
-file's name; the benchmark draws as many as MLDoc has, and decontamination takes them all.
+The monolingual paper (section 4.3) says neither which articles it takes nor how many. Every item
+with a headline and just one class counts; the benchmark draws as many as MLDoc has, and
+decontamination takes them all.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,7 @@
-"""The demo's SIB-200: sentences with a topic, the same in every language.
+"""The demo's SIB-200: sentences with a topic, which is that of their frame (demo.yaml).
 
-The topic is that of the sentence's frame (demo.yaml) and only roughly what the publisher means by
-its name; each topic has equally many sentences. They are new, where SIB-200's are FLORES-200's:
-training and choosing must not take away what FLORES is scored on.
+They are new, where SIB-200's are FLORES-200's: training and choosing must not take away what FLORES
+is scored on.
 """
 
 from ems.corpora.demo.mirror import Files, codes_of, table

@@ -1,7 +1,5 @@
 """EMS v2 Table IV (languages trained on) above Table V (groups of them) in one table, and Table VI
 (languages that the encoder never saw).
-
-Groups are the languages that the printed means average (`groups.csv`), as far as we have them.
 """
 
 from collections.abc import Sequence

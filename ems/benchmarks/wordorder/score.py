@@ -1,8 +1,7 @@
 """The case study of EMS v2 section V-H: the cosine of two sentences that differ in word order.
 
 The sentences are the paper's, in the "uncased form" in which it encodes them. They say different
-things, so the lower the better. The paper's claim that both have the same bag of words holds except
-for "steal", "saved" and "save", "stole".
+things, so the lower the better.
 """
 
 from ems.base.provenance import digest

@@ -1,12 +1,8 @@
 """XNLI: does the premise entail the hypothesis? Fifteen languages, dev 2,490 and test 5,010 pairs.
 
-`XNLI-1.0/xnli.{dev,test}.tsv` hold all languages below one header (or `.jsonl`, an object a line,
-with the same names); `XNLI-MT-1.0/multinli/multinli.train.en.tsv` is the English training part:
-premise, hypo, label. Source: Conneau et al., "XNLI" (EMNLP 2018),
-https://github.com/facebookresearch/XNLI. The monolingual paper's section 4.2 (Table 1).
-
-Of the training archive only English is read, as the paper's classifier trains on English alone;
-decontamination leaves it out. It spells "contradictory" what dev and test call "contradiction".
+`XNLI-1.0/xnli.{dev,test}.tsv` (or `.jsonl`) hold all languages. Only the English training part is
+read, as the paper's classifier trains on English alone. It spells "contradictory" what dev and test
+call "contradiction". Source: Conneau et al. (EMNLP 2018), https://github.com/facebookresearch/XNLI.
 """
 
 from collections.abc import Iterator

@@ -1,14 +1,10 @@
 """xsim and xsim++: how often the English translation is not found, on FLORES-200 devtest.
 
-Each sentence of a language searches the English ones by a margin over its own and the candidate's
-nearest neighbours (Artetxe and Schwenk, "Margin-based Parallel Corpus Mining with Multilingual
-Sentence Embeddings", ACL 2019, section 3). xsim++ has made sentences among the candidates that are
-wrong by a little, each of a kind (Chen et al., ACL 2023, https://arxiv.org/abs/2306.12907).
-
-As LASER's tasks/xsim and tasks/xsimplusplus do by default: the ratio margin with k = 4 ranks the k
-nearest by cosine; a sentence is found when the best candidate has its translation's text, whatever
-its line; an error has a made sentence's kind only if that was made of the right translation, and is
-"misaligned" otherwise. Settings: `evalsets.flores200.protocol`.
+As LASER's tasks/xsim and tasks/xsimplusplus do by default: the ratio margin with k = 4 (Artetxe and
+Schwenk, ACL 2019, section 3) ranks the k nearest by cosine; a sentence is found when the best
+candidate has its translation's text, whatever its line. xsim++ has made sentences among the
+candidates (Chen et al., ACL 2023, https://arxiv.org/abs/2306.12907); an error has the kind of one
+only if that was made of the right translation, and is "misaligned" otherwise.
 """
 
 from collections import Counter

@@ -1,8 +1,4 @@
-"""Error rates of xsim and xsim++ per language, and what misled (of xsim++).
-
-A row per measure and system; below them the share of sentences that each kind of error takes, mean
-over languages: they add up to the average of xsim++. The fewer errors the better.
-"""
+"""Error rates of xsim and xsim++ per language, and the share of each kind of error of xsim++."""
 
 from collections.abc import Sequence
 

@@ -1,13 +1,9 @@
 """xsim++: FLORES-200 devtest, where English also holds sentences that are wrong by a little.
 
 `eng_Latn_augmented.devtest` has one made sentence a line; `eng_Latn_errtype.devtest.json` maps each
-to `{"errtype": what was changed, "src": the sentence of FLORES}`. Source: Chen et al., "xSIM++: An
-Improved Proxy to Bitext Mining Performance for Low-Resource Languages" (ACL 2023),
-https://github.com/facebookresearch/LASER/tree/main/tasks/xsimplusplus (its eval.sh names both
-files). The set has English only; the other languages are those of `flores200`.
-
-A made sentence that the JSON does not list has no kind (''); if it lists none of them, the two
-files do not belong together.
+to `{"errtype": what was changed, "src": the sentence of FLORES}`, or does not list it: then it has
+no kind (''). Source: Chen et al. (ACL 2023),
+https://github.com/facebookresearch/LASER/tree/main/tasks/xsimplusplus.
 """
 
 from collections.abc import Iterator
