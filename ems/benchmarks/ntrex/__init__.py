@@ -3,9 +3,5 @@
 from ems.config.plugins import Benchmark
 
 BENCHMARK = Benchmark(
-    title="NTREX",
-    licence="CC BY-SA 4.0",
-    corpus="NTREX",
-    family="retrieval",
-    parallel=True,
+    title="NTREX", licence="CC BY-SA 4.0", corpus="NTREX", family="retrieval", parallel=True
 )

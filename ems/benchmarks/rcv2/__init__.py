@@ -4,12 +4,7 @@ from pydantic import Field
 
 from ems.base.schema import Decay, Dropout, listing
 from ems.benchmarks.mldoc.languages import LANGUAGES
-from ems.config.benchmarks import (
-    Epochs,
-    Examples,
-    HiddenLayers,
-    ProbeSettings,
-)
+from ems.config.benchmarks import Epochs, Examples, HiddenLayers, ProbeSettings
 from ems.config.plugins import Benchmark
 
 

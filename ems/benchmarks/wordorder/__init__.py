@@ -2,8 +2,4 @@
 
 from ems.config.plugins import Benchmark
 
-BENCHMARK = Benchmark(
-    title="word order",
-    sets=(),
-    pivot="en",
-)
+BENCHMARK = Benchmark(title="word order", sets=(), pivot="en")

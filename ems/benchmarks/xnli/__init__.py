@@ -5,13 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from ems.base.schema import Dropout
-from ems.config.benchmarks import (
-    Epochs,
-    Examples,
-    HiddenLayers,
-    Patience,
-    ProbeSettings,
-)
+from ems.config.benchmarks import Epochs, Examples, HiddenLayers, Patience, ProbeSettings
 from ems.config.plugins import Benchmark, same
 
 

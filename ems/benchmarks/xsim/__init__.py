@@ -2,9 +2,4 @@
 
 from ems.config.plugins import Benchmark
 
-BENCHMARK = Benchmark(
-    title="xsim",
-    sets=("flores200",),
-    between="en",
-    parallel=True,
-)
+BENCHMARK = Benchmark(title="xsim", sets=("flores200",), between="en", parallel=True)
