@@ -235,8 +235,11 @@ OF_BENCHMARKS = [  # modules of a job -> their files in the folders of benchmark
         "counterfactual/data.py families/classification.py",
     ),
     (bench_modules("flores200", "encoder"), "flores200/data.py flores200/score.py"),
-    (table_modules("sib200"), "sib200/__init__.py"),
-    (table_modules("bucc_missed"), "bucc2018/__init__.py bucc2018/table.py"),
+    (table_modules("sib200"), "sib200/__init__.py sib200/table.yaml"),
+    (
+        table_modules("bucc_missed"),
+        "bucc2018/__init__.py bucc2018/table.py bucc2018/table.yaml",
+    ),
     (table_modules("corpora"), ""),
     (
         [
@@ -260,7 +263,7 @@ def test_a_job_depends_on_the_parts_of_a_benchmark_that_it_runs_and_on_no_other(
 def test_no_scoring_depends_on_a_table_a_record_a_demo_or_the_units_of_a_download(name):
     modules = bench_modules(name, "char-ngram")
     assert not [file for file in of(*modules) if file.startswith("tables/")]
-    ends = ("table.py", "demo.py", "units.tsv", "__init__.py")
+    ends = ("table.py", "table.yaml", "demo.py", "units.tsv", "__init__.py")
     assert not [file for file in of_benchmarks(*modules) if file.endswith(ends)]
 
 

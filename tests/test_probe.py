@@ -73,7 +73,7 @@ def plain(layers, at, activation):
 @pytest.mark.parametrize("hidden", [(), (5,), (5, 4)])
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 def test_logits_and_gradients_of_each_run_are_those_of_a_plain_network(hidden, activation):
-    streams = [Streams.of((seed,)) for seed in (1, 2, 3)]
+    streams = [Streams((seed,)) for seed in (1, 2, 3)]
     start = start_layers([WIDTH, *hidden, CLASSES], streams, CPU)
     layers = [tuple(part.detach().double().requires_grad_() for part in layer) for layer in start]
     features = torch.randn(3, 8, WIDTH, dtype=torch.float64)
@@ -270,7 +270,7 @@ def test_a_run_without_mistakes_stops_and_all_stop_the_work(monkeypatch):
 
 
 def test_dropout_leaves_its_share_at_its_weight_and_each_run_draws_for_itself():
-    streams = [Streams.of((seed,)) for seed in (1, 2)]
+    streams = [Streams((seed,)) for seed in (1, 2)]
     settings = Probe(hidden=[10, 8], dropout=0.2)
     drawn = probes.draw_kept(streams, torch.Size([2, 500, 300]), settings, CPU)
     assert [tuple(part.shape) for part in drawn] == [(2, 500, 300), (2, 500, 10), (2, 500, 8)]
@@ -279,7 +279,7 @@ def test_dropout_leaves_its_share_at_its_weight_and_each_run_draws_for_itself():
     assert drawn[0].mean().item() == pytest.approx(1, abs=0.01)
     assert drawn[1].mean().item() == pytest.approx(1, abs=0.05)
     assert (drawn[0][0] != drawn[0][1]).float().mean() > 0.2
-    alone = probes.draw_kept([Streams.of((2,))], torch.Size([1, 500, 300]), settings, CPU)
+    alone = probes.draw_kept([Streams((2,))], torch.Size([1, 500, 300]), settings, CPU)
     assert all(torch.equal(part[1], own[0]) for part, own in zip(drawn, alone, strict=True))
 
 

@@ -3,18 +3,16 @@
     score(x, y) = margin(cos(x, y), b),  b the mean of cos(x, z) over the k nearest z of x in the
     other set and of cos(y, z) over those of y, half each
 
-Source: Artetxe and Schwenk, "Margin-based Parallel Corpus Mining with Multilingual Sentence
-Embeddings" (ACL 2019), Eq. 2-3, k = 4: the ratio is the paper's best. A ratio over a neighbourhood
-that is not above 0 would mean nothing, and is 0 here.
+Source: Artetxe and Schwenk (ACL 2019), Eq. 2-3, k = 4: the ratio is the paper's best. A ratio over
+a neighbourhood that is not above 0 would mean nothing, and is 0 here.
 
 The best pairs of all, where a row may be in several, are found by CSLS:
 
     CSLS(x, y) = 2 cos(x, y) - r(x) - r(y),  r the mean cosine to the k nearest of the other set
 
-Source: Conneau et al., "Word Translation Without Parallel Data" (ICLR 2018), section 2.3, k = 10.
-Wang et al. (CCL 2019, section 3.2) cite it as cross-domain local scaling (CDLS). The search is
-exact and has two passes of matrix products, the second one over few rows: with r known, most rows
-of either set cannot be in a pair that is as good as the best ones known so far.
+Source: Conneau et al. (ICLR 2018), section 2.3, k = 10; Wang et al. (CCL 2019, section 3.2) cite it
+as CDLS. The search is exact and has two passes of matrix products, the second one over few rows:
+with r known, most rows cannot be in a pair that is as good as the best ones known so far.
 """
 
 from collections.abc import Callable
@@ -44,14 +42,12 @@ MARGINS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class Mined:
-    """Pairs of two sets, the best first: rows `first` and `second` int64[P], `score` float64[P];
-    of `best_pairs` also their cosine `similarity`, float64[P].
-    """
+    """P pairs of two sets, the best first."""
 
-    first: np.ndarray
+    first: np.ndarray  # rows, int64[P]
     second: np.ndarray
-    score: np.ndarray
-    similarity: np.ndarray | None = None
+    score: np.ndarray  # float64[P]
+    similarity: np.ndarray | None = None  # of `best_pairs`, the cosine
 
 
 def mine(
@@ -195,10 +191,12 @@ def _best_of_all(
     """Return the `keep` best pairs of some rows of two sets, all of `least` or more: their rows."""
     place = choose_device(device)
     best = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
-    for ours in _blocks(rows[0], ROWS):
+    for top in range(0, len(rows[0]), ROWS):
+        ours = rows[0][top : top + ROWS]
         queries = _taken(sets[0], ours, place)
         beside = torch.from_numpy(around[0][ours, None].astype(np.float32)).to(place)
-        for theirs in _blocks(rows[1], COLUMNS):
+        for left in range(0, len(rows[1]), COLUMNS):
+            theirs = rows[1][left : left + COLUMNS]
             tile = queries @ _taken(sets[1], theirs, place).T  # [ROWS, COLUMNS], less at the ends
             others = torch.from_numpy(around[1][theirs].astype(np.float32)).to(place)
             tile.mul_(2).sub_(beside).sub_(others)
@@ -212,18 +210,12 @@ def _best_of_all(
     return best[:2]
 
 
-def _blocks(rows: np.ndarray, size: int) -> list[np.ndarray]:
-    return [rows[start : start + size] for start in range(0, len(rows), size)]
-
-
 def _taken(vectors: np.ndarray, rows: np.ndarray, place: torch.device) -> Tensor:
     return block(vectors[rows], 0, len(rows), place)
 
 
 def _above(scores: Tensor, keep: int, least: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places of the scores of `least` or more, the `keep` best at most (of equal ones
-    the first), and the scores.
-    """
+    """Return the places and scores of `least` or more, the `keep` best, of equal ones the first."""
     places = (scores >= least).nonzero()[:, 0]
     scores = scores[places]
     if len(places) > keep:

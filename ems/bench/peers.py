@@ -104,8 +104,7 @@ def _loaded(model: str, device: str | None) -> Any:
 
 class CommandEncoder:
     """A program that reads lines from the file `{lines}` (UTF-8, LF) and writes float32[n, d] to
-    the .npy file `{out}`; `{language}` is the code of their language, "und" for one never trained
-    on. The command is split into words as a shell does, but no shell runs it.
+    the .npy file `{out}`; `{language}` is their language, "und" for one never trained on.
     """
 
     def __init__(self, command: str) -> None:
@@ -145,7 +144,7 @@ class CommandEncoder:
 
 
 def command_words(command: str) -> list[str]:
-    """Split a command into words. Raises `EmsError` if that fails or a file is missing in it."""
+    """Split a command as a shell does. Raises `EmsError` if that fails or a file is missing."""
     try:
         words = shlex.split(command)
     except ValueError as error:

@@ -2,11 +2,9 @@
 
 A zero-shot benchmark trains the same small network for each source language, domain and seed (EMS
 v2 sections V-E and V-F). Their parameters lie side by side, [runs, out, in], so that a step of all
-of them is a few batched products. Where the papers are silent the protocol is
-that of LASER's MLDoc task (sent_classif.py, https://github.com/facebookresearch/LASER): hidden
-layers of 10 and 8, tanh, dropout 0.2 of the features and of each hidden layer, Adam with 1e-3,
-batches of 12, 500 epochs. The epoch is chosen by the accuracy on the run's validation part, the
-first of equals.
+of them is a few batched products. Where the papers are silent the protocol is that of LASER's MLDoc
+task (sent_classif.py, https://github.com/facebookresearch/LASER). The epoch is chosen by the
+accuracy on the run's validation part, the first of equals.
 
 The result of a run does not depend on the runs beside it, not by a bit: start values, order of the
 data and dropout come from three streams of its own seed, and no product mixes runs. A product may
@@ -39,10 +37,8 @@ Layers = list[tuple[Tensor, Tensor]]  # weights [out, in], biases [out]; before 
 
 @dataclass(frozen=True)
 class Pool:
-    """All examples of some runs, by row.
-
-    `take` returns a copy of the features of int64 rows, float32[*rows.shape, width]. It may make
-    them as they are needed: those of pairs of sentences would not fit into memory.
+    """All examples of some runs, by row; `take` returns a copy of the features of int64 rows,
+    float32[*rows.shape, width], perhaps made as they are needed.
     """
 
     take: Callable[[Tensor], Tensor]
@@ -51,7 +47,6 @@ class Pool:
 
     @classmethod
     def of(cls, vectors: Tensor) -> "Pool":
-        """Return a pool whose features are embeddings, float32[N, width]."""
         return cls(vectors.__getitem__, vectors.shape[1], vectors.device)
 
 
@@ -81,19 +76,14 @@ class Classifier:
         return torch.cat([each.argmax(1) for each in logits]).cpu().numpy()
 
 
-@dataclass(frozen=True)
 class Streams:
     """Random streams of one run: its start values, the order of its data, its dropout."""
 
-    start: np.random.Generator
-    order: np.random.Generator
-    dropout: np.random.SFC64
-
-    @classmethod
-    def of(cls, seed: tuple[int, ...]) -> "Streams":
+    def __init__(self, seed: tuple[int, ...]) -> None:
         start, order, dropout = np.random.SeedSequence(seed).spawn(3)
-        generators = [np.random.Generator(np.random.PCG64(child)) for child in (start, order)]
-        return cls(*generators, np.random.SFC64(dropout))
+        self.start = np.random.Generator(np.random.PCG64(start))
+        self.order = np.random.Generator(np.random.PCG64(order))
+        self.dropout = np.random.SFC64(dropout)
 
 
 def train(
@@ -127,7 +117,7 @@ class _Batched:
     ) -> None:
         self.pool, self.labels, self.sizes, self.runs = pool, labels, sizes, runs
         self.probe = probe
-        self.streams = [Streams.of(run.seed) for run in runs]
+        self.streams = [Streams(run.seed) for run in runs]
         self.layers = start_layers(sizes, self.streams, pool.device)
         tensors = [tensor for layer in self.layers for tensor in layer]
         self.optimiser = Adam(tensors, lr=probe.learning_rate)
@@ -258,12 +248,12 @@ def draw_kept(
     words = -(-batch * sum(widths) // 4)
     bits = np.stack([stream.dropout.random_raw(words) for stream in streams]).view(np.uint16)
     factors = (bits < limit).astype(np.float32) * np.float32(STEPS / limit)
-    ends = np.cumsum([batch * size for size in widths])
-    cut = np.split(factors[:, : ends[-1]], ends[:-1], axis=1)
-    return [
-        torch.from_numpy(part.reshape(runs, batch, size)).to(device)
-        for part, size in zip(cut, widths, strict=True)
-    ]
+    kept, start = [], 0
+    for size in widths:
+        part = factors[:, start : start + batch * size].reshape(runs, batch, size)
+        kept.append(torch.from_numpy(part).to(device))
+        start += batch * size
+    return kept
 
 
 def _plain(features: Tensor, layers: Layers, activation: str) -> Tensor:

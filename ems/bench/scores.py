@@ -42,22 +42,17 @@ LEVEL = 0.95  # of the interval
 
 @dataclass(frozen=True)
 class Score:
-    """One row: a value of the file's metric, or of another `measure`.
-
-    `count` is the number of sentences (documents, gold pairs) that it is the value of; `hits` is
-    a bit for each of them as text (`packed`), '' where they are not kept, and `interval`
-    the 95 % bootstrap interval that follows from them.
-    """
+    """One row: a value of the file's metric, or of another `measure`."""
 
     source: str
     target: str
     value: float
-    count: int
+    count: int  # of sentences, documents or gold pairs
     split: str = ""
     seed: int | None = None
     measure: str = ""
-    hits: str = ""
-    interval: tuple[float, float] | None = None
+    hits: str = ""  # a bit for each sentence (`packed`), or ''
+    interval: tuple[float, float] | None = None  # 95 %, by bootstrap; it follows from the hits
 
     @classmethod
     def of_hits(cls, source: str, target: str, hits: np.ndarray, **others: Any) -> "Score":
@@ -84,22 +79,20 @@ class Score:
 class Result:
     """What a benchmark measured.
 
-    `languages`: name in the rows -> the experiment's code, or UNSEEN. `label` says what stands
-    together in a comparison: both directions of a "language", the seeds of a "direction", or all
-    targets of a "source". `parallel`: all languages have the same sentences. `protocol`: settings
-    of the scoring; only scores with the same ones share a table. `details`: what only tables of
-    this benchmark read. `data`: version and checksum of data that are no evaluation set.
+    `label` says what stands together in a comparison: both directions of a "language", the seeds
+    of a "direction", or all targets of a "source". Only scores with the same `protocol` share a
+    table. `details` are read by tables of this benchmark alone.
     """
 
     metric: str
     rows: list[Score]
-    languages: Mapping[str, str]
+    languages: Mapping[str, str]  # name in the rows -> the experiment's code, or UNSEEN
     label: str = "language"
     higher_is_better: bool = True
-    parallel: bool = False
+    parallel: bool = False  # all languages have the same sentences
     protocol: Mapping[str, Any] | Settings = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
-    data: Mapping[str, str] = field(default_factory=dict)
+    data: Mapping[str, str] = field(default_factory=dict)  # of data that are no evaluation set
 
     @cached_property
     def english(self) -> set[str]:

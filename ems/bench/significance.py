@@ -2,13 +2,11 @@
 
 A language is judged by McNemar's exact test (McNemar 1947): of the sentences that just one system
 gets right, is the share of either a half? The p-values of a benchmark's languages are corrected by
-Holm's step-down method (Holm 1979): among 62 languages three would be "significant" at 5 % by
-chance.
+Holm's step-down method (Holm 1979).
 
 A mean over languages is judged by the paired bootstrap over sentences (Koehn 2004). Where all
 languages have the same sentences (FLORES-200), a draw takes a sentence in all of them. A sentence
-adds one of few values (-1, -1/2, 0, 1/2, 1), so a resample is one multinomial draw of their counts:
-the same distribution, a thousand times faster.
+adds one of few values (-1, -1/2, 0, 1/2, 1), so a resample is one multinomial draw of their counts.
 """
 
 from collections.abc import Mapping
@@ -50,8 +48,7 @@ def holm(values: list[float]) -> list[float]:
 
 def gain(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return what each sentence adds to the difference: float64[N] in -1..1, mean over the ways."""
-    parts = [second[way].astype(np.float64) - first[way] for way in first]
-    return np.mean(parts, axis=0)
+    return np.mean([second[way].astype(np.float64) - first[way] for way in first], axis=0)
 
 
 def of_mean(gains: list[np.ndarray], together: bool) -> Change:
