@@ -10,7 +10,7 @@ from conftest import ROOT
 from experiments_made import REAL, Settings, shipped
 
 from ems.config.languages import opus_files
-from ems.config.yaml import load_yaml
+from ems.config.load import load_yaml
 from ems.corpora.catalogue import licence_of
 from ems.tables.printed import load_pairs
 from ems.workflow.downloads import as_csv, as_json, as_text

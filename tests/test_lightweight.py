@@ -11,7 +11,7 @@ from train_made import LANGUAGES, MODEL, Toy
 
 from ems.base.schema import plain
 from ems.bench.evaluate import evaluate
-from ems.config.yaml import load_yaml
+from ems.config.load import load_yaml
 from ems.model.encode import SentenceEncoder
 from ems.shards.reader import PairStore
 from ems.train.data import Data

@@ -9,7 +9,7 @@ from scores_made import write_accuracies
 from tables_made import csv_rows
 
 from ems.base.schema import plain
-from ems.config.yaml import load_yaml
+from ems.config.load import load_yaml
 from ems.tables.registry import Request, made_of, outputs_of
 
 FULL, TWIN, DEMO = "monolingual", "monolingual-small", "demo-full"

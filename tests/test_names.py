@@ -9,8 +9,7 @@ from experiments_made import REAL, SITE, Settings, edited, parts_of
 
 from ems.base.errors import EmsError
 from ems.base.schema import checked
-from ems.config.file import experiment_model
-from ems.config.load import site_model
+from ems.config.file import experiment_model, site_model
 from ems.config.page import experiment_schema, site_schema
 
 EVIL = ["..", ".", ".a", "-x", "_a", "a/b", "../../x", "/a", "a b", "a;b", "$(touch pwned)"]

@@ -7,7 +7,7 @@ from conftest import ROOT
 from experiments_made import shipped
 
 from ems.base.schema import plain
-from ems.config.yaml import load_yaml
+from ems.config.load import load_yaml
 from ems.model.objectives.system import DeviceBatch, System
 from ems.shards.reader import Batch
 

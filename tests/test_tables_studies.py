@@ -18,7 +18,7 @@ from scores_made import EUROPARL, write_accuracies, write_retrieval, write_score
 from tables_made import csv_rows, pixels, texts, times_file, write_cost, write_model, write_report
 
 from ems.base.errors import EmsError
-from ems.config.yaml import load_yaml
+from ems.config.load import load_yaml
 from ems.tables.registry import Request, captions, made_of, outputs_of, times_of
 
 FULL, TWIN = "lightweight", "lightweight-small"

@@ -7,7 +7,7 @@ import pytest
 from experiments_made import MINIMAL, Settings, edited
 
 from ems.base.errors import EmsError
-from ems.config.yaml import load_yaml
+from ems.config.load import load_yaml
 
 
 def loaded(folder, text):

@@ -10,7 +10,7 @@ from ems.commands.flags import Bounds, Mark
 
 if TYPE_CHECKING:
     from ems.config.experiment import Experiment
-    from ems.config.load import Site
+    from ems.config.file import Site
     from ems.corpora.download import Downloads
 
 log = logging.getLogger("ems")

@@ -1,9 +1,9 @@
-"""What a file in configs/ may say: the settings of all packages and benchmarks as one model."""
+"""What config.yaml and the files in configs/ may say, with what each benchmark adds."""
 
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, WrapValidator
+from pydantic import Field, WrapValidator, create_model
 from pydantic_core import PydanticCustomError
 
 from ems.base.schema import (
@@ -16,11 +16,12 @@ from ems.base.schema import (
     SomeLanguages,
     by_type,
     listing,
+    text,
     whole,
     with_fields,
 )
 from ems.config.benchmarks import DocumentSettings, EvalsetEntry
-from ems.config.corpus_entries import CorpusEntry, MultiwaySettings, Split
+from ems.config.corpus_entries import CorpusEntry, DownloadSettings, MultiwaySettings, Split
 from ems.config.model import EncoderSettings, ExportSettings, NgramSettings
 from ems.config.objectives import Objectives, objectives_model
 from ems.config.plugins import Benchmark, benchmarks, has, segmenters
@@ -33,6 +34,12 @@ from ems.config.text import (
 )
 from ems.config.train import TrainOverrides
 
+OPUSTOOLS = "opustools"  # the source that means: through the package of that name
+AFRESH = "EMS_AFRESH"  # environment variable that `--config afresh=true` sets for jobs
+Folder = text(
+    r"^[^\x00-\x1f\x7f-\x9f{}-][^\x00-\x1f\x7f-\x9f{}]*$",
+    "expected a folder without control characters, `{` and `}`, not starting with `-`",
+)
 Corpora = Annotated[list[CorpusEntry], Field(min_length=1)]
 
 
@@ -236,3 +243,54 @@ def experiment_model() -> type[ExperimentFile]:
         benchmarks=listing(Literal[tuple(benchmarks())], least=1),
         probes=with_fields(Settings, "Probes", **probes),
     )
+
+
+# --- config.yaml
+
+
+class SiteSources(Sources):
+    """Where data come from, for the experiments that do not say it themselves."""
+
+    opus: Place = "https://object.pouta.csc.fi"
+    """An OPUS host, a directory in OPUS layout, or opustools (through the package of that name)."""
+    wikimatrix: Place = "https://dl.fbaipublicfiles.com/laser"
+    """Where LASER's mined files lie, WikiMatrix/v1/WikiMatrix.de-en.tsv.gz: a URL or a
+    directory."""
+    wikipedia: Place = "https://dumps.wikimedia.org"
+    """Where Wikipedia's dumps lie, as dumps.wikimedia.org has them: a URL or a directory."""
+
+
+class Site(Settings):
+    """The settings of this site: where data lie and what the machine offers."""
+
+    experiment: Name
+    """The name of a file in configs/, without .yaml."""
+    data: Folder
+    """The folder of the downloads, shared by all experiments."""
+    sources: SiteSources
+    downloads: DownloadSettings = Field(default_factory=DownloadSettings)
+    afresh: bool = False
+    """Deletes the checkpoints of an unfinished training of other settings, where a training
+    otherwise stops and lists what differs. For one run: `snakemake --config afresh=true -- all`."""
+    embeddings_mb: whole(ge=0, le=1_000_000_000) = 4000  # at most a petabyte
+    """The most MB of embeddings that benchmarks keep in results/<experiment>/embeddings for other
+    benchmarks of the same sentences; 0: none. Delete the folder to clear it."""
+    gpus: whole(ge=0, le=32) = 1  # one machine has at most 16
+    """The GPUs of a training on each of its `nodes`, and so the processes that share each of its
+    steps; a training job asks a cluster for as many. train.batch_pairs must be a multiple of their
+    number. It changes the model only by rounding and by the masks of dropout."""
+    nodes: whole(ge=1, le=1024) = 1
+    """The machines of a cluster that share a training, each with `gpus` GPUs (or with one process,
+    if that is 0). More than one needs `--profile slurm`."""
+
+
+@cache
+def site_model() -> type[Site]:
+    """Return the model of config.yaml, with the sources of the benchmarks."""
+    places = {
+        name: (Place | None, Field(record.published or None, description=record.source))
+        for name, record in benchmarks().items()
+        if record.source
+    }
+    sources = create_model("Sources", __base__=SiteSources, __doc__=SiteSources.__doc__, **places)
+    return with_fields(Site, "Site", sources=sources)

@@ -1,95 +1,46 @@
-"""The typed view of an experiment: configs/<name>.yaml and the site settings of config.yaml.
+"""Read and check the two files of settings, config.yaml and configs/<name>.yaml.
 
 An experiment file is complete: nothing of another one can leak in, because each process reads just
 this one file, by name (Snakemake's own config holds only `experiment` and the site's settings).
+
+They are YAML 1.2's core schema with finite numbers, and keys that are text: by YAML 1.1 `no` is
+false (and Norwegian), `1:30` is 90 and `010` is 8, and DVC reads the same config.yaml by 1.2. Sizes
+are limited, so that no file takes more than seconds.
 """
 
+import math
 import os
-from functools import cache
+import re
 from pathlib import Path
+from typing import Any
 
-from pydantic import Field, create_model
+from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import Event
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.resolver import VersionedResolver
 
 from ems.base.errors import EmsError
-from ems.base.schema import (
-    Json,
-    Name,
-    Place,
-    Settings,
-    checked,
-    merge,
-    plain,
-    text,
-    whole,
-    with_fields,
-)
-from ems.config.corpus_entries import DownloadSettings
+from ems.base.schema import Json, checked, merge, plain
 from ems.config.experiment import Experiment
-from ems.config.file import Sources, experiment_model
-from ems.config.plugins import benchmarks
+from ems.config.file import Site, experiment_model, site_model
 from ems.config.resolve import build
-from ems.config.yaml import load_yaml
 
 RESERVED = {"tables", "figures"}  # folders of results/ that hold the selected experiment's
-OPUSTOOLS = "opustools"  # the source that means: through the package of that name
-
-
-AFRESH = "EMS_AFRESH"  # environment variable that `--config afresh=true` sets for jobs
-OPUS = "https://object.pouta.csc.fi"
-WIKIMATRIX = "https://dl.fbaipublicfiles.com/laser"
-DUMPS = "https://dumps.wikimedia.org"
-Folder = text(
-    r"^[^\x00-\x1f\x7f-\x9f{}-][^\x00-\x1f\x7f-\x9f{}]*$",
-    "expected a folder without control characters, `{` and `}`, not starting with `-`",
-)
-
-
-class SiteSources(Sources):
-    """Where data come from, for the experiments that do not say it themselves."""
-
-    opus: Place = OPUS
-    """An OPUS host, a directory in OPUS layout, or opustools (through the package of that name)."""
-    wikimatrix: Place = WIKIMATRIX
-    """Where LASER's mined files lie, WikiMatrix/v1/WikiMatrix.de-en.tsv.gz: a URL or a
-    directory."""
-    wikipedia: Place = DUMPS
-    """Where Wikipedia's dumps lie, as dumps.wikimedia.org has them: a URL or a directory."""
-
-
-class Site(Settings):
-    """The settings of this site: where data lie and what the machine offers."""
-
-    experiment: Name
-    """The name of a file in configs/, without .yaml."""
-    data: Folder
-    """The folder of the downloads, shared by all experiments."""
-    sources: SiteSources
-    downloads: DownloadSettings = Field(default_factory=DownloadSettings)
-    afresh: bool = False
-    """Deletes the checkpoints of an unfinished training of other settings, where a training
-    otherwise stops and lists what differs. For one run: `snakemake --config afresh=true -- all`."""
-    embeddings_mb: whole(ge=0, le=1_000_000_000) = 4000  # at most a petabyte
-    """The most MB of embeddings that benchmarks keep in results/<experiment>/embeddings for other
-    benchmarks of the same sentences; 0: none. Delete the folder to clear it."""
-    gpus: whole(ge=0, le=32) = 1  # one machine has at most 16
-    """The GPUs of a training on each of its `nodes`, and so the processes that share each of its
-    steps; a training job asks a cluster for as many. train.batch_pairs must be a multiple of their
-    number. It changes the model only by rounding and by the masks of dropout."""
-    nodes: whole(ge=1, le=1024) = 1
-    """The machines of a cluster that share a training, each with `gpus` GPUs (or with one process,
-    if that is 0). More than one needs `--profile slurm`."""
-
-
-@cache
-def site_model() -> type[Site]:
-    """Return the model of config.yaml, with the sources of the benchmarks."""
-    places = {
-        name: (Place | None, Field(record.published or None, description=record.source))
-        for name, record in benchmarks().items()
-        if record.source
-    }
-    sources = create_model("Sources", __base__=SiteSources, __doc__=SiteSources.__doc__, **places)
-    return with_fields(Site, "Site", sources=sources)
+MOST_BYTES = 1_000_000  # of a file: 30 times the largest here
+MOST_VALUES = 100_000  # of a file with its aliases written out: 30 times the largest here
+DEEPEST = 100  # levels: ten are in use, and Python's stack is enough for about 200
+TAG = "tag:yaml.org,2002:"
+CORE = {  # section 10.3.2 of YAML 1.2.2: what a plain word is; any other is text
+    "null": r"null|Null|NULL|~|",
+    "bool": r"true|True|TRUE|false|False|FALSE",
+    "int": r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+",
+    "float": r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
+    r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+    "merge": r"<<",
+}
+BASES = {"0o": 8, "0x": 16}
 
 
 def load_site(path: Path, overrides: Json | None = None) -> Site:
@@ -133,3 +84,137 @@ def load_experiment(name: str, site: Site, configs: Path = Path("configs")) -> E
         return build(name, file, plain(site.sources), value["systems"])
     except EmsError as error:
         raise EmsError(f"{path}: {error}") from None
+
+
+# --- YAML
+
+
+class _Resolver(VersionedResolver):
+    """Tags plain words by the core schema: ruamel.yaml also knows dates, 1_000 and 0b11."""
+
+    versioned_resolver = {  # noqa: RUF012
+        None: [(f"{TAG}{name}", re.compile(rf"(?:{words})\Z")) for name, words in CORE.items()]
+    }
+
+
+class _Composer(Composer):
+    """Refuses deep nesting at once."""
+
+    depth = 0
+
+    def compose_node(self, parent: Node | None, index: Any) -> Node:
+        """Compose the next node."""
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise _error(f"nested deeper than {DEEPEST} levels", self.parser.peek_event())
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+def parse_yaml(text: str) -> Any:
+    """Return the value of a YAML document. Raises `YAMLError` that names the line."""
+    reader = YAML(typ="safe", pure=True)
+    reader.Resolver, reader.Composer = _Resolver, _Composer
+    node = reader.compose(text)
+    return None if node is None else _Values().of(node, [])
+
+
+def load_yaml(path: Path) -> Json:
+    """Read a YAML mapping. Raises `EmsError` that names file and line when that fails."""
+    try:
+        with open(path, "rb") as handle:
+            content = handle.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise EmsError(f"{path}: expected settings, found a file of over {MOST_BYTES:,} bytes")
+        value = parse_yaml(content.decode("utf-8"))
+    except FileNotFoundError:
+        raise EmsError(f"{path}: no such file") from None
+    except UnicodeDecodeError as error:
+        raise EmsError(f"{path}: not UTF-8 at byte {error.start:,}; save it as UTF-8") from None
+    except YAMLError as error:
+        words = " ".join(str(error).split()).replace('in "<unicode string>", line', "in line")
+        raise EmsError(f"{path}: not valid YAML: {words}") from None
+    if value is None:
+        raise EmsError(f"{path}: the file is empty")
+    if not isinstance(value, dict):
+        raise EmsError(f"{path}: expected `key: value` lines, found {type(value).__name__}")
+    return value
+
+
+class _Values:
+    """The values of nodes, counted with their aliases written out."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def of(self, node: Node, above: list[Node]) -> Any:
+        """Return the value of a node below others."""
+        self.count += 1
+        if any(node is each for each in above):
+            raise _error(f"*{node.anchor} is part of what it stands for", node)
+        if self.count > MOST_VALUES:
+            raise _error(f"more than {MOST_VALUES:,} values, with aliases written out", node)
+        name = node.tag.removeprefix(TAG)
+        if isinstance(node, SequenceNode) and name == "seq":
+            return [self.of(item, [*above, node]) for item in node.value]
+        if isinstance(node, MappingNode) and name == "map":
+            return self._mapping(node, [*above, node])
+        if isinstance(node, ScalarNode) and name in ("null", "bool", "int", "float", "str"):
+            return _scalar(node, name)
+        raise _error(f"could not determine a constructor for the tag {node.tag!r}", node)
+
+    def _mapping(self, node: MappingNode, above: list[Node]) -> Json:
+        own: Json = {}
+        merged: Json = {}
+        for key, value in node.value:
+            scalar = isinstance(key, ScalarNode)
+            if not scalar or key.tag not in (f"{TAG}str", f"{TAG}merge"):
+                wrong = (_short(key.value) or "nothing") if scalar else f"a {key.id}"
+                raise _error(f"expected text as a key, found {wrong}; put it in quotes", key)
+            if key.value in own or (key.tag == f"{TAG}merge" and merged):
+                raise _error(f"the key {_short(key.value)} is there twice", key)
+            if key.tag == f"{TAG}merge":
+                merged = self._merged(value, above)
+            else:
+                own[_scalar(key, "str")] = self.of(value, above)
+        return {**merged, **own}
+
+    def _merged(self, node: Node, above: list[Node]) -> Json:
+        """Return what `<<` takes over: of a list, the first mapping that has a key wins."""
+        each = node.value if isinstance(node, SequenceNode) else [node]
+        values = [self.of(item, above) for item in each]
+        if not all(isinstance(value, dict) for value in values):
+            raise _error("expected a mapping, or a list of them, to merge", node)
+        return {key: part for value in reversed(values) for key, part in value.items()}
+
+
+def _scalar(node: ScalarNode, name: str) -> Any:
+    """Return the value of a word: text that a file can hold, or a finite number."""
+    text = node.value
+    if name in ("null", "bool"):
+        if not re.fullmatch(CORE[name], text):
+            raise _error(f"expected {name}, found {_short(text)}", node)
+        return text.lower() == "true" if name == "bool" else None
+    if name == "str":
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:  # "\ud800" is half of a character
+            wrong = ascii(text[error.start])[1:-1]
+            raise _error(f"expected text, found half of a character, {wrong}", node) from None
+        return text
+    try:  # Python reads at most 4,300 digits of a whole number
+        value = int(text, BASES.get(text[:2], 10)) if name == "int" else float(text)
+    except ValueError:
+        value = math.nan
+    if not abs(value) < math.inf:
+        raise _error(f"expected a finite number, found {_short(text)}", node)
+    return value
+
+
+def _short(text: str) -> str:
+    return text if len(text) < 40 else f"{text[:30]}... ({len(text):,} characters)"
+
+
+def _error(problem: str, place: Node | Event) -> MarkedYAMLError:
+    return MarkedYAMLError(problem=problem, problem_mark=place.start_mark)

@@ -17,8 +17,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from ems.base.files import write_text
 from ems.base.schema import Json, Settings
-from ems.config.file import experiment_model
-from ems.config.load import site_model
+from ems.config.file import experiment_model, site_model
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

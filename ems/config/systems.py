@@ -175,7 +175,7 @@ def _fused(key: str, system: SystemSettings, systems: dict[str, SystemSettings])
 
 
 def check_starts(systems: dict[str, SystemSettings]) -> None:
-    """Raise `EmsError` for a `train.start_from` that leads in a circle or whose weights do not fit."""
+    """Raise `EmsError` for a `train.start_from` in a circle, or whose weights do not fit."""
     trained = {name: system for name, system in systems.items() if system.trained}
     starts = {name: of.train.start_from for name, of in trained.items() if of.train.start_from}
     for name, start in starts.items():

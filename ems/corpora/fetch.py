@@ -19,7 +19,7 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, check_readable, sha256_file, write_json
 from ems.base.progress import Progress
 from ems.base.schema import Json
-from ems.config.load import OPUSTOOLS
+from ems.config.file import OPUSTOOLS
 from ems.corpora.archive import BLOCK
 from ems.corpora.content import START, check_start, lock_of, read_lock
 from ems.corpora.download import DOWNLOADS, Downloads, download

@@ -6,7 +6,7 @@ from urllib.request import url2pathname
 
 from ems.base.errors import EmsError
 from ems.config.experiment import Corpus
-from ems.config.load import OPUSTOOLS
+from ems.config.file import OPUSTOOLS
 
 
 def is_remote(source: str) -> bool:

@@ -29,7 +29,7 @@ from pathlib import Path
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path
 from ems.base.progress import log
-from ems.config.load import OPUSTOOLS
+from ems.config.file import OPUSTOOLS
 from ems.corpora.download import Downloads
 from ems.corpora.slots import slot
 

@@ -35,7 +35,7 @@ from ems.base.progress import log
 from ems.base.provenance import digest, source_hash
 from ems.base.schema import Json
 from ems.config.experiment import Experiment
-from ems.config.load import AFRESH
+from ems.config.file import AFRESH
 from ems.config.stages import stage_settings
 from ems.model.devices import check_precision, choose_device, has_bfloat16, save_model
 from ems.model.objectives.masking import Pieces

@@ -19,7 +19,8 @@ from ems.base.errors import EmsError
 from ems.base.files import read_table
 from ems.base.progress import Progress, clock
 from ems.config.experiment import Experiment
-from ems.config.load import Site, load_experiment
+from ems.config.file import Site
+from ems.config.load import load_experiment
 from ems.tables.logs import costs_of
 from ems.workflow.downloads import aligned
 from ems.workflow.plan import has_job

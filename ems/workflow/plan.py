@@ -16,7 +16,8 @@ from pathlib import Path
 from ems.base.errors import EmsError
 from ems.base.schema import Json
 from ems.config.experiment import MULTIWAY, WIKIPEDIA, Corpus, Experiment
-from ems.config.load import OPUSTOOLS, Site, load_experiment, load_site
+from ems.config.file import OPUSTOOLS, Site
+from ems.config.load import load_experiment, load_site
 from ems.config.plugins import benchmark
 from ems.config.stages import filter_contents
 from ems.config.systems import LOCATED

@@ -18,7 +18,7 @@ from ems.base.processes import VARIABLE, look_rarely
 from ems.base.provenance import digest, source_hash
 from ems.base.schema import CODE, LABEL, NAME, Json
 from ems.config.experiment import EMBEDDED, MULTIWAY, WIKIPEDIA, Corpus
-from ems.config.load import AFRESH
+from ems.config.file import AFRESH
 from ems.config.plugins import benchmarks, sets_of
 from ems.config.stages import stage_settings
 from ems.corpora.evalsets.sets import default_folder, fetched_files, manifest_name

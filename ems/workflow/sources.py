@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ems.config.experiment import EMBEDDED, Corpus, Experiment
-from ems.config.load import OPUSTOOLS
+from ems.config.file import OPUSTOOLS
 from ems.config.plugins import benchmark, benchmarks, has
 from ems.corpora.demo.grammar import LANGUAGES
 from ems.corpora.evalsets.sets import (

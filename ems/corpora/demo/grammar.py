@@ -25,7 +25,7 @@ import regex
 
 from ems.base.errors import EmsError
 from ems.base.files import read_table
-from ems.config.yaml import parse_yaml
+from ems.config.load import parse_yaml
 
 T = TypeVar("T")
 

@@ -21,8 +21,8 @@ from random import Random
 from ems.base.files import atomic_path, check_target, sha256_file, write_json, write_text
 from ems.base.progress import Progress
 from ems.config.languages import load_languages, pair_name
+from ems.config.load import parse_yaml
 from ems.config.plugins import benchmarks, has, module
-from ems.config.yaml import parse_yaml
 from ems.corpora.demo.grammar import BENCHMARK_ONLY, HERE, LANGUAGES, OTHERS, Sentence, shuffled
 from ems.corpora.demo.texts import SEED, Material, Pair, build, stories
 

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from ems.base.errors import EmsError
-from ems.config.yaml import parse_yaml
+from ems.config.load import parse_yaml
 from ems.corpora.demo.grammar import (
     HERE,
     LANGUAGES,
