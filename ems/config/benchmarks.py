@@ -44,9 +44,6 @@ class EvalsetEntry(Settings):
     """How the set is scored, where a benchmark leaves a choice."""
 
 
-Neighbours = whole(ge=1, le=100)  # LASER has 4, CSLS 10
-Queries = whole(ge=1, le=100_000)  # with 4,096 candidates at a time 8 GB of scores
-Candidates = whole(ge=1, le=10_000_000)  # embeddings of 1,024 are 40 GB
 Examples = whole(ge=1, le=1_000_000)  # no classification benchmark has as many
 Epochs = whole(ge=1, le=100_000)  # even of a thousand examples hours
 Hidden = whole(ge=1, le=4096)  # ten such layers are 2.7 GB with Adam's moments
@@ -58,7 +55,7 @@ Margin = Literal["ratio", "distance", "absolute"]
 class SearchProtocol(Settings):
     """How the nearest sentences are found."""
 
-    k: Neighbours = 4
+    k: whole(ge=1, le=100) = 4  # LASER has 4, CSLS 10
     """The neighbours of a sentence."""
     margin: Margin = "ratio"
     """The margin of the score; absolute: plain cosine."""
@@ -67,9 +64,9 @@ class SearchProtocol(Settings):
 class DrawnProtocol(SearchProtocol):
     """How queries and candidates are drawn of a corpus, and how they are searched."""
 
-    queries: Queries = 2000
+    queries: whole(ge=1, le=100_000) = 2000  # 4,096 candidates at a time: 8 GB of scores
     """The queries of each language."""
-    candidates: Candidates = 200_000
+    candidates: whole(ge=1, le=10_000_000) = 200_000  # embeddings of 1,024 are 40 GB
     """The sentences that are searched."""
     seed: Seed = 1234
     """The seed of the draw."""

@@ -17,8 +17,8 @@ from ems.config.tables import TablesSettings, study_rows
 from ems.config.text import (
     CleanSettings,
     DecontaminateSettings,
+    OfCorpora,
     VocabularySettings,
-    of_corpus,
 )
 
 WIKIPEDIA = "Wikipedia"  # the corpus of documents that are made of dumps
@@ -157,10 +157,17 @@ class Experiment:
 
     def cleaning(self, corpus: Corpus) -> CleanSettings:
         """Return the filters of a corpus; of documents without the programs for pairs."""
-        own = of_corpus(self.clean, corpus.name)
-        if corpus.documents:
-            return own.model_copy(update={"similarity": None, "commands": []})
-        return own
+
+        def own(part: OfCorpora | None) -> OfCorpora | None:
+            if part is None or corpus.name not in (part.corpora or [corpus.name]):
+                return None
+            return part.model_copy(update={"corpora": []})
+
+        update = {"language": own(self.clean.language), "similarity": None, "commands": []}
+        if not corpus.documents:
+            update["similarity"] = own(self.clean.similarity)
+            update["commands"] = [each for each in map(own, self.clean.commands) if each]
+        return self.clean.model_copy(update=update)
 
     def before(self, label: str, version: str, pair: str) -> list[Corpus]:
         """Return the corpora whose pairs this one must not repeat (`clean.duplicates: across`)."""

@@ -8,19 +8,16 @@ from ems.base.errors import EmsError
 from ems.base.schema import Dropout, Settings, listing, number, whole
 
 WIDEST = 32768  # the widest published Transformer has 20,480 (Megatron-Turing NLG)
-Width = whole(ge=2, le=WIDEST)  # a layer norm of one number is 0
 WidthOrNone = whole(ge=0, le=WIDEST)
-Tokens = whole(ge=1, le=32768)  # the longest of published text encoders
 
 
 class EncoderSettings(Settings):
     """The sizes of the encoder (EMS v2 section III-A)."""
 
     LATER: ClassVar = frozenset({"pooling", "activation", "positions", "table", "ngrams"})
-    layers: whole(ge=0, le=1000) = 6
+    layers: whole(ge=0, le=1000) = 6  # DeepNet, the deepest, has 1,000 (Wang et al. 2022)
     """The number of Transformer layers."""
-    # DeepNet, the deepest, has 1,000 (Wang et al. 2022)
-    width: Width = 1024
+    width: whole(ge=2, le=WIDEST) = 1024  # a layer norm of one number is 0
     """The width of the embeddings and of each layer."""
     pooling: Literal["mean", "mean-max"] = "mean"
     """The sentence embedding. mean: of the states of its tokens; mean-max: their mean and their
@@ -38,16 +35,15 @@ class EncoderSettings(Settings):
     ngrams: whole(ge=0, le=1 << 24) = 0  # fastText has two million
     """The rows of a second table, of hashed n-grams of the letters of words, which are romanised:
     names and cognates are seen, in any script. 0: none."""
-    heads: whole(ge=1, le=1024) = 16
+    heads: whole(ge=1, le=1024) = 16  # 32 wide each at the largest width
     """Attention heads; they divide `width`."""
-    # 32 wide each at the largest width
     feed_forward: whole(ge=1, le=131072) = 4096  # 4 times the largest width
     """The width of the feed-forward layers."""
     dropout: Dropout = 0.1
     """Dropout of the input and of each residual."""
     attention_dropout: Dropout = 0.1
     """Dropout of the attention weights."""
-    max_tokens: Tokens = 120
+    max_tokens: whole(ge=1, le=32768) = 120  # the longest of published text encoders
     """Longer sentences are cut to so many tokens."""
     start: Literal["ours", "pytorch"] = "ours"
     """Start values. ours: embeddings from N(0, 0.02), linear layers by Xavier; pytorch: PyTorch's

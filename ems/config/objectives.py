@@ -231,8 +231,17 @@ def check_objectives(
             f"{key}: train.grad_cache keeps only the embeddings of sentences, and mlm needs the "
             "states of their tokens; leave one of them out"
         )
-    if "matryoshka" in active:
-        _check_dimensions(f"{key}: objectives.matryoshka", objectives.matryoshka, model)
+    dimensions = objectives.matryoshka.dimensions if "matryoshka" in active else [0]
+    if not dimensions:
+        raise EmsError(
+            f"{key}: objectives.matryoshka.dimensions: this list is empty; name some, like [32, 64]"
+        )
+    for size in dimensions:
+        if size > model.pooled_width:
+            raise EmsError(
+                f"{key}: objectives.matryoshka.dimensions: {size} is more than the embedding has, "
+                f"{model.pooled_width}"
+            )
 
 
 def _check_coherence(key: str, objectives: Objectives, train: "TrainSettings") -> None:
@@ -265,12 +274,3 @@ def check_learnable(
             f"{key}: objectives.coherence mines in documents of two languages or more, found "
             f"{found}; add documents of another one under corpora, or languages to the system"
         )
-
-
-def _check_dimensions(key: str, settings: MatryoshkaSettings, model: EncoderSettings) -> None:
-    if not settings.dimensions:
-        raise EmsError(f"{key}.dimensions: this list is empty; name some, like [32, 64]")
-    for size in settings.dimensions:
-        if size > model.pooled_width:
-            most = model.pooled_width
-            raise EmsError(f"{key}.dimensions: {size} is more than the embedding has, {most}")

@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 import re
+import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import cache
@@ -25,10 +26,9 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 @cache
 def meanings(section: type) -> dict[str, str]:
     """Return the docstring below each field in the source of a class."""
-    try:
-        body = ast.parse(inspect.getsource(section)).body[0].body
-    except (OSError, TypeError):  # made by `with_fields`, or a built-in
-        return {}
+    if getattr(sys.modules[section.__module__], section.__name__, None) is not section:
+        return {}  # made by `with_fields`
+    body = ast.parse(inspect.getsource(section)).body[0].body
     return {
         field.target.id: " ".join(text.value.value.split())
         for field, text in pairwise(body)
@@ -42,7 +42,7 @@ class _Generator(GenerateJsonSchema):
     def model_schema(self, schema: Any) -> Json:
         """Add what a field's docstring says; pydantic would read the source at each start."""
         model = super().model_schema(schema)
-        for section in schema["cls"].__mro__:
+        for section in schema["cls"].__mro__[:-1]:
             for key in meanings(section).keys() & model["properties"].keys():
                 model["properties"][key].setdefault("description", meanings(section)[key])
         return model

@@ -139,33 +139,12 @@ class VocabularyOverrides(VocabularySettings):
     """The number of pieces."""
 
 
-def of_corpus(clean: CleanSettings, corpus: str) -> CleanSettings:
-    """Return the filters of a corpus, without those that are only for others."""
-
-    def own(part: OfCorpora | None) -> OfCorpora | None:
-        if part is None or corpus not in (part.corpora or [corpus]):
-            return None
-        return part.model_copy(update={"corpora": []})
-
-    commands = [each for each in map(own, clean.commands) if each]
-    return clean.model_copy(
-        update={
-            "language": own(clean.language),
-            "similarity": own(clean.similarity),
-            "commands": commands,
-        }
-    )
-
-
 def check_clean(clean: CleanSettings) -> None:
     """Raise `EmsError` for limits that no sentence keeps; 0 is no limit."""
-    characters = {
-        "min_characters": clean.min_characters,
-        "min_words": 2 * clean.min_words - 1,
-    }
     limits = [("min_words", clean.min_words, "max_words")]
-    limits += [(low, least, "max_characters") for low, least in characters.items()]
-    limits += [(low, least, "max_bytes") for low, least in characters.items()]
+    for high in ("max_characters", "max_bytes"):
+        limits.append(("min_characters", clean.min_characters, high))
+        limits.append(("min_words", 2 * clean.min_words - 1, high))
     for low, least, high in limits:
         most = getattr(clean, high)
         if 0 < most < least:

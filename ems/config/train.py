@@ -96,7 +96,17 @@ class TrainOverrides(TrainSettings):
 
 def check_train(key: str, train: TrainSettings, validated: bool) -> None:
     """Raise `EmsError` for settings that contradict one another. Best weights need validation."""
-    _check_schedule(key, train)
+    period, steps = train.schedule_steps, train.steps
+    if train.schedule == "step" and not period:
+        raise EmsError(
+            f"{key}: train.schedule: step, but train.schedule_steps is not there; say from which "
+            "step on the learning rate is lower"
+        )
+    if period and period < steps and train.schedule in ("linear", "cosine"):
+        raise EmsError(
+            f"{key}: train.schedule_steps: {period:,}, after which the learning rate is 0, but "
+            f"train.steps is {steps:,}; raise the one or lower the other"
+        )
     if train.precision == "float16" and train.device == "cpu":
         raise EmsError(
             f"{key}: train.precision: float16 needs a GPU, but train.device is cpu; say float32 or "
@@ -108,20 +118,6 @@ def check_train(key: str, train: TrainSettings, validated: bool) -> None:
         raise EmsError(
             f"{key}: train.keep: best takes the weights of one step, train.average_checkpoints the "
             f"mean of {train.average_checkpoints}; leave one of them out"
-        )
-
-
-def _check_schedule(key: str, train: TrainSettings) -> None:
-    period, steps = train.schedule_steps, train.steps
-    if train.schedule == "step" and not period:
-        raise EmsError(
-            f"{key}: train.schedule: step, but train.schedule_steps is not there; say from which "
-            "step on the learning rate is lower"
-        )
-    if period and period < steps and train.schedule in ("linear", "cosine"):
-        raise EmsError(
-            f"{key}: train.schedule_steps: {period:,}, after which the learning rate is 0, but "
-            f"train.steps is {steps:,}; raise the one or lower the other"
         )
 
 
