@@ -17,8 +17,6 @@ from ems.base.schema import Json, Settings, checked, is_section
 from ems.config.file import SweepEntry, overrides_model
 from ems.config.systems import SystemSettings
 
-CHOSEN = "chosen"
-
 
 @dataclass(frozen=True)
 class Point:
@@ -65,32 +63,44 @@ def swept(
         raise EmsError("sweep: points are compared on the validation loss; set `validation`")
     own = sweep.train.model_dump(exclude_unset=True)
     centre = systems[base].overridden({"train": own})
-    centre_name = f"{base}.{CHOSEN}" if own else base
+    centre_name = f"{base}.chosen" if own else base
     points: list[Point] = []
     made = {centre_name: centre} if own else {}
+    taken = dict.fromkeys(systems, "a system")
     for axis, values in sweep.axes.items():
-        _check_axis(axis, values, centre)
-        for item in values:
-            chosen = item == _at(centre, axis)
-            name = f"{base}.{axis.partition('.')[2]}-{written(item)}"  # ems.layers-2, also a folder
+        at_base = _value_of(centre, axis, values)
+        for value in values:
+            chosen = value == at_base
+            # ems.layers-2: a system, and a folder
+            name = f"{base}.{axis.partition('.')[2]}-{written(value)}"
             name = centre_name if chosen else re.sub(r"[^A-Za-z0-9._-]", "_", name)
-            points.append(Point(axis, item, name, chosen, bool(own) or not chosen))
-            made |= {} if chosen else {name: centre.overridden(_nested(axis, item))}
-    _check_names(points, made, systems)
+            points.append(Point(axis, value, name, chosen, bool(own) or not chosen))
+            if not chosen and name in taken:
+                raise EmsError(
+                    f"sweep.axes.{axis}: the system of {written(value)} would be named {name}, as "
+                    f"{taken[name]}; rename the system, or take one out"
+                )
+            taken[name] = f"that of {axis} {written(value)}"
+            made |= {} if chosen else {name: centre.overridden(_nested(axis, value))}
+    for name in set(made) & set(systems):
+        raise EmsError(f"systems.{name}: the sweep makes a system of this name; rename it")
     return tuple(points), made
 
 
-def _check_axis(axis: str, values: list[Any], centre: SystemSettings) -> None:
+def _value_of(centre: SystemSettings, axis: str, values: list[Any]) -> Any:
+    """Return the value that the base has on an axis; it must be among `values`."""
     known = list(_paths(overrides_model()))
     if axis not in known:
         raise EmsError(f"sweep.axes.{axis}: unknown setting{_hint(axis, known)}")
-    for item in values:
-        checked(overrides_model(), _nested(axis, item), "sweep.axes")
-    if _at(centre, axis) not in values:
+    for value in values:
+        checked(overrides_model(), _nested(axis, value), "sweep.axes")
+    own = reduce(getattr, axis.split("."), centre)
+    if own not in values:
         raise EmsError(
-            f"sweep.axes.{axis}: {written(_at(centre, axis))}, the value of the base, is not among "
+            f"sweep.axes.{axis}: {written(own)}, the value of the base, is not among "
             f"{', '.join(map(written, values))}; add it, or change the base"
         )
+    return own
 
 
 def _hint(axis: str, known: list[str]) -> str:
@@ -103,37 +113,15 @@ def _hint(axis: str, known: list[str]) -> str:
     return f"; a path of keys is expected, like {known[0]}"
 
 
-def _check_names(
-    points: list[Point], made: dict[str, SystemSettings], systems: dict[str, SystemSettings]
-) -> None:
-    taken = dict.fromkeys(systems, "a system")
-    for point in points:
-        if not point.chosen and point.system in taken:
-            raise EmsError(
-                f"sweep.axes.{point.axis}: the system of {point.shown} would be named "
-                f"{point.system}, as {taken[point.system]}; rename the system, or take one out"
-            )
-        taken[point.system] = f"that of {point.axis} {point.shown}"
-    for name in set(made) & set(systems):
-        raise EmsError(f"systems.{name}: the sweep makes a system of this name; rename it")
-
-
 def _paths(settings: type[Settings], front: str = "") -> Iterator[str]:
     """Return every setting of a system as a path of keys, like "objectives.xtr.weight"."""
     for key, field in settings.model_fields.items():
-        inner = field.annotation
-        if is_section(inner):
-            yield from _paths(inner, f"{front}{key}.")
+        if is_section(field.annotation):
+            yield from _paths(field.annotation, f"{front}{key}.")
         else:
             yield f"{front}{key}"
 
 
 def _nested(axis: str, value: Any) -> Json:
     """{"model": {"layers": 2}} for "model.layers"."""
-    for key in reversed(axis.split(".")):
-        value = {key: value}
-    return value
-
-
-def _at(system: SystemSettings, axis: str) -> Any:
-    return reduce(getattr, axis.split("."), system)
+    return reduce(lambda inner, key: {key: inner}, reversed(axis.split(".")), value)

@@ -59,6 +59,7 @@ PrintedStudy = Literal[
     "monolingual-table03-samples",
 ]
 MEAN = "Avg."  # in `columns` of a study
+MODEL = "model"  # in a row of a study: the system of its facts and costs
 
 
 class StudySettings(Settings):
@@ -108,12 +109,6 @@ class TablesSettings(Settings):
     lacks it. Notes say so."""
 
 
-# --- studies: rows -> systems
-
-
-MODEL = "model"  # in a row: the system of its facts and costs
-
-
 @dataclass(frozen=True)
 class StudyRow:
     """A row of a study: benchmark of `columns` -> the name of its system, and `systems`: benchmark
@@ -159,22 +154,19 @@ def check_studies(tables: TablesSettings, systems: Collection[str]) -> None:
         _check_known(f"{key}.columns", study.columns)
         if not study.columns and (study.figure or not study.facts):
             raise EmsError(f"{key}: has nothing to show; set `columns`, or `facts` for a table")
+        columns = [*study.columns, MODEL]
         for label, row in study.rows.items():
             own = row if isinstance(row, dict) else {MODEL: row}
-            _check_row(f"{key}.rows.{label}", own, study, systems)
-
-
-def _check_row(
-    key: str, row: dict[str, str], study: StudySettings, systems: Collection[str]
-) -> None:
-    if not row:
-        raise EmsError(f"{key}: names no system")
-    for benchmark, system in row.items():
-        if benchmark not in {*study.columns, MODEL}:
-            allowed = ", ".join([*study.columns, MODEL])
-            raise EmsError(f"{key}: found {benchmark!r}, expected one of the columns: {allowed}")
-        if system not in systems:
-            raise EmsError(f"{key}: {system} has no entry under systems")
+            if not own:
+                raise EmsError(f"{key}.rows.{label}: names no system")
+            for benchmark, system in own.items():
+                if benchmark not in columns:
+                    raise EmsError(
+                        f"{key}.rows.{label}: found {benchmark!r}, expected one of the columns: "
+                        f"{', '.join(columns)}"
+                    )
+                if system not in systems:
+                    raise EmsError(f"{key}.rows.{label}: {system} has no entry under systems")
 
 
 def _check_known(key: str, names: Iterable[str]) -> None:

@@ -1,8 +1,7 @@
 """The languages of the EMS papers, their codes elsewhere, and which files OPUS has of them.
 
 languages.tsv: the two-letter code (iso1) names a language everywhere in EMS; a benchmark's own code
-is a column, empty if the benchmark does not have the language. An experiment may define further
-languages of its own.
+is a column.
 
 opus_codes.tsv lists only codes that differ from the language's iso1 code, in the order in which the
 files are read; the code `-` says that the corpus has nothing of the language, whatever it calls its
@@ -23,7 +22,6 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
-from types import MappingProxyType
 
 from ems.base.files import read_table
 
@@ -45,18 +43,17 @@ class Language:
 @cache
 def load_languages() -> dict[str, Language]:
     """Return all languages of the table by their iso1 code, in its order; `-` becomes ''."""
-    return {row["iso1"]: _language(row) for row in read_table(HERE / "languages.tsv")}
+    languages = {}
+    for row in read_table(HERE / "languages.tsv"):
+        codes = {key: row[key].removeprefix("-") for key in ("tatoeba_v1", "flores200")}
+        languages[row["iso1"]] = Language(**row | codes)
+    return languages
 
 
 @cache
 def load_tatoeba_codes() -> tuple[str, ...]:
     """Return LASER's own codes of its Tatoeba v1: 112 languages, 54 of which EMS never saw."""
     return tuple((HERE / "tatoeba_v1.txt").read_text(encoding="utf-8").split())
-
-
-def _language(row: dict[str, str]) -> Language:
-    codes = {key: "" if row[key] == "-" else row[key] for key in ("tatoeba_v1", "flores200")}
-    return Language(**{**row, **codes})
 
 
 # --- what OPUS has
@@ -68,14 +65,6 @@ ANY = "*"
 
 
 @dataclass(frozen=True)
-class OpusCode:
-    """A code of a language in a corpus, and whether the EMS paper used it."""
-
-    code: str
-    paper: bool
-
-
-@dataclass(frozen=True)
 class OpusFile:
     """One Moses zip of OPUS: its sentence pairs (None: not counted), and its size in KB."""
 
@@ -84,11 +73,11 @@ class OpusFile:
 
 
 @cache
-def _codes() -> dict[tuple[str, str], tuple[OpusCode, ...]]:
-    codes: dict[tuple[str, str], tuple[OpusCode, ...]] = {}
+def _codes() -> dict[tuple[str, str], list[dict[str, str]]]:
+    """Return (corpus, language) -> its rows of opus_codes.tsv."""
+    codes: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in read_table(HERE / "opus_codes.tsv"):
-        key = (row["corpus"], row["language"])
-        codes[key] = (*codes.get(key, ()), OpusCode(row["code"], row["paper"] == "yes"))
+        codes.setdefault((row["corpus"], row["language"]), []).append(row)
     return codes
 
 
@@ -124,30 +113,27 @@ def opus_files(corpus: str, version: str) -> dict[str, OpusFile]:
     columns = _lines()[1].get(corpus, {}).get(version)
     if columns is None:
         return {}
-    names, *numbers = columns.split("\t")
+    packed, *numbers = columns.split("\t")
+    groups = (group.split(":") for group in packed.split(" "))  # "de:en,fr" is de-en and de-fr
+    names = [f"{first}-{second}" for first, others in groups for second in others.split(",")]
     pairs, sizes = (column.split(" ") for column in numbers)
     counts = [None] * len(sizes) if pairs == ["?"] else map(int, pairs)
-    files = zip(_unpacked(names), counts, map(int, sizes), strict=True)
+    files = zip(names, counts, map(int, sizes), strict=True)
     return {name: OpusFile(count, size) for name, count, size in files}
-
-
-def _unpacked(names: str) -> list[str]:
-    """Return ["de-en", "de-fr"] of "de:en,fr"."""
-    groups = (group.split(":") for group in names.split(" "))
-    return [f"{first}-{second}" for first, others in groups for second in others.split(",")]
 
 
 def opus_codes(corpus: str, language: str, paper: bool = False) -> tuple[str, ...]:
     """Return a language's codes in a corpus, in order; with `paper` those that EMS used."""
-    rows = _codes().get((corpus, language), (OpusCode(language, True),))
-    return tuple(row.code for row in rows if row.code != NOTHING and (row.paper or not paper))
+    rows = _codes().get((corpus, language), [{"code": language, "paper": "yes"}])
+    codes = [row["code"] for row in rows if row["paper"] == "yes" or not paper]
+    return tuple(code for code in codes if code != NOTHING)
 
 
 def other_codes(corpus: str, language: str) -> tuple[str, ...]:
     """Return the codes of a language in a corpus without lines for it nor files of its own code."""
     if (corpus, language) in _codes():
         return ()
-    return tuple(row.code for row in _codes().get((ANY, language), ()))
+    return tuple(row["code"] for row in _codes().get((ANY, language), ()))
 
 
 def opus_pair(
@@ -155,7 +141,7 @@ def opus_pair(
     version: str,
     first: str,
     second: str,
-    codes: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    codes: Mapping[str, Sequence[str]] | None = None,
     paper: bool = False,
 ) -> dict[str, bool]:
     """Return the files that a release has of two languages; True if the second one comes first.
@@ -166,8 +152,8 @@ def opus_pair(
     known = opus_files(corpus, version)
     own, more = [], []
     for language in (first, second):
-        named = language in codes
-        own.append(tuple(codes[language] if named else opus_codes(corpus, language, paper)))
+        named = (codes or {}).get(language)
+        own.append(tuple(named or opus_codes(corpus, language, paper)))
         more.append(own[-1] + (() if named or paper else other_codes(corpus, language)))
     for each in (own, more):
         names = {pair_name(*both): "-".join(both) != pair_name(*both) for both in product(*each)}
@@ -178,4 +164,4 @@ def opus_pair(
 
 def opus_language_codes() -> list[tuple[str, str, str]]:
     """Return (corpus, language, code) of every line of opus_codes.tsv."""
-    return [(*key, row.code) for key, rows in _codes().items() for row in rows]
+    return [(*key, row["code"]) for key, rows in _codes().items() for row in rows]
