@@ -16,9 +16,9 @@ from pydantic import Field
 
 from ems.base.schema import Settings, checked
 from ems.bench.scores import ENGLISH, ScoreFile
+from ems.config.load import load_yaml
 from ems.config.plugins import benchmark as record_of
 from ems.config.plugins import folder, has, module, of_ems
-from ems.config.yaml import load_yaml
 from ems.tables.engine import (
     BEST,
     Column,
