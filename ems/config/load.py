@@ -45,29 +45,22 @@ BASES = {"0o": 8, "0x": 16}
 
 def load_site(path: Path, overrides: Json | None = None) -> Site:
     """config.yaml with `overrides` (from `--config`) and the defaults filled in."""
-    value = merge(load_yaml(path), _with_booleans(overrides or {}))
-    site = checked(site_model(), value, path)
-    _check_folder(f"{path}: data", path.parent / site.data)
-    return site
-
-
-def _check_folder(key: str, folder: Path) -> None:
+    words = {"true": True, "false": False}  # Snakemake reads only `True` so
+    given = {
+        key: words.get(value, value) if isinstance(value, str) else value
+        for key, value in (overrides or {}).items()
+    }
+    site = checked(site_model(), merge(load_yaml(path), given), path)
+    folder = path.parent / site.data
     try:
         os.scandir(folder).close()
     except OSError as error:
         if not isinstance(error, FileNotFoundError) or folder.is_symlink():
             raise EmsError(
-                f"{key}: found {str(folder)!r}, expected a folder or a name that is free "
+                f"{path}: data: found {str(folder)!r}, expected a folder or a name that is free "
                 f"({error.strerror})"
             ) from None
-
-
-def _with_booleans(overrides: Json) -> Json:
-    words = {"true": True, "false": False}
-    return {
-        key: words.get(value, value) if isinstance(value, str) else value
-        for key, value in overrides.items()
-    }
+    return site
 
 
 def load_experiment(name: str, site: Site, configs: Path = Path("configs")) -> Experiment:

@@ -127,15 +127,6 @@ class NgramSettings(Settings):
         return self.weight is None or self.power is None
 
 
-def check_ngrams(key: str, settings: NgramSettings, fused: bool) -> None:
-    """Raise `EmsError` for settings that contradict one another, or are of fused systems alone."""
-    if settings.least > settings.most:
-        raise EmsError(f"{key}.least: {settings.least} is more than {key}.most: {settings.most}")
-    for name in ("weight", "power") if not fused else ():
-        if getattr(settings, name) is not None:
-            raise EmsError(f"{key}.{name}: only of kind: fused; take it out")
-
-
 class ExportSettings(Settings):
     """What the exported folder of each system has."""
 

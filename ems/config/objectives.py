@@ -1,6 +1,5 @@
 """The settings of the objectives, and which of them go together."""
 
-from collections.abc import Collection
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -196,7 +195,16 @@ def check_objectives(
             f"{key}: objectives.{of_documents} learns from documents of single languages, but "
             f"{' and '.join(of_pairs)} from pairs; set the weight of one kind to 0"
         )
-    _check_coherence(key, objectives, train)
+    if objectives.coherence.weight and objectives.context.weight:
+        raise EmsError(
+            f"{key}: objectives.context learns from random sentences in a context, "
+            "objectives.coherence from similar ones; set the weight of one of them to 0"
+        )
+    if objectives.coherence.weight and not train.start_from:
+        raise EmsError(
+            f"{key}: train.start_from: this key is missing; objectives.coherence learns from the "
+            "sentences that another system finds similar, so name that one"
+        )
     if "mlm" in active and model.pooling == "mean-max":
         raise EmsError(
             f"{key}: mlm predicts from the states of tokens, which are half as wide as embeddings "
@@ -242,35 +250,3 @@ def check_objectives(
                 f"{key}: objectives.matryoshka.dimensions: {size} is more than the embedding has, "
                 f"{model.pooled_width}"
             )
-
-
-def _check_coherence(key: str, objectives: Objectives, train: "TrainSettings") -> None:
-    if objectives.coherence.weight and objectives.context.weight:
-        raise EmsError(
-            f"{key}: objectives.context learns from random sentences in a context, "
-            "objectives.coherence from similar ones; set the weight of one of them to 0"
-        )
-    if objectives.coherence.weight and not train.start_from:
-        raise EmsError(
-            f"{key}: train.start_from: this key is missing; objectives.coherence learns from the "
-            "sentences that another system finds similar, so name that one"
-        )
-
-
-def check_learnable(
-    key: str, objectives: Objectives, kinds: Collection[str], read: Collection[str]
-) -> None:
-    """Raise `EmsError` for objectives without a corpus, or mining in fewer than two languages."""
-    needed = "documents" if objectives.documents else "pairs"
-    if needed not in kinds:
-        learn = "learn" if len(objectives.active) > 1 else "learns"
-        raise EmsError(
-            f"{key}: {' and '.join(objectives.active)} {learn} from {needed}, but no entry under "
-            f"corpora has `kind: {needed}`; add one, or choose other objectives"
-        )
-    if objectives.coherence.weight and len(read) < 2:
-        found = ", ".join(read) or "no language"
-        raise EmsError(
-            f"{key}: objectives.coherence mines in documents of two languages or more, found "
-            f"{found}; add documents of another one under corpora, or languages to the system"
-        )

@@ -86,69 +86,59 @@ BOUNDS = {
 SIZES = {"minItems": "at least", "maxItems": "at most", "minProperties": "at least"}
 
 
-def _page(name: str, schema: Json) -> Iterator[str]:
-    """Return the page of a file: its own keys, then each section below where it stands first."""
-    definitions, places = schema["$defs"], {}
-    front = f"{name}: " if name == "config.yaml" else ""  # both files have `sources`
-    waiting = [("", schema, schema["description"])]
-    while waiting:
-        path, section, about = waiting.pop(0)
-        inner = []
-        for key, part in section["properties"].items():
-            for ref, place in _sections(part, f"{path}.{key}".lstrip(".")):
-                if ref not in places:
-                    places[ref] = place
-                    words = definitions[ref].get("description") or part["description"]
-                    inner.append((place, definitions[ref], words))
-        waiting = inner + waiting
-        yield from ["", f"### {front}{path}" if path else f"## {name}", "", about, ""]
-        yield from ["| key | value | default | meaning |", "|---|---|---|---|"]
-        required = section.get("required", [])
-        for key, part in section["properties"].items():
-            about = part.get("description") or definitions[_name(part)]["description"]
-            cells = [f"`{key}`", _type(part, places, front), _default(part, key in required)]
-            cells.append(" ".join(about.partition("\n\n")[0].split()))
-            yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
-    yield ""
+class _Page:
+    """The page of a file: its own keys, then each section below where it stands first."""
 
+    def __init__(self, name: str, schema: Json) -> None:
+        self.name, self.schema, self.sections = name, schema, schema["$defs"]
+        self.front = f"{name}: " if name == "config.yaml" else ""  # both files have `sources`
+        self.places: dict[str, str] = {}  # of each section, as a path of keys
 
-def _sections(part: Json, place: str) -> Iterator[tuple[str, str]]:
-    """(definition, path of keys) of each section that a value may be or hold."""
-    if "$ref" in part:
-        yield _name(part), place
-    for option in part.get("oneOf", ()):
-        yield from _sections(option, place)
-    for key, name in (("items", "[]"), ("additionalProperties", ".NAME")):
-        if isinstance(part.get(key), dict):
-            yield from _sections(part[key], f"{place}{name}")
-    for option in part.get("patternProperties", {}).values():
-        yield from _sections(option, f"{place}.NAME")
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the page."""
+        waiting = [("", self.schema, self.schema["description"])]
+        while waiting:
+            path, section, about = waiting.pop(0)
+            yield from ["", f"### {self.front}{path}" if path else f"## {self.name}", "", about, ""]
+            yield from ["| key | value | default | meaning |", "|---|---|---|---|"]
+            inner = []
+            for key, part in section["properties"].items():
+                known = len(self.places)
+                value = self._value(part, f"{path}.{key}".lstrip("."))
+                about = part.get("description") or self._section(part)["description"]
+                for ref in list(self.places)[known:]:
+                    own = self.sections[ref]
+                    inner.append((self.places[ref], own, own.get("description") or about))
+                default = _default(part, key in section.get("required", []))
+                about = " ".join(about.partition("\n\n")[0].split())
+                cells = [f"`{key}`", value, default, about]
+                yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+            waiting = inner + waiting
+        yield ""
 
+    def _section(self, part: Json) -> Json:
+        return self.sections[part["$ref"].rpartition("/")[2]]
 
-def _name(part: Json) -> str:
-    return part["$ref"].rpartition("/")[2]
-
-
-def _type(part: Json, places: dict[str, str], front: str) -> str:
-    """Say in words what a value may be."""
-    if "$ref" in part:
-        place = places[_name(part)]
-        anchor = re.sub(r"[^\w-]", "", f"{front}{place}".lower().replace(" ", "-"))
-        return f"[{place}](#{anchor})"
-    if "oneOf" in part:
-        return " or ".join(_type(option, places, front) for option in part["oneOf"])
-    if "enum" in part or "const" in part:
-        return ", ".join(f"`{value}`" for value in part.get("enum", [part.get("const")]))
-    name = part.get("type", "any value")
-    if name == "array":
-        return f"list of {_type(part['items'], places, front)}{_limits(part, SIZES)}"
-    if name == "object":
-        named = [*part.get("patternProperties", {}).values(), part.get("additionalProperties")]
-        values = next((value for value in named if isinstance(value, dict)), {})
-        return f"mapping to {_type(values, places, front)}"
-    if name == "string":
-        return part.get("patternErrorMessage", "text").removeprefix("expected ")
-    return f"{name}{_limits(part, BOUNDS)}"
+    def _value(self, part: Json, place: str) -> str:
+        """Say in words what the value at a path of keys may be."""
+        if "$ref" in part:
+            place = self.places.setdefault(part["$ref"].rpartition("/")[2], place)
+            anchor = re.sub(r"[^\w-]", "", f"{self.front}{place}".lower().replace(" ", "-"))
+            return f"[{place}](#{anchor})"
+        if "oneOf" in part:
+            return " or ".join(self._value(option, place) for option in part["oneOf"])
+        if "enum" in part or "const" in part:
+            return ", ".join(f"`{value}`" for value in part.get("enum", [part.get("const")]))
+        name = part.get("type", "any value")
+        if name == "array":
+            return f"list of {self._value(part['items'], f'{place}[]')}{_limits(part, SIZES)}"
+        if name == "object":
+            named = [*part.get("patternProperties", {}).values(), part.get("additionalProperties")]
+            values = next((value for value in named if isinstance(value, dict)), {})
+            return f"mapping to {self._value(values, f'{place}.NAME')}"
+        if name == "string":
+            return part.get("patternErrorMessage", "text").removeprefix("expected ")
+        return f"{name}{_limits(part, BOUNDS)}"
 
 
 def _limits(part: Json, names: dict[str, str]) -> str:
@@ -177,8 +167,8 @@ def generated() -> dict[str, str]:
         f"schemas/{name}.schema.json": json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
         for name, schema in (("experiment", experiment), ("site", site))
     }
-    pages = (_page("config.yaml", site), _page("configs/NAME.yaml", experiment))
-    return {**texts, "docs/config.md": OPENING + "".join("\n".join(page) for page in pages)}
+    pages = (_Page("config.yaml", site), _Page("configs/NAME.yaml", experiment))
+    return {**texts, "docs/config.md": OPENING + "".join("\n".join(p.lines()) for p in pages)}
 
 
 if __name__ == "__main__":

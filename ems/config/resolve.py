@@ -18,7 +18,6 @@ from ems.config.corpora import (
 from ems.config.experiment import EMBEDDED, UNSEEN, EvalSet, Experiment
 from ems.config.file import ExperimentFile, LanguageEntry
 from ems.config.languages import Language, load_languages, load_tatoeba_codes
-from ems.config.objectives import check_learnable
 from ems.config.plugins import benchmark, benchmarks, has, segmenters, sets_of
 from ems.config.sweep import swept
 from ems.config.systems import (
@@ -27,7 +26,6 @@ from ems.config.systems import (
     build_systems,
     build_vocabularies,
     check_starts,
-    families,
 )
 from ems.config.tables import check_studies
 from ems.config.text import CleanSettings, check_clean, check_vocabulary
@@ -60,7 +58,11 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         vocabulary=file.vocabulary,
         vocabularies=vocabularies,
         systems=systems,
-        families=families(file.systems),
+        families={
+            key: tuple(f"{key}-{vocabulary}" for vocabulary in entry.each)
+            for key, entry in file.systems.items()
+            if entry.each
+        },
         benchmarks=tuple(file.benchmarks),
         tables=file.tables,
         export=file.export,
@@ -285,11 +287,22 @@ def _check_scored(system: str, own: Experiment) -> None:
 def _check_learning(name: str, experiment: Experiment) -> None:
     system = experiment.systems[name]
     if system.trained:
-        given = experiment.pairs_of("train", system.vocabulary)
-        kinds = {corpus.kind for corpus, _ in given}
+        given, objectives = experiment.pairs_of("train", system.vocabulary), system.objectives
+        needed = "documents" if objectives.documents else "pairs"
+        if needed not in {corpus.kind for corpus, _ in given}:
+            learn = "learn" if len(objectives.active) > 1 else "learns"
+            raise EmsError(
+                f"systems.{name}: {' and '.join(objectives.active)} {learn} from {needed}, but no "
+                f"entry under corpora has `kind: {needed}`; add one, or choose other objectives"
+            )
         documented = {pair for corpus, pair in given if corpus.documents}
         read = [code for code in system.languages if code in documented]
-        check_learnable(f"systems.{name}", system.objectives, kinds, read)
+        if objectives.coherence.weight and len(read) < 2:
+            raise EmsError(
+                f"systems.{name}: objectives.coherence mines in documents of two languages or "
+                f"more, found {', '.join(read) or 'no language'}; add documents of another one "
+                "under corpora, or languages to the system"
+            )
     if system.of and system.ngrams.searched and not experiment.fitted_on("validation", name):
         raise EmsError(
             f"systems.{name}.ngrams: its weight is chosen on pairs of `validation`, which has "

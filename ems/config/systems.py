@@ -13,7 +13,7 @@ from functools import cache
 from ems.base.errors import EmsError
 from ems.base.schema import Json, Settings, checked, merge, plain, with_fields
 from ems.config.file import ExperimentFile, SystemEntry
-from ems.config.model import EncoderSettings, NgramSettings, check_ngrams
+from ems.config.model import EncoderSettings, NgramSettings
 from ems.config.objectives import Objectives, check_objectives, objectives_model
 from ems.config.text import VocabularySettings
 from ems.config.train import TrainSettings, check_train
@@ -92,8 +92,14 @@ class SystemSettings:
 
     def check(self, key: str, validated: bool) -> None:
         """Raise `EmsError` for settings that contradict one another, or the lack of validation."""
-        if self.kind in OF_NGRAMS:
-            check_ngrams(f"{key}.ngrams", self.ngrams, self.kind == FUSED)
+        ngrams = self.ngrams
+        if ngrams and ngrams.least > ngrams.most:
+            raise EmsError(
+                f"{key}.ngrams.least: {ngrams.least} is more than {key}.ngrams.most: {ngrams.most}"
+            )
+        for name in ("weight", "power") if self.kind == CHAR_NGRAM else ():
+            if getattr(ngrams, name) is not None:
+                raise EmsError(f"{key}.ngrams.{name}: only of kind: fused; take it out")
         if not self.trained:
             return
         self.model.check(key)
@@ -226,15 +232,6 @@ def _system(key: str, base: Json, overrides: Json) -> SystemSettings:
         ngrams=entry.ngrams if entry.kind in OF_NGRAMS else None,
         **dict(checked(trained_model(), merge(base, own))),
     )
-
-
-def families(entries: dict[str, SystemEntry]) -> dict[str, tuple[str, ...]]:
-    """Return the names of the systems that each entry with `each` stands for."""
-    return {
-        name: tuple(f"{name}-{vocabulary}" for vocabulary in entry.each)
-        for name, entry in entries.items()
-        if entry.each
-    }
 
 
 def _check_there(key: str, names: Iterable[str], vocabularies: Collection[str]) -> None:
