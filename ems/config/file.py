@@ -24,7 +24,7 @@ from ems.config.benchmarks import DocumentSettings, EvalsetEntry
 from ems.config.corpus_entries import CorpusEntry, DownloadSettings, MultiwaySettings, Split
 from ems.config.model import EncoderSettings, ExportSettings, NgramSettings
 from ems.config.objectives import Objectives, objectives_model
-from ems.config.plugins import Benchmark, benchmarks, has, segmenters
+from ems.config.plugins import benchmarks, has, segmenters
 from ems.config.tables import TablesSettings
 from ems.config.text import (
     CleanSettings,
@@ -40,6 +40,8 @@ Folder = text(
     r"^[^\x00-\x1f\x7f-\x9f{}-][^\x00-\x1f\x7f-\x9f{}]*$",
     "expected a folder without control characters, `{` and `}`, not starting with `-`",
 )
+_GENERATED = "embedded: the files that ems generates itself."
+MADE = Annotated[Literal["embedded"], Field(description=_GENERATED)] | None
 Corpora = Annotated[list[CorpusEntry], Field(min_length=1)]
 
 
@@ -190,32 +192,10 @@ def _in_order(value: Any, check: Any) -> dict[str, EvalsetEntry]:
     return {name: getattr(entries, name) for name in value}
 
 
-def _source(record: Benchmark) -> Any:
-    if not record.source:
-        about = "embedded: the files that ems generates itself."
-        return Annotated[Literal["embedded"], Field(description=about)] | None
-    return Annotated[Place, Field(description=record.source)] | None
-
-
-def _evalset(name: str, record: Benchmark) -> Any:
-    if record.protocol is None:
-        return EvalsetEntry | None
-    return with_fields(EvalsetEntry, f"Evalset_{name}", protocol=record.protocol) | None
-
-
 @cache
 def overrides_model() -> type[Overrides]:
     """Return the model of what a system changes, with the objectives of the project."""
     return with_fields(Overrides, "Overrides", objectives=objectives_model())
-
-
-def _system_model() -> type[SystemEntry]:
-    return with_fields(
-        SystemEntry,
-        "SystemEntry",
-        objectives=objectives_model(),
-        each=_each(overrides_model()) | None,
-    )
 
 
 @cache
@@ -223,15 +203,24 @@ def experiment_model() -> type[ExperimentFile]:
     """Return the model of a file in configs/, with what each benchmark adds."""
     data = {name: record for name, record in benchmarks().items() if has(name, "data")}
     held_out = tuple(name for name, record in data.items() if not record.drawn)
-    entries = {name: _evalset(name, record) for name, record in data.items()}
-    evalsets = with_fields(Settings, "Evalsets", **entries)
+    entries = dict.fromkeys(data, EvalsetEntry | None)
+    for name, record in data.items():
+        if record.protocol:
+            own = with_fields(EvalsetEntry, f"Evalset_{name}", protocol=record.protocol)
+            entries[name] = own | None
+    sources = {
+        name: Annotated[Place, Field(description=record.source)] | None if record.source else MADE
+        for name, record in data.items()
+    }
     probes = {name: record.probe for name, record in benchmarks().items() if record.probe}
-    sources = {name: _source(record) for name, record in data.items()}
+    objectives, each = objectives_model(), _each(overrides_model()) | None
+    system = with_fields(SystemEntry, "SystemEntry", objectives=objectives, each=each)
+    evalsets = with_fields(Settings, "Evalsets", **entries)
     return with_fields(
         ExperimentFile,
         "Experiment",
-        objectives=objectives_model(),
-        systems=Annotated[dict[Name, _system_model()], Field(min_length=1)],
+        objectives=objectives,
+        systems=Annotated[dict[Name, system], Field(min_length=1)],
         sources=with_fields(Sources, "Sources", **sources),
         evalsets=Annotated[
             evalsets, WrapValidator(_in_order), Field(json_schema_extra={"minProperties": 1})

@@ -205,12 +205,11 @@ def check_starts(systems: dict[str, SystemSettings]) -> None:
 
 def _check_fitting(key: str, system: SystemSettings, start: SystemSettings) -> None:
     name = system.train.start_from
+    values = [("vocabulary", system.vocabulary, start.vocabulary)]
     sizes = ("layers", "width", "heads", "feed_forward", "max_tokens", "activation")
-    sizes += ("positions", "table", "ngrams")
-    pairs = [
-        (f"model.{size}", *(getattr(of.model, size) for of in (system, start))) for size in sizes
-    ]
-    for what, own, other in [("vocabulary", system.vocabulary, start.vocabulary), *pairs]:
+    for size in (*sizes, "positions", "table", "ngrams"):
+        values.append((f"model.{size}", getattr(system.model, size), getattr(start.model, size)))
+    for what, own, other in values:
         if own != other:
             raise EmsError(f"{key}: {name} has {what} {other}, but this system {own}; say the same")
     if missing := set(system.languages) - set(start.languages):
@@ -221,8 +220,8 @@ def _system(key: str, base: Json, overrides: Json) -> SystemSettings:
     entry = checked(SystemEntry, overrides, key)
     located = LOCATED.get(entry.kind)
     _check_source(key, entry, located)
-    own = {part: overrides[part] for part in Trained.model_fields if part in overrides}
-    own = {part: value for part, value in own.items() if not isinstance(value, str)}
+    parts = {part: overrides.get(part, "") for part in Trained.model_fields}
+    own = {part: value for part, value in parts.items() if not isinstance(value, str)}
     return SystemSettings(
         kind=entry.kind,
         vocabulary=entry.vocabulary or SHARED,
@@ -243,10 +242,7 @@ def _check_there(key: str, names: Iterable[str], vocabularies: Collection[str]) 
 
 def build_vocabularies(file: ExperimentFile, languages: Sequence[str]) -> dict[str, Vocabulary]:
     """Return the vocabulary of all languages, and those of `vocabularies`, by name."""
-    for code in file.vocabulary.characters:
-        if code not in languages:
-            known = ", ".join(languages)
-            raise EmsError(f"vocabulary.characters: found {code!r}; the languages are {known}")
+    _subset("vocabulary.characters", file.vocabulary.characters, languages)
     vocabularies = {SHARED: Vocabulary(tuple(languages), file.vocabulary)}
     for name, entry in file.vocabularies.items():
         if name == SHARED:
