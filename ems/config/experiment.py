@@ -14,12 +14,7 @@ from ems.config.model import ExportSettings
 from ems.config.sweep import Point
 from ems.config.systems import SHARED, SystemSettings, Vocabulary
 from ems.config.tables import TablesSettings, study_rows
-from ems.config.text import (
-    CleanSettings,
-    DecontaminateSettings,
-    OfCorpora,
-    VocabularySettings,
-)
+from ems.config.text import CleanSettings, DecontaminateSettings, OfCorpora, VocabularySettings
 
 WIKIPEDIA = "Wikipedia"  # the corpus of documents that are made of dumps
 VALIDATION = "validation"  # among the names of evaluation sets: the sentences of `validation`

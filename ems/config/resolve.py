@@ -20,13 +20,7 @@ from ems.config.file import ExperimentFile, LanguageEntry
 from ems.config.languages import Language, load_languages, load_tatoeba_codes
 from ems.config.plugins import benchmark, benchmarks, has, segmenters, sets_of
 from ems.config.sweep import swept
-from ems.config.systems import (
-    SHARED,
-    Entries,
-    build_systems,
-    build_vocabularies,
-    check_starts,
-)
+from ems.config.systems import SHARED, Entries, build_systems, build_vocabularies, check_starts
 from ems.config.tables import check_studies
 from ems.config.text import CleanSettings, check_clean, check_vocabulary
 
