@@ -88,9 +88,6 @@ class MultiwaySettings(Settings):
     first."""
 
 
-Share = number(gt=0, lt=1)
-
-
 class Split(Settings):
     """A corpus that is divided: by document (then a part can be a benchmark), by the sentence of a
     language, or by position.
@@ -107,7 +104,7 @@ class Split(Settings):
     sentences: Code | None = None
     """The language whose sentence decides the part of a pair, without case and punctuation: all
     translations of a sentence are in one part, in every language pair and experiment."""
-    parts: Annotated[dict[Part, Share], Field(min_length=2)] | None = None
+    parts: Annotated[dict[Part, number(gt=0, lt=1)], Field(min_length=2)] | None = None
     """The share of each part; a document, or a sentence, goes to one part, the same in all
     languages."""
 

@@ -24,7 +24,7 @@ from ems.config.benchmarks import DocumentSettings, EvalsetEntry
 from ems.config.corpus_entries import CorpusEntry, DownloadSettings, MultiwaySettings, Split
 from ems.config.model import EncoderSettings, ExportSettings, NgramSettings
 from ems.config.objectives import Objectives, objectives_model
-from ems.config.plugins import benchmarks, has, segmenters
+from ems.config.plugins import benchmarks, segmenters, sets
 from ems.config.tables import TablesSettings
 from ems.config.text import (
     CleanSettings,
@@ -201,7 +201,7 @@ def overrides_model() -> type[Overrides]:
 @cache
 def experiment_model() -> type[ExperimentFile]:
     """Return the model of a file in configs/, with what each benchmark adds."""
-    data = {name: record for name, record in benchmarks().items() if has(name, "data")}
+    data = {name: benchmarks()[name] for name in sets()}
     held_out = tuple(name for name, record in data.items() if not record.drawn)
     entries = dict.fromkeys(data, EvalsetEntry | None)
     for name, record in data.items():

@@ -20,8 +20,7 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json
 from ems.base.schema import Count, Record, Text
 from ems.config.experiment import MULTIWAY
-from ems.config.plugins import of_ems
-from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
+from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs, of_ems
 from ems.tables.table import Table, Value, write_table
 
 PIVOT = "en"

@@ -18,7 +18,7 @@ from ems.base.schema import Settings, checked
 from ems.bench.scores import ENGLISH, ScoreFile
 from ems.config.load import load_yaml
 from ems.config.plugins import benchmark as record_of
-from ems.config.plugins import folder, has, module, of_ems
+from ems.config.plugins import folder, has, module
 from ems.tables.engine import (
     BEST,
     Column,
@@ -32,7 +32,7 @@ from ems.tables.engine import (
     one_each,
     span,
 )
-from ems.tables.printed import AVERAGE, in_table_one_order, load_accuracies, load_classes
+from ems.tables.printed import AVERAGE, in_table_one_order, load_accuracies, load_classes, of_ems
 from ems.tables.scores import Label, Scores
 from ems.tables.table import Block, balanced_blocks
 

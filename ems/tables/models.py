@@ -18,13 +18,12 @@ from safetensors import SafetensorError, safe_open
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, HEADS, read_json
 from ems.base.schema import Count, Expected, Number, Percent, Record, Text, number
-from ems.config.plugins import of_ems
 from ems.config.sweep import Point
 from ems.config.systems import SystemSettings
 from ems.tables.corpora import TRAIN, Report, read_report
 from ems.tables.engine import span
 from ems.tables.logs import P1, PARTS, VALIDATION, Cost, Entry, last_time, read_losses
-from ems.tables.printed import load_grid, load_printed_models
+from ems.tables.printed import load_grid, load_printed_models, of_ems
 from ems.tables.table import PRINTED, Place, Table, Value, best_rows, write_table
 
 MODEL_COLUMNS = ["Model", "Langs", "Paral.", "Mono", "Archit.", "#Param.", "to encode"]

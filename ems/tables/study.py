@@ -17,7 +17,7 @@ from ems.bench.scores import ENGLISH, Score, ScoreFile
 from ems.config.experiment import Experiment
 from ems.config.languages import UNSEEN
 from ems.config.plugins import benchmark as record_of
-from ems.config.plugins import joining, module, of_ems
+from ems.config.plugins import joining, module
 from ems.config.tables import MEAN, StudyRow, StudySettings, study_rows
 from ems.tables.corpora import read_report
 from ems.tables.declarations import MAJORITY, tables_of
@@ -33,7 +33,7 @@ from ems.tables.engine import (
 )
 from ems.tables.logs import last_time
 from ems.tables.models import FACT_HEADINGS, FACT_NOTES, cost_of, fact_of
-from ems.tables.printed import load_study, load_table, paper_of_study
+from ems.tables.printed import load_study, load_table, of_ems, paper_of_study
 from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.table import Block
 
