@@ -36,7 +36,6 @@ from ems.config.experiment import Experiment
 from ems.config.languages import load_languages
 from ems.config.plugins import module
 from ems.corpora.evalsets.sets import default_folder, read_bitext
-from ems.export.folder import code_of
 from ems.use.encoder import Encoder
 
 TASKS = {
@@ -326,7 +325,7 @@ def load_model(place: str) -> Any:
         raise EmsError(f"{place}: expected a folder that `ems export` wrote, with modules.json")
     from sentence_transformers import SentenceTransformer
 
-    code = code_of(Path(place))
+    code = sorted(path.name for path in Path(place).glob("*.py"))
     if code:
         print(f"{place}: sentence-transformers runs {', '.join(code)} of it", file=sys.stderr)
     return SentenceTransformer(place, local_files_only=True, trust_remote_code=bool(code))

@@ -105,7 +105,6 @@ def own_imports(text):
 
 def test_the_code_is_ours_and_imports_nothing_of_ems(exported):
     written = {path.name: path.read_text() for path in exported.glob("*.py")}
-    assert sorted(written) == of_folder.code_of(exported)
     assert sorted(written) == ["ngram_embedding.py", "table.py"]
     packages = set()
     for name in of_folder.NGRAM_CODE:

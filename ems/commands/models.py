@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from ems.base import torchrun
-from ems.base.errors import EmsError
-from ems.base.files import ENCODER, HEADS, NGRAMS, VOCABULARY
+from ems.base.errors import Damaged, EmsError
+from ems.base.files import ENCODER, HEADS, NGRAMS, VOCABULARY, read_lines
 from ems.base.outputs import Writes
 from ems.commands import common
 from ems.commands.flags import Bounds, Imported, Mark
@@ -191,26 +191,29 @@ def export(
     experiment: Annotated[str | None, LOSS, Mark.NAME] = None,
 ) -> None:
     """Export a model for sentence-transformers, onnxruntime and the Hugging Face hub."""
-    from ems.export import card, folder, tokenizer
-    from ems.export.verify import Figures, as_rows, read_sample, sample
+    from functools import partial
+
+    from ems.export import folder, tokenizer
+    from ems.export.card import card
+    from ems.export.verify import sample
     from ems.model.folder import read_model
 
     description = read_model(model)
-    tool = tokenizer.chosen(description.segmenters)
-    lost, loss = tokenizer.lost(model, description.segmenters, tool), None
-    if lost and (not without_segmenters or tokenizer.CHARACTERS in lost):
-        raise tokenizer.refusal(model, lost)
+    tool, lost = tokenizer.chosen(model, description.segmenters, without_segmenters)
+    loss = None
     if lost:
         whole = common.experiment_of(experiment or description.experiment or None)
         data = Path(common.site_settings().data)
         loss = tokenizer.measured(model, description, tool, whole, data)
-    exported = folder.Exported(model, tool, folder.Options(onnx, int8, dimensions))
-    lines = read_sample(verify) if verify else sample(exported.ours.vocabulary)
-    kept = card.Kept.beside(model)
-
-    def made_card(figures: Figures) -> str:
-        return card.card(exported, figures, kept, loss)
-
-    figures = folder.export(exported, lines, made_card, out)
-    for name, value in as_rows(figures):
-        print(f"{name}={value}")
+    exported = folder.Exported(model, tool, onnx, int8, dimensions)
+    try:
+        lines = read_lines(verify) if verify else sample(exported.ours.vocabulary)
+    except Damaged as error:
+        raise EmsError(f"{error.finding}; give UTF-8 text, a sentence a line") from None
+    figures = folder.export(exported, lines, partial(card, exported, loss), out)
+    for name, value in figures.items():
+        if isinstance(value, dict):
+            for key, number in value.items():
+                print(f"{name}.{key}={number:.8f}")
+        elif isinstance(value, int):
+            print(f"{name}={value}")

@@ -1,14 +1,10 @@
 """An encoder as an ONNX graph of our own: token ids and a mask in, sentence embeddings out.
 
-The batch and the length are dynamic. Pooling, the first `dimensions` and the division by the length
-of the vector are inside, so `sentence_embedding` is what `SentenceTransformer.encode` returns;
-`token_embeddings` are the states before pooling. A text without tokens gives zeros.
-
-A model without layers is a table, with or without n-grams (ems.model.table). The letters of a text
-are put side by side, so that all of its n-grams are at even places. Sums run over padded rows of
-zeros: ScatterND and ScatterElements could add at any place, but with several threads the former
-loses sums (onnxruntime 1.32), and the latter is 30 times slower. Products of int64 wrap in
-onnxruntime as in PyTorch.
+`sentence_embedding` is what `SentenceTransformer.encode` returns, `token_embeddings` are the states
+before pooling. A text without tokens gives zeros. A model without layers is a table, with or
+without n-grams (ems.model.table): the letters of a text are put side by side, so that all of its
+n-grams are at even places. Sums run over padded rows of zeros: with several threads ScatterND loses
+sums (onnxruntime 1.32), and ScatterElements is 30 times slower.
 """
 
 import logging
@@ -22,7 +18,6 @@ from ems.base.files import atomic_path
 from ems.config.model import EncoderSettings
 from ems.model.table import BASE, GAP, MIX, MOST, SHIFT, WEIGHT
 
-OPSET, IR = 17, 8  # LayerNormalization came with 17; onnxruntime 1.14 and later read both
 INPUTS = ("input_ids", "attention_mask")  # int64[batch, length] each
 EMBEDDING = "sentence_embedding"
 LEAST_LENGTH = 1e-12  # of a length, as torch.nn.functional.normalize has it
@@ -54,7 +49,6 @@ class Graph:
         return self.add("Cast", value, to=getattr(self.onnx.TensorProto, kind))
 
     def slice(self, value: str, start: int, end: int, axis: int = 1) -> str:
-        """Return a part of a result along an axis."""
         return self.add("Slice", value, *map(self.integers, (start, end, axis)))
 
     def name(self, result: str, name: str) -> None:
@@ -81,16 +75,14 @@ class Graph:
         return self.add("Div", vectors, self.add("Max", length, self.number(LEAST_LENGTH)))
 
     def write(self, out: Path, outputs: dict[str, list[Any]]) -> None:
-        """Write the model with these outputs, a name and a shape each; raise an error of onnx's
-        checker for a graph that is not one.
-        """
+        """Check and write the model with these outputs, a name and a shape each."""
         helper, types = self.onnx.helper, self.onnx.TensorProto
         info = helper.make_tensor_value_info
         given = [info(name, types.INT64, ["batch", "length"]) for name in INPUTS]
         made = [info(name, types.FLOAT, shape) for name, shape in outputs.items()]
         graph = helper.make_graph(self.nodes, "ems", given, made, self.weights)
-        opsets = [helper.make_opsetid("", OPSET)]
-        model = helper.make_model(graph, opset_imports=opsets, ir_version=IR)
+        # LayerNormalization came with opset 17; onnxruntime 1.14 and later read it, and IR 8
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         model.producer_name = "ems"
         self.onnx.checker.check_model(model)
         with atomic_path(out) as temporary:
@@ -113,7 +105,7 @@ def write_onnx(
 
 
 def write_int8(source: Path, out: Path) -> None:
-    """Write a graph with matrices of 8 bits, and with inputs of 8 bits as they come in."""
+    """Write a graph with matrices of 8 bits; their inputs become 8 bits as they come in."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -153,8 +145,13 @@ class _Encoder(Graph):
         """Return the states after a post-LN layer."""
         mixed = self.linear(self.attention(states, hidden, name), f"{name}.attention.output")
         states = self.norm(self.add("Add", states, mixed), f"{name}.attention_norm")
-        inner = self.activation(self.linear(states, f"{name}.inner"))
-        outer = self.linear(inner, f"{name}.outer")
+        inner = self.linear(states, f"{name}.inner")
+        if self.settings.activation == "silu":
+            share = self.add("Sigmoid", inner)
+        else:  # gelu
+            share = self.add("Erf", self.add("Mul", inner, self.number(0.5**0.5)))
+            share = self.add("Mul", self.add("Add", share, self.number(1)), self.number(0.5))
+        outer = self.linear(self.add("Mul", inner, share), f"{name}.outer")
         return self.norm(self.add("Add", states, outer), f"{name}.output_norm")
 
     def attention(self, states: str, hidden: str, name: str) -> str:
@@ -172,14 +169,6 @@ class _Encoder(Graph):
         shares = self.add("Softmax", self.add("Add", scores, hidden), axis=-1)
         mixed = self.add("Transpose", self.add("MatMul", shares, value), perm=[0, 2, 1, 3])
         return self.add("Reshape", mixed, self.integers([0, 0, self.settings.width]))
-
-    def activation(self, states: str) -> str:
-        """Return silu, or gelu by the error function."""
-        if self.settings.activation == "silu":
-            return self.add("Mul", states, self.add("Sigmoid", states))
-        share = self.add("Erf", self.add("Mul", states, self.number(0.5**0.5)))
-        share = self.add("Mul", self.add("Add", share, self.number(1)), self.number(0.5))
-        return self.add("Mul", states, share)
 
     def pooled(self, states: str, mask: str, dimensions: int) -> str:
         """Return the sentence embeddings of length 1, (n, dimensions)."""
@@ -279,7 +268,8 @@ def ngrams(graph: Graph, row: str, buckets: int) -> list[str]:
         hashed = graph.add("Add", hashed, shifted(row, more))
         bits = graph.cast(graph.add("Mul", hashed, graph.integers(MIX)), "UINT64")
         for direction, by in (("LEFT", 1), ("RIGHT", 1 + SHIFT)):  # without the sign
-            bits = graph.add("BitShift", bits, _unsigned(graph, by), direction=direction)
+            places = graph.constant(f"unsigned_{by}", np.array([by], np.uint64))
+            bits = graph.add("BitShift", bits, places, direction=direction)
         bucket = graph.add("Mod", graph.cast(bits, "INT64"), graph.integers(buckets))
         if more == 1:
             kept = graph.add("Or", shifted(filled, 0), shifted(filled, 1))
@@ -293,7 +283,3 @@ def ngrams(graph: Graph, row: str, buckets: int) -> list[str]:
 def _with_zeros(graph: Graph, name: str, table: np.ndarray) -> str:
     """Add a table with a row of zeros after the last."""
     return graph.constant(name, np.pad(table, ((0, 1), (0, 0))))
-
-
-def _unsigned(graph: Graph, value: int) -> str:
-    return graph.constant(f"unsigned_{value}", np.array([value], np.uint64))

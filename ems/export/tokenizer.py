@@ -16,7 +16,6 @@ from typing import Any
 
 from ems.base.errors import EmsError
 from ems.base.files import VOCABULARY, write_json
-from ems.base.schema import Json
 from ems.bench.evaluate import Given, evaluate_by_hand
 from ems.bench.scores import ENGLISH, read_score_file
 from ems.config.experiment import Experiment
@@ -56,55 +55,39 @@ def make_tokenizer(
     return tokenizer
 
 
-def tokenizer_config(max_tokens: int, pieces: list[str]) -> Json:
-    """Return tokenizer_config.json for transformers; a special piece in a text is text."""
-    return {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": max_tokens,
-        "pad_token": pieces[PAD],
-        "unk_token": pieces[UNK],
-        "split_special_tokens": True,
-        "clean_up_tokenization_spaces": False,
-        "model_input_names": ["input_ids", "attention_mask"],
-    }
-
-
 def _model(model: Any) -> Any:
     """Return the pieces as a model of `tokenizers`: BPE or unigram."""
     from tokenizers import models
 
     pieces, fallback = [piece.piece for piece in model.pieces], model.trainer_spec.byte_fallback
     if model.trainer_spec.model_type == UNIGRAM:
-        scored = [_scored(at, piece) for at, piece in enumerate(model.pieces)]
+        # A piece that is no text would be found in a text, so it gets a name that no tidy text has.
+        # <pad> and <unk> keep theirs, by which transformers knows them: they are found where `<`
+        # has no piece.
+        scored = [
+            (piece.piece, piece.score)
+            if piece.type in (NORMAL, BYTE)
+            else (piece.piece if at in (PAD, UNK) else f"\n{piece.piece}", NEVER)
+            for at, piece in enumerate(model.pieces)
+        ]
         return models.Unigram(scored, unk_id=UNK, byte_fallback=fallback)
     ids = {piece: at for at, piece in enumerate(pieces)}
     normal = {piece.piece for piece in model.pieces if piece.type == NORMAL}
     merges = [
-        (ids[left], ids[right], left, right, at)
+        (at, ids[left], ids[right], left, right)
         for at, piece in enumerate(pieces)
         if piece in normal
         for left, right in ((piece[:cut], piece[cut:]) for cut in range(1, len(piece)))
         if left in normal and right in normal
     ]
-    merges.sort(key=lambda merge: (merge[-1], merge[:2]))  # SentencePiece joins the lowest id first
+    merges.sort(key=lambda merge: merge[:3])  # SentencePiece joins the lowest id first
     return models.BPE(
         ids,
-        [(left, right) for _, _, left, right, _ in merges],
+        [merge[3:] for merge in merges],
         unk_token=pieces[UNK],
         fuse_unk=True,
         byte_fallback=fallback,
     )
-
-
-def _scored(at: int, piece: Any) -> tuple[str, float]:
-    """Return a piece of a unigram model and its score.
-
-    One that is no text would be found in a text, so it gets a name that no tidy text has. <pad> and
-    <unk> keep theirs, by which transformers knows them: they are found where `<` has no piece.
-    """
-    if piece.type in (NORMAL, BYTE):
-        return piece.piece, piece.score
-    return (piece.piece if at in (PAD, UNK) else f"\n{piece.piece}"), NEVER
 
 
 def _normalizer(charsmap: bytes, segmenter: str, format_characters: str) -> Any:
@@ -112,14 +95,14 @@ def _normalizer(charsmap: bytes, segmenter: str, format_characters: str) -> Any:
     from tokenizers import Regex, normalizers
 
     sentencepiece = normalizers.Precompiled(charsmap)
-    format_ = (
-        [normalizers.Replace(Regex(format_pattern()), "")] if format_characters == "drop" else []
-    )
-    tidy = [normalizers.Replace(Regex(CONTROL), " "), normalizers.NFC()]
-    unicode = [sentencepiece, normalizers.Replace(SPACE, " ")] if segmenter == "unicode" else []
-    lower = [normalizers.Replace(Regex(FINAL_SIGMA), "\u03c2"), normalizers.Lowercase()]
+    steps = [normalizers.Replace(Regex(CONTROL), " "), normalizers.NFC()]
+    if format_characters == "drop":
+        steps.insert(0, normalizers.Replace(Regex(format_pattern()), ""))
+    if segmenter == "unicode":
+        steps += [sentencepiece, normalizers.Replace(SPACE, " ")]
+    steps += [normalizers.Replace(Regex(FINAL_SIGMA), "\u03c2"), normalizers.Lowercase()]
     spaces = [normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip()]
-    return normalizers.Sequence([*format_, *tidy, *unicode, *lower, sentencepiece, *spaces])
+    return normalizers.Sequence([*steps, sentencepiece, *spaces])
 
 
 def _pre_tokenizer(segmenter: str) -> Any:
@@ -145,75 +128,63 @@ class Loss:
     values: dict[str, tuple[float, float]]
 
 
-def chosen(tools: dict[str, str]) -> str:
-    """Return the segmenter that the export has: the one of most languages, or else `unicode`."""
-    counts = Counter(tools[code] for code in tools if code != UNSEEN and tools[code] in SEGMENTERS)
-    return counts.most_common(1)[0][0] if counts else "unicode"
+def chosen(model: Path, tools: dict[str, str], without_segmenters: bool) -> tuple[str, bool]:
+    """Return the segmenter of the export, that of most languages or else `unicode`, and whether it
+    would cut some languages into other pieces.
 
-
-def lost(model: Path, tools: dict[str, str], segmenter: str) -> dict[str, list[str]]:
-    """Return tool -> the languages that the export would cut into other pieces."""
+    Raises `EmsError` for such languages unless they may be `without_segmenters`, and for any that
+    the vocabulary has cut into characters.
+    """
     vocabulary = load_vocabulary(model / VOCABULARY)
-    languages: dict[str, list[str]] = {}
+    tools = {code: tool for code, tool in tools.items() if code != UNSEEN}
+    counts = Counter(tool for tool in tools.values() if tool in SEGMENTERS)
+    segmenter = counts.most_common(1)[0][0] if counts else "unicode"
+    lost: dict[str, list[str]] = {}
     for language, tool in sorted(tools.items()):
         tool = CHARACTERS if by_characters(vocabulary, language) else tool
-        if tool != segmenter and language != UNSEEN:
-            languages.setdefault(tool, []).append(language)
-    return languages
-
-
-def refusal(model: Path, losses: dict[str, list[str]]) -> EmsError:
-    named = "; ".join(f"{tool}: {', '.join(languages)}" for tool, languages in losses.items())
-    return EmsError(
-        f"{model}: no tokenizer.json can do what these segmenters do: {named}. Train with "
-        "`segmenters: {default: unicode}` (or none), or say --without-segmenters: its folder has "
-        "the loss of P@1 on its card"
-    )
+        if tool != segmenter:
+            lost.setdefault(tool, []).append(language)
+    if CHARACTERS in lost or (lost and not without_segmenters):
+        named = "; ".join(f"{tool}: {', '.join(languages)}" for tool, languages in lost.items())
+        raise EmsError(
+            f"{model}: no tokenizer.json can do what these segmenters do: {named}. Train with "
+            "`segmenters: {default: unicode}` (or none), or say --without-segmenters: its folder "
+            "has the loss of P@1 on its card"
+        )
+    return segmenter, bool(lost)
 
 
 def measured(
     model: Path, description: Description, segmenter: str, experiment: Experiment, data: Path
 ) -> Loss:
-    """Return P@1 of a model with its segmenters and with `segmenter` alone.
+    """Return P@1 of a model with its segmenters and with `segmenter` alone: of each language the
+    mean of both directions.
 
     Raises `EmsError` if the experiment has no such benchmark, or its data are not there.
     """
-    name = _benchmark(experiment)
+    records = [(name, benchmark(name)) for name in experiment.benchmarks]
+    names = [name for name, of in records if of.family == "retrieval" and not of.drawn]
+    if not names:
+        raise EmsError(
+            f"--without-segmenters: experiment {experiment.name} has no benchmark of translations "
+            "to measure the loss on; name another --experiment"
+        )
+    name, values = names[0], []
     with tempfile.TemporaryDirectory(prefix="ems-export-") as folder:
-        bare = _without(model, description, segmenter, Path(folder) / "model")
-        values = [_values(experiment, each, name, data, Path(folder)) for each in (model, bare)]
-    return Loss(name, {code: (values[0][code], values[1][code]) for code in values[0]})
-
-
-def _benchmark(experiment: Experiment) -> str:
-    for name in experiment.benchmarks:
-        record = benchmark(name)
-        if record.family == "retrieval" and not record.drawn:
-            return name
-    raise EmsError(
-        f"--without-segmenters: experiment {experiment.name} has no benchmark of translations to "
-        "measure the loss on; name another --experiment"
-    )
-
-
-def _without(model: Path, description: Description, segmenter: str, folder: Path) -> Path:
-    """Write a model folder with links to the model's files, and with one segmenter."""
-    folder.mkdir()
-    for name in description.sha256:
-        (folder / name).symlink_to((model / name).resolve())
-    tools = dict.fromkeys(description.segmenters, segmenter)
-    write_json(folder / "model.json", {**description.written, "segmenters": tools})
-    return folder
-
-
-def _values(
-    experiment: Experiment, model: Path, name: str, data: Path, out: Path
-) -> dict[str, float]:
-    """Return P@1 of each language of the model, the mean of both directions."""
-    evaluate_by_hand(experiment, Given([name], data, str(model), name="exported"), out)
-    scores = read_score_file(out / f"{name}.json", name, "P@1")
-    return {
-        scores.languages[label]: sum(row.value for row in ways.values()) / len(ways)
-        for label, ways in scores.labelled().items()
-        if scores.languages.get(label, ENGLISH) != ENGLISH
-    }
+        bare = Path(folder) / "model"  # links to the files of the model
+        bare.mkdir()
+        for file in description.sha256:
+            (bare / file).symlink_to((model / file).resolve())
+        tools = dict.fromkeys(description.segmenters, segmenter)
+        write_json(bare / "model.json", {**description.written, "segmenters": tools})
+        for each in (model, bare):
+            given = Given([name], data, str(each), name="exported")
+            evaluate_by_hand(experiment, given, Path(folder))
+            scores = read_score_file(Path(folder) / f"{name}.json", name, "P@1")
+            means = {}
+            for label, ways in scores.labelled().items():
+                language = scores.languages.get(label, ENGLISH)
+                means[language] = sum(row.value for row in ways.values()) / len(ways)
+            values.append(means)
+    both = {code: (values[0][code], values[1][code]) for code in values[0] if code != ENGLISH}
+    return Loss(name, both)

@@ -14,14 +14,13 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ems.base.errors import Damaged, EmsError
-from ems.base.files import read_lines
+from ems.base.errors import EmsError
 from ems.base.processes import look_rarely
 from ems.bench.retrieval import normalised
 from ems.config.languages import UNSEEN
@@ -30,13 +29,10 @@ from ems.model.encode import SentenceEncoder
 from ems.text.segmenters.base import SPACE
 from ems.text.subwords import UNK
 
-LINES_AT_ONCE = 64  # lines at once, of all lengths, so that shorter ones are padded
+LINES_AT_ONCE = 64  # of all lengths, so that shorter ones are padded
 GRAPHS = {"onnx": "onnx/model.onnx", "int8": "onnx/model_qint8.onnx"}
-LEAST_COSINES = {"float32": 0.99999, "onnx": 0.99999, "int8": 0.995}  # cosines
-STDERR_TAIL = 800  # characters of what the other process said
+LEAST_COSINES = {"float32": 0.99999, "onnx": 0.99999, "int8": 0.995}
 Figures = dict[str, Any]  # counts, and the cosines of each form of the weights
-MADE = 300  # lines of pieces
-WORDS = 12  # pieces of the longest but ten
 ODD = [
     "e\u0301te\u0301, 3 °C … ½ № ﬁ Å",
     "  two  spaces\tand\u00a0others\u3000here ",
@@ -58,25 +54,14 @@ def sample(vocabulary: Any, seed: int = 0) -> list[str]:
     """
     lines = [text for sentence in read_free() for text in sentence.values()]
     draw = random.Random(seed)
-    normal = [at for at in range(len(vocabulary)) if _is_text(vocabulary, at)]
-    for _ in range(MADE):
-        pieces = draw.choices(normal, k=draw.randint(1, WORDS))
+    marks = (vocabulary.is_control, vocabulary.is_unknown, vocabulary.is_byte)
+    texts = [at for at in range(len(vocabulary)) if not any(is_mark(at) for is_mark in marks)]
+    for _ in range(300):
+        pieces = draw.choices(texts, k=draw.randint(1, 12))
         text = "".join(map(vocabulary.id_to_piece, pieces)).replace(SPACE, " ").strip()
         lines.append(text.capitalize())
     long = [" ".join(lines[at : at + 40]) for at in range(0, 200, 40)]
     return [*lines, *ODD, *long]
-
-
-def _is_text(vocabulary: Any, at: int) -> bool:
-    return not (vocabulary.is_control(at) or vocabulary.is_unknown(at) or vocabulary.is_byte(at))
-
-
-def read_sample(path: Path) -> list[str]:
-    """Return the lines of the user's file. Raises `EmsError` for one that is not UTF-8 text."""
-    try:
-        return read_lines(path)
-    except Damaged as error:
-        raise EmsError(f"{error.finding}; give UTF-8 text, a sentence a line") from None
 
 
 def verified(folder: Path, expected: bytes) -> Figures:
@@ -97,15 +82,6 @@ def verified(folder: Path, expected: bytes) -> Figures:
                 f"({found[name]}); nothing was written. Report it with the model"
             )
     return found
-
-
-def as_rows(figures: Figures) -> Iterator[tuple[str, str]]:
-    """Yield the figures as names and values: lines, ids_differ, float32.least_cosine, ..."""
-    for name, value in figures.items():
-        if isinstance(value, dict):
-            yield from ((f"{name}.{key}", f"{number:.8f}") for key, number in value.items())
-        elif isinstance(value, int):
-            yield name, str(value)
 
 
 def expected_of(ours: SentenceEncoder, dimensions: int, lines: Sequence[str]) -> bytes:
@@ -137,7 +113,7 @@ def _in_another_process(folder: Path, expected: bytes) -> Figures:
         environment["HF_MODULES_CACHE"] = copies  # transformers copies code before it runs it
         done = subprocess.run(command, input=expected, capture_output=True, env=environment)
     if done.returncode:
-        said = " ".join(done.stderr.decode(errors="replace").split())[-STDERR_TAIL:]
+        said = " ".join(done.stderr.decode(errors="replace").split())[-800:]
         raise EmsError(
             f"the folder cannot be loaded, so nothing was written: {said}. Report it with the model"
         )
@@ -157,25 +133,22 @@ def figures(folder: Path, expected: Any) -> dict[str, Any]:
     model = SentenceTransformer(
         str(folder), device="cpu", local_files_only=True, trust_remote_code=code
     )
-    own = _ids(model, lines)
+    if hasattr(model.tokenizer, "encode_batch"):  # of a table
+        own = [encoded.ids for encoded in model.tokenizer.encode_batch(lines)]
+    else:
+        cut = {"truncation": True, "max_length": model.max_seq_length}
+        own = model.tokenizer(lines, **cut)["input_ids"]
     wrong = [at for at, one in enumerate(own) if one != ids[at].tolist()]
-    result: dict[str, Any] = {"lines": len(lines), "wrong": [lines[at] for at in wrong[:3]]}
-    result["ids_differ"] = len(wrong)
-    vectors = model.encode(lines, batch_size=LINES_AT_ONCE, show_progress_bar=False)
-    result["float32"] = _compared(vectors, expected["vectors"])
+    vectors = {"float32": model.encode(lines, batch_size=LINES_AT_ONCE, show_progress_bar=False)}
     for name, path in GRAPHS.items():
         if (folder / path).exists():
-            made = _of_graph(folder / path, own)
-            result[name] = _compared(made, expected["vectors"])
-    return result
-
-
-def _ids(model: Any, lines: list[str]) -> list[list[int]]:
-    """Return the token ids of each line, cut to the length that the model sees."""
-    tokenizer = model.tokenizer
-    if hasattr(tokenizer, "encode_batch"):  # of a table
-        return [encoded.ids for encoded in tokenizer.encode_batch(lines)]
-    return tokenizer(lines, truncation=True, max_length=model.max_seq_length)["input_ids"]
+            vectors[name] = _of_graph(folder / path, own)
+    return {
+        "lines": len(lines),
+        "wrong": [lines[at] for at in wrong[:3]],
+        "ids_differ": len(wrong),
+        **{name: _compared(of, expected["vectors"]) for name, of in vectors.items()},
+    }
 
 
 def _of_graph(path: Path, ids: list[list[int]]) -> np.ndarray:
