@@ -31,7 +31,7 @@ from ems.base.files import write_json
 from ems.config.train import TrainSettings
 from ems.model.devices import check_precision, choose_device
 from ems.model.objectives.system import System
-from ems.train.measures import StepFlops, peak_flops
+from ems.train.measures import peak_flops, step_flops
 
 REPEATS = 3
 PRECISIONS = get_args(TrainSettings.model_fields["precision"].annotation)
@@ -111,10 +111,9 @@ def work(job: Job, trainer: str) -> tuple[int, int]:
         languages = len(job.store.languages)
         settings = job.settings.overridden({"objectives": objectives})
         system = System(settings, languages, job.pieces)
-    of_step = StepFlops(system)
     lengths = np.array([len(side) for pair in job.sentences() for side in pair])
     steps = lengths.reshape(-1, 2 * job.batch)[job.warm :]
-    return sum(map(of_step, steps)), int(steps.sum())
+    return sum(step_flops(system, step) for step in steps), int(steps.sum())
 
 
 # --- measuring

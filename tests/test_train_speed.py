@@ -19,7 +19,7 @@ from ems.shards.reader import Batch, PairStore
 from ems.train import step as step_module
 from ems.train.data import Data
 from ems.train.job import train
-from ems.train.measures import Meter, StepFlops, peak_of
+from ems.train.measures import Meter, peak_of, step_flops
 from ems.train.step import AHEAD, drawn
 
 CPU = torch.device("cpu")
@@ -70,7 +70,7 @@ def test_the_flops_of_a_step_are_those_that_torch_counts(toy, objectives, length
     tokens = 10 + np.arange(lengths.sum()) % 290
     rows = np.arange(2 * pairs)
     batch = system.prepared(Batch(tokens, lengths, rows, rows // pairs), 0, 0)
-    flops = StepFlops(system)(lengths)
+    flops = step_flops(system, lengths)
     assert flops == 3 * counted(system, DeviceBatch.of(batch, CPU), backward=False)
     assert flops == counted(system, DeviceBatch.of(batch, CPU), backward=True)
 

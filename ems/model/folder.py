@@ -1,17 +1,9 @@
 """Model folders: what their model.json or ems.json says, and which files encoding reads.
 
-A trained encoder:
-
+    model.json          of a trained encoder its sizes, segmenters and training; of a system of
+                        character n-grams its kind, its settings and how they were chosen
     model.safetensors   the encoder's weights
-    model.json          its sizes, the segmenter of each language, whether format characters are
-                        dropped, how it was trained
-    vocabulary.model    the SentencePiece model
-
-A system of character n-grams (`kind: char-ngram` or `fused`):
-
-    model.json          the kind, the settings, the lines that were counted; of kind fused the
-                        weight, the power, how each point of the grid scored, and where the
-                        folder of the trained encoder lies
+    vocabulary.model    the encoder's SentencePiece model
     ngrams.safetensors  the weight of each place that an n-gram is hashed to
 
 What `ems export` wrote has ems.json and SHA256SUMS instead of model.json.

@@ -35,19 +35,18 @@ class Packing:
 
     position: Tensor
     sentence: Tensor
-    lengths: Tensor
     groups: list[Group]
 
     def to(self, device: torch.device) -> "Packing":
-        """Copy it to a device at once, without waiting."""
-        parts = [self.position, self.sentence, self.lengths]
+        """Copy all of it to a device in one transfer, without waiting."""
+        parts = [self.position, self.sentence]
         parts += [part for group in self.groups for part in (group.index, group.real, group.places)]
         flat = torch.cat([part.flatten().long() for part in parts])
         moved = onto(device, flat).split([part.numel() for part in parts])
         shaped = [new.view(old.shape) for new, old in zip(moved, parts, strict=True)]
-        triples = zip(shaped[3::3], shaped[4::3], shaped[5::3], strict=True)
+        triples = zip(shaped[2::3], shaped[3::3], shaped[4::3], strict=True)
         groups = [Group(index, real.bool(), places) for index, real, places in triples]
-        return Packing(*shaped[:3], groups)
+        return Packing(*shaped[:2], groups)
 
 
 def pack(lengths: Tensor) -> Packing:
@@ -65,7 +64,7 @@ def pack(lengths: Tensor) -> Packing:
         real = columns[None, :] < lengths[first:last, None]  # (n, L)
         index = (starts[first:last, None] + columns[None, :]) * real  # (n, L), padding points at 0
         groups.append(Group(index, real, torch.nonzero(real.flatten())[:, 0]))
-    return Packing(position, sentence, lengths, groups)
+    return Packing(position, sentence, groups)
 
 
 class _Pad(torch.autograd.Function):

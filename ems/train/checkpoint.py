@@ -36,8 +36,6 @@ STATE = "state.json"
 
 
 class _State(Record, extra="allow"):
-    """state.json: the progress of a run, with what checks it and the files beside it."""
-
     check: Text
     step: Count
     sha256: dict[Below, Text]
@@ -45,21 +43,16 @@ class _State(Record, extra="allow"):
 
 @dataclass
 class Progressed:
-    """The progress of a run.
-
-    `seconds` are wall time, `waited` those of them spent waiting for data; `sums` are the loss
-    parts of the `summed` steps since the last row of the log; `scaling` is the state of the scale
-    of the loss (float16). `attempts` counts this start and those before that saved something.
-    """
+    """The progress of a run."""
 
     step: int = 0
-    attempts: int = 0
-    seconds: float = 0.0
-    waited: float = 0.0
+    attempts: int = 0  # this start, and those before that saved something
+    seconds: float = 0.0  # wall time
+    waited: float = 0.0  # those of them spent waiting for data
     tokens: int = 0
-    summed: int = 0
-    sums: dict[str, float] = field(default_factory=dict)
-    scaling: dict[str, float] = field(default_factory=dict)
+    summed: int = 0  # steps since the last row of the log
+    sums: dict[str, float] = field(default_factory=dict)  # their loss parts
+    scaling: dict[str, float] = field(default_factory=dict)  # of the loss in float16
     losses: list[LogRow] = field(default_factory=list)
     times: list[LogRow] = field(default_factory=list)
 
@@ -69,9 +62,8 @@ class Keep:
     """Which checkpoints to keep: the `newest`, and those that the model is going to be made of: the
     `best`, or the last `regular` ones to average.
 
-    Only checkpoints at a multiple of `every` steps or at step `last` are averaged. Every run of the
-    same settings has these; one that a signal caused is not among them, so a run that was stopped
-    gives the same model.
+    Only checkpoints at a multiple of `every` steps or at step `last` are averaged, not one that a
+    signal caused: a run that was stopped gives the same model.
     """
 
     newest: int
@@ -80,10 +72,6 @@ class Keep:
     last: int = 0
     best: int | None = None
 
-    def is_regular(self, step: int) -> bool:
-        """Return whether every run of these settings has a checkpoint of this step."""
-        return step % self.every == 0 or step == self.last
-
     def of(self, steps: list[int]) -> set[int]:
         return {*steps[-self.newest :], *self.chosen(steps)}
 
@@ -91,7 +79,7 @@ class Keep:
         """Return which of these steps, ascending, the model is made of; none: the last."""
         if self.best is not None:
             return [self.best]
-        regular = [step for step in steps if self.is_regular(step)]
+        regular = [step for step in steps if step % self.every == 0 or step == self.last]
         return regular[-self.regular :] if self.regular else []
 
 
@@ -103,7 +91,9 @@ def save_checkpoint(
     state: Path, modules: nn.Module, optimizer: torch.optim.Optimizer, done: Progressed, keep: Keep
 ) -> None:
     """Save the state after `done.step` steps and remove the checkpoints that `keep` does not."""
-    with atomic_path(_folder(state, done.step), _is_checkpoint) as folder:
+    ours = {*FILES, STATE}
+    own = _folder(state, done.step)
+    with atomic_path(own, lambda old: {path.name for path in old.iterdir()} <= ours) as folder:
         folder.mkdir(parents=True)
         save_tensors(modules.state_dict(), folder / MODEL)
         save_tensors(_optimizer_tensors(optimizer), folder / OPTIMIZER)
@@ -119,16 +109,12 @@ def save_checkpoint(
             _remove(path)
 
 
-def _is_checkpoint(folder: Path) -> bool:
-    return {path.name for path in folder.iterdir()} <= {*FILES, STATE}
-
-
 def _folder(state: Path, step: int) -> Path:
     return state / f"step-{step:08}"
 
 
 def step_of(folder: Path) -> int:
-    """Return the number of steps that a checkpoint was saved after."""
+    """Return the steps that were done when a checkpoint was saved."""
     return int(folder.name.removeprefix("step-"))
 
 
@@ -158,10 +144,7 @@ def verified(folder: Path) -> Json:
 def load_checkpoint(
     state: Path, modules: nn.Module, optimizer: torch.optim.Optimizer
 ) -> Progressed:
-    """Load the newest undamaged checkpoint and return its progress (step 0 if there is none).
-
-    All of a checkpoint is read before any of it is loaded.
-    """
+    """Load the newest undamaged checkpoint and return its progress (step 0 if there is none)."""
     for folder in reversed(checkpoints(state)):
         try:
             numbers = verified(folder)
@@ -184,11 +167,8 @@ def _rows(path: Path) -> list[LogRow]:
 
 
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    return {
-        f"{index}.{name}": value
-        for index, state in optimizer.state_dict()["state"].items()
-        for name, value in state.items()
-    }
+    states = optimizer.state_dict()["state"].items()
+    return {f"{at}.{name}": value for at, state in states for name, value in state.items()}
 
 
 def _restore(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:

@@ -6,13 +6,12 @@ run is long if more than an hour is left by the median of its first steps. Sever
 a share each and end with the same error.
 """
 
-import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
@@ -36,18 +35,14 @@ TIMED = 20  # steps that are timed
 
 @dataclass
 class Data:
-    """The pairs of a training run, and the vocabulary that their shards were made with.
-
-    A training on documents has documents to validate on, in `held_out`, besides pairs.
-    """
+    """The pairs of a training run, and the vocabulary that their shards were made with."""
 
     training: PairStore
     validation: PairStore | None
     vocabulary: Path
-    held_out: PairStore | None = None
+    held_out: PairStore | None = None  # documents to validate on besides, if it learns from some
 
     def stores(self) -> dict[str, PairStore]:
-        """Return the shards by role."""
         roles = {"train": self.training, "validation": self.validation, "held out": self.held_out}
         return {role: store for role, store in roles.items() if store is not None}
 
@@ -121,15 +116,13 @@ class Verification:
         self._share(check_sizes)
         if not self.due or not self.starts:
             return
-        times = pairwise([*self.starts, self.now()])
-        seconds = self.left * statistics.median(end - start for start, end in times)
+        seconds = self.left * float(np.median(np.diff([*self.starts, self.now()])))
         if self.world.any(seconds > LONG):
             log.info("%s of training are left: every byte of the shards is read", clock(seconds))
             self._share(verify_shards)
         self.due = False
 
     def _share(self, check: Callable[[Sequence[Shard]], None]) -> None:
-        """Check a share of the shards in each process. Raises the first's `EmsError` in all."""
         fault = ""
         try:
             check(self.shards[self.world.rank :: self.world.size])
@@ -161,8 +154,7 @@ class Start:
         system.encoder.load_state_dict(encoder)
         anew = []
         for name, head in system.heads.items():
-            prefix = f"{name}."
-            own = {key.removeprefix(prefix): heads[key] for key in heads if key.startswith(prefix)}
+            own = {key[len(name) + 1 :]: heads[key] for key in heads if key.startswith(f"{name}.")}
             if languages != self.languages or _difference(head, own):
                 anew.append(name)
             else:
@@ -181,16 +173,13 @@ def start_of(
     """
     setting = experiment.systems[name].train.start_from
     if setting and folder is None:
-        raise EmsError(
-            f"systems.{name}.train.start_from: {setting}; give its model folder, "
-            "`ems train --start`"
-        )
+        advice = "give its model folder, `ems train --start`"
+        raise EmsError(f"systems.{name}.train.start_from: {setting}; {advice}")
     if folder is None:
         return None
     if not setting:
-        raise EmsError(
-            f"--start {folder}: systems.{name} has no train.start_from; set it to a system"
-        )
+        problem = f"systems.{name} has no train.start_from; set it to a system"
+        raise EmsError(f"--start {folder}: {problem}")
     description = read_model(folder)
     store.check_vocabulary(folder / VOCABULARY, f"give the model of {setting}")
     if sha256_file(folder / ENCODER) != description.sha256[ENCODER]:

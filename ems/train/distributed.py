@@ -7,10 +7,11 @@ so the last bits, would differ in a resumed run. So `GradientSum` does it.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -114,10 +115,8 @@ def joined(device: torch.device) -> Iterator[World]:
 
 
 def dropout_seed(seed: int, step: int, rank: int = 0, part: int = 0) -> int:
-    """Return the seed of a step's dropout, for each process and each part of a batch (GradCache).
-
-    Seeds differ in their low 32 bits, all that PyTorch's generator on a CPU uses.
-    """
+    """Return the seed of the dropout of a step, a process and a part of a batch (GradCache)."""
+    # seeds differ in their low 32 bits, all that PyTorch's generator on a CPU uses
     return seed * 1_000_003 + step + rank * 0x9E3779B1 + part * 0x85EBCA6B
 
 
@@ -125,7 +124,7 @@ class GradientSum:
     """Sums gradients over all processes, bucket by bucket, as the backward pass fills the buckets.
 
     Call `finish` after the backward pass of a step. Backward passes before the last one belong into
-    `waiting`. A parameter without gradient counts as zero.
+    `waiting`.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], world: World) -> None:
@@ -136,7 +135,7 @@ class GradientSum:
         self.paused = False
         for index, bucket in enumerate(self.buckets):
             for parameter in bucket:
-                parameter.register_post_accumulate_grad_hook(self._filled(index))
+                parameter.register_post_accumulate_grad_hook(partial(self._filled, index))
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -159,16 +158,13 @@ class GradientSum:
         self.sent = []
         self.open = [len(bucket) for bucket in self.buckets]
 
-    def _filled(self, index: int) -> Callable[[Tensor], None]:
-        def hook(_: Tensor) -> None:
-            if self.paused:
-                return
-            self.open[index] -= 1
-            # in the order of the buckets, on all processes alike
-            while len(self.sent) < len(self.buckets) and not self.open[len(self.sent)]:
-                self._send()
-
-        return hook
+    def _filled(self, index: int, _: Tensor) -> None:
+        if self.paused:
+            return
+        self.open[index] -= 1
+        # in the order of the buckets, on all processes alike
+        while len(self.sent) < len(self.buckets) and not self.open[len(self.sent)]:
+            self._send()
 
     def _send(self) -> None:
         bucket = self.buckets[len(self.sent)]

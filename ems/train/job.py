@@ -175,7 +175,16 @@ def claim_identity(state: Path, identity: Json, afresh: bool = False) -> Path:
     for other in sorted(path for path in state.iterdir() if path.is_dir() and path != own):
         if checkpoints(other):
             if not afresh:
-                raise _refusal(other, identity)
+                saved: Json = {}
+                with suppress(EmsError):
+                    saved = read_json(other / IDENTITY, Json)
+                step = step_of(checkpoints(other)[-1])
+                raise EmsError(
+                    f"{other}: an unfinished run of this system is at step {step:,}, of other "
+                    f"settings: {'; '.join(differences(saved, identity))}. Set it back to go on "
+                    "from there; to train from step 0 delete that folder, or say `ems train "
+                    "--afresh`, or `snakemake --config afresh=true -- ...`"
+                )
             log.warning("%s: checkpoints of other settings, deleted as asked", other)
         shutil.rmtree(other)
     for path in own.glob(".*.part"):
@@ -184,18 +193,6 @@ def claim_identity(state: Path, identity: Json, afresh: bool = False) -> Path:
     if not (own / IDENTITY).exists():
         write_json(own / IDENTITY, identity)
     return own
-
-
-def _refusal(folder: Path, identity: Json) -> EmsError:
-    saved: Json = {}
-    with suppress(EmsError):
-        saved = read_json(folder / IDENTITY, Json)
-    step, changed = step_of(checkpoints(folder)[-1]), "; ".join(differences(saved, identity))
-    return EmsError(
-        f"{folder}: an unfinished run of this system is at step {step:,}, of other settings: "
-        f"{changed}. Set it back to go on from there; to train from step 0 delete that folder, or "
-        "say `ems train --afresh`, or `snakemake --config afresh=true -- ...`"
-    )
 
 
 def differences(old: Json, new: Json) -> list[str]:
@@ -212,7 +209,6 @@ def differences(old: Json, new: Json) -> list[str]:
 
 
 def _flat(value: object, key: str = "") -> Json:
-    """Flatten nested mappings; keys are joined by dots."""
     if not isinstance(value, dict):
         return {key: value}
     parts = [_flat(inner, f"{key}.{name}" if key else name) for name, inner in value.items()]
@@ -222,7 +218,6 @@ def _flat(value: object, key: str = "") -> Json:
 def _untrained(
     settings: Parts, languages: int, vocabulary: SentencePieceProcessor, device: torch.device
 ) -> System:
-    """Return the system with its start values, a function of PyTorch's seed."""
     train = settings.train
     if train.precision == "bfloat16" and not has_bfloat16(device):
         log.warning("train.precision: %s has no bfloat16 units; float32 is faster here", device)

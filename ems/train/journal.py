@@ -26,7 +26,7 @@ from ems.shards.reader import Batch
 from ems.train.checkpoint import Keep, Progressed, chosen_weights, load_checkpoint, save_checkpoint
 from ems.train.data import Data, Verification
 from ems.train.distributed import AGREE_EVERY
-from ems.train.measures import BY_LANGUAGE, LogRow, Meter, Scalars, StepFlops, peak_flops, rounded
+from ems.train.measures import BY_LANGUAGE, LogRow, Meter, Scalars, peak_flops, rounded, step_flops
 from ems.train.step import Trainer, learning_rate
 from ems.train.validate import validate
 
@@ -57,7 +57,6 @@ class Journal:
         )
         self.done, self.stop = Progressed(), Stop()
         self.sums: dict[str, Tensor] = {}  # of loss parts: float64 scalars on the device
-        self.flops = StepFlops(trainer.system)
         self.verification = Verification(data.stores().values(), self.world)
 
     def run(self) -> None:
@@ -106,7 +105,8 @@ class Journal:
             tokens = int(batch.lengths.sum())
             self.done.tokens += tokens * self.world.size  # about: other processes have as many
             self.done.waited += waited
-            self.meter.add(batch.pairs, tokens, self.flops(batch.lengths), waited)
+            flops = step_flops(self.trainer.system, batch.lengths)
+            self.meter.add(batch.pairs, tokens, flops, waited)
             yield batch
             progress.add(1, self._note)
         progress.close()

@@ -26,7 +26,6 @@ LogRow = dict[str, Any]  # a line of losses.jsonl or times.jsonl
 NO_SCALARS = {"part", "step", "pairs"}  # keys of a row
 BY_LANGUAGE, BY_CORPUS = "p1_by_language", "p1_by_corpus"
 TAGS = {BY_LANGUAGE: "p1", BY_CORPUS: BY_CORPUS}  # of the numbers in a mapping
-PASSES = 3  # forward, and twice as much backward
 # Dense peak in FLOP/s of matrix products in bfloat16 and in float32, by the makers' data sheets.
 # The first name that is part of the device's name counts.
 PEAKS = {
@@ -92,20 +91,14 @@ def scalars(row: LogRow) -> dict[str, float]:
     return values
 
 
-class StepFlops:
-    def __init__(self, system: System) -> None:
-        settings = system.encoder.settings
-        self.system = system
-        self.per_token = 2 * linear_weights(system.encoder.layers)
-        self.per_square = 4 * settings.width * settings.layers
-
-    def __call__(self, lengths: np.ndarray) -> int:
-        """Count the FLOPs of a batch; `lengths[2B]` are the tokens of its sentences."""
-        lengths = lengths.astype(np.int64)
-        forward = self.per_token * int(lengths.sum()) + self.per_square * int((lengths**2).sum())
-        for objective in self.system.objectives.values():
-            forward += objective.flops(self.system, lengths)
-        return PASSES * forward
+def step_flops(system: System, lengths: np.ndarray) -> int:
+    """Count the FLOPs of a step; `lengths[2B]` are the tokens of its sentences."""
+    settings, lengths = system.encoder.settings, lengths.astype(np.int64)
+    forward = 2 * linear_weights(system.encoder.layers) * int(lengths.sum())
+    forward += 4 * settings.width * settings.layers * int((lengths**2).sum())
+    for objective in system.objectives.values():
+        forward += objective.flops(system, lengths)
+    return 3 * forward  # a backward pass costs two forward passes
 
 
 def peak_flops(device: torch.device, half: bool) -> float | None:
@@ -131,7 +124,7 @@ class Meter:
     since: float = field(default_factory=time.monotonic)
 
     def add(self, pairs: int, tokens: int, flops: int, waited: float) -> None:
-        """Count a step; it waited so many seconds for its batch."""
+        """Count a step, which waited so many seconds for its batch."""
         self.pairs += pairs
         self.tokens += tokens
         self.flops += flops

@@ -25,10 +25,9 @@ KEPT, LARGEST = (1 << 31) - 1, 1 << 30  # bytes: free at the end of the heap; of
 
 
 def keep_freed() -> None:
-    """Let this process keep the memory that it frees, instead of giving it back to the system.
+    """Let this process keep the memory that it frees: new pages cost a sixth of a step's time.
 
-    Each step frees and asks for the same hundreds of megabytes, and new pages cost a sixth of its
-    time. Only the GNU C library has the two settings (mallopt(3)); elsewhere nothing happens.
+    Only the GNU C library has the two settings (mallopt(3)); elsewhere nothing happens.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

@@ -1,8 +1,8 @@
 """One step of training: the losses of a batch, their gradient, an update of the weights.
 
 Notable choices:
-- a step is a function of (seed, step) and the state before it: both the batch and the dropout are
-  seeded with that key, so a resumed run equals one that was never killed, bit for bit;
+- a step is a function of (seed, step) and the state before it: the batch and the dropout are seeded
+  with that key, so a resumed run produces the same bits as an uninterrupted one;
 - no step waits for a GPU. Whether losses and gradients are finite is a flag on the device, which
   the optimiser takes as `found_inf`: this and every later step then changes nothing. The flag is
   read every so many steps and before anything is saved;
@@ -39,10 +39,7 @@ SHOWN = 3  # pairs of a bad batch that the message names; the file has all
 
 
 class Trainer:
-    """A system with its optimiser, and the pairs that it is trained on (EMS v2 section IV-C).
-
-    `draw` gives the batch of a step, `step` trains on it: `forward`, `backward`, `update`.
-    """
+    """A system with its optimiser, and the pairs that it is trained on (EMS v2 section IV-C)."""
 
     def __init__(
         self,
@@ -175,10 +172,7 @@ class Trainer:
         )
 
     def _write_bad_batch(self, step: int, values: dict[str, float]) -> str:
-        """Write the values of a bad step and the origin of its pairs; return both as text.
-
-        Shard and row are those that `ems inspect` shows.
-        """
+        """Write the values of a bad step and the origin of its pairs; return both as text."""
         alpha = self.settings.sampling_alpha
         pairs = []
         for shard, row in self.store.places(*self.store.drawn(self.seed, step, self.pairs, alpha)):

@@ -33,8 +33,8 @@ def validated(folder: Path, shards: list[Path], mined: Path | None = None) -> Lo
     """Return the row of validation of a model folder on `shards`, in float32.
 
     They hold pairs, or documents if the model learnt from them; `mined` is a folder of pairs mined
-    in these documents. Losses, masks and negatives are those that its settings name. Raises
-    `EmsError` for shards of another vocabulary or kind, and `Damaged` for heads that do not fit.
+    in these documents. Raises `EmsError` for shards of another vocabulary or kind, and `Damaged`
+    for heads that do not fit.
     """
     encoder = SentenceEncoder(folder)
     path = folder / "model.json"

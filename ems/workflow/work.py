@@ -113,7 +113,7 @@ class Workload:
         """Return what a step of a training does, by arithmetic on PyTorch's meta device."""
         import numpy as np
 
-        from ems.train.measures import StepFlops
+        from ems.train.measures import step_flops
         from ems.train.memory import without_memory
 
         key = repr((system.model, system.objectives, system.train.batch_pairs, system.vocabulary))
@@ -123,7 +123,7 @@ class Workload:
             tokens = np.full(2 * system.train.batch_pairs, TOKENS)
             looked_up = (bool(system.model.table) + 4 * bool(system.model.ngrams)) * tokens.sum()
             self.steps[key] = Learning(
-                StepFlops(built)(tokens) / 1e12,
+                step_flops(built, tokens) / 1e12,
                 looked_up * system.model.table / 1000,
                 sum(value.numel() for value in built.parameters()) / 1e6,
                 system.train.precision != "float32",

@@ -47,7 +47,7 @@ class _FusedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
-        """Take states, output, bias (or None), and row, token, weight of the target."""
+        # states, output, bias (or None), and row, token, weight of the target
         ctx.save_for_backward(*inputs)
         total, ctx.gradients = _value_and_gradients(inputs, ctx.needs_input_grad)
         return total
@@ -64,15 +64,14 @@ class _FusedCrossEntropy(torch.autograd.Function):
 def _value_and_gradients(
     inputs: tuple[Any, ...], needs: tuple[bool, ...]
 ) -> tuple[Tensor, tuple[Tensor | None, ...]]:
-    """Return the sum over rows, and its gradients by states, output and bias if `needs` asks.
-
-    States and output get one together; a bias that is no parameter (a correction) gets none.
-    """
+    """Return the sum over rows, and its gradients by states, output and bias if `needs` asks."""
     states, output, bias, *entries = inputs
     target = Target(*entries)
     mass = target.mass(len(states))  # (N,)
     logsumexp, gradients = _softmax_part(states, output, bias, mass, any(needs), needs[2])
-    expected = _label_means(output, target, len(states))  # (N, k)
+    vectors = output[target.token].to(mass.dtype) * target.weight[:, None]  # (T, k)
+    expected = vectors.new_zeros(len(states), output.shape[1])
+    expected.index_add_(0, target.row, vectors)  # (N, k)
     total = mass @ logsumexp - (states.to(mass.dtype) * expected).sum()
     if bias is not None:
         total -= target.weight @ bias[target.token].to(mass.dtype)
@@ -95,7 +94,8 @@ def _softmax_part(
     grad_states = torch.empty(states.shape, **sums) if needs else None
     grad_output = torch.zeros(output.shape, **sums) if needs else None
     grad_bias = torch.zeros(len(output), **sums) if needs_bias else None
-    step = _rows_at_once(len(states), len(output), CHUNK * ON_GPU if states.is_cuda else CHUNK)
+    most = max(1, (CHUNK * ON_GPU if states.is_cuda else CHUNK) // len(output))  # rows at once
+    step = max(1, -(-len(states) // max(1, -(-len(states) // most))))  # chunks are about equal
     held = states.new_empty(step, len(output))  # (step, V)
     for first in range(0, len(states), step):
         part = slice(first, first + step)
@@ -108,30 +108,14 @@ def _softmax_part(
         logsumexp.append(highest - shares.amax(1).to(mass.dtype).log())
         if needs:
             grad_states[part] = (shares @ output) * masses[:, None]
-            _add_product(grad_output, shares, chunk * masses[:, None].to(chunk.dtype))
+            weighted = chunk * masses[:, None].to(chunk.dtype)  # (step, k)
+            if grad_output.dtype == chunk.dtype:
+                grad_output.addmm_(shares.T, weighted)
+            else:
+                grad_output += shares.T @ weighted
         if grad_bias is not None:
             grad_bias += masses.to(shares.dtype) @ shares
     return torch.cat(logsumexp), (grad_states, grad_output, grad_bias)
-
-
-def _rows_at_once(rows: int, pieces: int, logits: int) -> int:
-    """Return the rows of a chunk of at most so many logits, chunks being about equal."""
-    most = max(1, logits // pieces)
-    return max(1, -(-rows // max(1, -(-rows // most))))
-
-
-def _add_product(sums: Tensor, shares: Tensor, chunk: Tensor) -> None:
-    """Add shares[n, V]^T chunk[n, k] to sums[V, k], in the product if the dtypes allow it."""
-    if sums.dtype == chunk.dtype:
-        sums.addmm_(shares.T, chunk)
-    else:
-        sums += shares.T @ chunk
-
-
-def _label_means(output: Tensor, target: Target, rows: int) -> Tensor:
-    """Return the weighted sum of the output vectors of each row's labels, [N, k]."""
-    vectors = output[target.token].to(target.weight.dtype) * target.weight[:, None]  # (T, k)
-    return vectors.new_zeros(rows, output.shape[1]).index_add_(0, target.row, vectors)
 
 
 def fused_cross_entropy(

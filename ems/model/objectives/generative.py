@@ -71,7 +71,7 @@ def generate(
 
 
 def flops_of_state(system: System) -> int:
-    """Count the operations of one prediction: twice the weights, output layer included."""
+    """Count the operations of one prediction, output layer included."""
     head = system.heads["generative"]
     shared = system.encoder.tokens.weight.numel() if head.output is None else 0
     return 2 * (linear_weights(head) + shared)

@@ -55,10 +55,7 @@ class Masker:
     def __call__(
         self, batch: Batch, seed: int, step: int, first: int = 0, total: int | None = None
     ) -> Batch:
-        """Return the batch with `inputs` and `places`.
-
-        Its pairs are those from `first` on of the `total` of the step (all of them, if None).
-        """
+        """Return the batch with `inputs` and `places`; `first` and `total` as in `prepared`."""
         # far ahead in the stream of the draw, so that masks and pairs are independent
         random = np.random.Generator(np.random.Philox(key=[seed, step], counter=[0, 0, 0, 1]))
         total = total or batch.pairs
@@ -96,10 +93,7 @@ class Masker:
     def _mlm(
         self, batch: Batch, starts: np.ndarray, lengths: np.ndarray, grid: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return places[M], ascending, and inputs[T] as BERT sees them.
-
-        Of the hidden tokens 80 % become <mask>, 10 % a random piece, and 10 % stay.
-        """
+        """Return places[M], ascending, and inputs[T] as BERT sees them."""
         row = np.repeat(batch.rows, batch.lengths)  # (T,)
         position = np.arange(len(row)) - starts[row]
         order, fate, pick = grid[row % batch.pairs, row // batch.pairs, position].T  # (T,) each
@@ -116,15 +110,11 @@ class Masker:
 
 
 def masked_count(lengths: np.ndarray) -> np.ndarray:
-    """Return the number of tokens that MLM hides of sentences of `lengths`."""
     return np.maximum(1, np.rint(SHARE * lengths)).astype(np.int64)
 
 
 def sentence_keys(batch: Batch) -> np.ndarray:
-    """Return a 64-bit hash of the tokens of each sentence by row, int64[2B].
-
-    Two different texts have the same hash with probability 2^-64.
-    """
+    """Return a 64-bit hash of the tokens of each sentence by row, int64[2B]."""
     lengths = batch.lengths
     starts = np.cumsum(lengths) - lengths
     position = np.arange(len(batch.tokens)) - np.repeat(starts, lengths)

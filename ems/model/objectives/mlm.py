@@ -10,23 +10,18 @@ from ems.model.objectives.masking import masked_count
 from ems.model.objectives.system import Encoded, Objective, System
 
 
-def mlm_target(sentence: Tensor, hidden: Tensor, dtype: torch.dtype) -> Target:
-    """Return the labels of the states of masked tokens; sentence[M] of each, hidden[M] the tokens.
+def loss(system: System, encoded: Encoded) -> Tensor:
+    """Let the states of masked tokens predict them in their language.
 
     The weights of a sentence add up to 1, as in XTR and SMLM, so the sum over pairs is the same
     however many processes share a step. (BERT takes the mean over the masked tokens of a batch.)
     """
+    batch, (sentence, hidden) = encoded.batch, encoded.masked  # (M,) each
+    states = encoded.states[batch.places].to(encoded.sentences.dtype)  # (M, d)
     counts = torch.bincount(sentence)  # masked tokens of each sentence
     row = torch.arange(len(hidden), device=hidden.device)
-    return Target(row, hidden, 1.0 / counts[sentence].to(dtype))
-
-
-def loss(system: System, encoded: Encoded) -> Tensor:
-    """Let the states of masked tokens predict them in their language."""
-    batch, (row, hidden) = encoded.batch, encoded.masked  # (M,) each
-    states = encoded.states[batch.places].to(encoded.sentences.dtype)  # (M, d)
-    target = mlm_target(row, hidden, states.dtype)
-    return generate(system, fused_cross_entropy, states, batch.languages[row], target)
+    target = Target(row, hidden, 1.0 / counts[sentence].to(states.dtype))
+    return generate(system, fused_cross_entropy, states, batch.languages[sentence], target)
 
 
 def flops(system: System, lengths: np.ndarray) -> int:

@@ -64,12 +64,10 @@ class DeviceBatch:
 
     @property
     def pairs(self) -> int:
-        """Return B, the number of sentence pairs."""
         return len(self.rows) // 2
 
     @cached_property
     def packing(self) -> Packing:
-        """Return the packing of its tokens; not used where a batch is encoded in parts."""
         packing, device = pack(self.sizes), self.tokens.device
         return packing if device.type == "cpu" else packing.to(device)
 
@@ -91,13 +89,10 @@ class DeviceBatch:
 
 @dataclass
 class Encoded:
-    """A batch, the states[T, d] of its tokens and its sentences[2B, d] by row.
-
-    There are no states if the batch is encoded in parts (GradCache), or by a table alone.
-    """
+    """A batch, the states[T, d] of its tokens and its sentences[2B, d] by row."""
 
     batch: DeviceBatch
-    states: Tensor | None
+    states: Tensor | None  # None: encoded in parts (GradCache), or by a table alone
     sentences: Tensor
 
     @property
@@ -179,7 +174,7 @@ class System(nn.Module):
     ) -> Batch:
         """Return the batch of a step with what the objectives need: masks, keys, its number.
 
-        `first` and `total` are as in `Masker`. Validation passes a constant seed.
+        Its pairs are those from `first` on of the `total` of the step (all of them, if None).
         """
         if self.masker:
             batch = self.masker(batch, seed, step, first, total)
@@ -188,7 +183,7 @@ class System(nn.Module):
 
     def forward(self, batch: DeviceBatch) -> dict[str, Tensor]:
         """Return the loss parts of a batch by name, accuracies, and the weighted `total`."""
-        packing = batch.packing if self.encoder.settings.attends else None  # a table needs none
+        packing = batch.packing if self.encoder.settings.attends else None
         return self.losses(batch, *self.encode(batch.inputs, batch.lengths, packing))
 
     def encode(
@@ -234,10 +229,7 @@ class System(nn.Module):
 
 
 def similarity_flops(system: System, lengths: np.ndarray, width: int | None = None) -> int:
-    """Count the operations of comparing each pair with its group, in both directions.
-
-    `width` is that of the vectors (default: the sentence embeddings).
-    """
+    """Count the operations of comparing vectors (default: the embeddings) with their groups."""
     pairs = len(lengths) // 2
     group = min(system.negatives or pairs, pairs)
     return 4 * (width or system.encoder.settings.pooled_width) * pairs * group

@@ -14,13 +14,15 @@ from ems.model.objectives.system import Encoded, Objective, System
 from ems.model.objectives.xtr import xtr_target
 
 
-def ugt_target(base: Target, masked: Tensor, hidden: Tensor, distinct: bool) -> Target:
-    """Return the labels of Eq. 3-4; `base` are those of XTR.
+def loss(system: System, encoded: Encoded) -> Tensor:
+    """Compute XTR with labels half of which, in a sentence with a masked token, is that token.
 
-    masked[B] is the row of each pair whose own sentence has the masked token, hidden[B] that token.
     If S' has that token too, it gets the sum of both. `distinct` is the authors' code: then its 1/2
     is overwritten by 1 / (2 |S'|).
     """
+    batch, distinct = encoded.batch, system.settings.ugt.target == "distinct"
+    base = xtr_target(*batch.labels(masked=distinct), encoded.sentences.dtype, distinct)
+    masked, hidden = encoded.masked  # (B,): the row with the masked token of each pair, that token
     halved = torch.zeros(2 * len(masked), dtype=torch.bool, device=masked.device)
     halved[masked] = True  # (2B,)
     weight = torch.where(halved[base.row], base.weight / 2, base.weight)
@@ -28,17 +30,9 @@ def ugt_target(base: Target, masked: Tensor, hidden: Tensor, distinct: bool) -> 
     if distinct:
         pieces = torch.cat([base.token, hidden]).amax() + 1
         own *= ~torch.isin(masked * pieces + hidden, base.row * pieces + base.token)
-    return Target(
+    target = Target(
         torch.cat([base.row, masked]), torch.cat([base.token, hidden]), torch.cat([weight, own])
     )
-
-
-def loss(system: System, encoded: Encoded) -> Tensor:
-    """Compute XTR with labels half of which, in a sentence with a masked token, is that token."""
-    batch, distinct = encoded.batch, system.settings.ugt.target == "distinct"
-    labels = batch.labels(masked=distinct)
-    base = xtr_target(*labels, encoded.sentences.dtype, distinct)
-    target = ugt_target(base, *encoded.masked, distinct)
     return generate(system, kl_loss, encoded.sentences, batch.languages[batch.other], target)
 
 
