@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
-
+from ems.base.schema import whole
 from ems.config.benchmarks import SearchProtocol
 from ems.config.plugins import Benchmark, same
 
@@ -11,14 +10,11 @@ from ems.config.plugins import Benchmark, same
 class Protocol(SearchProtocol):
     """How pairs are mined and scored (EMS v2 V-C)."""
 
-    threshold: Literal["oracle", "sample"] = Field(
-        "oracle",
-        description="The threshold of the score. oracle: the one with the best F1 on the pairs "
-        "that are scored, as the paper's script; sample: with the best F1 on the sample part.",
-    )
-    missed: int = Field(  # to be read: of the largest language 15,000 pairs are gold
-        10, ge=0, le=100_000, description="The number of best pairs to keep that are not gold."
-    )
+    threshold: Literal["oracle", "sample"] = "oracle"
+    """The threshold of the score. oracle: the one with the best F1 on the pairs that are scored, as
+    the paper's script; sample: with the best F1 on the sample part."""
+    missed: whole(ge=0, le=100_000) = 10  # of the largest language 15,000 pairs are gold
+    """The number of best pairs to keep that are not gold."""
 
 
 BENCHMARK = Benchmark(

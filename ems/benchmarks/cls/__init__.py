@@ -1,7 +1,5 @@
 """CLS (Amazon reviews, version 1): is a review positive? Three domains."""
 
-from pydantic import Field
-
 from ems.config.benchmarks import ProbeSettings
 from ems.config.plugins import Benchmark, same
 
@@ -9,7 +7,8 @@ from ems.config.plugins import Benchmark, same
 class Probe(ProbeSettings):
     """The classifier of CLS."""
 
-    title: bool = Field(True, description="Puts the summary before the text.")
+    title: bool = True
+    """Puts the summary before the text."""
 
 
 BENCHMARK = Benchmark(

@@ -1,7 +1,5 @@
 """Europarl: 2,000 sentences to find among 200,000, each direction by itself."""
 
-from pydantic import Field
-
 from ems.config.benchmarks import DrawnProtocol, Margin
 from ems.config.plugins import Benchmark, same
 
@@ -9,7 +7,8 @@ from ems.config.plugins import Benchmark, same
 class Protocol(DrawnProtocol):
     """As that of ParaCrawl, by plain cosine (Lightweight 4.4)."""
 
-    margin: Margin = Field("absolute", description="The margin; absolute: plain cosine.")
+    margin: Margin = "absolute"
+    """The margin; absolute: plain cosine."""
 
 
 BENCHMARK = Benchmark(

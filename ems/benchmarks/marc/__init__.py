@@ -1,7 +1,6 @@
 """MARC (Amazon reviews, version 2): is a review positive?"""
 
-from pydantic import Field
-
+from ems.base.schema import whole
 from ems.config.benchmarks import ProbeSettings
 from ems.config.plugins import Benchmark, same
 
@@ -9,13 +8,10 @@ from ems.config.plugins import Benchmark, same
 class Probe(ProbeSettings):
     """The classifier of MARC."""
 
-    title: bool = Field(True, description="Puts the title before the text.")
-    train: int = Field(  # MARC has 200,000 of a language
-        2000,
-        ge=2,
-        le=1_000_000,
-        description="The reviews to train on, half of each class, drawn at random.",
-    )
+    title: bool = True
+    """Puts the title before the text."""
+    train: whole(ge=2, le=1_000_000) = 2000  # MARC has 200,000 of a language
+    """The reviews to train on, half of each class, drawn at random."""
 
 
 BENCHMARK = Benchmark(

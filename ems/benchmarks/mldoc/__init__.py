@@ -1,7 +1,5 @@
 """MLDoc: the topic of a news item."""
 
-from pydantic import Field
-
 from ems.benchmarks.mldoc.languages import LANGUAGES
 from ems.config.benchmarks import Examples, ProbeSettings
 from ems.config.plugins import Benchmark
@@ -10,10 +8,10 @@ from ems.config.plugins import Benchmark
 class Probe(ProbeSettings):
     """The classifier of MLDoc."""
 
-    title: bool = Field(False, description="Puts the headline or title before the text.")
-    train: Examples = Field(
-        1000, description="The examples to train on: those of mldoc-indices/german.train.1000."
-    )
+    title: bool = False
+    """Puts the headline or title before the text."""
+    train: Examples = 1000
+    """The examples to train on: those of mldoc-indices/german.train.1000."""
 
 
 BENCHMARK = Benchmark(

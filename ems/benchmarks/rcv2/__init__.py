@@ -13,16 +13,17 @@ class Probe(ProbeSettings):
 
     hidden: HiddenLayers = Field([128])
     dropout: Dropout = 0
-    weight_decay: listing(Decay, least=1) = Field(
-        [0, 0.00001, 0.0001, 0.001, 0.01],
-        description="L2, tuned on the source's validation part (the monolingual paper's 4.3; its "
-        "grid is not given).",
-    )
+    weight_decay: listing(Decay, least=1) = Field([0, 0.00001, 0.0001, 0.001, 0.01])
+    """L2, tuned on the source's validation part (the monolingual paper's 4.3; its grid is not
+    given)."""
     batch: Examples = 100
     epochs: Epochs = 100
-    train: Examples = Field(1000, description="Titles drawn to train on.")
-    valid: Examples = Field(1000, description="Titles drawn to choose by.")
-    test: Examples = Field(4000, description="Titles drawn to test on.")
+    train: Examples = 1000
+    """Titles drawn to train on."""
+    valid: Examples = 1000
+    """Titles drawn to choose by."""
+    test: Examples = 4000
+    """Titles drawn to test on."""
 
 
 BENCHMARK = Benchmark(

@@ -1,7 +1,5 @@
 """SIB-200: the topic of a sentence, learnt in English or another language."""
 
-from pydantic import Field
-
 from ems.base.schema import OwnCode
 from ems.config.benchmarks import ProbeSettings
 from ems.config.plugins import Benchmark
@@ -10,14 +8,11 @@ from ems.config.plugins import Benchmark
 class Probe(ProbeSettings):
     """The classifier of SIB-200."""
 
-    both_ways: bool | None = Field(
-        None,
-        description="Learns from the other languages too, and tests them in English, as MLDoc "
-        "does (default: from English alone, in which it is tested as well).",
-    )
-    source: OwnCode | None = Field(
-        None, description="The language that it learns from, instead of English."
-    )
+    both_ways: bool | None = None
+    """Learns from the other languages too, and tests them in English, as MLDoc does (default: from
+    English alone, in which it is tested as well)."""
+    source: OwnCode | None = None
+    """The language that it learns from, instead of English."""
 
 
 BENCHMARK = Benchmark(

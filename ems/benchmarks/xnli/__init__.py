@@ -13,7 +13,8 @@ class Probe(ProbeSettings):
     """The classifier of the monolingual paper's XNLI."""
 
     hidden: HiddenLayers = Field([512, 384])
-    activation: Literal["tanh", "relu"] = Field("relu", description="The activation.")
+    activation: Literal["tanh", "relu"] = "relu"
+    """The activation."""
     dropout: Dropout = 0
     batch: Examples = 256
     epochs: Epochs = 20

@@ -4,7 +4,8 @@ To add an objective, write one file here or in the project's own folder `extensi
 Its name is the key under `objectives` of an experiment, its `Settings` say what may stand there:
 
     class Settings(Weighted):  # see ems.config.objectives
-        power: int = Field(2, ge=1, le=9, description="The power of the distance.")
+        power: whole(ge=1, le=9) = 2
+        "The power of the distance."
 
     def loss(system: System, encoded: Encoded) -> Tensor:
         return ...  # a sum over the pairs of the batch, by system.settings.<name>.power
