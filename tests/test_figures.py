@@ -13,7 +13,7 @@ from ems.base.errors import EmsError
 from ems.benchmarks.flores200.table import plot_flores
 from ems.benchmarks.tatoeba.table import plot_tatoeba
 from ems.tables.canvas import COLOURS, drawing, place_labels
-from ems.tables.curves import plot_curves, plot_curves_in_time, plot_languages
+from ems.tables.curves import plot_curves, plot_languages
 from ems.tables.figures import plot_pairs, read_points
 from ems.tables.logs import read_losses, read_times
 from ems.tables.printed import load_models
@@ -209,7 +209,7 @@ def runs(tmp_path):
 def test_a_system_that_was_not_trained_has_no_curve_and_the_others_keep_their_colour(
     tmp_path, runs, drawn
 ):
-    said = drawn(plot_curves, runs[0])
+    said = drawn(plot_curves, runs[0], None)
     svg = (tmp_path / "f.svg").read_text().lower()
     assert [name for name in said if name in runs[0]] == ["ems", "ems-no-xtr"]
     used = [colour for colour in COLOURS if colour.lower() in svg]
@@ -220,13 +220,13 @@ def test_only_parts_of_the_loss_that_a_system_has_get_a_panel_and_the_axis_count
     tmp_path, runs, drawn
 ):
     panels = {"validation P@1 (%)", "XTR loss", "contrastive loss"}
-    one = drawn(plot_curves, {"ems-no-xtr": runs[0]["ems-no-xtr"]})
+    one = drawn(plot_curves, {"ems-no-xtr": runs[0]["ems-no-xtr"]}, None)
     height = pixels(tmp_path / "f.svg")[1]
-    pairs = drawn(plot_curves, runs[0])
+    pairs = drawn(plot_curves, runs[0], None)
     assert panels & set(one) == panels - {"XTR loss"}
     assert panels <= set(pairs)
     assert height < pixels(tmp_path / "f.svg")[1]
-    minutes = drawn(plot_curves_in_time, *runs)
+    minutes = drawn(plot_curves, *runs)
     assert {"2,000,000", "sentence pairs seen"} <= set(pairs)  # two steps
     assert {"120", "minutes of training"} <= set(minutes)  # two hours
     assert not {"120", "minutes of training"} & set(pairs)
@@ -234,7 +234,7 @@ def test_only_parts_of_the_loss_that_a_system_has_get_a_panel_and_the_axis_count
 
 def test_without_validation_there_are_curves_of_training_alone(tmp_path, drawn):
     rows = [row for row in loss_rows() if row["part"] == "train"]
-    said = drawn(plot_curves, {"ems": write_lines(tmp_path / "losses.jsonl", rows)})
+    said = drawn(plot_curves, {"ems": write_lines(tmp_path / "losses.jsonl", rows)}, None)
     assert "validation P@1 (%)" not in said
     assert {"XTR loss", "contrastive loss", "training"} <= set(said)
 
@@ -258,7 +258,7 @@ def test_rows_are_read_as_written_and_a_step_that_is_there_twice_has_its_last_ti
 def test_no_trained_system_is_an_error_that_lists_what_was_read(tmp_path, runs):
     for losses in ({"untrained": runs[0]["untrained"]}, {}):
         with pytest.raises(EmsError, match="no system was trained") as error:
-            plot_curves(losses, tmp_path / "f.svg")
+            plot_curves(losses, None, tmp_path / "f.svg")
         assert all(str(path) in str(error.value) for path in losses.values())
 
 
@@ -293,7 +293,7 @@ def test_a_malformed_row_is_an_error_that_names_file_and_line(log, row, message,
     good, logs = (GOOD, runs[0]) if log == "losses" else (TIME, runs[1])
     write_lines(logs["ems"], [good, good, row, good])
     with pytest.raises(EmsError, match=message) as error:
-        plot_curves_in_time(*runs, tmp_path / "f.svg")
+        plot_curves(*runs, tmp_path / "f.svg")
     assert f"{logs['ems']}: line 3" in str(error.value)
     assert not list(tmp_path.glob("f.*"))
 
@@ -302,12 +302,12 @@ def test_a_system_or_a_step_without_a_time_is_an_error(tmp_path, runs):
     losses, times = runs
     write_lines(times["ems"], time_rows(loss_rows(steps=1)))
     with pytest.raises(EmsError, match="no time of step 2") as error:
-        plot_curves_in_time(losses, times, tmp_path / "f.svg")
+        plot_curves(losses, times, tmp_path / "f.svg")
     assert str(times["ems"]) in str(error.value)
     with pytest.raises(EmsError, match="no times of ems were given"):
-        plot_curves_in_time(losses, {}, tmp_path / "f.svg")
+        plot_curves(losses, {}, tmp_path / "f.svg")
     with pytest.raises(EmsError, match=r"missing\.jsonl: no such file"):
-        plot_curves({"ems": tmp_path / "missing.jsonl"}, tmp_path / "f.svg")
+        plot_curves({"ems": tmp_path / "missing.jsonl"}, None, tmp_path / "f.svg")
 
 
 # --- P@1 per language over time
@@ -370,8 +370,8 @@ def test_figures_depend_only_on_their_inputs(tmp_path):
         plot_tatoeba(scores, folder / "bars.svg")
         plot_flores([write_flores(folder, "A", ["de", "fr"])], folder / "map.svg")
         plot_pairs(scores, report, folder / "pairs.svg")
-        plot_curves({"A": losses}, folder / "curves.svg")
-        plot_curves_in_time({"A": losses}, {"A": times}, folder / "time.svg")
+        plot_curves({"A": losses}, None, folder / "curves.svg")
+        plot_curves({"A": losses}, {"A": times}, folder / "time.svg")
         plot_languages(languages_of(folder, A={"de": 40.0}), folder / "languages.svg")
         made = sorted([*folder.glob("*.svg"), *folder.glob("*.png")])
         written.append([path.read_bytes() for path in made])

@@ -10,7 +10,7 @@ from tables_made import csv_rows
 
 from ems.base.schema import plain
 from ems.config.load import load_yaml
-from ems.tables.registry import Request, made_of, outputs_of
+from ems.tables.registry import made_of, outputs_of
 
 FULL, TWIN, DEMO = "monolingual", "monolingual-small", "demo-full"
 ALL = (FULL, TWIN, DEMO)
@@ -149,7 +149,7 @@ def test_the_papers_rows_stand_below_ours_cell_by_cell(study, tmp_path):
     benchmark = next(iter(STUDIES[study]["columns"]))
     systems = list(dict.fromkeys(experiment.tables.studies[study].rows.values()))
     paths = [write_scores(tmp_path, name, benchmark, 20 + at) for at, name in enumerate(systems)]
-    outputs_of(experiment)["table"][study].make(Request(experiment, paths, out))
+    outputs_of(experiment)["table"][study].make(experiment, paths, out)
     rows = csv_rows(out)
     printed = read(STUDIES[study]["printed"])
     for each in printed:
@@ -161,7 +161,7 @@ def test_the_papers_rows_stand_below_ours_cell_by_cell(study, tmp_path):
 def test_the_mean_of_xnli_is_without_english_as_the_paper_has_it(tmp_path):
     experiment, out = shipped(DEMO), tmp_path / "t.tex"
     paths = [write_scores(tmp_path, name, "xnli", 20.0) for name in ("context", "coherence-3")]
-    outputs_of(experiment)["table"]["monolingual_xnli"].make(Request(experiment, paths, out))
+    outputs_of(experiment)["table"]["monolingual_xnli"].make(experiment, paths, out)
     row = csv_rows(out)["+iteration"]
     values = [float(row[f"XNLI en->{code}"]) for code in LANGUAGES if code != "en"]
     assert float(row["XNLI Avg."]) == pytest.approx(sum(values) / 4, abs=0.05)
@@ -171,7 +171,7 @@ def test_the_mean_of_xnli_is_without_english_as_the_paper_has_it(tmp_path):
 def test_the_steps_of_an_iteration_count_those_that_it_goes_on_from(tmp_path):
     experiment, out = shipped(DEMO), tmp_path / "t.tex"
     paths = [write_scores(tmp_path, name, "xnli", 20.0) for name in ("context", "coherence-3")]
-    outputs_of(experiment)["table"]["monolingual_xnli"].make(Request(experiment, paths, out))
+    outputs_of(experiment)["table"]["monolingual_xnli"].make(experiment, paths, out)
     first, own = (experiment.systems[name].train.steps for name in ("context", "coherence-3"))
     notes = out.with_suffix(".md").read_text()
     assert f"Steps of training: {first:,}, coherence-3 {first + 3 * own:,}." in notes

@@ -25,7 +25,7 @@ from tables_made import SUFFIXES
 from ems.base.errors import EmsError
 from ems.config.plugins import benchmarks
 from ems.tables.printed import load_flores_groups
-from ems.tables.registry import Request, outputs
+from ems.tables.registry import outputs
 
 MUSE, LOW = load_flores_groups().values()
 ISO = {"deu": "de", "fra": "fr"}
@@ -107,7 +107,7 @@ LEFT_OUT |= {"mldoc": "(EMS, LASER): they are of version v1"}
 
 
 def table(name, experiment, sources, out):
-    outputs()["table"][name].make(Request(experiment, sources, out))
+    outputs()["table"][name].make(experiment, sources, out)
     with open(out.with_suffix(".csv"), encoding="utf-8", newline="") as handle:
         heads, *rows = csv.reader(handle)
     cells = {(row[0], head): cell for row in rows for head, cell in zip(heads, row, strict=True)}

@@ -19,7 +19,7 @@ from tables_made import csv_rows, pixels, texts, times_file, write_cost, write_m
 
 from ems.base.errors import EmsError
 from ems.config.load import load_yaml
-from ems.tables.registry import Request, captions, made_of, outputs_of, times_of
+from ems.tables.registry import captions, made_of, outputs_of, times_of
 
 FULL, TWIN = "lightweight", "lightweight-small"
 TITLES = {"mldoc": "MLDoc", "europarlxsr": "Europarl", "sib200": "SIB-200", "tatoeba": "Tatoeba"}
@@ -75,7 +75,7 @@ def write(experiment, name, folder, sources=None):
     """A study as a table: its rows by label, and its .md."""
     out = folder / f"{name}.tex"
     sources = sources_of(experiment, name, folder) if sources is None else sources
-    outputs_of(experiment)["table"][name].make(Request(experiment, sources, out))
+    outputs_of(experiment)["table"][name].make(experiment, sources, out)
     return csv_rows(out), out.with_suffix(".md").read_text(encoding="utf-8")
 
 
@@ -214,7 +214,7 @@ def test_the_printed_costs_stand_in_the_table_of_costs(name, tmp_path):
     for system in systems:
         write_cost(tmp_path, system, "train", 1.0, 1.0, 400.4 + len(system))
     out = tmp_path / "c.tex"
-    outputs_of(experiment)["timed"][name].make(Request(experiment, sources, out, times))
+    outputs_of(experiment)["timed"][name].make(experiment, sources, out, times)
     rows = csv_rows(out)
     for label, row in STUDIES[name]["rows"].items():
         system = f"{row if isinstance(row, str) else row['model']}-fr"
@@ -232,7 +232,7 @@ def test_the_printed_costs_stand_in_the_table_of_costs(name, tmp_path):
     assert not {"M (MB)", "T (min)", "Pairs/s"} & plain[label].keys()
     for system in systems:  # costs are a log: there may be none
         (tmp_path / f"{system}.json").unlink()
-    outputs_of(experiment)["timed"][name].make(Request(experiment, sources, out, times))
+    outputs_of(experiment)["timed"][name].make(experiment, sources, out, times)
     assert csv_rows(out)[next(iter(STUDIES[name]["rows"]))]["M (MB)"] == ""
 
 
@@ -281,7 +281,7 @@ def test_the_figure_has_a_line_for_each_column_and_the_labels_of_its_rows(tmp_pa
     experiment, name = shipped(TWIN), "lightweight_dimension"
     out = tmp_path / "d.svg"
     sources = sources_of(experiment, name, tmp_path, "figure")
-    outputs_of(experiment)["figure"][name].make(Request(experiment, sources, out))
+    outputs_of(experiment)["figure"][name].make(experiment, sources, out)
     found = [html.unescape(text) for text in texts(out)]
     assert {"16", "32", "64", "128", "Dimension"} <= set(found)
     assert {f"{t} {way}" for t in ("SIB-200", "Tatoeba") for way in ("en->fr", "fr->en")} <= set(
@@ -289,7 +289,7 @@ def test_the_figure_has_a_line_for_each_column_and_the_labels_of_its_rows(tmp_pa
     )
     assert min(pixels(out)) > 200
     first = out.read_bytes()
-    outputs_of(experiment)["figure"][name].make(Request(experiment, sources[1:], out))  # a gap
+    outputs_of(experiment)["figure"][name].make(experiment, sources[1:], out)  # a gap
     assert out.read_bytes() != first
 
 

@@ -130,7 +130,7 @@ def _make(
         raise EmsError(
             f"configs/{settings.name}.yaml: expected what {kind} {name} is made of, found none"
         )
-    outputs[name].make(registry.Request(settings, sources, out, times))
+    outputs[name].make(settings, sources, out, times)
     common.log.info("%s from %s", out, ", ".join(map(str, sources)))
 
 

@@ -47,8 +47,7 @@ _SETTINGS = {
 def drawing(out: Path, width: float, height: float) -> Iterator[Figure]:
     """Yield an empty figure of a size in inches; then write it as .svg and .png beside `out`.
 
-    matplotlib's own defaults and ours hold meanwhile, whatever the user's matplotlibrc says. The
-    figure makes room for titles and legends.
+    matplotlib's own defaults and ours hold meanwhile, whatever the user's matplotlibrc says.
     """
     with style.context("default"):
         mpl.rcParams.update(_SETTINGS)
@@ -69,7 +68,6 @@ def settle(figure: Figure) -> None:
 
 
 def colour(number: int) -> str:
-    """Return the colour of the system of this number."""
     return COLOURS[number % len(COLOURS)]
 
 
@@ -93,15 +91,11 @@ def number_logarithms(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-# --- labels beside points
-
-
 def place_labels(axes: Axes, points: np.ndarray, labels: list[str]) -> None:
     """Write N `labels` beside `points` [N, 2] (in data units) so that they cover little.
 
-    The points with the most neighbours choose first, each the place that covers least, near places
-    before far ones; a thin line leads from a label that stands far to its point. The figure's
-    layout must be settled (`settle`).
+    The most crowded points choose first, near places before far ones; a thin line leads from a far
+    label to its point. The figure's layout must be settled (`settle`).
     """
     pixels = axes.get_figure(root=True).dpi / 72  # of a point
     centres = axes.transData.transform(points) / pixels  # [N, 2]
@@ -111,10 +105,12 @@ def place_labels(axes: Axes, points: np.ndarray, labels: list[str]) -> None:
     distances = np.linalg.norm(centres[:, None] - centres[None], axis=-1)  # [N, N]
     crowded_first = np.argsort(-(distances < CROWD).sum(axis=1), kind="stable")
     far = np.repeat(REACH, len(ANGLES))  # [P] from the mark to each place
+    around = np.tile(np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1), (len(REACH), 1))  # [P, 2]
     for number in map(int, crowded_first):
         text = axes.text(*points[number], labels[number], bbox=WHITE, **CENTRED)
         half = np.array(text.get_window_extent().size) / pixels / 2 + AIR  # [2]
-        middles = _places(centres[number], half, far)
+        # an ellipse around the mark: a label is wider than high, but may come as near everywhere
+        middles = centres[number] + around * (half + MARK + far[:, None])  # [P, 2]
         boxes = np.concatenate([middles - half, middles + half], axis=1)  # [P, 4]
         best = int(np.argmin(_cost(boxes, taken, frame) + 0.3 * far))
         text.set_position(to_data.transform(middles[best] * pixels))
@@ -125,18 +121,9 @@ def place_labels(axes: Axes, points: np.ndarray, labels: list[str]) -> None:
         taken = np.concatenate([taken, boxes[best : best + 1]])
 
 
-def _places(mark: np.ndarray, half: np.ndarray, far: np.ndarray) -> np.ndarray:
-    """Return centres [P, 2] of the places for a label of half a size [2] around a mark [2], near
-    first.
-    """
-    around = np.tile(np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1), (len(REACH), 1))  # [P, 2]
-    # an ellipse around the mark: a label is wider than high, but may come as near from all sides
-    return mark + around * (half + MARK + far[:, None])
-
-
 def _cost(boxes: np.ndarray, taken: np.ndarray, frame: np.ndarray) -> np.ndarray:
-    """Return for each box [P, 4] what it covers of `taken` [M, 4], in square points, and 20 times
-    what of it is outside of the frame [4]; [P].
+    """Return [P], what each box [P, 4] covers of `taken` [M, 4] in square points, and 20 times what
+    of it is outside of the frame [4].
     """
     each = boxes[:, None]  # [P, 1, 4]
     width = np.minimum(each[..., 2], taken[:, 2]) - np.maximum(each[..., 0], taken[:, 0])

@@ -1,13 +1,9 @@
-"""Two systems side by side: both values per language, what changed, and whether that is chance.
-
-    ems compare results/demo/scores/ems results/demo/scores/ems-no-xtr --out compared.tex
-
-Written beside `--out` as .tex, .md and .csv, and as a figure (.svg, .png) of the differences with
-their intervals. The tests: `ems/bench/significance.py`.
+"""Two systems side by side: both values per language, what changed, and whether that is chance
+(`ems/bench/significance.py`), as a table and a figure of the differences.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
@@ -18,7 +14,7 @@ from ems.base.errors import Damaged, EmsError
 from ems.bench.scores import RANGES, Score, ScoreFile, read_score_file
 from ems.bench.significance import Change, gain, holm, mcnemar, of_mean
 from ems.config.plugins import benchmark, joining
-from ems.tables.canvas import COLOURS, LINE, colour, drawing, dress
+from ems.tables.canvas import COLOURS, LINE, drawing, dress
 from ems.tables.scores import Families, read_scores
 from ems.tables.table import Table, Value, markdown, rounded, write_table
 
@@ -44,13 +40,7 @@ class Difference:
 
     @property
     def delta(self) -> float:
-        """Return how much the second system is above the first."""
         return self.second - self.first
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Return the 95 % interval of `delta`; of no width where hits are unknown."""
-        return (self.change.low, self.change.high) if self.change else (self.delta, self.delta)
 
 
 @dataclass(frozen=True)
@@ -64,10 +54,9 @@ class Comparison:
 
 
 def write_comparison(first: Path, second: Path, out: Path | None = None) -> str:
-    """Compare two folders of score files (or two files); the table as Markdown.
+    """Compare two folders of score files (or two files); the table as Markdown, and beside `out`.
 
-    With `out` also written beside it, with a figure. Raises `EmsError` when the two have no
-    benchmark in common, or one is of other data in each.
+    Raises `EmsError` when they have no benchmark in common, or one is of other data in each.
     """
     pairs, alone = _paired(first, second)
     names = [pairs[0][side].system for side in range(2)]
@@ -118,7 +107,6 @@ def _same(pair: Sequence[ScoreFile], *keys: str) -> None:
 
 
 def compare(first: ScoreFile, second: ScoreFile) -> Comparison:
-    """Compare two systems on one benchmark."""
     pair = first, second
     _same(pair, "version", "metric", *(() if first.same_data(second) else ("data_sha256",)))
     one, other = (file.labelled() for file in pair)
@@ -134,26 +122,23 @@ def compare(first: ScoreFile, second: ScoreFile) -> Comparison:
     gains = {label: gain(*sides) for label, sides in tested.items()}
     changes = {label: of_mean([each], together=True) for label, each in gains.items()}
     p = _probabilities(tested, changes)
-    rows = [
-        Difference(
-            label,
-            *(fmean(row[at].value for row in ways.values()) for at in range(2)),
-            changes.get(label),
-            p.get(label, {}),
-        )
-        for label, ways in both.items()
-    ]
-    whole = [_mean(rows, gains, first.parallel)] if len(rows) > 1 else []
-    return Comparison(first.benchmark, first.metric, [*rows, *whole], skipped)
+    rows = []
+    for label, ways in both.items():
+        means = [fmean(row[side].value for row in ways.values()) for side in range(2)]
+        rows.append(Difference(label, *means, changes.get(label), p.get(label, {})))
+    if len(rows) > 1:  # their mean, judged where all of them can be
+        means = [fmean(row.first for row in rows), fmean(row.second for row in rows)]
+        parts, change = list(gains.values()), None
+        if len(parts) == len(rows):
+            change = of_mean(parts, first.parallel and len({len(part) for part in parts}) == 1)
+        rows.append(Difference(MEAN, *means, change, {MEAN: change.p} if change else {}))
+    return Comparison(first.benchmark, first.metric, rows, skipped)
 
 
 def _hits(
     pair: Sequence[ScoreFile], label: str, ways: Mapping[str, tuple[Score, Score]]
 ) -> list[Hits]:
-    """Return way -> hits of both systems; nothing of a system without the hits of every way.
-
-    Raises `Damaged` for hits that do not give their value, `EmsError` for other sentences.
-    """
+    """Return way -> hits of both systems; nothing of a system without the hits of every way."""
     for one, other in ways.values():
         if one.hits and other.hits and one.count != other.count:
             raise EmsError(
@@ -178,9 +163,9 @@ def _probabilities(
 
     A label with more ways than MOST_WAYS has the corrected p of its mean instead.
     """
-    p: dict[str, dict[str, float]] = {label: {} for label in hits}
     many = [label for label, (ways, _) in hits.items() if len(ways) > MOST_WAYS]
     few = {label: sides for label, sides in hits.items() if label not in many}
+    p: dict[str, dict[str, float]] = {label: {} for label in hits}
     for way in dict.fromkeys(way for ways, _ in few.values() for way in ways):
         having = {label: sides for label, sides in few.items() if way in sides[0]}
         values = holm([mcnemar(first[way], second[way]) for first, second in having.values()])
@@ -190,43 +175,18 @@ def _probabilities(
     return p | {label: {MEAN: value} for label, value in zip(many, corrected, strict=True)}
 
 
-def _mean(rows: list[Difference], gains: Mapping[str, np.ndarray], parallel: bool) -> Difference:
-    """Return the mean over the labels, judged where all of them can be."""
-    first, second = fmean(row.first for row in rows), fmean(row.second for row in rows)
-    if len(gains) < len(rows):
-        return Difference(MEAN, first, second, None, {})
-    parts = list(gains.values())
-    change = of_mean(parts, parallel and len({len(part) for part in parts}) == 1)
-    return Difference(MEAN, first, second, change, {MEAN: change.p})
-
-
 # --- the table
 
 
 def _table(comparisons: list[Comparison], names: list[str], alone: list[str]) -> Table:
     listed = [(each.benchmark, row) for each in comparisons for row in each.rows]
     ways = list(dict.fromkeys(way for _, row in listed for way in row.p))
-    heads = [f"p {way.replace('_', ' ')}".strip() for way in ways]
-    lengths = [len(each.rows) for each in comparisons]
-    significant = [any(value < SIGNIFICANT for value in row.p.values()) for _, row in listed]
-    return Table(
-        ["Benchmark", "Language", *names, "Delta", "95 %", *heads],
-        [[benchmark, *_cells(row, ways)] for benchmark, row in listed],
-        bold={(at, "Delta") for at, is_bold in enumerate(significant) if is_bold},
-        rules={sum(lengths[:at]) for at in range(len(lengths))},
-        text={"Language", "95 %"},
-        once={"Benchmark"},
-        notes=_notes(comparisons, names, alone),
-    )
-
-
-def _cells(row: Difference, ways: list[str]) -> list[Value]:
-    interval = f"{rounded(row.change.low)} to {rounded(row.change.high)}" if row.change else None
-    shown = {way: "<0.001" if p < 0.001 else f"{p:.3f}" for way, p in row.p.items()}
-    return [row.label, row.first, row.second, row.delta, interval, *map(shown.get, ways)]
-
-
-def _notes(comparisons: list[Comparison], names: list[str], alone: list[str]) -> list[str]:
+    cells: list[list[Value]] = []
+    for name, row in listed:
+        change, p = row.change, {w: "<0.001" if p < 0.001 else f"{p:.3f}" for w, p in row.p.items()}
+        interval = f"{rounded(change.low)} to {rounded(change.high)}" if change else None
+        values = [row.first, row.second, row.delta, interval]
+        cells.append([name, row.label, *values, *map(p.get, ways)])
     metrics = ", ".join(f"{each.benchmark} {each.metric}" for each in comparisons)
     notes = [
         f"{metrics}, in percent; Delta: {names[1]} minus {names[0]}, with the 95 % interval of the "
@@ -240,39 +200,55 @@ def _notes(comparisons: list[Comparison], names: list[str], alone: list[str]) ->
             notes.append(f"{each.benchmark}: only one system has {', '.join(each.skipped)}.")
         if any(row.change is None for row in each.rows):
             notes.append(f"{each.benchmark}: no hits per sentence, so nothing is tested there.")
-    return notes + ([f"Only one system was scored on {', '.join(alone)}."] if alone else [])
+    if alone:
+        notes.append(f"Only one system was scored on {', '.join(alone)}.")
+    heads = [f"p {way.replace('_', ' ')}".strip() for way in ways]
+    lengths = [len(each.rows) for each in comparisons]
+    return Table(
+        ["Benchmark", "Language", *names, "Delta", "95 %", *heads],
+        cells,
+        bold={
+            (at, "Delta")
+            for at, (_, row) in enumerate(listed)
+            if any(p < SIGNIFICANT for p in row.p.values())
+        },
+        rules={sum(lengths[:at]) for at in range(len(lengths))},
+        text={"Language", "95 %"},
+        once={"Benchmark"},
+        notes=notes,
+    )
 
 
 # --- the figures
 
 
 def plot_changes(panels: list[Comparison], names: list[str], out: Path) -> None:
-    """Draw `names[1]` minus `names[0]` as points with intervals; a panel per benchmark, whose
-    languages stand in the order of their difference, the mean last, below a line.
+    """Draw `names[1]` minus `names[0]` with intervals: a panel per benchmark, its languages by
+    their difference, the mean last, below a line.
     """
     most = max(len(panel.rows) for panel in panels)
     with drawing(out, PANEL_WIDTH * len(panels), 1.3 + LANGUAGE_HEIGHT * most) as figure:
         row = figure.subplots(1, len(panels), squeeze=False)[0]
         for axes, panel in zip(row, panels, strict=True):
-            _panel(axes, panel)
+            *languages, last = panel.rows
+            rows = [*sorted(languages, key=lambda row: (-row.delta, row.label)), last]
+            deltas = [row.delta for row in rows]
+            below = [max(0.0, row.delta - row.change.low) if row.change else 0.0 for row in rows]
+            above = [max(0.0, row.change.high - row.delta) if row.change else 0.0 for row in rows]
+            look = {"fmt": "o", "markersize": 3, "color": COLOURS[0], "linewidth": 1}
+            axes.errorbar(deltas, range(len(rows)), xerr=[below, above], **look)
+            _rows_around_zero(axes, [row.label for row in rows])
+            if languages:
+                axes.axhline(len(languages) - 0.5, color=LINE, linewidth=0.8, linestyle=":")
+            axes.set_title(panel.benchmark)
         figure.suptitle(f"{names[1]} minus {names[0]}, in points, with 95 % intervals")
 
 
-def _panel(axes: Axes, comparison: Comparison) -> None:
-    *languages, last = comparison.rows
-    rows = [*sorted(languages, key=lambda row: (-row.delta, row.label)), last]
-    deltas, places = [row.delta for row in rows], range(len(rows))
-    sides = [
-        [max(0.0, row.delta - row.interval[0]) for row in rows],
-        [max(0.0, row.interval[1] - row.delta) for row in rows],
-    ]
-    axes.errorbar(deltas, places, xerr=sides, fmt="o", markersize=3, color=COLOURS[0], linewidth=1)
+def _rows_around_zero(axes: Axes, labels: list[str]) -> None:
+    """Put a label at each row, the first on top, and a line at 0."""
     axes.axvline(0, color=LINE, linewidth=0.8)
-    if languages:
-        axes.axhline(len(languages) - 0.5, color=LINE, linewidth=0.8, linestyle=":")
-    axes.set_yticks(places, [row.label for row in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_title(comparison.benchmark)
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
     dress(axes, grid="x")
 
 
@@ -284,13 +260,16 @@ def plot_deltas(
 
     The mean is over the languages trained on, as in EMS v2 Tables IV and XIV. Bars are 95 %
     intervals of the paired bootstrap over sentences: they do not cover what another seed of the
-    training would change. `families`: systems that count as one, each with languages of its own. A
-    system without a language of the first one is left out. Raises `EmsError` for scores of
-    different data, and when there is nothing to compare.
+    training would change. `families` are systems that count as one. Raises `EmsError` for scores of
+    different data, and when no system has a language of the first one.
     """
     name = joining("ablation")[0]
     systems = read_scores(scores, name, "P@1", order=order, families=families, seen=True)
-    base, *others = (system.kept for system in systems if system.values)
+    base, *others = (
+        replace(each.file, system=each.system, rows=[score for _, _, score in each.rows])
+        for each in systems
+        if each.values
+    )
     alike = [other for other in others if other.labelled().keys() & base.labelled().keys()]
     if not alike:
         raise EmsError(
@@ -304,11 +283,8 @@ def plot_deltas(
             if change is None:
                 raise Damaged(other.path, "no hits of its sentences in it")
             sides = [[change.delta - change.low], [change.high - change.delta]]
-            look = {"fmt": "o", "markersize": 4, "color": colour(0), "capsize": 2}
+            look = {"fmt": "o", "markersize": 4, "color": COLOURS[0], "capsize": 2}
             axes.errorbar([change.delta], [place], xerr=sides, **look)
-        axes.axvline(0, color=LINE, linewidth=0.8)
-        axes.set_yticks(range(len(alike)), [other.system for other in alike])
-        axes.set_ylim(len(alike) - 0.5, -0.5)
+        _rows_around_zero(axes, [other.system for other in alike])
         axes.set_xlabel(f"mean P@1 in points, less that of {base.system}")
-        dress(axes, grid="x")
         figure.suptitle(f"{benchmark(name).title} {base.version}: what each change is worth")

@@ -1,27 +1,18 @@
-"""Figures of training: learning curves, and validation P@1 of each language.
+"""Figures of training, .svg and .png: learning curves, and validation P@1 of each language.
 
 At equal pairs systems have seen the same, at equal minutes they have cost the same. Losses are on a
-logarithmic axis, since most of their fall is at the start. Each figure is written as .svg and .png
-beside `out`.
+logarithmic axis, since most of their fall is at the start.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator, StrMethodFormatter
 
 from ems.base.errors import Damaged, EmsError
-from ems.tables.canvas import (
-    COLOURS,
-    colour,
-    drawing,
-    dress,
-    legend_columns,
-    number_logarithms,
-)
+from ems.tables.canvas import COLOURS, colour, drawing, dress, legend_columns, number_logarithms
 from ems.tables.logs import P1, PARTS, TRAIN, VALIDATION, Entry, read_losses, read_times
 from ems.tables.printed import in_table_one_order
 from ems.tables.table import rounded
@@ -36,47 +27,40 @@ PANEL = (1.45, 1.2)  # inches of a language
 LEAST_WIDTH = 5.0  # inches; few panels are wider instead
 MARKED = {"linewidth": 1.4, "marker": "o", "markersize": 3.0}
 
-Curves = dict[str, list[tuple[float, Entry]]]  # system -> place on the horizontal axis, row
 
+def plot_curves(losses: Mapping[str, Path], times: Mapping[str, Path] | None, out: Path) -> None:
+    """Draw the learning curves of the systems (name -> losses.jsonl) against the pairs seen, or
+    against minutes of training if `times` are given: name -> costs/train/*.times.jsonl.
 
-def plot_curves(losses: Mapping[str, Path], out: Path) -> None:
-    """Draw the learning curves of the systems (name -> losses.jsonl) against the pairs seen.
-
-    Raises `EmsError` for a malformed row, and when no system was trained.
+    Raises `EmsError` for a malformed row, a step without a time, and when no system was trained.
     """
-    read = {system: read_losses(path) for system, path in losses.items()}
-    curves = {name: [(entry.pairs, entry) for entry in rows] for name, rows in read.items()}
-    _draw(curves, losses, "sentence pairs seen", out)
-
-
-def plot_curves_in_time(losses: Mapping[str, Path], times: Mapping[str, Path], out: Path) -> None:
-    """As `plot_curves`, against minutes of training; `times`: name -> costs/train/*.times.jsonl.
-
-    Raises `EmsError` also for a system or a step without a time.
-    """
-    curves: Curves = {}
+    axis = "sentence pairs seen" if times is None else "minutes of training"
+    curves: dict[str, list[tuple[float, Entry]]] = {}  # system -> place on the axis, row
     for system, path in losses.items():
-        if system not in times:
-            raise EmsError(f"{path}: no times of {system} were given; name its .times.jsonl too")
-        seconds = read_times(times[system])
-        for entry in read_losses(path):
-            if entry.step not in seconds:
-                raise Damaged(times[system], f"no time of step {entry.step}, which {path} has")
-            curves.setdefault(system, []).append((seconds[entry.step] / 60, entry))
-    _draw(curves, losses, "minutes of training", out)
-
-
-def _draw(curves: Curves, losses: Mapping[str, Path], axis: str, out: Path) -> None:
-    """Draw the systems that were trained: one that was not has a single row, of step 0."""
-    trained = [name for name, rows in curves.items() if any(entry.step for _, entry in rows)]
-    if not trained:
+        entries = read_losses(path)
+        places: list[float] = [entry.pairs for entry in entries]
+        if times is not None:
+            if system not in times:
+                raise EmsError(
+                    f"{path}: no times of {system} were given; name its .times.jsonl too"
+                )
+            seconds = read_times(times[system])
+            if absent := [entry.step for entry in entries if entry.step not in seconds]:
+                raise Damaged(times[system], f"no time of step {absent[0]}, which {path} has")
+            places = [seconds[entry.step] / 60 for entry in entries]
+        curves[system] = list(zip(places, entries, strict=True))
+    # all keep the number, and so the colour, that they have among the systems given
+    numbers = {
+        name: number
+        for number, (name, rows) in enumerate(curves.items())
+        if any(entry.step for _, entry in rows)
+    }
+    if not numbers:
         listed = ", ".join(map(str, losses.values())) or "no file"
         raise EmsError(
             f"no system was trained, so there is no curve to draw (read: {listed}); "
             "leave the figure out of the experiment, or train a system"
         )
-    # all keep the number, and so the colour, that they have among the systems given
-    numbers = {name: number for number, name in enumerate(curves) if name in trained}
     # P@1, then the parts of the loss in the order in which they first appear
     values = dict.fromkeys(n for name in numbers for _, entry in curves[name] for n in entry.values)
     panels = sorted(values, key=lambda name: name != P1)
@@ -87,24 +71,25 @@ def _draw(curves: Curves, losses: Mapping[str, Path], axis: str, out: Path) -> N
         )
         for axes, panel in zip(rows[:, 0], panels, strict=True):
             for name, number in numbers.items():
-                _lines(axes, curves[name], panel, number)
-            _dress(axes, panel)
+                for part, look in ((TRAIN, THIN), (VALIDATION, MARKED)):
+                    points = [
+                        (place, entry.values[panel])
+                        for place, entry in curves[name]
+                        if entry.part == part and panel in entry.values
+                    ]
+                    if points:
+                        axes.plot(*zip(*points, strict=True), **line_style(number), **look)
+            axes.set_ylabel(LABELS.get(panel, panel))
+            if panel == P1:
+                axes.set_ylim(bottom=0)
+            else:
+                axes.set_yscale("log")
+                number_logarithms(axes.yaxis)
+            dress(axes)
         rows[-1, 0].set_xlabel(axis)
         rows[-1, 0].xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
         figure.suptitle(f"Learning curves against {axis}")
         legend(figure, numbers, WIDTH, any(panel != P1 for panel in panels))
-
-
-def _lines(axes: Axes, rows: list[tuple[float, Entry]], panel: str, number: int) -> None:
-    """Draw one system's values in one panel: of training (thin) and of validation (marked)."""
-    for part, look in ((TRAIN, THIN), (VALIDATION, MARKED)):
-        points = [
-            (place, entry.values[panel])
-            for place, entry in rows
-            if entry.part == part and panel in entry.values
-        ]
-        if points:
-            axes.plot(*zip(*points, strict=True), **line_style(number), **look)
 
 
 def line_style(number: int) -> dict[str, str]:
@@ -113,20 +98,8 @@ def line_style(number: int) -> dict[str, str]:
     return {"color": colour(number), "linestyle": style}
 
 
-def _dress(axes: Axes, panel: str) -> None:
-    axes.set_ylabel(LABELS.get(panel, panel))
-    if panel == P1:
-        axes.set_ylim(bottom=0)
-    else:
-        axes.set_yscale("log")
-        number_logarithms(axes.yaxis)
-    dress(axes)
-
-
 def legend(figure: Figure, numbers: dict[str, int], width: float, both: bool = False) -> None:
-    """Put below all panels, `width` inches: the systems, and with `both` how training differs
-    from validation.
-    """
+    """Put the systems below all panels, and with `both` how training differs from validation."""
     keys = [Line2D([], [], **line_style(number), label=name) for name, number in numbers.items()]
     if both:
         keys.append(Line2D([], [], color="black", label="training", **THIN))
@@ -135,15 +108,12 @@ def legend(figure: Figure, numbers: dict[str, int], width: float, both: bool = F
     figure.legend(handles=keys, loc="outside lower center", ncols=columns, frameon=False)
 
 
-# --- languages
-
-
 def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
     """Draw validation P@1 per language (percent, mean of both directions) of the systems (name ->
     losses.jsonl) against the sentence pairs seen: which languages learn, and which lag.
 
-    All panels have the same axes; the number above one is the last value of the best system, in its
-    colour. Raises `EmsError` for a malformed row, and for a system without P@1 per language.
+    The number above a panel is the last value of the best system, in its colour. Raises `EmsError`
+    for a malformed row, and for a system without P@1 per language.
     """
     curves = {}
     for system, path in losses.items():
@@ -162,7 +132,18 @@ def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
     with drawing(out, width, lines * PANEL[1] + 1.1) as figure:
         panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flatten()
         for axes, code in zip(panels, codes, strict=False):
-            _panel(axes, code, curves)
+            last: dict[int, float] = {}  # number of a system -> its last value
+            for number, rows in enumerate(curves.values()):
+                points = [(row.pairs, row.languages[code]) for row in rows if code in row.languages]
+                if points:
+                    axes.plot(*zip(*points, strict=True), **line_style(number), linewidth=1.2)
+                    last[number] = points[-1][1]
+            best = max(last, key=lambda number: last[number])
+            look = {"fontsize": 8, "pad": 2}
+            axes.set_title(code, loc="left", **look)
+            axes.set_title(rounded(last[best]), loc="right", color=colour(best), **look)
+            axes.tick_params(labelsize=7)
+            dress(axes)
         for axes in panels[len(codes) :]:
             axes.set_visible(False)
         for axes in panels[len(codes) - columns : len(codes)]:
@@ -174,19 +155,3 @@ def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
         panels[0].xaxis.set_major_formatter(EngFormatter(sep=""))
         figure.suptitle("Validation P@1 (%) per language against sentence pairs seen")
         legend(figure, {name: number for number, name in enumerate(curves)}, width)
-
-
-def _panel(axes: Axes, code: str, curves: dict[str, list[Entry]]) -> None:
-    """Draw one language: a line per system, and the last value of the best in its colour."""
-    last: dict[int, float] = {}
-    for number, rows in enumerate(curves.values()):
-        points = [(row.pairs, row.languages[code]) for row in rows if code in row.languages]
-        if points:
-            axes.plot(*zip(*points, strict=True), **line_style(number), linewidth=1.2)
-            last[number] = points[-1][1]
-    best = max(last, key=lambda number: last[number])
-    axes.set_title(code, loc="left", fontsize=8, pad=2)
-    shown = {"color": line_style(best)["color"], "fontsize": 8, "pad": 2}
-    axes.set_title(rounded(last[best]), loc="right", **shown)
-    axes.tick_params(labelsize=7)
-    dress(axes)

@@ -1,10 +1,8 @@
 """Tables that several benchmarks have: of classification, and of retrieval among many candidates.
 
 A column "en-de" of classification is learnt in English and tested in German: the papers' right
-arrow; "de-en" is their left one. Where all is learnt in one language, that one stands first and is
-not averaged. A second line under each of ours says how much the seeds differ. Where a class may be
-frequent (benchmarks that no paper of ours prints) the accuracy of the most frequent class stands
-under ours.
+arrow. Where a class may be frequent (benchmarks that no paper of ours prints) the accuracy of the
+most frequent class stands under ours.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -111,7 +109,6 @@ def tables_of(benchmark: str) -> Mapping[str, Declaration | Callable[[Iterable[P
 
 
 def accuracy_table(benchmark: str, table: str) -> Declaration:
-    """Return a table of a benchmark of classification."""
     shown = words_of(benchmark)["table"][table]
     models = partial(load_accuracies, shown.printed) if shown.printed else dict
     paper = Printed(
@@ -182,9 +179,7 @@ def _source(names: set[str]) -> str:
 
 
 def _place(name: str, languages: list[str], pivot: str) -> tuple[int, str, bool]:
-    """Return where a direction stands: by the language beside the pivot, its domain, from the pivot
-    first.
-    """
+    """Return where a direction stands: by the language beside the pivot, its domain, its source."""
     source, target, domain = _parts(name)
     return languages.index(target if source == pivot else source), domain, source != pivot
 

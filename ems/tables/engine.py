@@ -1,10 +1,10 @@
 """The one engine for tables of systems x columns: score files in, .tex, .md and .csv out.
 
-A table is a declaration: which benchmark, which columns, which rows of the papers stand below ours,
-and what the note says. A mean over several labels is shown only for a system that has them all, as
-the papers leave a dash for models that lack a language; otherwise it would compare unlike things.
+A mean over several labels is shown only for a system that has them all, as the papers leave a dash
+for models that lack a language; otherwise it would compare unlike things.
 """
 
+import re
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,32 +15,24 @@ from ems.base.errors import EmsError
 from ems.bench.scores import ENGLISH, Score, ScoreFile
 from ems.tables.printed import AVERAGE
 from ems.tables.scores import Families, Label, Scores, read_scores
-from ems.tables.table import (
-    PRINTED,
-    UPPER_BOUND,
-    UPPER_BOUND_NOTE,
-    Block,
-    Table,
-    balanced_blocks,
-    best_rows,
-    write_table,
-)
+from ems.tables.table import PRINTED, Block, Table, balanced_blocks, best_rows, write_table
 
 Values = Mapping[str, float | None]  # label of scores, or heading of a column -> value
 Models = Mapping[str, Values]  # model -> the paper's column -> value
 Order = Callable[[set[str]], list[str]]
 BEST = "Bold: best of our systems."
 BOTH_WAYS = "P@1 in percent, mean of both directions"
+UPPER_BOUND = re.compile(r"(?:.*: )?labse(?: \(printed\)|, .*)?", re.IGNORECASE)  # a row's label
+UPPER_BOUND_NOTE = "In italics: LaBSE, the papers' upper bound, which does not compete for bold."
 
 
 @dataclass(frozen=True)
 class Column:
-    """A mean over `members`, the labels of scores.
+    """A mean over `members`, the labels of scores; with a `measure` the mean share of that measure
+    over all labels that have any; with `given`, a value by system that is no score.
 
-    With a `measure` it is the mean share of that measure over all labels that have any measure, 0
-    where they lack this one; with `given`, a value by system that is no score. `printed` is the
-    paper's name of the column; `part` is true where our members are fewer than the paper's, so
-    that its number is of something else.
+    `printed` is the paper's name of the column; `part` is true where our members are fewer than the
+    paper's, so that its number is of something else.
     """
 
     heading: str
@@ -52,11 +44,10 @@ class Column:
 
     @property
     def ranked(self) -> bool:
-        """Return True if systems are compared by it."""
+        """True if systems are compared by it."""
         return not self.measure and self.given is None
 
     def value(self, system: Scores) -> float | None:
-        """Return the mean of a system; None when it lacks one of the members."""
         if self.given is not None:
             return self.given.get(system.system)
         if not self.measure:
@@ -90,17 +81,9 @@ class Printed:
     classes: Callable[[], Mapping[str, list[str]]] = dict
 
     def fits(self, system: Scores) -> bool:
-        """Return True if our scores are of the paper's data, scored by its protocol."""
         same = all(system.file.protocol.get(key) == v for key, v in self.protocol.items())
         as_many = not self.count or set(system.counts.values()) <= {self.count}
-        return same and as_many and self.version in ("", system.version)
-
-    def chosen(self, asked: Sequence[str], known: Sequence[str]) -> list[str]:
-        """Return the requested models that this table can show."""
-        if self.every:
-            return list(known)
-        names = known if self.paper_order else dict.fromkeys(asked)
-        return [name for name in names if name in asked and name in known]
+        return same and as_many and self.version in ("", system.file.version)
 
 
 class Row(NamedTuple):
@@ -119,7 +102,6 @@ class Declaration:
     the scores, `blocks` lays them out, `about` says what the numbers are; `more_notes` are those on
     columns and printed models. `spread` adds a row for the deviation of the seeds. `below`: measure
     -> suffix of a row of it under each system. `shared` is a measure with one row for all systems.
-    `heading` stands above the labels of the rows.
     """
 
     benchmarks: Mapping[str, str]
@@ -143,20 +125,19 @@ def write_systems(
     scores: Sequence[Path],
     out: Path,
     printed: Sequence[str] = (),
-    order: Iterable[str] = (),
+    order: Sequence[str] = (),
     families: Families | None = None,
     names: Mapping[Path, str] | None = None,
 ) -> None:
     """Write a table of some score files as .tex, .md and .csv beside `out`.
 
-    `printed` names models of the papers, `order` the systems that come first; `families` are
-    systems that share a row; `names` are the rows of files of several experiments. Raises
-    `EmsError` for scores that cannot share a table.
+    `printed` names models of the papers, `order` the systems that come first; `families` share a
+    row; `names` are the rows of files of several experiments. Raises `EmsError` for scores that
+    cannot share a table.
     """
     files = {name: [path for path in scores if path.stem == name] for name in table.benchmarks}
     if len(files) == 1 or not any(files.values()):
         files = {next(iter(files)): list(scores)}
-    order = list(order)
     sections = {
         table.benchmarks[name]: read_scores(
             paths, name, table.metric, table.label, order, families, table.seen, names
@@ -174,10 +155,7 @@ def write_sections(
     printed: Sequence[str] = (),
     families: Families | None = None,
 ) -> None:
-    """Write a table of scores that were read: how the labels of rows begin -> systems.
-
-    Raises `EmsError` when two rows have one name.
-    """
+    """Write a table of scores that were read: how the labels of rows begin -> systems."""
     systems = [system for section in sections.values() for system in section]
     columns = table.columns(systems)
     ours, groups = _our_rows(table, sections, columns)
@@ -191,8 +169,12 @@ def write_sections(
     blocks = table.blocks(columns)
     names = [name for block in blocks for name in block.columns]
     italic = {at for at, label in enumerate(labels) if UPPER_BOUND.fullmatch(label)}
-    lowest = not systems[0].file.higher_is_better
-    compared = groups if table.decimals == 1 else []  # a cosine is not
+    bold = set()
+    for group in groups if table.decimals == 1 else ():  # a cosine is not compared
+        for name in (column.heading for column in columns if column.ranked):
+            values = {at: rows[at].values[name] for at in group if at not in italic}
+            best = best_rows(values, lowest=not systems[0].file.higher_is_better)
+            bold |= {(at, name) for at in best}
     classes = table.printed.classes().values() if table.printed and models else ()
     daggers = {(at, name) for at, row in enumerate(rows) for name in row.daggers}
     notes = [
@@ -206,15 +188,7 @@ def write_sections(
         [table.heading, *names],
         [[row.label, *map(row.values.get, names)] for row in rows],
         blocks,
-        bold={
-            (at, column.heading)
-            for group in compared
-            for column in columns
-            if column.ranked
-            for at in best_rows(
-                {at: rows[at].values[column.heading] for at in group if at not in italic}, lowest
-            )
-        },
+        bold=bold,
         dagger=daggers,
         rules={
             len(ours),
@@ -229,8 +203,10 @@ def write_sections(
     write_table(made, out)
 
 
+# --- columns and words that tables share
+
+
 def headings(columns: Iterable[Column]) -> list[str]:
-    """Return the headings of columns."""
     return [column.heading for column in columns]
 
 
@@ -240,11 +216,7 @@ def mean(values: Values, members: Sequence[str]) -> float | None:
     return sum(present) / len(present) if present and len(present) == len(members) else None
 
 
-# --- columns and words that tables share
-
-
 def labels_of(systems: Iterable[Scores]) -> set[str]:
-    """Return all labels that some systems have scores of."""
     return {label for system in systems for label in system.values}
 
 
@@ -262,9 +234,7 @@ def average(labels: Sequence[str], models: Models | None = None) -> Column:
 
 
 def part_of(heading: str, paper: Sequence[str], scored: Container[str]) -> Column:
-    """Return the mean over those members of a paper's column that were scored, n/m where some were
-    not.
-    """
+    """Return the mean over the scored members of a paper's column, named n/m where some are not."""
     members = [name for name in paper if name in scored]
     if len(members) == len(paper):
         return Column(heading, members, heading)
@@ -279,7 +249,6 @@ def span(numbers: Iterable[int]) -> str:
 
 
 def counted(systems: Iterable[Scores]) -> str:
-    """Return the range of the numbers of sentences."""
     return span(count for system in systems for count in system.counts.values())
 
 
@@ -288,23 +257,16 @@ def language_direction(file: ScoreFile, row: Score) -> str:
     return f"{file.languages[row.source]}-{file.languages[row.target]}"
 
 
-# --- our rows
+# --- rows and notes
 
 
 def _our_rows(
     table: Declaration, sections: Mapping[str, list[Scores]], columns: list[Column]
 ) -> tuple[list[Row], list[list[int]]]:
-    """Return all rows of ours, and the numbers of the rows that compete with each other.
-
-    Below the row of a system stand the deviation of its seeds and its other measures.
-    """
+    """Return our rows, deviations and other measures among them, and which rows compete."""
     systems = [system for section in sections.values() for system in section]
     seeded = any(len(values) > 1 for each in systems for values in each.seeds.values())
-    below = {
-        measure: suffix
-        for measure, suffix in table.below.items()
-        if any(each.measures.get(measure) for each in systems)
-    }
+    measured = {name for each in systems for name, values in each.measures.items() if values}
     rows: list[Row] = []
     groups: list[list[int]] = []
     for prefix, section in sections.items():
@@ -312,34 +274,32 @@ def _our_rows(
         for system in section:
             groups[-1].append(len(rows))
             label = prefix + system.system
-            rows.append(Row(label, {column.heading: column.value(system) for column in columns}))
+            rows.append(Row(label, {c.heading: c.value(system) for c in columns}))
             if table.spread and seeded:
-                spread = {column.heading: _deviation(system, column.members) for column in columns}
+                spread = {c.heading: _deviation(system, c.members) for c in columns}
                 rows.append(Row(f"{label}, s.d.", spread))
-            for measure, suffix in below.items():
-                values = system.measures.get(measure, {})
-                rows.append(_row_of_means(f"{label}, {suffix}", values, columns))
+            for measure in (name for name in table.below if name in measured):
+                means = _means(system.measures.get(measure, {}), columns)
+                rows.append(Row(f"{label}, {table.below[measure]}", means))
     shared = {label: v for s in systems for label, v in s.measures.get(table.shared, {}).items()}
-    return [*rows, *([_row_of_means(table.shared, shared, columns)] if shared else [])], groups
+    if shared:
+        rows.append(Row(table.shared, _means(shared, columns)))
+    return rows, groups
 
 
-def _row_of_means(label: str, values: Values, columns: list[Column]) -> Row:
-    return Row(label, {column.heading: mean(values, column.members) for column in columns})
+def _means(values: Values, columns: list[Column]) -> dict[str, float | None]:
+    return {column.heading: mean(values, column.members) for column in columns}
 
 
 def _deviation(system: Scores, members: Sequence[str]) -> float | None:
-    """Return the standard deviation (of a sample) of the seeds' means over `members`.
-
-    None for fewer than two seeds, or where the members have unequal numbers of them.
+    """Return the standard deviation (of a sample) of the seeds' means over `members`; None for
+    fewer than two seeds, or where the members have unequal numbers of them.
     """
     seeds = [system.seeds.get(name, []) for name in members]
     if len({len(values) for values in seeds}) != 1:
         return None
     means = [sum(values) / len(values) for values in zip(*seeds, strict=True)]
     return stdev(means) if len(means) > 1 else None
-
-
-# --- the papers' rows
 
 
 def _printed_rows(
@@ -352,14 +312,25 @@ def _printed_rows(
     if paper is None or not asked:
         return [], []
     models = paper.models()
-    names = paper.chosen(asked, list(models))
+    order = models if paper.every or paper.paper_order else dict.fromkeys(asked)
+    names = [name for name in order if name in models and (paper.every or name in asked)]
     if names and not paper.fits(system):
         return [], [
             f"Printed rows left out ({', '.join(names)}): they are of {paper.data}, these scores "
-            f"of {system.version}."
+            f"of {system.file.version}."
         ]
-    rows = [_printed_row(name, models[name], columns, paper.whole) for name in names]
-    rows = [row for row in rows if {*row.values.values()} != {None}]
+    rows = []
+    for name in names:
+        values, daggers = {}, set()
+        for column in columns:
+            value = models[name].get(column.printed)
+            if column.part or column.printed not in models[name]:
+                value = value if paper.whole else mean(models[name], column.members)
+                if column.part if paper.whole else value is not None:
+                    daggers.add(column.heading)
+            values[column.heading] = value
+        if {*values.values()} != {None}:
+            rows.append(Row(name + PRINTED, values, daggers))
     if not rows:
         return [], []
     notes = [f"Rows marked printed: {paper.where}; they do not compete for bold."]
@@ -372,28 +343,10 @@ def _printed_rows(
     return rows, notes
 
 
-def _printed_row(name: str, printed: Values, columns: list[Column], whole: bool) -> Row:
-    """Return a model's values; with a dagger those that are not what the paper prints."""
-    values, daggers = {}, set()
-    for column in columns:
-        value = printed.get(column.printed)
-        if column.part or column.printed not in printed:
-            value = value if whole else mean(printed, column.members)
-            if column.part if whole else value is not None:
-                daggers.add(column.heading)
-        values[column.heading] = value
-    return Row(name + PRINTED, values, daggers)
-
-
-# --- notes
-
-
 def _notes_on_systems(
     systems: Sequence[Scores], columns: list[Column], families: Families
 ) -> list[str]:
-    """Name the rows of several systems, the missing score files, columns that no system has, and
-    what single systems lack.
-    """
+    """Name rows of several systems, missing score files, empty columns, and what systems lack."""
     names = dict.fromkeys(row.system for row in systems if row.system in families)
     files = dict.fromkeys(file for system in systems for file in system.absent)
     notes = [f"A system of its own for each language: {', '.join(names)}."] if names else []

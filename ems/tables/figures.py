@@ -1,7 +1,5 @@
-"""Figures of scores: P@1 per language (bars), between languages (a map), against training data and
-against the minutes of training (points), and over the rows of a study (lines).
-
-Each writes .svg and .png beside `out`.
+"""Figures of scores, .svg and .png: bars, a map of directions, points against training data and
+minutes, and lines over the rows of a study.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,8 +7,6 @@ from math import ceil
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import EngFormatter, FixedLocator, NullFormatter
 
@@ -53,14 +49,10 @@ MARKS, STYLES = "osD^vPX", ["-", "--", ":", "-."]
 Points = dict[str, tuple[int, float]]  # the experiment's code -> training pairs, P@1 in percent
 
 
-# --- bars and maps
-
-
 def plot_bars(
     systems: Sequence[Scores], languages: Sequence[str], benchmark: Benchmark, out: Path
 ) -> None:
-    """Draw P@1 (percent, mean of both directions) of each system in each of the `languages`; no bar
-    where a system lacks one.
+    """Draw P@1 (percent, mean of both directions) of each system in each of the `languages`.
 
     The figure grows with the number of bars, up to `MOST_WIDTH`, then goes on in a row below.
     """
@@ -70,51 +62,42 @@ def plot_bars(
     size = -(-len(languages) // count)  # rows of like length
     rows = [languages[start : start + size] for start in range(0, len(languages), size)]
     names = [system.system for system in systems]
+    looks = [
+        {
+            "facecolor": colour(at),
+            "edgecolor": "white",
+            "hatch": "//" if at >= len(COLOURS) else None,
+        }
+        for at in range(len(systems))
+    ]
     width = AXIS_WIDTH + max(LEAST_WIDTH, size * group)
     columns = legend_columns(names, width)
     legend = -(-len(names) // columns) * 0.2  # inches
+    # a language keeps its width: few stand in the middle, a short last row to the left
+    middle, half = (size - 1) / 2, max(size, LEAST_WIDTH / group) / 2
+    bar = BAR_WIDTH / group  # in units of one language
     with drawing(out, width, ROW_HEIGHT * len(rows) + 0.8 + legend) as figure:
         for axes, row in zip(figure.subplots(len(rows), squeeze=False)[:, 0], rows, strict=True):
-            _bars(axes, systems, row, size, group)
+            for number, system in enumerate(systems):
+                offset = (number - (len(systems) - 1) / 2) * bar
+                values = system.values
+                bars = {at + offset: values[c] for at, c in enumerate(row) if c in values}
+                axes.bar(list(bars), list(bars.values()), width=bar, linewidth=0, **looks[number])
+            axes.set_xlim(middle - half, middle + half)
+            axes.set_ylim(0, 100)
+            axes.set_ylabel("P@1 (%)")
+            axes.set_xticks(range(len(row)), row)
+            axes.tick_params(axis="x", length=0)
+            dress(axes, grid="y")
         figure.suptitle(f"{benchmark.title} {systems[0].version}: P@1, mean of both directions")
         # an explicit list: axes of a row in which a system has no bar know nothing of it
-        keys = [Patch(**_style(number), label=name) for number, name in enumerate(names)]
+        keys = [Patch(**look, label=name) for look, name in zip(looks, names, strict=True)]
         figure.legend(handles=keys, loc="outside lower center", ncols=columns, frameon=False)
-
-
-def _style(number: int) -> dict[str, str | None]:
-    """Return colour of the system of this number, hatched where the colours start over."""
-    hatch = "//" if number >= len(COLOURS) else None
-    return {"facecolor": colour(number), "edgecolor": "white", "hatch": hatch}
-
-
-def _bars(
-    axes: Axes, systems: Sequence[Scores], languages: Sequence[str], places: int, group: float
-) -> None:
-    """Draw one row of languages, `places` wide and `group` inches each."""
-    bar = BAR_WIDTH / group  # in units of one language
-    for number, system in enumerate(systems):
-        offset = (number - (len(systems) - 1) / 2) * bar
-        bars = {
-            at + offset: system.values[c] for at, c in enumerate(languages) if c in system.values
-        }
-        axes.bar(list(bars), list(bars.values()), width=bar, linewidth=0, **_style(number))
-    # a language keeps its width: few stand in the middle, a short last row to the left
-    middle = (places - 1) / 2
-    half = max(places, LEAST_WIDTH / group) / 2
-    axes.set_xlim(middle - half, middle + half)
-    axes.set_ylim(0, 100)
-    axes.set_ylabel("P@1 (%)")
-    axes.set_xticks(range(len(languages)), languages)
-    axes.tick_params(axis="x", length=0)
-    dress(axes, grid="y")
 
 
 def plot_directions(system: Scores, benchmark: Benchmark, out: Path) -> None:
     """Draw P@1 (percent) of each direction of a system, queries from top to bottom; white where a
-    direction was not scored.
-
-    The scale is always 0 to 100, so that two maps can be compared.
+    direction was not scored. The scale is always 0 to 100, so that two maps can be compared.
     """
     codes = in_table_one_order({code for name in system.values for code in name.split("-")})
     grid = np.array([[system.values.get(f"{q}-{c}", np.nan) for c in codes] for q in codes])
@@ -140,27 +123,52 @@ def plot_pairs(
     """Draw P@1 (percent, mean of both directions) of each language against its training pairs: EMS
     v2 Table IV over Table I, a panel per system.
 
-    A language's pairs are those that decontamination kept. `scores` are score files, `report` is
-    decontamination.json, `families` are systems that share a panel. Raises `EmsError` as
-    `read_points` does.
+    `report` is decontamination.json, `families` are systems that share a panel. Raises `EmsError`
+    as `read_points` does.
     """
     name = joining("pairs")[0]
     systems = read_scores(scores, name, "P@1", families=families, seen=True)
     points = read_points(systems, report)
-    if not any(pairs for shown in points.values() for pairs, _ in shown.values()):
+    # the points that the logarithmic axis can show
+    shown = {n: {k: v for k, v in each.items() if v[0]} for n, each in points.items()}
+    if not any(shown.values()):
         raise EmsError(f"{report}: no training pairs are kept of any language; see its corpora")
+    without = dict.fromkeys(k for each in points.values() for k, v in each.items() if not v[0])
+    note = f" (without any, so not shown: {', '.join(without)})" if without else ""
+    places = {n: np.array(list(each.values()), float).reshape(-1, 2) for n, each in shown.items()}
+    every = np.concatenate(list(places.values()))[:, 0]
+    # the ends of the axis, a decade apart at least: three numbers stand at it then
+    room = max(ROOM, (10 * every.min() / every.max()) ** 0.5)
     columns = min(PANELS, len(points))
     rows = ceil(len(points) / columns)
     with drawing(out, PANEL[0] * columns, PANEL[1] * rows + 0.5) as figure:
         panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten()
         title = f"{benchmark(name).title} {systems[0].version}"
         figure.suptitle(f"{title}: P@1, mean of both directions, against training data")
-        _draw_points(figure, panels, points)
+        for number, (axes, system) in enumerate(zip(panels, points, strict=False)):
+            look = {"s": 10, "color": colour(number), "linewidths": 0, "zorder": 4}
+            axes.scatter(*places[system].T, clip_on=False, **look)
+            axes.set_xscale("log")
+            axes.xaxis.set_major_locator(FixedLocator(TICKS))
+            axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # "5k"; the default is mathematics
+            axes.xaxis.set_minor_formatter(NullFormatter())
+            axes.set_ylim(0, 100)
+            axes.set_title(system)
+            axes.tick_params(labelbottom=True, labelleft=True)
+            dress(axes)
+        for axes in panels[len(points) :]:
+            axes.set_visible(False)
+        panels[0].set_xlim(every.min() / room, every.max() * room)
+        label = f"training pairs of the language, after decontamination{note}"
+        figure.supxlabel(label, fontsize="medium")
+        figure.supylabel("P@1 (%)", fontsize="medium")
+        settle(figure)
+        for axes, system in zip(panels, points, strict=False):
+            place_labels(axes, places[system], list(shown[system]))
 
 
 def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
-    """Return system -> what it reached in each of its languages with how much data, in the paper's
-    order.
+    """Return system -> its languages' pairs and P@1, in the paper's order.
 
     Raises `EmsError` as `read_report` does, and for a language that is not in the report.
     """
@@ -184,49 +192,11 @@ def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
     }
 
 
-def _draw_points(figure: Figure, panels: Sequence[Axes], systems: dict[str, Points]) -> None:
-    # the points that the logarithmic axis can show
-    shown = {n: {k: v for k, v in points.items() if v[0]} for n, points in systems.items()}
-    places = {n: np.array(list(kept.values()), float).reshape(-1, 2) for n, kept in shown.items()}
-    for number, (axes, name) in enumerate(zip(panels, systems, strict=False)):
-        _scatter(axes, name, places[name], number)
-    for axes in panels[len(systems) :]:
-        axes.set_visible(False)
-    panels[0].set_xlim(*_limits(np.concatenate(list(places.values()))[:, 0]))
-    without = dict.fromkeys(k for points in systems.values() for k, v in points.items() if not v[0])
-    note = f" (without any, so not shown: {', '.join(without)})" if without else ""
-    label = f"training pairs of the language, after decontamination{note}"
-    figure.supxlabel(label, fontsize="medium")
-    figure.supylabel("P@1 (%)", fontsize="medium")
-    settle(figure)
-    for axes, name in zip(panels, systems, strict=False):
-        place_labels(axes, places[name], list(shown[name]))
-
-
-def _limits(pairs: np.ndarray) -> tuple[float, float]:
-    """Return ends of the axis, a decade apart at least: three numbers stand at it then."""
-    least, most = pairs.min(), pairs.max()
-    room = max(ROOM, (10 * least / most) ** 0.5)
-    return least / room, most * room
-
-
-def _scatter(axes: Axes, name: str, places: np.ndarray, number: int) -> None:
-    axes.scatter(*places.T, s=10, color=colour(number), linewidths=0, zorder=4, clip_on=False)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator(TICKS))
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # "5k"; the default is mathematics
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_ylim(0, 100)
-    axes.set_title(name)
-    axes.tick_params(labelbottom=True, labelleft=True)
-    dress(axes)
-
-
 def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> None:
     """Draw mean P@1 over the languages trained on, with its 95 % interval, against the minutes of
     training; `times`: system -> its costs/train/*.times.jsonl.
 
-    Raises `EmsError` for malformed files, and when no system has both.
+    Raises `EmsError` when no system has both.
     """
     name = joining("tradeoff")[0]
     systems = [s for s in read_scores(scores, name, "P@1", seen=True) if s.system in times]
@@ -235,32 +205,30 @@ def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> N
     if not systems:
         listed = ", ".join(map(str, scores))
         raise EmsError(f"no system of {listed} was trained, so nothing has a price; train one")
-    means = [float(np.mean(list(system.values.values()))) for system in systems]
-    points = np.array([[seconds[s.system] / 60, m] for s, m in zip(systems, means, strict=True)])
+    points, halves = [], []
+    for system in systems:
+        values = list(system.values.values())
+        points.append([seconds[system.system] / 60, float(np.mean(values))])
+        # each language is drawn apart; its two directions, which agree on most sentences, are one
+        shares = {code: value / 100 for code, value in system.values.items()}
+        variances = [share * (1 - share) / system.counts[code] for code, share in shares.items()]
+        halves.append(100 * 1.96 * float(np.sqrt(sum(variances))) / len(variances))
+    minutes = np.array(points)[:, 0]
     with drawing(out, *TRADEOFF) as figure:
         axes = figure.subplots()
-        for at, (point, system) in enumerate(zip(points, systems, strict=True)):
+        for at, (point, half) in enumerate(zip(points, halves, strict=True)):
             look = {"fmt": "o", "markersize": 4, "color": colour(at), "linewidth": 1}
-            axes.errorbar(*point, yerr=_half_width(system), **look)
+            axes.errorbar(*point, yerr=half, **look)
         axes.set_xscale("log")  # a system that takes twice as long is judged alike everywhere
         number_logarithms(axes.xaxis)
-        axes.set_xlim(points[:, 0].min() / 1.5, points[:, 0].max() * 1.5)
+        axes.set_xlim(minutes.min() / 1.5, minutes.max() * 1.5)
         axes.set_xlabel("minutes of training")
         axes.set_ylabel("P@1 (%)")
         dress(axes)
         title = f"{benchmark(name).title} {systems[0].version}"
         figure.suptitle(f"{title}: mean P@1 against the cost of training")
         settle(figure)
-        place_labels(axes, points, [system.system for system in systems])
-
-
-def _half_width(system: Scores) -> float:
-    """Return half of the interval of the mean: each language is drawn apart, and its two
-    directions, which agree on most sentences, count as one.
-    """
-    shares = {code: value / 100 for code, value in system.values.items()}
-    variances = [share * (1 - share) / system.counts[code] for code, share in shares.items()]
-    return 100 * 1.96 * float(np.sqrt(sum(variances))) / len(variances)
+        place_labels(axes, np.array(points), [system.system for system in systems])
 
 
 # --- lines
@@ -275,8 +243,7 @@ def plot_lines(
 ) -> None:
     """Draw a line for each entry of `lines`, "Tatoeba en->fr" -> a percentage for each label.
 
-    Lines of one benchmark (the words before the last) have one style. `heading` stands below the
-    labels. A missing value is a gap.
+    Lines of one benchmark (the words before the last) have one style. A missing value is a gap.
     """
     names = list(lines)
     benchmarks = list(dict.fromkeys(name.rpartition(" ")[0] for name in names))

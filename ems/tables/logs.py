@@ -25,14 +25,9 @@ ACCURACY = "_accuracy"  # the end of the name of what objectives of documents lo
 KEPT = "kept"  # the validation of which the model has the weights, where that is not the last
 NOT_PARTS = {"part", "step", "pairs", "total", P1, BY_LANGUAGE, BY_CORPUS, KEPT}
 NOT_PARTS |= {"lr", "scale", "skipped"}
-PARTS = {  # as the log names them -> as people read them; others stand as they are
-    "xtr": "XTR",
-    "ugt": "UGT",
-    "mlm": "MLM",
-    "smlm": "SMLM",
-    "contrastive": "contrastive",
-    "context": "context",
-}
+# as the log names them -> as people read them; others stand as they are
+PARTS = {"xtr": "XTR", "ugt": "UGT", "mlm": "MLM", "smlm": "SMLM"}
+PARTS |= {"contrastive": "contrastive", "context": "context"}
 # Beyond 1e300 there is no number to draw; a sampled loss may be below 0 by chance in training.
 Sampled = Annotated[number(ge=-1e300, le=1e300), Expected("a number")]
 Drawn = Annotated[number(ge=0, le=1e300), Expected("a number of at least 0")]
@@ -56,10 +51,9 @@ class Entry:
     """One row of losses.jsonl: steps and pairs seen until then, the total loss, and by name what is
     not in NOT_PARTS ("xtr", "contrastive") and, in validation, P@1 in percent ("p1").
 
-    Without any validation on documents or losses of pairs, `total` is not a number. `languages` and
-    `corpora` are P@1 in percent, the mean of both directions; empty in training and in old logs.
-    `kept`: the model has the weights of this step. `numbers`: all numbers of the row by name, the
-    learning rate among them.
+    A system validated on pairs alone that learns from documents has no `total` (NaN). `languages`
+    and `corpora` are P@1 in percent; empty in training and in old logs. `kept`: the model has the
+    weights of this step. `numbers`: all numbers of the row by name, the learning rate among them.
     """
 
     part: str
@@ -79,9 +73,7 @@ def read_losses(path: Path) -> list[Entry]:
 
 
 def read_times(path: Path) -> dict[int, float]:
-    """Return step -> seconds of training until then; the last time of a step that is there twice,
-    at which its validation was done too. Raises `EmsError` that names a malformed line.
-    """
+    """Return step -> seconds of training until then, the validation of the step included."""
     keys = _Time.model_fields
     rows = [(place, {key: row.get(key) for key in keys}) for place, row in _rows(path)]
     times = [_fitting(path, place, _Time, row) for place, row in rows]
@@ -89,7 +81,6 @@ def read_times(path: Path) -> dict[int, float]:
 
 
 def last_time(path: Path) -> tuple[int, float]:
-    """Return the steps of a training and its seconds, validation included."""
     return max(read_times(path).items())
 
 
@@ -108,7 +99,6 @@ def _rows(path: Path) -> Iterator[tuple[str, Json]]:
 
 
 def _fitting(path: Path, place: str, of: Any, value: Any) -> Any:
-    """Return a value as one of a type. Raises `Damaged` that names the line."""
     try:
         return fitting(of, value)
     except ValueError as error:
@@ -155,10 +145,7 @@ BY_SYSTEM = ("mine", "train", "fit", "bench")  # their paths are costs/<stage>/<
 
 
 class Cost(Record):
-    """What a job cost, as its command wrote it: wall and CPU seconds, its largest memory in MB.
-
-    `job` is its path under results/<experiment>/costs: ("train", "ems").
-    """
+    """What a job cost, as its command wrote it; `job` is its path below costs: ("train", "ems")."""
 
     stage: Text
     seconds: Amount
@@ -177,12 +164,11 @@ class Cost(Record):
 def write_costs_table(
     folder: Path, out: Path, planned: Callable[[tuple[str, ...]], bool] = lambda job: True
 ) -> None:
-    """Write the costs of the jobs under `folder` (results/<experiment>/costs) as .tex, .md and
-    .csv beside `out`: a row per stage, or per system of a stage where systems are compared.
+    """Write the costs of the jobs under `folder` (results/<experiment>/costs) as .tex, .md and .csv
+    beside `out`: a row per stage, or per system of a stage where systems are compared.
 
-    Costs stay on disk when a corpus or a system leaves the experiment; a note sums them up.
-    `planned` says whether the experiment still has a job, by its path ("train", "ems") in the
-    folder. Raises `EmsError` when no job is left or one is malformed.
+    `planned` says whether the experiment still has a job; a note sums up the others. Raises
+    `EmsError` when no job is left or one is malformed.
     """
     every = costs_of(folder).values()
     if not every:
@@ -210,10 +196,7 @@ def write_costs_table(
 
 
 def costs_of(folder: Path) -> dict[tuple[str, ...], Cost]:
-    """Return the costs of the jobs under results/<experiment>/costs, by their paths in it.
-
-    For a job that was killed Snakemake leaves an empty file.
-    """
+    """Return the costs of the jobs under results/<experiment>/costs, by their paths in it."""
     costs = {}
     for path in sorted(folder.rglob("*.json")):
         job = path.relative_to(folder).with_suffix("").parts

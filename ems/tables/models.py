@@ -2,8 +2,7 @@
 (Table II); and the facts of a system that a study shows.
 
 "#Param." is counted as the paper's 147M can be: all trained weights but the input embedding, of
-which only the rows of a sentence's pieces are read; "to encode" is what is used after training, the
-input embedding included (docs/fidelity.md). Sizes are read off the weights themselves.
+which only the rows of a sentence's pieces are read (docs/fidelity.md).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,9 +23,8 @@ from ems.tables.corpora import TRAIN, Report, read_report
 from ems.tables.engine import span
 from ems.tables.logs import P1, PARTS, VALIDATION, Cost, Entry, last_time, read_losses
 from ems.tables.printed import load_grid, load_printed_models, of_ems
-from ems.tables.table import PRINTED, Place, Table, Value, best_rows, write_table
+from ems.tables.table import PRINTED, Place, Table, Value, best_rows, headings_of, write_table
 
-MODEL_COLUMNS = ["Model", "Langs", "Paral.", "Mono", "Archit.", "#Param.", "to encode"]
 INPUT_EMBEDDING = "tokens.weight"
 ARCHITECTURE = "Dual-Trans"  # the paper's word: both sides through one Transformer
 
@@ -44,53 +42,44 @@ class _Training(Record):
 
 
 class _Model(Record):
-    """Of a model.json, what was trained."""
-
     name: Text
     languages: Annotated[list[Text], Field(min_length=1)]
     training: _Training
 
 
 def write_models_table(models: list[Path], report: Path, printed: list[str], out: Path) -> None:
-    """Write Table III of some systems as .tex, .md and .csv beside `out`.
-
-    `models` are the systems' model.json, `report` the decontamination report; `printed` names
-    models of the paper, of which those of Table III are shown. Raises `EmsError` for a malformed
-    or missing file.
+    """Write Table III of some systems (their model.json) as .tex, .md and .csv beside `out`, with
+    the `printed` models of the paper. Raises `EmsError` for a malformed or missing file.
     """
     counts = read_report(report)
-    rows = [_model_row(path, counts) for path in models]
-    beside: list[list[Value]] = []
-    for model in load_printed_models():
-        if model["model"] in printed:
-            mono = "yes" if model["mono_v2"] or model["mono_v1"] else None
-            sizes = (model["archit"], model["param_v2"], None)
-            label = model["model"] + PRINTED
-            beside.append([label, model["langs"], model["paral"], mono, *sizes])
+    rows: list[list[Value]] = []
+    for path in models:
+        model = read_json(path, _Model, "model.json")
+        encoder, heads = weights_of(path)
+        sizes = sum(encoder.values()), sum(heads.values())
+        trained = sum(sizes) - encoder.get(INPUT_EMBEDDING, 0)
+        share = model.training.system.train.corpus_share
+        _, pairs = training_pairs(counts, model.languages, share)
+        languages = len(model.languages)
+        rows.append([model.name, languages, pairs, None, ARCHITECTURE, trained, sizes[0]])
+    theirs = [model for model in load_printed_models() if model["model"] in printed]
+    rules = {len(rows)}
+    for model in theirs:
+        mono = "yes" if model["mono_v2"] or model["mono_v1"] else None
+        sizes = (model["archit"], model["param_v2"], None)
+        rows.append([model["model"] + PRINTED, model["langs"], model["paral"], mono, *sizes])
     notes = [
         "Paral.: sentence pairs left after cleaning and decontamination. #Param.: all trained "
         "weights without the input embedding, as the paper's 147M can be counted; to encode: the "
         "weights used after training, the input embedding included."
     ]
-    notes += [f"Rows marked printed: {of_ems('III')}."] if beside else []
-    text = {"Archit."}
-    table = Table(MODEL_COLUMNS, [*rows, *beside], rules={len(rows)}, text=text, notes=notes)
-    write_table(table, out)
-
-
-def _model_row(path: Path, report: Report) -> list[Value]:
-    model = read_json(path, _Model, "model.json")
-    languages, share = model.languages, model.training.system.train.corpus_share
-    encoder, heads = weights_of(path)
-    trained = sum(encoder.values()) + sum(heads.values()) - encoder.get(INPUT_EMBEDDING, 0)
-    _, pairs = training_pairs(report, languages, share)
-    return [model.name, len(languages), pairs, None, ARCHITECTURE, trained, sum(encoder.values())]
+    notes += [f"Rows marked printed: {of_ems('III')}."] if theirs else []
+    columns = ["Model", "Langs", "Paral.", "Mono", "Archit.", "#Param.", "to encode"]
+    write_table(Table(columns, rows, rules=rules, text={"Archit."}, notes=notes), out)
 
 
 def weights_of(model: Path) -> list[dict[str, int]]:
-    """Return tensor -> number of elements of the encoder and of the heads beside a model.json; only
-    the files' headers are read.
-    """
+    """Return tensor -> elements of the encoder and of the heads, from the files' headers alone."""
     weights = []
     for path in (model.with_name(ENCODER), model.with_name(HEADS)):
         try:
@@ -103,10 +92,7 @@ def weights_of(model: Path) -> list[dict[str, int]]:
 
 
 def training_pairs(report: Report, languages: Iterable[str], share: float) -> tuple[int, int]:
-    """Return the pairs that corpora have of some languages: as read, and as trained on.
-
-    Sentences of documents are no pairs.
-    """
+    """Return the pairs (no documents) that corpora have of some languages: read, and trained on."""
     pairs = [e for e in report.entries if e.role == TRAIN and e.documents is None]
     own = [entry for entry in pairs if set(entry.sides) <= set(languages)]
     return sum(entry.read for entry in own), sum(int(share * entry.kept) for entry in own)
@@ -114,35 +100,20 @@ def training_pairs(report: Report, languages: Iterable[str], share: float) -> tu
 
 # --- facts and costs as columns of a study
 
-FACT_HEADINGS = {  # the Lightweight paper's words where it has some
-    "architecture": "Architecture",
-    "width": "d_h",
-    "feed_forward": "d_fc",
-    "heads": "attn_h",
-    "layers": "Enc.",
-    "decoder_layers": "Dec.",
-    "parameters": "Params.",
-    "raw_pairs": "Raw",
-    "pairs": "Filtered",
-    "memory": "M (MB)",
-    "minutes": "T (min)",
-    "speed": "Pairs/s",
-}
-FACT_NOTES = {
-    "parameters": "Params.: all trained weights, input embedding and heads included.",
-    "pairs": "Filtered: sentence pairs left after cleaning and decontamination.",
-    "memory": "M: the resident memory of our process; Lightweight, Table 5 has that of a V100.",
-    "minutes": "T: minutes of 10,000 steps, validation included, on our machine; Lightweight, "
-    "Table 5 has those of a V100.",
-    "speed": "Pairs/s: sentence pairs of training a second, validation included.",
-}
 CONSTANT_FACTS = {"architecture": "Transformer", "decoder_layers": None}
 
 
-def fact_of(fact: str, system: SystemSettings, model: Path | None, report: Report | None) -> Value:
-    """Return a fact of a system that is trained here; None for another, or without its file.
+def fact_of(
+    fact: str,
+    system: SystemSettings,
+    model: Path | None,
+    report: Report | None,
+    times: Path | None,
+) -> Value:
+    """Return a fact or a cost of a system that is trained here; None without its file.
 
-    `model` is its model.json, `report` the decontamination report.
+    `memory` is in MB, `minutes` those of 10,000 steps, `speed` pairs a second; `times` is the
+    *.times.jsonl of the training, which lies beside its costs.
     """
     if not system.trained:
         return None
@@ -152,22 +123,17 @@ def fact_of(fact: str, system: SystemSettings, model: Path | None, report: Repor
         return kept if fact == "pairs" else raw
     if fact == "parameters":
         return sum(sum(part.values()) for part in weights_of(model)) if model else None
-    return CONSTANT_FACTS[fact] if fact in CONSTANT_FACTS else getattr(system.model, fact)
-
-
-def cost_of(cost: str, system: SystemSettings, times: Path) -> Value:
-    """Return what a training cost: resident memory in MB, minutes of 10,000 steps, or pairs a
-    second.
-
-    `times` is its *.times.jsonl, which lies beside its costs.
-    """
-    if cost == "memory":
+    if fact not in ("memory", "minutes", "speed"):
+        return CONSTANT_FACTS[fact] if fact in CONSTANT_FACTS else getattr(system.model, fact)
+    if times is None:
+        return None
+    if fact == "memory":
         path = times.with_name(times.name.replace(".times.jsonl", ".json"))
         return round(read_json(path, Cost).max_rss_mb) if path.exists() else None
     steps, seconds = last_time(times)
     if not steps or not seconds:
         return None
-    if cost == "minutes":
+    if fact == "minutes":
         return 10_000 * seconds / 60 / steps
     return round(system.train.batch_pairs * steps / seconds)
 
@@ -188,16 +154,12 @@ TRUTH_NOTE = (
 
 
 class _Truth(Record):
-    """Mined pairs with a hidden validation sentence: how many, and how many are translations."""
-
     known: Count
     right: Count
     chance: Percent
 
 
 class _Mined(Record):
-    """The pairs mined of a language pair."""
-
     pairs: Count
     distinct: Count
     equal: Count
@@ -206,14 +168,10 @@ class _Mined(Record):
 
 
 class _Mining(Record):
-    """The settings of mining."""
-
     sample: Count
 
 
 class _Manifest(Record):
-    """The manifest of mined pairs."""
-
     rounds: Count
     mining: _Mining
     by_pair: Annotated[dict[str, _Mined], Field(min_length=1)]
@@ -223,43 +181,31 @@ def write_mining_table(manifests: Sequence[Path], out: Path) -> None:
     """Write what systems mined as .tex, .md and .csv beside `out`: a row per system that learns
     from mined pairs, an iteration of a chain each (Wang et al., CCL 2019, section 3.2).
 
-    `manifests` are their models/SYSTEM/mined/manifest.json, in the order of the rows. How many
-    pairs are right is known where translations were hidden among the documents.
-
-    Raises `EmsError` for a malformed file.
+    How many pairs are right is known where translations were hidden among the documents. Raises
+    `EmsError` for a malformed file.
     """
-    read = {
-        path.parents[1].name: read_json(path, _Manifest, "manifest.json of mined pairs")
-        for path in manifests
-    }
-    known = any(pairs.known for manifest in read.values() for pairs in manifest.by_pair.values())
-    rows = [_mining_row(name, manifest) for name, manifest in read.items()]
-    columns = [*MINING_COLUMNS, *TRUTH_COLUMNS] if known else MINING_COLUMNS
-    notes = [MINING_NOTE, TRUTH_NOTE] if known else [MINING_NOTE]
-    rows = [row[: len(columns)] for row in rows]
-    write_table(Table(columns, rows, notes=notes), out)
-
-
-def _mining_row(name: str, manifest: _Manifest) -> list[Value]:
-    mined = list(manifest.by_pair.values())
-    keys = ("pairs", "distinct", "equal")
-    pairs, distinct, equal = (sum(getattr(each, key) for each in mined) for key in keys)
-    cosine = sum(each.cosine * each.pairs for each in mined) / pairs if pairs else None
-    shown = None if cosine is None else f"{cosine:.3f}"
-    counts = [manifest.mining.sample, manifest.rounds, pairs, distinct, equal, shown]
-    return [name, *counts, *_truth([each.known for each in mined if each.known])]
-
-
-def _truth(known: list[_Truth]) -> list[Value]:
-    """Return how many pairs are known, and in percent those that are right and would be by chance:
-    of each pair of languages as many as are known of it.
-    """
-    count = sum(each.known for each in known)
-    if not count:
-        return [0 if known else None, None, None]
-    right = 100 * sum(each.right for each in known) / count
-    chance = sum(each.known * each.chance for each in known) / count
-    return [count, f"{right:.2f}", f"{chance:.2f}"]
+    rows: list[list[Value]] = []
+    hidden = False
+    for path in manifests:
+        manifest = read_json(path, _Manifest, "manifest.json of mined pairs")
+        mined = list(manifest.by_pair.values())
+        known = [each.known for each in mined if each.known]
+        hidden |= bool(known)
+        counts = [
+            sum(getattr(each, key) for each in mined) for key in ("pairs", "distinct", "equal")
+        ]
+        cosine = sum(each.cosine * each.pairs for each in mined)
+        shown = f"{cosine / counts[0]:.3f}" if counts[0] else None
+        row = [path.parents[1].name, manifest.mining.sample, manifest.rounds, *counts, shown]
+        # each pair of languages weighs as much as pairs are known of it
+        count = sum(each.known for each in known)
+        right = 100 * sum(each.right for each in known)
+        chance = sum(each.known * each.chance for each in known)
+        shares = [f"{part / count:.2f}" if count else None for part in (right, chance)]
+        rows.append([*row, count if known else None, *shares])
+    columns = [*MINING_COLUMNS, *TRUTH_COLUMNS] if hidden else MINING_COLUMNS
+    notes = [MINING_NOTE, TRUTH_NOTE] if hidden else [MINING_NOTE]
+    write_table(Table(columns, [row[: len(columns)] for row in rows], notes=notes), out)
 
 
 # --- a sweep
@@ -267,15 +213,6 @@ def _truth(known: list[_Truth]) -> list[Value]:
 OF_THE_LOSS = {  # last keys of the axes along which the loss is not one measure
     *("weight", "temperature", "margin", "negatives", "both_sides", "mask_duplicates"),
     *("target", "sampled", "dimensions", "batch_pairs", "similarity", "reduction"),
-}
-SETTING_NAMES = {
-    "model.layers": "layers",
-    "model.dropout": "dropout",
-    "model.attention_dropout": "attention dropout",
-    "objectives.contrastive.temperature": "temperature",
-    "train.learning_rate": "learning rate",
-    "train.weight_decay": "weight decay",
-    "train.warmup_steps": "warm-up steps",
 }
 SETTING, VALUE, TOTAL, PRECISION = "Setting", "Value", "Loss", "P@1"
 
@@ -285,31 +222,58 @@ def write_sweep_table(points: Sequence[Point], losses: Mapping[str, Path], out: 
     Table II, IV-C), as .tex, .md and .csv beside `out`; `losses`: system -> losses.jsonl.
 
     The paper chose by validation loss: the lowest total of each axis is bold, and the highest P@1.
-    A setting of the loss itself changes what the loss measures, so along such an axis only P@1 is
-    compared. What the paper chose carries a dagger.
+    A setting of the loss itself changes what the loss measures, so there only P@1 is compared. What
+    the paper chose carries a dagger.
 
     Raises `EmsError` for a point whose system has no losses, or no validation among them.
     """
     last = {point.system: _last_validation(point.system, losses) for point in points}
     parts = list(dict.fromkeys(n for entry in last.values() for n in entry.values if n != P1))
-    rows = []
+    names = headings_of("setting")
+    rows: list[list[Value]] = []
     for point in points:
         entry = last[point.system]
         values = [entry.total, *(entry.values.get(name) for name in parts)]
         shown = [None if value is None else f"{value:.3f}" for value in values]
-        rows.append(
-            [SETTING_NAMES.get(point.axis, point.axis), point.shown, *shown, entry.values[P1]]
-        )
+        rows.append([names.get(point.axis, point.axis), point.shown, *shown, entry.values[P1]])
     axes = [point.axis for point in points]
-    chosen = {(at, VALUE) for at, point in enumerate(points) if _is_papers(point)}
+    of_the_loss = {axis for axis in axes if axis.rpartition(".")[2] in OF_THE_LOSS}
+    bold: set[Place] = set()
+    for axis in dict.fromkeys(axes):  # the best as they are shown; ties are all bold
+        entries = {at: last[point.system] for at, point in enumerate(points) if point.axis == axis}
+        best = best_rows({at: entry.values[P1] for at, entry in entries.items()})
+        bold |= {(at, PRECISION) for at in best}
+        if len(entries) > 1 and axis not in of_the_loss:
+            totals = {at: f"{entry.total:.3f}" for at, entry in entries.items()}
+            lowest = min(totals.values(), key=float)
+            bold |= {(at, TOTAL) for at, total in totals.items() if total == lowest}
+    chosen = set()
+    for at, point in enumerate(points):
+        number = isinstance(point.value, int | float) and not isinstance(point.value, bool)
+        papers = [value for value, own in load_grid().get(point.axis, {}).items() if own]
+        if number and Decimal(repr(point.value)) in map(Decimal, papers):
+            chosen.add((at, VALUE))
+    centre = {names.get(p.axis, p.axis): p.shown for p in points if p.chosen}
+    around = ", ".join(f"{name} {value}" for name, value in centre.items())
+    seen = span(entry.pairs for entry in last.values())
+    notes = [
+        f"One setting at a time around {around}; {len(last)} systems, each trained on {seen} "
+        "sentence pairs. Loss, its parts and P@1 (percent, mean over language pairs and "
+        "directions): the last validation. Bold: the best of each setting."
+    ]
+    if of_the_loss:
+        notes.append(
+            "A setting of the loss itself (temperature, weight, batch) changes what the loss "
+            "measures: along it only P@1 is compared."
+        )
     table = Table(
         [SETTING, VALUE, TOTAL, *(PARTS.get(name, name) for name in parts), PRECISION],
         rows,
-        bold={place for axis in axes for place in _best_places(points, axis, last)},
+        bold=bold,
         dagger=chosen,
         rules={at for at, axis in enumerate(axes) if at and axis != axes[at - 1]},
         once={SETTING},
-        notes=_sweep_notes(points, last),
+        notes=notes,
         footnote=f"chosen in {of_ems('II')}" if chosen else "",
     )
     write_table(table, out)
@@ -325,44 +289,3 @@ def _last_validation(system: str, losses: Mapping[str, Path]) -> Entry:
             f"{losses[system]}: no row of validation on pairs; set `validation` and train again"
         )
     return next((entry for entry in rows if entry.kept), rows[-1])
-
-
-def _is_papers(point: Point) -> bool:
-    """Return True if the paper chose the value, or a number equal to it."""
-    number = isinstance(point.value, int | float) and not isinstance(point.value, bool)
-    chosen = [value for value, own in load_grid().get(point.axis, {}).items() if own]
-    return number and Decimal(repr(point.value)) in map(Decimal, chosen)
-
-
-def _best_places(points: Sequence[Point], axis: str, last: Mapping[str, Entry]) -> set[Place]:
-    """Return the highest P@1 and the lowest loss of an axis, as they are shown; ties all bold."""
-    entries = {at: last[point.system] for at, point in enumerate(points) if point.axis == axis}
-    if len(entries) < 2:
-        return set()
-    places = {(at, PRECISION) for at in best_rows({at: e.values[P1] for at, e in entries.items()})}
-    if not _changes_the_loss(axis):
-        totals = {at: f"{entry.total:.3f}" for at, entry in entries.items()}
-        lowest = min(totals.values(), key=float)
-        places |= {(at, TOTAL) for at, total in totals.items() if total == lowest}
-    return places
-
-
-def _changes_the_loss(axis: str) -> bool:
-    return axis.rpartition(".")[2] in OF_THE_LOSS
-
-
-def _sweep_notes(points: Sequence[Point], last: Mapping[str, Entry]) -> list[str]:
-    chosen = {point.axis: point for point in points if point.chosen}
-    centre = ", ".join(f"{SETTING_NAMES.get(a, a)} {point.shown}" for a, point in chosen.items())
-    seen = span(entry.pairs for entry in last.values())
-    notes = [
-        f"One setting at a time around {centre}; {len(last)} systems, each trained on {seen} "
-        "sentence pairs. Loss, its parts and P@1 (percent, mean over language pairs and "
-        "directions): the last validation. Bold: the best of each setting."
-    ]
-    if any(_changes_the_loss(point.axis) for point in points):
-        notes.append(
-            "A setting of the loss itself (temperature, weight, batch) changes what the loss "
-            "measures: along it only P@1 is compared."
-        )
-    return notes

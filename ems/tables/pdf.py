@@ -19,14 +19,15 @@ from ems.tables.table import escape, pages
 PACKAGES = "latexmk texlive-latex-base texlive-latex-recommended lmodern"
 TIMEOUT = 300  # seconds
 ROWS = 64  # lines of a tabular that fill a page
+LINES = 12  # of a log in a message
 
 
 def compile_pdf(tables: list[Path], captions: dict[str, str], out: Path) -> None:
     """Set the tabulars `tables` in one PDF, in the order given.
 
-    `captions` maps a table's file name without suffix to its caption, plain text, not LaTeX;
-    without one the name itself stands there. Raises `EmsError` when LaTeX is not installed (it
-    names the Debian packages), a table is missing, or LaTeX fails (with the error from its log).
+    `captions`: a table's file name without suffix -> its caption, plain text (default: the name).
+    Raises `EmsError` when LaTeX is not installed, a table is missing, or LaTeX fails (with the
+    error from its log).
     """
     check_latex()
     if not tables:
@@ -46,9 +47,8 @@ def compile_pdf(tables: list[Path], captions: dict[str, str], out: Path) -> None
 
 
 def main_tex(tables: list[Path], captions: dict[str, str]) -> str:
-    """Return the article. It reads table 1 as table1.tex, and so on, from its own folder; the
-    further pages of a long one as table1-2.tex, and so on. The notes are in small print under
-    the last.
+    """Return the article, which reads table1.tex and so on, the further pages of a long one from
+    table1-2.tex; the notes are in small print under the last.
     """
     floats = []
     for number, table in enumerate(tables, 1):
@@ -66,7 +66,6 @@ def main_tex(tables: list[Path], captions: dict[str, str]) -> str:
 
 
 def _parts(number: int, text: str) -> dict[str, str]:
-    """Name -> tabular of each page of a table."""
     parts = enumerate(pages(text, ROWS), 1)
     return {f"table{number}" + (f"-{at}" if at > 1 else ""): part for at, part in parts}
 
@@ -105,16 +104,14 @@ def _run_latexmk(folder: Path, out: Path) -> None:
         raise EmsError(f"{out}: LaTeX did not end within {TIMEOUT} s; look at the tables") from None
     if done.returncode:
         log = folder / "main.log"
-        said = log.read_bytes() if log.is_file() else done.stdout + done.stderr
+        said = (log.read_bytes() if log.is_file() else done.stdout + done.stderr).decode(
+            "utf-8", "replace"
+        )
+        lines = said.splitlines()
+        first = next((at for at, line in enumerate(lines) if line.startswith("!")), len(lines))
+        relevant = "\n".join(lines[first:][:LINES] or lines[-LINES:])
         raise EmsError(
             f"{out}: LaTeX failed (latexmk exit status {done.returncode}); the end of its log:\n"
-            f"{_relevant(said.decode('utf-8', 'replace'))}\n"
-            "correct the table or the caption that it names (table1.tex is the first table)"
+            f"{relevant}\ncorrect the table or the caption that it names (table1.tex is the first "
+            "table)"
         )
-
-
-def _relevant(log: str, lines: int = 12) -> str:
-    """Return the first error of a LaTeX log and what follows it, or else its last lines."""
-    written = log.splitlines()
-    errors = [number for number, line in enumerate(written) if line.startswith("!")]
-    return "\n".join(written[errors[0] :][:lines] if errors else written[-lines:])

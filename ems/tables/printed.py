@@ -30,6 +30,111 @@ def of_ems(*tables: str) -> str:
     return f"EMS v2, {', '.join(named)}"
 
 
+@cache
+def _rows(name: str) -> tuple[dict[str, str], ...]:
+    text = files("ems.tables").joinpath("printed", f"{name}.csv").read_text(encoding="utf-8")
+    return tuple(csv.DictReader(text.splitlines()))
+
+
+def _model(row: dict[str, str]) -> str:
+    """Return the model of a row without authors, or "(ours)", which is the paper's, not ours."""
+    name = (row.get("model") or row["method"]).partition(" (")[0]
+    return "Lightweight" if name == "Ours" else name
+
+
+@cache
+def load_table(name: str, column: str | HeadingOf, value: str = "value") -> Numbers:
+    """Return a table of one number a cell: model -> column -> value, in the paper's order.
+
+    `column` and `value` are columns of the CSV; a `column` that it lacks is the heading of the only
+    number of a row.
+    """
+    heading = column if callable(column) else lambda row: row.get(column, column)
+    table: Numbers = {}
+    for row in _rows(name):
+        cells = table.setdefault(_model(row), {})
+        cells |= {heading(row): float(row[value])} if row[value] else {}
+    return table
+
+
+@cache
+def load_classes(name: str) -> dict[str, list[str]]:
+    """Return heading -> the models under it, of a table with headings."""
+    classes: dict[str, dict[str, None]] = {}
+    for row in _rows(name):
+        classes.setdefault(row.get("group", ""), {})[_model(row)] = None
+    return {heading: list(models) for heading, models in classes.items() if heading}
+
+
+def load_accuracies(name: str) -> Numbers:
+    """Return model -> direction ("en-de", "en-de books") or AVERAGE -> accuracy in percent."""
+    table = load_table(name, _direction)
+    return {**table, **_reimers("MLDoc", _direction)} if name.startswith("lightweight") else table
+
+
+def load_europarl() -> Numbers:
+    """Return Lightweight Table 4 and what is new in 10: model -> "en->fr" -> P@1."""
+    arrow = itemgetter("direction")
+    return {**load_table("lightweight-table04-xsr", arrow), **_reimers("XSR", arrow)}
+
+
+def _reimers(task: str, column: HeadingOf) -> Numbers:
+    """Return Lightweight Table 10 on MLDoc or XSR, without the row that Tables 3 and 4 have too."""
+    rows = [row for row in _rows("lightweight-table10-reimers") if row["group"] == task]
+    return {REIMERS: {column(row): float(row["value"]) for row in rows if _model(row) == REIMERS}}
+
+
+def _direction(row: dict[str, str]) -> str:
+    """Return the direction of a row: "en<-de" is "de-en" here, "de" alone from English."""
+    if "language" in row:
+        return AVERAGE if row["language"] == "overall" else f"en-{row['language']}"
+    name = re.sub("(.*)<-(.*)", r"\2-\1", row["direction"]).replace("->", "-")
+    return f"{name} {row.get('domain', '')}".strip()
+
+
+# --- studies: the Lightweight paper's Tables 1, 2 and 5 to 9, the monolingual paper's 1 to 3
+
+FACTS = {  # columns of its tables -> `facts` and `costs` of a study
+    **{"architecture": "architecture", "d_h": "width", "d_fc": "feed_forward", "attn_h": "heads"},
+    **{"enc_layers": "layers", "dec_layers": "decoder_layers", "params": "parameters"},
+    **{"Raw": "raw_pairs", "Filtered": "pairs"},
+    **{"M (memory MB)": "memory", "T (min per 10,000 steps)": "minutes"},
+}
+Cells = dict[str, float | int | str]
+
+
+@cache
+def load_study(name: str) -> dict[str, Cells]:
+    """Return label of a row -> "XSR en->fr", a fact or a cost -> the printed value. Numbers that
+    the paper abbreviates ("30M", "512x2") stay text.
+    """
+    table: dict[str, Cells] = {}
+    for row in _rows(name):
+        named = row.get("pair") or row.get("m") or next(iter(row.values()))
+        cells = table.setdefault(_model(row) if "method" in row else named, {})
+        if "direction" in row or "language" in row:
+            task = "XNLI" if "language" in row else "RCV2"
+            cells[f"{task} {_direction(row).replace('-', '->')}"] = float(row["value"])
+        elif "method" in row:
+            facts = {FACTS[key]: text for key, text in row.items() if key in FACTS}
+            cells |= {key: int(text) if text.isdigit() else text for key, text in facts.items()}
+        elif "set" in row:
+            cells[FACTS[row["set"]]] = row["printed"]
+        else:
+            text, column = row["value"], row["column"]
+            cells[FACTS.get(column, column)] = float(text) if "." in text else int(text)
+    return table
+
+
+def paper_of_study(name: str) -> str:
+    """Return the table of the paper that a file has: "Lightweight, Table 5"."""
+    paper, _, number = name.partition("-table")
+    return f"{paper.capitalize()}, Table {int(number[:2])}"
+
+
+# --- EMS v2
+
+
 @dataclass(frozen=True)
 class PrintedModel:
     """One model's row of EMS v2 Tables IV, V and VI: P@1 in percent, mean of both directions.
@@ -47,129 +152,29 @@ class PrintedModel:
     unsettled: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class PrintedPairs:
-    """One language of EMS v2 Table I: sentence pairs with English, as printed and as a number.
-
-    A dash of the paper is "-" and None.
-    """
-
-    language: str
-    laser_printed: str
-    laser: int | None
-    ems_printed: str
-    ems: int | None
-
-
-# --- any table
-
-
-@cache
-def _rows(name: str) -> tuple[dict[str, str], ...]:
-    text = files("ems.tables").joinpath("printed", f"{name}.csv").read_text(encoding="utf-8")
-    return tuple(csv.DictReader(text.splitlines()))
-
-
-def _model(row: dict[str, str]) -> str:
-    """Return the model of a row without what follows in brackets: authors, or "(ours)", which is
-    the paper's, not ours. The Lightweight paper's "ours" is not ours either.
-    """
-    name = (row.get("model") or row["method"]).partition(" (")[0]
-    return "Lightweight" if name == "Ours" else name
-
-
-@cache
-def load_table(name: str, column: str | HeadingOf, value: str = "value") -> Numbers:
-    """Return a table of one number a cell: model -> column -> value, averages too, in the paper's
-    order.
-
-    `column` and `value` are columns of the CSV; a `column` that it lacks is the heading of the
-    only number of a row.
-    """
-    heading = column if callable(column) else lambda row: row.get(column, column)
-    table: Numbers = {}
-    for row in _rows(name):
-        cells = table.setdefault(_model(row), {})
-        cells |= {heading(row): float(row[value])} if row[value] else {}
-    return table
-
-
-# --- studies: the Lightweight paper's Tables 1, 2 and 5 to 9, the monolingual paper's 1 to 3
-
-FACTS = {  # columns of its tables -> `facts` and `costs` of a study
-    **{"architecture": "architecture", "d_h": "width", "d_fc": "feed_forward", "attn_h": "heads"},
-    **{"enc_layers": "layers", "dec_layers": "decoder_layers", "params": "parameters"},
-    **{"Raw": "raw_pairs", "Filtered": "pairs"},
-    **{"M (memory MB)": "memory", "T (min per 10,000 steps)": "minutes"},
-}
-Cells = dict[str, float | int | str]
-
-
-@cache
-def load_study(name: str) -> dict[str, Cells]:
-    """Return label of a row -> "XSR en->fr", a fact or a cost -> the printed value, in the paper's
-    order. Numbers that the paper abbreviates ("30M", "512x2") stay text.
-    """
-    table: dict[str, Cells] = {}
-    for row in _rows(name):
-        named = row.get("pair") or row.get("m") or next(iter(row.values()))
-        label = _model(row) if "method" in row else named
-        table.setdefault(label, {}).update(_cells(row))
-    return table
-
-
-def _cells(row: dict[str, str]) -> Cells:
-    if "direction" in row or "language" in row:
-        way = _direction(row).replace("-", "->")
-        return {f"{'XNLI' if 'language' in row else 'RCV2'} {way}": float(row["value"])}
-    if "method" in row:
-        texts = {FACTS[key]: text for key, text in row.items() if key in FACTS}
-        return {key: int(text) if text.isdigit() else text for key, text in texts.items()}
-    if "set" in row:
-        return {FACTS[row["set"]]: row["printed"]}
-    text, column = row["value"], row["column"]
-    return {FACTS.get(column, column): float(text) if "." in text else int(text)}
-
-
-def paper_of_study(name: str) -> str:
-    """Return the table of the paper that a file has: "Lightweight, Table 5"."""
-    paper, _, number = name.partition("-table")
-    return f"{paper.capitalize()}, Table {int(number[:2])}"
-
-
-# --- EMS v2
-
-
 @cache
 def load_models() -> dict[str, PrintedModel]:
-    """Return the eight models of EMS v2 Tables IV and VI by name, without the paper's "(ours)", and
-    before them mUSE, of which only Table V has a mean.
-    """
+    """Return mUSE, of which only Table V has a mean, and the eight models of Tables IV and VI."""
     names = ("ems-v2-table04-tatoeba", "ems-v2-table06-tatoeba-unseen")
-    seen, unseen = (load_table(name, "language") for name in names)
+    unsettled = [row for name in names for row in _rows(name) if row["flag"] == "unsettled"]
     groups: dict[str, dict[str, float | None]] = {}
     for row in _rows("ems-v2-table05-tatoeba-groups"):
         value = float(row["value"]) if row["value"] else None
         groups.setdefault(_model(row), {})[row["group"]] = value
-    unsettled = [row for name in names for row in _rows(name) if row["flag"] == "unsettled"]
-    return {
-        name: PrintedModel(
-            name,
-            *_without_average(seen.get(name, {})),
-            *_without_average(unseen.get(name, {})),
-            groups[name],
-            tuple(row["language"] for row in unsettled if _model(row) == name),
-        )
-        for name in groups
-    }
+    models = {}
+    for name, means in groups.items():
+        seen, unseen = (dict(load_table(each, "language").get(name, {})) for each in names)
+        averages = [values.pop(AVERAGE, None) for values in (seen, unseen)]
+        open_codes = tuple(row["language"] for row in unsettled if _model(row) == name)
+        models[name] = PrintedModel(name, seen, averages[0], unseen, averages[1], means, open_codes)
+    return models
 
 
-def _without_average(values: dict[str, float]) -> tuple[dict[str, float], float | None]:
-    return {key: v for key, v in values.items() if key != AVERAGE}, values.get(AVERAGE)
-
-
-def _members(table: str, code: str) -> dict[str, tuple[str, ...]]:
-    """Return heading -> the languages that its printed mean averages, of a table."""
+@cache
+def load_groups(table: str = "V", code: str = "tatoeba_code") -> dict[str, tuple[str, ...]]:
+    """Return the groups of EMS v2 Table V or XIV: heading ("mUSE (15)") -> the codes that enter the
+    printed mean, fewer than the heading counts (English has no score).
+    """
     members: dict[str, tuple[str, ...]] = {}
     for row in _rows("groups"):
         own, _, heading = row["group"].partition(" ")
@@ -178,24 +183,11 @@ def _members(table: str, code: str) -> dict[str, tuple[str, ...]]:
     return members
 
 
-@cache
-def load_groups(table: str = "V") -> dict[str, tuple[str, ...]]:
-    """Return the groups of EMS v2 Table V, or of Table XIV, in the paper's order: heading ("mUSE
-    (15)") -> the Tatoeba codes that enter the printed mean, fewer than the heading counts (English
-    has no score).
-    """
-    return _members(table, "tatoeba_code")
-
-
-@cache
 def load_flores_groups() -> dict[str, tuple[str, ...]]:
-    """Return the two groups of Table VII by heading, "mUSE (182)": their languages by ISO 639-1
-    code.
-    """
-    return {
-        f"{name.partition(' ')[0]} ({len(codes) * (len(codes) - 1)})": codes
-        for name, codes in _members("Flores", "language").items()
-    }
+    """Return the two groups of Table VII, "mUSE (182)" -> their languages by ISO 639-1 code."""
+    groups = load_groups("Flores", "language").items()
+    counts = {name: len(codes) * (len(codes) - 1) for name, codes in groups}
+    return {f"{name.partition(' ')[0]} ({counts[name]})": codes for name, codes in groups}
 
 
 @cache
@@ -207,34 +199,45 @@ def load_grid() -> dict[str, dict[str, bool]]:
     return grid
 
 
-def load_printed_models() -> tuple[dict[str, str], ...]:
+def load_printed_models() -> list[dict[str, str]]:
     """Return the rows of EMS v2 Table III as printed; `model` without the paper's "(ours)"."""
-    return tuple({**row, "model": _model(row)} for row in _rows("ems-v2-table03-models"))
+    return [{**row, "model": _model(row)} for row in _rows("ems-v2-table03-models")]
+
+
+@dataclass(frozen=True)
+class PrintedPairs:
+    """Sentence pairs of EMS v2 Table I with English, as printed and as a number ("-" and None)."""
+
+    laser_printed: str
+    laser: int | None
+    ems_printed: str
+    ems: int | None
 
 
 @cache
+def _pairs() -> dict[str, PrintedPairs]:
+    table = {}
+    for row in _rows("ems-v2-table01-pairs"):
+        laser, ems = (int(row[key]) if row[key] else None for key in ("laser_pairs", "ems_pairs"))
+        table[row["language"]] = PrintedPairs(row["laser_printed"], laser, row["ems_printed"], ems)
+    return table
+
+
 def load_pairs() -> dict[str, PrintedPairs]:
     """Return EMS v2 Table I by ISO 639-1 code, in the paper's order, without the totals."""
-    return {row["language"]: _pairs(row) for row in _rows("ems-v2-table01-pairs")[:-1]}
+    return dict(list(_pairs().items())[:-1])
 
 
 def load_pair_totals() -> PrintedPairs:
     """Return the totals of EMS v2 Table I as printed."""
-    return _pairs(_rows("ems-v2-table01-pairs")[-1])
-
-
-def _pairs(row: dict[str, str]) -> PrintedPairs:
-    laser, ems = (int(row[key]) if row[key] else None for key in ("laser_pairs", "ems_pairs"))
-    return PrintedPairs(row["language"], row["laser_printed"], laser, row["ems_printed"], ems)
+    return list(_pairs().values())[-1]
 
 
 # --- the papers' orders
 
 
 def in_paper_order(languages: set[str]) -> list[str]:
-    """Return Tatoeba codes in the paper's order, the 58 languages of Table IV, then the 54 of Table
-    VI; those it does not know come last, by the alphabet.
-    """
+    """Return Tatoeba codes in the order of Tables IV and VI; others come last, by the alphabet."""
     ems = load_models()["EMS"]
     return in_given_order(languages, [*ems.seen, *ems.unseen])
 
@@ -247,43 +250,3 @@ def in_given_order(codes: set[str], first: Sequence[str]) -> list[str]:
 def in_table_one_order(languages: Iterable[str]) -> list[str]:
     """Return ISO 639-1 codes in the order of Table I, the alphabet; those it lacks come last."""
     return in_given_order(set(languages), list(load_pairs()))
-
-
-# --- classification and the Lightweight paper
-
-
-def load_accuracies(name: str) -> Numbers:
-    """Return model -> direction ("en-de", "en-de books") or AVERAGE -> accuracy in percent, of a
-    table of classification, in the paper's order.
-    """
-    table = load_table(name, _direction)
-    return {**table, **_reimers("MLDoc", _direction)} if name.startswith("lightweight") else table
-
-
-def load_europarl() -> Numbers:
-    """Return Lightweight Table 4 and what is new in 10: model -> "en->fr" -> P@1."""
-    arrow = itemgetter("direction")
-    return {**load_table("lightweight-table04-xsr", arrow), **_reimers("XSR", arrow)}
-
-
-def _reimers(task: str, column: HeadingOf) -> Numbers:
-    """Return Lightweight Table 10 on MLDoc or XSR, without the row that Tables 3 and 4 have too."""
-    rows = [row for row in _rows("lightweight-table10-reimers") if row["group"] == task]
-    return {REIMERS: {column(row): float(row["value"]) for row in rows if _model(row) == REIMERS}}
-
-
-@cache
-def load_classes(name: str) -> dict[str, list[str]]:
-    """Return heading -> the models under it, of a table with headings."""
-    classes: dict[str, dict[str, None]] = {}
-    for row in _rows(name):
-        classes.setdefault(row.get("group", ""), {})[_model(row)] = None
-    return {heading: list(models) for heading, models in classes.items() if heading}
-
-
-def _direction(row: dict[str, str]) -> str:
-    """Return the direction of a row: "en<-de" is "de-en" here, "de" alone from English."""
-    if "language" in row:
-        return AVERAGE if row["language"] == "overall" else f"en-{row['language']}"
-    name = re.sub("(.*)<-(.*)", r"\2-\1", row["direction"]).replace("->", "-")
-    return f"{name} {row.get('domain', '')}".strip()

@@ -1,8 +1,7 @@
 """The tables and figures of an experiment: which it has, of which files, and what makes each.
 
 The benchmarks bring their own (table.yaml and table.py of their folders), and `tables.studies` of
-an experiment others. The workflow and the command line read this, so matplotlib is imported only
-where a figure is drawn.
+an experiment others. matplotlib is imported only where a figure is drawn.
 """
 
 from collections import Counter
@@ -29,26 +28,6 @@ from ems.tables.study import plot_study, write_ablation_table, write_study
 
 ASKED = ("sweep",)  # no part of `all`
 STUDIED = "A study of the experiment (`tables.studies` of its file)."
-
-
-@dataclass(frozen=True)
-class Request:
-    """A table or a figure to make: of `sources`, most often score files, beside `out`.
-
-    `times`: system -> its costs/train/<system>.times.jsonl, for what shows the cost of training.
-    """
-
-    experiment: Experiment
-    sources: list[Path]
-    out: Path
-    times: Mapping[str, Path] | None = None
-
-    @property
-    def losses(self) -> dict[str, Path]:
-        """System -> its losses.jsonl: those of the tables first, in their order."""
-        logs = {path.parent.name: path for path in self.sources}
-        first = [name for name in self.experiment.shown if name in logs]
-        return {name: logs[name] for name in dict.fromkeys([*first, *logs])}
 
 
 @dataclass(frozen=True)
@@ -80,7 +59,12 @@ class Output:
         if self.study:
             return _of_study(experiment, self.study)
         if self.benchmark:
-            return _of_benchmark(experiment, self)
+            if self.kind == "figure":
+                return scores(experiment, self.benchmark)
+            sharing = [name for name, each in benchmarks().items() if each.family == self.benchmark]
+            names, systems = [self.benchmark, *sharing], self.systems(experiment)
+            files = [file for name in names for file in scores(experiment, name, systems)]
+            return files[:1] if self.shown.first else files
         trained = experiment.learning(experiment.shown)
         match self.name:
             case "corpora" | "decontamination" | "filters":
@@ -94,7 +78,13 @@ class Output:
                 files = _of_models(experiment, trained, "model.json")
                 return [*files, *_report(experiment)] if files else []
             case "mining":
-                return _of_models(experiment, _mining(experiment), "mined/manifest.json")
+                systems, used = experiment.systems, set(experiment.tabled)
+                for name in [*used]:
+                    while name := systems[name].train.start_from:
+                        used.add(name)
+                names = experiment.learning([name for name in systems if name in used])
+                names = [name for name in names if systems[name].objectives.coherence.weight]
+                return _of_models(experiment, names, "mined/manifest.json")
             case "sweep":
                 systems = dict.fromkeys(point.system for point in experiment.sweep)
                 return _of_models(experiment, systems, "losses.jsonl")
@@ -110,21 +100,29 @@ class Output:
                 names = joining("ablation")[:1] if self.kind == "figure" else joining("ablation")
                 return _of_ablation(experiment, names)
             case "tradeoff":
-                names = experiment.learning([*experiment.shown, *experiment.ablated])
+                names = dict.fromkeys([*experiment.shown, *experiment.ablated])
+                names = experiment.learning(list(names))
                 ablated = _of_ablation(experiment, joining("ablation"))
                 return scores(experiment, joining("tradeoff")[0], names) if ablated else []
         raise ValueError(self.name)
 
-    def make(self, request: Request) -> None:
-        """Write its files. Raises `EmsError` for malformed sources."""
-        experiment, sources, out = request.experiment, request.sources, request.out
-        printed = experiment.tables.printed
+    def make(
+        self,
+        experiment: Experiment,
+        sources: list[Path],
+        out: Path,
+        times: Mapping[str, Path] | None = None,
+    ) -> None:
+        """Write it beside `out`; `times`: system -> costs/train/<system>.times.jsonl, if it shows
+        the cost of training. Raises `EmsError` for malformed sources.
+        """
+        printed, families = experiment.tables.printed, experiment.families
         if self.study and self.kind == "figure":
             plot_study(experiment, self.name, sources, out)
         elif self.study:
-            write_study(experiment, self.name, sources, out, request.times)
+            write_study(experiment, self.name, sources, out, times)
         elif self.benchmark and self.kind == "figure":
-            module(self.benchmark, "table").FIGURES[self.name](sources, out, experiment.families)
+            module(self.benchmark, "table").FIGURES[self.name](sources, out, families)
         elif self.benchmark:
             declared = tables_of(self.benchmark)[self.name]
             if callable(declared):  # it writes the table itself
@@ -132,9 +130,9 @@ class Output:
                 return
             order = self.systems(experiment)
             kept = [path for path in sources if not self.shown.among or path.parent.name in order]
-            write_systems(declared, kept, out, printed, order, experiment.families)
+            write_systems(declared, kept, out, printed, order, families)
         elif self.kind == "figure" or self.name in ("learning", "tradeoff"):
-            self._draw(request)
+            self._draw(experiment, sources, out, times)
         else:
             match self.name:
                 case "corpora":
@@ -150,34 +148,38 @@ class Output:
                 case "mining":
                     write_mining_table(sources, out)
                 case "sweep":
-                    write_sweep_table(experiment.sweep, request.losses, out)
+                    logs = {path.parent.name: path for path in sources}
+                    write_sweep_table(experiment.sweep, logs, out)
                 case "ablation":
-                    order, families = experiment.learning(experiment.ablated), experiment.families
+                    order = experiment.learning(experiment.ablated)
                     steps = {name: experiment.systems[name].train.steps for name in order}
-                    write_ablation_table(
-                        sources, out, printed, order, families, request.times, steps
-                    )
+                    write_ablation_table(sources, out, printed, order, families, times, steps)
 
-    def _draw(self, request: Request) -> None:
-        """Draw a figure that belongs to no benchmark and no study."""
+    def _draw(
+        self,
+        experiment: Experiment,
+        sources: list[Path],
+        out: Path,
+        times: Mapping[str, Path] | None,
+    ) -> None:
         from ems.tables import compare, curves, figures  # a table need not wait for matplotlib
 
-        sources, out, experiment = request.sources, request.out, request.experiment
+        files = {path.parent.name: path for path in sources}
+        # loss logs: those of the tables first, in their order
+        first = [name for name in experiment.shown if name in files]
+        logs = {name: files[name] for name in dict.fromkeys([*first, *files])}
         match self.name:
             case "pairs":
                 figures.plot_pairs(sources[:-1], sources[-1], out, experiment.families)
             case "ablation":
-                scored = {path.parent.name for path in sources}
-                order = [name for name in experiment.ablated if name in scored]
+                order = [name for name in experiment.ablated if name in files]
                 compare.plot_deltas(sources, order, out, experiment.families)
-            case "learning" if request.times is None:
-                curves.plot_curves(request.losses, out)
             case "learning":
-                curves.plot_curves_in_time(request.losses, request.times, out)
+                curves.plot_curves(logs, times, out)
             case "learning_languages":
-                curves.plot_languages(request.losses, out)
+                curves.plot_languages(logs, out)
             case "tradeoff":
-                figures.plot_tradeoff(sources, request.times or {}, out)
+                figures.plot_tradeoff(sources, times or {}, out)
 
 
 Outputs = dict[str, Output]
@@ -187,7 +189,7 @@ Outputs = dict[str, Output]
 
 
 def scores(experiment: Experiment, benchmark: str, systems: list[str] | None = None) -> list[str]:
-    """Return the score files of a benchmark, of the systems of the tables; none where it is not
+    """Return the score files of a benchmark, of the systems of the tables; none if it is not
     scored.
     """
     names = experiment.shown if systems is None else systems
@@ -204,16 +206,6 @@ def _of_models(experiment: Experiment, systems: Iterable[str], file: str) -> lis
     return [f"results/{experiment.name}/models/{name}/{file}" for name in systems]
 
 
-def _mining(experiment: Experiment) -> list[str]:
-    """Return the systems of all tables, and those that they start from, that mine pairs."""
-    systems, used = experiment.systems, set(experiment.tabled)
-    for name in [*used]:
-        while name := systems[name].train.start_from:
-            used.add(name)
-    names = experiment.learning([name for name in systems if name in used])
-    return [name for name in names if systems[name].objectives.coherence.weight]
-
-
 def _of_ablation(experiment: Experiment, names: list[str]) -> list[str]:
     """Return the score files of the ablation, where the first benchmark has two systems."""
     systems = experiment.learning(experiment.ablated)
@@ -223,7 +215,6 @@ def _of_ablation(experiment: Experiment, names: list[str]) -> list[str]:
 
 
 def _of_study(experiment: Experiment, study: StudySettings) -> list[str]:
-    """Return what a study is made of: score files, models, the report."""
     if not (study.facts or any(map(experiment.scored, study.columns))):
         return []
     rows = study_rows(experiment, study)
@@ -241,23 +232,13 @@ def _of_study(experiment: Experiment, study: StudySettings) -> list[str]:
     return list(dict.fromkeys(files))
 
 
-def _of_benchmark(experiment: Experiment, output: Output) -> list[str]:
-    """Return the score files of a benchmark and, for a table, of those that share it."""
-    if output.kind == "figure":
-        return scores(experiment, output.benchmark)
-    sharing = [name for name, record in benchmarks().items() if record.family == output.benchmark]
-    systems, names = output.systems(experiment), [output.benchmark, *sharing]
-    files = [file for name in names for file in scores(experiment, name, systems)]
-    return files[:1] if output.shown.first else files
-
-
 # --- all of them
 
 
 @cache
 def outputs() -> dict[str, Outputs]:
-    """Return the command that makes an output (`ems table`, `ems figure`, `ems timed`) -> outputs
-    by name: every one that is no study, tables in the order of the PDF.
+    """Return the command (`ems table`, `ems figure`, `ems timed`) -> its outputs by name: every one
+    that is no study, tables in the order of the PDF.
     """
     words = read_words(Path(__file__).with_name("words.yaml")).items()
     every = {kind: {name: Output(kind, name, own[name]) for name in own} for kind, own in words}
@@ -314,12 +295,10 @@ def write_together(table: str, experiments: Sequence[Experiment], out: Path) -> 
     """Write a table of the systems of several experiments as .tex, .md and .csv beside `out`;
     return the score files that it is made of.
 
-        ems table tatoeba --experiments small62,mine --out both.tex
-
-    A system whose name two experiments have is named after its experiment: "mine: ems". The data
-    must be the same: an experiment of fewer languages reads fewer files, so those that both read
-    count. Raises `EmsError` for a table that is of one experiment, an experiment that does not have
-    it, and scores that cannot share a table.
+    A system whose name two experiments have is named after its experiment: "mine: ems". An
+    experiment of fewer languages reads fewer files; those that both read must be the same. Raises
+    `EmsError` for a table that is of one experiment, an experiment that does not have it, and
+    scores that cannot share a table.
     """
     declared = {
         name: made

@@ -34,11 +34,6 @@ class Scores:
     def version(self) -> str:
         return self.file.version
 
-    @property
-    def kept(self) -> ScoreFile:
-        """Return the score file, with the rows and the name that stand in the table."""
-        return replace(self.file, system=self.system, rows=[score for _, _, score in self.rows])
-
     @cached_property
     def labelled(self) -> dict[str, dict[str, list[Score]]]:
         """Return measure ('': the file's metric) -> label -> scores."""
@@ -48,14 +43,19 @@ class Scores:
         return groups
 
     @cached_property
-    def values(self) -> dict[str, float]:
-        """Label -> mean of the file's metric over directions and seeds."""
-        return _means(self.labelled[""])
+    def means(self) -> dict[str, dict[str, float]]:
+        return {
+            measure: {label: sum(s.value for s in of) / len(of) for label, of in labels.items()}
+            for measure, labels in self.labelled.items()
+        }
 
-    @cached_property
+    @property
+    def values(self) -> dict[str, float]:
+        return self.means[""]
+
+    @property
     def measures(self) -> dict[str, dict[str, float]]:
-        """Return other measure -> label -> mean."""
-        return {name: _means(labels) for name, labels in self.labelled.items() if name}
+        return {measure: values for measure, values in self.means.items() if measure}
 
     @cached_property
     def seeds(self) -> dict[str, list[float]]:
@@ -75,8 +75,11 @@ class Scores:
         return {label: scores[0].count for label, scores in self.labelled[""].items()}
 
 
-def _means(labels: Mapping[str, Sequence[Score]]) -> dict[str, float]:
-    return {name: sum(s.value for s in scores) / len(scores) for name, scores in labels.items()}
+def in_one_row(systems: Sequence[Scores], name: str) -> Scores:
+    """Return scores of several systems, or on several benchmarks, as those of one system."""
+    rows = tuple(row for system in systems for row in system.rows)
+    absent = tuple(file for system in systems for file in system.absent)
+    return Scores(systems[0].file, name, rows, absent)
 
 
 def read_scores(
@@ -91,11 +94,10 @@ def read_scores(
 ) -> list[Scores]:
     """Read score files of `benchmark`, one row per system: those of `order` first, then as given.
 
-    `families` are systems that share a row. `names` are those of the rows, where the files are of
-    several experiments: one may have languages that another lacks or does not train on. `seen`
-    keeps the languages that the systems were trained on, or the others. Raises `EmsError` when
-    there are no files, one is malformed or of another metric, they cannot share a table, or no
-    language is kept.
+    `families` share a row. `names` are those of the rows, where the files are of several
+    experiments: one may have languages that another lacks or does not train on. `seen` keeps the
+    languages that the systems were trained on, or the others. Raises `EmsError` when there are no
+    files, one is malformed, they cannot share a table, or no language is kept.
     """
     if not paths:
         raise EmsError(
@@ -105,10 +107,7 @@ def read_scores(
     files = [read_score_file(Path(path), benchmark, metric) for path in paths]
     if names is not None:
         files = [replace(file, system=names[file.path]) for file in files]
-    _check_each_system_once(files)
-    alike = names is not None and all(a.same_data(b) for a, b in combinations(files, 2))
-    for header in ("version", *(() if alike else ("data_sha256",)), "protocol"):
-        _check_same_data(files, header)
+    _check_same_data(files, several=names is not None)
     systems = {
         file.system: Scores(
             file, file.system, tuple((label(file, s), _language(file, s), s) for s in file.rows)
@@ -122,7 +121,7 @@ def read_scores(
         if name not in systems
     }
     rows = [(systems | missing)[name] for name in dict.fromkeys([*order, *systems])]
-    return joined(rows if seen is None else _narrowed(rows, seen), families)
+    return _joined(rows if seen is None else _narrowed(rows, seen), families or {})
 
 
 def _language(file: ScoreFile, score: Score) -> str:
@@ -133,19 +132,14 @@ def _language(file: ScoreFile, score: Score) -> str:
     return next((side for side in reversed(sides) if side != ENGLISH), ENGLISH)
 
 
-def joined(systems: list[Scores], families: Families | None) -> list[Scores]:
-    """Return the systems, with one row for each family of systems that have no label in common.
-
-    `families`: its name -> its systems. The row stands where the first of them stood.
-    """
+def _joined(systems: list[Scores], families: Families) -> list[Scores]:
+    """Return the systems, with one row (the first) for each family without a common label."""
     rows = {system.system: system for system in systems}
-    for name, members in (families or {}).items():
+    for name, members in families.items():
         own = [rows[member] for member in members if member in rows]
         labels = [label for member in own for label in member.values]
         if len(own) > 1 and len(labels) == len(set(labels)):
-            together = tuple(row for member in own for row in member.rows)
-            absent = tuple(file for member in own for file in member.absent)
-            rows[own[0].system] = replace(own[0], system=name, rows=together, absent=absent)
+            rows[own[0].system] = in_one_row(own, name)
             for member in own[1:]:
                 del rows[member.system]
     return list(rows.values())
@@ -173,7 +167,8 @@ def _narrowed(systems: list[Scores], seen: bool) -> list[Scores]:
     )
 
 
-def _check_each_system_once(files: list[ScoreFile]) -> None:
+def _check_same_data(files: list[ScoreFile], several: bool) -> None:
+    """Raise `EmsError` unless each system has one file and all are of the same data."""
     first: dict[str, ScoreFile] = {}
     for file in files:
         if file.system in first:
@@ -182,23 +177,21 @@ def _check_each_system_once(files: list[ScoreFile]) -> None:
                 f"{file.path}; a table has one row per system: leave one of them out"
             )
         first[file.system] = file
-
-
-def _check_same_data(files: list[ScoreFile], header: str) -> None:
-    values = [getattr(file, header) for file in files]
-    if any(value != values[0] for value in values):
-        listed = "\n".join(f"  {value}  {f.path}" for value, f in zip(values, files, strict=True))
-        raise EmsError(
-            f"the {files[0].benchmark} scores are of different data, so they cannot share a table; "
-            f"{header}:\n{listed}\ndelete the score files of the old data and run the benchmark "
-            "again"
-        )
+    alike = several and all(a.same_data(b) for a, b in combinations(files, 2))
+    for header in ("version", *(() if alike else ("data_sha256",)), "protocol"):
+        values = [getattr(file, header) for file in files]
+        if any(value != values[0] for value in values):
+            pairs = zip(values, files, strict=True)
+            listed = "\n".join(f"  {value}  {file.path}" for value, file in pairs)
+            raise EmsError(
+                f"the {files[0].benchmark} scores are of different data, so they cannot share a "
+                f"table; {header}:\n{listed}\ndelete the score files of the old data "
+                "and run the benchmark again"
+            )
 
 
 def _check_same_languages(systems: Iterable[Scores], unseen: bool) -> None:
-    """Raise `EmsError` for a label that is one language in one file and another in the next;
-    without `unseen`, UNSEEN is no other language.
-    """
+    """Raise `EmsError` for a label that is two languages; without `unseen`, UNSEEN is none."""
     first: dict[str, Scores] = {}
     for system in systems:
         for label, language in system.languages.items():

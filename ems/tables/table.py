@@ -17,16 +17,16 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.base.files import atomic_path, reading_text, write_text
+from ems.base.files import atomic_path, read_table, reading_text, write_text
 
 Value = float | int | str | None
 Place = tuple[int, str]  # row number and column of a cell
 PRINTED = " (printed)"  # how the label of a paper's row ends
-UPPER_BOUND = re.compile(r"(?:.*: )?labse(?: \(printed\)|, .*)?", re.IGNORECASE)  # a row's label
-UPPER_BOUND_NOTE = "In italics: LaBSE, the papers' upper bound, which does not compete for bold."
 MOST_COLUMNS = 15  # of a block
 
 # Escaped for OT1 and T1 alike: OT1 prints `<` and `>` as Spanish marks, and `\\` would take a `[`
@@ -88,33 +88,25 @@ class Table:
 
     @property
     def stacked(self) -> Sequence[Block]:
-        """Return the blocks, one of all columns where none are given."""
         return self.blocks or [Block(self.columns[1:])]
 
     def cell(self, row: int, column: str) -> Value:
-        """Return the value of one cell."""
         return self.rows[row][self.columns.index(column)]
 
     def rows_of(self, block: Block) -> list[int]:
         """Return the rows of a block: of several blocks, a printed row stands in those it has a
-        value in (mUSE has one in Table V, and none in Table IV).
+        value in.
         """
-        labels = [str(row[0]) for row in self.rows]
-        return [
-            row
-            for row, label in enumerate(labels)
-            if label.startswith(block.rows)
-            and not (
-                len(self.stacked) > 1
-                and label.endswith(PRINTED)
-                and all(self.cell(row, column) is None for column in block.columns)
-            )
-        ]
+        rows = []
+        for row, (label, *_) in enumerate(self.rows):
+            empty = all(self.cell(row, column) is None for column in block.columns)
+            elsewhere = len(self.stacked) > 1 and str(label).endswith(PRINTED) and empty
+            if str(label).startswith(block.rows) and not elsewhere:
+                rows.append(row)
+        return rows
 
     def shown(self, row: int, column: str, dash: str) -> str:
-        """Return a cell as people read it: `dash` for no value, nothing where a row above has said
-        it.
-        """
+        """Return a cell as people read it, empty where a row above has said it."""
         if column in self.once and row and row not in self.rules:
             return ""
         value = self.cell(row, column)
@@ -145,12 +137,21 @@ def balanced_blocks(columns: list[str]) -> list[Block]:
     return [Block(columns[start : start + size]) for start in range(0, len(columns), size or 1)]
 
 
+@cache
+def headings_of(kind: str, column: str = "heading") -> dict[str, str]:
+    """Return name -> heading (or note) of `headings.tsv`, in its order: of a "reason" of
+    ems.text.filters, a "fact" of a study, a "setting" of a sweep.
+    """
+    rows = read_table(files("ems.tables").joinpath("headings.tsv"))
+    return {row["name"]: row[column] for row in rows if row["kind"] == kind and row[column]}
+
+
 # --- the three writers
 
 
 def write_table(table: Table, out: Path, latex: Table | None = None) -> None:
-    """Write a table beside `out` as .tex, .md and .csv, each atomically; the .tex of `latex` where
-    it is to show something else.
+    """Write a table beside `out` as .tex (of `latex`, if it is to show something else), .md and
+    .csv.
     """
     write_text(out.with_suffix(".tex"), tabular(latex or table))
     write_text(out.with_suffix(".md"), markdown(table))
@@ -171,29 +172,26 @@ def comma_separated(table: Table) -> str:
 
 def markdown(table: Table) -> str:
     """Return one Markdown table per block, the notes under them as a list."""
-    parts = [_markdown_block(table, block) for block in table.stacked]
+    label, left = table.columns[0], table.text | table.wide
+    parts = []
+    for block in table.stacked:
+        aligned = ["---" if name in left else "---:" for name in block.columns]
+        lines = [[label, *map(_plain, block.columns)], ["---", *aligned]]
+        for row in table.rows_of(block):
+            cells = []
+            for name in [label, *block.columns]:
+                text = _plain(table.shown(row, name, "" if name == label else "–"))
+                italic = row in table.italic and (
+                    name == label or table.cell(row, name) is not None
+                )
+                text = f"*{text}*" if italic else text
+                text = f"**{text}**" if (row, name) in table.bold else text
+                cells.append(text + "†" if (row, name) in table.dagger else text)
+            lines.append(cells)
+        parts.append("\n".join(f"| {' | '.join(cells)} |" for cells in lines))
     notes = [*table.notes, *([f"† {table.footnote}"] if table.footnote else [])]
     listed = "\n".join(f"- {_plain(note)}" for note in notes)
     return "\n\n".join([*parts, listed] if listed else parts) + "\n"
-
-
-def _markdown_block(table: Table, block: Block) -> str:
-    label, left = table.columns[0], table.text | table.wide
-    aligned = ["---" if name in left else "---:" for name in block.columns]
-    lines = [[label, *map(_plain, block.columns)], ["---", *aligned]]
-    for row in table.rows_of(block):
-        text = _plain(table.shown(row, label, ""))
-        text = f"*{text}*" if row in table.italic else text
-        lines.append([text, *(_markdown_cell(table, row, name) for name in block.columns)])
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def _markdown_cell(table: Table, row: int, column: str) -> str:
-    text = _plain(table.shown(row, column, "–"))
-    italic = row in table.italic and table.cell(row, column) is not None
-    text = f"*{text}*" if italic else text
-    text = f"**{text}**" if (row, column) in table.bold else text
-    return text + "†" if (row, column) in table.dagger else text
 
 
 def _plain(text: str) -> str:
@@ -211,12 +209,36 @@ def escape(text: str) -> str:
 
 def tabular(table: Table) -> str:
     """Return the table as a bare tabular, its notes before it as comments."""
-    width = max(len(block.columns) for block in table.stacked)
+    blocks, label = table.stacked, table.columns[0]
+    width = max(len(block.columns) for block in blocks)
+    spans = [_spans(block, width) for block in blocks]
+    letters = [
+        _longer_line(name) / span
+        for block, of in zip(blocks, spans, strict=True)
+        for name, span in (of.items() if block.spread else ())
+    ]
+    tightest = max(letters, default=0)
+    least = round(0.6 * tightest, 2) if tightest > 4.5 else 0  # em; evens out spread columns
+    left = {**dict.fromkeys(table.text, "l"), **dict.fromkeys(table.wide, WIDE)}
+    aligned = "".join(left.get(name, "r") for name in blocks[0].columns)
     lines = [f"% {' '.join(note.split())}" for note in table.notes]
-    lines += [rf"\begin{{tabular}}{{{_column_format(table, width)}}}", r"\toprule"]
-    for number, block in enumerate(table.stacked):
-        lines += [BETWEEN_BLOCKS] if number else []
-        lines += _latex_block(table, block, width)
+    lines.append(rf"\begin{{tabular}}{{l{'r' * width if len(blocks) > 1 else aligned}}}")
+    for number, (block, of) in enumerate(zip(blocks, spans, strict=True)):
+        heads = [_spanned(_heading(name, block, least), of[name]) for name in block.columns]
+        lines.append(BETWEEN_BLOCKS if number else r"\toprule")
+        lines += [" & ".join([escape(label), *heads]) + r" \\", r"\midrule"]
+        rows = table.rows_of(block)
+        for before, row in zip([*rows[:1], *rows], rows, strict=False):
+            lines += [r"\midrule"] if table.rules.intersection(range(before + 1, row + 1)) else []
+            italic = r"\textit{%s}" if row in table.italic else "%s"
+            cells = [italic % escape(table.shown(row, label, ""))]
+            for name in block.columns:
+                text = escape(table.shown(row, name, "--"))
+                text = text if table.cell(row, name) is None else italic % text
+                text = rf"\textbf{{{text}}}" if (row, name) in table.bold else text
+                text += DAGGER if (row, name) in table.dagger else ""
+                cells.append(_spanned(text, of[name]))
+            lines.append(" & ".join(cells) + r" \\")
     lines.append(r"\bottomrule")
     if table.footnote:
         text = rf"\footnotesize $^{{\dagger}}$ {escape(table.footnote)}"
@@ -224,12 +246,37 @@ def tabular(table: Table) -> str:
     return "\n".join([*lines, r"\end{tabular}"]) + "\n"
 
 
+def _spans(block: Block, width: int) -> dict[str, int]:
+    """Return how many columns of the tabular each column takes: even, longer headings first."""
+    spans = dict.fromkeys(block.columns, 1)
+    for _ in range(width - len(spans) if block.spread else 0):
+        letters = {name: max(_longer_line(name), 10) / span for name, span in spans.items()}
+        spans[max(spans, key=lambda name: (letters[name], len(name)))] += 1
+    return spans
+
+
+def _longer_line(heading: str) -> int:
+    """Return letters of the longer line of a heading on two lines."""
+    return max(map(len, heading.rpartition(" ")[::2]))
+
+
+def _heading(name: str, block: Block, least: float) -> str:
+    """Return a heading at least `least` em wide; on two lines in a spread block."""
+    if block.spread:
+        lines = r" \\ ".join(escape(line) for line in name.rpartition(" ")[::2])
+        return rf"\begin{{tabular}}[b]{{@{{}}r@{{}}}}{lines}\end{{tabular}}"
+    return rf"\makebox[{least}em][r]{{{escape(name)}}}" if least else escape(name)
+
+
+def _spanned(text: str, span: int) -> str:
+    return rf"\multicolumn{{{span}}}{{r}}{{{text}}}" if span > 1 else text
+
+
 def pages(written: str, most: int) -> list[str]:
     """Return a tabular that `tabular` wrote, cut between its blocks into some of at most `most`
     lines.
 
-    A block of more lines is one by itself. Comments go into the first, a footnote into the last.
-    What is no such tabular stays as it is.
+    Comments go into the first, a footnote into the last. What is no such tabular stays as it is.
     """
     lines = written.splitlines()
     if r"\toprule" not in lines or r"\bottomrule" not in lines:
@@ -251,84 +298,14 @@ def pages(written: str, most: int) -> list[str]:
     return ["\n".join(tabular) + "\n" for tabular in tabulars]
 
 
-def _column_format(table: Table, width: int) -> str:
-    if len(table.stacked) > 1:
-        return "l" + "r" * width
-    left = {**dict.fromkeys(table.text, "l"), **dict.fromkeys(table.wide, WIDE)}
-    return "l" + "".join(left.get(name, "r") for name in table.stacked[0].columns)
-
-
-def _latex_block(table: Table, block: Block, width: int) -> list[str]:
-    """Return header, rule and rows of one block, with the rules between them."""
-    spans, least = _spans(block, width), _least_width(table, width)
-    heads = [_spanned(_heading(name, block, least), spans[name]) for name in block.columns]
-    lines = [" & ".join([escape(table.columns[0]), *heads]) + r" \\", r"\midrule"]
-    rows = table.rows_of(block)
-    for before, row in zip([*rows[:1], *rows], rows, strict=False):
-        crossed = table.rules.intersection(range(before + 1, row + 1))
-        lines += [r"\midrule"] if crossed else []
-        lines.append(" & ".join(_latex_row(table, row, block, spans)) + r" \\")
-    return lines
-
-
-def _latex_row(table: Table, row: int, block: Block, spans: dict[str, int]) -> list[str]:
-    italic = r"\textit{%s}" if row in table.italic else "%s"
-    cells = [italic % escape(table.shown(row, table.columns[0], ""))]
-    for column in block.columns:
-        text = escape(table.shown(row, column, "--"))
-        text = text if table.cell(row, column) is None else italic % text
-        text = rf"\textbf{{{text}}}" if (row, column) in table.bold else text
-        text += DAGGER if (row, column) in table.dagger else ""
-        cells.append(_spanned(text, spans[column]))
-    return cells
-
-
-def _spans(block: Block, width: int) -> dict[str, int]:
-    """Return how many columns of the tabular each column takes: even, longer headings first."""
-    spans = dict.fromkeys(block.columns, 1)
-    if block.spread:
-        for _ in range(width - len(spans)):
-            tightest = max(
-                spans, key=lambda name: (max(_longer_line(name), 10) / spans[name], len(name))
-            )
-            spans[tightest] += 1
-    return spans
-
-
-def _longer_line(heading: str) -> int:
-    """Return letters of the longer line of a heading on two lines."""
-    return max(map(len, heading.rpartition(" ")[::2]))
-
-
-def _least_width(table: Table, width: int) -> float:
-    """Return the width in em that evens out columns over a spread block; 0 if not needed."""
-    spreads = [_spans(block, width) for block in table.stacked if block.spread]
-    letters = [_longer_line(name) / span for spans in spreads for name, span in spans.items()]
-    tightest = max(letters, default=0)
-    return round(0.6 * tightest, 2) if tightest > 4.5 else 0
-
-
-def _heading(name: str, block: Block, least: float) -> str:
-    """Return a heading at least `least` em wide; on two lines in a spread block."""
-    if block.spread:
-        lines = r" \\ ".join(escape(line) for line in name.rpartition(" ")[::2])
-        return rf"\begin{{tabular}}[b]{{@{{}}r@{{}}}}{lines}\end{{tabular}}"
-    return rf"\makebox[{least}em][r]{{{escape(name)}}}" if least else escape(name)
-
-
-def _spanned(text: str, span: int) -> str:
-    return rf"\multicolumn{{{span}}}{{r}}{{{text}}}" if span > 1 else text
-
-
 # --- copies for the selected experiment
 
 
 def write_selected(sources: list[Path], out: Path, experiment: str) -> None:
-    """Write a copy of each file into the folder `out`, under its name, marked as the experiment's.
+    """Write a copy of each file into the folder `out`, marked as the experiment's where it has a
+    place for that (a .csv and a .png have none).
 
-    A .tex begins with a comment, a .md with a line, and a .svg ends with a comment; a .csv and a
-    .png have no place for one. Raises `Damaged` for a file that is missing, or is not UTF-8 where
-    it gets a mark, and for one that lies in `out` `EmsError`.
+    Raises `Damaged` for a file that is missing or not UTF-8, `EmsError` for one that lies in `out`.
     """
     for source in sources:
         if source.parent.resolve() == out.resolve():
