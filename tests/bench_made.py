@@ -10,6 +10,7 @@ from experiments_made import MINIMAL, Settings
 from ems.base.errors import EmsError
 from ems.bench.evaluate import evaluate
 from ems.bench.scores import read_score_file
+from ems.config.plugins import sets_of
 
 # --- scoring
 
@@ -18,7 +19,8 @@ def scored(tmp_path, benchmark, folder, encoder, system="ems", base=MINIMAL, **c
     """Score a system on a benchmark whose files are in `folder`; the written file as it is read."""
     experiment = Settings(tmp_path / "settings", base).changed(**changes)
     out = tmp_path / "scores" / f"{benchmark}.json"
-    evaluate(encoder, experiment, {"system": system, "benchmark": benchmark}, folder, out)
+    folders = folder if isinstance(folder, dict) else {sets_of(benchmark)[0]: folder}
+    evaluate(encoder, experiment, {"system": system, "benchmark": benchmark}, folders, out)
     return read_score_file(out)
 
 

@@ -13,7 +13,7 @@ from results_made import means
 
 from ems.base.errors import EmsError
 from ems.bench.encoders import CACHE_FOLDER
-from ems.bench.evaluate import Given, evaluate, evaluate_by_hand
+from ems.bench.evaluate import evaluate, evaluate_by_hand
 from ems.bench.scores import read_score_file
 from ems.commands.cli import main
 from ems.model.encode import SentenceEncoder
@@ -53,8 +53,8 @@ def test_the_scores_are_those_of_the_workflow_and_the_summary_has_their_mean(her
     printed = run(capfd, *OURS, "--name", "mine").splitlines()
     written = json.loads(Path("scores/ours/tatoeba.json").read_text())
     names = {"system": "ems", "benchmark": "tatoeba"}
-    folder = Path("data/evalsets/tatoeba/toy")
-    evaluate(SentenceEncoder(Path("ours")), here.load(), names, folder, Path("x.json"))
+    folders = {"tatoeba": Path("data/evalsets/tatoeba/toy")}
+    evaluate(SentenceEncoder(Path("ours")), here.load(), names, folders, Path("x.json"))
     expected = json.loads(Path("x.json").read_text())
     assert {key for key in expected if expected[key] != written[key]} == {"system", "system_hash"}
     assert set(written) == set(expected)
@@ -198,6 +198,6 @@ def test_a_mistake_is_one_line(here, capfd, arguments, message):
 
 def test_a_model_without_a_language_of_the_experiment_is_told(here):
     write_model(Path("chinese"), ["zh", "ja"], TEXT, pieces=60)
-    given = Given(benchmarks=["tatoeba"], data=Path("data"), model="chinese")
+    experiment = here.load(edited(MINIMAL, "seed", 2))
     with pytest.raises(EmsError, match="it knows ja, und, zh; of the languages of experiment mine"):
-        evaluate_by_hand(here.load(edited(MINIMAL, "seed", 2)), given, Path("out"))
+        evaluate_by_hand(experiment, ["tatoeba"], Path("out"), Path("data"), "chinese")

@@ -20,7 +20,7 @@ from safetensors.numpy import load_file, save_file
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import sha256_file
 from ems.bench.encoders import make_encoder, model_files
-from ems.bench.evaluate import Given, evaluate_by_hand
+from ems.bench.evaluate import evaluate_by_hand
 from ems.config.model import NgramSettings
 from ems.config.systems import SystemSettings
 from ems.model.char_ngrams import PLACES, FusedEncoder, NgramEncoder, count_idf
@@ -334,8 +334,11 @@ def test_a_folder_is_scored_by_hand_as_in_the_workflow(here, tmp_path, monkeypat
     experiment = here.settings.load()
     for name in ("fused", "ngram"):
         folder = here.models / name
-        given = Given(["tatoeba"], Path("data"), str(folder), folders={"tatoeba": place})
-        assert f"  {name}\n" in evaluate_by_hand(experiment, given, Path("scores"))
+        summary = evaluate_by_hand(
+            *(experiment, ["tatoeba"], Path("scores"), Path("data"), str(folder)),
+            folders={"tatoeba": place},
+        )
+        assert f"  {name}\n" in summary
         rows = json.loads(Path("scores/tatoeba.json").read_text())["rows"]
         encoder = make_encoder(experiment.systems[name], folder)
         first, second = (

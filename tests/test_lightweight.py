@@ -253,7 +253,8 @@ def test_an_entry_of_the_twin_trains_with_its_losses_and_scores_its_language(
     assert description["languages"] == ["en", "fr"]
     names = {"system": name, "benchmark": "tatoeba"}
     encoder = SentenceEncoder(tmp_path / "model", "cpu")
-    scores = evaluate(encoder, experiment, names, small.folder / "tatoeba", tmp_path / "s.json")
+    folders = {"tatoeba": small.folder / "tatoeba"}
+    scores = evaluate(encoder, experiment, names, folders, tmp_path / "s.json")
     assert set(scores.labelled()) == {"fra"}
 
 

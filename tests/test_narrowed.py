@@ -215,9 +215,8 @@ def test_a_system_is_scored_on_its_languages_and_says_that_the_data_are_the_same
     scores = {}
     for name in ("all", "pair-ja"):
         names, out = {"system": name, "benchmark": "tatoeba"}, tmp_path / f"{name}.json"
-        evaluate(
-            NgramEncoder(NgramSettings(buckets=64)), experiment, names, tmp_path / "tatoeba", out
-        )
+        folders = {"tatoeba": tmp_path / "tatoeba"}
+        evaluate(NgramEncoder(NgramSettings(buckets=64)), experiment, names, folders, out)
         scores[name] = read_score_file(out)
     assert set(scores["all"].labelled()) == {"deu", "jpn"}
     assert set(scores["pair-ja"].labelled()) == {"jpn"}

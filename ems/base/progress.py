@@ -8,8 +8,9 @@ log = logging.getLogger("ems")
 
 
 class Progress:
-    """Logs a line at the start and every `every` seconds. Without a `total` it has no share and no
-    ETA. The number `before` of units done earlier counts for the share, not for the rate.
+    """Logs a line at the start and every `every` seconds, or nothing if `what` is "". Without a
+    `total` it has no share and no ETA. The number `before` of units done earlier counts for the
+    share, not for the rate.
     """
 
     def __init__(
@@ -18,7 +19,8 @@ class Progress:
         self.what, self.total, self.unit, self.every = what, total, unit, every
         self.done, self.before, self.started = before, before, time.monotonic()
         self.last = self.started
-        log.info("%s: start%s", what, f", {total:,} {unit}" if total is not None else "")
+        if what:
+            log.info("%s: start%s", what, f", {total:,} {unit}" if total is not None else "")
 
     def add(self, count: int = 1, note: str | Callable[[], str] = "") -> None:
         """Count `count` more units and log a line if it is time. A `note` that takes long to make
@@ -26,7 +28,7 @@ class Progress:
         """
         self.done += count
         now = time.monotonic()
-        if now - self.last >= self.every:
+        if self.what and now - self.last >= self.every:
             self.last = now
             log.info("%s", self.line(now, note() if callable(note) else note))
 
@@ -46,7 +48,8 @@ class Progress:
     def close(self, note: str = "") -> None:
         """Log the last line: the count, the mean rate and the time that the work took."""
         took = time.monotonic() - self.started
-        log.info("%s; done in %s", self.line(time.monotonic(), note), clock(took))
+        if self.what:
+            log.info("%s; done in %s", self.line(time.monotonic(), note), clock(took))
 
 
 def clock(seconds: float) -> str:

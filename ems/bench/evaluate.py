@@ -5,7 +5,7 @@ workflow. Its hash in them covers the bytes of its files: nothing else says whic
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -28,17 +28,14 @@ def evaluate(
     encoder: LineEncoder,
     experiment: Experiment,
     names: dict[str, str],
-    folder: Path | Mapping[str, Path],
+    folders: Mapping[str, Path],
     out: Path,
 ) -> Result:
     """Score `encoder` on a benchmark; write the score file and return the result.
 
-    `names`: the `system` and the `benchmark`; `folder`: the folder of its evaluation set, or of
-    each of its sets by name. Raises `EmsError` for a set without a folder.
+    `names`: the `system` and the `benchmark`. Raises `EmsError` for a set without a folder.
     """
-    sets = sets_of(names["benchmark"])
-    folders = dict.fromkeys(sets[:1], folder) if isinstance(folder, Path) else folder
-    if missing := [name for name in sets if name not in folders]:
+    if missing := [name for name in sets_of(names["benchmark"]) if name not in folders]:
         raise EmsError(
             f"benchmark {names['benchmark']}: expected the folder of {' and of '.join(missing)}; "
             "name each of its sets, --evalset NAME=FOLDER"
@@ -50,46 +47,43 @@ def evaluate(
     return result
 
 
-@dataclass(frozen=True)
-class Given:
-    """The arguments of `ems eval`; `folders` are those of sets that do not lie below `data`."""
+def evaluate_by_hand(
+    experiment: Experiment,
+    names: list[str],
+    out: Path,
+    data: Path,
+    model: str | None = None,
+    command: str | None = None,
+    name: str = "",
+    folders: Mapping[str, Path] | None = None,
+    cache_mb: int = 0,
+) -> str:
+    """Score a model or a command on each benchmark, to `out`/<benchmark>.json; return the summary.
 
-    benchmarks: list[str]
-    data: Path
-    model: str | None = None
-    command: str | None = None
-    name: str = ""
-    folders: dict[str, Path] = field(default_factory=dict)
-    cache_mb: int = 0
-
-
-def evaluate_by_hand(experiment: Experiment, given: Given, out: Path) -> str:
-    """Score an encoder on each benchmark, to `out`/<benchmark>.json; return the summary as text.
-
-    Raises `EmsError` before anything is encoded when a benchmark is unknown or its data are
-    missing.
+    `folders` are those of sets that do not lie below `data`. Raises `EmsError` before anything is
+    encoded when a benchmark is unknown or its data are missing.
     """
-    system = _system(experiment, given)
+    system = _system(experiment, model, command)
     content = digest([sha256_file(Path(path)) for path in model_files(system)])
     system = replace(system, content=content)
-    name = Path((given.command or "").partition(" ")[0]).name or "command"
-    if given.model is not None:
-        name = Path(given.model).resolve().name or "model"
-    name = given.name or name
+    if not name and model is not None:
+        name = Path(model).resolve().name or "model"
+    elif not name:
+        name = Path(command.partition(" ")[0]).name or "command"
     experiment = replace(experiment, systems={**experiment.systems, name: system})
-    folders = {}
-    for benchmark in given.benchmarks:
+    folders_of = {}
+    for benchmark in names:
         if benchmark not in benchmarks():
             known = ", ".join(benchmarks())
             raise EmsError(f"--bench: unknown benchmark {benchmark!r}; allowed: {known}")
         sets = sets_of(benchmark)
-        folders[benchmark] = {each: _folder(experiment, each, given) for each in sets}
+        folders_of[benchmark] = {s: _folder(experiment, s, folders or {}, data) for s in sets}
     kept = Path("results") / experiment.name / CACHE_FOLDER
-    encoder = cached(make_encoder(system), kept, given.cache_mb)
+    encoder = cached(make_encoder(system), kept, cache_mb)
     rows = [("benchmark", "metric", name)]
-    for benchmark, own in folders.items():
-        names = {"system": name, "benchmark": benchmark}
-        result = evaluate(encoder, experiment, names, own, out / f"{benchmark}.json")
+    for benchmark, own in folders_of.items():
+        both = {"system": name, "benchmark": benchmark}
+        result = evaluate(encoder, experiment, both, own, out / f"{benchmark}.json")
         decimals = 2 if result.metric in RANGES else 1
         for languages, mean in result.means():
             label = f"{benchmark}, {languages}" if languages else benchmark
@@ -98,32 +92,32 @@ def evaluate_by_hand(experiment: Experiment, given: Given, out: Path) -> str:
     return "".join(f"{a:<{first}}  {b:<{second}}  {c:>{third}}\n" for a, b, c in rows)
 
 
-def _system(experiment: Experiment, given: Given) -> SystemSettings:
+def _system(experiment: Experiment, model: str | None, command: str | None) -> SystemSettings:
     """Return the entry under `systems` for a model or a command.
 
     A folder with a model.json is a model of ours and has the languages that it was trained for, and
     so is one that we exported with code, which is not run; all else is for sentence-transformers.
     """
-    if (given.model is None) == (given.command is None):
+    if (model is None) == (command is None):
         raise EmsError("ems eval: give either --model or --command")
     languages = tuple(experiment.languages)
-    if given.command is not None:
-        return SystemSettings("command", languages=languages, place=given.command)
-    folder = Path(given.model)
+    if command is not None:
+        return SystemSettings("command", languages=languages, place=command)
+    folder = Path(model)
     if not (folder / DESCRIPTION).is_file() and not has_code(folder):
-        return SystemSettings("sentence-transformers", languages=languages, place=given.model)
+        return SystemSettings("sentence-transformers", languages=languages, place=model)
     of_ngrams = kind_of(folder)
     known = read_description(folder).languages if of_ngrams else describe(folder).segmenters
     codes = tuple(code for code in experiment.languages if code in known)
     if len(codes) < 2:
         raise EmsError(
-            f"{given.model}: it knows {', '.join(sorted(known))}; of the languages of experiment "
+            f"{model}: it knows {', '.join(sorted(known))}; of the languages of experiment "
             f"{experiment.name} expected at least two: name another --experiment"
         )
-    return SystemSettings("folder", languages=codes, place=given.model)
+    return SystemSettings("folder", languages=codes, place=model)
 
 
-def _folder(experiment: Experiment, name: str, given: Given) -> Path:
+def _folder(experiment: Experiment, name: str, folders: Mapping[str, Path], data: Path) -> Path:
     """Return the folder of an evaluation set. Raises `EmsError` if files of it are missing."""
     if name not in experiment.evalsets:
         sets = experiment.evalsets.keys()
@@ -132,13 +126,13 @@ def _folder(experiment: Experiment, name: str, given: Given) -> Path:
             f"--bench: configs/{experiment.name}.yaml has no evalsets.{name}; add "
             f"`{name}: {{version: v1}}` to it, or name another --experiment. It has: {known}"
         )
-    folder = given.folders.get(name) or default_folder(experiment, name, given.data)
+    folder = folders.get(name) or default_folder(experiment, name, data)
     missing = [str(p) for p in data_files(experiment, name, folder) if not p.exists()]
     if not missing:
         return folder
     more = f" and {len(missing) - SHOWN_FILES:,} more" if len(missing) > SHOWN_FILES else ""
     files = f"{name}: {len(missing):,} files are not there: {' '.join(missing[:SHOWN_FILES])}{more}"
-    if name in given.folders or experiment.evalsets[name].path:
+    if name in folders or experiment.evalsets[name].path:
         raise EmsError(f"{files}; check the folder")
     raise EmsError(
         f"{files}; fetch them: `snakemake --config experiment={experiment.name} -- evalsets`"

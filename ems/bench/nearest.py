@@ -55,8 +55,8 @@ def nearest(
     of_second = nothing((len(second), min(k, len(first))))
     of_first = []
     tiles = -(-len(first) // ROWS) * -(-len(second) // COLUMNS)
-    about = f"{what}: {len(first):,} x {len(second):,}"
-    progress = Progress(about, tiles, "tiles") if what else None
+    about = what and f"{what}: {len(first):,} x {len(second):,}"
+    progress = Progress(about, tiles, "tiles")
     for top in range(0, len(first), ROWS):
         queries = block(first, top, ROWS, place)
         keys = nothing((len(queries), min(k, len(second))))
@@ -70,11 +70,9 @@ def nearest(
             part = slice(left, left + len(candidates))
             of_second[part] = _nearer(of_second[part], tile.T[: len(candidates)], top)
             del tile  # before the next one is made
-            if progress:
-                progress.add()
+            progress.add()
         of_first.append(keys)
-    if progress:
-        progress.close()
+    progress.close()
     return _decoded(torch.cat(of_first)), _decoded(of_second)
 
 

@@ -59,16 +59,13 @@ class SentenceTransformersEncoder:
 
         Progress is logged as `what`, or added to `progress`.
         """
-        title = f"{what} {language or ''}".rstrip()
-        own = Progress(title, len(lines), "sentences") if what else None
-        counted, parts = own or progress, []
+        own = Progress(what and f"{what} {language or ''}".rstrip(), len(lines), "sentences")
+        parts, counted = [], progress or own
         for batch in batched(tidy_lines(lines), len):
             vectors = self.model.encode(batch, batch_size=MODEL_BATCH, show_progress_bar=False)
             parts.append(vectors.astype(np.float32, copy=False))
-            if counted:
-                counted.add(len(batch))
-        if own:
-            own.close()
+            counted.add(len(batch))
+        own.close()
         return checked(_joined(parts), len(lines), self.what)
 
     def token_counts(self, lines: list[str], language: str) -> list[int]:

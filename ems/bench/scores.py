@@ -107,20 +107,17 @@ class Result:
             return row.source
         return row.target
 
-    def way_of(self, row: Score) -> str:
-        """Return how a row differs from the others of its label."""
-        if self.label == "source":
-            return row.target
-        if self.label == "direction":
-            return "" if row.seed is None else str(row.seed)
-        return "to_english" if row.target in self.english else "from_english"
-
     def labelled(self, measure: str = "") -> dict[str, dict[str, Score]]:
         """Label -> way -> row, of the file's metric or of another measure, in the file's order."""
         labels: dict[str, dict[str, Score]] = {}
         for row in self.rows:
+            way = "to_english" if row.target in self.english else "from_english"
+            if self.label == "source":
+                way = row.target
+            elif self.label == "direction":
+                way = "" if row.seed is None else str(row.seed)
             if row.measure == measure:
-                labels.setdefault(self.label_of(row), {})[self.way_of(row)] = row
+                labels.setdefault(self.label_of(row), {})[way] = row
         return labels
 
     def means(self) -> list[tuple[str, float]]:

@@ -141,19 +141,14 @@ def eval_(
     no_cache: Annotated[bool, "no reading or keeping of embeddings"] = False,
 ) -> None:
     """Evaluate any encoder on benchmarks, outside of the workflow."""
-    from ems.bench.evaluate import Given, evaluate_by_hand
+    from ems.bench.evaluate import evaluate_by_hand
 
-    site = common.site_settings()
-    given = Given(
-        model=model,
-        command=command,
-        name=name,
-        benchmarks=[each.strip() for each in bench.split(",")],
-        folders=evalset,
-        data=Path(site.data),
-        cache_mb=0 if no_cache else site.embeddings_mb,
+    site, names = common.site_settings(), [each.strip() for each in bench.split(",")]
+    cache_mb, data = 0 if no_cache else site.embeddings_mb, Path(site.data)
+    settings = common.experiment_of(experiment)
+    sys.stdout.write(
+        evaluate_by_hand(settings, names, out, data, model, command, name, dict(evalset), cache_mb)
     )
-    sys.stdout.write(evaluate_by_hand(common.experiment_of(experiment), given, out))
 
 
 def import_released(

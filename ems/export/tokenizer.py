@@ -16,7 +16,7 @@ from typing import Any
 
 from ems.base.errors import EmsError
 from ems.base.files import VOCABULARY, write_json
-from ems.bench.evaluate import Given, evaluate_by_hand
+from ems.bench.evaluate import evaluate_by_hand
 from ems.bench.scores import ENGLISH, read_score_file
 from ems.config.experiment import Experiment
 from ems.config.languages import UNSEEN
@@ -178,8 +178,7 @@ def measured(
         tools = dict.fromkeys(description.segmenters, segmenter)
         write_json(bare / "model.json", {**description.written, "segmenters": tools})
         for each in (model, bare):
-            given = Given([name], data, str(each), name="exported")
-            evaluate_by_hand(experiment, given, Path(folder))
+            evaluate_by_hand(experiment, [name], Path(folder), data, str(each), name="exported")
             scores = read_score_file(Path(folder) / f"{name}.json", name, "P@1")
             means = {}
             for label, ways in scores.labelled().items():

@@ -156,14 +156,12 @@ class SentenceEncoder:
         Progress is logged as `what`, or added to `progress`. Raises `EmsError` for an unknown
         language, and for none if the model treats its languages differently.
         """
-        title = f"{what} {language or ''}".rstrip()
-        own = Progress(title, len(lines), "sentences") if what else None
+        own = Progress(what and f"{what} {language or ''}".rstrip(), len(lines), "sentences")
         tokens = self.tokenise(lines, language)
         with torch.autocast(self.device.type, torch.bfloat16, self.precision == "bfloat16"):
-            vectors = embed_tokens(self.encoder, tokens, own or progress)
+            vectors = embed_tokens(self.encoder, tokens, progress or own)
         vectors = vectors[:, : self._description.dimensions]
-        if own:
-            own.close()
+        own.close()
         return vectors
 
 
