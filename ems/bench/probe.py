@@ -159,13 +159,21 @@ class _Batched:
     @torch.no_grad()
     def _choose(self, epoch: int) -> None:
         """Keep each run's parameters where they are better on validation than any before."""
+        activation = self.probe.activation
         going = [at for at in range(len(self.runs)) if self._going(at, epoch - 1)]
-        for at, correct in self._correct(going).items():
+        correct = dict.fromkeys(going, 0)
+        for valid in dict.fromkeys(self.runs[at].valid for at in going):
+            members = [at for at in going if self.runs[at].valid == valid]
+            for rows, features in _blocks(self.pool, valid):
+                for at in members:
+                    classes = _plain(features, self._layers(at), activation).argmax(1)
+                    correct[at] += int((classes == self.labels[rows]).sum())
+        for at, hits in correct.items():
             best = self.best[at]
-            if best is None or correct > best.correct:
+            if best is None or hits > best.correct:
                 layers = [(weight.clone(), bias.clone()) for weight, bias in self._layers(at)]
                 decay = self.runs[at].weight_decay
-                self.best[at] = Classifier(layers, self.probe.activation, epoch, correct, decay)
+                self.best[at] = Classifier(layers, activation, epoch, hits, decay)
 
     def _going(self, at: int, epoch: int) -> bool:
         """True if a run may still change: one without a mistake on validation cannot."""
@@ -181,16 +189,6 @@ class _Batched:
             (weight[at, :, :size].detach(), bias[at].detach())
             for (weight, bias), size in zip(self.layers, self.sizes[:-1], strict=True)
         ]
-
-    def _correct(self, going: list[int]) -> dict[int, int]:
-        correct = dict.fromkeys(going, 0)
-        for valid in dict.fromkeys(self.runs[at].valid for at in going):
-            members = [at for at in going if self.runs[at].valid == valid]
-            for rows, features in _blocks(self.pool, valid):
-                for at in members:
-                    classes = _plain(features, self._layers(at), self.probe.activation).argmax(1)
-                    correct[at] += int((classes == self.labels[rows]).sum())
-        return correct
 
 
 def start_layers(sizes: list[int], streams: Sequence[Streams], device: torch.device) -> Layers:
