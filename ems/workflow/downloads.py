@@ -16,6 +16,9 @@ from ems.corpora.catalogue import PairSize, pair_sizes, set_sizes
 from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
 
 UNKNOWN = "?"
+CORPORA = ("corpus", "version", "for", "pairs", "files", "sentence pairs", "used", "MB", "licence")
+EVALSETS = ("evaluation set", "corpus", "version", "files", "sentence pairs", "MB")
+LANGUAGES = ("language", "used", "at most", "Table I", "difference")
 
 
 def as_json(experiment: Experiment) -> str:
@@ -29,43 +32,46 @@ def _listing(experiment: Experiment) -> Json:
     corpora: dict[tuple[str, str], list[PairSize]] = {}
     for size in sizes:
         corpora.setdefault((size.corpus.label, size.corpus.version), []).append(size)
-    lines = _sum([size.lines for size in sizes if not size.shared])  # parts share their files
     printed, codes = load_pairs(), in_table_one_order({size.language for size in trained})
+    of_language = {code: [size for size in trained if size.language == code] for code in codes}
     return {
         "experiment": experiment.name,
-        "corpora": [_corpus(own) for own in corpora.values()],
+        "corpora": [
+            {
+                "corpus": name,
+                "version": version,
+                "role": own[0].role,
+                "kind": own[0].corpus.kind,
+                "languages": [size.language for size in own],
+                "licence": own[0].licence,
+                **_sums(own),
+            }
+            for (name, version), own in corpora.items()
+        ],
         "total": {
-            "kind": "pairs" if _of_pairs(sizes) else "documents",
+            "kind": "documents" if all(size.corpus.documents for size in sizes) else "pairs",
             **_sums(sizes),
-            "sentence_pairs": lines,
+            # parts share their files
+            "sentence_pairs": _sum([size.lines for size in sizes if not size.shared]),
             "train": _sums(trained),
         },
         "evalsets": set_sizes(experiment),
         "languages": [
-            _language(
-                code,
-                _sums([size for size in trained if size.language == code]),
-                printed[code].ems if code in printed else None,
-            )
-            for code in codes
+            _language(code, _sums(own), printed[code].ems if code in printed else None)
+            for code, own in of_language.items()
         ],
         "table_1_total": load_pair_totals().ems,
     }
 
 
-def _corpus(sizes: list[PairSize]) -> Json:
-    """Return the row of a corpus in one release."""
-    first = sizes[0]
-    place = {"corpus": first.corpus.label, "version": first.corpus.version, "role": first.role}
-    place["kind"] = first.corpus.kind
-    languages = [size.language for size in sizes]
-    return {**place, "languages": languages, "licence": first.licence, **_sums(sizes)}
-
-
 def _language(code: str, sums: Json, table_1: int | None) -> Json:
-    """Return the pairs that a language is trained on, beside those of Table I."""
+    """Return the pairs that a language is trained on, beside those of Table I: `difference` is how
+    far they are from these, 0 if they may be the same, None if it is not known.
+    """
     counts = {key: sums[key] for key in ("used", "at_most", "unknown")}
-    difference = _difference(table_1, sums["used"] or 0, sums["at_most"])
+    low, high, difference = sums["used"] or 0, sums["at_most"], None
+    if table_1 is not None and (low > table_1 or high is not None):
+        difference = max(0, low - table_1) or min(0, high - table_1)
     return {"language": code, **counts, "table_1": table_1, "difference": difference}
 
 
@@ -75,7 +81,8 @@ def _sums(sizes: list[PairSize]) -> Json:
     `at_most` is None if it is not known for some. Documents of a language count as files alone, or
     as languages (`pairs`) where there are no pairs.
     """
-    own, pairs = [size for size in sizes if not size.shared], _of_pairs(sizes)
+    own = [size for size in sizes if not size.shared]
+    pairs = [size for size in sizes if not size.corpus.documents]
     bounds = [size.at_most for size in pairs]
     return {
         "pairs": len(pairs or sizes),
@@ -89,21 +96,10 @@ def _sums(sizes: list[PairSize]) -> Json:
     }
 
 
-def _of_pairs(sizes: list[PairSize]) -> list[PairSize]:
-    return [size for size in sizes if not size.corpus.documents]
-
-
 def _sum(values: list[int | None]) -> int | None:
     """Return the sum of the known values; None if there is none."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
-
-
-def _difference(printed: int | None, low: int, high: int | None) -> int | None:
-    """Return how far a range is from the printed count: 0 if it holds it; None: not known."""
-    if printed is None or (high is None and low < printed):
-        return None
-    return low - printed if low > printed else min(0, high - printed)
 
 
 def as_csv(experiment: Experiment) -> str:
@@ -126,44 +122,35 @@ def as_text(experiment: Experiment) -> str:
     beside EMS v2 Table I.
     """
     known = _listing(experiment)
-    total, counted = known["total"], known["total"]["train"]
-    head = ("corpus", "version", "for", "pairs", "files", "sentence pairs", "used", "MB", "licence")
-    rows = [
-        *known["corpora"],
-        {"corpus": "total", "version": "", "role": "", "licence": "", **total},
-    ]
-    lines = [f"{experiment.name}: what it downloads", ""]
-    lines += aligned([head, *map(_corpus_cells, rows)], "lllrrrrrl")
+    total = known["total"]
+    of_all = {"corpus": "total", "version": "", "role": "", "licence": "", **total}
+    rows = [CORPORA, *map(_corpus_cells, [*known["corpora"], of_all])]
+    lines = [f"{experiment.name}: what it downloads", "", *aligned(rows, "lllrrrrrl")]
     if known["evalsets"]:
+        rows = [EVALSETS]
+        for row in known["evalsets"]:
+            counts = (f"{row['files']:,}", _known(row["lines"]), _megabytes(row["kilobytes"]))
+            rows.append((row["evalset"], row["corpus"], row["version"], *counts))
         lines += ["", "Besides, for evaluation sets that are drawn of whole files of a corpus", ""]
-        head = ("evaluation set", "corpus", "version", "files", "sentence pairs", "MB")
-        lines += aligned([head, *map(_evalset_cells, known["evalsets"])], "lllrrr")
+        lines += aligned(rows, "lllrrr")
     if known["languages"]:
+        of_all = _language("total", total["train"], known["table_1_total"])
+        rows = [LANGUAGES, *map(_language_cells, [*known["languages"], of_all])]
         lines += ["", "Sentence pairs that it trains on, and those of EMS v2 Table I", ""]
-        head = ("language", "used", "at most", "Table I", "difference")
-        rows = [*known["languages"], _language("total", counted, known["table_1_total"])]
-        lines += aligned([head, *map(_language_cells, rows)], "lrrrr")
+        lines += aligned(rows, "lrrrr")
     notes = list(_notes(total))
     return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
 
 
 def _corpus_cells(row: Json) -> tuple[str, ...]:
     """Return the cells of a corpus. Documents have languages and no pairs."""
-    pairs, counts = f"{row['pairs']:,}", [row["sentence_pairs"], row["used"]]
-    cells = [_known(count, row["unknown"]) for count in counts]
+    pairs = f"{row['pairs']:,}"
+    cells = [_known(row[key], row["unknown"]) for key in ("sentence_pairs", "used")]
     if row["kind"] == "documents":
         pairs, cells = f"{pairs} languages", ["-", "-"]
-    return (
-        *(row["corpus"], row["version"], row["role"], pairs, f"{row['files']:,}"),
-        *cells,
-        _megabytes(row["kilobytes"], row["unknown_kilobytes"]),
-        row["licence"],
-    )
-
-
-def _evalset_cells(row: Json) -> tuple[str, ...]:
-    counts = (f"{row['files']:,}", _known(row["lines"]), _megabytes(row["kilobytes"]))
-    return (row["evalset"], row["corpus"], row["version"], *counts)
+    size = _megabytes(row["kilobytes"], row["unknown_kilobytes"])
+    place = (row["corpus"], row["version"], row["role"], pairs, f"{row['files']:,}")
+    return (*place, *cells, size, row["licence"])
 
 
 def _known(value: float | None, unknown: int = 0) -> str:

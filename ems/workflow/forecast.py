@@ -10,6 +10,7 @@ Notable choices:
   numbers that it moves through memory, and never less than it takes to launch its kernels.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import ceil
@@ -40,18 +41,6 @@ HOUR, MANY = 3600, 20
 SITE_DEFAULT = "site's default"
 ASKED = ("stage", "jobs", "partition", "nodes", "GPUs", "GPU type", "CPUs", "time", "MB a node")
 NEEDED = ("stage", "jobs", "CPU time", "GPU time", "longest job", "MB")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What a job needs: seconds of all its CPUs, of all its GPUs, and of the job itself; and at
-    least so many MB, 0 if that is not known.
-    """
-
-    cpu_seconds: float
-    gpu_seconds: float
-    seconds: float
-    memory_mb: float
 
 
 @dataclass
@@ -96,8 +85,8 @@ def gpu_flops(gpu_type: str, half: bool) -> float:
     from ems.train.measures import peak_of
 
     names = (gpu_type.upper().replace("_", " "), DEFAULT_GPU)  # as the makers write them
-    peaks = [peak_of(name, precision) for name in names for precision in (half, False)]
-    return UTILISATION * next(peak for peak in peaks if peak)
+    peaks = (peak_of(name, precision) for name in names for precision in (half, False))
+    return UTILISATION * next(filter(None, peaks))
 
 
 def shipped_rows() -> list[dict[str, str]]:
@@ -106,7 +95,6 @@ def shipped_rows() -> list[dict[str, str]]:
 
 
 def shipped_rates() -> Rates:
-    """Return the rates that come with the program."""
     return Rates({(r["stage"], r["unit"]): float(r["cpu_seconds"]) for r in shipped_rows()})
 
 
@@ -116,7 +104,7 @@ def corrected_rates(site: Site, without: Iterable[str] = ()) -> tuple[Rates, lis
 
     A run whose experiment has gone, or has changed since in what can be seen, is left out.
     """
-    rates, expected, taken, names = shipped_rates(), {}, {}, []
+    rates, expected, taken, names = shipped_rates(), Counter(), Counter(), []
     folders = sorted(Path("results").glob("*/costs"))
     progress = Progress("costs of finished runs", len(folders), "experiments")
     for folder in folders:
@@ -133,13 +121,12 @@ def corrected_rates(site: Site, without: Iterable[str] = ()) -> tuple[Rates, lis
         for job, cost in costs.items():
             if has_job(experiment, job) and not cost.gpu:
                 stage, units = workload.units_of(job)
-                seconds = rates.cpu_seconds(stage, units)
-                expected[stage] = expected.get(stage, SHRINK) + seconds
-                taken[stage] = taken.get(stage, SHRINK) + cost.cpu_seconds
+                expected[stage] += rates.cpu_seconds(stage, units)
+                taken[stage] += cost.cpu_seconds
         names.append(name)
     progress.close()
     rates.unknown.clear()  # of other experiments
-    rates.ratios = {stage: taken[stage] / expected[stage] for stage in expected}
+    rates.ratios = {name: (SHRINK + taken[name]) / (SHRINK + expected[name]) for name in expected}
     return rates, names
 
 
@@ -159,6 +146,27 @@ class JobGroup:
     def name(self) -> str:
         """The rules, and how many of each share a job."""
         return " + ".join(rule if n == 1 else f"{n} {rule}" for rule, n in self.rules)
+
+    def add(self, job: tuple[str, ...], workload: Workload, rates: Rates) -> float:
+        """Add the job with costs at this path, and return its seconds: those of its CPUs side by
+        side in a training, else those of one.
+        """
+        asked, (stage, units) = self.request, workload.units_of(job)
+        gpus = asked.gpus if asked else 0
+        if stage == "train" or (gpus and "teraflops" in units):
+            system = workload.experiment.systems[job[1]]
+            step = workload.learning(system)
+        if stage == "train":
+            self.memory_mb = max(self.memory_mb, BASE_MB + BYTES_TRAINED * step.parameters)
+        if gpus and "teraflops" in units:
+            steps = system.train.steps if stage == "train" else 0
+            cpu, busy = rates.on_gpus(stage, units, step, steps, gpus, asked.gpu_type)
+            self.gpu_seconds += busy * gpus
+        else:
+            cpu = rates.cpu_seconds(stage, units)
+            busy = cpu / (asked.cpus if asked and stage == "train" else 1)
+        self.cpu_seconds += cpu
+        return busy
 
 
 def forecast(experiment: Experiment, site: Site, profiles: list[str]) -> str:
@@ -189,41 +197,16 @@ def grouped(jobs: list[Job], workload: Workload, rates: Rates) -> list[JobGroup]
     folder = Path("results", workload.experiment.name, "costs")
     finished, rows = costs_of(folder), {}
     for job in jobs:
-        if job.request is None and not job.costs:
+        rules, request, costs = job.rules, job.request, job.costs
+        if request is None and not costs:
             continue  # tables, figures, reports: seconds each
-        row = rows.setdefault((job.rules, job.request), JobGroup(job.rules, job.request))
+        row = rows.setdefault((rules, request), JobGroup(rules, request))
+        names = [path.relative_to(folder).with_suffix("").parts for path in costs]
         row.jobs += 1
-        seconds = 0.0
-        for path in job.costs:
-            name = path.relative_to(folder).with_suffix("").parts
-            estimate = estimated(name, job.request, workload, rates)
-            row.cpu_seconds += estimate.cpu_seconds
-            row.gpu_seconds += estimate.gpu_seconds
-            seconds += estimate.seconds
-            peak = finished[name].max_rss_mb if name in finished else 0.0
-            row.memory_mb = max(row.memory_mb, estimate.memory_mb, peak)
-        row.longest = max(row.longest, seconds)
+        row.longest = max(row.longest, sum(row.add(name, workload, rates) for name in names))
+        peaks = [finished[name].max_rss_mb for name in names if name in finished]
+        row.memory_mb = max([row.memory_mb, *peaks])
     return sorted(rows.values(), key=lambda row: (row.request is None, row.rules))
-
-
-def estimated(
-    job: tuple[str, ...], request: JobRequest | None, workload: Workload, rates: Rates
-) -> Estimate:
-    """Return the estimate of a job: a training alone keeps all of its CPUs busy."""
-    stage, units = workload.units_of(job)
-    gpus, memory = request.gpus if request else 0, 0.0
-    if stage == "train":
-        step = workload.learning(workload.experiment.systems[job[1]])
-        memory = BASE_MB + BYTES_TRAINED * step.parameters
-    if gpus and "teraflops" in units:
-        system = workload.experiment.systems[job[1]]
-        steps = system.train.steps if stage == "train" else 0
-        step = workload.learning(system)
-        cpu, busy = rates.on_gpus(stage, units, step, steps, gpus, request.gpu_type)
-        return Estimate(cpu, busy * gpus, busy, memory)
-    cpu = rates.cpu_seconds(stage, units)
-    cpus = request.cpus if request and stage == "train" else 1
-    return Estimate(cpu, 0.0, cpu / cpus, memory)
 
 
 def _asked(rows: list[JobGroup]) -> list[str]:

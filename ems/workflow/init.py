@@ -1,7 +1,7 @@
 """`ems init`: choose corpora of OPUS for some languages, say why, and write a valid experiment.
 
 docs/languages.md ("How `ems init` chooses") states the rule, which is the same for everyone.
-experiment.txt is the file that is written, with a comment on each value that one may change.
+experiment.yaml.jinja is the file that is written, with a comment on each value that one may change.
 """
 
 import json
@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from string import Template
 
 from ems.base.errors import EmsError
 from ems.base.files import write_text
@@ -34,6 +33,7 @@ HELD_OUT = 500  # pairs of a language that validate
 WORTH = 4  # a file has at least so many times the pairs that are held out of it
 MINED = "mined"
 DENSE = ("Han", "Japanese", "Hangul", "Hans", "Hant")  # scripts with a syllable or a word a letter
+FULL = "the share is full"
 LanguagePair = tuple[str, str]
 
 
@@ -92,11 +92,11 @@ def read_languages(text: str) -> list[Named]:
 
     Raises `EmsError` for an unknown one and for fewer than two.
     """
-    words = [word for word in text.split(",") if word.strip()]
     try:
-        languages = list(dict.fromkeys(find_language(word) for word in words))
+        found = [find_language(word) for word in text.split(",") if word.strip()]
     except EmsError as error:
         raise EmsError(f"--languages: {error}") from None
+    languages = list(dict.fromkeys(found))
     if len(languages) < 2:
         raise EmsError(f"--languages {text}: expected two or more, like en,cy,uk")
     return sorted(languages, key=lambda language: language.code != PIVOT)
@@ -104,10 +104,8 @@ def read_languages(text: str) -> list[Named]:
 
 def language_pairs(languages: list[Named]) -> list[LanguagePair]:
     """Return the pairs with English if it is one of the languages, else all of them."""
-    codes = [language.code for language in languages]
-    if PIVOT in codes:
-        return [(PIVOT, code) for code in codes if code != PIVOT]
-    return list(combinations(codes, 2))
+    pairs = list(combinations([language.code for language in languages], 2))
+    return [pair for pair in pairs if PIVOT in pair] or pairs
 
 
 def make_experiment(named: str, most: str, out: Path) -> str:
@@ -132,7 +130,7 @@ def make_experiment(named: str, most: str, out: Path) -> str:
         site = load_site(Path("config.yaml"), {"experiment": out.stem})
         check_corpora(load_experiment(out.stem, site, Path(folder)))
     write_text(out, text)
-    return _reasons(languages, pairs, picks, budget)
+    return "\n".join(_reasons(languages, pairs, picks, budget)) + "\n"
 
 
 def _check_covered(languages: list[Named], picks: list[Pick]) -> None:
@@ -149,37 +147,33 @@ def _check_covered(languages: list[Named], picks: list[Pick]) -> None:
 
 def _reasons(
     languages: list[Named], pairs: list[LanguagePair], picks: list[Pick], budget: int
-) -> str:
-    """Return a table of the picks, pair by pair, and what a user may want to do about it."""
+) -> Iterator[str]:
+    """Yield a table of the picks, pair by pair, and what a user may want to do about it."""
     names = {language.code: language.name for language in languages}
-    lines = []
     for pair in pairs:
         own = [pick for pick in picks if pick.pair == pair]
         used = sum(pick.most for pick in own)
         shown = [pick for pick in own if pick.most or (pick.offer.pairs or 0) * 100 > used]
-        head = ("", "corpus", "version", "takes", "of", "MB", "why", "licence")
-        lines += [f"{names[pair[0]]} and {names[pair[1]]}: {used:,} sentence pairs", ""]
-        lines += aligned([head, *map(_cells, shown)], "lllrrrll")
+        rows = [("", "corpus", "version", "takes", "of", "MB", "why", "licence")]
+        for pick in shown:
+            offer = pick.offer
+            taken = ("-", "", "")
+            if pick.most:
+                taken = ("+", f"{pick.most:,}", f"{offer.kilobytes / 1000:,.1f}")
+            mark, takes, size = taken
+            of = UNKNOWN if offer.pairs is None else f"{offer.pairs:,}"
+            why = (pick.reason, licence_of(offer.corpus))
+            rows.append((mark, offer.corpus, offer.version, takes, of, size, *why))
+        yield f"{names[pair[0]]} and {names[pair[1]]}: {used:,} sentence pairs"
+        yield from ("", *aligned(rows, "lllrrrll"))
         if small := len(own) - len(shown):
-            lines.append(f"-  {small} more, each with less than a hundredth, or not counted")
-        lines.append("")
-    taken = [pick for pick in picks if pick.most]
-    total = sum(pick.most for pick in taken)
-    megabytes = sum(pick.offer.kilobytes for pick in taken) / 1000
-    lines.append(f"{total:,} sentence pairs, budget {budget:,}; {megabytes:,.0f} MB to fetch")
+            yield f"-  {small} more, each with less than a hundredth, or not counted"
+        yield ""
+    total = sum(pick.most for pick in picks)
+    megabytes = sum(pick.offer.kilobytes for pick in picks if pick.most) / 1000
+    yield f"{total:,} sentence pairs, budget {budget:,}; {megabytes:,.0f} MB to fetch"
     if PIVOT not in names:
-        lines.append("without English; most languages have more text with it (--languages en,...)")
-    return "\n".join(lines) + "\n"
-
-
-def _cells(pick: Pick) -> tuple[str, ...]:
-    offer = pick.offer
-    known = UNKNOWN if offer.pairs is None else f"{offer.pairs:,}"
-    mark, takes, size = "-", "", ""
-    if pick.most:
-        mark, takes, size = "+", f"{pick.most:,}", f"{offer.kilobytes / 1000:,.1f}"
-    licence = licence_of(offer.corpus)
-    return mark, offer.corpus, offer.version, takes, known, size, pick.reason, licence
+        yield "without English; most languages have more text with it (--languages en,...)"
 
 
 # --- which corpora
@@ -196,41 +190,40 @@ def shares(available: list[int], budget: int) -> list[int]:
 
 def choose(pairs: list[LanguagePair], budget: int) -> list[Pick]:
     """Return the picks of all pairs, those left out among them, in the order of the rule."""
-    usable: dict[LanguagePair, list[Offer]] = {}
-    left_out: dict[LanguagePair, list[Pick]] = {}
+    usable: list[list[Offer]] = []
+    left_out: list[list[Pick]] = []
+    available = []
     for pair in pairs:
-        found = offers(*pair)
-        left_out[pair] = list(_left_out(pair, found))
-        excluded = {pick.offer for pick in left_out[pair]}
-        usable[pair] = [offer for offer in found if offer not in excluded]
-    available = [_wanted(usable[pair], budget // len(pairs)) for pair in pairs]
-    picks = []
-    for pair, share in zip(pairs, shares(available, budget), strict=True):
-        picks += [*_of_pair(pair, usable[pair], share), *left_out[pair]]
-    return picks
+        reasons = _why_not(offers(*pair))
+        usable.append([offer for offer, reason in reasons.items() if not reason])
+        left_out.append([Pick(pair, offer, 0, why) for offer, why in reasons.items() if why])
+        mined = sum(offer.pairs for offer in usable[-1] if offer.noise == MINED)
+        others = sum(offer.pairs for offer in usable[-1]) - mined
+        # mined text only up to an even share
+        available.append(others + min(mined, max(0, budget // len(pairs) - others)))
+    parts = shares(available, budget)
+    return [
+        pick
+        for pair, own, share, others in zip(pairs, usable, parts, left_out, strict=True)
+        for pick in (*_of_pair(pair, own, share), *others)
+    ]
 
 
-def _wanted(usable: list[Offer], even: int) -> int:
-    """Return how many pairs may be taken: all that are not mined, and mined ones up to an even
-    share.
-    """
-    mined = sum(offer.pairs for offer in usable if offer.noise == MINED)
-    others = sum(offer.pairs for offer in usable) - mined
-    return others + min(mined, max(0, even - others))
-
-
-def _left_out(pair: LanguagePair, found: list[Offer]) -> Iterator[Pick]:
-    names = {offer.corpus for offer in found}
+def _why_not(found: list[Offer]) -> dict[Offer, str]:
+    """Return why each of the offers of a pair is left out, "" for one that may be taken."""
+    names, reasons = {offer.corpus for offer in found}, dict.fromkeys(found, "")
     for offer in found:
         repeated = about(offer.corpus).repeats
+        least = LEAST_UNRATED if offer.noise == UNRATED else LEAST_PAIRS
         if offer.noise == "names":
-            yield Pick(pair, offer, 0, "names, no sentences")
+            reasons[offer] = "names, no sentences"
         elif offer.pairs is None:
-            yield Pick(pair, offer, 0, "not counted")
-        elif offer.pairs < (least := LEAST_UNRATED if offer.noise == UNRATED else LEAST_PAIRS):
-            yield Pick(pair, offer, 0, f"fewer than {least:,} pairs")
+            reasons[offer] = "not counted"
+        elif offer.pairs < least:
+            reasons[offer] = f"fewer than {least:,} pairs"
         elif repeated in names:
-            yield Pick(pair, offer, 0, f"repeats {repeated}")
+            reasons[offer] = f"repeats {repeated}"
+    return reasons
 
 
 def _of_pair(pair: LanguagePair, usable: list[Offer], share: int) -> list[Pick]:
@@ -248,13 +241,12 @@ def _of_pair(pair: LanguagePair, usable: list[Offer], share: int) -> list[Pick]:
 def _even(pair: LanguagePair, of_class: list[Offer], left: int) -> list[Pick]:
     """Return the picks of a class whose corpora share evenly."""
     small = [offer for offer in of_class if offer.pairs <= HUGE * left]
-    huge = [offer for offer in of_class if offer not in small]
     if sum(offer.pairs for offer in small) < left:
-        small, huge = of_class, []
+        small = of_class
     parts = shares([offer.pairs for offer in small], left)
     picks = [_pick(pair, offer, most) for offer, most in zip(small, parts, strict=True)]
-    full = "the share is full" if left < LEAST_PAIRS else "too large for the share"
-    return [*picks, *(Pick(pair, offer, 0, full) for offer in huge)]
+    why = FULL if left < LEAST_PAIRS else "too large for the share"
+    return [*picks, *(Pick(pair, offer, 0, why) for offer in of_class if offer not in small)]
 
 
 def _mined(pair: LanguagePair, of_class: list[Offer], left: int) -> list[Pick]:
@@ -274,7 +266,7 @@ def _mined(pair: LanguagePair, of_class: list[Offer], left: int) -> list[Pick]:
 
 def _pick(pair: LanguagePair, offer: Offer, most: int) -> Pick:
     if most < min(LEAST_PAIRS, offer.pairs):
-        return Pick(pair, offer, 0, "the share is full")
+        return Pick(pair, offer, 0, FULL)
     return Pick(pair, offer, most, offer.noise + (", capped" if most < offer.pairs else ""))
 
 
@@ -322,9 +314,11 @@ def _worth(picks: list[Pick]) -> tuple[int, int, int]:
     return human, len(large), sum(pick.most for pick in picks)
 
 
-def _held_out(picks: list[Pick]) -> int:
-    """Return how many pairs of each file of a corpus are held out."""
-    return min(HELD_OUT, *(pick.offer.pairs // len(pick.offer.files) // WORTH for pick in picks))
+def _by_corpus(picks: list[Pick]) -> dict[str, list[Pick]]:
+    corpora: dict[str, list[Pick]] = {}
+    for pick in picks:
+        corpora.setdefault(pick.offer.corpus, []).append(pick)
+    return corpora
 
 
 # --- the file
@@ -332,56 +326,52 @@ def _held_out(picks: list[Pick]) -> int:
 
 def experiment_text(name: str, languages: list[Named], picks: list[Pick], command: str) -> str:
     """Return the file of the experiment `name` of some languages and the corpora picked."""
+    from jinja2 import Environment, StrictUndefined
+
     taken = [pick for pick in picks if pick.most]
-    pairs = sum(pick.most for pick in taken)
-    size, sets, corpora = size_for(pairs), _sets(languages), _by_corpus(taken)
+    pairs, corpora = sum(pick.most for pick in taken), _by_corpus(taken)
+    size = size_for(pairs)
     steps = steps_for(size, pairs)
-    held = {c: (_held_out(corpora[c]), own) for c, own in validation_of(taken).items()}
-    mined = dict.fromkeys(pick.offer.corpus for pick in taken if pick.offer.noise == MINED)
-    language_filter = (
-        f"  language: {{corpora: [{', '.join(mined)}]}} # removes mined lines that are in another "
-        "language\n"
-    )
+    mined = [corpus for corpus, own in corpora.items() if own[0].offer.noise == MINED]
     dense = any(language.language.script in DENSE for language in languages)
+    licences = {corpus: licence_of(corpus) for corpus in corpora}
+    known = [f"{corpus} {text}" for corpus, text in licences.items() if "see" not in text]
     codes = " ".join(language.code for language in languages)
-    template = Path(__file__).with_name("experiment.txt").read_text(encoding="utf-8")
-    return Template(template).substitute(
+    source = Path(__file__).with_name("experiment.yaml.jinja").read_text(encoding="utf-8")
+    template = Environment(
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
+    ).from_string(source)
+    return template.render(
         name=name,
         command=command,
         date=opus_date(),
-        pairs=f"{pairs:,}",
+        pairs=pairs,
         description=json.dumps(f"An encoder for {codes}, from {pairs:,} sentence pairs of OPUS."),
-        languages="\n".join(map(_language, languages)),
-        splits="\n".join(
-            f"  {c}: {{first: {{validation: {n}}}, rest: train}}" for c, (n, _) in held.items()
-        ),
-        licences=_licences(corpora),
-        corpora="\n".join(_entry(own, corpus in held) for corpus, own in corpora.items()),
-        validation="\n".join(_validation(corpora[c][0].offer, own) for c, (_, own) in held.items()),
-        evalsets="\n".join(f"  {each}: {{version: v1}}" for each in sets),
-        sets=", ".join(sets),
+        languages=[(_language(language), language.name) for language in languages],
+        corpora=corpora,
+        held=validation_of(taken),
+        held_out=_held_out,
+        named=_named,
+        max_pairs=_max_pairs,
+        licences=known,
+        others=len(corpora) - len(known),
+        sets=_sets(languages),
+        mined=mined,
         ratio=5 if mined and not dense else 9,  # how much longer one side may be
-        language=language_filter if mined else "",
         vocabulary=vocabulary_size(len(languages), pairs),
-        table=size.table,
-        ngrams=size.ngrams,
+        size=size,
         steps=steps,
-        batch=size.batch,
-        seen=f"{steps * size.batch:,}",
-        epochs=f"{steps * size.batch / pairs:.1f}",
-        warmup=steps // 30,
-        validate=steps // 12,
-        checkpoint=steps // 24,
     )
 
 
 def _language(language: Named) -> str:
+    """Return the entry of a language: its code if EMS v2 has it, else all that is known of it."""
     known, code = language.language, language.code
     if known.ems_pairs != "-" or code == PIVOT:
-        return f"  - {code} # {language.name}"
+        return code
     fields = {"code": code, "tatoeba_v1": known.tatoeba_v1, "flores200": known.flores200}
     fields["script"] = known.script
-    return f"  - {_flow({key: text for key, text in fields.items() if text})} # {language.name}"
+    return _flow({key: text for key, text in fields.items() if text})
 
 
 def _flow(value: dict[str, str]) -> str:
@@ -390,53 +380,31 @@ def _flow(value: dict[str, str]) -> str:
 
 def _sets(languages: list[Named]) -> list[str]:
     """Return the benchmarks of many languages that have some of these: two of them, or English and
-    another where they are scored with English.
+    another where they are scored with English. They stand in the order of the tables.
     """
     english = any(language.code == PIVOT for language in languages)
-    wide = {
-        name: record
-        for name, record in benchmarks().items()
-        if record.by_language and isinstance(record.codes, str)
+    sets = {}
+    for name, record in benchmarks().items():
+        if record.by_language and isinstance(record.codes, str):
+            codes = [getattr(language.language, record.codes) for language in languages]
+            if sum(map(bool, codes)) >= 2 and (english or record.between == ""):
+                sets[name] = min(shown.place for shown in words_of(name)["table"].values())
+    return sorted(sets, key=sets.__getitem__)
+
+
+def _held_out(picks: list[Pick]) -> int:
+    """Return how many pairs of each file of a corpus are held out."""
+    return min(HELD_OUT, *(pick.offer.pairs // len(pick.offer.files) // WORTH for pick in picks))
+
+
+def _max_pairs(picks: list[Pick]) -> str:
+    """Return `max_pairs` of a corpus, which counts for each file; "" for none."""
+    capped = {
+        _name(pick.pair): str(pick.most // len(pick.offer.files))
+        for pick in picks
+        if pick.most < pick.offer.pairs
     }
-    places = {name: min(shown.place for shown in words_of(name)["table"].values()) for name in wide}
-    sets = []
-    for name in sorted(wide, key=places.__getitem__):  # as the tables stand
-        record = wide[name]
-        codes = [getattr(language.language, str(record.codes)) for language in languages]
-        if sum(map(bool, codes)) >= 2 and (english or record.between == ""):
-            sets.append(name)
-    return sets
-
-
-def _by_corpus(picks: list[Pick]) -> dict[str, list[Pick]]:
-    corpora: dict[str, list[Pick]] = {}
-    for pick in picks:
-        corpora.setdefault(pick.offer.corpus, []).append(pick)
-    return corpora
-
-
-def _licences(corpora: dict[str, list[Pick]]) -> str:
-    known = [f"{name} {licence_of(name)}" for name in corpora if "see" not in licence_of(name)]
-    others = len(corpora) - len(known)
-    pages = [f"the other {others} on their pages, https://opus.nlpl.eu/NAME.php"] if others else []
-    return "; ".join([*known, *pages])
-
-
-def _entry(picks: list[Pick], divided: bool) -> str:
-    """Return the entry of a corpus for the pairs that it was picked for."""
-    offer = picks[0].offer
-    part = ", part: train" if divided else ""
-    caps = {
-        _name(p.pair): str(p.most // len(p.offer.files)) for p in picks if p.most < p.offer.pairs
-    }  # a file
-    capped = f", max_pairs: {_flow(caps)}" if caps else ""
-    used = sum(pick.most for pick in picks)
-    megabytes = sum(pick.offer.kilobytes for pick in picks) / 1000
-    comment = f"# {offer.noise}: {used:,} pairs, {megabytes:,.1f} MB"
-    named = _named([pick.pair for pick in picks])
-    return (
-        f"  - {{name: {offer.corpus}, version: {offer.version}{part}, {named}{capped}}} {comment}"
-    )
+    return _flow(capped) if capped else ""
 
 
 def _named(pairs: list[LanguagePair]) -> str:
@@ -448,9 +416,3 @@ def _named(pairs: list[LanguagePair]) -> str:
 def _name(pair: LanguagePair) -> str:
     """Return the name of a pair in `max_pairs`: the language beside English."""
     return next(code for code in pair if code != PIVOT) if PIVOT in pair else "-".join(sorted(pair))
-
-
-def _validation(offer: Offer, pairs: list[LanguagePair]) -> str:
-    return (
-        f"  - {{name: {offer.corpus}, version: {offer.version}, part: validation, {_named(pairs)}}}"
-    )

@@ -8,14 +8,13 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.schema import Json
-from ems.config.experiment import MULTIWAY, WIKIPEDIA, Corpus, Experiment
+from ems.config.experiment import MULTIWAY, WIKIPEDIA, Experiment
 from ems.config.file import OPUSTOOLS, Site
 from ems.config.load import load_experiment, load_site
 from ems.config.plugins import benchmark
@@ -67,9 +66,8 @@ def plans_jobs(words: list[str]) -> bool:
 def segments_elsewhere(words: list[str]) -> bool:
     """True if no `segment` job will run on this machine, by Snakemake's command line.
 
-    With Slurm each runs on a node, whose programs this machine cannot see: a node that lacks one
-    fails in that job with the same line. Everywhere else a missing program is an error before hours
-    of downloads.
+    With Slurm each runs on a node, whose programs this machine cannot see. Everywhere else a
+    missing program is an error before hours of downloads.
     """
     return on_slurm(words) or not plans_jobs(words)
 
@@ -84,7 +82,12 @@ def check_cluster(run: Plan) -> None:
             "the profile slurm needs Slurm's `sbatch`, which is not on PATH: run this on a node "
             "that submits jobs (Debian's package: slurm-client), or leave --profile slurm out"
         )
-    for key, place in _places(run).items():
+    places = {"the project's folder": str(Path.cwd()), "data": run.site.data}
+    places |= {f"evalsets.{name}.path": of.path for name, of in run.experiment.evalsets.items()}
+    for name, system in run.experiment.systems.items():
+        if LOCATED.get(system.kind) == "model":
+            places[f"systems.{name}.model"] = system.place
+    for key, place in places.items():
         if set(place) & UNSUBMITTED:
             expected = " ".join(sorted(UNSUBMITTED))
             raise EmsError(f"{key}: found {place!r}, but with Slurm a path has none of {expected}")
@@ -100,8 +103,11 @@ def check_times(*folders: str) -> None:
 
     Snakemake compares times, so until then it would take a new input for an old one.
     """
-    dated = (file for folder in folders for file in _times(folder))
-    latest, newest = max(dated, default=(0.0, ""))
+    latest, newest = 0.0, ""
+    for place, _, names in (found for folder in folders for found in os.walk(folder)):
+        for path in (os.path.join(place, name) for name in names):
+            with suppress(OSError):  # another process has just removed it
+                latest, newest = max((latest, newest), (os.stat(path).st_mtime, path))
     ahead = latest - time.time()
     if ahead > AHEAD:
         command = BACK.format(shlex.join(folders), math.ceil(ahead))
@@ -110,14 +116,6 @@ def check_times(*folders: str) -> None:
             "Snakemake would take what is newer for older. Check the clock, then set such files "
             f"back: `{command}`"
         )
-
-
-def _times(folder: str) -> Iterator[tuple[float, str]]:
-    """Yield the time of each file of a folder, or of the file that a link names, and its path."""
-    for place, _, names in os.walk(folder):
-        for path in (os.path.join(place, name) for name in names):
-            with suppress(OSError):  # another process has just removed it
-                yield os.stat(path).st_mtime, path
 
 
 def check_queue() -> None:
@@ -147,17 +145,6 @@ def check_queue() -> None:
         )
 
 
-def _places(run: Plan) -> dict[str, str]:
-    """Return the folders with inputs of jobs, by the setting that names them."""
-    sets = {f"evalsets.{name}.path": item.path for name, item in run.experiment.evalsets.items()}
-    models = {
-        f"systems.{name}.model": system.place
-        for name, system in run.experiment.systems.items()
-        if LOCATED.get(system.kind) == "model"
-    }
-    return {"the project's folder": str(Path.cwd()), "data": run.site.data, **sets, **models}
-
-
 def plan(
     overrides: Json | None = None,
     root: Path = Path("."),
@@ -180,37 +167,31 @@ def plan(
         from ems.corpora.opustools import opus_get  # downloads need libraries that plans do not
 
         opus_get()
-    _check_own(experiment)
-    _check_filters(experiment, elsewhere)
-    if not elsewhere and any(corpus.dumped for _, corpus in experiment.all_corpora()):
-        from ems.text.wikipedia import check_needs
-
-        check_needs()
+    _check_text(experiment, elsewhere)
     sources = missing_sources(experiment, Path(site.data))
     if lines := missing_evalsets(experiment):
         raise EmsError("\n".join([*lines, *(sources.lines if jobs else [])]))
-    watched = [s for s in experiment.systems.values() if s.train.tensorboard]
-    if watched and not elsewhere:
+    if not elsewhere and any(s.train.tensorboard for s in experiment.systems.values()):
         check_tensorboard()
-    missing = _missing(sorted(set(experiment.segmenters.values())))
-    if missing and not elsewhere:
-        raise EmsError(missing[0])
-    return Plan(site, experiment, sources, missing)
+    missing = []
+    for name in sorted(set(experiment.segmenters.values())):
+        try:
+            check_available(name)
+        except EmsError as error:
+            if not elsewhere:
+                raise
+            missing.append(str(error))
+    return Plan(site, experiment, sources, tuple(missing))
 
 
-def _check_own(experiment: Experiment) -> None:
-    """Raise `EmsError` for files of the user's that are there and that nothing here can read."""
-    for _, corpus in experiment.all_corpora():
-        for pair in corpus.paths:
-            files = own_files(corpus, pair)
-            if all(path.exists() for path in files):
-                check_needs(files)
-
-
-def _check_filters(experiment: Experiment, elsewhere: bool) -> None:
-    """Raise `EmsError` for a filter of `clean` that cannot run: its files, its parameters, and,
-    unless it runs `elsewhere`, its package.
+def _check_text(experiment: Experiment, elsewhere: bool) -> None:
+    """Raise `EmsError` for files of the user's that nothing here can read, for filters of `clean`
+    without their files or parameters, and, unless it runs `elsewhere`, for a missing package.
     """
+    corpora = [corpus for _, corpus in experiment.all_corpora()]
+    for files in [own_files(corpus, pair) for corpus in corpora for pair in corpus.paths]:
+        if all(path.exists() for path in files):
+            check_needs(files)
     filter_contents(experiment.clean)
     if experiment.clean.commands:
         from ems.text.commands import check_commands
@@ -220,6 +201,10 @@ def _check_filters(experiment: Experiment, elsewhere: bool) -> None:
         from ems.text.filters import check_installed
 
         check_installed()
+    if not elsewhere and any(corpus.dumped for corpus in corpora):
+        from ems.text import wikipedia
+
+        wikipedia.check_needs()
 
 
 def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
@@ -228,52 +213,35 @@ def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
     Systems that no table shows count: a user can ask for them.
     """
     corpora = [corpus for _, corpus in experiment.all_corpora()]
+    pairs = [(corpus, pair) for corpus in corpora for pair in corpus.pairs]
+
+    def is_clean(name: str) -> bool:
+        return any(name == f"{corpus.label}-{corpus.version}-{pair}" for corpus, pair in pairs)
+
+    def is_fetched(name: str) -> bool:
+        files = ((corpus, file) for corpus, pair in pairs for file in corpus.files(pair))
+        return any(name == f"{corpus.name}-{corpus.version}-{file}" for corpus, file in files)
+
     match job:
         case ("train" | "mine" | "fit", system):
             return system in experiment.systems
         case ("bench", system, name):
             return system in experiment.systems and name in experiment.benchmarks
         case ("data", "fetch", name):
+            of_sets = tuple(f"{benchmark(each).corpus or '/'}-" for each in experiment.evalsets)
             file = re.sub(r"-(mined|text(\.gz)?|dump)$", "", name)
-            return file in _fetched(corpora) or name.startswith(
-                tuple(f"{benchmark(each).corpus or '/'}-" for each in experiment.evalsets)
-            )
+            return is_fetched(file) or name.startswith(of_sets)
         case ("data", "wikipedia", name):
-            return f"{WIKIPEDIA}-{name}" in _fetched(corpora)
+            return is_fetched(f"{WIKIPEDIA}-{name}")
         case ("data", "fetch-evalset", name):
             return name.partition("-")[0] in experiment.evalsets
         case ("text", "sample" | "vocabulary", vocabulary):
             return vocabulary in experiment.vocabularies
         case ("text", "shards", vocabulary, name):
-            known = name in _cleaned(corpora) or (name == MULTIWAY and experiment.multiway.through)
-            return vocabulary in experiment.vocabularies and bool(known)
+            joined = name == MULTIWAY and bool(experiment.multiway.through)
+            return vocabulary in experiment.vocabularies and (joined or is_clean(name))
         case ("text", "multiway"):
             return bool(experiment.multiway.through)
         case ("text", _, name):
-            return name in _cleaned(corpora)
+            return is_clean(name)
     return True
-
-
-def _cleaned(corpora: list[Corpus]) -> set[str]:
-    """Return the pairs of some corpora, as the costs of their text are named."""
-    return {f"{c.label}-{c.version}-{pair}" for c in corpora for pair in c.pairs}
-
-
-def _fetched(corpora: list[Corpus]) -> set[str]:
-    """Return the files of some corpora, as the costs of their downloads are named."""
-    return {
-        f"{corpus.name}-{corpus.version}-{file}"
-        for corpus in corpora
-        for pair in corpus.pairs
-        for file in corpus.files(pair)
-    }
-
-
-def _missing(segmenters: list[str]) -> tuple[str, ...]:
-    lines = []
-    for name in segmenters:
-        try:
-            check_available(name)
-        except EmsError as error:
-            lines.append(str(error))
-    return tuple(lines)

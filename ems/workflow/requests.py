@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
+from subprocess import PIPE
 from typing import Annotated
 
 from pydantic import Field
@@ -28,7 +29,8 @@ from ems.base.schema import Count, Json, Record, Text
 
 PROGRAM = Path("rules/ask.py")
 GRES = re.compile(r"gpu(:(?P<type>[\w.]+?))??(:(?P<count>\d+))?")  # gpu, gpu:2, gpu:a100:2
-# that the profile may add and that no column shows
+ERROR = re.compile(r"\w*(Error|Exception)\b")  # begins why Snakemake stopped
+# what the profile may add and no column shows
 OTHERS = ("slurm_account", "qos", "constraint", "clusters", "gres", "slurm_extra")
 # A line for all nodes that are alike, by -e: partition, how many, CPUs, memory in MB, generic
 # resources, time limit (https://slurm.schedmd.com/sinfo.html).
@@ -36,22 +38,6 @@ SINFO = ("sinfo", "-h", "-e", "-o", "%P|%D|%c|%m|%G|%l")
 SINFO_SECONDS = 30  # that Slurm has to answer
 GPUS = re.compile(r"\bgpu:(?:([^:,(]+):)?(\d+)")  # gpu:2, gpu:a100:4(S:0-1)
 TIME = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")  # 2-00:00:00, 12:00:00, 30:00
-
-
-class AskedRule(Record):
-    """A rule of a job, as rules/ask.py writes it."""
-
-    rule: Text
-    log: list[str]
-
-
-class AskedJob(Record):
-    """A job as rules/ask.py writes it."""
-
-    local: bool
-    threads: Count
-    resources: Json
-    parts: Annotated[list[AskedRule], Field(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -78,22 +64,41 @@ class JobRequest:
     def __str__(self) -> str:
         cpus, gpus = self.of_node
         words = [_counted(cpus, "CPU")]
-        if self.memory_mb:
-            words.append(f"{self.memory_mb:,} MB")
-        if self.gpus:
-            words.append(f"{_counted(gpus, 'GPU')} {self.gpu_type}".rstrip())
+        words += [f"{self.memory_mb:,} MB"] if self.memory_mb else []
+        words += [f"{_counted(gpus, 'GPU')} {self.gpu_type}".rstrip()] if self.gpus else []
         return f"{_counted(self.nodes, 'node')} of {', '.join(words)}"
 
 
-@dataclass(frozen=True)
-class Job:
-    """A job as Snakemake submits it: its rules in order, how often each, and the files in which
-    they will write what they cost. `request` is None for one that runs beside Snakemake.
-    """
+class JobPart(Record):
+    """A rule of a job and its logs, among them the file with its costs."""
 
-    rules: tuple[tuple[str, int], ...]
-    costs: tuple[Path, ...]
-    request: JobRequest | None
+    rule: Text
+    log: list[str]
+
+
+class Job(Record):
+    """A job as Snakemake would submit it, or run beside itself (`local`)."""
+
+    local: bool
+    threads: Count
+    resources: Json
+    parts: Annotated[list[JobPart], Field(min_length=1)]
+
+    @property
+    def rules(self) -> tuple[tuple[str, int], ...]:
+        """Its rules in order, and how often it has each."""
+        return tuple(sorted(Counter(part.rule for part in self.parts).items()))
+
+    @property
+    def costs(self) -> list[Path]:
+        """The files in which the rules will write what they cost."""
+        logs = [Path(path) for part in self.parts for path in part.log]
+        return sorted(path for path in logs if path.suffix == ".json")
+
+    @property
+    def request(self) -> JobRequest | None:
+        """What it asks the cluster for; None for a local one."""
+        return None if self.local else request_of(self.resources, self.threads)
 
 
 def planned_jobs(experiment: str, profiles: list[str]) -> list[Job]:
@@ -104,7 +109,8 @@ def planned_jobs(experiment: str, profiles: list[str]) -> list[Job]:
     """
     if not PROGRAM.exists():
         raise EmsError(f"{PROGRAM} is not here: run this in the folder of the project")
-    log.info("profile %s: Snakemake plans the jobs of %s", " ".join(profiles), experiment)
+    named = " ".join(profiles)
+    log.info("profile %s: Snakemake plans the jobs of %s", named, experiment)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "jobs.json"
         words = [word for profile in profiles for word in ("--profile", profile)]
@@ -112,37 +118,22 @@ def planned_jobs(experiment: str, profiles: list[str]) -> list[Job]:
         command = [sys.executable, str(PROGRAM), str(out), *words]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace")
         if done.returncode or not out.exists():
-            raise EmsError(f"profile {' '.join(profiles)}: {_reason(done.stderr)}")
-        jobs = read_json(out, list[AskedJob])
+            lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+            errors = (at for at, line in enumerate(lines) if ERROR.match(line))
+            reason = " ".join(lines[next(errors, -1) :])[:500]
+            reason = reason or "Snakemake could not plan the jobs and did not say why"
+            raise EmsError(f"profile {named}: {reason}")
+        jobs = read_json(out, list[Job])
     log.info("%s jobs are planned", f"{len(jobs):,}")
-    return [job_of(job) for job in jobs]
-
-
-def _reason(words: str) -> str:
-    """Return why Snakemake stopped, of all that it said."""
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
-    errors = [
-        index for index, line in enumerate(lines) if re.match(r"\w*(Error|Exception)\b", line)
-    ]
-    found = lines[errors[0] :] if errors else lines[-1:]
-    return " ".join(found)[:500] or "Snakemake could not plan the jobs and did not say why"
-
-
-def job_of(entry: AskedJob) -> Job:
-    """Return the job of an entry that rules/ask.py wrote."""
-    rules = Counter(part.rule for part in entry.parts)
-    logs = [Path(path) for part in entry.parts for path in part.log]
-    costs = tuple(sorted(path for path in logs if path.suffix == ".json"))
-    request = None if entry.local else request_of(entry.resources, entry.threads)
-    return Job(tuple(sorted(rules.items())), costs, request)
+    return jobs
 
 
 def request_of(resources: Json, threads: int) -> JobRequest:
     """Return what a job with these resources asks Slurm for."""
-    nodes = resources.get("nodes") or 1
+    nodes, of_gpu = resources.get("nodes") or 1, resources.get("cpus_per_gpu")
     gpus, gpu_type = _gpus(resources, nodes)
-    if gpus and not resources.get("cpus_per_task") and resources.get("cpus_per_gpu"):
-        cpus = gpus * resources["cpus_per_gpu"]
+    if gpus and of_gpu and not resources.get("cpus_per_task"):
+        cpus = gpus * of_gpu
     else:
         cpus = _tasks(resources, nodes, gpus) * (resources.get("cpus_per_task") or threads)
     memory = resources.get("mem_mb")
@@ -170,8 +161,7 @@ def _tasks(resources: Json, nodes: int, gpus: int) -> int:
         return tasks or nodes * (resources.get("tasks_per_node") or 1)
     if not gpus:
         return tasks or 1
-    each = resources.get("tasks_per_gpu")
-    each = tasks if each is None else each
+    each = resources.get("tasks_per_gpu", tasks)
     return gpus * each if each else 1
 
 
@@ -193,10 +183,9 @@ class Nodes:
     def read(cls, line: str) -> "Nodes":
         """Return the nodes of a line of `sinfo`. Raises `ValueError` for another line."""
         partition, count, cpus, memory, generic, limit = line.split("|")
-        gpus: Counter[str] = Counter()
+        gpus, seconds = Counter(), None
         for kind, number in GPUS.findall(generic):
             gpus[kind] += int(number)
-        seconds = None
         if match := TIME.fullmatch(limit):
             days, hours, minutes, rest = (int(part or 0) for part in match.groups())
             seconds = ((24 * days + hours) * 60 + minutes) * 60 + rest
@@ -204,27 +193,21 @@ class Nodes:
         return cls(name, default, int(count), int(cpus), int(memory), gpus, seconds)
 
     def holds(self, asked: JobRequest) -> bool:
-        """Return whether one of these has what a job asks of each of its nodes."""
         cpus, gpus = asked.of_node
         enough = self.cpus >= cpus and self.gpus_of(asked.gpu_type) >= gpus
         return enough and self.memory_mb >= (asked.memory_mb or 0)
 
     def gpus_of(self, kind: str) -> int:
-        """Return how many GPUs of a type each of these has; "" is any type."""
         return self.gpus[kind] if kind else self.gpus.total()
 
 
 def nodes_here() -> list[Nodes]:
-    """Return the nodes of this cluster; none without Slurm. Raises `EmsError` if Slurm, which is
-    here, does not say what nodes it has.
-    """
+    """Return the nodes of this cluster; none without Slurm. Raises `EmsError` if it is silent."""
     if shutil.which(SINFO[0]) is None:
         return []
     try:
-        done = subprocess.run(
-            SINFO, capture_output=True, text=True, timeout=SINFO_SECONDS, check=True
-        )
-        return [Nodes.read(line) for line in done.stdout.splitlines()]
+        listed = subprocess.check_output(SINFO, text=True, timeout=SINFO_SECONDS, stderr=PIPE)
+        return [Nodes.read(line) for line in listed.splitlines()]
     except subprocess.CalledProcessError as error:
         raise EmsError((error.stderr.strip() or str(error)).splitlines()[-1]) from error
     except (OSError, subprocess.TimeoutExpired, ValueError) as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import read_table
+from ems.base.schema import Json
 from ems.config.languages import (
     ANY,
     NOTHING,
@@ -62,8 +63,7 @@ class Named:
 @cache
 def named_languages() -> dict[str, Named]:
     """Return all languages by their code."""
-    rows = read_table(Path(__file__).with_name("names.tsv"))
-    return {row["code"]: Named(**row) for row in rows}
+    return {row["code"]: Named(**row) for row in read_table(Path(__file__).with_name("names.tsv"))}
 
 
 @cache
@@ -115,10 +115,8 @@ def language_of(corpus: str, code: str) -> str:
 def relatives(language: Named) -> list[Named]:
     """Return the macrolanguage of a language and the other members of it, the nearest first."""
     known, parent = named_languages(), language.macrolanguage
-    members = [
-        each for each in known.values() if each.macrolanguage in (language.code, parent or None)
-    ]
-    others = [each for each in members if each != language]
+    members = [each for each in known.values() if each.macrolanguage in (language.code, parent)]
+    others = [each for each in members if each.macrolanguage and each != language]
     return [known[parent], *others] if parent in known else others
 
 
@@ -142,33 +140,27 @@ class Offer:
 
 def offers(first: str, second: str) -> list[Offer]:
     """Return the corpora that have a pair of languages, the cleanest and largest first."""
-    found = []
+    found, classes = [], list(NOISE)
     for corpus, versions in opus_releases().items():
-        files = tuple(opus_pair(corpus, versions[-1], first, second))
-        entries = [opus_files(corpus, versions[-1])[file] for file in files]
-        counts, kilobytes = [each.pairs for each in entries], sum(e.kilobytes for e in entries)
-        pairs = None if None in counts else sum(counts)
-        if files:
+        if files := tuple(opus_pair(corpus, versions[-1], first, second)):
+            entries = [opus_files(corpus, versions[-1])[file] for file in files]
+            counts, kilobytes = [each.pairs for each in entries], sum(e.kilobytes for e in entries)
+            pairs = None if None in counts else sum(counts)
             found.append(Offer(corpus, versions[-1], files, pairs, kilobytes))
-    classes = list(NOISE)
-    return sorted(
-        found, key=lambda each: (classes.index(each.noise), -(each.pairs or 0), each.corpus)
-    )
+    return sorted(found, key=lambda of: (classes.index(of.noise), -(of.pairs or 0), of.corpus))
 
 
 def partners(language: str) -> Counter[str]:
     """Return the languages that OPUS has together with one -> the number of corpora."""
-    return _partners().get(language, Counter())
+    return _partners()[language]
 
 
 @cache
 def _partners() -> defaultdict[str, Counter[str]]:
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for corpus, versions in opus_releases().items():
-        files = opus_files(corpus, versions[-1])
-        codes = {code for file in files for code in file.split("-")}
-        known = {code: language_of(corpus, code) for code in codes}
-        for pair in {tuple(known[code] for code in file.split("-")) for file in files}:
+        files = [file.split("-") for file in opus_files(corpus, versions[-1])]
+        for pair in {tuple(language_of(corpus, code) for code in file) for file in files}:
             for first, second in (pair, pair[::-1]):
                 counts[first][second] += 1
     return counts
@@ -195,50 +187,44 @@ def search(first: Named, second: Named) -> list[Offer]:
 
 
 def search_text(first: str, second: str, as_json: bool, every: bool) -> str:
-    """Return what OPUS has of two languages; `second` may be "" for English."""
+    """Return what OPUS has of two languages; `second` may be "" for English.
+
+    In JSON null is what is not known. A table without `every` has a line for all small corpora.
+    """
     one, other = find_language(first), find_language(second or PIVOT)
     found = search(one, other)
-    return _json(found) if as_json else _table(one, other, found, every)
-
-
-def _json(found: list[Offer]) -> str:
-    """Return the offers as JSON; null is what is not known."""
-    rows = [
-        {
-            "corpus": offer.corpus,
-            "version": offer.version,
-            "noise": offer.noise,
-            "files": list(offer.files),
-            "sentence_pairs": offer.pairs,
-            "kilobytes": offer.kilobytes,
-            "licence": about(offer.corpus).licence or None,
-        }
-        for offer in found
-    ]
-    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
-
-
-def _table(first: Named, second: Named, found: list[Offer], every: bool) -> str:
-    """Return the offers as a table; without `every` small corpora share a line at the end."""
+    if as_json:
+        return json.dumps([_entry(offer) for offer in found], indent=1, ensure_ascii=False) + "\n"
     counted = sum(offer.pairs or 0 for offer in found)
     shown = [
         offer for offer in found if every or offer.pairs is None or offer.pairs * 1000 > counted
     ]
-    title = f"{first} and {second}: {counted:,} sentence pairs in {len(found)} corpora of OPUS"
     rows = [("corpus", "version", "class", "sentence pairs", "MB", "files", "licence")]
     for offer in shown:
         pairs = UNKNOWN if offer.pairs is None else f"{offer.pairs:,}"
         megabytes, files = f"{offer.kilobytes / 1000:,.1f}", " ".join(offer.files)
         release = (offer.corpus, offer.version, offer.noise)
         rows.append((*release, pairs, megabytes, files, licence_of(offer.corpus)))
-    lines = [title, "", *aligned(rows, "lllrrll"), "", *_notes(first, second, found, shown)]
-    return "\n".join(lines) + "\n"
+    title = f"{one} and {other}: {counted:,} sentence pairs in {len(found)} corpora of OPUS"
+    notes = _notes(one, other, {offer.noise for offer in shown}, len(found) - len(shown))
+    return "\n".join([title, "", *aligned(rows, "lllrrll"), "", *notes]) + "\n"
 
 
-def _notes(first: Named, second: Named, found: list[Offer], shown: list[Offer]) -> Iterator[str]:
-    if small := len(found) - len(shown):
+def _entry(offer: Offer) -> Json:
+    return {
+        "corpus": offer.corpus,
+        "version": offer.version,
+        "noise": offer.noise,
+        "files": list(offer.files),
+        "sentence_pairs": offer.pairs,
+        "kilobytes": offer.kilobytes,
+        "licence": about(offer.corpus).licence or None,
+    }
+
+
+def _notes(first: Named, second: Named, classes: set[str], small: int) -> Iterator[str]:
+    if small:
         yield f"{small} more corpora have a thousandth of the pairs each, or less (--all)"
-    classes = {offer.noise for offer in shown}
     yield "class: " + "; ".join(f"{name}: {NOISE[name]}" for name in NOISE if name in classes)
     newer = [name for name, known in catalogue().items() if known.note.startswith("newer than")]
     yield f"OPUS as of {opus_date()} (newer: {', '.join(newer)})"

@@ -52,11 +52,6 @@ class Fetch(NamedTuple):
     location: str
     fetched: Path
 
-    @property
-    def is_copy(self) -> bool:
-        """True if it is copied from a directory: from no address, and not made by a program."""
-        return self.source not in ("", EMBEDDED, OPUSTOOLS) and not is_remote(self.source)
-
 
 @dataclass(frozen=True)
 class Missing:
@@ -74,17 +69,19 @@ def missing_sources(experiment: Experiment, data: Path) -> Missing:
 
     A line names the key of the directory and the files expected there.
     """
-    fetches = [*_of_corpora(experiment, data), *_of_evalsets(experiment, data)]
-    copies = [fetch for fetch in fetches if fetch.is_copy and not exists(fetch.fetched)]
     expected: dict[tuple[str, str], dict[Path, None]] = {}  # in order, each once
-    for copy in copies:
-        expected.setdefault((copy.key, copy.source), {})[local_path(copy.location)] = None
+    lacking = set()
+    for fetch in (*_of_corpora(experiment, data), *_of_evalsets(experiment, data)):
+        of_directory = fetch.source not in ("", EMBEDDED, OPUSTOOLS) and not is_remote(fetch.source)
+        if of_directory and not exists(fetch.fetched):
+            path = local_path(fetch.location)
+            expected.setdefault((fetch.key, fetch.source), {})[path] = None
+            lacking |= set() if exists(path) else {fetch.fetched}
     lines = [
         line
         for (key, source), files in expected.items()
         for line in missing_files(key, local_path(source), list(files))
     ]
-    lacking = (copy.fetched for copy in copies if not exists(local_path(copy.location)))
     return Missing(lines, frozenset(lacking))
 
 
@@ -94,52 +91,45 @@ def _keys(experiment: Experiment) -> Iterator[tuple[Corpus, str]]:
     count = len(experiment.validation)
     entries += ["validation"] if count == 1 else [f"validation.{at}" for at in range(count)]
     for entry, (_, corpus) in zip(entries, experiment.all_corpora(), strict=True):
+        kind = "wikimatrix" if corpus.mined else "opus"
+        if corpus.documents:
+            kind = "wikipedia" if corpus.dumped else "documents"
         own = f"{entry}.{'path' if corpus.path else 'files' if corpus.paths else 'source'}"
-        yield corpus, own if corpus.own else f"sources.{_shared(corpus)}"
-
-
-def _shared(corpus: Corpus) -> str:
-    """Return the source of all corpora of a kind."""
-    if corpus.documents:
-        return "wikipedia" if corpus.dumped else "documents"
-    return "wikimatrix" if corpus.mined else "opus"
+        yield corpus, own if corpus.own else f"sources.{kind}"
 
 
 def _of_corpora(experiment: Experiment, data: Path) -> Iterator[Fetch]:
-    mirror = str(data / "opus")
     for corpus, key in _keys(experiment):
-        if corpus.documents:
-            yield from _of_documents(corpus, key, data)
-            continue
         if corpus.paths:
             for path in [path for pair in corpus.pairs for path in own_files(corpus, pair)]:
                 yield Fetch(key, str(path.parent), str(path), path)
             continue
-        release = (corpus.name, corpus.version)
-        place, kept = (corpus_location(root, *release) for root in (corpus.source, mirror))
         for file in [file for pair in corpus.pairs for file in corpus.files(pair)]:
-            if corpus.mined:
-                location = mined_location(corpus.source, file)
-                fetched = f"{kept}/mined/{Path(location).name}"
-            else:
-                location = opus_location(corpus.source, *release, file)
-                fetched = opus_location(mirror, *release, file)
-            yield Fetch(key, corpus.source, location, Path(fetched))
-        documents = experiment.splits[corpus.name].documents if corpus.part else ""
-        if documents:
-            yield Fetch(key, corpus.source, f"{place}/{documents}", Path(kept, documents))
+            yield Fetch(key, corpus.source, *_places(corpus, file, data))
+        divided = corpus.part and not corpus.documents
+        if divided and (file := experiment.splits[corpus.name].documents):
+            location = f"{_release(corpus.source, corpus)}/{file}"
+            yield Fetch(key, corpus.source, location, Path(_release(data / "opus", corpus), file))
 
 
-def _of_documents(corpus: Corpus, key: str, data: Path) -> Iterator[Fetch]:
-    for file in [file for code in corpus.pairs for file in corpus.files(code)]:
-        if corpus.dumped:
-            location = dump_location(corpus.source, file, corpus.version)
-            made = text_file(corpus, file, data)  # the dump may have been deleted since
-            fetched = made if exists(made) else dump_file(corpus, file, data)
-            yield Fetch(key, corpus.source, location, fetched)
-        else:
-            location = text_location(corpus, file, data)
-            yield Fetch(key, corpus.source, location, text_file(corpus, file, data))
+def _release(root: Path | str, corpus: Corpus) -> str:
+    return corpus_location(str(root), corpus.name, corpus.version)
+
+
+def _places(corpus: Corpus, file: str, data: Path) -> tuple[str, Path]:
+    """Return where the source of a corpus has a file, and where this lies once it is fetched."""
+    if corpus.dumped:
+        made = text_file(corpus, file, data)  # the dump may have been deleted since
+        fetched = made if exists(made) else dump_file(corpus, file, data)
+        return dump_location(corpus.source, file, corpus.version), fetched
+    if corpus.documents:
+        return text_location(corpus, file, data), text_file(corpus, file, data)
+    if corpus.mined:
+        location = mined_location(corpus.source, file)
+        return location, Path(_release(data / "opus", corpus), "mined", Path(location).name)
+    release = (corpus.name, corpus.version, file)
+    fetched = opus_location(str(data / "opus"), *release)
+    return opus_location(corpus.source, *release), Path(fetched)
 
 
 def _of_evalsets(experiment: Experiment, data: Path) -> Iterator[Fetch]:
@@ -165,14 +155,25 @@ def missing_evalsets(experiment: Experiment) -> list[str]:
     """
     lines = []
     for name, evalset in experiment.evalsets.items():
+        record, key = benchmark(name), f"evalsets.{name}"
         if evalset.path:
-            folder = Path(evalset.path)
-            files = set_files(experiment, name, folder)
-            lines += missing_files(f"evalsets.{name}.path", folder, files)
+            files = set_files(experiment, name, Path(evalset.path))
+            lines += missing_files(f"{key}.path", Path(evalset.path), files)
         elif evalset.embedded:
-            lines += _missing_in_demo(experiment, name)
-        elif benchmark(name).status != "open" and name not in experiment.sources:
-            lines.append(_how_to_obtain(experiment, name))
+            unknown = sorted({*evalset.languages.values()} - {*LANGUAGES})
+            if not has(name, "demo"):
+                known = ", ".join(other for other in benchmarks() if has(other, "demo"))
+                lines.append(f"sources.{name}: found {EMBEDDED}, but the demo has only {known}")
+            elif unknown:
+                known = f"the embedded demo has only {', '.join(LANGUAGES)}"
+                lines.append(f"{key}.languages: {known}, found {unknown[0]}")
+        elif record.status != "open" and name not in experiment.sources:
+            files = _some(set_files(experiment, name, Path("DIRECTORY")))
+            other = f" (or sources.{name} to the one with the archive)" if units(name) else ""
+            lines.append(
+                f"{key}: this set is {record.status} ({record.licence}): {record.obtain}; then set "
+                f"{key}.path to the DIRECTORY with it{other}; expected {files}"
+            )
     return lines
 
 
@@ -183,25 +184,6 @@ def missing_files(key: str, folder: Path, files: list[Path]) -> list[str]:
     missing = [path for path in files if not exists(path)]
     counts = f"{len(missing):,} of the {len(files):,} files expected are not there"
     return [f"{key}: {counts}: {_some(missing)}"] if missing else []
-
-
-def _missing_in_demo(experiment: Experiment, name: str) -> list[str]:
-    if not has(name, "demo"):
-        known = ", ".join(other for other in benchmarks() if has(other, "demo"))
-        return [f"sources.{name}: found {EMBEDDED}, but the demo has only {known}"]
-    unknown = sorted(set(experiment.evalsets[name].languages.values()) - set(LANGUAGES))
-    known = f"evalsets.{name}.languages: the embedded demo has only {', '.join(LANGUAGES)}"
-    return [f"{known}, found {unknown[0]}"] if unknown else []
-
-
-def _how_to_obtain(experiment: Experiment, name: str) -> str:
-    record = benchmark(name)
-    files = _some(set_files(experiment, name, Path("DIRECTORY")))
-    other = f" (or sources.{name} to the one with the archive)" if units(name) else ""
-    return (
-        f"evalsets.{name}: this set is {record.status} ({record.licence}): {record.obtain}; then "
-        f"set evalsets.{name}.path to the DIRECTORY with it{other}; expected {files}"
-    )
 
 
 def _some(files: list[Path]) -> str:

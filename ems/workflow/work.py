@@ -7,13 +7,12 @@ have they are counted in the first megabyte of its zip, where that is on this ma
 """
 
 import zipfile
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from ems.config.benchmarks import ProbeSettings
 from ems.config.experiment import EMBEDDED, MULTIWAY, Corpus, Experiment
 from ems.config.plugins import benchmark, sets_of
 from ems.config.systems import OF_NGRAMS, SystemSettings
@@ -21,9 +20,7 @@ from ems.corpora.catalogue import PairSize, pair_sizes
 from ems.corpora.locations import is_remote, local_path, opus_location
 
 TOKENS = 20  # of a sentence: 20.3 in small62 with 32,000 pieces, 20.2 in the demo
-SET_SENTENCES = (
-    1000  # of a language of an evaluation set: Tatoeba has at most 1,000, FLORES-200 1,012
-)
+SET_SENTENCES = 1000  # of a language of a set: Tatoeba has at most 1,000, FLORES-200 1,012
 EMBEDDED_SHARE = 0.2  # the demo's sets have some hundred sentences
 FORWARD = 3  # a step of training costs three forward passes
 ZIP_SAMPLE = 1 << 20  # bytes
@@ -58,38 +55,35 @@ class Workload:
 
     @cached_property
     def sizes(self) -> dict[str, PairSize]:
-        """Return the language pairs of all corpora by their names in paths."""
-        return {
-            f"{size.corpus.label}-{size.corpus.version}-{size.pair}": size
-            for size in pair_sizes(self.experiment)
-        }
+        """The language pairs of all corpora by their names in paths."""
+        sizes = pair_sizes(self.experiment)
+        return {f"{size.corpus.label}-{size.corpus.version}-{size.pair}": size for size in sizes}
 
     @cached_property
     def counts(self) -> dict[str, tuple[float, float]]:
-        """Return the sentence pairs that are read, and those under the cap, by the same names."""
+        """The sentence pairs that are read, and those under the cap, by the same names."""
         return {name: self._counts(size) for name, size in self.sizes.items()}
-
-    @cached_property
-    def held(self) -> float:
-        """Return the thousands of evaluation sentences, which each cleaning loads."""
-        sets = (self.experiment.evalsets[name] for name in self.experiment.decontaminate.against)
-        return sum(len(item.languages) * SET_SENTENCES / 1000 for item in sets)
 
     def units_of(self, job: tuple[str, ...]) -> tuple[str, Units]:
         """Return the stage of a job and its units of work."""
+        against = [self.experiment.evalsets[name] for name in self.experiment.decontaminate.against]
+        held = sum(len(item.languages) * SET_SENTENCES / 1000 for item in against)  # in memory
         match job:
             case ("text", "evalkeys"):
-                return "evalkeys", {"thousand sentences": self.held}
+                return "evalkeys", {"thousand sentences": held}
             case ("text", "heldkeys"):
                 return "evalkeys", {"pairs": self._total(self.experiment.validation)}
             case ("text", "clean", name):
-                return "clean", {"pairs": self.counts[name][0], "thousand sentences": self.held}
+                return "clean", {"pairs": self.counts[name][0], "thousand sentences": held}
             case ("text", "segment", name):
-                return "segment", self._segmented(name)
+                codes = self.sizes[name].pair.split("-")
+                by = Counter(self.experiment.segmenters[code] for code in codes)
+                lines = {f"lines by {s}": n * self.counts[name][1] for s, n in by.items()}
+                return "segment", lines | {f"start of {segmenter}": 1 for segmenter in by}
             case ("text", "multiway"):
                 return "multiway", {"pairs": self._total(self.experiment.corpora)}
             case ("text", "sample", name):
-                return "sample", {"pairs": self.pairs(self.experiment.pairs_of("train", name))}
+                return "sample", {"pairs": self._pairs(self.experiment.pairs_of("train", name))}
             case ("text", "vocabulary", name):
                 return "vocabulary", {"lines": self._sampled(name)}
             case ("text", "shards", _, name):
@@ -98,7 +92,12 @@ class Workload:
                 most = self.experiment.multiway.most or 0  # further pairs of a sentence
                 return "shards", {"pairs": most * self._total(self.experiment.corpora)}
             case ("train", name):
-                return "train", self._trained(self.experiment.systems[name])
+                system = self.experiment.systems[name]
+                steps, step = system.train.steps, self.learning(system)
+                units = {"teraflops": steps * step.teraflops}
+                units["gathered"] = steps * step.gathered / 1e6
+                units["updated"] = steps * step.parameters / 1e6
+                return "train", units
             case ("fit", name):
                 if self.experiment.systems[name].of:
                     return "fit", {"fused pairs": self._total(self.experiment.validation)}
@@ -130,17 +129,9 @@ class Workload:
             )
         return self.steps[key]
 
-    def _trained(self, system: SystemSettings) -> Units:
-        steps, step = system.train.steps, self.learning(system)
-        return {
-            "teraflops": steps * step.teraflops,
-            "gathered": steps * step.gathered / 1e6,
-            "updated": steps * step.parameters / 1e6,
-        }
-
     def _scored(self, system: SystemSettings, name: str) -> Units:
-        """Return what a benchmark costs: its protocol once, for each language or for each two of
-        them, and the encoding of its sentences.
+        """Count a benchmark's protocol once, for each language or for each two of them, and the
+        encoding of its sentences.
         """
         record = benchmark(name)
         sets = [self.experiment.evalsets[each] for each in sets_of(name)]
@@ -153,7 +144,11 @@ class Workload:
             count = languages**2
         ngrams = " of n-grams" if system.kind in OF_NGRAMS else ""
         if record.probe:  # the rates are of its defaults
-            count *= _steps(self.experiment.probes[name]) / _steps(record.probe())
+            steps, usual = (
+                each.seeds * len(each.weight_decay) * each.epochs / each.batch
+                for each in (self.experiment.probes[name], record.probe())
+            )
+            count *= steps / usual
         units: Units = {f"{name}{ngrams}": share * count}
         if system.trained:
             step = self.learning(system)
@@ -162,23 +157,15 @@ class Workload:
             units["teraflops"] = sentences * forward
         return units
 
-    def _segmented(self, name: str) -> Units:
-        units: Units = defaultdict(float)
-        for code in self.sizes[name].pair.split("-"):
-            segmenter = self.experiment.segmenters[code]
-            units[f"lines by {segmenter}"] += self.counts[name][1]
-            units[f"start of {segmenter}"] = 1
-        return units
-
     def _sampled(self, vocabulary: str) -> float:
         """Return the lines that a vocabulary is trained on."""
-        lines = 2 * self.pairs(self.experiment.pairs_of("train", vocabulary))
+        lines = 2 * self._pairs(self.experiment.pairs_of("train", vocabulary))
         return min(self.experiment.vocabularies[vocabulary].settings.sample_lines, lines)
 
     def _total(self, corpora: Iterable[Corpus]) -> float:
-        return self.pairs([(corpus, pair) for corpus in corpora for pair in corpus.pairs])
+        return self._pairs([(corpus, pair) for corpus in corpora for pair in corpus.pairs])
 
-    def pairs(self, pairs: Iterable[tuple[Corpus, str]]) -> float:
+    def _pairs(self, pairs: Iterable[tuple[Corpus, str]]) -> float:
         """Return how many sentence pairs some language pairs of corpora have under the cap."""
         return sum(self.counts[f"{c.label}-{c.version}-{pair}"][1] for c, pair in pairs)
 
@@ -187,8 +174,7 @@ class Workload:
             return size.lines, size.used
         if size.at_most is not None:
             return size.at_most, size.at_most
-        paths = [self._zip_of(size.corpus, file) for file in size.corpus.files(size.pair)]
-        lines = [lines_of_zip(path) if path else None for path in paths]
+        lines = [lines_of_zip(path) if path else None for path in self._zips(size)]
         if None in lines or size.corpus.documents or size.corpus.paths:
             self.unknown.add(f"{size.corpus.label}/{size.corpus.version}")
             return 0, 0
@@ -225,21 +211,18 @@ class Workload:
         """Return the bytes of a pair's zips, which the parts of a corpus share."""
         if size.kilobytes and not size.shared:
             return 1000 * size.kilobytes
-        paths = [self._zip_of(size.corpus, file) for file in size.corpus.files(size.pair)]
-        return sum(path.stat().st_size for path in paths if path)
+        return sum(path.stat().st_size for path in self._zips(size) if path)
 
-    def _zip_of(self, corpus: Corpus, file: str) -> Path | None:
-        """Return where the zip of a pair is on this machine, fetched or at its source."""
-        place = Path("opus", corpus.name, corpus.version, "moses", f"{file}.txt.zip")
-        found = [self.data / place, self.data / EMBEDDED / place]
-        if not is_remote(corpus.source):
-            found.append(local_path(opus_location(corpus.source, *place.parts[1:3], file)))
-        return next((path for path in found if path.is_file()), None)
-
-
-def _steps(probe: ProbeSettings) -> float:
-    """Return the steps that all classifiers of a benchmark take for one training sentence."""
-    return probe.seeds * len(probe.weight_decay) * probe.epochs / probe.batch
+    def _zips(self, size: PairSize) -> Iterator[Path | None]:
+        """Yield where each zip of a pair is on this machine, fetched or at its source."""
+        corpus = size.corpus
+        for file in corpus.files(size.pair):
+            place = Path("opus", corpus.name, corpus.version, "moses", f"{file}.txt.zip")
+            paths = [self.data / place, self.data / EMBEDDED / place]
+            if not is_remote(corpus.source):
+                location = opus_location(corpus.source, corpus.name, corpus.version, file)
+                paths.append(local_path(location))
+            yield next((path for path in paths if path.is_file()), None)
 
 
 def lines_of_zip(path: Path) -> float | None:
