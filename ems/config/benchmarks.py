@@ -46,8 +46,8 @@ class EvalsetEntry(Settings):
 
 Examples = whole(ge=1, le=1_000_000)  # no classification benchmark has as many
 Epochs = whole(ge=1, le=100_000)  # even of a thousand examples hours
-Hidden = whole(ge=1, le=4096)  # ten such layers are 2.7 GB with Adam's moments
-HiddenLayers = Annotated[list[Hidden], Field(max_length=10)]
+# ten layers of 4,096 are 2.7 GB with Adam's moments
+HiddenLayers = Annotated[list[whole(ge=1, le=4096)], Field(max_length=10)]
 Patience = whole(ge=0, le=100_000)  # as epochs
 Margin = Literal["ratio", "distance", "absolute"]
 

@@ -114,16 +114,14 @@ class Split(Settings):
         return [*self.first, self.rest] if self.first else list(self.parts)
 
     def check(self, key: str, documents: bool = False) -> None:
-        """Raise `EmsError` unless a corpus, or one of `documents`, is divided in one way, as a
-        whole.
-        """
+        """Raise `EmsError` unless a corpus is divided in one of the three ways, as a whole."""
         present = self.model_fields_set
         for name in sorted(present - {"parts"}) if documents else ():
             raise EmsError(f"{key}.{name}: a corpus of `kind: documents` is divided by parts alone")
         by_position = bool({"first", "rest"} & present)
         own = "sentences" if "sentences" in present else "documents"
-        whole = ("parts",) if documents else (own, "parts")
-        for name in ("first", "rest") if by_position else whole:
+        parts = ("parts",) if documents else (own, "parts")
+        for name in ("first", "rest") if by_position else parts:
             if name not in present:
                 raise EmsError(f"{key}.{name}: this key is missing")
         others = {"documents", "sentences", "parts"} if by_position else {"documents"} - {own}

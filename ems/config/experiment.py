@@ -111,9 +111,8 @@ class EvalSet:
 class Experiment:
     """All settings of one experiment.
 
-    `vocabulary` is what is said of the one vocabulary of its languages, `vocabularies` are that one
-    (SHARED) and those of some languages, by name. `families` are the systems that one entry with
-    `each` stands for, by its name.
+    `vocabularies` are that of all languages, SHARED (its settings: `vocabulary`), and those of
+    some. `families` are the systems that an entry with `each` stands for, by its name.
     """
 
     name: str
@@ -169,9 +168,8 @@ class Experiment:
         role, own = self.corpus(label, version)
         if self.clean.duplicates != "across" or role != "train" or own.documents:
             return []
-        others = self.corpora[: self.corpora.index(own)]
-        alike = [each for each in others if each.vocabularies == own.vocabularies]
-        return [each for each in alike if pair in each.pairs and not each.documents]
+        others = [c for c in self.corpora[: self.corpora.index(own)] if not c.documents]
+        return [c for c in others if pair in c.pairs and c.vocabularies == own.vocabularies]
 
     def pairs_of(self, role: str, vocabulary: str = SHARED) -> list[tuple[Corpus, str]]:
         """(corpus, pair) of a role ("train", "validation"), of the languages of a vocabulary.

@@ -96,7 +96,6 @@ class _Composer(Composer):
     depth = 0
 
     def compose_node(self, parent: Node | None, index: Any) -> Node:
-        """Compose the next node."""
         self.depth += 1
         if self.depth > DEEPEST:
             raise _error(f"nested deeper than {DEEPEST} levels", self.parser.peek_event())

@@ -8,7 +8,6 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from decimal import Decimal
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from ems.base.files import write_text
 from ems.base.schema import Json, Settings
 from ems.config.file import experiment_model, site_model
+from ems.config.sweep import written
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -148,7 +148,7 @@ def _limits(part: Json, names: dict[str, str]) -> str:
 
 def _number(value: float) -> str:
     """Return a number in plain digits; 1e38 stays as it is."""
-    return str(value) if abs(value) >= 1e16 else f"{Decimal(repr(value)):f}".removesuffix(".0")
+    return str(value) if abs(value) >= 1e16 else written(value)
 
 
 def _default(part: Json, required: bool) -> str:

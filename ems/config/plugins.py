@@ -20,26 +20,26 @@ from ems.base.schema import Settings
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One benchmark, or data that only decontamination looks at. `task` is what a paper calls it
-    in a table of several benchmarks, where that is not its `title`.
+    """One benchmark, or data that only decontamination looks at. `title` names it, `task` in a
+    table of several benchmarks, where that differs.
 
     Its data: `status` (open, closed, withdrawn), `licence`, how to `obtain` what is not open, what
     `source` a user may name, and where its files are `published` if not in units.tsv. `codes` are
     the languages by our codes, or the column of the language table that has them. `corpus` is the
-    OPUS corpus that the data are or, with `drawn`, are drawn from (no experiment may train on
-    that). `dev` is the archive that has a dev part. `demo` is the demo's folder, where several
-    benchmarks share one.
+    OPUS corpus that the data are or, if `drawn`, are drawn from (no experiment may train on that).
+    `dev` is the archive with a dev part. `demo` is the demo's folder, if several benchmarks share
+    one.
 
-    Its scores: `sets` are the data that it reads, most often its own; `family` is the protocol of
-    ems.benchmarks.families that scores it, or the benchmark whose `score` does, which then shows
-    both in its tables; `between` says which languages a system needs two of ("" any two, "en"
-    English and another), `pivot` the language without which there is no score where its family does
-    not say it; `parallel` is true if all languages have the same sentences. `hours` is
-    the time limit of a job without a GPU. `joins` maps a table or figure of several benchmarks to
-    the place of this one in it.
+    Its scores: `sets` are the data that it reads (default: its own). `family` is the protocol of
+    ems.benchmarks.families that scores it, or the benchmark whose `score` does and whose tables
+    show both. `between` says which languages a system needs two of ("": any two, "en": English and
+    another), `pivot` the language without which there is no score, where its family does not say
+    it. `parallel`: all languages have the same sentences. `hours` is the time limit of a job
+    without a GPU. `joins` maps a table or figure of several benchmarks to the place of this one in
+    it.
 
-    Its settings: `protocol` is what an experiment may say under `evalsets.<name>.protocol` of how
-    it is scored, `probe` what it may say under `probes.<name>` of its classifiers.
+    Its settings: `protocol` is what may stand under `evalsets.<name>.protocol`, `probe` under
+    `probes.<name>`.
     """
 
     title: str

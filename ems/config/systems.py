@@ -52,9 +52,9 @@ def trained_model() -> type[Trained]:
 class SystemSettings:
     """A system: its encoder, what it is trained with, its vocabulary and languages.
 
-    `place` is the model or the command of an encoder that is not trained here, `content` the hash
-    of its files where nothing else says which model it is. `of` is the system that a fused one
-    embeds with.
+    `place` is the model or command of an encoder that is not trained here, `content` the hash of
+    its files where nothing else says which model it is; `of` is the system that a fused one embeds
+    with.
     """
 
     kind: str = ENCODER

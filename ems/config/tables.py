@@ -111,9 +111,8 @@ class TablesSettings(Settings):
 
 @dataclass(frozen=True)
 class StudyRow:
-    """A row of a study: benchmark of `columns` -> the name of its system, and `systems`: benchmark
-    -> the systems that this name means and that have one of the directions; `model` is the system
-    of facts and costs.
+    """A row of a study: benchmark of `columns` -> the name of its system, and -> the systems of
+    that name that have one of the directions; `model` has the facts and costs.
     """
 
     label: str
