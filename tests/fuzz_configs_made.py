@@ -8,7 +8,7 @@ from fuzz_stages_made import COMMANDS
 from fuzz_values_made import NUMBERS, TEXTS, VALUES, Case, as_text, in_bytes, in_tree
 from hypothesis import strategies as st
 
-from ems.config.page import experiment_schema, site_schema
+from ems.config.page import schemas
 
 # fmt: off
 RAW = [
@@ -34,10 +34,10 @@ def raw_text(path: str) -> st.SearchStrategy:
 
 def keys() -> dict[str, list[Key]]:
     """Every setting that the schemas of the toy's two files know by name."""
-    schemas = {SITE: site_schema(), TOY: experiment_schema()}
+    files = {SITE: schemas()["site"], TOY: schemas()["experiment"]}
     return {
         file: [(way, part) for way, part in parts_of(schema) if way and not {"[]", "x"} & {*way}]
-        for file, schema in schemas.items()
+        for file, schema in files.items()
     }
 
 

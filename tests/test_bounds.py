@@ -11,9 +11,9 @@ from jsonschema import Draft202012Validator as Validator
 from ems.base.errors import EmsError
 from ems.base.schema import checked
 from ems.config.file import experiment_model
-from ems.config.page import experiment_schema, site_schema
+from ems.config.page import schemas
 
-SCHEMAS = {"experiment": experiment_schema(), "site": site_schema()}
+SCHEMAS = schemas()
 LOW, HIGH = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
 
 

@@ -14,14 +14,14 @@ from train_made import MODEL, rows
 from ems.bench import probe
 from ems.bench.nearest import nearest
 from ems.config.benchmarks import ProbeSettings
-from ems.config.page import experiment_schema
+from ems.config.page import schemas
 from ems.config.train import TrainSettings
 from ems.text.subwords import quotas
 from ems.train.checkpoint import Keep, _folder, checkpoints
 from ems.train.distributed import dropout_seed
 from ems.train.step import learning_rate
 
-SHARED = experiment_schema()["$defs"]
+SHARED = schemas()["experiment"]["$defs"]
 TRAIN = SHARED["TrainOverrides"]["properties"]
 MODELS = SHARED["EncoderSettings"]["properties"]
 SEEDS = ends(TRAIN["seed"])

@@ -6,10 +6,10 @@ import re
 import pytest
 from conftest import ROOT
 
-from ems.config.page import experiment_schema, generated, site_schema
+from ems.config.page import generated, schemas
 
 FILES = generated()
-SCHEMAS = {"experiment": experiment_schema(), "site": site_schema()}
+SCHEMAS = schemas()
 
 
 @pytest.mark.parametrize("path", FILES)

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 
 from ems.base.files import write_text
-from ems.base.schema import Json, Settings
+from ems.base.schema import Json
 from ems.config.file import experiment_model, site_model
 from ems.config.sweep import written
 
@@ -58,18 +58,12 @@ class _Generator(GenerateJsonSchema):
         return False
 
 
-def experiment_schema() -> Json:
-    """Return the JSON schema of a file in configs/."""
-    return _schema(experiment_model())
-
-
-def site_schema() -> Json:
-    """Return the JSON schema of config.yaml."""
-    return _schema(site_model())
-
-
-def _schema(model: type[Settings]) -> Json:
-    return {"$schema": DIALECT, **model.model_json_schema(schema_generator=_Generator)}
+def schemas() -> dict[str, Json]:
+    """Return the JSON schema of a file in configs/ (`experiment`) and of config.yaml (`site`)."""
+    return {
+        name: {"$schema": DIALECT, **model.model_json_schema(schema_generator=_Generator)}
+        for name, model in (("experiment", experiment_model()), ("site", site_model()))
+    }
 
 
 OPENING = """# Settings
@@ -162,13 +156,14 @@ def _default(part: Json, required: bool) -> str:
 
 def generated() -> dict[str, str]:
     """Return the text of each file by its path in the project."""
-    experiment, site = experiment_schema(), site_schema()
+    made = schemas()
     texts = {
         f"schemas/{name}.schema.json": json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
-        for name, schema in (("experiment", experiment), ("site", site))
+        for name, schema in made.items()
     }
-    pages = (_Page("config.yaml", site), _Page("configs/NAME.yaml", experiment))
-    return {**texts, "docs/config.md": OPENING + "".join("\n".join(p.lines()) for p in pages)}
+    files = (("config.yaml", "site"), ("configs/NAME.yaml", "experiment"))
+    pages = ("\n".join(_Page(file, made[name]).lines()) for file, name in files)
+    return {**texts, "docs/config.md": OPENING + "".join(pages)}
 
 
 if __name__ == "__main__":

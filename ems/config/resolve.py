@@ -85,20 +85,19 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
 
 
 def _languages(entries: list[str | LanguageEntry]) -> dict[str, Language]:
-    known = load_languages()
-    own = {
-        entry.code: Language(entry.code, entry.tatoeba_v1, entry.flores200, entry.script)
-        for entry in entries
-        if isinstance(entry, LanguageEntry)
-    }
-    codes = [entry if isinstance(entry, str) else entry.code for entry in entries]
-    check_languages("languages", set(codes) - set(own), known)
-    for code in codes:
-        if codes.count(code) > 1:
-            raise EmsError(f"languages: {code} is named twice")
-    if UNSEEN in codes:
+    known, languages = load_languages(), {}
+    for entry in entries:
+        if isinstance(entry, LanguageEntry):
+            own = Language(entry.code, entry.tatoeba_v1, entry.flores200, entry.script)
+        else:
+            check_languages("languages", [entry], known)
+            own = known[entry]
+        if own.iso1 in languages:
+            raise EmsError(f"languages: {own.iso1} is named twice")
+        languages[own.iso1] = own
+    if UNSEEN in languages:
         raise EmsError(f"languages: {UNSEEN} stands for all languages that are not here; rename it")
-    return {code: own[code] if code in own else known[code] for code in codes}
+    return languages
 
 
 def _segmenters(named: dict[str, str], languages: Iterable[str]) -> dict[str, str]:

@@ -192,7 +192,6 @@ def check_starts(systems: dict[str, SystemSettings]) -> None:
                 f"here; there: {there}"
             )
         _check_fitting(f"systems.{name}.train.start_from", systems[name], systems[start])
-    for name in starts:
         path = [name]
         while start := starts.get(path[-1]):
             if start in path:
