@@ -70,14 +70,20 @@ def build_corpora(file: ExperimentFile, known: Known) -> tuple[list[Corpus], lis
 
 def _corpus(key: str, entry: CorpusEntry, known: Known) -> Corpus:
     _check_keys(key, entry)
+    languages = list(known.languages)
+    named = with_table(languages)
     if isinstance(entry.codes, dict):
-        check_languages(f"{key}.codes", entry.codes, with_table(known.languages))
+        check_languages(f"{key}.codes", entry.codes, named)
     check_part(f"{key}.part", entry.name, entry.part, known.splits)
     documents = entry.kind == "documents"
     if entry.files:
-        files = _own_files(key, entry, list(known.languages))
+        files = _own_files(key, entry, languages)
+    elif documents:
+        codes = chosen_languages(key, entry, languages, languages)
+        check_left(key, entry, codes, "found none; name the languages of the documents")
+        files = {code: dict.fromkeys(entry.codes.get(code, [code]), False) for code in codes}
     else:
-        files = (_of_documents if documents else _of_pairs)(key, entry, known)
+        files = _of_pairs(key, entry, languages)
     if entry.part and not documents:
         _check_split(key, entry, known.splits[entry.name], files)
     cap = "max_documents" if documents else "max_pairs"
@@ -87,7 +93,7 @@ def _corpus(key: str, entry: CorpusEntry, known: Known) -> Corpus:
         source=_source(key, entry, known),
         own=bool(entry.source or entry.path or entry.files),
         pairs=tuple(files),
-        max_pairs=_caps(f"{key}.{cap}", getattr(entry, cap), with_table(known.languages)),
+        max_pairs=_caps(f"{key}.{cap}", getattr(entry, cap), named),
         part=entry.part,
         variants={pair: tuple(names) for pair, names in files.items() if [*names] != [pair]},
         turned=frozenset(n for names in files.values() for n, turned in names.items() if turned),
@@ -171,13 +177,6 @@ def _check_split(key: str, entry: CorpusEntry, split: Split, pairs: Iterable[str
 # --- the files of an entry
 
 
-def _of_documents(key: str, entry: CorpusEntry, known: Known) -> Files:
-    """Return the files of each language; `codes` names them, and the wikis."""
-    codes = chosen_languages(key, entry, list(known.languages), known.languages)
-    check_left(key, entry, codes, "found none; name the languages of the documents")
-    return {code: dict.fromkeys(entry.codes.get(code, [code]), False) for code in codes}
-
-
 def _own_files(key: str, entry: CorpusEntry, languages: list[str]) -> Files:
     """Return the files of a corpus of `files`, named by the codes and in the order of its keys."""
     files: Files = {}
@@ -195,12 +194,12 @@ def _own_files(key: str, entry: CorpusEntry, languages: list[str]) -> Files:
     return files
 
 
-def _of_pairs(key: str, entry: CorpusEntry, known: Known) -> Files:
+def _of_pairs(key: str, entry: CorpusEntry, languages: list[str]) -> Files:
     """Return the files of the pairs that an entry means, of those that the corpus has.
 
     `codes` may name any language of the table, so that an entry fits experiments with fewer.
     """
-    pairs = _pairs(key, entry, known)
+    pairs = _pairs(key, entry, languages)
     there = {} if entry.source else opus_files(entry.name, entry.version)
     _check_codes(key, entry, there)
     files = {pair: _files(entry, pair, there) for pair in pairs}
@@ -222,9 +221,8 @@ def _of_pairs(key: str, entry: CorpusEntry, known: Known) -> Files:
     return {pair: names for pair, names in files.items() if names}
 
 
-def _pairs(key: str, entry: CorpusEntry, known: Known) -> list[str]:
+def _pairs(key: str, entry: CorpusEntry, languages: list[str]) -> list[str]:
     """Return the pairs of `pairs`, or all of the languages of the entry, or those with English."""
-    languages = list(known.languages)
     if isinstance(entry.pairs, list):
         for name in sorted({"languages", "without"} & entry.model_fields_set):
             raise EmsError(f"{key}.{name}: `pairs` has the pairs already; leave one of them out")
@@ -233,7 +231,7 @@ def _pairs(key: str, entry: CorpusEntry, known: Known) -> list[str]:
             if pairs.count(pair) > 1:
                 raise EmsError(f"{key}.pairs: {pair} is named twice")
         return pairs
-    codes = chosen_languages(key, entry, languages, known.languages)
+    codes = chosen_languages(key, entry, languages, languages)
     if entry.pairs == "all" or ENGLISH not in languages:
         pairs = [pair_name(*pair) for pair in combinations(codes, 2)]
     else:

@@ -26,6 +26,8 @@ from pathlib import Path
 from ems.base.files import read_table
 
 HERE = Path(__file__).parent
+TABLE = HERE / "opus.tsv.xz"
+NOTHING, ANY = "-", "*"  # in opus_codes.tsv: no code, and every corpus
 UNSEEN = "und"  # ISO 639-2 "undetermined": a language that nothing was trained on
 
 
@@ -54,14 +56,6 @@ def load_languages() -> dict[str, Language]:
 def load_tatoeba_codes() -> tuple[str, ...]:
     """Return LASER's own codes of its Tatoeba v1: 112 languages, 54 of which EMS never saw."""
     return tuple((HERE / "tatoeba_v1.txt").read_text(encoding="utf-8").split())
-
-
-# --- what OPUS has
-
-
-TABLE = HERE / "opus.tsv.xz"
-NOTHING = "-"
-ANY = "*"
 
 
 @dataclass(frozen=True)
