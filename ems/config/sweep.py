@@ -31,11 +31,6 @@ class Point:
     chosen: bool
     added: bool
 
-    @property
-    def shown(self) -> str:
-        """The value as people read it."""
-        return written(self.value)
-
 
 def written(value: Any) -> str:
     """Return a setting as text: 0.00001, never 1e-05; 0.0 as 0; a list with hyphens."""

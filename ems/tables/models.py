@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, HEADS, read_json
 from ems.base.schema import Count, Expected, Number, Percent, Record, Text, number
-from ems.config.sweep import Point
+from ems.config.sweep import Point, written
 from ems.config.systems import SystemSettings
 from ems.tables.corpora import TRAIN, Report, read_report
 from ems.tables.engine import span
@@ -235,7 +235,9 @@ def write_sweep_table(points: Sequence[Point], losses: Mapping[str, Path], out: 
         entry = last[point.system]
         values = [entry.total, *(entry.values.get(name) for name in parts)]
         shown = [None if value is None else f"{value:.3f}" for value in values]
-        rows.append([names.get(point.axis, point.axis), point.shown, *shown, entry.values[P1]])
+        rows.append(
+            [names.get(point.axis, point.axis), written(point.value), *shown, entry.values[P1]]
+        )
     axes = [point.axis for point in points]
     of_the_loss = {axis for axis in axes if axis.rpartition(".")[2] in OF_THE_LOSS}
     bold: set[Place] = set()
