@@ -74,7 +74,7 @@ docs: setup
 # The pages and schemas that are made from the settings and from the flags of commands.
 pages: setup
 	python -m ems.config.page
-	python -c 'from ems.commands import COMMANDS, SECTIONS, flags; flags.PAGE.write_text(flags.page_of(COMMANDS, SECTIONS), "utf-8")'
+	python docs/commands.py
 
 lint: setup
 	ruff check .

@@ -15,7 +15,7 @@ from conftest import ROOT
 from ems.base.outputs import Writes
 from ems.commands import COMMANDS
 from ems.commands.cli import main
-from ems.commands.flags import REQUIRED, Imported, Mark, flags_of
+from ems.commands.flags import REQUIRED, Choices, Mark, flags_of
 
 
 class Cli:
@@ -112,7 +112,7 @@ def arguments_of(name, source, **given):
         elif get_origin(flag.type) is dict:
             word = "tatoeba=d"
         else:
-            choices = flag.note(Imported)
+            choices = flag.note(Choices)
             word = next(iter(choices() if choices else get_args(flag.type)), "x")
         words += [word] if Mark.POSITIONAL in flag.notes else [flag.label, word]
     shared = [(f"--{name}", given[name]) for name in ("log", "costs") if name in given]

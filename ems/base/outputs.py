@@ -5,12 +5,13 @@ Paths are compared by what they lead to, so another spelling or a link changes n
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Literal
 
 from ems.base.errors import EmsError
@@ -28,13 +29,13 @@ class Writes:
 
     A file is written under each of `suffixes`, "" for the path itself; without "" the name must end
     in one of them. `names` are the files in a folder that are known before. A whole folder is
-    replaced if `ours` returns true for it.
+    replaced if `ours` returns true for it: the name "module:function" of a function.
     """
 
     kind: OutputKind = "file"
     suffixes: tuple[str, ...] = ("",)
     names: tuple[str, ...] = ()
-    ours: Callable[[Path], bool] | None = None
+    ours: str = ""
 
     def check_suffix(self, flag: str, path: Path) -> None:
         """Raise `EmsError` for the name of a file that ends in none of the suffixes."""
@@ -61,7 +62,7 @@ class FlagPath:
     flag: str
     path: Path
     kind: OutputKind = "file"
-    ours: Callable[[Path], bool] | None = None
+    ours: str = ""
 
     @cached_property
     def real(self) -> Path:
@@ -88,7 +89,7 @@ def check_outputs(outputs: list[FlagPath], inputs: Iterable[FlagPath]) -> None:
     for place in outputs:
         try:
             if place.kind in ("file", "whole folder"):
-                check_target(place.path, place.ours)
+                check_target(place.path, resolve_name(place.ours) if place.ours else None)
             elif (kind := kind_of(place.path)) not in ("nothing", "a folder"):
                 raise EmsError(f"{place.path}: expected a folder, found {kind}")
         except EmsError as error:

@@ -25,13 +25,11 @@ log = logging.getLogger("ems")
 
 # what Python, PyTorch, CUDA and cuBLAS say; not imported here, where every stage would wait for it
 OUT_OF_MEMORY = ("MemoryError", "can't allocate memory", "out of memory", "ALLOC_FAILED")
-STANDARD_OUTPUT = 1
 # How often a thread of OpenMP looks whether the others are done, before it sleeps: with its own
 # 300,000 times another program on the machine makes a training up to 17 times slower, and with none
 # a training alone is a sixth slower (perf/company.py)
 SPINS = "GOMP_SPINCOUNT"
 FEW_SPINS = "3000"
-LESS_MEMORY = "close other programs; a training needs less with a lower train.batch_pairs"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -73,36 +71,27 @@ def _check(values: dict[Flag, Any], log_file: Path | None, arguments: list[str])
         check_outputs([FlagPath("--log", log_file)], [*files, *inputs])
         _set_up_log(log_file)
     log.info("ems %s", " ".join(arguments))
-    _check_text(arguments)
-    for flag, value in values.items():
-        if value is not None:
-            _check_form(flag, value)
-    check_outputs(outputs, inputs)
-
-
-def _check_form(flag: Flag, value: Any) -> None:
-    """Raise `EmsError` for a name that is no part of a path, or a suffix that does not fit."""
-    if Mark.NAME in flag.notes:
-        from ems.base.schema import check_name
-
-        check_name(flag.label, value)
-    elif writes := flag.note(Writes):
-        writes.check_suffix(flag.label, value)
-
-
-def _check_text(arguments: list[str]) -> None:
-    """Raise `EmsError` for an argument that is not UTF-8: no file that we write could hold it."""
     for argument in arguments:
         try:
             argument.encode("utf-8")
-        except UnicodeEncodeError:
+        except UnicodeEncodeError:  # no file that we write could hold it
             raise EmsError(f"{argument}: expected UTF-8, found other bytes; rename it") from None
+    for flag, value in values.items():
+        if value is not None and Mark.NAME in flag.notes:
+            from ems.base.schema import check_name
+
+            check_name(flag.label, value)
+        elif value is not None and (writes := flag.note(Writes)):
+            writes.check_suffix(flag.label, value)
+    check_outputs(outputs, inputs)
 
 
 def _report(error: BaseException, experiment: str) -> int:
     """Log an error and return the exit status."""
     if isinstance(error, BrokenPipeError):
         _end_with_reader()
+    if isinstance(error, FileNotFoundError | IsADirectoryError) and error.filename:
+        error = unreadable(Path(str(error.filename)), error)
     if isinstance(error, EmsError):
         prefix = "error: " if error.status == FAILED else ""
         log.error("%s%s", prefix, _message(error, experiment))
@@ -110,13 +99,21 @@ def _report(error: BaseException, experiment: str) -> int:
     if isinstance(error, KeyboardInterrupt):
         log.error("error: interrupted")
         return 130
-    if isinstance(error, ModuleNotFoundError):
-        log.error("error: %s", _of_package(error))
+    if isinstance(error, ModuleNotFoundError):  # of the light installation
+        log.error(
+            "error: the Python package %s is not installed; this command needs the whole pipeline: "
+            "pip install '.[pipeline]' in the folder of this project",
+            error.name,
+        )
     elif isinstance(error, OSError):
-        log.error("error: %s", _of_system(error, experiment))
+        log.error("error: %s", f"{error.filename}: {error.strerror}" if error.filename else error)
     elif any(word in f"{error!r}" for word in OUT_OF_MEMORY):
         words = " ".join(str(error).split())[:300] or type(error).__name__
-        log.error("error: out of memory: %s; %s", words, LESS_MEMORY)
+        log.error(
+            "error: out of memory: %s; close other programs; a training needs less with a lower "
+            "train.batch_pairs",
+            words,
+        )
     else:  # a bug: say in the log too where it happened
         log.error("error: %r", error, exc_info=error)
     return FAILED
@@ -125,7 +122,7 @@ def _report(error: BaseException, experiment: str) -> int:
 def _end_with_reader() -> None:
     """End this process by SIGPIPE if the reader of standard output has gone."""
     poll = select.poll()
-    poll.register(STANDARD_OUTPUT, 0)
+    poll.register(1, 0)
     if any(event & select.POLLERR for _, event in poll.poll(0)):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.raise_signal(signal.SIGPIPE)
@@ -142,21 +139,6 @@ def _message(error: EmsError, experiment: str) -> str:
     except (EmsError, ModuleNotFoundError):  # no project, an error in config.yaml, a light package
         data = "data"
     return error.message(experiment, data)
-
-
-def _of_package(error: ModuleNotFoundError) -> str:
-    """Return what to do about a package that the light installation does not have."""
-    return (
-        f"the Python package {error.name} is not installed; this command needs the whole pipeline: "
-        "pip install '.[pipeline]' in the folder of this project"
-    )
-
-
-def _of_system(error: OSError, experiment: str) -> str:
-    """Return an error of the operating system in words."""
-    if isinstance(error, FileNotFoundError | IsADirectoryError) and error.filename:
-        return _message(unreadable(Path(str(error.filename)), error), experiment)
-    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
 
 
 def _set_up_log(path: Path | None) -> None:
@@ -182,18 +164,15 @@ class LogFile(logging.FileHandler):
     def handleError(self, record: logging.LogRecord) -> None:
         if not self.failed:
             self.failed = True
-            reason = sys.exc_info()[1]
-            log.warning(
-                "%s: cannot be written (%s); going on without it", self.baseFilename, reason
-            )
+            why = sys.exc_info()[1]
+            log.warning("%s: cannot be written (%s); going on without it", self.baseFilename, why)
 
 
 class OneLine(logging.Formatter):
     """Escapes what cannot be printed (a name may hold it), so that a message is one line."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        shown = (c if c.isprintable() else repr(c)[1:-1] for c in record.message)
-        record.message = "".join(shown)
+        record.message = "".join(c if c.isprintable() else repr(c)[1:-1] for c in record.message)
         return super().formatMessage(record)
 
 

@@ -59,7 +59,19 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
     from ems.config.stages import stage_hash
 
     experiment = load_experiment(name, site_settings(experiment=name))
-    _check_known(experiment, wildcards)
+    known = {
+        "system": experiment.systems,
+        "benchmark": experiment.benchmarks,
+        "vocabulary": experiment.vocabularies,
+        "pair": experiment.languages,
+    }
+    for kind, value in wildcards.items():
+        names = known.get(kind, [value])
+        if set(value.split("-") if kind == "pair" else [value]) - set(names):
+            raise EmsError(
+                f"configs/{experiment.name}.yaml: expected a {kind} of {', '.join(names)}, found "
+                f"{value!r}; check the command"
+            )
     current = stage_hash(experiment, stage, **wildcards)
     log.info("experiment %s, settings of stage %s %s", experiment.name, stage, current)
     if expected and expected != current:
@@ -68,23 +80,6 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
             f"{expected}, the file now gives {current}; it was edited since: run again"
         )
     return experiment
-
-
-def _check_known(experiment: "Experiment", wildcards: dict[str, str]) -> None:
-    """Raise `EmsError` for a name that the experiment does not have."""
-    known = {
-        "system": experiment.systems,
-        "benchmark": experiment.benchmarks,
-        "vocabulary": experiment.vocabularies,
-        "pair": experiment.languages,
-    }
-    for kind, name in wildcards.items():
-        names = known.get(kind, [name])
-        if set(name.split("-") if kind == "pair" else [name]) - set(names):
-            raise EmsError(
-                f"configs/{experiment.name}.yaml: expected a {kind} of {', '.join(names)}, found "
-                f"{name!r}; check the command"
-            )
 
 
 def downloads() -> "Downloads":

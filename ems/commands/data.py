@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from ems.base.errors import EmsError
 from ems.base.outputs import Writes
 from ems.commands import common
-from ems.commands.flags import Imported, Mark
+from ems.commands.flags import Choices, Mark
 
 FetchSource = Annotated[str, "directory or address to fetch from", Mark.PLACE]
 
@@ -128,21 +128,19 @@ def fetch(
     generated: Annotated[bool, "data that ems made itself: no lock is kept"] = False,
 ) -> None:
     """Fetch and check one pair of a corpus, or the documents of one language."""
-    from ems.corpora.content import lock_of
-    from ems.corpora.fetch import fetch_file
-    from ems.corpora.slots import alone
-
-    with alone(out, lock_of(out)) as made:
-        if not made:
-            downloads = common.downloads()
-            entry = fetch_file(format, source, corpus, version, pair, out, not generated, downloads)
-            common.log.info("%s: %s", out, entry)
+    _fetch(format, source, corpus, version, pair, out, not generated)
 
 
 def fetch_documents(
     source: FetchSource, corpus: common.Corpus, version: common.Version, out: common.OutFile
 ) -> None:
     """Fetch the documents of a corpus's lines."""
+    _fetch("documents", source, corpus, version, "", out, True)
+
+
+def _fetch(
+    form: str, source: str, corpus: str, version: str, pair: str, out: Path, locked: bool
+) -> None:
     from ems.corpora.content import lock_of
     from ems.corpora.fetch import fetch_file
     from ems.corpora.slots import alone
@@ -150,12 +148,12 @@ def fetch_documents(
     with alone(out, lock_of(out)) as made:
         if not made:
             downloads = common.downloads()
-            entry = fetch_file("documents", source, corpus, version, "", out, True, downloads)
+            entry = fetch_file(form, source, corpus, version, pair, out, locked, downloads)
             common.log.info("%s: %s", out, entry)
 
 
 def fetch_evalset(
-    evalset: Annotated[str, "evaluation set", Imported("ems.config.plugins", "sets")],
+    evalset: Annotated[str, "evaluation set", Choices("ems.config.plugins:sets")],
     code: Annotated[str, "language or archive", Mark.NAME],
     out: common.OutFolder,
     source: Annotated[str, "directory, address, `embedded` (default: published)", Mark.PLACE] = "",

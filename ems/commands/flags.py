@@ -14,21 +14,14 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from ems.base.outputs import FlagPath, Writes
 
 Command = Callable[..., None]
 REQUIRED = inspect.Parameter.empty
-PAGE = Path("docs/cli.md")
-OPENING = """# Commands
-
-Made from `ems/commands/` by `make pages`; do not edit this page. The rules of
-the workflow call these commands, so most of them are rarely typed. `ems COMMAND --help` prints the
-flags of one.
-"""
 
 
 class Mark(Enum):
@@ -43,16 +36,15 @@ class Mark(Enum):
 
 
 @dataclass(frozen=True)
-class Imported:
-    """A function of a module that is imported when it is called. As a note of a flag: it returns
-    the choices of the flag, and only the command that runs calls it.
+class Choices:
+    """The choices of a flag: what the `function` "module:function" returns, which only the command
+    that runs calls.
     """
 
-    module: str
     function: str
 
-    def __call__(self, *arguments: Any) -> Any:
-        return getattr(import_module(self.module), self.function)(*arguments)
+    def __call__(self) -> list[str]:
+        return list(resolve_name(self.function)())
 
 
 @dataclass(frozen=True)
@@ -62,10 +54,12 @@ class Bounds:
     low: int
     high: int
 
+    def __str__(self) -> str:
+        return f"whole number from {self.low:,} to {self.high:,}"
+
     def __call__(self, text: str) -> int:
         if not re.fullmatch("-?[0-9]{1,20}", text) or not self.low <= int(text) <= self.high:
-            expected = f"expected a whole number from {self.low:,} to {self.high:,}"
-            raise argparse.ArgumentTypeError(f"{expected}, found {text[:40]!r}")
+            raise argparse.ArgumentTypeError(f"expected a {self}, found {text[:40]!r}")
         return int(text)
 
 
@@ -120,28 +114,27 @@ class Flag:
         return self.name.upper() if positional else "--" + self.name.replace("_", "-")
 
     @property
-    def shows_default(self) -> bool:
-        """True if there is a default that says something."""
-        return self.default not in (REQUIRED, None, "", (), False)
+    def shown_default(self) -> str:
+        """The default as text; nothing for one that says nothing."""
+        return "" if self.default in (REQUIRED, None, "", (), False) else str(self.default)
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
         """Add the flag to a parser."""
-        options = self.options()
-        options["help"] = (
-            self.note(str) or ""
-        ) + f" (default: {self.default})" * self.shows_default
+        shown = f" (default: {self.shown_default})" if self.shown_default else ""
+        options = {"help": (self.note(str) or "") + shown, **self.options()}
         if Mark.HIDDEN in self.notes:
             options["help"] = argparse.SUPPRESS
-        if Mark.POSITIONAL in self.notes:
-            options.setdefault("metavar", None if "choices" in options else self.label)
-            if self.default is not REQUIRED:
-                options |= {"nargs": "?", "default": self.default}
-            parser.add_argument(self.name, **options)
-        elif self.default is REQUIRED:
-            parser.add_argument(self.label, required=True, **options)
-        else:
-            default = list(self.default) if get_origin(self.type) is list else self.default
-            parser.add_argument(self.label, default=default, **options)
+        if self.default is not REQUIRED:
+            default = self.default
+            options["default"] = list(default) if get_origin(self.type) is list else default
+        if Mark.POSITIONAL not in self.notes:
+            parser.add_argument(self.label, required=self.default is REQUIRED, **options)
+            return
+        if "choices" not in options:
+            options["metavar"] = self.label
+        if self.default is not REQUIRED:
+            options["nargs"] = "?"
+        parser.add_argument(self.name, **options)
 
     def options(self) -> dict[str, Any]:
         """Return the options of argparse that the type gives."""
@@ -150,8 +143,8 @@ class Flag:
             return {"action": "store_true"}
         if origin is Literal:
             return {"choices": parts}
-        if choices := self.note(Imported):
-            return {"choices": list(choices())}
+        if choices := self.note(Choices):
+            return {"choices": choices()}
         paths = Path in (self.type, *parts)
         many = {"nargs": "+" if self.default is REQUIRED else "*"}
         if origin is dict:
@@ -176,12 +169,19 @@ class Flag:
         """Yield the places that the command reads for a value of the flag."""
         if self.note(Writes) or Mark.AROUND in self.notes or self._is_stream(value):
             return
-        named = value.items() if isinstance(value, dict) else ()
-        items = [(f"{self.label} {name}", item) for name, item in named]
-        items += [(self.label, item) for item in (value if isinstance(value, list) else [value])]
+        if isinstance(value, dict):
+            items = [(f"{self.label} {name}", item) for name, item in value.items()]
+        else:
+            items = [(self.label, item) for item in (value if isinstance(value, list) else [value])]
         for label, item in items:
             if isinstance(item, Path) or (Mark.PLACE in self.notes and item):
                 yield FlagPath(label, Path(item))
+
+
+SHARED = [  # by every command; the command line itself uses them
+    Flag("log", Path, None, ("file for the log lines, besides the terminal", Writes())),
+    Flag("costs", Path, None, ("JSON file for the seconds and the memory", Writes())),
+]
 
 
 def flags_of(command: Command) -> list[Flag]:
@@ -192,16 +192,6 @@ def flags_of(command: Command) -> list[Flag]:
         kind, *notes = get_args(each.annotation) if annotated else (each.annotation,)
         flags.append(Flag(each.name, kind, each.default, tuple(notes)))
     return flags
-
-
-def _of_every_command(
-    log: Annotated[Path | None, "file for the log lines, besides the terminal", Writes()] = None,
-    costs: Annotated[Path | None, "JSON file for the seconds and the memory", Writes()] = None,
-) -> None:
-    """Hold the flags that every command has; the command line itself uses them."""
-
-
-SHARED = flags_of(_of_every_command)
 
 
 def parse(
@@ -217,56 +207,14 @@ def parse(
     name = next((word for word in arguments if word in commands), "")
     flags = [*flags_of(commands[name]), *SHARED] if name else []
     for each, command in commands.items():
-        text = _summary(command)
+        first = " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split()).rstrip(".")
+        text = first[:1].lower() + first[1:]  # "encode lines" of "Encode lines."
         own = parsers.add_parser(each, help=text, description=text)
         for flag in flags if each == name else ():
             flag.add_to(own)
-    values = vars(parser.parse_args(arguments))
-    mappings = {flag.name for flag in flags if get_origin(flag.type) is dict}
-    values |= {each: dict(values[each]) for each in mappings}
-    return name, {flag: values[flag.name] for flag in flags}
-
-
-def _summary(command: Command) -> str:
-    """Return the first sentence of a docstring as a phrase: "encode lines" of "Encode lines."."""
-    text = " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split()).rstrip(".")
-    return text[:1].lower() + text[1:]
-
-
-def page_of(commands: dict[str, Command], sections: dict[str, str]) -> str:
-    """Return docs/cli.md: every command with its flags; a command may open a section."""
-    lines = []
-    for name, command in commands.items():
-        if name in sections:
-            lines += ["", f"## {sections[name]}"]
-        lines += ["", f"### ems {name}", "", inspect.getdoc(command) or "", ""]
-        lines += _rows(flags_of(command))
-    lines += ["", "## Flags of every command", "", *_rows(SHARED), ""]
-    return OPENING + "\n".join(lines)
-
-
-def _rows(flags: list[Flag]) -> Iterator[str]:
-    """Yield the rows of a table of flags."""
-    yield from ["| flag | value | default | meaning |", "|---|---|---|---|"]
-    for flag in flags:
-        if Mark.HIDDEN not in flag.notes:
-            default = f"`{flag.default}`" if flag.shows_default else ""
-            default = "required" if flag.default is REQUIRED else default
-            cells = [f"`{flag.label}`", _value(flag), default, flag.note(str) or ""]
-            yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
-
-
-def _value(flag: Flag) -> str:
-    """Say in words what a flag takes."""
-    options = flag.options()
-    if options.get("action") == "store_true":
-        return "no value"
-    several = ", several" if "nargs" in options else ""
-    if "choices" in options:
-        return ", ".join(f"`{choice}`" for choice in options["choices"]) + several
-    if "metavar" in options:
-        return f"`{options['metavar']}`{several}"
-    kind = options["type"]
-    if isinstance(kind, Bounds):
-        return f"whole number from {kind.low:,} to {kind.high:,}{several}"
-    return {str: "text", number: "number"}.get(kind, "path") + several
+    given = vars(parser.parse_args(arguments))
+    values = {flag: given[flag.name] for flag in flags}
+    return name, {
+        flag: dict(value) if get_origin(flag.type) is dict else value
+        for flag, value in values.items()
+    }

@@ -9,11 +9,11 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, HEADS, NGRAMS, VOCABULARY, read_lines
 from ems.base.outputs import Writes
 from ems.commands import common
-from ems.commands.flags import Bounds, Imported, Mark
+from ems.commands.flags import Bounds, Mark
 
 IMPORTED = ("model.json", ENCODER, HEADS, VOCABULARY)
-OUR_PAIRS = Imported("ems.shards.index", "is_mined")
-OUR_EXPORT = Imported("ems.export", "is_export")
+OUR_PAIRS = Writes("whole folder", ours="ems.shards.index:is_mined")
+OUR_EXPORT = Writes("whole folder", ours="ems.export:is_export")
 Shards = Annotated[Path, "list of shards"]
 SEGMENTER = "the paper's, or that of the authors' embed.py; not for zh and ja"
 COMPARED = (".tex", ".csv", ".md", ".svg", ".png")
@@ -27,11 +27,7 @@ def mine_documents(
     system: common.System,
     shards: Shards,
     model: Annotated[Path, "model folder of the system in its `train.start_from`"],
-    out: Annotated[
-        Path,
-        "folder to write",
-        Writes("whole folder", ours=OUR_PAIRS),
-    ],
+    out: Annotated[Path, "folder to write", OUR_PAIRS],
     state: common.State = None,
     expect: common.Expected = "",
 ) -> None:
@@ -177,7 +173,7 @@ def compare(
 
 def export(
     model: common.ModelFolder,
-    out: Annotated[Path, "folder to write", Writes("whole folder", ours=OUR_EXPORT)],
+    out: Annotated[Path, "folder to write", OUR_EXPORT],
     onnx: Annotated[bool, "an ONNX graph besides"] = False,
     int8: Annotated[bool, "an ONNX graph of 8 bits besides"] = False,
     dimensions: common.Dimensions = 0,

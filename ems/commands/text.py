@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from ems.base.errors import EmsError
 from ems.base.outputs import Writes
 from ems.commands import common
-from ems.commands.flags import Bounds, Imported, Mark
+from ems.commands.flags import Bounds, Mark
 
 if TYPE_CHECKING:
     from ems.config.experiment import Experiment
 
-OUR_PAIRS = Imported("ems.text.tsv", "is_pairs")
-OUR_SHARDS = Imported("ems.shards.index", "holds_shards")
+OUR_PAIRS = Writes("whole folder", ours="ems.text.tsv:is_pairs")
+OUR_SHARDS = Writes("whole folder", ours="ems.shards.index:holds_shards")
 VocabularyName = Annotated[str, "name of the vocabulary (default: the one that systems share)"]
 Sample = Annotated[Path, "lines that the vocabulary is trained on"]
 
@@ -116,8 +116,8 @@ def segment(
 def multiway(
     experiment: common.ExperimentName,
     sources: Annotated[list[Path], "segmented pair files with the language in common"],
-    out: Annotated[Path, "folder of pair files to write", Writes("whole folder", ours=OUR_PAIRS)],
-    reports: Annotated[Path, "folder of their reports", Writes("whole folder", ours=OUR_PAIRS)],
+    out: Annotated[Path, "folder of pair files to write", OUR_PAIRS],
+    reports: Annotated[Path, "folder of their reports", OUR_PAIRS],
     expect: common.Expected = "",
 ) -> None:
     """Make further pairs of sentences with a translation in common."""
@@ -183,7 +183,7 @@ def vocabulary_report(
 def shards(
     source: Annotated[Path, "segmented pair file, or folder of them"],
     vocabulary: common.Vocabulary,
-    out: Annotated[Path, "folder to write", Writes("whole folder", ours=OUR_SHARDS)],
+    out: Annotated[Path, "folder to write", OUR_SHARDS],
     languages: Annotated[list[str], "of a folder: languages of its pairs (default: all)"] = (),
     state: common.State = None,
     workers: common.Workers = 1,

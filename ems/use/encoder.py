@@ -9,8 +9,7 @@ import numpy as np
 
 from ems.base.errors import EmsError
 from ems.base.files import EXPORTED
-from ems.bench import margin as margins
-from ems.bench.margin import Mined, pairs_of, scores_of
+from ems.bench.margin import MARGINS, Mined, pairs_of, scores_of
 from ems.bench.nearest import nearest
 from ems.model.encode import SentenceEncoder, unit_rows
 from ems.model.folder import DESCRIPTION, is_ours
@@ -37,7 +36,6 @@ class Encoder:
             self._lines = SentenceEncoder(Path(model), device, precision)
         else:
             self._lines = _peer(self.model, device, precision)
-        self._width = 0
 
     @property
     def identity(self) -> str:
@@ -62,8 +60,8 @@ class Encoder:
         `EmsError` for a language that is missing or unknown, and for too many dimensions.
         """
         vectors = self._lines.encode(list(lines), language, what="", progress=progress)
-        if dimensions > vectors.shape[1] and len(lines):
-            most = vectors.shape[1]
+        most = vectors.shape[1]
+        if dimensions > most and len(lines):
             raise EmsError(f"dimensions: expected at most {most} of {self.model}, got {dimensions}")
         vectors = vectors[:, : dimensions or None]
         if normalise:
@@ -118,8 +116,7 @@ def score(
         raise EmsError(
             f"expected as many sentences on both sides, found {len(source):,} and {len(target):,}"
         )
-    _check(margin)
-    first, second = _vectors(encoder, (source, source_language), (target, target_language))
+    first, second = _vectors(encoder, margin, (source, source_language), (target, target_language))
     similarity = cosines(first, second)
     if margin == COSINE or not len(first):
         return similarity.astype(np.float64)
@@ -144,8 +141,7 @@ def mine(
     sentence is in one pair; one without text is in none. The search is exact: its time grows with
     len(source) x len(target).
     """
-    _check(margin)
-    first, second = _vectors(encoder, (source, source_language), (target, target_language))
+    first, second = _vectors(encoder, margin, (source, source_language), (target, target_language))
     if not (len(first) and len(second)):
         return Mined(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     pairs = pairs_of(*nearest(first, second, neighbours, what=""), margin, one_to_one)
@@ -163,15 +159,15 @@ def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.einsum("nd,nd->n", first, second)
 
 
-def _check(margin: str) -> None:
-    if margin not in margins.MARGINS:
-        raise EmsError(f"margin: found {margin!r}; allowed values: {', '.join(margins.MARGINS)}")
-
-
 def _vectors(
-    encoder: Encoder | str | Path, *sides: tuple[Sequence[str], str | None]
+    encoder: Encoder | str | Path, margin: str, *sides: tuple[Sequence[str], str | None]
 ) -> list[np.ndarray]:
-    """Return vectors of length 1 of both sides, zeros for sentences without text."""
+    """Return vectors of length 1 of both sides, zeros for sentences without text.
+
+    Raises `EmsError` for an unknown margin.
+    """
+    if margin not in MARGINS:
+        raise EmsError(f"margin: found {margin!r}; allowed values: {', '.join(MARGINS)}")
     model = encoder if isinstance(encoder, Encoder) else Encoder(encoder)
     vectors = [model.encode(lines, language, normalise=True) for lines, language in sides]
     for own, (lines, _) in zip(vectors, sides, strict=True):

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -108,45 +107,34 @@ def compared(
         raise EmsError("expected lines on both sides, found none on one of them")
     k, device = search.neighbours, search.device
     if 0 < search.faiss_above < max(len(first), len(second)):
-        yield nearest_by_faiss(first, second, k)
+        yield _nearest_by_faiss(first, second, k), _nearest_by_faiss(second, first, k)
         return
     size = -(-max(LEAST_ROWS, -(-len(first) // SEARCH_PARTS)) // ROWS) * ROWS
     pieces = [
         Piece(state, at, 0, 0, start, min(size, len(first) - start))
         for at, start in enumerate(range(0, len(first), size))
     ]
-    key = [key, k, device, size, torch.get_num_threads(), source_hash("ems.bench.nearest"), "npz"]
+    key = [key, k, device, size, torch.get_num_threads(), source_hash("ems.bench.nearest"), "npz-4"]
     work = partial(_compare, first, second, k, device)
     with done_pieces("compare", work, pieces, state, key, 1, "lines") as files:
         forward, backward = [], None
         for path, piece in zip(files, pieces, strict=True):
             with np.load(path) as arrays:
-                forward.append(Neighbours(arrays["forward"], arrays["forward_index"]))
-                part = Neighbours(arrays["backward"], arrays["backward_index"] + piece.first)
+                similarity, index, of_second, row = arrays.values()
+            forward.append(Neighbours(similarity, index))
+            part = Neighbours(of_second, row + piece.first)
             backward = merged(backward, part, k) if backward else part
         yield _stacked(forward), backward
 
 
 def _compare(
-    first: Vectors,
-    second: Vectors,
-    k: int,
-    device: str,
-    piece: Piece,
-    out: Path,
-    advance: Advance,
+    first: Vectors, second: Vectors, k: int, device: str, piece: Piece, out: Path, advance: Advance
 ) -> None:
     """Write the neighbours of some rows of `first`, and those of `second` among these rows."""
     own = first[piece.first : piece.first + piece.lines]
     forward, backward = nearest(own, second, k, device, f"compare, from line {piece.first + 1:,}")
     with open(out, "wb") as writer:
-        np.savez(
-            writer,
-            forward=forward.similarity,
-            forward_index=forward.index,
-            backward=backward.similarity,
-            backward_index=backward.index,
-        )
+        np.savez(writer, forward.similarity, forward.index, backward.similarity, backward.index)
     advance(piece.lines)
 
 
@@ -156,37 +144,31 @@ def _stacked(parts: list[Neighbours]) -> Neighbours:
     return Neighbours(similarity, np.concatenate([part.index for part in parts]))
 
 
-def nearest_by_faiss(first: Any, second: Any, k: int) -> tuple[Neighbours, Neighbours]:
-    """Return about the k nearest of each row of first[N, d] in second[M, d], and the reverse.
+def _nearest_by_faiss(queries: Vectors, others: Vectors, k: int) -> Neighbours:
+    """Return about the k nearest of each row of queries[N, d] in others[M, d], of length 1.
 
-    Rows have length 1. A row is compared with those in the nearest CELLS of about sqrt(N) cells
-    (IVFFlat), so some neighbours are missed. Raises `EmsError` if faiss is not installed.
+    A row is compared with those in the nearest CELLS of about sqrt(M) cells (IVFFlat), so some
+    neighbours are missed. Raises `EmsError` if faiss is not installed.
     """
-    if find_spec("faiss") is None:
+    try:
+        import faiss
+    except ModuleNotFoundError:
         raise EmsError(
             "faiss is not installed: pip install faiss-cpu, or leave out --faiss-above for an "
             "exact search"
-        )
-    return _searched(first, second, k), _searched(second, first, k)
-
-
-def _searched(queries: Any, others: Any, k: int) -> Neighbours:
-    import faiss
-
+        ) from None
     cells, k = max(1, round(len(others) ** 0.5)), min(k, len(others))
-    width = others[0:1].shape[1]
+    width = others.width
     index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, cells, faiss.METRIC_INNER_PRODUCT)
     step = max(1, len(others) // (TRAINED * cells))
-    starts = range(0, len(others), ROWS)
-    sample = [others[start : start + ROWS][::step] for start in starts]
-    index.train(np.ascontiguousarray(np.concatenate(sample)))
-    for start in starts:
-        index.add(others[start : start + ROWS])
+    index.train(np.concatenate([rows[::step] for rows in others.blocks()]))
+    for rows in others.blocks():
+        index.add(rows)
     index.nprobe = CELLS
     progress = Progress("search by faiss", len(queries), "lines")
     parts = []
-    for start in range(0, len(queries), ROWS):
-        similarity, row = index.search(queries[start : start + ROWS], k)
+    for rows in queries.blocks():
+        similarity, row = index.search(rows, k)
         missing = row < 0  # fewer than k in the cells
         parts.append(Neighbours(np.where(missing, 0, similarity), np.where(missing, 0, row)))
         progress.add(len(row))
