@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ems.config.text import CleanSettings
 from ems.text.duplicates import without_duplicates
-from ems.text.filters import OFF, CleanReport, row_filters
+from ems.text.filters import OFF, CleanReport, in_batches, row_filters
 from ems.text.filters import filtered as all_filtered
 
 
@@ -20,7 +20,7 @@ def passed(rows, report, sides=("de", "en"), known=None, key="folded", settings=
     settings = settings or CleanSettings()
     filters = row_filters(settings, sides, known or {}, key)
     report.expect(chain.from_iterable(each.reasons for each in filters))
-    batches = all_filtered(rows, filters, report)
+    batches = all_filtered(in_batches(rows), filters, report)
     if settings.duplicates not in OFF:
         batches = without_duplicates(batches, report, Path("never used"))
     for batch in batches:

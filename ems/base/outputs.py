@@ -66,7 +66,6 @@ class FlagPath:
 
     @cached_property
     def real(self) -> Path:
-        """The path with links followed."""
         return Path(os.path.realpath(self.path))
 
     def __str__(self) -> str:

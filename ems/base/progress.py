@@ -2,9 +2,11 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 log = logging.getLogger("ems")
+Item = TypeVar("Item")
 
 
 class Progress:
@@ -32,8 +34,16 @@ class Progress:
             self.last = now
             log.info("%s", self.line(now, note() if callable(note) else note))
 
+    def over(
+        self, items: Iterable[Item], size: Callable[[Item], int] = lambda item: 1
+    ) -> Iterator[Item]:
+        """Yield items, count each when it is done, and log the last line after them."""
+        for item in items:
+            yield item
+            self.add(size(item))
+        self.close()
+
     def line(self, now: float, note: str = "") -> str:
-        """Return the progress line at time `now` (of `time.monotonic`)."""
         rate = (self.done - self.before) / max(now - self.started, 1e-9)
         parts = [f"{self.what}: {self.done:,}"]
         if self.total:
@@ -53,7 +63,6 @@ class Progress:
 
 
 def clock(seconds: float) -> str:
-    """Return seconds as `h:mm:ss` or `m:ss`."""
     whole = max(0, round(seconds))
     hours, minutes = whole // 3600, whole % 3600 // 60
     if hours:

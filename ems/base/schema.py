@@ -9,7 +9,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from functools import cache, partial
 from types import UnionType
 from typing import (
@@ -194,7 +194,6 @@ CODE = "[A-Za-z][A-Za-z_]*"  # of a language
 
 
 def check_name(key: str, name: str) -> None:
-    """Raise `EmsError` unless a name has the form of one."""
     if not re.fullmatch(LABEL, name):
         raise EmsError(
             f"{key}: found {name!r}, expected letters, digits, `.`, `_` and `-`, starting with a "
@@ -202,14 +201,7 @@ def check_name(key: str, name: str) -> None:
         )
 
 
-# --- types of JSON files
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What a value of a type should be, as a message says it."""
-
-    words: str
+# --- types of JSON files; a text among the annotations is what a message says that it expects
 
 
 def _below(name: str) -> str:
@@ -218,14 +210,14 @@ def _below(name: str) -> str:
     return name
 
 
-Text = Annotated[str, StringConstraints(pattern=r"\S"), Expected("text")]
-Count = Annotated[int, Field(ge=0), Expected("a whole number of at least 0")]
-Some = Annotated[int, Field(ge=1), Expected("a count above 0")]
-Amount = Annotated[number(ge=0, le=1e15), Expected("a number of at least 0")]
-Percent = Annotated[number(ge=0, le=100), Expected("a percentage")]
+Text = Annotated[str, StringConstraints(pattern=r"\S"), "text"]
+Count = Annotated[int, Field(ge=0), "a whole number of at least 0"]
+Some = Annotated[int, Field(ge=1), "a count above 0"]
+Amount = Annotated[number(ge=0, le=1e15), "a number of at least 0"]
+Percent = Annotated[number(ge=0, le=100), "a percentage"]
 Number = number()
 # the name of a file below the folder of the JSON file, never outside of it
-Below = Annotated[str, AfterValidator(_below), Expected("the name of a file in this folder")]
+Below = Annotated[str, AfterValidator(_below), "the name of a file in this folder"]
 
 
 # --- values
@@ -261,7 +253,6 @@ def with_fields(base: type[Settings], name: str, **types: Any) -> type[Settings]
 
 
 def is_section(of: Any) -> bool:
-    """True for a type of settings."""
     return isinstance(of, type) and issubclass(of, Settings)
 
 
@@ -300,7 +291,6 @@ _MESSAGES = {  # type of an error -> what follows the key
 
 
 def _nearest(error: ValidationError) -> Any:
-    """Return the mistake nearest to the top of the file."""
     errors = error.errors(include_url=False)
     return min(errors, key=lambda each: len(each["loc"]) - (each["type"] == "missing"))
 
@@ -389,8 +379,8 @@ def _stripped(of: Any) -> Any:
 def _expected(of: Any) -> str:
     notes = of.__metadata__ if get_origin(of) is Annotated else ()
     for note in notes:
-        if isinstance(note, Expected):
-            return note.words
+        if isinstance(note, str):
+            return note
     if type(None) in get_args(of):
         return " or ".join(_expected(each) for each in get_args(of))
     of = _stripped(of)

@@ -21,7 +21,6 @@ from ems.base.errors import Damaged
 from ems.base.files import read_json, write_text
 from ems.base.schema import (
     Count,
-    Expected,
     Json,
     Record,
     Settings,
@@ -178,7 +177,7 @@ class _Row(Record):
     value: Any = None  # its range depends on the metric
     count: Some
     split: str = ""
-    seed: Annotated[Count | None, Expected("a whole number of at least 0")] = None
+    seed: Annotated[Count | None, "a whole number of at least 0"] = None
     measure: str = ""
     hits: str = ""
 
@@ -192,8 +191,8 @@ class _Content(Record):
     higher_is_better: bool
     label: Literal["language", "direction", "source"]
     languages: dict[str, Text]
-    protocol: dict[str, Annotated[Any, AfterValidator(_scalar), Expected("a setting")]]
-    rows: Annotated[list[_Row], Field(min_length=1), Expected("at least one score")]
+    protocol: dict[str, Annotated[Any, AfterValidator(_scalar), "a setting"]]
+    rows: Annotated[list[_Row], Field(min_length=1), "at least one score"]
     parallel: bool = False
     details: Json = Field({})
     data_files: dict[str, Text] = Field({})

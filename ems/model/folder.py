@@ -16,7 +16,7 @@ from pydantic import Field
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, EXPORTED, NGRAMS, SUMS, VOCABULARY, read_json, read_lines
-from ems.base.schema import Amount, Below, Expected, Json, Record, Text
+from ems.base.schema import Amount, Below, Json, Record, Text
 from ems.config.languages import UNSEEN
 from ems.config.model import EncoderSettings, NgramSettings
 from ems.text.segmenters.base import names
@@ -56,7 +56,7 @@ class Description(_Described):
 class _Export(_Described):
     languages: list[Text]
     segmenter: SegmenterName
-    dimensions: Annotated[int, Field(ge=1), Expected("a size")]
+    dimensions: Annotated[int, Field(ge=1), "a size"]
     static: bool
 
 

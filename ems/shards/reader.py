@@ -146,12 +146,9 @@ class PairStore:
 
         Raises `EmsError` for the first that is wrong.
         """
-        progress = Progress("check shards", len(self.shards), "shards")
-        for shard in self.shards:
+        for shard in Progress("check shards", len(self.shards), "shards").over(self.shards):
             shard.pieces = pieces
             _ = shard.ids  # checked when it is first used
-            progress.add()
-        progress.close()
 
     def draw(
         self, seed: int, step: int, batch_pairs: int, alpha: float, share: slice = slice(None)

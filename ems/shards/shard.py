@@ -13,6 +13,7 @@ import mmap
 import resource
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -22,14 +23,14 @@ from pydantic import Field
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file
 from ems.base.progress import Progress
-from ems.base.schema import UNIQUE, Below, Count, Expected, Record, Text, text
+from ems.base.schema import UNIQUE, Below, Count, Record, Text, text
 from ems.shards.index import MANIFEST
 
 NUMBERS = 1 << 17  # numbers read at once: they stay in the processor's cache
 DOCUMENTS = "documents"  # file of a shard of one language: where each of its documents begins
 OTHERS = 64  # files that a process may have open besides
 _CODE = "the code of a language"
-LanguageCode = Annotated[text(r"\w+", _CODE), Expected(_CODE)]
+LanguageCode = Annotated[text(r"\w+", _CODE), _CODE]
 
 
 class ShardManifest(Record):
@@ -165,10 +166,8 @@ def verify_shards(shards: Sequence[Shard]) -> None:
     """Read every byte of some shards. Raises `Damaged` for the first file that is another one."""
     sizes = [sum((s.folder / name).stat().st_size for name in s.sha256) for s in shards]
     progress = Progress("verify shards", sum(sizes), "bytes")
-    for shard, size in zip(shards, sizes, strict=True):
+    for shard, _ in progress.over(zip(shards, sizes, strict=True), itemgetter(1)):
         shard.verify()
-        progress.add(size)
-    progress.close()
 
 
 def mapped(path: Path, dtype: type) -> np.ndarray:

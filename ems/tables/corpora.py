@@ -26,6 +26,7 @@ from ems.tables.printed import (
     of_ems,
 )
 from ems.tables.table import Table, Value, headings_of, write_table
+from ems.text.tsv import Counted, Counts
 
 PIVOT = "en"
 EVALUATION = "evaluation"  # the reason under which decontamination counts its removals
@@ -33,15 +34,7 @@ TRAIN, VALIDATION = "train", "validation"
 PART = "+"  # between a corpus and the name of a part of it
 
 
-class Counts(Record):
-    """What cleaning read, removed for each reason, and kept."""
-
-    read: Count
-    removed: dict[str, Count]
-    kept: Count
-
-
-class Entry(Counts):
+class Entry(Counted):
     """One corpus of one pair; all counts are sentence pairs (of `documents` sentences), but
     `by_benchmark`: benchmark -> side ("en") -> its sentences in the corpus, and "pairs" -> pairs.
     """
@@ -51,7 +44,6 @@ class Entry(Counts):
     role: Literal["train", "validation"]
     pair: Text
     by_benchmark: dict[str, dict[str, Count]]
-    documents: Counts | None = None
 
     @property
     def corpus(self) -> str:

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import parse_json, read_json, read_lines, write_json, write_text
-from ems.base.schema import Amount, Count, Expected, Json, Record, Text, fitting, number, shown
+from ems.base.schema import Amount, Count, Json, Record, Text, fitting, number, shown
 from ems.bench.scores import read_score_file
 from ems.tables.table import Table, Value, write_table
 
@@ -29,16 +29,16 @@ NOT_PARTS |= {"lr", "scale", "skipped"}
 PARTS = {"xtr": "XTR", "ugt": "UGT", "mlm": "MLM", "smlm": "SMLM"}
 PARTS |= {"contrastive": "contrastive", "context": "context"}
 # Beyond 1e300 there is no number to draw; a sampled loss may be below 0 by chance in training.
-Sampled = Annotated[number(ge=-1e300, le=1e300), Expected("a number")]
-Drawn = Annotated[number(ge=0, le=1e300), Expected("a number of at least 0")]
+Sampled = Annotated[number(ge=-1e300, le=1e300), "a number"]
+Drawn = Annotated[number(ge=0, le=1e300), "a number of at least 0"]
 
 
 class _Loss(Record):
     part: Literal["train", "validation"]
     step: Count
     pairs: Count
-    p1_by_language: Annotated[Json, Expected("P@1 of each language")] = Field({})
-    p1_by_corpus: Annotated[Json, Expected("P@1 of each corpus")] = Field({})
+    p1_by_language: Annotated[Json, "P@1 of each language"] = Field({})
+    p1_by_corpus: Annotated[Json, "P@1 of each corpus"] = Field({})
 
 
 class _Time(Record):

@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, HEADS, read_json
-from ems.base.schema import Count, Expected, Number, Percent, Record, Text, number
+from ems.base.schema import Count, Number, Percent, Record, Text, number
 from ems.config.sweep import Point, written
 from ems.config.systems import SystemSettings
 from ems.tables.corpora import TRAIN, Report, read_report
@@ -30,7 +30,7 @@ ARCHITECTURE = "Dual-Trans"  # the paper's word: both sides through one Transfor
 
 
 class _Train(Record):
-    corpus_share: Annotated[number(ge=0, le=1), Expected("a share")]
+    corpus_share: Annotated[number(ge=0, le=1), "a share"]
 
 
 class _System(Record):

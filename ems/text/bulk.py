@@ -54,7 +54,6 @@ def segment_tsv(
 
 @lru_cache(maxsize=1)
 def tools(languages: Names, names: Names) -> list[Segment]:
-    """Load the segmenters of the languages, once in a process."""
     return [segmenter(name, code) for name, code in zip(names, languages, strict=True)]
 
 

@@ -31,7 +31,7 @@ from ems.corpora.split import lines_of_part, part_of_text, span_of_part
 from ems.text.commands import command_filters
 from ems.text.duplicates import REASON, without_duplicates
 from ems.text.evalkeys import read_eval_keys
-from ems.text.filters import OFF, CleanReport, Filter, filtered, row_filters
+from ems.text.filters import OFF, CleanReport, Filter, filtered, in_batches, row_filters
 from ems.text.normalise import folded_keys, tidy_lines
 from ems.text.tsv import Counted, Pair
 
@@ -66,25 +66,20 @@ class Source:
     held_out: Path | None = None  # keys of the sentences of `validation`, for a training corpus
     earlier: tuple[Path, ...] = ()  # clean pairs of the corpora before it, for `across`
 
+    @property
+    def title(self) -> str:
+        return f"{self.label} {self.pair}"
+
 
 @dataclass(frozen=True)
 class CleanJob:
-    """What the cleaning of one pair of a corpus, or of one language of its documents, needs."""
-
+    source: Source
     corpus: Corpus
-    pair: str
     files: list[CorpusFile]
     split: Split | None  # how the corpus is divided, if only a part of it is wanted
-    documents: Path | None  # the document of each line, for such a split
     seed: str
     settings: CleanSettings
     filters: list[Filter]  # of single rows
-    earlier: tuple[Path, ...] | None  # clean pairs of the corpora before it, for `across`
-
-    @property
-    def title(self) -> str:
-        """The corpus and the pair, for progress and log."""
-        return f"{self.corpus.label} {self.pair}"
 
 
 def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) -> Json:
@@ -108,7 +103,7 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
             check_form(own[0], report)
         if not report.kept and report.read:
             _check_may_be_empty(job, report)
-    log.info("%s: %s kept, removed %s", job.title, report.kept, report.removed)
+    log.info("%s: %s kept, removed %s", source.title, report.kept, report.removed)
     for reason, examples in report.examples.items():
         shown = "; ".join(f"line {line:,}: {text!r}" for line, text in examples)
         log.info("removed as %s: %s", reason, shown)
@@ -142,7 +137,7 @@ def clean_job(experiment: Experiment, source: Source, keys: Path) -> CleanJob:
         if source.held_out is None:
             raise EmsError(f"{source.label}: give the sentences of `validation`, --held-out FILE")
         held_against.append(source.held_out)
-    if across := settings.duplicates == ACROSS:
+    if settings.duplicates == ACROSS:
         before = experiment.before(source.label, source.version, source.pair)
         if len(source.earlier) != len(before):
             expected = [f"{corpus.label}/{corpus.version}" for corpus in before]
@@ -151,18 +146,17 @@ def clean_job(experiment: Experiment, source: Source, keys: Path) -> CleanJob:
                 f"of {', '.join(expected) or 'no other corpus'}, found {len(source.earlier)} "
                 "files; give them in this order, --earlier FILE"
             )
-    files, languages = _files(corpus, source), source.pair.split("-")
+    files = _files(corpus, source)
     known = read_eval_keys(held_against, experiment.held_against(source.pair))
+    key = experiment.decontaminate.key
     return CleanJob(
-        corpus=corpus,
-        pair=source.pair,
-        files=files,
+        source,
+        corpus,
+        files,
         split=experiment.splits[corpus.name] if corpus.part else None,
-        documents=source.documents,
         seed=f"{experiment.seed}/{source.label}/{source.version}",
         settings=settings,
-        filters=row_filters(settings, languages, known, experiment.decontaminate.key),
-        earlier=source.earlier if across else None,
+        filters=row_filters(settings, source.pair.split("-"), known, key),
     )
 
 
@@ -187,7 +181,7 @@ def _check_may_be_empty(job: CleanJob, report: CleanReport) -> None:
     where = ", ".join(str(path) for file in job.files for path in file.paths)
     line = f"{where}: none of its {report.read:,} {unit} is left: {dict(report.removed)}"
     if corpus.own or not opus_files(corpus.name, corpus.version):
-        raise EmsError(f"{line}; leave {job.pair} out of this corpus, or loosen `clean`")
+        raise EmsError(f"{line}; leave {job.source.pair} out of this corpus, or loosen `clean`")
     log.warning("%s", line)
 
 
@@ -198,26 +192,27 @@ def clean_pairs(job: CleanJob, out: Path) -> tuple[CleanReport, list[int]]:
     """Stream the pairs of a corpus through every filter to `out`; return the report and the lines
     of each file. What filters have on disk meanwhile is in the folder of `out`.
     """
-    report, own, duplicates = CleanReport(), job.corpus.paths, job.settings.duplicates not in OFF
+    report, source = CleanReport(), job.source
+    own, duplicates = job.corpus.paths, job.settings.duplicates not in OFF
     lines = [count_rows(file) for file in job.files]
     rows = _read(job, lines, report)
-    commands = command_filters(job.settings, job.pair, out.parent)
+    commands = command_filters(job.settings, source.pair, out.parent)
     report.expect(["cap", *(BAD if own else ()), *([REASON] if duplicates else ())])
     report.expect(reason for filter in job.filters for reason in filter.reasons)
     report.expect(command.reason for command in commands)
-    progress = Progress(f"decontaminate {job.title}", report.left, "pairs")
+    progress = Progress(f"decontaminate {source.title}", report.left, "pairs")
     rows = _without_bad(rows, report, progress) if own else rows
-    batches = filtered(rows, job.filters, report, progress.add)
+    batches = filtered(progress.over(in_batches(rows), len), job.filters, report)
     if duplicates:
-        scratch = out.with_name(f".{job.pair}.distinct.part")
-        batches = without_duplicates(batches, report, scratch, job.earlier)
+        scratch = out.with_name(f".{source.pair}.distinct.part")
+        earlier = source.earlier if job.settings.duplicates == ACROSS else None
+        batches = without_duplicates(batches, report, scratch, earlier)
     for command in commands:
         batches = command.apply(batches, report)
     with open(out, "w", encoding="utf-8") as writer:
         for batch in batches:
             report.kept += len(batch)
             writer.writelines(f"{first}\t{second}\t{line}\n" for first, second, line in batch)
-    progress.close()
     return report, lines
 
 
@@ -229,7 +224,7 @@ def _read(job: CleanJob, lines: list[int], report: CleanReport) -> Iterator[Pair
     for file, count in zip(job.files, lines, strict=True):
         pairs, left = _of_part(job, file, count, before)
         report.read += left
-        cap = job.corpus.cap(job.pair)
+        cap = job.corpus.cap(job.source.pair)
         if cap is not None and cap < left:
             report.removed["cap"] += left - cap
             pairs = sampled(pairs, left, cap, f"{job.seed}/{file.name}")
@@ -253,10 +248,10 @@ def _of_part(
         return islice(read(), start, end), end - start
     if split.sentences:
         wanted = _sentences_of_part(job, read(), lines)
-    elif job.documents is None:
+    elif job.source.documents is None:
         raise EmsError(f"{job.corpus.label}: give the corpus's documents, --documents FILE")
     else:
-        wanted = lines_of_part(job.documents, split, part, lines, file.path)
+        wanted = lines_of_part(job.source.documents, split, part, lines, file.path)
     return compress(read(), wanted), sum(wanted)
 
 
@@ -265,14 +260,12 @@ def _sentences_of_part(job: CleanJob, rows: Iterator[Pair], lines: int) -> bytea
     key. A side that could not be read counts as empty.
     """
     split, wanted = job.split, bytearray()
-    side = job.pair.split("-").index(split.sentences)
-    progress = Progress(f"divide {job.title}", lines, "pairs")
+    side = job.source.pair.split("-").index(split.sentences)
+    progress = Progress(f"divide {job.source.title}", lines, "pairs")
     texts = (row[side] if isinstance(row[side], str) else "" for row in rows)
-    for batch in batched(texts, len):
+    for batch in progress.over(batched(texts, len), len):
         keys = folded_keys(tidy_lines(batch))
         wanted += bytes(part_of_text(key.encode(), split.parts) == job.corpus.part for key in keys)
-        progress.add(len(batch))
-    progress.close()
     return wanted
 
 

@@ -14,7 +14,7 @@ from ems.corpora.monolingual import RawDocument, decoded, read_documents
 from ems.corpora.split import part_of_text
 from ems.text.clean import CleanJob, sampled
 from ems.text.duplicates import REASON, Seen
-from ems.text.filters import OFF, CleanReport, filtered
+from ems.text.filters import OFF, CleanReport, filtered, in_batches
 from ems.text.tsv import LEAST
 
 NO_CONTEXT = "no_context"
@@ -31,18 +31,17 @@ def clean_documents(
     the documents.
     """
     sizes, lines = zip(*(_sizes(job, file.path) for file in job.files), strict=True)
-    report, documents = (
-        CleanReport(read=sum(map(sum, sizes))),
-        CleanReport(read=sum(map(len, sizes))),
-    )
+    report = CleanReport(read=sum(map(sum, sizes)))
+    documents = CleanReport(read=sum(map(len, sizes)))
     seen = Seen(documents.read) if job.settings.duplicates not in OFF else None
     report.expect(["cap", *chain.from_iterable(each.reasons for each in job.filters), NO_CONTEXT])
     report.expect([REASON] if seen else [])
     documents.expect(["cap", "empty", NO_CONTEXT])
-    batches = filtered(_sentences(job, sizes, lines, report, documents), job.filters, report)
-    progress = Progress(f"decontaminate {job.title}", documents.read, "documents")
+    sentences = _sentences(job, sizes, lines, report, documents)
+    rows = chain.from_iterable(filtered(in_batches(sentences), job.filters, report))
+    progress = Progress(f"decontaminate {job.source.title}", documents.read, "documents")
     with open(out, "w", encoding="utf-8", newline="\n") as writer:
-        for _, group in groupby(chain.from_iterable(batches), key=lambda row: row[1][0]):
+        for _, group in progress.over(groupby(rows, key=lambda row: row[1][0])):
             document = list(group)
             if reason := _reason(document, seen):
                 documents.removed[reason] += 1
@@ -52,8 +51,6 @@ def clean_documents(
                 report.kept += len(document)
                 writer.writelines(f"{text}\t{line}\n" for text, (_, line) in document)
                 writer.write("\n")
-            progress.add()
-    progress.close()
     documents.removed["empty"] = documents.read - documents.kept - documents.removed.total()
     counted = {name: getattr(documents, name) for name in ("read", "removed", "kept")}
     return report, list(lines), counted
@@ -101,7 +98,7 @@ def _sentences(
     number = before = 0
     for file, own_sizes, own_lines in zip(job.files, sizes, lines, strict=True):
         chosen = (each for each in read_documents(file.path) if each.lines and _belongs(job, each))
-        total, cap = sum(map(bool, own_sizes)), job.corpus.cap(job.pair)
+        total, cap = sum(map(bool, own_sizes)), job.corpus.cap(job.source.pair)
         if capped := cap is not None and cap < total:
             documents.removed["cap"] += total - cap
             report.removed["cap"] += sum(own_sizes)  # less those that are drawn

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 from ems.base.errors import EmsError
 from ems.base.files import read_json
 from ems.base.progress import Progress
-from ems.base.schema import Expected, Json, Record, Text, text
+from ems.base.schema import Json, Record, Text, text
 from ems.config.text import CleanSettings, CommandFilter
 from ems.text.filters import SHOWN, Batch, CleanReport, in_batches
 from ems.text.tsv import Pair
@@ -27,7 +27,7 @@ from ems.text.tsv import Pair
 SHELL = {"True": "1", "False": "", "None": ""}  # as OpusCleaner writes these values
 AS_YAML = "PARAMETERS_AS_YAML"  # a variable with all parameters, for filters that name it
 _NAME = "the name of a variable"
-Variable = Annotated[text("[A-Za-z_][A-Za-z_0-9]*", _NAME), Expected(_NAME)]
+Variable = Annotated[text("[A-Za-z_][A-Za-z_0-9]*", _NAME), _NAME]
 TAIL = 400  # characters of a failed program's stderr
 
 

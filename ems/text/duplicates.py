@@ -119,11 +119,8 @@ def distinct(
 
 def _write_hashes(path: Path, writer: BinaryIO) -> int:
     progress = Progress(f"read {path}", None, "pairs")
-    for columns in read_columns(path):
-        texts = _texts(zip(*columns, strict=True))
-        writer.write(hashes_of(texts).tobytes())
-        progress.add(len(texts))
-    progress.close()
+    for columns in progress.over(read_columns(path), lambda columns: len(columns[0])):
+        writer.write(hashes_of(_texts(zip(*columns, strict=True))).tobytes())
     return progress.done
 
 

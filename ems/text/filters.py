@@ -86,14 +86,10 @@ class Filter:
 
 
 def filtered(
-    rows: Iterable[Pair],
-    filters: Sequence[Filter],
-    report: CleanReport,
-    advance: Callable[[int], object] = lambda count: None,
+    batches: Iterable[Batch], filters: Sequence[Filter], report: CleanReport
 ) -> Iterator[Batch]:
-    """Yield the rows that all filters leave, in batches; `advance` counts the rows before."""
-    for batch in in_batches(rows):
-        advance(len(batch))
+    """Yield the rows of each batch that all filters leave."""
+    for batch in batches:
         for step in filters:
             batch = step.apply(batch, report) if batch else batch
         yield batch

@@ -121,7 +121,7 @@ def _divide(
     progress = Progress(f"read pairs with {through}", None, "pairs")
     with ExitStack() as stack:
         files = [stack.enter_context(open(path, "wb")) for path in paths]
-        for source in sources:
+        for source in progress.over(sources, lambda source: lines[source]):
             codes = codes_of(source)
             if len(codes) != 2 or through not in codes:
                 raise EmsError(
@@ -141,8 +141,6 @@ def _divide(
                         file.write("\t".join(row).encode() + b"\n")
             check_count(source, lines[source])
             before[codes[side]] += lines[source]
-            progress.add(lines[source])
-    progress.close()
     return paths, lines
 
 
@@ -150,8 +148,7 @@ def _sentences(parts: list[Path]) -> Iterator[Translations]:
     """Yield the translations of each sentence that has some in two languages, by the hash of its
     key. Of equal texts the first line counts.
     """
-    progress = Progress("join pairs", len(parts), "parts")
-    for path in parts:
+    for path in Progress("join pairs", len(parts), "parts").over(parts):
         lines = path.read_bytes().split(b"\n")
         lines.pop()  # what follows the last line end
         lines.sort()
@@ -166,8 +163,6 @@ def _sentences(parts: list[Path]) -> Iterator[Translations]:
                 last = language, digest
             if len(translations) > 1:
                 yield translations
-        progress.add()
-    progress.close()
 
 
 # --- which pairs are taken

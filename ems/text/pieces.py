@@ -52,7 +52,6 @@ class Piece:
 
     @property
     def name(self) -> str:
-        """Its name among the pieces of the file: "00012"."""
         return f"{self.number:05}"
 
 

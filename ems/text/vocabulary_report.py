@@ -32,16 +32,14 @@ def write_vocabulary_report(vocabulary: Path, sample: Path, out: Path) -> dict[s
     languages: dict[str, dict[str, int]] = {}
     with reading_text(languages_of(sample)) as codes, reading_text(sample) as texts:
         lines = ([line.rstrip("\n") for line in pair] for pair in zip(codes, texts, strict=True))
-        for batch in batched(lines, lambda line: len(line[1])):
+        for batch in progress.over(batched(lines, lambda line: len(line[1])), len):
             _count(batch, processor, languages)
-            progress.add(len(batch))
     report = {
         "pieces": processor.get_piece_size(),
         "scripts": dict(sorted(Counter(_scripts(processor)).items())),
         "languages": dict(sorted(languages.items())),
         "vocabulary_sha256": sha256_file(vocabulary),
     }
-    progress.close()
     write_json(out, report)
     return report
 

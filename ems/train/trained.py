@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import HEADS, VOCABULARY, read_json
-from ems.base.schema import Expected, Json, Record, checked
+from ems.base.schema import Json, Record, checked
 from ems.config.systems import trained_model
 from ems.model.devices import choose_device
 from ems.model.encode import SentenceEncoder
@@ -22,7 +22,7 @@ from ems.train.validate import validate
 
 
 class _Training(Record):
-    system: Annotated[Json, Expected("settings")]
+    system: Annotated[Json, "settings"]
 
 
 class _Trained(Spoken):

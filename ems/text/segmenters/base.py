@@ -53,7 +53,6 @@ class Segmenter:
 
 
 def package(module: str, name: str = "") -> Need:
-    """Return the need for a Python package, by the module that it brings."""
     return Need(
         lambda: importlib.util.find_spec(module) is not None,
         f"needs the Python package `{name or module}`",
@@ -61,7 +60,6 @@ def package(module: str, name: str = "") -> Need:
 
 
 def program(name: str, install: str) -> Need:
-    """Return the need for a program on PATH."""
     return Need(lambda: shutil.which(name) is not None, install)
 
 
@@ -87,7 +85,7 @@ def names() -> tuple[str, ...]:
 
 
 def module_name(name: str) -> str:
-    """Return the module of a segmenter. Raises `EmsError` with the names that there are."""
+    """Return the module of a segmenter. Raises `EmsError` for an unknown name."""
     if name not in (known := records()):
         raise EmsError(f"segmenters: found {name!r}; allowed values: {', '.join(known)}")
     return known[name][0]
