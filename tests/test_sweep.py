@@ -14,7 +14,7 @@ from ems.config.stages import stage_hash
 from ems.config.sweep import written
 from ems.config.train import TrainSettings
 from ems.tables.models import write_sweep_table
-from ems.tables.printed import load_grid
+from ems.tables.printed import read_rows
 
 AXES = {
     "model.layers": [2, 6],
@@ -123,7 +123,9 @@ def test_ems62_searches_what_table_ii_of_the_paper_lists_around_what_it_chose():
     sweep, values = shipped("ems62").sweep, {}
     for point in sweep:
         values.setdefault(point.axis, {})[point.value] = point.chosen
-    printed = {axis: {float(v): c for v, c in grid.items()} for axis, grid in load_grid().items()}
+    printed = {}
+    for row in read_rows("ems-v2-table02-grid"):
+        printed.setdefault(row["setting"], {})[float(row["value"])] = row["chosen"] == "1"
     assert values == printed
     assert len({point.system for point in sweep}) == 20
 

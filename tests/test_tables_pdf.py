@@ -12,7 +12,7 @@ from ems.base.errors import EmsError
 from ems.base.files import write_text
 from ems.tables.corpora import write_corpora_table, write_decontamination_table
 from ems.tables.logs import write_costs_table
-from ems.tables.pdf import PACKAGES, ROWS, compile_pdf, main_tex
+from ems.tables.pdf import PACKAGES, ROWS, compile_pdf, latex_files
 from ems.tables.printed import load_models
 from ems.tables.registry import outputs
 from ems.tables.table import BETWEEN_BLOCKS, Block, Table, escape, pages, tabular
@@ -77,7 +77,7 @@ def test_a_table_too_long_for_a_page_goes_on_between_its_blocks_and_loses_no_row
     assert [line for part in parts for line in part.splitlines() if line in body] == body
     assert pages(written, 10_000) == [written]
     write_text(tmp_path / "long.tex", written)
-    article = main_tex([tmp_path / "long.tex"], {"long": "Long."})
+    article = latex_files([tmp_path / "long.tex"], {"long": "Long."})["main.tex"]
     assert r"\placetable{table1}{Long.}{}" in article
     assert r"\placetable[\ContinuedFloat]{table1-2}{Long. (continued)}{A note.}" in article
     compile_pdf([tmp_path / "long.tex"], {}, tmp_path / "t.pdf")

@@ -253,14 +253,15 @@ def read_json(path: Path, of: Any, name: str = "*") -> Any:
     from ems.base.schema import fitting
 
     try:
-        return fitting(of, parse_json(_read_text(path, name)))
+        return fitting(of, parse_json(read_text(path, name)))
     except json.JSONDecodeError as error:
         raise Damaged(path, f"not valid JSON ({error})", name) from None
     except ValueError as error:
         raise Damaged(path, str(error), name) from None
 
 
-def _read_text(path: Path, name: str = "*") -> str:
+def read_text(path: Path, name: str = "*") -> str:
+    """Return the text of a UTF-8 file. Raises `Damaged` as `read_json` does."""
     try:
         return Path(path).read_bytes().decode("utf-8")
     except OSError as error:
@@ -285,7 +286,7 @@ def read_lines(path: Path) -> list[str]:
     not UTF-8.
     """
     check_readable(path)
-    text = _read_text(path)
+    text = read_text(path)
     return text.removesuffix("\n").split("\n") if text else []
 
 

@@ -175,9 +175,6 @@ def _probabilities(
     return p | {label: {MEAN: value} for label, value in zip(many, corrected, strict=True)}
 
 
-# --- the table
-
-
 def _table(comparisons: list[Comparison], names: list[str], alone: list[str]) -> Table:
     listed = [(each.benchmark, row) for each in comparisons for row in each.rows]
     ways = list(dict.fromkeys(way for _, row in listed for way in row.p))
@@ -217,9 +214,6 @@ def _table(comparisons: list[Comparison], names: list[str], alone: list[str]) ->
         once={"Benchmark"},
         notes=notes,
     )
-
-
-# --- the figures
 
 
 def plot_changes(panels: list[Comparison], names: list[str], out: Path) -> None:

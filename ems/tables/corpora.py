@@ -17,14 +17,7 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json
 from ems.base.schema import Count, Record, Text
 from ems.config.experiment import MULTIWAY
-from ems.tables.printed import (
-    PrintedPairs,
-    in_given_order,
-    in_table_one_order,
-    load_pair_totals,
-    load_pairs,
-    of_ems,
-)
+from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs, of_ems
 from ems.tables.table import Table, Value, headings_of, write_table
 from ems.text.tsv import Counted, Counts
 
@@ -108,9 +101,6 @@ def _total(counts: Iterable[Counts]) -> tuple[int, Counter[str], int]:
     return sum(each.read for each in counts), removed, sum(each.kept for each in counts)
 
 
-# --- pairs per language
-
-
 def write_corpora_table(report: Path, out: Path) -> None:
     """Write EMS v2 Table I for our experiment, with the printed counts of LASER and EMS, as .tex,
     .md and .csv beside `out`. Raises `EmsError` for a malformed report.
@@ -126,13 +116,12 @@ def write_corpora_table(report: Path, out: Path) -> None:
         printed = every.get(language)
         theirs = (printed.laser_printed, printed.ems_printed) if printed else ("-", "-")
         rows.append([language, *ours, *(None if text == "-" else text for text in theirs)])
-    totals = _printed_totals([every[language] for language in languages if language in every])
-    rows.append(["Total", *_counts(train), *totals])
+    rows.append(["Total", *_counts(train), *_printed_totals(languages)])
     rows += [["Validation", *_counts(validation), None, None]] if validation else []
     _, removed, _ = _total(train)
     reasons = [item for item in sorted(removed.items()) if item[0] != EVALUATION]
     other = [f"{reason.replace('_', ' ')} {count:,}" for reason, count in reasons]
-    laser, ems = _printed_totals(every.values())
+    laser, ems = _printed_totals(every)
     notes = [
         "Sentence pairs for training, by the language that is not English; a pair without English "
         "by both. Decontaminated: pairs "
@@ -155,9 +144,10 @@ def _counts(entries: Iterable[Entry]) -> list[Value]:
     return [read, removed[EVALUATION], read - kept - removed[EVALUATION], kept]
 
 
-def _printed_totals(printed: Iterable[PrintedPairs]) -> list[Value]:
-    counts = [(pairs.laser or 0, pairs.ems or 0) for pairs in printed]
-    totals = [sum(count[side] for count in counts) for side in range(2)]
+def _printed_totals(languages: Iterable[str]) -> list[Value]:
+    """Return sums of the printed LASER and EMS counts, as Table I would write them."""
+    shown = [pairs for language, pairs in load_pairs().items() if language in languages]
+    totals = sum(pairs.laser or 0 for pairs in shown), sum(pairs.ems or 0 for pairs in shown)
     return [human(total) if total else None for total in totals]
 
 
@@ -179,9 +169,6 @@ def _documents_notes(entries: Iterable[Entry]) -> list[str]:
         f"Of documents of one language sentences are counted. Documents: {read:,} read, "
         f"{kept:,} kept; removed: {why or 'none'}."
     ]
-
-
-# --- evaluation sentences, and why pairs went
 
 
 def write_decontamination_table(report: Path, out: Path) -> None:
@@ -229,7 +216,7 @@ def write_filters_table(report: Path, out: Path) -> None:
     data = read_report(report)
     known = {reason for entry in data.entries for reason in entry.removed}
     labels = headings_of("reason")
-    reasons = in_given_order(known, list(labels))
+    reasons = [*(name for name in labels if name in known), *sorted(known - set(labels))]
     groups = [*data.by_corpus(), ("Total", "", data.entries)]
     rows: list[list[Value]] = []
     for corpus, role, entries in groups:

@@ -257,9 +257,6 @@ def language_direction(file: ScoreFile, row: Score) -> str:
     return f"{file.languages[row.source]}-{file.languages[row.target]}"
 
 
-# --- rows and notes
-
-
 def _our_rows(
     table: Declaration, sections: Mapping[str, list[Scores]], columns: list[Column]
 ) -> tuple[list[Row], list[list[int]]]:

@@ -114,9 +114,6 @@ def plot_directions(system: Scores, benchmark: Benchmark, out: Path) -> None:
         axes.set_ylabel("queries")
 
 
-# --- points
-
-
 def plot_pairs(
     scores: list[Path], report: Path, out: Path, families: Families | None = None
 ) -> None:
@@ -229,9 +226,6 @@ def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> N
         figure.suptitle(f"{title}: mean P@1 against the cost of training")
         settle(figure)
         place_labels(axes, np.array(points), [system.system for system in systems])
-
-
-# --- lines
 
 
 def plot_lines(

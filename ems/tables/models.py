@@ -22,7 +22,7 @@ from ems.config.systems import SystemSettings
 from ems.tables.corpora import TRAIN, Report, read_report
 from ems.tables.engine import span
 from ems.tables.logs import P1, PARTS, VALIDATION, Cost, Entry, last_time, read_losses
-from ems.tables.printed import load_grid, load_printed_models, of_ems
+from ems.tables.printed import model_of, of_ems, read_rows
 from ems.tables.table import PRINTED, Place, Table, Value, best_rows, headings_of, write_table
 
 INPUT_EMBEDDING = "tokens.weight"
@@ -62,12 +62,12 @@ def write_models_table(models: list[Path], report: Path, printed: list[str], out
         _, pairs = training_pairs(counts, model.languages, share)
         languages = len(model.languages)
         rows.append([model.name, languages, pairs, None, ARCHITECTURE, trained, sizes[0]])
-    theirs = [model for model in load_printed_models() if model["model"] in printed]
+    theirs = [row for row in read_rows("ems-v2-table03-models") if model_of(row) in printed]
     rules = {len(rows)}
-    for model in theirs:
-        mono = "yes" if model["mono_v2"] or model["mono_v1"] else None
-        sizes = (model["archit"], model["param_v2"], None)
-        rows.append([model["model"] + PRINTED, model["langs"], model["paral"], mono, *sizes])
+    for row in theirs:
+        mono = "yes" if row["mono_v2"] or row["mono_v1"] else None
+        sizes = (row["archit"], row["param_v2"], None)
+        rows.append([model_of(row) + PRINTED, row["langs"], row["paral"], mono, *sizes])
     notes = [
         "Paral.: sentence pairs left after cleaning and decontamination. #Param.: all trained "
         "weights without the input embedding, as the paper's 147M can be counted; to encode: the "
@@ -249,11 +249,12 @@ def write_sweep_table(points: Sequence[Point], losses: Mapping[str, Path], out: 
             totals = {at: f"{entry.total:.3f}" for at, entry in entries.items()}
             lowest = min(totals.values(), key=float)
             bold |= {(at, TOTAL) for at, total in totals.items() if total == lowest}
+    grid = [row for row in read_rows("ems-v2-table02-grid") if row["chosen"] == "1"]
     chosen = set()
     for at, point in enumerate(points):
+        papers = [Decimal(row["value"]) for row in grid if row["setting"] == point.axis]
         number = isinstance(point.value, int | float) and not isinstance(point.value, bool)
-        papers = [value for value, own in load_grid().get(point.axis, {}).items() if own]
-        if number and Decimal(repr(point.value)) in map(Decimal, papers):
+        if number and Decimal(repr(point.value)) in papers:
             chosen.add((at, VALUE))
     centre = {names.get(p.axis, p.axis): p.shown for p in points if p.chosen}
     around = ", ".join(f"{name} {value}" for name, value in centre.items())

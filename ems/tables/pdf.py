@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import atomic_path, reading_text, write_text
+from ems.base.files import atomic_path, read_text, write_text
 from ems.tables.table import escape, pages
 
 PACKAGES = "latexmk texlive-latex-base texlive-latex-recommended lmodern"
@@ -37,42 +37,31 @@ def compile_pdf(tables: list[Path], captions: dict[str, str], out: Path) -> None
             raise Damaged(table, "no such file")
     with TemporaryDirectory(prefix="ems-pdf-") as name:
         folder = Path(name)
-        write_text(folder / "main.tex", main_tex(tables, captions))
-        for number, table in enumerate(tables, 1):
-            for name, part in _parts(number, _text(table)).items():
-                write_text(folder / f"{name}.tex", part)
+        for name, text in latex_files(tables, captions).items():
+            write_text(folder / name, text)
         _run_latexmk(folder, out)
         with atomic_path(out) as temporary:
             shutil.copyfile(folder / "main.pdf", temporary)
 
 
-def main_tex(tables: list[Path], captions: dict[str, str]) -> str:
-    """Return the article, which reads table1.tex and so on, the further pages of a long one from
-    table1-2.tex; the notes are in small print under the last.
+def latex_files(tables: list[Path], captions: dict[str, str]) -> dict[str, str]:
+    """Return the article, main.tex, and pages of its tables: table1.tex, table1-2.tex, ..., with
+    the notes of a table in small print under its last page.
     """
-    floats = []
-    for number, table in enumerate(tables, 1):
-        caption, text = escape(captions.get(table.stem, table.stem)), _text(table)
-        notes = [line.removeprefix("% ") for line in text.splitlines() if line.startswith("% ")]
-        first, *others = _parts(number, text)
-        places = [rf"\placetable{{{first}}}{{{caption}}}"]
-        places += [
-            rf"\placetable[\ContinuedFloat]{{{name}}}{{{caption} (continued)}}" for name in others
-        ]
-        floats += [f"{place}{{}}" for place in places[:-1]]
-        floats.append(f"{places[-1]}{{{escape(' '.join(notes))}}}")
     head = files("ems.tables").joinpath("article.tex").read_text(encoding="utf-8")
-    return head + "\n".join(floats) + "\n\\end{document}\n"
-
-
-def _parts(number: int, text: str) -> dict[str, str]:
-    parts = enumerate(pages(text, ROWS), 1)
-    return {f"table{number}" + (f"-{at}" if at > 1 else ""): part for at, part in parts}
-
-
-def _text(table: Path) -> str:
-    with reading_text(table) as reader:
-        return reader.read()
+    floats, contents = [head], {}
+    for number, table in enumerate(tables, 1):
+        caption, text = escape(captions.get(table.stem, table.stem)), read_text(table)
+        notes = [line.removeprefix("% ") for line in text.splitlines() if line.startswith("% ")]
+        parts = pages(text, ROWS)
+        for at, part in enumerate(parts, 1):
+            name = f"table{number}-{at}" if at > 1 else f"table{number}"
+            contents[f"{name}.tex"] = part
+            place = rf"\placetable[\ContinuedFloat]{{{name}}}{{{caption} (continued)}}"
+            place = place if at > 1 else rf"\placetable{{{name}}}{{{caption}}}"
+            under = escape(" ".join(notes)) if at == len(parts) else ""
+            floats.append(f"{place}{{{under}}}\n")
+    return {"main.tex": "".join([*floats, "\\end{document}\n"]), **contents}
 
 
 def check_latex() -> None:
@@ -104,10 +93,8 @@ def _run_latexmk(folder: Path, out: Path) -> None:
         raise EmsError(f"{out}: LaTeX did not end within {TIMEOUT} s; look at the tables") from None
     if done.returncode:
         log = folder / "main.log"
-        said = (log.read_bytes() if log.is_file() else done.stdout + done.stderr).decode(
-            "utf-8", "replace"
-        )
-        lines = said.splitlines()
+        said = log.read_bytes() if log.is_file() else done.stdout + done.stderr
+        lines = said.decode("utf-8", "replace").splitlines()
         first = next((at for at, line in enumerate(lines) if line.startswith("!")), len(lines))
         relevant = "\n".join(lines[first:][:LINES] or lines[-LINES:])
         raise EmsError(

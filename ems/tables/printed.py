@@ -31,12 +31,13 @@ def of_ems(*tables: str) -> str:
 
 
 @cache
-def _rows(name: str) -> tuple[dict[str, str], ...]:
+def read_rows(name: str) -> tuple[dict[str, str], ...]:
+    """Return the rows of a CSV of `printed`."""
     text = files("ems.tables").joinpath("printed", f"{name}.csv").read_text(encoding="utf-8")
     return tuple(csv.DictReader(text.splitlines()))
 
 
-def _model(row: dict[str, str]) -> str:
+def model_of(row: dict[str, str]) -> str:
     """Return the model of a row without authors, or "(ours)", which is the paper's, not ours."""
     name = (row.get("model") or row["method"]).partition(" (")[0]
     return "Lightweight" if name == "Ours" else name
@@ -51,8 +52,8 @@ def load_table(name: str, column: str | HeadingOf, value: str = "value") -> Numb
     """
     heading = column if callable(column) else lambda row: row.get(column, column)
     table: Numbers = {}
-    for row in _rows(name):
-        cells = table.setdefault(_model(row), {})
+    for row in read_rows(name):
+        cells = table.setdefault(model_of(row), {})
         cells |= {heading(row): float(row[value])} if row[value] else {}
     return table
 
@@ -61,8 +62,8 @@ def load_table(name: str, column: str | HeadingOf, value: str = "value") -> Numb
 def load_classes(name: str) -> dict[str, list[str]]:
     """Return heading -> the models under it, of a table with headings."""
     classes: dict[str, dict[str, None]] = {}
-    for row in _rows(name):
-        classes.setdefault(row.get("group", ""), {})[_model(row)] = None
+    for row in read_rows(name):
+        classes.setdefault(row.get("group", ""), {})[model_of(row)] = None
     return {heading: list(models) for heading, models in classes.items() if heading}
 
 
@@ -80,8 +81,8 @@ def load_europarl() -> Numbers:
 
 def _reimers(task: str, column: HeadingOf) -> Numbers:
     """Return Lightweight Table 10 on MLDoc or XSR, without the row that Tables 3 and 4 have too."""
-    rows = [row for row in _rows("lightweight-table10-reimers") if row["group"] == task]
-    return {REIMERS: {column(row): float(row["value"]) for row in rows if _model(row) == REIMERS}}
+    rows = [row for row in read_rows("lightweight-table10-reimers") if row["group"] == task]
+    return {REIMERS: {column(row): float(row["value"]) for row in rows if model_of(row) == REIMERS}}
 
 
 def _direction(row: dict[str, str]) -> str:
@@ -109,9 +110,9 @@ def load_study(name: str) -> dict[str, Cells]:
     the paper abbreviates ("30M", "512x2") stay text.
     """
     table: dict[str, Cells] = {}
-    for row in _rows(name):
+    for row in read_rows(name):
         named = row.get("pair") or row.get("m") or next(iter(row.values()))
-        cells = table.setdefault(_model(row) if "method" in row else named, {})
+        cells = table.setdefault(model_of(row) if "method" in row else named, {})
         if "direction" in row or "language" in row:
             task = "XNLI" if "language" in row else "RCV2"
             cells[f"{task} {_direction(row).replace('-', '->')}"] = float(row["value"])
@@ -156,16 +157,16 @@ class PrintedModel:
 def load_models() -> dict[str, PrintedModel]:
     """Return mUSE, of which only Table V has a mean, and the eight models of Tables IV and VI."""
     names = ("ems-v2-table04-tatoeba", "ems-v2-table06-tatoeba-unseen")
-    unsettled = [row for name in names for row in _rows(name) if row["flag"] == "unsettled"]
+    unsettled = [row for name in names for row in read_rows(name) if row["flag"] == "unsettled"]
     groups: dict[str, dict[str, float | None]] = {}
-    for row in _rows("ems-v2-table05-tatoeba-groups"):
+    for row in read_rows("ems-v2-table05-tatoeba-groups"):
         value = float(row["value"]) if row["value"] else None
-        groups.setdefault(_model(row), {})[row["group"]] = value
+        groups.setdefault(model_of(row), {})[row["group"]] = value
     models = {}
     for name, means in groups.items():
         seen, unseen = (dict(load_table(each, "language").get(name, {})) for each in names)
         averages = [values.pop(AVERAGE, None) for values in (seen, unseen)]
-        open_codes = tuple(row["language"] for row in unsettled if _model(row) == name)
+        open_codes = tuple(row["language"] for row in unsettled if model_of(row) == name)
         models[name] = PrintedModel(name, seen, averages[0], unseen, averages[1], means, open_codes)
     return models
 
@@ -176,7 +177,7 @@ def load_groups(table: str = "V", code: str = "tatoeba_code") -> dict[str, tuple
     printed mean, fewer than the heading counts (English has no score).
     """
     members: dict[str, tuple[str, ...]] = {}
-    for row in _rows("groups"):
+    for row in read_rows("groups"):
         own, _, heading = row["group"].partition(" ")
         if own == table and row["averaged"] == "1":
             members[heading] = (*members.get(heading, ()), row[code])
@@ -188,20 +189,6 @@ def load_flores_groups() -> dict[str, tuple[str, ...]]:
     groups = load_groups("Flores", "language").items()
     counts = {name: len(codes) * (len(codes) - 1) for name, codes in groups}
     return {f"{name.partition(' ')[0]} ({counts[name]})": codes for name, codes in groups}
-
-
-@cache
-def load_grid() -> dict[str, dict[str, bool]]:
-    """Return EMS v2 Table II: our name of the setting -> value -> whether it was chosen."""
-    grid: dict[str, dict[str, bool]] = {}
-    for row in _rows("ems-v2-table02-grid"):
-        grid.setdefault(row["setting"], {})[row["value"]] = row["chosen"] == "1"
-    return grid
-
-
-def load_printed_models() -> list[dict[str, str]]:
-    """Return the rows of EMS v2 Table III as printed; `model` without the paper's "(ours)"."""
-    return [{**row, "model": _model(row)} for row in _rows("ems-v2-table03-models")]
 
 
 @dataclass(frozen=True)
@@ -217,7 +204,7 @@ class PrintedPairs:
 @cache
 def _pairs() -> dict[str, PrintedPairs]:
     table = {}
-    for row in _rows("ems-v2-table01-pairs"):
+    for row in read_rows("ems-v2-table01-pairs"):
         laser, ems = (int(row[key]) if row[key] else None for key in ("laser_pairs", "ems_pairs"))
         table[row["language"]] = PrintedPairs(row["laser_printed"], laser, row["ems_printed"], ems)
     return table
@@ -231,9 +218,6 @@ def load_pairs() -> dict[str, PrintedPairs]:
 def load_pair_totals() -> PrintedPairs:
     """Return the totals of EMS v2 Table I as printed."""
     return list(_pairs().values())[-1]
-
-
-# --- the papers' orders
 
 
 def in_paper_order(languages: set[str]) -> list[str]:

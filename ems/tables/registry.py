@@ -14,17 +14,10 @@ from ems.base.errors import EmsError
 from ems.config.experiment import Experiment
 from ems.config.plugins import benchmarks, joining, module
 from ems.config.tables import StudySettings, study_rows
-from ems.tables.corpora import (
-    write_corpora_table,
-    write_decontamination_table,
-    write_filters_table,
-    write_vocabulary_table,
-)
+from ems.tables import corpora, models, study
 from ems.tables.declarations import Shown, read_words, tables_of, words_of
 from ems.tables.engine import Declaration, write_systems
-from ems.tables.models import write_mining_table, write_models_table, write_sweep_table
 from ems.tables.printed import paper_of_study
-from ems.tables.study import plot_study, write_ablation_table, write_study
 
 ASKED = ("sweep",)  # no part of `all`
 STUDIED = "A study of the experiment (`tables.studies` of its file)."
@@ -88,10 +81,8 @@ class Output:
             case "sweep":
                 systems = dict.fromkeys(point.system for point in experiment.sweep)
                 return _of_models(experiment, systems, "losses.jsonl")
-            case "learning":
-                return _of_models(experiment, trained, "losses.jsonl")
-            case "learning_languages":
-                names = trained if experiment.validation else []
+            case "learning" | "learning_languages":
+                names = trained if self.name == "learning" or experiment.validation else []
                 return _of_models(experiment, names, "losses.jsonl")
             case "pairs":
                 files = scores(experiment, joining("pairs")[0])
@@ -118,9 +109,9 @@ class Output:
         """
         printed, families = experiment.tables.printed, experiment.families
         if self.study and self.kind == "figure":
-            plot_study(experiment, self.name, sources, out)
+            study.plot_study(experiment, self.name, sources, out)
         elif self.study:
-            write_study(experiment, self.name, sources, out, times)
+            study.write_study(experiment, self.name, sources, out, times)
         elif self.benchmark and self.kind == "figure":
             module(self.benchmark, "table").FIGURES[self.name](sources, out, families)
         elif self.benchmark:
@@ -136,24 +127,24 @@ class Output:
         else:
             match self.name:
                 case "corpora":
-                    write_corpora_table(sources[0], out)
+                    corpora.write_corpora_table(sources[0], out)
                 case "decontamination":
-                    write_decontamination_table(sources[0], out)
+                    corpora.write_decontamination_table(sources[0], out)
                 case "filters":
-                    write_filters_table(sources[0], out)
+                    corpora.write_filters_table(sources[0], out)
                 case "vocabulary":
-                    write_vocabulary_table(sources, out)
+                    corpora.write_vocabulary_table(sources, out)
                 case "models":
-                    write_models_table(sources[:-1], sources[-1], printed, out)
+                    models.write_models_table(sources[:-1], sources[-1], printed, out)
                 case "mining":
-                    write_mining_table(sources, out)
+                    models.write_mining_table(sources, out)
                 case "sweep":
                     logs = {path.parent.name: path for path in sources}
-                    write_sweep_table(experiment.sweep, logs, out)
+                    models.write_sweep_table(experiment.sweep, logs, out)
                 case "ablation":
                     order = experiment.learning(experiment.ablated)
                     steps = {name: experiment.systems[name].train.steps for name in order}
-                    write_ablation_table(sources, out, printed, order, families, times, steps)
+                    study.write_ablation_table(sources, out, printed, order, families, times, steps)
 
     def _draw(
         self,
@@ -185,9 +176,6 @@ class Output:
 Outputs = dict[str, Output]
 
 
-# --- inputs
-
-
 def scores(experiment: Experiment, benchmark: str, systems: list[str] | None = None) -> list[str]:
     """Return the score files of a benchmark, of the systems of the tables; none if it is not
     scored.
@@ -214,25 +202,22 @@ def _of_ablation(experiment: Experiment, names: list[str]) -> list[str]:
     return [file for each in systems for name in names for file in scores(experiment, name, [each])]
 
 
-def _of_study(experiment: Experiment, study: StudySettings) -> list[str]:
-    if not (study.facts or any(map(experiment.scored, study.columns))):
+def _of_study(experiment: Experiment, settings: StudySettings) -> list[str]:
+    if not (settings.facts or any(map(experiment.scored, settings.columns))):
         return []
-    rows = study_rows(experiment, study)
+    rows = study_rows(experiment, settings)
     files = [
         file
         for row in rows
         for name, systems in row.systems.items()
         for file in scores(experiment, experiment.scored(name), systems)
     ]
-    if study.costs or "parameters" in study.facts:
+    if settings.costs or "parameters" in settings.facts:
         names = experiment.learning([row.model for row in rows])
         files += _of_models(experiment, names, "model.json")
-    if {"raw_pairs", "pairs"} & {*study.facts}:
+    if {"raw_pairs", "pairs"} & {*settings.facts}:
         files += _report(experiment)
     return list(dict.fromkeys(files))
-
-
-# --- all of them
 
 
 @cache
@@ -257,15 +242,15 @@ def outputs_of(experiment: Experiment) -> dict[str, Outputs]:
     """
     every = {kind: dict(known) for kind, known in outputs().items()}
     taken = {*every["table"], *every["figure"]}
-    for place, (name, study) in enumerate((experiment.tables.studies or {}).items()):
+    for place, (name, own) in enumerate((experiment.tables.studies or {}).items()):
         if name in taken:
             raise EmsError(f"tables.studies.{name}: this is the name of another table; rename it")
-        paper = paper_of_study(study.printed) if study.printed else ""
-        report = f"{study.caption} {STUDIED}"
-        shown = Shown(caption=study.caption, place=20_000 + place, paper=paper, report=report)
-        made = {"table": True, "figure": study.figure, "timed": bool(study.costs)}
+        paper = paper_of_study(own.printed) if own.printed else ""
+        report = f"{own.caption} {STUDIED}"
+        shown = Shown(caption=own.caption, place=20_000 + place, paper=paper, report=report)
+        made = {"table": True, "figure": own.figure, "timed": bool(own.costs)}
         for kind in filter(made.get, made):
-            every[kind][name] = Output(kind, name, shown, study=study)
+            every[kind][name] = Output(kind, name, shown, study=own)
     return every
 
 
@@ -286,9 +271,6 @@ def captions(experiment: Experiment, names: list[str]) -> list[str]:
     every = outputs_of(experiment)["table"]
     words = [(name, every[name].shown) for name in names]
     return [f"{name}={own.caption}{own.paper and f' As {own.paper}.'}" for name, own in words]
-
-
-# --- of several experiments
 
 
 def write_together(table: str, experiments: Sequence[Experiment], out: Path) -> list[Path]:

@@ -223,9 +223,6 @@ def _all_steps(experiment: Experiment, system: str) -> int:
     return training.steps + before
 
 
-# --- what both have: a row with the scores of several benchmarks
-
-
 def _side_by_side(columns: list[Column], notes: list[str], printed: Printed | None) -> Declaration:
     """Return a table of some columns, without deviations of the seeds."""
     wide = any(" " in name for name in headings(columns))

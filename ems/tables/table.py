@@ -1,9 +1,7 @@
 r"""One table and its three files: .tex (for papers), .md (for people) and .csv (for programs).
 
-A score is rounded half up in decimal: the mean of two directions ends in 5 every other time, and a
-binary float would send 80.25 down and 80.15 up. Bold marks the best of *our* rows, judged on what
-is shown, ties all bold. LaBSE stands in italics and does not compete, as in the papers: it is their
-upper bound (EMS v2, section V), printed or measured by us.
+A score is rounded half up in decimal: a binary float would send 80.25 down and 80.15 up. Bold marks
+the best of *our* rows, judged on what is shown, ties all bold.
 
 The .tex is a bare booktabs tabular: `\input` it in a float of your own. Stacked blocks of columns
 stay one tabular, as EMS v2 Table IV is printed, so that they line up. The bytes depend only on the
@@ -22,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.base.files import atomic_path, read_table, reading_text, write_text
+from ems.base.files import atomic_path, read_table, read_text, write_text
 
 Value = float | int | str | None
 Place = tuple[int, str]  # row number and column of a cell
@@ -144,9 +142,6 @@ def headings_of(kind: str, column: str = "heading") -> dict[str, str]:
     """
     rows = read_table(files("ems.tables").joinpath("headings.tsv"))
     return {row["name"]: row[column] for row in rows if row["kind"] == kind and row[column]}
-
-
-# --- the three writers
 
 
 def write_table(table: Table, out: Path, latex: Table | None = None) -> None:
@@ -298,9 +293,6 @@ def pages(written: str, most: int) -> list[str]:
     return ["\n".join(tabular) + "\n" for tabular in tabulars]
 
 
-# --- copies for the selected experiment
-
-
 def write_selected(sources: list[Path], out: Path, experiment: str) -> None:
     """Write a copy of each file into the folder `out`, marked as the experiment's where it has a
     place for that (a .csv and a .png have none).
@@ -312,10 +304,8 @@ def write_selected(sources: list[Path], out: Path, experiment: str) -> None:
             raise EmsError(f"--out {out}: {source} lies in it; choose another folder")
     for source in sources:
         if mark := MARKED.get(source.suffix):
-            with reading_text(source) as reader:
-                text = reader.read()
             line = f"Experiment {experiment}: a copy of {source.as_posix()}"
-            write_text(out / source.name, mark(text, line))
+            write_text(out / source.name, mark(read_text(source), line))
         else:
             with atomic_path(out / source.name) as temporary:
                 shutil.copyfile(source, temporary)
