@@ -17,7 +17,7 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json
 from ems.base.schema import Count, Record, Text
 from ems.config.experiment import MULTIWAY
-from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs, of_ems
+from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
 from ems.tables.table import Table, Value, headings_of, write_table
 from ems.text.tsv import Counted, Counts
 
@@ -128,7 +128,7 @@ def write_corpora_table(report: Path, out: Path) -> None:
         f"with a sentence of {', '.join(data.against) or 'no benchmark'}. "
         f"Other removals: {', '.join(other) or 'none'}.",
         *_documents_notes(train),
-        f"Printed: {of_ems('I')}. The totals here are sums over the languages shown; "
+        "Printed: EMS v2, Table I (v1: 1). The totals here are sums over the languages shown; "
         f"the paper prints {paper.laser_printed} for LASER and {paper.ems_printed} for EMS over "
         f"its {len(every)} languages (its rounded counts add up to {laser} and {ems}).",
     ]

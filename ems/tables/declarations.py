@@ -30,7 +30,7 @@ from ems.tables.engine import (
     one_each,
     span,
 )
-from ems.tables.printed import AVERAGE, in_table_one_order, load_accuracies, load_classes, of_ems
+from ems.tables.printed import AVERAGE, in_table_one_order, load_accuracies, load_classes
 from ems.tables.scores import Label, Scores
 from ems.tables.table import Block, balanced_blocks
 
@@ -60,7 +60,6 @@ class Shown(Settings):
     caption: str
     place: int = Field(10_000, description="Orders the tables as the papers do.")
     paper: str = Field("", description="The paper table that it reproduces.")
-    ems_tables: list[str] = Field([], description="The same, for tables of EMS v2.")
     report: str = Field("", description="A paragraph of reStructuredText.")
     among: Literal["", "families", "unseen"] = Field(
         "", description="Shows only members of families, or systems scored on unseen languages."
@@ -69,6 +68,11 @@ class Shown(Settings):
     heading: str = Field("", description="Makes it a table of accuracies; begins its note.")
     printed: str = Field("", description="The file of ems/tables/printed with the paper's rows.")
     every: bool = Field(False, description="Shows all rows of the paper.")
+
+    @property
+    def paragraph(self) -> str:
+        """The paragraph of the report, which most tables of accuracies share."""
+        return self.report or (ZERO_SHOT if self.heading else "")
 
 
 class Words(Settings):
@@ -82,14 +86,7 @@ class Words(Settings):
 @cache
 def read_words(path: Path) -> dict[str, dict[str, Shown]]:
     """Return command -> output -> its words. Raises `EmsError` for a malformed file."""
-    words = checked(Words, load_yaml(path), path)
-    return {kind: {name: _complete(shown) for name, shown in each.items()} for kind, each in words}
-
-
-def _complete(shown: Shown) -> Shown:
-    paper = of_ems(*shown.ems_tables) if shown.ems_tables else shown.paper
-    report = shown.report or (ZERO_SHOT if shown.heading else "")
-    return shown.model_copy(update={"paper": paper, "report": report})
+    return dict(checked(Words, load_yaml(path), path))
 
 
 def words_of(benchmark: str) -> dict[str, dict[str, Shown]]:

@@ -22,7 +22,7 @@ from ems.config.systems import SystemSettings
 from ems.tables.corpora import TRAIN, Report, read_report
 from ems.tables.engine import span
 from ems.tables.logs import P1, PARTS, VALIDATION, Cost, Entry, last_time, read_losses
-from ems.tables.printed import model_of, of_ems, read_rows
+from ems.tables.printed import model_of, read_rows
 from ems.tables.table import PRINTED, Place, Table, Value, best_rows, headings_of, write_table
 
 INPUT_EMBEDDING = "tokens.weight"
@@ -73,7 +73,7 @@ def write_models_table(models: list[Path], report: Path, printed: list[str], out
         "weights without the input embedding, as the paper's 147M can be counted; to encode: the "
         "weights used after training, the input embedding included."
     ]
-    notes += [f"Rows marked printed: {of_ems('III')}."] if theirs else []
+    notes += ["Rows marked printed: EMS v2, Table III (v1: 3)."] if theirs else []
     columns = ["Model", "Langs", "Paral.", "Mono", "Archit.", "#Param.", "to encode"]
     write_table(Table(columns, rows, rules=rules, text={"Archit."}, notes=notes), out)
 
@@ -277,7 +277,7 @@ def write_sweep_table(points: Sequence[Point], losses: Mapping[str, Path], out: 
         rules={at for at, axis in enumerate(axes) if at and axis != axes[at - 1]},
         once={SETTING},
         notes=notes,
-        footnote=f"chosen in {of_ems('II')}" if chosen else "",
+        footnote="chosen in EMS v2, Table II (v1: 2)" if chosen else "",
     )
     write_table(table, out)
 

@@ -17,17 +17,6 @@ HeadingOf = Callable[[dict[str, str]], str]  # row of a CSV -> heading
 
 AVERAGE = "Avg."
 REIMERS = "Reimers and Gurevych"
-EMS_V1 = {  # table of EMS v2 -> its number in v1, where v1 has it
-    **{"I": 1, "II": 2, "III": 3, "IV": 4, "V": 6, "VI": 5, "VIII": 7, "IX": 8, "X": 9},
-    **{"XI": 10, "XII": 11, "XIII": 12, "XIV": 13},
-}
-
-
-def of_ems(*tables: str) -> str:
-    """Return tables of the EMS paper under both of their numbers: "EMS v2, Table XI (v1: 10)"."""
-    numbers = [f" (v1: {EMS_V1[name]})" if name in EMS_V1 else "" for name in tables]
-    named = [f"Table {name}{number}" for name, number in zip(tables, numbers, strict=True)]
-    return f"EMS v2, {', '.join(named)}"
 
 
 @cache

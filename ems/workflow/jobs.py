@@ -307,7 +307,7 @@ class Jobs:
     def report(self, wildcards: Wildcards) -> str:
         """Return what `snakemake --report` says of a table or figure."""
         kind, name = self._output(wildcards)
-        return self.w.outputs[kind][name].shown.report
+        return self.w.outputs[kind][name].shown.paragraph
 
     def figure_label(self, wildcards: Wildcards) -> dict[str, str]:
         """Return the caption of a figure, as the label of `snakemake --report`."""
