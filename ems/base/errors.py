@@ -11,12 +11,13 @@ import os
 import shlex
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 FAILED, REQUEUE = 1, 75  # exit statuses; 75 is EX_TEMPFAIL of sysexits.h: the same command goes on
 LOCK = ".lock.json"  # of a download, beside it
 MANIFEST = ".manifest.json"  # of a unit of an evaluation set
 TIMES = ".times.jsonl"  # of a training
+SAID = 500  # characters of what another program said, in an error
 
 
 class EmsError(Exception):
@@ -35,6 +36,13 @@ class EmsError(Exception):
     def finding(self) -> str:
         """What is wrong, without advice that depends on the place of a file."""
         return str(self)
+
+
+def failed_program(what: str, status: int, said: BinaryIO) -> EmsError:
+    """Return the error for a program that failed, with the end of its stderr, the file `said`."""
+    said.seek(max(0, said.seek(0, 2) - 4 * SAID))
+    end = " ".join(said.read().decode(errors="replace").split())[-SAID:]
+    return EmsError(f"{what}: exit status {status}; the end of its stderr: {end or '(nothing)'}")
 
 
 class Damaged(EmsError):

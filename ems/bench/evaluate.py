@@ -71,13 +71,10 @@ def evaluate_by_hand(
     elif not name:
         name = Path(command.partition(" ")[0]).name or "command"
     experiment = replace(experiment, systems={**experiment.systems, name: system})
-    folders_of = {}
-    for benchmark in names:
-        if benchmark not in benchmarks():
-            known = ", ".join(benchmarks())
-            raise EmsError(f"--bench: unknown benchmark {benchmark!r}; allowed: {known}")
-        sets = sets_of(benchmark)
-        folders_of[benchmark] = {s: _folder(experiment, s, folders or {}, data) for s in sets}
+    folders_of = {
+        benchmark: {s: _folder(experiment, s, folders or {}, data) for s in sets_of(benchmark)}
+        for benchmark in names
+    }
     kept = Path("results") / experiment.name / CACHE_FOLDER
     encoder = cached(make_encoder(system), kept, cache_mb)
     rows = [("benchmark", "metric", name)]

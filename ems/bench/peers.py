@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ems.base.batches import batched
-from ems.base.errors import EmsError
+from ems.base.errors import SAID, EmsError, failed_program
 from ems.base.files import sha256_file, visible_files
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
@@ -29,7 +29,6 @@ HOW_TO_INSTALL = (
 )
 MODEL_BATCH = 64  # sentences of like length that sentence-transformers runs at once
 CALL_LINES = 100_000  # of one call of a command: 0.4 GB of vectors at d=1024
-STDERR_TAIL = 500  # characters of a command's stderr that an error shows
 
 
 class SentenceTransformersEncoder:
@@ -91,7 +90,7 @@ def _loaded(model: str, device: str | None) -> Any:
     try:
         return SentenceTransformer(model, device=device).eval()
     except (OSError, ValueError, KeyError) as error:
-        said = " ".join(str(error).split())[:STDERR_TAIL]
+        said = " ".join(str(error).split())[:SAID]
         raise EmsError(
             f"{model}: sentence-transformers cannot load it: {said}. "
             "Expected the folder of a model, or a name like sentence-transformers/LaBSE, which "
@@ -167,12 +166,7 @@ def _call(call: list[str]) -> None:
                 f"command {call[0]}: {error.strerror}; install it, or write its whole path"
             ) from None
         if done.returncode:
-            complaints.seek(max(0, complaints.seek(0, 2) - 4 * STDERR_TAIL))
-            said = " ".join(complaints.read().decode(errors="replace").split())[-STDERR_TAIL:]
-            raise EmsError(
-                f"command {call[0]}: exit status {done.returncode}; the end of its stderr: "
-                f"{said or '(nothing)'}"
-            )
+            raise failed_program(f"command {call[0]}", done.returncode, complaints)
 
 
 def _read(path: Path, what: str) -> np.ndarray:

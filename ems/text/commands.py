@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, failed_program
 from ems.base.files import read_json
 from ems.base.progress import Progress
 from ems.base.schema import Json, Record, Text, text
@@ -28,7 +28,6 @@ SHELL = {"True": "1", "False": "", "None": ""}  # as OpusCleaner writes these va
 AS_YAML = "PARAMETERS_AS_YAML"  # a variable with all parameters, for filters that name it
 _NAME = "the name of a variable"
 Variable = Annotated[text("[A-Za-z_][A-Za-z_0-9]*", _NAME), _NAME]
-TAIL = 400  # characters of a failed program's stderr
 
 
 class _Filter(Record):
@@ -88,12 +87,7 @@ class Command:
                 process.kill()
                 status = process.wait()
             if status:
-                said.seek(max(0, said.seek(0, 2) - 4 * TAIL))
-                end = " ".join(said.read().decode(errors="replace").split())[-TAIL:]
-                raise EmsError(
-                    f"filter {self.reason}: exit status {status}; the end of its stderr: "
-                    f"{end or '(nothing)'}"
-                )
+                raise failed_program(f"filter {self.reason}", status, said)
         progress.close()
 
     def _passed(self, read: Path, lines: Path, kept: Path, report: CleanReport) -> Iterator[Pair]:
