@@ -82,3 +82,8 @@ def contents(folder):
     """Every byte below a folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def in_order(store, batch_pairs):
+    """Every pair of a store once, in batches, language pair by language pair."""
+    return (store.assemble(*places) for places in store.places_in_order(batch_pairs))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from contexts_made import write_document_shard
 from experiments_made import one_line
-from shards_made import unpacked, write_shard
+from shards_made import in_order, unpacked, write_shard
 
 from ems.base.errors import Damaged
 from ems.shards.documents import DocumentStore
@@ -136,7 +136,7 @@ def test_processes_share_the_pairs_of_a_step(library):
 def test_validation_has_every_sentence_once_and_always_the_same_others(library):
     folders, where = library
     store = DocumentStore(folders, LANGUAGES, LONG, 1)
-    first, again = ([texts(batch) for batch in store.in_order(5)] for _ in range(2))
+    first, again = ([texts(batch) for batch in in_order(store, 5)] for _ in range(2))
     assert first == again
     middles = [
         next(a for a, b in zip(true, replaced, strict=True) if a != b)

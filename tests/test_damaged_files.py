@@ -36,8 +36,8 @@ from ems.corpora.content import check_downloads, check_file
 from ems.corpora.moses import count_pairs
 from ems.model.encode import SentenceEncoder
 from ems.shards.index import read_index, shards_in
-from ems.shards.inspect import verify
 from ems.shards.reader import PairStore
+from ems.shards.shard import Shard, verify_shards
 from ems.shards.writer import write_shards
 from ems.tables.corpora import read_report
 from ems.tables.logs import read_losses
@@ -70,7 +70,7 @@ READERS = {  # damaged file -> what reads it
         VOCABULARY, SAMPLE, OUT / "r.json"
     ),
     VOCABULARY: lambda: _checked_vocabulary(Data(stored(), None, VOCABULARY)),
-    **dict.fromkeys((SHARD / name for name in OF_SHARD), lambda: verify([SHARD])),
+    **dict.fromkeys((SHARD / name for name in OF_SHARD), lambda: verify_shards([Shard(SHARD)])),
     SHARD.parent / "manifest.json": lambda: shards_in(SHARD.parent),
     INDEX: lambda: read_index(INDEX),
     **dict.fromkeys((MODEL / name for name in OF_MODEL), lambda: SentenceEncoder(MODEL)),

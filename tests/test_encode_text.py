@@ -71,7 +71,7 @@ def test_a_raw_line_becomes_the_ids_that_are_in_the_shard(tmp_path):
         made = world(tmp_path / kept, kept)
         for side, (code, lines) in enumerate((("en", ENGLISH), ("zh", CHINESE))):
             for row, ids in enumerate(made.encoder.tokenise(lines, code)):
-                assert ids.tolist() == made.shard.sentence(side, row)
+                assert ids.tolist() == made.shard.piece(side, row).tolist()
         assert made.shard.pairs == 27
         plain, odd = made.encoder.tokenise(["cooperation it", "co\u00adoper\u200bation it"], "en")
         tokens[kept] = plain.tolist() == odd.tolist()

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 from cli_made import Cli
-from shards_made import LANGUAGES, vocabulary, write_pairs
+from shards_made import LANGUAGES, in_order, vocabulary, write_pairs
 
 from ems.shards.index import write_index
 from ems.shards.reader import PairStore
@@ -113,7 +113,7 @@ def test_a_row_of_a_language_pair_is_shown_with_its_text_and_where_it_comes_from
 def test_a_row_is_the_one_that_training_draws_by_that_number(results):
     store = PairStore(sorted(results.shards.glob("*/*/de-en/0*")), LANGUAGES, 99)
     processor = load_vocabulary(results.model)
-    batch = next(store.in_order(119))
+    batch = next(in_order(store, 119))
     for row in (0, 8, 59, 60, 109):
         at = batch.rows.tolist().index(row)
         start = int(batch.lengths[:at].sum())

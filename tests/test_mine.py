@@ -49,7 +49,7 @@ def documents(toy):
 def text(documents, language, row):
     """The ids of a sentence by its language and its row through all shards."""
     ((shard, at),) = documents.places(np.array([language]), np.array([row]))
-    return shard.sentence(0, at)
+    return shard.piece(0, at).tolist()
 
 
 # --- rounds
@@ -252,9 +252,10 @@ def test_a_batch_has_the_sentences_in_exchanged_places_and_their_similarity(
 def contextual(documents, language, row, middle):
     """The sentences of a document up to K from `row` on both sides, with `middle` in its place."""
     ((shard, at),) = documents.places(np.array([language]), np.array([row]))
-    start, end = documents.document(shard, at)
-    before = [shard.sentence(0, each) for each in range(max(start, at - K), at)]
-    after = [shard.sentence(0, each) for each in range(at + 1, min(end, at + 1 + K))]
+    which = np.searchsorted(shard.documents, at, side="right")
+    start, end = shard.documents[which - 1 : which + 1].tolist()
+    before = [shard.piece(0, each).tolist() for each in range(max(start, at - K), at)]
+    after = [shard.piece(0, each).tolist() for each in range(at + 1, min(end, at + 1 + K))]
     ids = [*chain(*before, middle, *after)]
     assert len(ids) <= LIMIT, "a guard: nothing is cut here"
     return ids

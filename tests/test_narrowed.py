@@ -9,7 +9,7 @@ import pytest
 from experiments_made import REAL, Settings, changed_jobs, edited
 from mirror_made import write_tatoeba
 from safetensors.numpy import load_file
-from shards_made import contents, unpacked
+from shards_made import contents, in_order, unpacked
 
 from ems.bench.evaluate import evaluate
 from ems.bench.scores import read_score_file
@@ -143,7 +143,7 @@ def test_a_share_of_the_corpus_is_pairs_at_even_distances(toy, share):
         assert max(np.diff(chosen)) - min(np.diff(chosen)) <= 1
         batch = whole.assemble(np.full(len(chosen), group), np.array(chosen))
         expected += unpacked(batch)
-    assert [pair for batch in part.in_order(50) for pair in unpacked(batch)] == expected
+    assert [pair for batch in in_order(part, 50) for pair in unpacked(batch)] == expected
     drawn = {pair for step in range(40) for pair in unpacked(part.draw(1, step, 64, 0.5))}
     assert drawn == set(expected)
 
@@ -152,7 +152,7 @@ def test_all_of_the_corpus_is_the_corpus_and_a_little_of_it_is_one_pair(toy):
     folders = toy.shards("training")
     whole, same = (PairStore(folders, ["en", "de", "fr"], 20, *rest) for rest in ((), (1.0,)))
     assert whole.sizes.tolist() == same.sizes.tolist() == [160, 60]
-    for one, other in zip(whole.in_order(64), same.in_order(64), strict=True):
+    for one, other in zip(in_order(whole, 64), in_order(same, 64), strict=True):
         assert unpacked(one) == unpacked(other)
     assert PairStore(folders, ["en", "de", "fr"], 20, 1e-9).sizes.tolist() == [1, 1]
 

@@ -24,6 +24,7 @@ from released_made import (
     write_released,
     write_vocabulary,
 )
+from shards_made import in_order
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json
@@ -110,7 +111,7 @@ def seen_sides(out, shards):
     validation, which one token of a pair has.
     """
     store = PairStore(shards_in(shards), LANGUAGES, MOST)
-    (batch,) = store.in_order(152)
+    (batch,) = in_order(store, 152)
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(out / "vocabulary.model"))
     masked = Masker("one", Pieces.of(pieces), MOST)(batch, 0, 0).inputs
     sides = []

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from shards_made import (
     LANGUAGES,
+    in_order,
     sentences,
     unpacked,
     vocabulary,
@@ -259,7 +260,7 @@ def test_a_batch_equals_a_plain_loop_over_the_files(world, limit, names):
 
 def test_in_order_visits_every_pair_once(world):
     data = store(world, limit=10_000)
-    batches = list(data.in_order(64))
+    batches = list(in_order(data, 64))
     pairs = [pair for batch in batches for pair in unpacked(batch)]
     every = [(0, at) for at in range(550)] + [(1, at) for at in range(100)]
     assert pairs == own_batch(world, list(PAIRS), every, 10_000)

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import needs
-from shards_made import LANGUAGES, sentences, unpacked, vocabulary, write_pairs
+from shards_made import LANGUAGES, in_order, sentences, unpacked, vocabulary, write_pairs
 
 from ems.base.errors import EmsError
 from ems.commands.cli import main
 from ems.shards.index import read_index, shards_in, write_index
 from ems.shards.reader import PairStore
-from ems.shards.shard import Shard, allow_open_files
+from ems.shards.shard import Shard, allow_open_files, verify_shards
 from ems.shards.writer import write_shards
 
 SOURCES = {"A/v1/de-en": 400, "B/v1/de-en": 150, "A/v1/en-ja": 90, "B/v1/en-ja": 10}
@@ -61,7 +61,7 @@ def test_the_size_of_shards_changes_no_batch_and_no_validation(world):
         one, other = (each.draw(7, step, 64, 0.5) for each in (small, large))
         for name in ("tokens", "lengths", "rows", "languages"):
             assert np.array_equal(getattr(one, name), getattr(other, name)), (step, name)
-    one, other = (list(map(unpacked, each.in_order(32))) for each in (small, large))
+    one, other = (list(map(unpacked, in_order(each, 32))) for each in (small, large))
     assert one == other
 
 
@@ -192,7 +192,7 @@ soft, hard = map(int, sys.argv[2:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 store = PairStore(read_index(Path(sys.argv[1]))["train"], ["en", "de", "ja"], 12)
 assert not any("ids" in vars(shard) for shard in store.shards)  # nothing is open yet
-print(sum(batch.pairs for batch in store.in_order(50)))
+print(sum(len(groups) for groups, _ in store.places_in_order(50)))
 """
 
 
@@ -259,9 +259,9 @@ def test_a_billion_pairs_are_counted_through_without_a_number_that_overflows(wor
 def test_a_changed_byte_is_found_by_verify(world, tmp_path, name):
     folder = shutil.copytree(world / "7" / "B/v1/de-en", tmp_path / "de-en") / "00003"
     shard = Shard(folder)
-    shard.verify()
+    verify_shards([shard])
     content = bytearray((folder / name).read_bytes())
     content[-1] ^= 1
     (folder / name).write_bytes(content)
     with pytest.raises(EmsError, match=rf"00003/{name}: its sha256 is not the one in the manifest"):
-        Shard(folder).verify()
+        verify_shards([Shard(folder)])

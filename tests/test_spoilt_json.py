@@ -30,13 +30,13 @@ from ems.base.errors import EmsError
 from ems.bench.scores import packed
 from ems.benchmarks.bucc2018.table import write_missed_table
 from ems.benchmarks.xsimpp.data import KINDS, read_kinds
+from ems.corpora.download import Part, part_path
 from ems.corpora.fetch import fetch_file
-from ems.corpora.part import Part, part_path
 from ems.model.encode import SentenceEncoder
 from ems.shards.index import read_index, shards_in, shards_of, write_index
 from ems.shards.inspect import inspect_shards
-from ems.shards.inspect import verify as verify_shards
 from ems.shards.reader import PairStore
+from ems.shards.shard import Shard, verify_shards
 from ems.shards.writer import write_shards
 from ems.tables.compare import plot_deltas, write_comparison
 from ems.tables.corpora import (
@@ -163,13 +163,15 @@ def test_spoilt_lists_of_shards_are_one_line(shards):
     def read():
         folders = read_index(root / "index.json")["train"]
         PairStore(shards_of(folders, ["de", "en"]), ["de", "en"], 10).draw(1, 1, 4, 0.5)
-        verify_shards(folders)
+        verify_shards(list(map(Shard, folders)))
         shards_in(root / "A/v1/de-en")
 
     folder = root / "A/v1/de-en"
     assert hold(root / "index.json", read) > 30
     assert hold(folder / "manifest.json", lambda: shards_in(folder)) > 30
-    assert hold(folder / "00000/manifest.json", lambda: verify_shards([folder / "00000"])) > 30
+    assert (
+        hold(folder / "00000/manifest.json", lambda: verify_shards([Shard(folder / "00000")])) > 30
+    )
     assert hold(report, lambda: inspect_shards(shards_in(folder), "de-en", 0, pieces)) > 30
 
 

@@ -82,7 +82,7 @@ def check_named(toy, state, message):
     by_row = dict(zip(batch.rows.tolist(), sentences, strict=True))
     for at, pair in enumerate(pairs):
         shard = next(s for s in store.shards if str(s.folder) == pair["shard"])
-        sentences = [shard.sentence(side, pair["row"]) for side in (0, 1)]
+        sentences = [shard.piece(side, pair["row"]).tolist() for side in (0, 1)]
         assert sentences == [by_row[at], by_row[8 + at]]
         assert pair["line"] == shard.lines[pair["row"]]
         assert pair["pair"] == "-".join(shard.languages)

@@ -254,11 +254,12 @@ def verify(
         raise EmsError("ems verify: give --index FILE for shards, --data FOLDER for downloads")
     if index:
         from ems.shards.index import read_index
-        from ems.shards.inspect import verify
+        from ems.shards.shard import Shard, verify_shards
 
-        folders = [folder for listed in read_index(index).values() for folder in listed]
-        count, pairs = verify(folders)
-        common.log.info("%s: %s shards with %s pairs are whole", index, count, f"{pairs:,}")
+        shards = [Shard(folder) for listed in read_index(index).values() for folder in listed]
+        verify_shards(shards)
+        pairs = sum(shard.pairs for shard in shards)
+        common.log.info("%s: %s shards with %s pairs are whole", index, len(shards), f"{pairs:,}")
     if data:
         from ems.corpora.content import check_downloads
 

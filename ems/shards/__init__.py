@@ -10,6 +10,6 @@ language have the same files of one side, a sentence for a pair; none lies in tw
                               per length of 0 to 9, 10 to 19, ... tokens; the last: all longer
                               ones), sha256 of the files and of the vocabulary
 
-The manifest of the folder around them adds them up and lists each shard's manifest by its sha256. A
-folder without its manifest is no shard; pair i is sentence i of both sides (DESIGN "On disk").
+The manifest of the folder around them adds them up and lists each shard's manifest by its sha256.
+A folder without its manifest is no shard; pair i is sentence i of both sides.
 """

@@ -15,8 +15,6 @@ Mined pairs are a folder, which `ems mine-documents` writes:
                     the shards of documents that its rows are of
 """
 
-from collections.abc import Sequence
-from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -43,10 +41,7 @@ TARGETS = {"cosine": "similarity", "csls": "score"}
 
 
 class DocumentStore(PairStore):
-    """All shards of documents of an experiment, as one source of batches.
-
-    Contexts have up to `k` sentences on each side and never leave their document.
-    """
+    """All shards of documents; contexts have up to `k` sentences on each side."""
 
     documents = True
 
@@ -63,7 +58,6 @@ class DocumentStore(PairStore):
                 )
 
     def check(self, pieces: int) -> None:
-        """Check the sentences and the documents of all shards, and map them."""
         super().check(pieces)
         for shard in self.shards:
             _ = shard.documents  # checked when it is first used
@@ -71,7 +65,6 @@ class DocumentStore(PairStore):
     def draw(
         self, seed: int, step: int, batch_pairs: int, alpha: float, share: slice = slice(None)
     ) -> Batch:
-        """Return the batch of a training step; `share`: the pairs of one of several processes."""
         chosen, within = self.drawn(seed, step, batch_pairs, alpha)
         others = self._others(chosen, within, seed, step)
         return self.assemble(chosen[share], within[share], others[share])
@@ -89,9 +82,8 @@ class DocumentStore(PairStore):
         return self.batch([*places, *places], [*places, *replacing], targets)
 
     def batch(self, places: list[ShardRow], middles: list[ShardRow], targets: np.ndarray) -> Batch:
-        """Return the batch of the contexts of `places[2B]` around the sentences at `middles[2B]`.
-
-        `targets[2B]` say how well each fits: first those of all first texts of a pair.
+        """Return the batch of contexts of `places[2B]` around the sentences at `middles[2B]`;
+        `targets[2B]` say how well each fits.
         """
         sentences = (shard.piece(0, row, self.max_tokens) for shard, row in middles)
         texts = [self.text(*at, middle) for at, middle in zip(places, sentences, strict=True)]
@@ -103,19 +95,14 @@ class DocumentStore(PairStore):
 
         A text that is too long loses the far ends of its context, the longer side first.
         """
-        start, end = self.document(shard, row)
+        at = int(np.searchsorted(shard.documents, row, side="right"))
+        start, end = shard.documents[at - 1 : at + 1].tolist()
         ids, offsets = shard.ids[0], shard.offsets[0]
         before = ids[offsets[max(start, row - self.k)] : offsets[row]]
         after = ids[offsets[row + 1] : offsets[min(end, row + 1 + self.k)]]
         room = self.max_tokens - len(middle)
         left = min(len(before), max(room - len(after), room // 2))
         return np.concatenate([before[len(before) - left :], middle, after[: room - left]])
-
-    @staticmethod
-    def document(shard: Shard, row: int) -> tuple[int, int]:
-        """Return the first row of the document of a row, and its end."""
-        at = int(np.searchsorted(shard.documents, row, side="right"))
-        return int(shard.documents[at - 1]), int(shard.documents[at])
 
     def _others(self, groups: np.ndarray, within: np.ndarray, *key: int) -> np.ndarray:
         """Return another sentence of the language of each one, all alike, by a random key."""
@@ -129,10 +116,7 @@ class DocumentStore(PairStore):
 
 
 class MinedPairs:
-    """A folder of mined pairs of a store of documents.
-
-    Raises `EmsError` when it is not whole, or the documents are others.
-    """
+    """A folder of mined pairs. Raises `EmsError` if it is damaged or of other documents."""
 
     def __init__(self, folder: Path, documents: DocumentStore) -> None:
         manifest = read_json(folder / MANIFEST, MinedManifest)
@@ -146,24 +130,18 @@ class MinedPairs:
             raise Damaged(folder, "mined in other documents than those of the shards")
         self.starts = _starts(self.rows)  # of each language pair, and the end
 
-    @property
-    def groups(self) -> list[tuple[str, ...]]:
-        """The language pairs, in the order of the rows."""
         firsts = self.rows["languages"][self.starts[:-1]].tolist()
-        return [tuple(self.languages[at] for at in pair) for pair in firsts]
+        self.groups = [tuple(self.languages[at] for at in pair) for pair in firsts]
 
     def of(self, pair: str | None) -> np.ndarray:
-        """Return the rows of a language pair, like "de-en", or all. Raises `EmsError` for another
-        pair.
-        """
+        """Return the rows of a language pair, like "de-en", or all. Raises `EmsError` for none."""
         if pair is None:
             return self.rows
-        names = ["-".join(codes) for codes in self.groups]
-        asked = {"-".join(codes) for codes in permutations(pair.split("-"))}
-        for at, name in enumerate(names):
-            if name in asked:
+        for at, codes in enumerate(self.groups):
+            if sorted(codes) == sorted(pair.split("-")):
                 return self.rows[self.starts[at] : self.starts[at + 1]]
-        raise EmsError(f"--pair {pair}: nothing was mined for it; there are {', '.join(names)}")
+        names = ", ".join("-".join(codes) for codes in self.groups)
+        raise EmsError(f"--pair {pair}: nothing was mined for it; there are {names}")
 
 
 def _starts(rows: np.ndarray) -> np.ndarray:
@@ -219,23 +197,16 @@ class MinedStore(DocumentStore):
 
     @property
     def contents(self) -> str:
-        """How many pairs there are, and their hash and that of the documents."""
         return f"{super().contents}, mined {self.mined.sha256}"
 
     def assemble(self, groups: np.ndarray, within: np.ndarray, others: None = None) -> Batch:
-        """Return the batch of mined pairs `within[i]` of language pair `groups[i]`."""
-        first, second = (self.located(groups, within, side) for side in (0, 1))
+        first, second = (self.places(groups, within, side) for side in (0, 1))
         targets = self._rows(groups, within)[self.target].astype(np.float32)
         return self.batch([*first, *second], [*second, *first], np.tile(targets, 2))
 
-    def located(self, groups: np.ndarray, within: np.ndarray, side: int) -> list[ShardRow]:
-        """Return where one sentence of each mined pair is."""
+    def places(self, groups: np.ndarray, within: np.ndarray, side: int = 0) -> list[ShardRow]:
         rows = self._rows(groups, within)
         return super().places(rows["languages"][:, side].astype(np.int64), rows["rows"][:, side])
-
-    def places(self, groups: np.ndarray, within: np.ndarray) -> Sequence[ShardRow]:
-        """Return where the first sentence of each mined pair is."""
-        return self.located(groups, within, 0)
 
     def _rows(self, groups: np.ndarray, within: np.ndarray) -> np.ndarray:
         return self.mined.rows[self.mined.starts[groups] + within]

@@ -13,29 +13,36 @@ from ems.base.files import read_json, sha256_file
 from ems.base.schema import Count, Number, Record
 from ems.shards.documents import DocumentStore, MinedPairs
 from ems.shards.index import MANIFEST, TRAIN, MinedManifest, read_index, shards_of
-from ems.shards.shard import Shard, ShardRow, verify_shards
+from ems.shards.shard import Shard, ShardRow
 from ems.text.subwords import load_vocabulary
 
 
 class _Origin(Record):
-    """Of the report of the clean stage, where its lines come from."""
-
     threshold: Number | None
     files: dict[str, Count]
     archives: dict[str, str]
 
 
 def inspect_shards(shards: list[Path], pair: str | None, row: int, vocabulary: Path | None) -> str:
-    """Describe a row (from 0) of the shards of a language pair, counted through."""
-    return describe(find(shards, pair, row), vocabulary)
+    """Describe row `row` (from 0) of the shards of a language pair (None: all), counted through."""
+    codes = tuple(sorted(pair.split("-"))) if pair else None
+    opened = list(map(Shard, shards))
+    chosen = [shard for shard in opened if codes in (None, shard.languages)]
+    if not chosen:
+        there = ", ".join(sorted({"-".join(shard.languages) for shard in opened}))
+        raise EmsError(f"--pair {pair}: no shard holds it; there are {there}")
+    total, left = sum(shard.pairs for shard in chosen), row
+    for shard in chosen if row >= 0 else ():
+        if left < shard.pairs:
+            return describe(ShardRow(shard, left), vocabulary)
+        left -= shard.pairs
+    raise EmsError(f"--row {row}: there are {total:,} pairs, so a row is one of 0 to {total - 1}")
 
 
 def inspect_mined(
     mined: Path, index: Path, pair: str | None, row: int, vocabulary: Path | None
 ) -> str:
-    """Describe a mined pair (from 0, the best first) of a language pair, or of all: its scores, and
-    both of its sentences. `index` lists the documents that it was mined in.
-    """
+    """Describe a mined pair (from 0, the best first) of a language pair (None: all)."""
     listed = read_index(index)[TRAIN]
     codes = read_json(mined / MANIFEST, MinedManifest).languages
     documents = DocumentStore(shards_of(listed, codes, 1), codes, max_tokens=1, k=1)
@@ -58,33 +65,15 @@ def inspect_mined(
     return "\n".join(lines)
 
 
-def find(shards: list[Path], pair: str | None, row: int) -> ShardRow:
-    """Find row `row` (from 0) of the shards of a language pair (None: of all), counted through.
-
-    Raises `EmsError` when there is no such pair or row.
-    """
-    codes = tuple(sorted(pair.split("-"))) if pair else None
-    opened = list(map(Shard, shards))
-    chosen = [shard for shard in opened if codes in (None, shard.languages)]
-    if not chosen:
-        there = ", ".join(sorted({"-".join(shard.languages) for shard in opened}))
-        raise EmsError(f"--pair {pair}: no shard holds it; there are {there}")
-    total, left = sum(shard.pairs for shard in chosen), row
-    for shard in chosen if row >= 0 else ():
-        if left < shard.pairs:
-            return ShardRow(shard, left)
-        left -= shard.pairs
-    raise EmsError(f"--row {row}: there are {total:,} pairs, so a row is one of 0 to {total - 1}")
-
-
 def describe(place: ShardRow, vocabulary: Path | None = None) -> str:
     """Describe in lines where a pair comes from, and the text and the pieces of its sides.
 
     `vocabulary` (default: that of the workflow) must be the one that the shard was made with.
     """
     shard = place.shard
-    name, corpus, version, pair = _names(shard)
-    path = vocabulary or _experiment(shard) / "vocab" / name / "vocabulary.model"
+    folder = shard.folder.resolve()
+    experiment, (name, corpus, version, pair) = folder.parents[:6][-1], folder.parts[-5:-1]
+    path = vocabulary or experiment / "vocab" / name / "vocabulary.model"
     if not path.exists() or sha256_file(path) != shard.vocabulary_sha256:
         problem = f"not the vocabulary that {shard.folder} was made with"
         if vocabulary:
@@ -95,43 +84,27 @@ def describe(place: ShardRow, vocabulary: Path | None = None) -> str:
     kind = "pair" if len(shard.languages) > 1 else "language"
     lines = [
         f"corpus {corpus} {version}, {kind} {pair}, shard {shard.folder.name}, row "
-        f"{place.row:,} of {shard.pairs:,}",
-        *([_document(place)] if len(shard.languages) == 1 else []),
-        _origin(place),
+        f"{place.row:,} of {shard.pairs:,}"
     ]
+    if kind == "language":
+        bounds = shard.documents
+        number = int(np.searchsorted(bounds, place.row, side="right")) - 1
+        start, end = bounds[number : number + 2].tolist()
+        lines.append(
+            f"document {number:,} of {len(bounds) - 1:,}, its sentence {place.row - start:,} of "
+            f"{end - start:,} (rows {start:,} to {end - 1:,})"
+        )
+    report = experiment / "text" / "clean" / corpus / version / f"{pair}.json"
+    lines.append(_origin(report, int(shard.lines[place.row])))
     for side, code in enumerate(shard.languages):
-        ids = shard.sentence(side, place.row)
+        ids = shard.piece(side, place.row).tolist()
         pieces = " ".join(processor.id_to_piece(ids))
         lines += ["", f"{code}: {processor.decode(ids)}", f"  {len(ids)} tokens: {pieces}"]
     return "\n".join(lines)
 
 
-def _names(shard: Shard) -> tuple[str, ...]:
-    """Return vocabulary, corpus, version and pair."""
-    return shard.folder.resolve().parts[-5:-1]
-
-
-def _experiment(shard: Shard) -> Path:
-    """Return the folder of the experiment's results."""
-    return list(shard.folder.resolve().parents)[:6][-1]
-
-
-def _document(place: ShardRow) -> str:
-    """Name the document of a row, and its place there."""
-    bounds = place.shard.documents
-    number = int(np.searchsorted(bounds, place.row, side="right")) - 1
-    start, end = bounds[number : number + 2].tolist()
-    return (
-        f"document {number:,} of {len(bounds) - 1:,}, its sentence {place.row - start:,} of "
-        f"{end - start:,} (rows {start:,} to {end - 1:,})"
-    )
-
-
-def _origin(place: ShardRow) -> str:
+def _origin(path: Path, line: int) -> str:
     """Name the file and line of the corpus, by the report of the clean stage."""
-    line = int(place.shard.lines[place.row])
-    _, corpus, version, pair = _names(place.shard)
-    path = _experiment(place.shard) / "text" / "clean" / corpus / version / f"{pair}.json"
     if not path.exists():
         return f"line {line:,} of the corpus ({path} would say of which file)"
     report, before = read_json(path, _Origin), 0
@@ -146,10 +119,3 @@ def _origin(place: ShardRow) -> str:
         f"its files have {before:,} lines, but the pair comes from line {line:,}; it is damaged, "
         "or of another run",
     )
-
-
-def verify(shards: list[Path]) -> tuple[int, int]:
-    """Check every byte of some shards against their manifests; return (shards, pairs)."""
-    opened = list(map(Shard, shards))
-    verify_shards(opened)
-    return len(opened), sum(shard.pairs for shard in opened)

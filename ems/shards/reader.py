@@ -66,10 +66,7 @@ def packed(
 
 
 class PairStore:
-    """All shards of an experiment's training (or validation) data, as one source of batches.
-
-    With a `share` below 1 only that share of each language pair is used, at even distances.
-    """
+    """All shards of training or validation data, or an evenly spaced `share`, as batches."""
 
     documents = False  # whether its sentences are texts of documents
 
@@ -77,9 +74,7 @@ class PairStore:
         self, folders: list[Path], languages: list[str], max_tokens: int, share: float = 1.0
     ) -> None:
         self.shards = [Shard(folder) for folder in folders]
-        self.languages = languages
-        self.max_tokens = max_tokens
-        self.share = share
+        self.languages, self.max_tokens, self.share = languages, max_tokens, share
         if not folders:
             raise EmsError(f"expected shards of {', '.join(languages)}, found none in the index")
         for shard in self.shards:
@@ -94,7 +89,6 @@ class PairStore:
 
     @property
     def fingerprint(self) -> str:
-        """The hash of all shards."""
         return digest([shard.sha256 for shard in self.shards])
 
     @property
@@ -142,10 +136,7 @@ class PairStore:
             )
 
     def check(self, pieces: int) -> None:
-        """Check the sentences of all shards, whose ids are below `pieces`, and map them.
-
-        Raises `EmsError` for the first that is wrong.
-        """
+        """Check the sentences of all shards, whose ids are below `pieces`, and map them."""
         for shard in Progress("check shards", len(self.shards), "shards").over(self.shards):
             shard.pieces = pieces
             _ = shard.ids  # checked when it is first used
@@ -168,7 +159,6 @@ class PairStore:
         return chosen, within
 
     def by_corpus(self) -> dict[str, "PairStore"]:
-        """Return the pairs of each corpus as a source of their own, by its name."""
         stores = {}
         for name in sorted({shard.corpus for shard in self.shards}):
             stores[name] = own = copy(self)
@@ -176,16 +166,11 @@ class PairStore:
             own._count()
         return stores
 
-    def in_order(self, batch_pairs: int) -> Iterator[Batch]:
-        """Yield every pair once, language pair by language pair."""
-        for places in self.places_in_order(batch_pairs):
-            yield self.assemble(*places)
-
     def places_in_order(
         self, batch_pairs: int, most: int | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield what `assemble` takes for each batch of `in_order`; of a language pair at most its
-        `most` first pairs.
+        """Yield what `assemble` takes for all pairs, or the `most` first ones of each language
+        pair.
         """
         for group, size in enumerate(self.sizes.tolist()):
             end = size if most is None else min(size, most)
@@ -205,7 +190,6 @@ class PairStore:
         return packed(pieces, self._codes[shard_of].T.flatten())  # languages[2B]
 
     def places(self, groups: np.ndarray, within: np.ndarray) -> list[ShardRow]:
-        """Return where each pair is."""
         located = zip(*self._locate(groups, within), strict=True)
         return [ShardRow(self.shards[at], int(row)) for at, row in located]
 

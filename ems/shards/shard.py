@@ -45,22 +45,16 @@ class ShardManifest(Record):
 
 
 class Shard:
-    """One memory-mapped shard folder, sides in the order of their codes.
-
-    Raises `EmsError` when it is not whole, and when a file is first used and its numbers cannot be
-    right.
-    """
+    """One memory-mapped shard folder, sides by code. Raises `EmsError` for a wrong file."""
 
     pieces = 1 << 16  # of the vocabulary, where that is known: token ids are below it
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        manifest = read_json(folder / MANIFEST, ShardManifest)
-        self.languages: tuple[str, ...] = tuple(sorted(manifest.languages))
-        self.pairs: int = manifest.pairs
-        self.tokens: dict[str, int] = manifest.tokens
-        self.vocabulary_sha256: str = manifest.vocabulary_sha256
-        self.sha256: dict[str, str] = manifest.sha256
+        manifest: ShardManifest = read_json(folder / MANIFEST, ShardManifest)
+        self.languages = tuple(sorted(manifest.languages))
+        self.pairs, self.tokens, self.sha256 = manifest.pairs, manifest.tokens, manifest.sha256
+        self.vocabulary_sha256 = manifest.vocabulary_sha256
         if self.tokens.keys() != set(self.languages):
             raise Damaged(folder / MANIFEST, "its `tokens` are not of its `languages`")
         self.files: dict[str, tuple[type, int]] = {}  # name -> type and number of its numbers
@@ -81,22 +75,11 @@ class Shard:
 
     def check_sizes(self) -> None:
         """Raise `Damaged` for a file that has not as many bytes as its manifest says."""
-        for name in self.files:
-            self._check_size(name)
-
-    def _check_size(self, name: str) -> None:
-        path, (dtype, count) = self.folder / name, self.files[name]
-        expected = count * np.dtype(dtype).itemsize
-        size = path.stat().st_size if path.exists() else 0
-        if size != expected:
-            raise Damaged(path, f"expected {expected:,} bytes by its manifest, found {size:,}")
-
-    def verify(self) -> None:
-        """Read every byte. Raises `Damaged` for a file that is not the one of the manifest."""
-        for name in self.files:
-            path = self.folder / name
-            if sha256_file(path) != self.sha256.get(name):
-                raise Damaged(path, "its sha256 is not the one in the manifest beside it")
+        for name, (dtype, count) in self.files.items():
+            path, expected = self.folder / name, count * np.dtype(dtype).itemsize
+            size = path.stat().st_size if path.exists() else 0
+            if size != expected:
+                raise Damaged(path, f"expected {expected:,} bytes by its manifest, found {size:,}")
 
     @cached_property
     def ids(self) -> list[np.ndarray]:
@@ -121,28 +104,26 @@ class Shard:
 
     @cached_property
     def documents(self) -> np.ndarray:
-        """int64[documents + 1]: the row at which each document of one language begins, and the
-        end.
-        """
+        """int64[documents + 1]: the row at which each document begins, and the end."""
         return self._mapped(DOCUMENTS, offsets_fault, self.pairs)
 
     def _mapped(self, name: str, fault: Callable[..., str], *expected: Any) -> np.ndarray:
         """Memory-map the numbers of a file once they have passed the check `fault`.
 
-        Its size is looked at again: a file cut short since it was opened must not be mapped.
+        A plain array, since np.memmap is slow to index. Batches read a few numbers here and there:
+        without the advice the kernel reads its read-ahead with each, often 128 KB, which is 20
+        times what is needed as long as shards are larger than memory.
         """
-        self._check_size(name)
+        self.check_sizes()  # a file cut short since it was opened must not be mapped
         path = self.folder / name
         if words := fault(path, *expected):
             raise Damaged(path, words)
-        return mapped(path, self.files[name][0])
+        with open(path, "rb") as file:
+            pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        pages.madvise(mmap.MADV_RANDOM)
+        return np.frombuffer(pages, self.files[name][0])
 
-    def sentence(self, side: int, row: int) -> list[int]:
-        """Return the tokens of one side of one pair."""
-        start, end = self.offsets[side][row : row + 2]
-        return self.ids[side][start:end].tolist()
-
-    def piece(self, side: int, row: int, limit: int) -> np.ndarray:
+    def piece(self, side: int, row: int, limit: int = 1 << 62) -> np.ndarray:
         """Return the tokens uint16[L] of one side of one pair, cut to `limit`, not copied."""
         offsets = self.offsets[side]
         start = offsets[row]
@@ -156,37 +137,18 @@ class ShardRow(NamedTuple):
     row: int
 
 
-def check_sizes(shards: Sequence[Shard]) -> None:
-    """Raise `Damaged` for the first file that was cut short after it was mapped."""
-    for shard in shards:
-        shard.check_sizes()
-
-
 def verify_shards(shards: Sequence[Shard]) -> None:
     """Read every byte of some shards. Raises `Damaged` for the first file that is another one."""
-    sizes = [sum((s.folder / name).stat().st_size for name in s.sha256) for s in shards]
+    files = [(shard, shard.folder / name) for shard in shards for name in shard.files]
+    sizes = [path.stat().st_size for _, path in files]
     progress = Progress("verify shards", sum(sizes), "bytes")
-    for shard, _ in progress.over(zip(shards, sizes, strict=True), itemgetter(1)):
-        shard.verify()
-
-
-def mapped(path: Path, dtype: type) -> np.ndarray:
-    """Memory-map the numbers of a file as a plain array, since np.memmap is slow to index.
-
-    Batches read a few numbers here and there. Without the advice the kernel reads its read-ahead
-    with each, often 128 KB: as long as shards are larger than memory, 20 times what is needed.
-    """
-    with open(path, "rb") as file:
-        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    pages.madvise(mmap.MADV_RANDOM)
-    return np.frombuffer(pages, dtype)
+    for (shard, path), _ in progress.over(zip(files, sizes, strict=True), itemgetter(1)):
+        if sha256_file(path) != shard.sha256.get(path.name):
+            raise Damaged(path, "its sha256 is not the one in the manifest beside it")
 
 
 def allow_open_files(more: int) -> None:
-    """Raise this process's limit of open files by `more`: Python keeps a file open for each map.
-
-    Raises `EmsError` when even the hard limit is too low for as many files.
-    """
+    """Raise this process's limit of open files by `more`: Python keeps a file open for each map."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and more + OTHERS > hard:
         raise EmsError(
@@ -232,7 +194,6 @@ def offsets_fault(path: Path, tokens: int) -> str:
 
 
 def lines_fault(path: Path) -> str:
-    """Check that all lines of the corpus are counted from 1."""
     for start, block in _blocks(path, np.int64):
         if block.min() < 1:
             at = int(np.argmax(block < 1))

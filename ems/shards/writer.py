@@ -46,8 +46,6 @@ Vocabulary = tuple[Path, str]  # the file and its sha256
 
 
 class _Part(ShardManifest):
-    """The manifest of a shard with what is added up over the shards of a folder."""
-
     dropped: Count
     lengths: dict[str, list[Count]]
 
@@ -60,12 +58,10 @@ def write_shards(
     workers: int = 1,
     pairs: int = PAIRS,
 ) -> dict[str, Any]:
-    """Encode the segmented pairs `<a>-<b>.tsv`, or documents `<a>.tsv`, into shards in the folder
-    `out`.
-
-    Returns the manifest of the folder. Several shards are written by `workers` processes and kept
-    in `state` (default: beside `out`) until all are there. Raises `EmsError` when not one pair has
-    tokens on both sides.
+    """Encode segmented pairs `<a>-<b>.tsv`, or documents `<a>.tsv`, into shards; return the
+    folder's manifest. Several shards are written by `workers` processes and kept in `state`
+    (default: beside `out`) until all are there. Raises `EmsError` if no pair has tokens on both
+    sides.
     """
     check_target(out, is_shards)
     languages, vocabulary_sha256 = codes_of(source), sha256_file(vocabulary)
@@ -79,10 +75,9 @@ def write_shards(
             do_only(what, work, pieces[0], folder / pieces[0].name, unit)
             check_unchanged(source, pieces[-1].end)
             return close_folder(folder, source)
-    state = state or state_of(out)
     key = {"source": sha256, "vocabulary": vocabulary_sha256, "pairs": pairs}
     key |= {"languages": languages, "code": source_hash(__name__)}
-    with done_pieces(what, work, pieces, state, key, workers, unit) as results:
+    with done_pieces(what, work, pieces, state or state_of(out), key, workers, unit) as results:
         folder = results[0].parent
         manifest = close_folder(folder, source)
         check_unchanged(source, pieces[-1].end)
@@ -110,13 +105,13 @@ def write_several(
     files = read_json(source / FILES, Sums)
     paths = [source / name for name in sorted(files)]
     paths = [path for path in paths if not languages or {*codes_of(path)} <= {*languages}]
-    cuts = {path: cut(path, pairs, size=None) for path in paths}
-    key = {path.name: sha256 for path, (_, sha256) in cuts.items()}
+    pieces, key = [], {}
     for path in paths:
+        own, key[path.name] = cut(path, pairs, size=None)
         if key[path.name] != files[path.name]:
             raise Damaged(path, f"its SHA-256 is not the one in {source / FILES}")
-    named = [(path.stem, piece) for path, (pieces, _) in cuts.items() for piece in pieces]
-    numbered = [replace(piece, number=number) for number, (_, piece) in enumerate(named)]
+        pieces += own
+    numbered = [replace(piece, number=number) for number, piece in enumerate(pieces)]
     check_vocabulary(vocabulary)
     sha256 = sha256_file(vocabulary)
     key |= {"vocabulary": sha256, "pairs": str(pairs), "code": source_hash(__name__)}
@@ -125,9 +120,10 @@ def write_several(
         done_pieces(f"encode {source}", work, numbered, state, key, workers) as results,
         atomic_path(out, is_several) as folder,
     ):
-        for result, (pair, piece) in zip(results, named, strict=True):
-            (folder / pair).mkdir(parents=True, exist_ok=True)
-            shutil.move(result, folder / pair / piece.name)
+        for result, piece in zip(results, pieces, strict=True):
+            pair = folder / piece.source.stem
+            pair.mkdir(parents=True, exist_ok=True)
+            shutil.move(result, pair / piece.name)
         for path in paths:
             close_folder(folder / path.stem, path)
         listed = {path.stem: sha256_file(folder / path.stem / MANIFEST) for path in paths}
@@ -138,16 +134,14 @@ def write_several(
 def close_folder(folder: Path, source: Path) -> dict[str, Any]:
     """Take out the shards without a pair, and write the manifest of the folder."""
     paths = sorted(folder.glob(f"*/{MANIFEST}"))
-    manifests = {path.parent: read_json(path, _Part) for path in paths}
-    whole = [shard for shard, manifest in manifests.items() if manifest.pairs]
-    parts = list(manifests.values())
-    dropped = sum(part.dropped for part in parts)
-    if not whole and dropped:
-        what = "pair with tokens on both sides" if len(parts[0].languages) > 1 else "document"
+    parts = [read_json(path, _Part) for path in paths]
+    languages, dropped = parts[0].languages, sum(part.dropped for part in parts)
+    if dropped and not any(part.pairs for part in parts):
+        what = "pair with tokens on both sides" if len(languages) > 1 else "document"
         raise EmsError(f"{source}: no {what}")
-    for shard in manifests.keys() - set(whole):  # of an empty file, which a small part may be
-        shutil.rmtree(shard)
-    languages = parts[0].languages
+    for path, part in zip(paths, parts, strict=True):
+        if not part.pairs:  # of an empty file, which a small part may be
+            shutil.rmtree(path.parent)
     manifest = {
         "languages": languages,
         "pairs": sum(part.pairs for part in parts),
@@ -158,7 +152,7 @@ def close_folder(folder: Path, source: Path) -> dict[str, Any]:
             for code in languages
         },
         "vocabulary_sha256": parts[0].vocabulary_sha256,
-        "shards": {shard.name: sha256_file(shard / MANIFEST) for shard in whole},
+        "shards": {path.parent.name: sha256_file(path) for path in paths if path.exists()},
     }
     if len(languages) == 1:
         manifest["documents"] = sum(part.documents for part in parts)
@@ -170,9 +164,7 @@ def close_folder(folder: Path, source: Path) -> dict[str, Any]:
 
 
 def check_vocabulary(path: Path) -> Any:
-    """Return the `SentencePieceProcessor` of a file. Raises `EmsError` for ids that are larger than
-    shards hold.
-    """
+    """Return the `SentencePieceProcessor` of a file. Raises `EmsError` if uint16 is too small."""
     processor = load_vocabulary(path)
     size = processor.get_piece_size()
     if size > MAX_PIECES:
@@ -182,7 +174,6 @@ def check_vocabulary(path: Path) -> Any:
 
 @lru_cache(maxsize=2)
 def _encoder(vocabulary: Vocabulary, language: str) -> WordEncoder:
-    """Load a vocabulary for a language, once in a process."""
     return WordEncoder(check_vocabulary(vocabulary[0]), language)
 
 
@@ -220,11 +211,10 @@ def write_shard(vocabulary: Vocabulary, piece: Piece, folder: Path, advance: Adv
     write_json(folder / MANIFEST, manifest)
 
 
-Encoded = tuple[list[bytes], list[bytes], list[int]]  # packed ids of both sides, lines
-
-
-def _encoded(encoders: list[WordEncoder], piece: Piece, advance: Advance) -> Iterator[Encoded]:
-    """Encode the pairs of a piece, batch by batch, and leave out those without tokens on a side."""
+def _encoded(
+    encoders: list[WordEncoder], piece: Piece, advance: Advance
+) -> Iterator[tuple[list[bytes], list[bytes], list[int]]]:
+    """Yield the pairs of a piece that have tokens on both sides, in batches: packed ids, lines."""
     for *sides, origins in read_columns(piece.source, piece.start, piece.lines, piece.first):
         ids = [encoder.encode(side) for encoder, side in zip(encoders, sides, strict=True)]
         columns = [*ids, list(map(int, origins))]
@@ -236,11 +226,7 @@ def _encoded(encoders: list[WordEncoder], piece: Piece, advance: Advance) -> Ite
 
 
 class Documents:
-    """The documents of a shard while it is written.
-
-    `read` counts the sentences of its source; `bounds` are the rows at which documents begin, and
-    the end.
-    """
+    """The documents of a shard being written: sentences `read`, and the rows that begin each."""
 
     def __init__(self) -> None:
         self.read, self.bounds = 0, [0]
@@ -248,14 +234,8 @@ class Documents:
     def encoded(
         self, encoders: list[WordEncoder], piece: Piece, advance: Advance
     ) -> Iterator[tuple[list[bytes], list[int]]]:
-        """Encode the documents of a piece, many at once: packed ids and lines of origin of the
-        sentences that stay.
-        """
-
-        def characters(document: list[tuple[str, int]]) -> int:
-            return sum(len(text) for text, _ in document)
-
-        for batch in batched(_documents(piece), characters, MANY):
+        """Yield the sentences of a piece that stay, many documents at once: packed ids, lines."""
+        for batch in batched(_documents(piece), lambda d: sum(len(text) for text, _ in d), MANY):
             texts, origins = zip(*chain.from_iterable(batch), strict=True)
             whole = zip(encoders[0].encode(texts), origins, strict=True)
             encoded: list[tuple[bytes, int]] = []
@@ -270,7 +250,6 @@ class Documents:
 
 
 def _documents(piece: Piece) -> Iterator[list[tuple[str, int]]]:
-    """Yield the sentences of each document of a piece with their lines of origin."""
     document: list[tuple[str, int]] = []
     for texts, lines in read_columns(piece.source, piece.start, piece.lines, piece.first, sides=1):
         for text, line in zip(texts, lines, strict=True):
@@ -284,8 +263,6 @@ def _documents(piece: Piece) -> Iterator[list[tuple[str, int]]]:
 
 
 class Side:
-    """One language of a shard while it is written."""
-
     def __init__(self, ids: BinaryIO, offsets: BinaryIO) -> None:
         self.ids, self.offsets = ids, offsets
         self.sentences = self.tokens = 0
@@ -293,7 +270,6 @@ class Side:
         offsets.write(np.zeros(1, np.int64).tobytes())
 
     def append(self, sentences: list[bytes]) -> None:
-        """Write a batch of packed sentences."""
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences)) // ID.itemsize
         self.ids.write(b"".join(sentences))
         self.offsets.write((self.tokens + np.cumsum(lengths)).tobytes())

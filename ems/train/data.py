@@ -25,7 +25,7 @@ from ems.model.objectives.system import Parts, System
 from ems.shards.documents import DocumentStore, MinedStore
 from ems.shards.index import TRAIN, shards_of
 from ems.shards.reader import PairStore
-from ems.shards.shard import Shard, check_sizes, verify_shards
+from ems.shards.shard import Shard, verify_shards
 from ems.train.distributed import World
 
 VALIDATION = "validation"  # the role of shards besides TRAIN
@@ -113,7 +113,7 @@ class Verification:
 
     def settle(self) -> None:
         """Verify what is due, before anything is saved. Raises `EmsError` in all processes."""
-        self._share(check_sizes)
+        self._share(lambda shards: [shard.check_sizes() for shard in shards])
         if not self.due or not self.starts:
             return
         seconds = self.left * float(np.median(np.diff([*self.starts, self.now()])))
@@ -122,7 +122,7 @@ class Verification:
             self._share(verify_shards)
         self.due = False
 
-    def _share(self, check: Callable[[Sequence[Shard]], None]) -> None:
+    def _share(self, check: Callable[[Sequence[Shard]], object]) -> None:
         fault = ""
         try:
             check(self.shards[self.world.rank :: self.world.size])
