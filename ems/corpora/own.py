@@ -1,24 +1,23 @@
 """The user's own text, read where it lies: two columns, two files, JSON lines, or parquet.
 
 The name of a file says its form, its first bytes how it is packed. Each row of a file is a pair of
-texts, or the reason why it is none (`Bad`): one bad row of a million must not stop a run. A side
-that the pipeline cannot take (NUL, half of a character, more than 1 MB) makes its row a bad one. A
-line of any length is read in little memory.
+texts, or the reason why it is none (`Bad`): one bad row of a million must not stop a run.
 """
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any
 
 from ems.base.errors import EmsError
 from ems.config.experiment import Corpus
 from ems.corpora.archive import Limits, count_lines_of, open_packed, reading
 
+PARQUET, TWO_FILES = ".parquet", "two files"
+FORMS = (".tsv", ".jsonl", ".ndjson", ".json", PARQUET)
 PACKED = {".gz", ".bz2", ".xz", ".zst"}
 LONGEST_ROW = 1_000_000  # bytes
 SHOWN = 80  # characters of a bad row in a message
@@ -45,20 +44,10 @@ class Bad:
 
 Codes = tuple[str, str]  # the languages of both sides
 OwnRow = tuple[str, str] | Bad
-Rows = Iterator[OwnRow]
-
-
-class Form(NamedTuple):
-    """How files of one form are read."""
-
-    count: Callable[[list[Path]], int]
-    rows: Callable[[list[Path], Codes], Rows]
 
 
 def own_files(corpus: Corpus, pair: str) -> list[Path]:
-    """Return the user's files of a pair: one, two of as many lines, or the parquet files of a
-    folder (those that are named train, if there are any); a folder without any stands for itself.
-    """
+    """Return the user's files of a pair; of a folder its parquet files, or those named train."""
     places = [Path(place) for place in corpus.paths[pair]]
     if len(places) > 1 or not places[0].is_dir():
         return places
@@ -66,34 +55,21 @@ def own_files(corpus: Corpus, pair: str) -> list[Path]:
     return [path for path in files if path.name.startswith("train")] or files or places
 
 
-def count_own(paths: list[Path]) -> int:
-    """Return the number of rows, good and bad. Raises `EmsError` for files that cannot be read."""
-    return _form(paths).count(paths)
-
-
-def read_own(paths: list[Path], codes: Codes) -> Rows:
-    """Yield the rows in their order; `codes` name the sides in JSON and parquet."""
-    return _form(paths).rows(paths, codes)
-
-
 def check_needs(paths: list[Path]) -> None:
     """Raise `EmsError` for a form that no reader has, and if a package is missing that reads it."""
-    if _form(paths) is PARQUET and find_spec("pyarrow") is None:
+    if _form(paths) == PARQUET and find_spec("pyarrow") is None:
         raise EmsError(f"{paths[0]}: reading parquet needs pyarrow: pip install -e '.[files]'")
     for path in paths:
         open_packed(path, OWN_LIMITS).close()  # raises if it is packed as nothing here can read
 
 
-def _form(paths: list[Path]) -> Form:
-    """Return the reader of some files. Raises `EmsError` for a name that says no form."""
+def _form(paths: list[Path]) -> str:
     path = paths[0]
     suffix = Path(path.stem).suffix if path.suffix in PACKED else path.suffix
-    if suffix == ".parquet":
-        return PARQUET
+    if suffix == PARQUET or (len(paths) == 1 and suffix in FORMS):
+        return suffix
     if len(paths) > 1:
         return TWO_FILES
-    if suffix in FORMS:
-        return FORMS[suffix]
     if path.is_dir():
         raise EmsError(f"{path}: no parquet file in this folder; save the dataset as parquet")
     raise EmsError(
@@ -102,11 +78,10 @@ def _form(paths: list[Path]) -> Form:
     )
 
 
-# --- lines: two columns, JSON, two files
-
-
-def _count_lines(paths: list[Path]) -> int:
-    """Return the number of lines of each file. Raises `EmsError` if they differ."""
+def count_own(paths: list[Path]) -> int:
+    """Return the number of rows, good and bad. Raises `EmsError` for unequal or bad files."""
+    if _form(paths) == PARQUET:
+        return sum(_open_parquet(path).metadata.num_rows for path in paths)
     counts = []
     for path in paths:
         with open_packed(path, OWN_LIMITS) as stream:
@@ -119,68 +94,52 @@ def _count_lines(paths: list[Path]) -> int:
     return counts[0]
 
 
-def _rows_of_lines(parse: Callable[[str, Codes], OwnRow], paths: list[Path], codes: Codes) -> Rows:
-    """Yield the row that each line of a file is."""
-    for text in _texts_of(paths[0]):
-        yield text if isinstance(text, Bad) else parse(text, codes)
-
-
-def _row_of_columns(text: str, codes: Codes) -> OwnRow:
-    columns = text.split("\t")
-    return _pair(*columns) if len(columns) == 2 else _bad("malformed", text)
-
-
-def _row_of_json(text: str, codes: Codes) -> OwnRow:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return _bad("malformed", text)
-    return _row_of_object(value, codes, text)
-
-
-def _rows_of_two_files(paths: list[Path], codes: Codes) -> Rows:
-    """Yield the pairs of lines of two files, which were counted before."""
-    for first, second in zip(*map(_texts_of, paths), strict=False):
-        if isinstance(first, Bad) or isinstance(second, Bad):
-            yield first if isinstance(first, Bad) else second
+def read_own(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
+    """Yield the rows in their order; `codes` name the sides in JSON and parquet."""
+    form = _form(paths)
+    if form == PARQUET:
+        yield from _rows_of_parquet(paths, codes)
+        return
+    for texts in zip(*map(_texts_of, paths), strict=False):  # two files were counted before
+        if bad := [text for text in texts if isinstance(text, Bad)]:
+            yield bad[0]
+        elif form in (TWO_FILES, ".tsv"):
+            columns = texts if form == TWO_FILES else texts[0].split("\t")
+            yield _pair(*columns) if len(columns) == 2 else _bad("malformed", texts[0])
         else:
-            yield _pair(first, second)
+            try:
+                value = json.loads(texts[0])
+            except (ValueError, RecursionError):
+                value = None  # no object, like null
+            yield _row_of_object(value, codes, texts[0])
+
+
+# --- lines
 
 
 def _texts_of(path: Path) -> Iterator[str | Bad]:
     """Yield the text of each line of a file without its end, LF or CR LF."""
-    with open_packed(path, OWN_LIMITS) as stream:
-        for line in _lines_of(stream):
-            try:
-                yield line if isinstance(line, Bad) else line.decode()
-            except UnicodeDecodeError:
-                yield _bad("undecodable", line)
-
-
-def _lines_of(stream: BinaryIO) -> Iterator[bytes | Bad]:
-    """Yield the lines without their ends; one of more than LONGEST_ROW bytes as bad."""
     first = True
-    while line := stream.readline(LONGEST_ROW + 2):
-        if first:
-            line, first = line.removeprefix(BYTE_ORDER_MARK), False
-        text = line.removesuffix(b"\n").removesuffix(b"\r")
-        if len(text) <= LONGEST_ROW:
-            yield text
-            continue
-        while line and not line.endswith(b"\n"):
-            line = stream.readline(LONGEST_ROW)
-        yield _bad("too_long", text)
+    with open_packed(path, OWN_LIMITS) as stream:
+        while line := stream.readline(LONGEST_ROW + 2):
+            if first:
+                line, first = line.removeprefix(BYTE_ORDER_MARK), False
+            text = line.removesuffix(b"\n").removesuffix(b"\r")
+            if len(text) > LONGEST_ROW:
+                while line and not line.endswith(b"\n"):
+                    line = stream.readline(LONGEST_ROW)
+                yield _bad("too_long", text)
+                continue
+            try:
+                yield text.decode()
+            except UnicodeDecodeError:
+                yield _bad("undecodable", text)
 
 
 # --- parquet: a column `translation` with the codes of both languages, or a column for each code
 
 
-def _count_parquet(paths: list[Path]) -> int:
-    return sum(_open_parquet(path).metadata.num_rows for path in paths)
-
-
-def _rows_of_parquet(paths: list[Path], codes: Codes) -> Rows:
-    """Yield the rows of the files in their order. Raises `EmsError` for other columns."""
+def _rows_of_parquet(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
     for path in paths:
         file = _open_parquet(path)
         columns = _columns(path, file, codes)
@@ -206,7 +165,6 @@ def _open_parquet(path: Path) -> Any:
 
 
 def _columns(path: Path, file: Any, codes: Codes) -> list[str]:
-    """Return the columns to read."""
     names = set(file.schema_arrow.names)
     if TRANSLATION in names:
         fields = {field.name for field in file.schema_arrow.field(TRANSLATION).flatten()}
@@ -265,15 +223,3 @@ def _bad(reason: str, content: bytes | str) -> Bad:
     if isinstance(content, bytes):
         content = content[: 4 * SHOWN].decode(errors="backslashreplace")
     return Bad(reason, content.encode(errors="backslashreplace").decode()[:SHOWN])
-
-
-TWO_FILES = Form(_count_lines, _rows_of_two_files)
-PARQUET = Form(_count_parquet, _rows_of_parquet)
-JSON_LINES = Form(_count_lines, partial(_rows_of_lines, _row_of_json))
-FORMS = {
-    ".tsv": Form(_count_lines, partial(_rows_of_lines, _row_of_columns)),
-    ".jsonl": JSON_LINES,
-    ".ndjson": JSON_LINES,
-    ".json": JSON_LINES,
-    ".parquet": PARQUET,
-}
