@@ -3,9 +3,7 @@
 A category is one TSV of `lexicon/`: a row is a word, a column a language. The head names the forms
 that the column's cells list between slashes (`de:nom,acc,dat`, `mein Vater/meinen Vater/...`); the
 last one of a cell serves for those that it lacks. The form `g` is the word's gender in that
-language; a column `g` is a gender that holds in all of them (people). `train.yaml` explains the
-notation of frames; `free.tsv` has a line per sentence. Some held-out frames, and the words in them,
-are in the languages of BENCHMARK_ONLY too.
+language; a column `g` holds in all of them (people). `train.yaml` explains the notation of frames.
 
 A sentence is taken only if its key is new in every language, so training cannot meet the benchmark
 by chance. Only `Random.random()` is used, whose sequence Python guarantees.
@@ -15,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from math import prod
 from pathlib import Path
 from random import Random
@@ -51,7 +49,6 @@ class Category:
 
     @property
     def size(self) -> int:
-        """Number of words."""
         return len(self.rows)
 
     def column(self, language: str, form: str | None = None) -> list[str]:
@@ -63,14 +60,12 @@ class Category:
         return [cell[min(at, len(cell) - 1)] for cell in cells]
 
     def genders(self, language: str) -> list[str]:
-        """Return the gender of every word in `language`."""
         in_all = GENDER in self.rows[0]
         return self.column(GENDER) if in_all else self.column(language, GENDER)
 
 
 @cache
 def read_lexicon() -> dict[str, Category]:
-    """Return every category by name."""
     paths = sorted(HERE.glob("lexicon/*.tsv"))
     return {path.stem: Category(path.stem, read_table(path)) for path in paths}
 
@@ -84,7 +79,6 @@ class Sentence:
     fillers: tuple[int, ...] = ()
 
     def pair(self, language: str) -> tuple[str, str]:
-        """Return it as (English, `language`)."""
         return self.texts["en"], self.texts[language]
 
 
@@ -108,14 +102,18 @@ class Template:
 
     @property
     def space(self) -> int:
-        """Number of combinations of fillers."""
         return prod(slot.size for slot in self.slots)
 
-    def sentence(self, fillers: Sequence[int]) -> Sentence:
-        """Return the sentence with these fillers, in all its languages.
+    def random_fillers(self, random: Random) -> list[int]:
+        """Return one of the combinations, drawn by a single number."""
+        index, fillers = below(random, self.space), []
+        for slot in self.slots:
+            index, filler = divmod(index, slot.size)
+            fillers.append(filler)
+        return fillers
 
-        Its first letter is in upper case, after an opening mark too (¿ ¡).
-        """
+    def sentence(self, fillers: Sequence[int]) -> Sentence:
+        """Return the sentence with these fillers, the first letter in upper case, after ¿ ¡ too."""
         texts = {}
         for language, frame in self.frames.items():
             words = (table[fillers[agree]][fillers[slot]] for slot, agree, table in frame.words)
@@ -155,7 +153,6 @@ def _frame(text: str, language: str, slots: dict[str, Category]) -> Frame:
 
 
 def read_free() -> list[dict[str, str]]:
-    """Return the free sentences as {language: sentence}."""
     return read_table(HERE / "free.tsv")
 
 
@@ -198,21 +195,12 @@ class Drawer:
         raise EmsError(f"template {template.name}: no unused sentence in {tries:,} tries")
 
     def draw_evenly(self, templates: Sequence[Template], total: int) -> list[Sentence]:
-        """Draw `total` sentences, equally many of each template as far as its space allows;
-        shuffled.
-        """
+        """Draw `total` sentences, as equally many of each template as its space allows; shuffled."""
         capacities = [int(template.space * LARGEST_SHARE) for template in templates]
         drawn: list[Sentence] = []
         for template, count in zip(templates, quotas(capacities, total), strict=True):
-
-            def combination(template: Template = template) -> list[int]:
-                index, fillers = below(self.random, template.space), []
-                for slot in template.slots:
-                    index, filler = divmod(index, slot.size)
-                    fillers.append(filler)
-                return fillers
-
-            drawn += [self.new(template, combination, 50 * count) for _ in range(count)]
+            choose = partial(template.random_fillers, self.random)
+            drawn += [self.new(template, choose, 50 * count) for _ in range(count)]
         return shuffled(drawn, self.random)
 
     def neighbour(self, sentence: Sentence) -> Sentence:
@@ -241,11 +229,9 @@ def quotas(capacities: Sequence[int], total: int) -> list[int]:
 
 
 def below(random: Random, limit: int) -> int:
-    """Return a random number of 0 ... limit - 1."""
     return int(random.random() * limit)
 
 
 def shuffled(items: Sequence[T], random: Random) -> list[T]:
-    """Return the items in random order."""
     order = [random.random() for _ in items]
     return [items[index] for index in sorted(range(len(items)), key=order.__getitem__)]

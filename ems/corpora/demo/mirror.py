@@ -1,15 +1,12 @@
 """Write the demo corpus as a mirror: a folder with the layout of OPUS and of LASER's Tatoeba v1.
 
-    opus/Demo/v1/moses/<a>-<b>.txt.zip        training pairs, a < b in string order
-    opus/DemoDev/v1/moses/<a>-<b>.txt.zip     validation pairs
-    tatoeba/tatoeba.<iso3>-eng.<iso3|eng>     benchmark
-    <set>/...                                 the other evaluation sets, each as published
-    documents/DemoDocuments/v1/<a>.txt        documents of single languages
-    manifest.json                             counts and checksums; written last
-    .ems-demo                                 marks the folder as one that may be replaced; first
-
-OPUS: https://opus.nlpl.eu; Tatoeba v1: https://github.com/facebookresearch/LASER (data/tatoeba/v1).
-The same texts give the same bytes, zips too.
+opus/Demo/v1/moses/<a>-<b>.txt.zip        training pairs, a < b in string order
+opus/DemoDev/v1/moses/<a>-<b>.txt.zip     validation pairs
+tatoeba/tatoeba.<iso3>-eng.<iso3|eng>     benchmark
+<set>/...                                 the other evaluation sets, each as published
+documents/DemoDocuments/v1/<a>.txt        documents of single languages
+manifest.json                             counts and checksums; written last
+.ems-demo                                 marks the folder as one that may be replaced; first
 """
 
 import io
@@ -36,10 +33,7 @@ Files = dict[str, str | bytes]  # name below a folder -> content
 
 
 def write_mirror(root: Path) -> None:
-    """Write the mirror below `root`; `manifest.json` is written last, so with it the mirror is whole.
-
-    Raises `EmsError` when the disk cannot take the files.
-    """
+    """Write the mirror below `root`; with `manifest.json`, which is written last, it is whole."""
     total = 4 * len(OTHERS) + 2 * len(BENCHMARK_ONLY) + len(demo_sets()) + len(LANGUAGES)
     progress = Progress("demo corpus", total, "files and sets")
     check_target(root, _is_mirror)
@@ -127,7 +121,6 @@ def pairs_of(sentences: Iterable[Sentence], language: str) -> list[Pair]:
 
 
 def in_pairs(sentences: Sequence[Sentence], languages: Iterable[str]) -> dict[str, list[Pair]]:
-    """Return the pairs of each language with English."""
     return {language: pairs_of(sentences, language) for language in languages}
 
 
@@ -135,12 +128,10 @@ def in_pairs(sentences: Sequence[Sentence], languages: Iterable[str]) -> dict[st
 
 
 def lines(texts: Iterable[str]) -> str:
-    """Return one text per line, each with its newline."""
     return "".join(f"{text}\n" for text in texts)
 
 
 def table(rows: Iterable[Sequence[str]]) -> str:
-    """Return tab-separated lines."""
     return lines("\t".join(row) for row in rows)
 
 

@@ -2,8 +2,8 @@
 
 Half of the benchmark comes from frames that training never sees. A third of each language's
 training pairs has English sides that every language shares; the rest is a third of a common pool.
-One drawer draws everything, so no sentence of a set or a story is in training, in validation or in
-another set, unless the set's own description says so. What is drawn later changes nothing before.
+One drawer draws everything, so no sentence is in two places, unless a set's own description says
+so. What is drawn later changes nothing before.
 """
 
 import unicodedata
@@ -40,7 +40,6 @@ LEAKED_PAIRS = 3 * LEAKED_OF_A_KIND
 HERO = "person"  # the slot that is the same in all sentences of a story
 STORIES = 150  # of each language
 SHORTEST, LONGEST = 3, 8  # sentences of a story
-DISGUISES = 5  # kinds of them
 TRIES = 30  # of a template for a story: few of its sentences may be left
 
 Pair = tuple[str, str]  # English, other language
@@ -48,10 +47,7 @@ Pair = tuple[str, str]  # English, other language
 
 @dataclass(frozen=True)
 class Material:
-    """The demo corpus, and the drawer of sentences that are nowhere yet.
-
-    `leak` is not in `train`; `templates` are those of training, then the held-out ones.
-    """
+    """The demo corpus (`leak` is not in `train`), all templates, and what draws new sentences."""
 
     benchmark: list[Sentence]
     dev: list[Sentence]
@@ -69,7 +65,6 @@ class Material:
         return self.drawer.draw_evenly([self.templates[name] for name in names], count)
 
     def shuffled(self, items: Sequence[Any]) -> list[Any]:
-        """Return the items in random order."""
         return shuffled(items, self.drawer.random)
 
 
@@ -101,9 +96,7 @@ def build() -> Material:
 
 
 def _leak(benchmark: Sequence[Sentence], language: str, drawer: Drawer) -> list[Pair]:
-    """Return LEAKED_PAIRS of one language: verbatim; in disguise on both sides, so that only a
-    comparison of keys finds them; and one side only, the other being of a neighbour.
-    """
+    """Return LEAKED_PAIRS: verbatim, in disguise on both sides, and one side with a neighbour's."""
     chosen = shuffled(benchmark, drawer.random)
     one_side = [s for s in chosen if s.template is not None][:LEAKED_OF_A_KIND]
     taken = {id(sentence) for sentence in one_side}
@@ -118,32 +111,24 @@ def _leak(benchmark: Sequence[Sentence], language: str, drawer: Drawer) -> list[
 
 
 def disguise(text: str, number: int) -> str:
-    """Return `text` in disguise `number`, or in the next that changes it but not its key.
-
-    Upper case may change the key: "ß" becomes "SS".
-    """
-    for turn in range(DISGUISES):
-        changed = _disguised(text, (number + turn) % DISGUISES)
+    """Return `text` in disguise `number`, or in the next that keeps its key ("ß" becomes "SS")."""
+    wide = {code: code + 0xFEE0 for code in range(0x21, 0x7F)} | str.maketrans(
+        "。，？！、", ".,?!,"
+    )
+    apart = text.replace(" ", " \u00a0") if " " in text else f"{text[:-2]}\u3000{text[-2:]}"
+    disguises = (
+        text.upper() + "!!",
+        # ASCII in full width, full-width marks as ASCII, some Arabic as ligatures
+        text.translate(wide).replace("لا", "ﻻ").replace(".", "…"),
+        f"{apart.rstrip('.。')} .",  # doubled and no-break spaces, or one before the last letter
+        "« " + unicodedata.normalize("NFD", text.lower()) + " »",  # letters and marks apart
+        "– " + text.lower().rstrip(".。!！?？؟ ") + " –",  # a line of dialogue
+    )
+    for turn in range(len(disguises)):
+        changed = disguises[(number + turn) % len(disguises)]
         if changed != text and key(changed) == key(text):
             return changed
     raise EmsError(f"no disguise keeps the key of {text!r}")
-
-
-def _disguised(text: str, number: int) -> str:
-    match number:
-        case 0:  # shouted
-            return text.upper() + "!!"
-        case 1:  # ASCII as full-width forms, full-width marks as ASCII, some Arabic as ligatures
-            wide = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
-            narrow = str.maketrans("。，？！、", ".,?!,")
-            return text.translate(wide | narrow).replace("لا", "ﻻ").replace(".", "…")
-        case 2:  # doubled and no-break spaces; without spaces, one before the last letter
-            wider = text.replace(" ", " \u00a0") if " " in text else f"{text[:-2]}\u3000{text[-2:]}"
-            return f"{wider.rstrip('.。')} ."
-        case 3:  # letters and marks apart (NFD), in lower case, between quotation marks
-            return "« " + unicodedata.normalize("NFD", text.lower()) + " »"
-        case _:  # a line of dialogue, in lower case, without the final mark
-            return "– " + text.lower().rstrip(".。!！?？؟ ") + " –"
 
 
 # --- stories: documents of single languages
@@ -152,8 +137,8 @@ def _disguised(text: str, number: int) -> str:
 def stories(material: Material) -> dict[str, str]:
     """Return language -> its documents, one sentence a line, a blank line after each document.
 
-    Each language has stories of its own, so nothing in them is parallel. All sentences of a story
-    are about the same person, so a context tells which sentences fit into it.
+    Nothing in them is parallel. All sentences of a story are about the same person, so a context
+    tells which sentences fit into it.
     """
     random, people = material.drawer.random, read_lexicon()[HERO]
     learnt = [template for template in material.templates.values() if not template.heldout]
