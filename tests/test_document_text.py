@@ -12,7 +12,8 @@ from text_made import law
 
 from ems.base.errors import EmsError
 from ems.corpora import archive, monolingual
-from ems.corpora.monolingual import count_documents, decoded, read_documents
+from ems.corpora.monolingual import count_documents, read_documents
+from ems.corpora.moses import decode_lines
 
 LINES = [b"one", b"two  words", b"", b"", b" \t", b"three", b"\xef\xbb\xbf", b"caf\xc3\xa9\r"]
 
@@ -94,7 +95,7 @@ def test_each_file_of_opus_raw_zip_is_a_document_and_each_s_a_sentence(tmp_path)
     one = '<text><p><s id="1">A &amp; b\n c.</s>\n<s id="2"><time/>D <i>e</i>.</s></p>loose</text>'
     path = raw_zip(tmp_path / "en.zip", a=one, b="<text><s>F.</s></text>", c="<text/>")
     *whole, empty = read_documents(path)
-    texts = [(each.first, decoded(each, path, "error")) for each in whole]
+    texts = [(each.first, decode_lines(each.lines, "error", path, each.first)) for each in whole]
     assert texts == [(1, ["A & b c.", "D e."]), (3, ["F."])]
     assert (empty.first, empty.lines) == (4, ())
     assert count_documents(path) == {"documents": 2, "sentences": 3}

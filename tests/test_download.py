@@ -24,8 +24,8 @@ from https_made import (
 )
 
 from ems.base.errors import EmsError
+from ems.corpora.download import Part, part_path
 from ems.corpora.fetch import fetch
-from ems.corpora.part import Part, part_path
 
 PAGE = b"<!DOCTYPE html>\n<html><body>Service unavailable</body></html>\n"
 CUT, REST = cut(100_000), "bytes=100000-"  # what the first attempt brings, what is asked for next

@@ -9,9 +9,8 @@ import pytest
 from https_made import CONTENT, PART, World, cut, good
 
 from ems.base.errors import EmsError
-from ems.corpora.download import Downloads, _retry_after
+from ems.corpora.download import Downloads, _retry_after, part_path
 from ems.corpora.fetch import fetch
-from ems.corpora.part import part_path
 
 DIGITS = "9" * 5_000  # more than Python turns into a number
 REST = {"Content-Length": str(len(CONTENT) - 100_000)}

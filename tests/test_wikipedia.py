@@ -110,7 +110,7 @@ def test_streams_are_found_across_the_blocks_that_are_read(tmp_path, monkeypatch
     assert len(places) == 43
     assert places[-1] == dump.stat().st_size
     for block in (1, 7, 10, 64):
-        monkeypatch.setattr("ems.corpora.monolingual.BLOCK", block)
+        monkeypatch.setattr("ems.corpora.archive.BLOCK", block)
         assert streams(dump) == (places, sha256)
     spans = pairwise(places[1:])
     texts = [open_pages(dump, places[1], start, end).read() for start, end in spans]

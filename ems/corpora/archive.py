@@ -1,13 +1,11 @@
 """Read archives and packed files that others made (.zip, .tar, .gz, .bz2, .xz, .zst), in limits.
 
-Sizes in headers are never believed: every byte that comes out is counted against the limits before
-anyone sees it. A zip's table of contents, which Python reads whole, the headers of a tar and the
-length of a line are bounded too, so no archive decides how much memory it takes. Members of zips
-must be stored or deflated: Python unpacks the other methods without a bound.
+Sizes in headers are never believed: every byte that comes out is counted against the limits. A
+zip's table of contents, the headers of a tar and the length of a line are bounded too, so no
+archive decides how much memory it takes.
 
 `unpack` is stricter than the data filter of PEP 706, which strips the `/` of an absolute name and
-makes links: a member is refused for its name or type even if it is not wanted, since an archive
-that holds `../x` is not the one that was meant. All members of a tar count, wanted or not.
+makes links: a member is refused for its name or type even if it is not wanted.
 """
 
 import bz2
@@ -25,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import unreadable
@@ -38,7 +36,7 @@ EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 EXTENDED += (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 TABLE_ENTRY = 256  # bytes of an entry in a zip's table, more than names need
 END_RECORD = 22  # bytes of a zip's last record, without its comment
-METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # Python unpacks others without a bound
 TAR_NAME = re.compile(r"\.(tar|tgz|tbz2?)(\.|$)")
 REFUSED = "it is not unpacked: check where it came from"
 # What the readers raise for a damaged archive: RuntimeError (RecursionError too) for an unknown
@@ -46,11 +44,11 @@ REFUSED = "it is not unpacked: check where it came from"
 DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, struct.error, EOFError, OSError)
 DAMAGED += (RuntimeError, ValueError, KeyError, OverflowError, lzma.LZMAError)
 
+Member = tuple[str, bool, Callable[[], BinaryIO]]  # name, whether it is a folder, its content
+
 
 @dataclass(frozen=True)
 class Limits:
-    """How much an archive may hold."""
-
     max_bytes: int = 64 << 30  # unpacked, of all members together
     max_ratio: float = 100.0  # unpacked to packed; text has 3 to 10, and SMALL is always allowed
     max_members: int = 100_000
@@ -89,8 +87,6 @@ def reading(archive: Path) -> Iterator[None]:
 
 
 class _Guarded(io.RawIOBase):
-    """A stream out of an archive whose damage is raised as `Damaged`, and which spends a budget."""
-
     def __init__(self, stream: BinaryIO, archive: Path, budget: Budget | None) -> None:
         self.stream, self.archive, self.budget = stream, archive, budget
 
@@ -111,18 +107,14 @@ class _Guarded(io.RawIOBase):
 
 
 def guarded(stream: BinaryIO, archive: Path, budget: Budget | None = None) -> BinaryIO:
-    """Return a stream of `archive` that raises `Damaged`, and counts its bytes in `budget`."""
+    """Wrap a stream of `archive`: it raises `Damaged`, and spends its bytes from `budget`."""
     return io.BufferedReader(_Guarded(stream, archive, budget), BLOCK)
 
 
 def read_lines_of(stream: BinaryIO, where: str) -> Iterator[bytes]:
-    """Yield the lines of a stream with their ends; only LF ends a line.
-
-    Raises `EmsError` that names `where` for a line longer than LONGEST_LINE.
-    """
-    number = 0
-    while line := stream.readline(LONGEST_LINE + 1):
-        number += 1
+    """Yield the lines of a stream, ended by LF only. Raises `EmsError` for one that is too long."""
+    lines = iter(partial(stream.readline, LONGEST_LINE + 1), b"")
+    for number, line in enumerate(lines, start=1):
         if len(line) > LONGEST_LINE:
             raise EmsError(
                 f"{where}: line {number:,} is longer than {LONGEST_LINE:,} bytes; this is no text "
@@ -133,15 +125,14 @@ def read_lines_of(stream: BinaryIO, where: str) -> Iterator[bytes]:
 
 def count_lines_of(stream: BinaryIO) -> int:
     """Return the number of lines that are left in a stream; a last one without LF counts."""
-    count, last = 0, b"\n"
+    lines, last = 0, b"\n"
     while block := stream.read(BLOCK):
-        count += block.count(b"\n")
+        lines += block.count(b"\n")
         last = block[-1:]
-    return count + (last != b"\n")
+    return lines + (last != b"\n")
 
 
 def first_bytes(archive: Path) -> bytes:
-    """Return the first 512 bytes of a file. Raises `EmsError` if it cannot be read."""
     try:
         with open(archive, "rb") as reader:
             return reader.read(512)
@@ -152,18 +143,11 @@ def first_bytes(archive: Path) -> bytes:
 def decompressed(archive: Path) -> BinaryIO:
     """Open a packed or plain file to read its content; its first bytes say which it is."""
     start = first_bytes(archive)
-    openers = {
-        b"\x1f\x8b": gzip.open,
-        b"BZh": bz2.open,
-        b"\xfd7zXZ\0": lzma.open,
-        b"\x28\xb5\x2f\xfd": _open_zstd,
-    }
-    chosen = next((openers[magic] for magic in openers if start.startswith(magic)), open)
-    return chosen(archive, "rb")
-
-
-def _open_zstd(archive: Path, mode: str) -> BinaryIO:
-    """Open a .zst. Its reader refuses windows of more than 128 MB, and a file that is cut short."""
+    for magic, opener in ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open)):
+        if start.startswith(magic):
+            return opener(archive, "rb")
+    if not start.startswith(b"\x28\xb5\x2f\xfd"):
+        return open(archive, "rb")
     try:
         from backports import zstd  # Python 3.14 has it as compression.zstd
     except ImportError:
@@ -171,14 +155,14 @@ def _open_zstd(archive: Path, mode: str) -> BinaryIO:
             f"{archive}: unpacking it needs backports.zstd: pip install -e '.[files]'"
         ) from None
 
-    class File(zstd.ZstdFile):
+    class File(zstd.ZstdFile):  # refuses windows of more than 128 MB, and a file cut short
         def read(self, size: int = -1) -> bytes:
             try:
                 return super().read(size)
             except zstd.ZstdError as error:
                 raise OSError(str(error)) from None
 
-    return File(archive, mode)
+    return File(archive, "rb")
 
 
 def open_packed(archive: Path, limits: Limits = LIMITS) -> BinaryIO:
@@ -192,9 +176,7 @@ def open_packed(archive: Path, limits: Limits = LIMITS) -> BinaryIO:
 
 
 class _Bounded(io.FileIO):
-    """A file that refuses to read pieces of more than `most` bytes."""
-
-    most = 0
+    most = 0  # bytes that may be read at once
 
     def read(self, size: int = -1) -> bytes:  # type: ignore[override]
         if size > self.most:
@@ -216,28 +198,19 @@ def open_zip(archive: Path, limits: Limits = LIMITS) -> Iterator[zipfile.ZipFile
         except DAMAGED:
             raise Damaged(archive, "not a zip archive") from None
         with packed:
-            _check_table(archive, file, packed)
+            # Python does not compare the number of members in the end record with the table, where
+            # a damaged length hides the next member
+            file.seek(-END_RECORD - len(packed.comment), io.SEEK_END)
+            record, found = file.read(END_RECORD), len(packed.infolist())
+            stated = int.from_bytes(record[10:12], "little")  # 0xFFFF: in the record of zip64
+            if not record.startswith(b"PK\x05\x06") or stated not in (found & 0xFFFF, 0xFFFF):
+                problem = f"its end counts {stated:,} members, its table has {found:,}"
+                raise Damaged(archive, f"damaged ({problem})")
             yield packed
 
 
-def _check_table(archive: Path, file: _Bounded, packed: zipfile.ZipFile) -> None:
-    """Raise `EmsError` unless the end record counts as many members as the table has.
-
-    Python does not check that number, and a damaged length in the table hides the next member.
-    """
-    file.seek(-END_RECORD - len(packed.comment), io.SEEK_END)
-    record, count = file.read(END_RECORD), len(packed.infolist())
-    stated = int.from_bytes(record[10:12], "little")  # 0xFFFF: in the record of zip64
-    if not record.startswith(b"PK\x05\x06") or stated not in (count & 0xFFFF, 0xFFFF):
-        raise Damaged(
-            archive, f"damaged (its end counts {stated:,} members, its table has {count:,})"
-        )
-
-
 def open_member(packed: zipfile.ZipFile, member: str | zipfile.ZipInfo, budget: Budget) -> BinaryIO:
-    """Open a member of a zip as a stream. Raises `EmsError` if a name has not exactly one member,
-    and for what `check_member` refuses.
-    """
+    """Open the only member of a name. Raises `EmsError` for two, and as `check_member` does."""
     if isinstance(member, str):
         members = [info for info in packed.infolist() if info.filename == member]
         if len(members) != 1:
@@ -272,57 +245,58 @@ def unpack(
     archive: Path, wanted: Callable[[str], str | None], out: Path, limits: Limits = LIMITS
 ) -> list[Path]:
     """Write the members that `wanted` names to `out`; return the files in the archive's order.
-
-    `wanted` gets each member's name, tidied ("./a//b" as "a/b"), and returns its place below `out`,
-    or None to leave it out; a single .gz or .bz2 has one member, its own name without the suffix.
-    `out` is a temporary folder of the caller's, who removes it after an error. Raises `EmsError`
-    for links, devices, names that lead elsewhere, two members for one place, too much data, damage,
-    and if nothing is wanted.
+    `wanted` gets each member's name, tidied, and returns its place below `out`, or None. A single
+    .gz or .bz2 has one member. `out` is a temporary folder that the caller removes after an error.
+    Raises `EmsError` for links, devices, names that lead elsewhere, two members for one place, too
+    much data, damage, and if nothing is wanted.
     """
-    members = {"zip": _zip_members, "tar": _tar_members, "single": _single_member}[_kind(archive)]
-    count, example, written = 0, "", []
-    for member in members(archive, Budget(archive, limits)):
-        count += 1
-        if count > limits.max_members:
+    number, example, written = 0, "", []
+    for number, (member, is_folder, open_it) in enumerate(_members(archive, limits), start=1):
+        if number > limits.max_members:
             raise EmsError(f"{archive}: has more than {limits.max_members:,} members; {REFUSED}")
-        name = _tidy(archive, member.name, member.is_folder)
-        if member.is_folder:
+        name = _tidy(archive, member, is_folder)
+        if is_folder:
             continue
         example = example or f" (the first is {name!r})"
-        if (place := wanted(name)) is not None:
-            target = out / _tidy(archive, place)
-            _write(member.open(), target, archive)
-            written.append(target)
+        if (place := wanted(name)) is None:
+            continue
+        target = out / _tidy(archive, place)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with open_it() as stream, open(target, "xb") as writer:
+                while block := stream.read(BLOCK):
+                    writer.write(block)
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            raise EmsError(f"{archive}: two of its members lead to {target}; {REFUSED}") from None
+        written.append(target)
     if not written:
         raise EmsError(
-            f"{archive}: none of its {count:,} members is one of those expected{example}; check "
+            f"{archive}: none of its {number:,} members is one of those expected{example}; check "
             "that the address is right"
         )
     return written
 
 
-def _kind(archive: Path) -> str:
-    start = first_bytes(archive)
+def _members(archive: Path, limits: Limits) -> Iterator[Member]:
+    start, budget = first_bytes(archive), Budget(archive, limits)
     if start.startswith(b"PK"):
-        return "zip"
+        return _zip_members(archive, budget)
     compressed = start.startswith((b"\x1f\x8b", b"BZh"))
     if compressed:
         with reading(archive), decompressed(archive) as stream:
             start = stream.read(512)
     if start[257:262] == b"ustar" or TAR_NAME.search(archive.name.lower()):
-        return "tar"
+        return _tar_members(archive, budget)
     if compressed:
-        return "single"
+        name = archive.name.removesuffix(".gz").removesuffix(".bz2")
+        return iter([(name, False, lambda: guarded(decompressed(archive), archive, budget))])
     raise Damaged(
         archive, f"expected a zip, tar, gz or bz2, found a file that begins with {start[:16]!r}"
     )
 
 
 def _tidy(archive: Path, name: str, is_folder: bool = False) -> str:
-    """Return a name without `.` and double slashes.
-
-    Raises `EmsError` for one that could lead out of a folder, here or on another system.
-    """
+    """Return a name without `.` and `//`. Raises `EmsError` if it could lead out of a folder."""
     problems = {
         "an absolute name": name.startswith("/"),
         "a name with `..`": ".." in name.split("/"),
@@ -339,36 +313,15 @@ def _tidy(archive: Path, name: str, is_folder: bool = False) -> str:
     return tidy
 
 
-def _write(stream: BinaryIO, target: Path, archive: Path) -> None:
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with stream, open(target, "xb") as writer:
-            while block := stream.read(BLOCK):
-                writer.write(block)
-    except (FileExistsError, NotADirectoryError, IsADirectoryError):
-        raise EmsError(f"{archive}: two of its members lead to {target}; {REFUSED}") from None
-
-
-class _Member(NamedTuple):
-    name: str
-    is_folder: bool
-    open: Callable[[], BinaryIO]
-
-
-def _single_member(archive: Path, budget: Budget) -> Iterator[_Member]:
-    name = archive.name.removesuffix(".gz").removesuffix(".bz2")
-    yield _Member(name, False, lambda: guarded(decompressed(archive), archive, budget))
-
-
-def _zip_members(archive: Path, budget: Budget) -> Iterator[_Member]:
+def _zip_members(archive: Path, budget: Budget) -> Iterator[Member]:
     with open_zip(archive, budget.limits) as packed:
         for info in packed.infolist():
             check_member(archive, info)
         for info in packed.infolist():
-            yield _Member(info.filename, info.is_dir(), partial(open_member, packed, info, budget))
+            yield info.filename, info.is_dir(), partial(open_member, packed, info, budget)
 
 
-def _tar_members(archive: Path, budget: Budget) -> Iterator[_Member]:
+def _tar_members(archive: Path, budget: Budget) -> Iterator[Member]:
     with reading(archive), guarded(decompressed(archive), archive, budget) as stream:
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as packed:
             while (member := packed.next()) is not None:
@@ -380,7 +333,7 @@ def _tar_members(archive: Path, budget: Budget) -> Iterator[_Member]:
                         f"{REFUSED}"
                     )
                 content = packed.extractfile(member)
-                yield _Member(member.name, member.isdir(), partial(guarded, content, archive))
+                yield member.name, member.isdir(), partial(guarded, content, archive)
         while stream.read(BLOCK):  # the checksum is behind the end mark
             pass
 

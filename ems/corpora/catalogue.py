@@ -1,14 +1,12 @@
 """What we know about corpora (catalogue.tsv), whether one exists, and what it takes to download.
 
-What OPUS has is ems/config/languages.py's to say. The catalogue adds the licence, how clean a
-corpus is (NOISE), the one whose text it `repeats`, and the `versions` that are not in that table:
-those of corpora that are no OPUS release, and later ones. A corpus of the user's own needs no
-entry: it gives its `source:` instead.
+The catalogue adds to OPUS's table (ems/config/languages.py) the licence, how clean a corpus is
+(NOISE), the one whose text it `repeats`, and further `versions`. A corpus of the user's own needs
+no entry: it gives its `source:` instead.
 
 Sizes need no network. What OPUS does not count (a corpus of one's own, a newer release) is None,
 never 0. LASER's mined files only have an upper bound: OPUS's release is the same corpus at the
-lower threshold of 1.04. Of evaluation sets only those that are drawn from whole corpora are listed:
-the others are small.
+lower threshold of 1.04. Evaluation sets are small, but for those drawn from whole corpora.
 """
 
 import difflib
@@ -39,9 +37,7 @@ NOISE = {  # in the order in which `ems init` takes them
 
 @dataclass(frozen=True)
 class Known:
-    """A corpus of the catalogue: `versions` beside those of OPUS's table, noise class, the corpus
-    whose text it repeats, licence ('': not known), and a note.
-    """
+    """What the catalogue says of a corpus: `versions` besides those of OPUS, licence or ''."""
 
     versions: tuple[str, ...] = ()
     noise: str = UNRATED
@@ -52,7 +48,6 @@ class Known:
 
 @cache
 def catalogue() -> dict[str, Known]:
-    """Return the corpora of the catalogue by name."""
     rows = read_table(Path(__file__).with_suffix(".tsv"))
     return {
         row.pop("name"): Known(tuple(row.pop("versions").split()), **row) for row in map(dict, rows)
@@ -60,7 +55,6 @@ def catalogue() -> dict[str, Known]:
 
 
 def about(name: str) -> Known:
-    """Return what is known about a corpus, which may be nothing."""
     return catalogue().get(name, Known())
 
 
@@ -76,24 +70,19 @@ def versions_of(name: str) -> tuple[str, ...]:
 
 def check_corpora(experiment: Experiment) -> None:
     """Raise `EmsError` with the key and what it may have meant for an unknown corpus or version."""
-    for at, corpus in enumerate(experiment.corpora):
-        _check(f"corpora.{at}", corpus)
-    for corpus in experiment.validation:
-        _check("validation", corpus)
-
-
-def _check(key: str, corpus: Corpus) -> None:
-    if corpus.own or corpus.documents:
-        return
-    versions = versions_of(corpus.name)
+    entries = [(f"corpora.{at}", corpus) for at, corpus in enumerate(experiment.corpora)]
+    entries += [("validation", corpus) for corpus in experiment.validation]
     newer = "a newer one, and a corpus of your own, needs `source:`, an address or a DIRECTORY"
-    if not versions:
-        named = did_you_mean(corpus.name, {*catalogue(), *opus_releases()})
-        raise EmsError(
-            f"{key}.name: unknown corpus {corpus.name!r}{named}; `ems corpora search LANGUAGE` "
-            f"lists those of OPUS, as of {opus_date()} ({newer})"
-        )
-    if corpus.version not in versions:
+    for key, corpus in entries:
+        versions = versions_of(corpus.name)
+        if corpus.own or corpus.documents or corpus.version in versions:
+            continue
+        if not versions:
+            named = did_you_mean(corpus.name, {*catalogue(), *opus_releases()})
+            raise EmsError(
+                f"{key}.name: unknown corpus {corpus.name!r}{named}; `ems corpora search LANGUAGE` "
+                f"lists those of OPUS, as of {opus_date()} ({newer})"
+            )
         raise EmsError(
             f"{key}.version: unknown version {corpus.version!r} of {corpus.name}; "
             f"allowed: {', '.join(versions)} ({newer})"
@@ -114,9 +103,8 @@ def did_you_mean(word: str, names: Collection[str]) -> str:
 class PairSize:
     """One language pair of one corpus of an experiment; None: not known.
 
-    `lines` are all sentence pairs of its files, `used` those of the part under the cap; `at_most`
-    bounds `used` if that is not known. `shared`: the parts of a corpus share their files, which
-    count for another one.
+    `lines` are all sentence pairs of its files, `used` those of the part under the cap, which
+    `at_most` bounds. `shared`: the files count for another part of the corpus.
     """
 
     role: str
@@ -135,14 +123,12 @@ class PairSize:
 
     @property
     def licence(self) -> str:
-        """The licence of the corpus by the catalogue."""
         if self.corpus.dumped:
             return "CC BY-SA 4.0"
         return "yours" if self.corpus.own else licence_of(self.corpus.name)
 
 
 def pair_sizes(experiment: Experiment) -> list[PairSize]:
-    """Return every language pair of every corpus, in the order of the experiment."""
     counted: set[tuple[str, str, str]] = set()
     sizes = []
     for role, corpus in experiment.all_corpora():
@@ -160,28 +146,22 @@ def _size(role: str, corpus: Corpus, pair: str, split: Split | None, shared: boo
     kilobytes = 0 if shared or corpus.paths else None  # the user's own are read in place
     if corpus.own or None in files or None in [file.pairs for file in files]:
         return PairSize(role, corpus, pair, kilobytes=kilobytes, shared=shared)
-    used = sum(_used(corpus, pair, split, file.pairs) for file in files)
+    lines, used, cap = sum(file.pairs for file in files), 0, corpus.cap(pair)
+    for count in [file.pairs for file in files]:
+        if split and split.first:
+            start, end = span_of_part(split, corpus.part, count)
+            count = end - start
+        elif split:
+            count = round(count * split.parts[corpus.part])
+        used += count if cap is None else min(count, cap)
     if corpus.mined:
         return PairSize(role, corpus, pair, at_most=used, kilobytes=kilobytes, shared=shared)
-    lines = sum(file.pairs for file in files)
     kilobytes = 0 if shared else sum(file.kilobytes for file in files)
     return PairSize(role, corpus, pair, lines, used, used, kilobytes, shared)
 
 
-def _used(corpus: Corpus, pair: str, split: Split | None, lines: int) -> int:
-    if split and split.first:
-        start, end = span_of_part(split, corpus.part, lines)
-        lines = end - start
-    elif split:
-        lines = round(lines * split.parts[corpus.part])
-    cap = corpus.cap(pair)
-    return lines if cap is None else min(lines, cap)
-
-
 def set_sizes(experiment: Experiment) -> list[Json]:
-    """Return the evaluation sets that need the whole files of a corpus and are not used in place,
-    with the number of these files, their sentence pairs and KB (None: not known).
-    """
+    """Return the sets drawn from whole corpora: files, sentence pairs, KB (None: not known)."""
     sizes = []
     for name, evalset in experiment.evalsets.items():
         corpus = benchmark(name).corpus

@@ -1,7 +1,4 @@
-"""Checks of a file's content: it begins as its name promises, and is what its lock remembers.
-
-A web page that says "sorry" never becomes data.
-"""
+"""Checks of a file's content: it begins as its name promises, and is what its lock remembers."""
 
 from pathlib import Path
 
@@ -34,14 +31,10 @@ class Content(Record):
 
 
 class Locked(Content):
-    """The lock of a download: what it was when it first came."""
-
     url: Text
 
 
 class UnitManifest(Record):
-    """The manifest of a unit of an evaluation set."""
-
     files: dict[Below, Content]
 
 
@@ -51,7 +44,6 @@ def lock_of(path: Path) -> Path:
 
 
 def read_lock(path: Path) -> Locked:
-    """Return the lock beside a download."""
     return read_json(lock_of(path), Locked, f"*{LOCK}")
 
 
@@ -66,10 +58,8 @@ def check_lock(path: Path) -> str:
 
 
 def check_file(path: Path) -> str:
-    """Return the SHA-256 of a file, checked against its lock; check the files of a manifest too.
-
-    Raises `Damaged` for a file that is absent or is not as it was fetched. A copy of the user's
-    has neither: its readers say what is wrong with it.
+    """Return the SHA-256 of a file, checked against its lock or, of a manifest, with the files it
+    lists. Raises `Damaged` for one that is absent or not as it was fetched.
     """
     if path.name.endswith(MANIFEST):
         for name, entry in read_json(path, UnitManifest).files.items():
@@ -82,11 +72,7 @@ def check_file(path: Path) -> str:
 
 
 def check_downloads(folder: Path) -> tuple[int, list[Damaged]]:
-    """Check every download of a folder that has a lock, and every unit of an evaluation set.
-
-    Returns their number, and an error for each file that has changed since. A lock without its
-    file (deleted, or unpacked) is skipped. Raises `EmsError` if the folder is absent.
-    """
+    """Return the number of locked downloads and units in a folder, and an error for each change."""
     if not folder.is_dir():
         raise EmsError(f"{folder}: no such folder; name the folder `data` of config.yaml")
     locked = (path.with_name(path.name.removesuffix(LOCK)) for path in folder.rglob(f"*{LOCK}"))
@@ -103,11 +89,7 @@ def check_downloads(folder: Path) -> tuple[int, list[Damaged]]:
 
 
 def check_start(start: bytes, name: str, where: str) -> None:
-    """Raise `EmsError` that names `where` unless a file `name` may begin with these bytes.
-
-    An archive must have the magic bytes of its suffix; any other file must not be an HTML or XML
-    page, and may be empty: its reader checks that.
-    """
+    """Raise `EmsError` unless a file `name` may begin with these bytes, and not as a web page."""
     suffix = Path(name).suffix.lower()
     offset, allowed, kind = MAGIC.get(suffix, (0, (b"",), "a file"))
     letters = start.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n")  # UTF-16, BOMs
@@ -121,15 +103,6 @@ def check_start(start: bytes, name: str, where: str) -> None:
         return
     expected = f"not {kind}" if suffix in MAGIC else f"expected {kind}"
     raise EmsError(f"{where}: {expected}, found {problem}; {WAY_OUT}")
-
-
-def check_type(content_type: str, name: str, where: str) -> None:
-    """Raise `EmsError` if a server calls a file a page (its `Content-Type`) that is none."""
-    page = next((word for word in ("html", "xml") if word in content_type.lower()), None)
-    if page and MARKUP.get(Path(name).suffix.lower()) != page:
-        raise EmsError(
-            f"{where}: expected a file, found a web page ({short(content_type)}); {WAY_OUT}"
-        )
 
 
 def short(text: str, limit: int = 100) -> str:

@@ -1,17 +1,14 @@
 """Bring one file from a source (directory, http or https host) to its place, whole and checked.
 
-A source is a setting, so the same call serves OPUS, a mirror and the demo. Downloads are trusted on
-first use: url, bytes and sha256 go into `<file>.lock.json` beside the file, which stays when the
-file is deleted, and a later download that differs is an error. What ems generates itself (the demo)
-is not compared with its lock.
+Downloads are trusted on first use: url, bytes and sha256 go into `<file>.lock.json` beside the
+file, which stays when the file is deleted, and a later download that differs is an error. What ems
+generates itself (the demo) is not compared with its lock.
 """
 
 import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
-from io import FileIO
 from pathlib import Path
 from typing import Literal
 
@@ -22,7 +19,7 @@ from ems.base.schema import Json
 from ems.config.file import OPUSTOOLS
 from ems.corpora.archive import BLOCK
 from ems.corpora.content import START, check_start, lock_of, read_lock
-from ems.corpora.download import DOWNLOADS, Downloads, download
+from ems.corpora.download import DOWNLOADS, Downloads, download, part_path, write_all
 from ems.corpora.locations import (
     corpus_location,
     dump_location,
@@ -34,7 +31,6 @@ from ems.corpora.locations import (
 from ems.corpora.monolingual import check_dump, count_documents
 from ems.corpora.moses import count_mined, count_pairs
 from ems.corpora.opustools import moses_by_opustools
-from ems.corpora.part import part_path, write_all
 from ems.corpora.slots import held
 from ems.corpora.split import read_document_names
 
@@ -54,52 +50,36 @@ def fetch_file(
     downloads: Downloads = DOWNLOADS,
 ) -> Lock:
     """Fetch and check one file of a corpus; return its lock, with what the check counted.
-
-    moses: OPUS's zip of a pair (with the source `opustools` the package of that name brings it);
-    documents: the file beside `moses/` that names each line's document; mined: LASER's file of a
-    pair; text: the documents of one language; dump: the Wikipedia of the language `pair`, of which
-    only the start is checked before it is read.
+    documents: the file that names each line's document; mined: LASER's file of a pair; text: the
+    documents of one language; dump: a Wikipedia, of which only the start is checked.
     """
-    match form:
-        case "moses":
-            location = opus_location(source, corpus, version, pair)
-        case "documents":
-            location = f"{corpus_location(source, corpus, version)}/{out.name}"
-        case "mined":
-            location = mined_location(source, pair)
-        case "text":
-            location = f"{source.rstrip('/')}/{corpus}/{version}/{out.name}"
-        case "dump":
-            location = dump_location(source, pair, version)
-    return fetch(location, out, partial(_counts, form, corpus, pair), locked, downloads)
-
-
-def _counts(form: Form, corpus: str, pair: str, path: Path) -> dict[str, int]:
-    """Return what is counted in a file. Raises `EmsError` if it is not of its form."""
-    match form:
-        case "moses":
-            return {"pairs": count_pairs(path, corpus, pair)}
-        case "documents":
-            return {"lines": len(read_document_names(path))}
-        case "mined":
-            return {"pairs": count_mined(path, -math.inf)}
-        case "text":
-            return count_documents(path)
-        case "dump":
-            return check_dump(path)
+    text = f"{source.rstrip('/')}/{corpus}/{version}/{out.name}"
+    forms: dict[Form, tuple[str, Check]] = {
+        "moses": (
+            opus_location(source, corpus, version, pair),
+            lambda path: {"pairs": count_pairs(path, corpus, pair)},
+        ),
+        "documents": (
+            f"{corpus_location(source, corpus, version)}/{out.name}",
+            lambda path: {"lines": len(read_document_names(path))},
+        ),
+        "mined": (
+            mined_location(source, pair),
+            lambda path: {"pairs": count_mined(path, -math.inf)},
+        ),
+        "text": (text, count_documents),
+        "dump": (dump_location(source, pair, version), check_dump),
+    }
+    location, check = forms[form]
+    return fetch(location, out, check, locked, downloads)
 
 
 def fetch(
-    location: str,
-    out: Path,
-    check: Check,
-    locked: bool = True,
-    downloads: Downloads = DOWNLOADS,
+    location: str, out: Path, check: Check, locked: bool = True, downloads: Downloads = DOWNLOADS
 ) -> Lock:
-    """Copy or download `location` to `out` after `check(temporary)` passed; return the lock.
-
-    Raises `EmsError` if the source is missing or unreadable, the check fails, or the content
-    differs from what the lock beside `out` remembers; `out` and the lock are then as they were.
+    """Copy or download `location` to `out` after `check(temporary)` passed; return the lock. After
+    an `EmsError` (missing source, failed check, another content than the lock's) `out` and the lock
+    are as before.
     """
     with bring(location, out, downloads) as path:
         lock = lock_entry(path, out, location, check, locked)
@@ -119,16 +99,19 @@ def bring(location: str, out: Path, downloads: Downloads) -> AbstractContextMana
 
 
 def lock_entry(path: Path, out: Path, location: str, check: Check, locked: bool = True) -> Lock:
-    """Return the lock for `out` of a file that came from `location`.
-
-    Raises `EmsError` if the check fails, or with `locked` if the lock beside `out` differs.
-    """
+    """Return the lock of a file for `out`. Raises `EmsError` for a failed check or another lock."""
     with open(path, "rb") as reader:
         check_start(reader.read(START), out.name, location)
     try:
         added = check(path)
     except EmsError as error:
-        raise _at_source(location, error.finding.replace(str(path), location), error) from None
+        text = error.finding.replace(str(path), location)  # the file is going to be removed
+        if not isinstance(error, Damaged):
+            raise EmsError(text) from None
+        if is_remote(location):
+            advice = "fetch it again later, or set `sources` to another place"
+            raise EmsError(f"{text}; {advice}") from None
+        raise Damaged(local_path(location), text.removeprefix(f"{location}: ")) from None
     lock = {"url": location, "bytes": path.stat().st_size, "sha256": sha256_file(path), **added}
     if locked and lock_of(out).exists():
         first = read_lock(out)
@@ -141,28 +124,9 @@ def lock_entry(path: Path, out: Path, location: str, check: Check, locked: bool 
     return lock
 
 
-def _at_source(location: str, text: str, error: EmsError) -> EmsError:
-    """Turn the error of a check, whose file is going to be removed, into one of the source."""
-    if not isinstance(error, Damaged):
-        return EmsError(text)
-    if is_remote(location):
-        return EmsError(f"{text}; fetch it again later, or set `sources` to another place")
-    return Damaged(local_path(location), text.removeprefix(f"{location}: "))
-
-
 @contextmanager
 def _copied(source: Path, out: Path) -> Iterator[Path]:
     """Yield a copy of `source` beside `out`, which is removed unless the caller moves it."""
-    path = part_path(out)
-    with held(path) as writer:
-        try:
-            _copy(source, writer, path)
-            yield path
-        finally:
-            path.unlink(missing_ok=True)
-
-
-def _copy(source: Path, writer: FileIO, path: Path) -> None:
     check_readable(source)
     try:
         reader = open(source, "rb")  # noqa: SIM115
@@ -172,10 +136,15 @@ def _copy(source: Path, writer: FileIO, path: Path) -> None:
         ) from None
     except (PermissionError, IsADirectoryError) as error:
         raise EmsError(f"{source}: cannot be read ({error.strerror})") from None
-    with reader:
-        progress = Progress(f"copy {source.name}", os.fstat(reader.fileno()).st_size, "bytes")
-        writer.truncate(0)
-        while block := reader.read(BLOCK):
-            write_all(writer, block, path)
-            progress.add(len(block))
-    progress.close()
+    path = part_path(out)
+    with reader, held(path) as writer:
+        try:
+            progress = Progress(f"copy {source.name}", os.fstat(reader.fileno()).st_size, "bytes")
+            writer.truncate(0)
+            while block := reader.read(BLOCK):
+                write_all(writer, block, path)
+                progress.add(len(block))
+            progress.close()
+            yield path
+        finally:
+            path.unlink(missing_ok=True)

@@ -1,9 +1,8 @@
 """Documents of one language: text, OPUS's zips of raw text, and the dumps of Wikipedia.
 
 Text is plain or gz, one sentence a line, a blank line after each document. Of OPUS's zip each XML
-file is a document and each <s> a sentence. A line ends at LF and nowhere else. One that is not
-UTF-8 is an error with its number, or becomes None. A document is held in memory as a whole, so a
-file without blank lines is an error and not a full machine.
+file is a document and each <s> a sentence. A document is held in memory as a whole, so a file
+without blank lines is an error and not a full machine.
 
 A dump, `<code>wiki-<date>-pages-articles-multistream.xml.bz2`, is bzip2 streams one after the
 other: the head with the site's names, then a hundred pages each, then the end of the XML. So pieces
@@ -22,16 +21,7 @@ from xml.etree.ElementTree import ParseError, iterparse
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import unreadable
-from ems.corpora.archive import (
-    BLOCK,
-    Budget,
-    guarded,
-    open_member,
-    open_packed,
-    open_zip,
-    read_lines_of,
-)
-from ems.corpora.moses import decode_lines
+from ems.corpora import archive
 
 LARGEST = 1 << 26  # bytes of a document: the Bible has 4 million
 # of a dump: 80 bits that begin a stream (no other bytes look like this), and what it says in XML
@@ -41,33 +31,32 @@ ROOT, END = b"<mediawiki", b"</mediawiki>\n"
 
 @dataclass(frozen=True)
 class RawDocument:
-    """The lines of one document with their ends; `first` is the number of the first of them.
-
-    A blank line that ends no document is an empty one.
-    """
+    """The lines of one document with their ends, the first of them number `first`; maybe none."""
 
     first: int
     lines: tuple[bytes, ...]
 
 
 def read_documents(path: Path) -> Iterator[RawDocument]:
-    """Yield the documents of a file. Raises `EmsError` for a bad archive, one that is beyond the
-    limits, and a document of more than LARGEST bytes.
-    """
+    """Yield the documents of a file. Raises `EmsError` for a bad archive or a huge document."""
     if path.suffix == ".zip":
         yield from _raw_documents(path)
         return
-    with open_packed(path) as stream:
+    with archive.open_packed(path) as stream:
         lines: list[bytes] = []
-        first, held, number = 1, 0, 0
-        for number, line in enumerate(read_lines_of(stream, str(path)), start=1):
-            if line.strip():
-                lines.append(line)
-                held += len(line)
-                _check_size(path, first, held)
+        first, held = 1, 0
+        for number, line in enumerate(archive.read_lines_of(stream, str(path)), start=1):
+            if not line.strip():
+                yield RawDocument(first, tuple(lines))
+                lines, first, held = [], number + 1, 0
                 continue
-            yield RawDocument(first, tuple(lines))
-            lines, first, held = [], number + 1, 0
+            lines.append(line)
+            held += len(line)
+            if held > LARGEST:
+                raise EmsError(
+                    f"{path}: the document that begins at line {first:,} is longer than "
+                    f"{LARGEST:,} bytes; expected a blank line after each document: put them in"
+                )
         if lines:
             yield RawDocument(first, tuple(lines))
 
@@ -75,53 +64,30 @@ def read_documents(path: Path) -> Iterator[RawDocument]:
 def _raw_documents(path: Path) -> Iterator[RawDocument]:
     """Yield the documents of OPUS's raw/LANGUAGE.zip; sentences are numbered through its files."""
     first = 1
-    with open_zip(path) as packed:
+    with archive.open_zip(path) as packed:
         for info in packed.infolist():
             if not info.filename.endswith(".xml"):
                 continue
             if info.file_size > LARGEST:
                 many = f"{info.filename} has {info.file_size:,} bytes, more than {LARGEST:,}"
                 raise EmsError(f"{path}: {many}; divide it into files of a document each")
-            with open_member(packed, info, Budget(path)) as stream:
-                lines = tuple(_sentences(stream, path, info.filename))
-            yield RawDocument(first, lines)
+            lines = []
+            with archive.open_member(packed, info, archive.Budget(path)) as stream:
+                try:
+                    for _, element in iterparse(stream):
+                        if element.tag == "s":
+                            sentence = " ".join("".join(element.itertext()).split())
+                            lines.append(sentence.encode() + b"\n")
+                            element.clear()
+                except ParseError as error:
+                    problem = f"expected XML with a sentence in each <s>, {error}"
+                    raise Damaged(path, f"{info.filename}: {problem}") from None
+            yield RawDocument(first, tuple(lines))
             first += len(lines)
 
 
-def _sentences(stream: BinaryIO, path: Path, member: str) -> Iterator[bytes]:
-    """Yield the text of each <s>. Raises `EmsError` for what is no XML."""
-    try:
-        for _, element in iterparse(stream):
-            if element.tag == "s":
-                yield " ".join("".join(element.itertext()).split()).encode() + b"\n"
-                element.clear()
-    except ParseError as error:
-        raise Damaged(
-            path, f"{member}: expected XML with a sentence in each <s>, {error}"
-        ) from None
-
-
-def _check_size(path: Path, first: int, held: int) -> None:
-    if held > LARGEST:
-        raise EmsError(
-            f"{path}: the document that begins at line {first:,} is longer than {LARGEST:,} "
-            "bytes; expected a blank line after each document: put them in"
-        )
-
-
-def decoded(document: RawDocument, path: Path, undecodable: str) -> list[str | None]:
-    """Return the sentences of a document, None for one that is not UTF-8.
-
-    Raises `EmsError` with the line of the first of those, unless `undecodable` is "drop".
-    """
-    return decode_lines(document.lines, undecodable, path, document.first)
-
-
 def count_documents(path: Path) -> dict[str, int]:
-    """Return the number of documents with a sentence, and of lines with text.
-
-    Raises `EmsError` as `read_documents` does, and for a file without a document.
-    """
+    """Return the numbers of documents with text, and of such lines. Raises `EmsError` for 0."""
     counts = {"documents": 0, "sentences": 0}
     for document in read_documents(path):
         counts["documents"] += bool(document.lines)
@@ -137,7 +103,7 @@ def count_documents(path: Path) -> dict[str, int]:
 def check_dump(path: Path) -> dict[str, int]:
     """Return {}. Raises `EmsError` for a file that does not begin as a dump."""
     with bz2.open(path) as packed:
-        start = guarded(packed, path, Budget(path)).read(BLOCK)
+        start = archive.guarded(packed, path, archive.Budget(path)).read(archive.BLOCK)
     if not start.lstrip().startswith(ROOT):
         raise EmsError(f"{path}: expected a dump of MediaWiki, found {start[:40]!r}")
     return {}
@@ -149,7 +115,7 @@ def streams(path: Path) -> tuple[list[int], str]:
     hasher, read, rest = hashlib.sha256(), 0, b""
     try:
         with open(path, "rb") as reader:
-            while block := reader.read(BLOCK):
+            while block := reader.read(archive.BLOCK):
                 hasher.update(block)
                 start, joined = read - len(rest), rest + block
                 places += [start + match.start() for match in STREAM.finditer(joined)]
@@ -163,11 +129,7 @@ def streams(path: Path) -> tuple[list[int], str]:
 
 
 def open_pages(path: Path, head: int, start: int, end: int) -> BinaryIO:
-    """Open the streams in the bytes `start` to `end` as XML of its own, with the head of the dump,
-    which is its first `head` bytes.
-
-    Raises `EmsError` if the first of them does not begin with a page.
-    """
+    """Open the streams between two bytes as XML, with the head of the dump. Raises `EmsError`."""
     try:
         with open(path, "rb") as reader:
             first = reader.read(head)
@@ -177,16 +139,12 @@ def open_pages(path: Path, head: int, start: int, end: int) -> BinaryIO:
     except OSError as error:
         raise unreadable(path, error) from None
     if head:
-        _check_page(path, pages, start)
-    packed = first + pages + (b"" if whole else bz2.compress(END))
-    return guarded(bz2.open(io.BytesIO(packed)), path, Budget(path))
-
-
-def _check_page(path: Path, pages: bytes, start: int) -> None:
-    with bz2.open(io.BytesIO(pages)) as packed:
-        first = guarded(packed, path).read(64).lstrip()
-    if not first.startswith((b"<page>", END.strip())):
-        raise EmsError(
-            f"{path}: expected a page at the start of the stream at byte {start:,}, found "
-            f"{first[:20]!r}; fetch the dump whose name has `multistream`"
-        )
+        with bz2.open(io.BytesIO(pages)) as packed:
+            page = archive.guarded(packed, path).read(64).lstrip()
+        if not page.startswith((b"<page>", END.strip())):
+            raise EmsError(
+                f"{path}: expected a page at the start of the stream at byte {start:,}, found "
+                f"{page[:20]!r}; fetch the dump whose name has `multistream`"
+            )
+    content = first + pages + (b"" if whole else bz2.compress(END))
+    return archive.guarded(bz2.open(io.BytesIO(content)), path, archive.Budget(path))

@@ -4,53 +4,45 @@
 read, and nothing is unpacked to disk. A line ends at LF and nowhere else, so a stray U+2028 or CR
 cannot shift one side against the other; unequal line counts are an error, never a truncation.
 
-`WikiMatrix.<a>-<b>.tsv.gz` has lines `score<TAB>text<TAB>text` (Schwenk et al., "WikiMatrix", EACL
-2021); the margin score is that of Artetxe & Schwenk (2019), and its authors recommend 1.04, the
-sentence-transformers recipe 1.075. That "the entire WikiMatrix" of EMS v2 section IV-A is this file
-at 1.075, less its first 1,000 pairs, which validate, is inferred from the paper's counts; OPUS has
-the same corpus as Moses zips, at 1.04. Every line is read, best first or not, so a damaged end is
-an error and never a shorter corpus. One file serves every threshold, so fetching knows none.
+`WikiMatrix.<a>-<b>.tsv.gz` has lines `score<TAB>text<TAB>text` (Schwenk et al., EACL 2021): the
+margin score of Artetxe & Schwenk (2019). Its authors recommend 1.04, at which OPUS has it as Moses
+zips, the sentence-transformers recipe 1.075. "The entire WikiMatrix" of EMS v2 section IV-A is this
+file at 1.075, less its first 1,000 pairs, which validate: inferred from the paper's counts. Every
+line is read, so a damaged end is an error and never a shorter corpus.
 """
 
 import math
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from ems.base.batches import batched
 from ems.base.errors import Damaged, EmsError
-from ems.corpora.archive import (
-    Budget,
-    Limits,
-    count_lines_of,
-    open_member,
-    open_packed,
-    open_zip,
-    read_lines_of,
-)
+from ems.config.experiment import Corpus
+from ems.corpora import archive
+from ems.corpora.own import Bad, count_own, read_own
 
 SHOWN = 10  # names of members in an error
 LINES = 1000  # decoded at once
-MOSES_LIMITS = Limits(1 << 42)  # nothing is unpacked to disk, and CCMatrix en-es has 100 GB of text
+# nothing is unpacked to disk, and CCMatrix en-es has 100 GB of text
+MOSES_LIMITS = archive.Limits(1 << 42)
+Side = str | Bad | None  # a text, why the row is no pair, or None: not UTF-8, and it need not be
+Row = tuple[Side, Side, int]  # source, target, line
 THRESHOLD = 1.075  # margin score of a mined pair
-COLUMNS = 3  # of a mined file: score, text of the first language, text of the second
 
 
 def members(corpus: str, pair: str) -> tuple[str, str]:
-    """Return the names of the two text members of a pair's archive."""
     first, second = pair.split("-")
     return f"{corpus}.{pair}.{first}", f"{corpus}.{pair}.{second}"
 
 
 def count_pairs(path: Path, corpus: str, pair: str) -> int:
-    """Return the number of sentence pairs.
-
-    Raises `EmsError` for a bad archive, one beyond the limits, or unequal sides.
-    """
+    """Return the number of sentence pairs. Raises `EmsError` for a bad archive or unequal sides."""
     names = members(corpus, pair)
     with _open(path, names) as sides:
-        counts = [count_lines_of(side) for side in sides]
+        counts = [archive.count_lines_of(side) for side in sides]
     if counts[0] != counts[1]:
         raise EmsError(
             f"{path}: the two sides must have equal line counts, but {names[0]} has {counts[0]:,} "
@@ -64,75 +56,54 @@ def count_pairs(path: Path, corpus: str, pair: str) -> int:
 def read_pairs(
     path: Path, corpus: str, pair: str, undecodable: str = "error"
 ) -> Iterator[tuple[str | None, str | None]]:
-    """Yield the pairs of an archive as text, line ends removed.
-
-    Raises `EmsError` with member and line number for text that is not UTF-8; with
-    `undecodable="drop"` such a side is None, and the caller counts the pair.
-    """
+    """Yield the pairs of an archive as text; a side that is not UTF-8 is None or an `EmsError`."""
     names = members(corpus, pair)
     with _open(path, names) as sides:
-        lines = [
-            read_lines_of(side, f"{path}: {name}") for side, name in zip(sides, names, strict=True)
-        ]
-        number = 1
-        for batch in batched(zip(*lines, strict=True), _length, LINES):
+        lines = map(archive.read_lines_of, sides, [f"{path}: {name}" for name in names])
+        rows, number = zip(*lines, strict=True), 1
+        for batch in batched(rows, lambda row: len(row[0]) + len(row[1]), LINES):
             columns = zip(names, zip(*batch, strict=True), strict=True)
             texts = [decode_lines(side, undecodable, path, number, name) for name, side in columns]
             yield from zip(*texts, strict=True)
             number += len(batch)
 
 
-def _length(pair: tuple[bytes, bytes]) -> int:
-    return len(pair[0]) + len(pair[1])
-
-
 def decode_lines(
     lines: tuple[bytes, ...], undecodable: str, path: Path, number: int, member: str = ""
 ) -> list[str | None]:
-    """Decode lines of a file, or of a member of it; the first of them has this number.
-
-    Raises `EmsError` for a line that is not UTF-8; with `undecodable="drop"` it becomes None.
-    """
-    try:
+    """Decode lines, the first of this number; what is not UTF-8 is None or an `EmsError`."""
+    with suppress(UnicodeDecodeError):
         text = b"".join(lines).decode()
-        suspect = "\0" in text
-    except UnicodeDecodeError:
-        suspect = True
-    if suspect:
-        numbered = enumerate(lines, start=number)
-        return [_decode(line, undecodable, path, at, member) for at, line in numbered]
-    texts = text.removesuffix("\n").split("\n")
-    return [line.rstrip("\r") for line in texts] if "\r" in text else texts
-
-
-def _decode(line: bytes, undecodable: str, path: Path, number: int, member: str) -> str | None:
-    try:
-        text = line.decode("utf-8").rstrip("\r\n")
-        # ASCII in UTF-16, without its byte order mark, can be read as UTF-8
-        utf16 = len(text) >= 4 and (set(text[::2]) == {"\0"}) != (set(text[1::2]) == {"\0"})
-        problem = "UTF-16: every other character is NUL" if utf16 else ""
-    except UnicodeDecodeError as error:
-        problem = error.reason
-    if not problem:
-        return text
-    if undecodable == "drop":
-        return None
-    raise EmsError(
-        f"{path}: line {number:,}{f' of {member}' if member else ''} is not UTF-8 ({problem}); "
-        "convert the corpus to UTF-8, or set clean.undecodable: drop"
-    )
+        if "\0" not in text:
+            texts = text.removesuffix("\n").split("\n")
+            return [line.rstrip("\r") for line in texts] if "\r" in text else texts
+    decoded: list[str | None] = []
+    for at, line in enumerate(lines, start=number):
+        try:
+            text = line.decode("utf-8").rstrip("\r\n")
+            # ASCII in UTF-16, without its byte order mark, can be read as UTF-8
+            utf16 = len(text) >= 4 and (set(text[::2]) == {"\0"}) != (set(text[1::2]) == {"\0"})
+            problem = "UTF-16: every other character is NUL" if utf16 else ""
+        except UnicodeDecodeError as error:
+            problem = error.reason
+        if problem and undecodable != "drop":
+            raise EmsError(
+                f"{path}: line {at:,}{f' of {member}' if member else ''} is not UTF-8 ({problem}); "
+                "convert the corpus to UTF-8, or set clean.undecodable: drop"
+            )
+        decoded.append(None if problem else text)
+    return decoded
 
 
 @contextmanager
 def _open(path: Path, names: tuple[str, str]) -> Iterator[list[BinaryIO]]:
-    """Open both members of an archive as streams, within one budget."""
-    with open_zip(path) as archive, ExitStack() as stack:
-        missing = [name for name in names if name not in archive.namelist()]
+    with archive.open_zip(path) as packed, ExitStack() as stack:
+        missing = [name for name in names if name not in packed.namelist()]
         if missing:
-            present = ", ".join(sorted(archive.namelist())[:SHOWN]) or "nothing"
+            present = ", ".join(sorted(packed.namelist())[:SHOWN]) or "nothing"
             raise EmsError(f"{path}: expected the member {missing[0]}, found {present}")
-        budget = Budget(path, MOSES_LIMITS)
-        yield [stack.enter_context(open_member(archive, name, budget)) for name in names]
+        budget = archive.Budget(path, MOSES_LIMITS)
+        yield [stack.enter_context(archive.open_member(packed, name, budget)) for name in names]
 
 
 # --- mined files
@@ -147,29 +118,73 @@ def count_mined(path: Path, threshold: float = THRESHOLD) -> int:
 
 
 def read_mined(path: Path, threshold: float = THRESHOLD) -> Iterator[tuple[str, str]]:
-    """Yield the pairs with a score of `threshold` or more, in the file's order, line ends removed.
-
-    Raises `Damaged` with the number of the line for one that is not of three columns, has no
-    number for its score, or is not UTF-8.
-    """
-    with open_packed(path) as stream:
-        for number, line in enumerate(read_lines_of(stream, str(path)), start=1):
-            score, first, second = _mined_columns(line, path, f"line {number:,}")
+    """Yield the pairs with a score of `threshold` or more. Raises `Damaged` for a bad line."""
+    with archive.open_packed(path) as stream:
+        for number, line in enumerate(archive.read_lines_of(stream, str(path)), start=1):
+            where = f"line {number:,}"
+            try:
+                columns = line.decode("utf-8").rstrip("\r\n").split("\t")
+            except UnicodeDecodeError as error:
+                raise Damaged(path, f"{where} is not UTF-8 ({error.reason})") from None
+            if len(columns) != 3:
+                problem = f"{len(columns)} columns, expected score, text and text"
+                raise Damaged(path, f"{where} has {problem}")
+            try:
+                score = float(columns[0])
+            except ValueError:
+                score = math.nan
+            if not math.isfinite(score):
+                raise Damaged(path, f"{where} begins with {columns[0][:40]!r}, expected a score")
             if score >= threshold:
-                yield first, second
+                yield columns[1], columns[2]
 
 
-def _mined_columns(line: bytes, path: Path, where: str) -> tuple[float, str, str]:
-    try:
-        columns = line.decode("utf-8").rstrip("\r\n").split("\t")
-    except UnicodeDecodeError as error:
-        raise Damaged(path, f"{where} is not UTF-8 ({error.reason})") from None
-    if len(columns) != COLUMNS:
-        raise Damaged(path, f"{where} has {len(columns)} columns, expected score, text and text")
-    try:
-        score = float(columns[0])
-    except ValueError:
-        score = math.nan
-    if not math.isfinite(score):
-        raise Damaged(path, f"{where} begins with {columns[0][:40]!r}, expected a score")
-    return score, columns[1], columns[2]
+# --- rows of a corpus, whatever its form: where cleaning begins
+
+
+@dataclass(frozen=True)
+class CorpusFile:
+    """A file of a corpus (several paths if the user's own), and the pair it is named after."""
+
+    corpus: Corpus
+    paths: tuple[Path, ...]
+    name: str
+
+    @property
+    def path(self) -> Path:
+        return self.paths[0]
+
+    @property
+    def place(self) -> str:
+        """Where it lies among the corpora, "A/v1/moses/de-en.txt.zip"; of the user's, its path."""
+        if self.corpus.paths:
+            return ", ".join(map(str, self.paths))
+        folder = "mined/" if self.corpus.mined else "" if self.corpus.documents else "moses/"
+        return f"{self.corpus.name}/{self.corpus.version}/{folder}{self.path.name}"
+
+
+def count_rows(file: CorpusFile) -> int:
+    """Return the number of rows, bad ones too; of a mined file, those above the threshold."""
+    if file.corpus.paths:
+        return count_own(list(file.paths))
+    if file.corpus.mined:
+        return sum(1 for _ in read_mined(file.path, file.corpus.threshold))
+    return count_pairs(file.path, file.corpus.name, file.name)
+
+
+def read_rows(file: CorpusFile, undecodable: str = "error", before: int = 0) -> Iterator[Row]:
+    """Yield the rows, sides in the order of the corpus's pair, lines counted from `before` + 1.
+
+    Raises `EmsError` for a damaged file, and for text not UTF-8 unless `undecodable` is "drop".
+    """
+    pairs: Iterator[tuple[Side, Side]]
+    if file.corpus.paths:
+        rows = read_own(list(file.paths), tuple(file.name.split("-")))
+        pairs = ((row, row) if isinstance(row, Bad) else row for row in rows)
+    elif file.corpus.mined:
+        pairs = read_mined(file.path, file.corpus.threshold)
+    else:
+        pairs = read_pairs(file.path, file.corpus.name, file.name, undecodable)
+    turned = file.name in file.corpus.turned
+    for line, (first, second) in enumerate(pairs, start=before + 1):
+        yield (second, first, line) if turned else (first, second, line)

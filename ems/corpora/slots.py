@@ -1,9 +1,7 @@
 """Locks between the processes that download: so many connections to a host, one writer to a file.
 
-Each fetch job is a process of its own, so the locks are `flock`s on files, which the kernel
-releases however a process dies. The files of the connections stay: if one were removed while
-another process has it open, two could hold the same slot. Where a file system has no locks,
-downloads go on without a limit and log it.
+The locks are `flock`s on files, which the kernel releases however a process dies. The files of the
+connections stay: if one were removed while another process has it open, two could hold its slot.
 
 A network file system may have no locks, or locks that other machines do not see, and does not say
 which. So a file is locked twice, beside itself for other machines and in a temporary folder for the
@@ -22,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
 from ems.base.progress import log
@@ -34,31 +33,21 @@ MACHINE = f"on-{re.sub(NOT_IN_NAMES, '_', socket.gethostname())[:64]}"  # a part
 
 @contextmanager
 def slot(host: str, limit: int, folder: Path | None) -> Iterator[None]:
-    """Hold one of the `limit` connections to a host; wait until one is free.
-
-    The locks lie in `folder` (None: a temporary folder of this machine and user).
+    """Hold one of the `limit` connections to a host; `folder` (None: a temporary one) has the
+    locks.
     """
     folder = folder or Path(tempfile.gettempdir()) / f"ems-downloads-{os.getuid()}"
     folder.mkdir(parents=True, exist_ok=True)
     name = re.sub(NOT_IN_NAMES, "_", host)[:200]
-    paths = [folder / f"{name}.{number}.lock" for number in range(limit)]
-    handle = _first_free(paths)
-    if handle is None:
-        log.info("waiting for one of the %s connections to %s", limit, host)
-    while handle is None:
-        time.sleep(PAUSE * random.uniform(0.5, 1.5))
-        handle = _first_free(paths)
-    with handle:
-        yield
-
-
-def _first_free(paths: list[Path]) -> io.FileIO | None:
-    for path in paths:
-        handle = path.open("a+b", buffering=0)
-        if _lock(handle):
-            return handle
-        handle.close()
-    return None
+    for number in count():
+        with (folder / f"{name}.{number % limit}.lock").open("a+b", buffering=0) as handle:
+            if _lock(handle):
+                yield
+                return
+        if number == limit - 1:
+            log.info("waiting for one of the %s connections to %s", limit, host)
+        if number % limit == limit - 1:
+            time.sleep(PAUSE * random.uniform(0.5, 1.5))
 
 
 def _lock(handle: io.FileIO, wait: bool = False) -> bool:
@@ -74,11 +63,7 @@ def _lock(handle: io.FileIO, wait: bool = False) -> bool:
 
 @contextmanager
 def held(path: Path) -> Iterator[io.FileIO]:
-    """Open `path` for reading, and for writing at its end, by this process alone; make it if it is
-    absent.
-
-    Waits while another process holds it. A file that is empty at the end is removed.
-    """
+    """Open or make `path` to read and append, by this process alone; remove it if empty."""
     name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]
     here = Path(tempfile.gettempdir()) / f"ems-{os.getuid()}-{name}.lock"
     with _held(here), _held(path) as handle:
@@ -87,11 +72,10 @@ def held(path: Path) -> Iterator[io.FileIO]:
 
 @contextmanager
 def alone(target: Path, last: Path) -> Iterator[bool]:
-    """Keep other processes from making `target` during the block; wait while one does.
+    """Keep other processes from making `target`, of which `last` is written last, during the block.
 
-    `last` is the file that is written last. Yields True if another process has made the target
-    while this one waited, or since the Snakemake that started this one made its plan: two
-    Snakemakes that share a data folder plan the same downloads.
+    Yields True if another process made it while this one waited, or since the Snakemake that
+    started this one made its plan: two that share a data folder plan the same downloads.
     """
     planned = float(os.environ.get(PLANNED, "inf"))
     before, place = _written(last), target.absolute()  # "." has no name
@@ -104,25 +88,14 @@ def alone(target: Path, last: Path) -> Iterator[bool]:
 
 
 def _written(path: Path) -> float:
-    """Return when a file was written; 0 if it is absent."""
-    try:
+    with suppress(FileNotFoundError):
         return path.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
+    return 0.0
 
 
 @contextmanager
 def _held(path: Path) -> Iterator[io.FileIO]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _lock_path(path) as handle:
-        try:
-            yield handle
-        finally:
-            if not os.fstat(handle.fileno()).st_size:
-                path.unlink(missing_ok=True)
-
-
-def _lock_path(path: Path) -> io.FileIO:
     while True:
         handle = path.open("a+b", buffering=0)
         if not _lock(handle):
@@ -130,5 +103,11 @@ def _lock_path(path: Path) -> io.FileIO:
             _lock(handle, wait=True)
         with suppress(FileNotFoundError):
             if os.path.samestat(path.stat(), os.fstat(handle.fileno())):
-                return handle
+                break
         handle.close()  # the other process moved or removed the file
+    with handle:
+        try:
+            yield handle
+        finally:
+            if not os.fstat(handle.fileno()).st_size:
+                path.unlink(missing_ok=True)

@@ -28,11 +28,7 @@ def read_document_names(path: Path) -> list[str]:
 
 
 def part_of_line(documents: list[str], parts: dict[str, float]) -> list[str]:
-    """Return the part of each line; a part's share of the lines is close to that in `parts`.
-
-    A document, in the order of hashes, belongs to the part whose share its middle line falls into;
-    parts are ordered by name.
-    """
+    """Return the part of each line: the one whose share holds the middle of its document."""
     sizes = Counter(documents)
     part, before = {}, 0
     for name in sorted(sizes, key=lambda text: hashlib.sha256(text.encode()).digest()):
@@ -52,16 +48,12 @@ def part_at(place: float, parts: dict[str, float]) -> str:
 
 
 def part_of_text(text: bytes, parts: dict[str, float]) -> str:
-    """Return the part that the hash of a text falls into."""
     digest = hashlib.sha256(text).digest()
     return part_at(int.from_bytes(digest[:7], "big") / 2**56, parts)
 
 
 def lines_of_part(documents: Path, split: Split, part: str, lines: int, corpus: Path) -> list[bool]:
-    """Return for each of the `lines` of `corpus` if it belongs to `part`.
-
-    Raises `EmsError` if the file of documents has another number of lines.
-    """
+    """Return for each line of `corpus` if it belongs to `part`. Raises `EmsError`."""
     check_lock(documents)
     names = read_document_names(documents)
     if len(names) != lines:
@@ -73,10 +65,7 @@ def lines_of_part(documents: Path, split: Split, part: str, lines: int, corpus: 
 
 
 def span_of_part(split: Split, part: str, lines: int) -> tuple[int, int]:
-    """Return where a part of a corpus divided by position starts and ends (excluded), from 0.
-
-    A file that is no longer than its first parts has an empty span for the rest.
-    """
+    """Return start and end (excluded) of a part of a corpus divided by position, maybe empty."""
     start = 0
     for name, count in split.first.items():
         if name == part:

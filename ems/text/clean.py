@@ -25,8 +25,8 @@ from ems.config.experiment import Corpus, Experiment
 from ems.config.languages import opus_files
 from ems.config.text import CleanSettings
 from ems.corpora.content import check_lock
+from ems.corpora.moses import CorpusFile, count_rows, read_rows
 from ems.corpora.own import BAD, Bad
-from ems.corpora.rows import CorpusFile, count_rows, read_rows
 from ems.corpora.split import lines_of_part, part_of_text, span_of_part
 from ems.text.commands import command_filters
 from ems.text.duplicates import REASON, without_duplicates

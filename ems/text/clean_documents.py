@@ -10,7 +10,8 @@ from itertools import chain, groupby
 from pathlib import Path
 
 from ems.base.progress import Progress
-from ems.corpora.monolingual import RawDocument, decoded, read_documents
+from ems.corpora.monolingual import RawDocument, read_documents
+from ems.corpora.moses import decode_lines
 from ems.corpora.split import part_of_text
 from ems.text.clean import CleanJob, sampled
 from ems.text.duplicates import REASON, Seen
@@ -105,7 +106,9 @@ def _sentences(
             chosen = sampled(chosen, total, cap, f"{job.seed}/{file.name}")
         for document in chosen:
             report.removed["cap"] -= len(document.lines) if capped else 0
-            texts = decoded(document, file.path, job.settings.undecodable)
+            texts = decode_lines(
+                document.lines, job.settings.undecodable, file.path, document.first
+            )
             for line, text in enumerate(texts, start=before + document.first):
                 yield text, (number, line)
             number += 1

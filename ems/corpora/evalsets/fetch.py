@@ -1,16 +1,15 @@
 """Fetch one unit of an evaluation set: download, check, unpack, and write its manifest last.
 
-The readers of the benchmark read every file in a temporary folder first, so that damaged or
-malformed files never become data and are never locked. Then the files move to their places one by
-one, and `<unit>.manifest.json`, which the workflow waits for, is written: a killed job leaves none.
-The manifest does not name the source, so a different mirror makes no result stale.
+The readers of the benchmark read every file in a temporary folder first, so that malformed files
+never become data and are never locked. Then the files move to their places, and the manifest, which
+the workflow waits for, is written. It does not name the source, so a different mirror makes no
+result stale.
 """
 
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -38,9 +37,8 @@ def fetch_evalset(
 ) -> int:
     """Fetch the unit `code` of a set into `folder`; return its number of sentences or documents.
 
-    `source` is a directory or an address ('': the published one). Raises `EmsError` if a download
-    fails, differs from its documented checksum or its lock, is refused, or is malformed; then
-    nothing has become data.
+    `source` is a directory or an address ('': the published one). After an `EmsError` nothing has
+    become data.
     """
     wanted = unit(name, code)
     base = (source or wanted.base).rstrip("/")
@@ -48,7 +46,12 @@ def fetch_evalset(
         raise EmsError(f"{name}: give --source, the directory or address of its files")
     manifest = folder / manifest_name(code)
     with ExitStack() as stack:
-        temporary = stack.enter_context(_temporary_folder(folder, code))
+        folder.mkdir(parents=True, exist_ok=True)
+        prefix = f".unit-{code}.{MACHINE}."  # another machine may be at work
+        for stale in folder.glob(f"{prefix}*.part"):  # of a killed job
+            shutil.rmtree(stale)
+        made = tempfile.TemporaryDirectory(dir=folder, prefix=prefix, suffix=".part")
+        temporary = Path(stack.enter_context(made))
         locks, parts = {}, []
         for file in wanted.files:
             place = folder / ARCHIVES / Path(file).name if wanted.is_archive else folder / file
@@ -59,11 +62,21 @@ def fetch_evalset(
                 parts.append(path)
             check = partial(_lay_out, wanted, file, temporary)
             locks[place] = lock_entry(path, place, location, check, locked)
-        count = _read(wanted, temporary, base)
+        try:
+            count = int(module(name, "data").read_unit(temporary, code))
+        except EmsError as error:  # of the source, not of the temporary folder
+            source = f"{base}/{wanted.files[0]}: " if wanted.is_archive else f"{base}/"
+            message = error.finding.replace(f"{temporary}/", source)
+            raise EmsError(message.replace(f"{temporary}: ", f"{base}: ")) from None
         for place, lock in locks.items():
             write_json(lock_of(place), lock)
         manifest.unlink(missing_ok=True)  # of other files
-        files = _move(temporary, folder)
+        files = {}
+        for path in sorted(item for item in temporary.rglob("*") if item.is_file()):
+            file = str(path.relative_to(temporary))
+            files[file] = {"bytes": path.stat().st_size, "sha256": sha256_file(path)}
+            with atomic_path(folder / file) as target:
+                os.replace(path, target)
         for path in parts:
             path.unlink()
     entry = {"evalset": name, "unit": code, "licence": benchmark(name).licence}
@@ -80,7 +93,6 @@ def _is_here(place: Path, location: str) -> bool:
 
 
 def _lay_out(unit: Unit, file: str, folder: Path, path: Path) -> Json:
-    """Put the contents of a download at their places in `folder`."""
     sha256 = sha256_file(path)
     if unit.sha256 not in ("", sha256):
         raise EmsError(
@@ -97,35 +109,3 @@ def _lay_out(unit: Unit, file: str, folder: Path, path: Path) -> Json:
         except OSError:  # a file system without links
             shutil.copyfile(path, folder / file)
     return {}
-
-
-def _read(unit: Unit, folder: Path, base: str) -> int:
-    """Count the sentences, pairs or documents of a unit; errors name the source."""
-    try:
-        return int(module(unit.set, "data").read_unit(folder, unit.unit))
-    except EmsError as error:
-        source = f"{base}/{unit.files[0]}: " if unit.is_archive else f"{base}/"
-        message = error.finding.replace(f"{folder}/", source).replace(f"{folder}: ", f"{base}: ")
-        raise EmsError(message) from None
-
-
-def _move(source: Path, folder: Path) -> Json:
-    """Move all files to `folder`, each whole; return their bytes and sha256 by their names."""
-    moved = {}
-    for path in sorted(item for item in source.rglob("*") if item.is_file()):
-        name = str(path.relative_to(source))
-        moved[name] = {"bytes": path.stat().st_size, "sha256": sha256_file(path)}
-        with atomic_path(folder / name) as temporary:
-            os.replace(path, temporary)
-    return moved
-
-
-@contextmanager
-def _temporary_folder(folder: Path, unit: str) -> Iterator[Path]:
-    """Yield a new folder beside the unit's files; those that killed jobs left are removed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    prefix = f".unit-{unit}.{MACHINE}."  # another machine may be at work
-    for stale in folder.glob(f"{prefix}*.part"):
-        shutil.rmtree(stale)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=prefix, suffix=".part") as name:
-        yield Path(name)

@@ -73,7 +73,6 @@ def named_rows(path: Path, names: tuple[str, ...]) -> Columns:
 
 
 def some(count: int, path: Path, what: str) -> None:
-    """Raise `EmsError` if a file held none of what it should."""
     if not count:
         raise EmsError(f"{path}: expected {what}, found none; fetch the benchmark again")
 
@@ -89,67 +88,52 @@ def read_sentences(path: Path) -> list[str]:
 
 # --- XML
 #
-# Expat is read directly where a file is large: it alone says on which line a record begins. Entity
-# declarations are refused, since a few lines of them can grow to gigabytes; no benchmark has one.
-
-
-class _Records:
-    """Collects the children of each element `name`, as text by their names."""
-
-    def __init__(self, path: Path, name: str) -> None:
-        self.path, self.name = path, name
-        self.complete: list[Record] = []
-        self.record: Record | None = None
-        self.field, self.text = "", [""]
-        self.parser = expat.ParserCreate()
-        self.parser.buffer_text = True
-        self.parser.StartElementHandler = self.start
-        self.parser.EndElementHandler = self.end
-        self.parser.CharacterDataHandler = self.add
-        self.parser.EntityDeclHandler = self.refuse
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        if name == self.name:
-            self.record = (self.parser.CurrentLineNumber, {})
-        elif self.record is not None and not self.field:
-            self.field, self.text = name, []
-
-    def add(self, text: str) -> None:
-        if self.field:
-            self.text.append(text)
-
-    def end(self, name: str) -> None:
-        if name == self.name and self.record is not None:
-            self.complete.append(self.record)
-            self.record = None
-        elif self.record is not None and name == self.field:
-            self.record[1][name] = "".join(self.text).strip()
-            self.field = ""
-
-    def refuse(self, *_: object) -> None:
-        raise EmsError(f"{self.path}: {ENTITIES}")
-
-    def parse(self, block: bytes) -> list[Record]:
-        """Parse a block (b"" ends the file); return the records that it completes."""
-        try:
-            self.parser.Parse(block, not block)
-        except expat.ExpatError as error:
-            problem = expat.errors.messages.get(error.code, "damaged")
-            raise EmsError(f"{self.path}: line {error.lineno}: not valid XML ({problem})") from None
-        complete, self.complete = self.complete, []
-        return complete
+# Expat alone says on which line a record begins. Entity declarations are refused, since a few lines
+# of them can grow to gigabytes.
 
 
 def records(path: Path, name: str) -> Iterator[Record]:
-    """Yield each element `name` of a file: the line where it begins, its children's text by name.
+    """Yield the line of each element `name`, and its children's text. Raises `EmsError`."""
+    complete: list[Record] = []
+    record: Record | None = None
+    field, texts = "", [""]
 
-    Raises `EmsError` with the line for a file that is no XML.
-    """
-    collector = _Records(path, name)
+    def start(element: str, attributes: dict[str, str]) -> None:
+        nonlocal record, field, texts
+        if element == name:
+            record = (parser.CurrentLineNumber, {})
+        elif record is not None and not field:
+            field, texts = element, []
+
+    def end(element: str) -> None:
+        nonlocal record, field
+        if element == name and record is not None:
+            complete.append(record)
+            record = None
+        elif record is not None and element == field:
+            record[1][field] = "".join(texts).strip()
+            field = ""
+
+    def refuse(*_: object) -> None:
+        raise EmsError(f"{path}: {ENTITIES}")
+
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler = lambda text: texts.append(text) if field else None
+    parser.EntityDeclHandler = refuse
     with opened(path) as reader:
-        while block := reader.read(XML_BLOCK):
-            yield from collector.parse(block)
-        yield from collector.parse(b"")
+        block = b"more"
+        while block:
+            block = reader.read(XML_BLOCK)  # b"" ends the document
+            try:
+                parser.Parse(block, not block)
+            except expat.ExpatError as error:
+                problem = expat.errors.messages.get(error.code, "damaged")
+                where = f"{path}: line {error.lineno}"
+                raise EmsError(f"{where}: not valid XML ({problem})") from None
+            yield from complete
+            complete.clear()
 
 
 def tree(path: Path) -> ElementTree.Element:
@@ -166,16 +150,14 @@ def tree(path: Path) -> ElementTree.Element:
 
 # --- documents
 #
-# Decontamination takes the whole text, its title, each line and each sentence: a parallel corpus
-# holds sentences, so it never holds a document as a whole. Sentences end at . ! ? … before white
-# space, at 。！？ and at line ends. This cuts too often (after "Mr."), which costs a few more keys,
-# but needs no model. No part is too short to be a key: training loses "Super!" if a review says it,
-# and the decontamination report counts that.
+# Decontamination takes the whole text, its title, each line and each sentence, as a parallel corpus
+# holds sentences. They end at . ! ? … before white space, at 。！？ and at line ends. This cuts too
+# often (after "Mr."), which costs a few more keys, but needs no model.
 
 
 @dataclass(frozen=True)
 class Document:
-    """A text with its class ('' where it has none) and its title ('' where it has none)."""
+    """A text with its class and its title, '' where it has none."""
 
     label: str
     title: str
@@ -184,10 +166,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Subset:
-    """One part of a set of documents: language (its code in the set), domain ('' for none), part.
-
-    The part is "train", "valid" or "test".
-    """
+    """A part (train, valid, test) of a set of documents: code of the language, domain or ''."""
 
     code: str
     domain: str

@@ -5,12 +5,9 @@ not what only trains a classifier, nor whole corpora that a benchmark draws its 
 copy of the user's (`path`) and the embedded sets are used in place, file by file; any other set is
 fetched in units, each with a manifest, or lies among the corpora.
 
-A unit is fetched as a whole: an archive, or one or more files. Units are listed in units.tsv of the
-benchmark's folder, or there is one for each language. In units.tsv, `members` is a pattern for the
-names inside an archive; its first group is the file's place in the set's folder, which drops a
-folder that the archive puts around everything. Documented checksums are those of TensorFlow
-Datasets, Hugging Face Datasets or another public repository. No stage reads units.tsv: a new
-address must not make results stale.
+A unit is a line of units.tsv of the benchmark's folder, or a language. In units.tsv, `members` is a
+pattern for the names inside an archive; its first group is the file's place in the set's folder. No
+stage reads units.tsv: a new address must not make results stale.
 """
 
 import re
@@ -51,17 +48,13 @@ def _parts(experiment: Experiment, name: str) -> Json:
 
 
 def _names(name: str, function: str, *arguments: Any, **options: Any) -> tuple[str, ...]:
-    """Return the files or units that a function of a set's `data` module names; none if it is
-    absent.
-    """
+    """Return what a function of a set's `data` module names; nothing if it is absent."""
     names = getattr(module(name, "data"), function, None)
     return names(*arguments, **options) if names else ()
 
 
 def default_folder(experiment: Experiment, name: str, data: Path) -> Path:
-    """Return the folder of a set: the user's copy, or one below `data`: the demo's, the corpus's,
-    or its own.
-    """
+    """Return the folder of a set: the user's copy, the demo's, the corpus's, or its own."""
     evalset, record = experiment.evalsets[name], benchmark(name)
     if evalset.path:
         return Path(evalset.path)
@@ -72,12 +65,14 @@ def default_folder(experiment: Experiment, name: str, data: Path) -> Path:
 
 
 def set_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
-    """Return the files of a set that lies in `folder`, in the layout that is there.
-
-    What only trains a classifier is included if the set is one of the benchmarks.
-    """
-    evalset = experiment.evalsets[name]
-    paths = [path for code in evalset.languages for path in _files(evalset.dev, name, folder, code)]
+    """Return the files of a set; those that only train a classifier if it is a benchmark."""
+    evalset, paths = experiment.evalsets[name], []
+    chosen = {"dev": evalset.dev} if benchmark(name).dev else {}
+    for code in evalset.languages:
+        own = [folder / path for path in _names(name, "file_names", code, **chosen)]
+        others = [folder / path for path in _names(name, "other_names", code)]
+        use_others = any(map(Path.exists, others)) and not any(map(Path.exists, own))
+        paths += others if use_others else own
     if name in experiment.benchmarks:
         settings = experiment.probes.get(name)
         for code in evalset.languages:
@@ -87,20 +82,8 @@ def set_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
     return list(dict.fromkeys(paths))
 
 
-def _files(dev: bool, name: str, folder: Path, code: str) -> list[Path]:
-    chosen = {"dev": dev} if benchmark(name).dev else {}
-    paths = [folder / path for path in _names(name, "file_names", code, **chosen)]
-    others = [folder / path for path in _names(name, "other_names", code)]
-    use_others = any(path.exists() for path in others) and not any(path.exists() for path in paths)
-    return others if use_others else paths
-
-
 def units_of(experiment: Experiment, name: str) -> list[str]:
-    """Return the units to fetch for a set: one for each language, or those of its units.tsv.
-
-    What only trains a classifier is included if the set is one of the benchmarks. A set that is
-    used in place, or lies among the corpora, has no units.
-    """
+    """Return the units to fetch for a set; none if it is used in place."""
     evalset = experiment.evalsets[name]
     if evalset.path or evalset.embedded:
         return []
@@ -113,9 +96,6 @@ def units_of(experiment: Experiment, name: str) -> list[str]:
 
 
 def fetched_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
-    """Return the files that the workflow makes or finds for a set: the manifests of its units, or
-    the files of one that has no units.
-    """
     manifests = [folder / manifest_name(unit) for unit in units_of(experiment, name)]
     return manifests or set_files(experiment, name, folder)
 
@@ -128,7 +108,6 @@ def data_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
 
 
 def manifest_name(unit: str) -> str:
-    """Return the name of the file, in the set's folder, that is written once a unit is there."""
     return f"{unit}.manifest.json"
 
 
@@ -139,7 +118,6 @@ def unit_source(experiment: Experiment, name: str) -> str:
 
 
 def _by_language(experiment: Experiment, name: str) -> bool:
-    """True for a set that is fetched language by language."""
     return benchmark(name).by_language and not _is_archive(name, experiment.sources.get(name, ""))
 
 
@@ -154,9 +132,7 @@ def _is_archive(name: str, source: str) -> bool:
 
 @dataclass(frozen=True)
 class Unit:
-    """One unit: `files` of the address `base` ('': none is published), with the documented sha256
-    of the only file ('': none is documented).
-    """
+    """Files of an address ('': none is published); the sha256 is documented for a single one."""
 
     set: str
     unit: str
@@ -167,7 +143,6 @@ class Unit:
 
     @property
     def is_archive(self) -> bool:
-        """True if the file is unpacked; False if the readers read it as it is."""
         return bool(self.members)
 
     def place(self, member: str) -> str | None:
@@ -187,7 +162,7 @@ def units(name: str) -> dict[str, Unit]:
 
 
 def unit(name: str, code: str) -> Unit:
-    """Return a unit of a set: one of units.tsv, or a language's. Raises `EmsError` for another."""
+    """Return a unit of units.tsv, or a language's. Raises `EmsError` for another."""
     if code in units(name):
         return units(name)[code]
     if benchmark(name).by_language:
