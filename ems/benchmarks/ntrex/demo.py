@@ -1,7 +1,7 @@
 """The demo's NTREX: documents of ten sentences that share nothing but their name."""
 
 from ems.corpora.demo.grammar import OTHERS
-from ems.corpora.demo.mirror import Files, in_pairs, lines, moses_zips
+from ems.corpora.demo.mirror import Files, lines, moses_zips
 from ems.corpora.demo.texts import Material
 
 PLACE = 3
@@ -10,5 +10,5 @@ SENTENCES, DOCUMENT = 120, 10  # in all, in a document
 
 def made(material: Material) -> Files:
     documents = [f"demo-news.{1 + number // DOCUMENT}" for number in range(SENTENCES)]
-    zips = moses_zips("NTREX", in_pairs(material.any(SENTENCES), OTHERS))
+    zips = moses_zips("NTREX", material.any(SENTENCES), OTHERS)
     return {**zips, "DOCUMENT_IDS.tsv": lines(documents)}

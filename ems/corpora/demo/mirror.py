@@ -17,7 +17,7 @@ from random import Random
 
 from ems.base.files import atomic_path, check_target, sha256_file, write_json, write_text
 from ems.base.progress import Progress
-from ems.config.languages import load_languages, pair_name
+from ems.config.languages import load_languages
 from ems.config.load import parse_yaml
 from ems.config.plugins import benchmarks, has, module
 from ems.corpora.demo.grammar import BENCHMARK_ONLY, HERE, LANGUAGES, OTHERS, Sentence, shuffled
@@ -76,9 +76,9 @@ def _is_mirror(root: Path) -> bool:
 
 def _corpora(material: Material) -> Iterator[tuple[str, Files]]:
     """Yield (folder, files) of training, validation and the benchmark Tatoeba."""
-    train = {language: train_pairs(material, language) for language in OTHERS}
-    yield f"opus/Demo/{VERSION}", moses_zips("Demo", train)
-    yield f"opus/DemoDev/{VERSION}", moses_zips("DemoDev", in_pairs(material.dev, OTHERS))
+    train = dict(_moses("Demo", language, train_pairs(material, language)) for language in OTHERS)
+    yield f"opus/Demo/{VERSION}", train
+    yield f"opus/DemoDev/{VERSION}", moses_zips("DemoDev", material.dev, OTHERS)
     tatoeba: Files = {}
     for language in (*OTHERS, *BENCHMARK_ONLY):
         code = load_languages()[language].tatoeba_v1
@@ -120,10 +120,6 @@ def pairs_of(sentences: Iterable[Sentence], language: str) -> list[Pair]:
     return [sentence.pair(language) for sentence in sentences if language in sentence.texts]
 
 
-def in_pairs(sentences: Sequence[Sentence], languages: Iterable[str]) -> dict[str, list[Pair]]:
-    return {language: pairs_of(sentences, language) for language in languages}
-
-
 # --- formats
 
 
@@ -135,16 +131,13 @@ def table(rows: Iterable[Sequence[str]]) -> str:
     return lines("\t".join(row) for row in rows)
 
 
-def moses_zips(corpus: str, pairs: dict[str, list[Pair]]) -> Files:
+def moses_zips(corpus: str, sentences: Sequence[Sentence], languages: Iterable[str]) -> Files:
     """Return the Moses zip of each language with English: `moses/de-en.txt.zip`."""
-    return {
-        f"moses/{pair_name('en', code)}.txt.zip": _moses(corpus, code, pairs[code])
-        for code in pairs
-    }
+    return dict(_moses(corpus, code, pairs_of(sentences, code)) for code in languages)
 
 
-def _moses(corpus: str, language: str, pairs: list[Pair]) -> bytes:
-    """Return one zip in OPUS' Moses layout, with the alignment of line n to line n."""
+def _moses(corpus: str, language: str, pairs: list[Pair]) -> tuple[str, bytes]:
+    """Return name and bytes of a zip in OPUS' Moses layout, line n aligned to line n."""
     a, b = sorted(("en", language))
     words = {"corpus": corpus, "version": VERSION, "a": a, "b": b, "pairs": len(pairs)}
     texts = parse_yaml((HERE / "moses.yaml").read_text("utf-8"))
@@ -165,4 +158,4 @@ def _moses(corpus: str, language: str, pairs: list[Pair]) -> bytes:
             info.create_system, info.external_attr = UNIX, 0o644 << 16
             info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, text.encode("utf-8"), compresslevel=6)
-    return buffer.getvalue()
+    return f"moses/{a}-{b}.txt.zip", buffer.getvalue()
