@@ -11,7 +11,6 @@ from distributed_made import ROOT, SIZES, step_of_groups, torchrun
 from experiments_made import MINIMAL, Settings, changed
 
 from ems.base.errors import EmsError
-from ems.model.objectives.contrastive import Groups
 from ems.train.distributed import World, dropout_seed
 
 
@@ -56,11 +55,6 @@ CLASHES = [  # settings, words of the error
 def test_what_cannot_go_together_is_an_error_before_anything_runs(changes, words, tmp_path):
     message = Settings(tmp_path).error(changed(MINIMAL, changes))
     assert all(part in message for part in words), message
-
-
-def test_a_group_that_does_not_divide_the_batch_is_an_error():
-    with pytest.raises(EmsError, match=r"negatives: 5 pairs.*batch_pairs, 12.*divisor"):
-        Groups(5, 12, 0, 12)
 
 
 # --- the processes

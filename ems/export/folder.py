@@ -267,11 +267,8 @@ def bert_weights(encoder: Encoder) -> dict[str, Tensor]:
     """
     state = {name: value.cpu() for name, value in encoder.state_dict().items()}
     width, places = encoder.settings.width, encoder.settings.max_tokens
+    state.setdefault("positions.weight", torch.zeros(places, width))
     weights = {
-        "embeddings.word_embeddings.weight": state["tokens.weight"],
-        "embeddings.position_embeddings.weight": state.get(
-            "positions.weight", torch.zeros(places, width)
-        ),
         "embeddings.token_type_embeddings.weight": torch.zeros(1, width),
         "pooler.dense.weight": torch.zeros(width, width),
         "pooler.dense.bias": torch.zeros(width),

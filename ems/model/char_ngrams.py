@@ -39,7 +39,7 @@ BASE = np.uint32(2654435761)  # odd, of a polynomial over the letters of an n-gr
 WORDS = 1 << 17  # romanised words that are kept, some 20 MB
 _find_words = regex.compile(r"\w+|[^\w\s]+").findall
 _tidy = tidier("drop")
-COMMON = 100  # n-grams of a sentence whose n-grams have the weight itself
+COMMON = 100  # n-grams of a sentence with the weight itself
 
 
 def words_of(line: str) -> list[str]:
@@ -49,7 +49,7 @@ def words_of(line: str) -> list[str]:
 
 @lru_cache(WORDS)
 def _marked(word: str, romanise: bool) -> tuple[str, int]:
-    """Return a word between its marks, and the hash of the whole of it."""
+    """Return a word between its marks, and its hash."""
     latin = "".join(anyascii(word).lower().split()) if romanise else ""
     marked = f"<{latin or word}>"  # anyascii has nothing for some signs
     return marked, murmur(marked.encode("utf-8", "surrogatepass"), signed=False)

@@ -2,14 +2,13 @@
 
 import inspect
 import shutil
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from ems.base.errors import EmsError
 from ems.base.files import ENCODER, HEADS, VOCABULARY, atomic_path
@@ -29,15 +28,6 @@ def check_precision(setting: str, device: torch.device) -> None:
             "train.precision: float16 needs a GPU, and the training would be on a CPU here; say "
             "float32 or bfloat16"
         )
-
-
-def in_int8(module: nn.Module) -> nn.Module:
-    """Return a copy with int8 linear layers, quantised as they run. Raises `EmsError` on a GPU."""
-    if any(weight.is_cuda for weight in module.parameters()):
-        raise EmsError("precision int8 runs on a CPU only, found a GPU; say cpu, or bfloat16")
-    with warnings.catch_warnings():  # PyTorch announces that torchao will replace it
-        warnings.simplefilter("ignore")
-        return torch.ao.quantization.quantize_dynamic(module, {nn.Linear}, torch.qint8)
 
 
 def onto(device: torch.device, tensor: Tensor) -> Tensor:

@@ -4,19 +4,20 @@ A sentence without any token becomes one <unk>: a finite vector, where the autho
 Embeddings are not normalised; retrieval normalises (EMS v2 Eq. 9 and section V use cosine).
 """
 
+import warnings
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import nn
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, EXPORTED, VOCABULARY, sha256_file
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
-from ems.model.devices import choose_device, in_int8
+from ems.model.devices import choose_device
 from ems.model.encoder import Encoder, embed_tokens
 from ems.model.folder import DESCRIPTION, STATIC, Description, describe
 from ems.text import segmenters  # noqa: F401  as a whole: each file is a part of the source of encoding
@@ -25,7 +26,12 @@ from ems.text.segmenters.base import load, segmenter
 from ems.text.subwords import UNK, by_characters, encode_lines, load_vocabulary
 
 SHOWN = 200  # characters of a long message
-# Names of BERT's modules by ours; its query, key and value are three matrices.
+# Names of BERT's weights and modules by ours; its query, key and value are three matrices.
+EMBEDDINGS = {
+    "tokens.weight": ["embeddings.word_embeddings.weight"],
+    "positions.weight": ["embeddings.position_embeddings.weight"],
+}
+QKV = ("query", "key", "value")
 IN_LAYER = {
     "attention.output": "attention.output.dense",
     "attention_norm": "attention.output.LayerNorm",
@@ -33,7 +39,6 @@ IN_LAYER = {
     "outer": "output.dense",
     "output_norm": "output.LayerNorm",
 }
-PROJECTIONS = ("query", "key", "value")
 
 
 def _loaded(folder: Path, description: Description, pieces: int) -> nn.Module:
@@ -46,31 +51,27 @@ def _loaded(folder: Path, description: Description, pieces: int) -> nn.Module:
         tensors, pieces = {"table.pieces.weight": table}, len(table)
     encoder = Encoder(sizes, pieces)
     if description.weights and sizes.attends:
-        tensors = from_bert(tensors, sizes.layers, "positions.weight" in encoder.state_dict())
+        names = bert_names(sizes.layers).items()
+        own = encoder.state_dict().keys()  # without learned positions where it has none
+        tensors = {
+            ours: torch.cat([tensors[name] for name in theirs])
+            for ours, theirs in names
+            if ours in own
+        }
     encoder.load_state_dict(tensors)
     return encoder
-
-
-def from_bert(weights: dict[str, Tensor], layers: int, positions: bool = True) -> dict[str, Tensor]:
-    """Return the weights of our encoder of those of a BertModel. Raises `KeyError` without one."""
-    embedding = "embeddings.{}_embeddings.weight".format
-    state = {"tokens.weight": weights[embedding("word")]}
-    if positions:
-        state["positions.weight"] = weights[embedding("position")]
-    joined = bert_names(layers).items()
-    return state | {ours: torch.cat([weights[name] for name in theirs]) for ours, theirs in joined}
 
 
 def bert_names(
     layers: int, norm: str = "embeddings.LayerNorm", attention: str = "attention.self"
 ) -> dict[str, list[str]]:
-    """Map each weight of the input's norm and of the layers to BERT's; ours joins several."""
+    """Map each weight of our encoder to those of a BertModel, several of which ours joins."""
     modules = {"input_norm": [norm]}
     for number in range(layers):
         ours, theirs = f"layers.{number}.", f"encoder.layer.{number}."
-        modules[f"{ours}attention.input"] = [f"{theirs}{attention}.{name}" for name in PROJECTIONS]
+        modules[f"{ours}attention.input"] = [f"{theirs}{attention}.{name}" for name in QKV]
         modules |= {ours + one: [theirs + other] for one, other in IN_LAYER.items()}
-    return {
+    return EMBEDDINGS | {
         f"{ours}.{kind}": [f"{name}.{kind}" for name in theirs]
         for ours, theirs in modules.items()
         for kind in ("weight", "bias")
@@ -103,7 +104,14 @@ class SentenceEncoder:
         self.encoder.to(choose_device(device)).eval()
         self.device, self.precision = self.encoder.device, precision
         if precision == "int8":
-            self.encoder = in_int8(self.encoder)
+            if self.device.type == "cuda":
+                raise EmsError(
+                    "precision int8 runs on a CPU only, found a GPU; say cpu, or bfloat16"
+                )
+            with warnings.catch_warnings():  # PyTorch announces that torchao will replace it
+                warnings.simplefilter("ignore")
+                quantised = torch.ao.quantization.quantize_dynamic  # linear layers, as they run
+                self.encoder = quantised(self.encoder, {nn.Linear}, torch.qint8)
 
     @property
     def identity(self) -> str:

@@ -124,7 +124,7 @@ def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     keys = {key.removeprefix(MODULE): key for key in state}
     layers = max((int(match[1]) for key in keys if (match := LAYER.match(key))), default=0) + 1
     names = bert_names(layers, "embedding.layer_norm", "attention.self_attention")
-    sources = EMBEDDINGS | {ours: [BERT + key for key in theirs] for ours, theirs in names.items()}
+    sources = {ours: [BERT + key for key in theirs] for ours, theirs in names.items()} | EMBEDDINGS
     known = {key for parts in sources.values() for key in parts} | {*HEAD_KEYS, SHARED}
     _refuse(path, "unknown", [keys[key] for key in keys.keys() - known])
     missing = [

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn import functional
 
-from ems.base.errors import EmsError
 from ems.config.model import EncoderSettings
 from ems.model.encoder import start_values
 from ems.model.objectives.system import (
@@ -36,27 +35,14 @@ class Groups:
     own 152 (EMS v2 IV-C): batch_pairs 608 and negatives 152, here on any number of devices. This
     process has pairs [first, first + pairs) of the `total` of the step. Where a group reaches into
     others, the vectors of all are gathered, and each process scores its own pairs (anchors) against
-    their whole groups. The gradients of N processes, summed, are those of one.
-
-    Raises `EmsError` when `size` does not divide `total`, or `pairs` does not.
+    their whole groups. The gradients of N processes, summed, are those of one. `size` divides
+    `total`, and so does `pairs` (`check_objectives`, `World.share`).
     """
 
     size: int
     pairs: int
     first: int
     total: int
-
-    def __post_init__(self) -> None:
-        if self.total % self.size:
-            raise EmsError(
-                f"objectives.contrastive.negatives: {self.size} pairs a group do not divide "
-                f"train.batch_pairs, {self.total}; say `batch` or a divisor of it"
-            )
-        if self.total % self.pairs or self.first % self.pairs:
-            raise EmsError(
-                f"train.batch_pairs: {self.total} pairs are not shared equally by processes that "
-                f"have {self.pairs}; choose a multiple of the number of processes"
-            )
 
     @property
     def local(self) -> bool:
@@ -193,7 +179,6 @@ class ContrastiveHead(nn.Module):
 
 
 def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int) -> None:
-    """Add the MLP of Eq. 10-11, unless its width is 0."""
     if width := settings.objectives.contrastive.width:
         heads["contrastive"] = ContrastiveHead(settings.model, width)
 
