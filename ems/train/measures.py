@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ems.base.files import read_table
 from ems.config.train import check_tensorboard
 from ems.model.objectives.system import System, linear_weights
 
@@ -26,22 +27,6 @@ LogRow = dict[str, Any]  # a line of losses.jsonl or times.jsonl
 NO_SCALARS = {"part", "step", "pairs"}  # keys of a row
 BY_LANGUAGE, BY_CORPUS = "p1_by_language", "p1_by_corpus"
 TAGS = {BY_LANGUAGE: "p1", BY_CORPUS: BY_CORPUS}  # of the numbers in a mapping
-# Dense peak in FLOP/s of matrix products in bfloat16 and in float32, by the makers' data sheets.
-# The first name that is part of the device's name counts.
-PEAKS = {
-    "B200": (2.25e15, 7.5e13),
-    "H200": (9.89e14, 6.7e13),
-    "H100 PCIe": (7.56e14, 5.1e13),
-    "H100": (9.89e14, 6.7e13),
-    "A100": (3.12e14, 1.95e13),
-    "L40S": (3.62e14, 9.16e13),
-    "L4": (1.21e14, 3.03e13),
-    "A10": (1.25e14, 3.12e13),
-    "RTX 4090": (1.65e14, 8.26e13),
-    "RTX 3090": (7.1e13, 3.56e13),
-    "V100": (None, 1.57e13),
-    "T4": (None, 8.1e12),
-}
 
 
 def rounded(value: Any) -> Any:
@@ -107,8 +92,15 @@ def peak_flops(device: torch.device, half: bool) -> float | None:
 
 
 def peak_of(name: str, half: bool) -> float | None:
-    known = [peaks for part, peaks in PEAKS.items() if part in name.split("-")[0]]
-    return known[0][0 if half else 1] if known else None
+    """Return the dense peak FLOP/s of matrix products by the maker's data sheet (gpus.tsv).
+
+    The first row whose name is part of the device's name counts.
+    """
+    for row in read_table(Path(__file__).with_name("gpus.tsv")):
+        if row["name"] in name.split("-")[0]:
+            peak = row["bfloat16" if half else "float32"]
+            return None if peak == "-" else float(peak)
+    return None
 
 
 @dataclass

@@ -37,12 +37,6 @@ class Pieces:
             word.append(text[-1] and not kinds <= {"P", "S"})
         return cls(np.array(text), np.array(word))
 
-    @classmethod
-    def assumed(cls, size: int, languages: int) -> "Pieces":
-        """Take all pieces after <pad>, <unk>, <mask> and the language tokens as words."""
-        text = np.arange(size) > MASK + languages
-        return cls(text, text)
-
 
 @dataclass(frozen=True)
 class Masker:

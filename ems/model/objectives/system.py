@@ -26,6 +26,7 @@ from ems.model.encoder import Encoder
 from ems.model.objectives.masking import HIDES, Masker, Pieces, sentence_keys
 from ems.model.packing import Packing, pack
 from ems.shards.reader import Batch
+from ems.text.subwords import MASK
 
 
 class Parts(Protocol):
@@ -161,7 +162,8 @@ class System(nn.Module):
         needed = {objective.hide for objective in self.objectives.values()}
         needed.add(settings.train.input_mask)
         hide = next((hide for hide in HIDES if hide in needed), None)
-        known = known or Pieces.assumed(pieces, languages)
+        words = np.arange(pieces) > MASK + languages  # after <pad>, <unk>, <mask>, language tokens
+        known = known or Pieces(words, words)
         self.masker = Masker(hide, known, model.max_tokens) if hide else None
         self.half = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(precision)
         self.encoder = Encoder(model, pieces)
