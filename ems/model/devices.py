@@ -32,9 +32,7 @@ def check_precision(setting: str, device: torch.device) -> None:
 
 def onto(device: torch.device, tensor: Tensor) -> Tensor:
     """Copy a tensor to a device, through pinned memory, so that the host does not wait."""
-    if device.type == "cpu":
-        return tensor
-    return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
 
 
 def has_bfloat16(device: torch.device) -> bool:

@@ -133,9 +133,7 @@ def describe(folder: Path) -> Description:
 
 def kind_of(folder: Path) -> str:
     """Return the kind of a model folder, "" of a trained or exported encoder. Raises `Damaged`."""
-    if _exported(folder):
-        return ""
-    return read_json(folder / DESCRIPTION, _Kind).kind or ""
+    return "" if _exported(folder) else read_json(folder / DESCRIPTION, _Kind).kind or ""
 
 
 def read_description(folder: Path) -> Any:

@@ -104,9 +104,8 @@ class _Unpad(torch.autograd.Function):
 
 def rounded(rows: Tensor, count: int) -> Tensor:
     """Append zeros to rows[T, ...] to get `count` rows."""
-    if len(rows) == count:
-        return rows
-    return torch.cat([rows, rows.new_zeros(count - len(rows), *rows.shape[1:])])
+    missing = count - len(rows)
+    return torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])]) if missing else rows
 
 
 def pad(packed: Tensor, packing: Packing) -> tuple[Tensor, ...]:

@@ -13,7 +13,7 @@ import re
 import shutil
 import unicodedata
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import torch
@@ -126,17 +126,15 @@ def _checked_vocabulary(data: Data) -> str:
 @contextmanager
 def _claimed(folder: Path, identity: Json, afresh: bool, world: World) -> Iterator[Path]:
     """Lock the state folder of this identity for all processes; delete it unless an error ends."""
-    if not world.leads:
+    state = folder / digest(identity)
+    with claimed(folder) if world.leads else nullcontext():
+        if world.leads:
+            claim_identity(folder, identity, afresh)
         world.wait()  # until it is locked
-        yield folder / digest(identity)
-        world.wait()
-        return
-    with claimed(folder):
-        state = claim_identity(folder, identity, afresh)
-        world.wait()
         yield state
         world.wait()  # until the others have read what they need
-        shutil.rmtree(state)
+        if world.leads:
+            shutil.rmtree(state)
 
 
 @contextmanager
@@ -201,10 +199,9 @@ def differences(old: Json, new: Json) -> list[str]:
     lines = []
     for key in sorted(before | after):
         one, other = before.get(key, "(none)"), after.get(key, "(none)")
-        if key == "source" and one != other:
-            lines.append("the source of ems.train")
-        elif one != other:
-            lines.append(f"{key.removeprefix('settings.')} {one} -> {other}")
+        if one != other:
+            change = f"{key.removeprefix('settings.')} {one} -> {other}"
+            lines.append("the source of ems.train" if key == "source" else change)
     return lines
 
 
@@ -252,7 +249,7 @@ def _spelt(character: str) -> str:
 def _describe(
     experiment: Experiment, name: str, identity: str, best: LogRow | None, out: Path
 ) -> None:
-    """Write model.json, which makes the model folder complete; `best` is the step that is kept."""
+    """Write model.json, which completes the folder; `best` is the validation that is kept."""
     settings = stage_settings(experiment, "train", system=name)
     description = {
         "experiment": experiment.name,

@@ -12,7 +12,6 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import replace
 from types import FrameType
 from typing import NoReturn
 
@@ -49,12 +48,6 @@ class Journal:
             )
         self.name, self.trainer, self.settings = name, trainer, settings
         self.world, self.validation, self.scalars = trainer.world, data.validated, scalars
-        self.keep = Keep(
-            newest=settings.keep_checkpoints,
-            regular=settings.average_checkpoints,
-            every=settings.checkpoint_every,
-            last=settings.steps,
-        )
         self.done, self.stop = Progressed(), Stop()
         self.sums: dict[str, Tensor] = {}  # of loss parts: float64 scalars on the device
         self.verification = Verification(data.stores().values(), self.world)
@@ -140,11 +133,9 @@ class Journal:
             self._save()
 
     def _means(self) -> dict[str, float]:
-        """Return the mean of each loss part over the steps since the last row of the log."""
         return {name: float(value) / self.done.summed for name, value in self.sums.items()}
 
     def _record(self, part: str, values: LogRow) -> None:
-        """Add a row to the loss log and to TensorBoard's scalars, and one to the times."""
         done = self.done
         place = {"step": done.step, "pairs": done.step * self.trainer.pairs}
         done.losses.append({"part": part, **place, **rounded(values)})
@@ -186,8 +177,14 @@ class Journal:
         return min(reversed(rows), key=lambda row: row["total"])
 
     def _keep(self) -> Keep:
-        best = self.best()
-        return replace(self.keep, best=best["step"]) if best else self.keep
+        settings, best = self.settings, self.best()
+        return Keep(
+            newest=settings.keep_checkpoints,
+            regular=settings.average_checkpoints,
+            every=settings.checkpoint_every,
+            last=settings.steps,
+            best=best["step"] if best else None,
+        )
 
     def choose(self) -> None:
         """Load the weights of the best step, or the mean of the last checkpoints, if asked for."""

@@ -97,7 +97,6 @@ class GradCache:
         return self.encode(self.tokens[tokens], self.lengths[sentences])
 
     def _parts(self) -> Iterator[tuple[int, slice, slice]]:
-        """Yield (number, tokens, sentences) of each part that has a sentence."""
         ends = torch.cumsum(self.lengths, 0).tolist()
         token = sentence = 0
         for number in range(self.count):

@@ -55,7 +55,6 @@ class Rounds:
 
     @cached_property
     def turns(self) -> list[tuple[int, int]]:
-        """The pairs of languages, in the order in which they take turns."""
         return list(combinations(range(len(self.sizes)), 2))
 
     def languages(self, at: int) -> tuple[int, int]:
@@ -184,7 +183,6 @@ class Search:
         return len(self.rows) + len(self.tokens)
 
     def encode(self, piece: Piece, out: Path, advance: Advance) -> None:
-        """Write the vectors of the sentences of a piece."""
         start, end = piece.first, piece.first + piece.lines
         rows = self.rows[start:end]
         languages = np.searchsorted(self.begins, np.arange(len(rows)) + start, side="right") - 1

@@ -192,7 +192,6 @@ class Trainer:
 
 
 def _groups(system: System, table_rate: float) -> list[dict[str, Any]]:
-    """Return the parameters outside and inside the table; `times` multiplies their rate."""
     tables = [] if system.encoder.table is None else [*system.encoder.table.parameters()]
     own = {id(parameter) for parameter in tables}
     others = [parameter for parameter in system.parameters() if id(parameter) not in own]
@@ -201,13 +200,10 @@ def _groups(system: System, table_rate: float) -> list[dict[str, Any]]:
 
 
 class Guard:
-    """Remembers the first step whose loss or gradient was not finite, and its values.
-
-    If it `skips`, a step with a bad gradient and a good loss is no such step, but skipped.
-    """
+    """Remembers the first step whose loss or gradient was not finite, and its values."""
 
     def __init__(self, device: torch.device, skips: bool = False) -> None:
-        self.skips = skips
+        self.skips = skips  # a step with a bad gradient and a good loss is not bad, but skipped
         self.skipped = torch.zeros((), dtype=torch.int64, device=device)
         self.first = torch.full((), -1, dtype=torch.int64, device=device)
         self.names: list[str] = []
@@ -258,10 +254,7 @@ def learning_rate(step: int, settings: TrainSettings) -> float:
 
 
 def drawn(draw: Callable[[int], T], steps: Iterable[int], ahead: int = AHEAD) -> Iterator[T]:
-    """Yield `draw(step)` of each step; a thread draws up to `ahead` steps early (0: no thread).
-
-    An error of `draw` is raised at its step. Closing the generator ends the thread.
-    """
+    """Yield `draw(step)` of each step; a thread draws up to `ahead` steps early (0: no thread)."""
     if not ahead:
         yield from map(draw, steps)
         return

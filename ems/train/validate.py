@@ -50,14 +50,12 @@ def validate(
     totals, scores = values[: len(sums)], values[len(sums) :]
     losses = {name: total / totals[-1] for name, total in zip(sums, totals, strict=True)}
     losses.pop(PAIRS, None)
-    if store.documents:
-        return losses
-    return losses | _means([(name, pair) for name, pair, _ in searched], scores)
+    return losses if store.documents else losses | _means(searched, scores)
 
 
-def _means(searched: list[tuple[str, tuple[str, ...]]], scores: list[float]) -> LogRow:
+def _means(searched: list[tuple[str, tuple[str, ...], int]], scores: list[float]) -> LogRow:
     by_corpus, by_pair = defaultdict(list), defaultdict(list)
-    for (corpus, pair), score in zip(searched, scores, strict=True):
+    for (corpus, pair, _), score in zip(searched, scores, strict=True):
         by_corpus[corpus].append(score)
         by_pair[pair].append(score)
     corpora = {name: float(np.mean(own)) for name, own in by_corpus.items()}

@@ -19,7 +19,7 @@ def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int)
 
 
 def _certainty(system: System, encoded: Encoded) -> Tensor:
-    """Return the log odds [2B] that the classifier gives to the truth; above 0 it is right."""
+    """Return the log odds [2B] that the classifier gives to the truth."""
     odds = system.heads["context"](encoded.sentences)[:, 0]  # (2B,)
     return odds * (2 * encoded.batch.targets - 1)
 

@@ -198,8 +198,7 @@ def flops(system: System, lengths: np.ndarray) -> int:
 
 
 def contrasted_flops(system: System, lengths: np.ndarray, width: int) -> int:
-    """Count one product for both directions, or that of all sentences by all."""
-    both = similarity_flops(system, lengths, width)
+    both = similarity_flops(system, lengths, width)  # of two products, where often one serves both
     return 2 * both if system.contrast.both_sides else both // 2
 
 

@@ -42,8 +42,7 @@ def sampled_cross_entropy(
 
     The normaliser Z = sum_w exp z(w) of each row is estimated from the L distinct labels of the
     batch and n = `count` other pieces, drawn uniformly without replacement, each counted
-    (V - L) / n times: a constant bias of the logits. The estimate of Z is unbiased; log Z is too
-    low by about Var(Z) / (2 Z^2), which falls as 1 / n. With all pieces drawn it is the full loss.
+    (V - L) / n times: a constant bias of the logits. The estimate of Z is unbiased.
     """
     chosen, token, times = sample(target.token, len(output), count)
     correction = times.log().to(states.dtype)  # (n,)
@@ -93,7 +92,6 @@ def loss(system: System, encoded: Encoded) -> Tensor:
 
 
 def _every(system: System) -> int:
-    """Return n where one of n sentences predicts in a training step."""
     return round(1 / system.settings.xtr.share)
 
 
