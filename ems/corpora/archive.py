@@ -245,10 +245,10 @@ def unpack(
     archive: Path, wanted: Callable[[str], str | None], out: Path, limits: Limits = LIMITS
 ) -> list[Path]:
     """Write the members that `wanted` names to `out`; return the files in the archive's order.
-    `wanted` gets each member's name, tidied, and returns its place below `out`, or None. A single
-    .gz or .bz2 has one member. `out` is a temporary folder that the caller removes after an error.
-    Raises `EmsError` for links, devices, names that lead elsewhere, two members for one place, too
-    much data, damage, and if nothing is wanted.
+
+    `wanted` gets each member's name, tidied, and returns its place below `out`, or None. Raises
+    `EmsError` for links, devices, names that lead elsewhere, two members for one place, too much
+    data, damage, and if nothing is wanted; the caller then removes `out`.
     """
     number, example, written = 0, "", []
     for number, (member, is_folder, open_it) in enumerate(_members(archive, limits), start=1):

@@ -58,9 +58,7 @@ def check_lock(path: Path) -> str:
 
 
 def check_file(path: Path) -> str:
-    """Return the SHA-256 of a file, checked against its lock or, of a manifest, with the files it
-    lists. Raises `Damaged` for one that is absent or not as it was fetched.
-    """
+    """Return the SHA-256 of a file. Raises `Damaged` if it, or what it lists, has changed."""
     if path.name.endswith(MANIFEST):
         for name, entry in read_json(path, UnitManifest).files.items():
             file = path.parent / name

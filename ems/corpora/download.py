@@ -216,9 +216,9 @@ def _length(text: str | None) -> int | None:
 
 @contextmanager
 def download(url: str, out: Path, downloads: Downloads = DOWNLOADS) -> Iterator[Path]:
-    """Yield a file beside `out` that holds all of `url`, for the caller to check and to move. What
-    was received stays if the network fails; it is removed if it is wrong, or if the caller raises
-    `EmsError`.
+    """Yield a file beside `out` that holds all of `url`, for the caller to check and to move.
+
+    It stays if the network fails, and is removed if it is wrong or the caller raises `EmsError`.
     """
     with held(part_path(out)) as writer:
         part = Part(url, out, writer)

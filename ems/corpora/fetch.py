@@ -50,6 +50,7 @@ def fetch_file(
     downloads: Downloads = DOWNLOADS,
 ) -> Lock:
     """Fetch and check one file of a corpus; return its lock, with what the check counted.
+
     documents: the file that names each line's document; mined: LASER's file of a pair; text: the
     documents of one language; dump: a Wikipedia, of which only the start is checked.
     """
@@ -77,9 +78,9 @@ def fetch_file(
 def fetch(
     location: str, out: Path, check: Check, locked: bool = True, downloads: Downloads = DOWNLOADS
 ) -> Lock:
-    """Copy or download `location` to `out` after `check(temporary)` passed; return the lock. After
-    an `EmsError` (missing source, failed check, another content than the lock's) `out` and the lock
-    are as before.
+    """Copy or download `location` to `out` after `check(temporary)` passed; return the lock.
+
+    After an `EmsError` (no source, failed check, not what the lock says) all is as before.
     """
     with bring(location, out, downloads) as path:
         lock = lock_entry(path, out, location, check, locked)

@@ -33,9 +33,7 @@ MACHINE = f"on-{re.sub(NOT_IN_NAMES, '_', socket.gethostname())[:64]}"  # a part
 
 @contextmanager
 def slot(host: str, limit: int, folder: Path | None) -> Iterator[None]:
-    """Hold one of the `limit` connections to a host; `folder` (None: a temporary one) has the
-    locks.
-    """
+    """Hold one of `limit` connections to a host; `folder` (None: a temporary one) has the locks."""
     folder = folder or Path(tempfile.gettempdir()) / f"ems-downloads-{os.getuid()}"
     folder.mkdir(parents=True, exist_ok=True)
     name = re.sub(NOT_IN_NAMES, "_", host)[:200]

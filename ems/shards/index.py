@@ -42,6 +42,7 @@ class MinedManifest(Record):
 
 def write_index(folders: dict[str, list[Path]], out: Path) -> int:
     """Write role -> {shard below the folder of `out`: sha256 of its manifest}; return their number.
+
     Raises `EmsError` for a folder without a manifest, and if there is no shard to train on.
     """
     index: dict[str, dict[str, str]] = {}

@@ -169,9 +169,7 @@ class PairStore:
     def places_in_order(
         self, batch_pairs: int, most: int | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield what `assemble` takes for all pairs, or the `most` first ones of each language
-        pair.
-        """
+        """Yield what `assemble` takes, of all pairs or the `most` first of each language pair."""
         for group, size in enumerate(self.sizes.tolist()):
             end = size if most is None else min(size, most)
             for start in range(0, end, batch_pairs):

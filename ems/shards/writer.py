@@ -58,10 +58,10 @@ def write_shards(
     workers: int = 1,
     pairs: int = PAIRS,
 ) -> dict[str, Any]:
-    """Encode segmented pairs `<a>-<b>.tsv`, or documents `<a>.tsv`, into shards; return the
-    folder's manifest. Several shards are written by `workers` processes and kept in `state`
-    (default: beside `out`) until all are there. Raises `EmsError` if no pair has tokens on both
-    sides.
+    """Encode pairs `<a>-<b>.tsv`, or documents `<a>.tsv`, into shards; return their manifest.
+
+    Several are written by `workers` processes and kept in `state` (default: beside `out`) until all
+    are there. Raises `EmsError` if no pair has tokens on both sides.
     """
     check_target(out, is_shards)
     languages, vocabulary_sha256 = codes_of(source), sha256_file(vocabulary)
