@@ -19,7 +19,7 @@ from ems.base.batches import batched
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, read_json, write_json
 from ems.base.progress import Progress, log
-from ems.base.schema import Count, Json, Number, Text, plain
+from ems.base.schema import Json, plain
 from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus, Experiment
 from ems.config.languages import opus_files
@@ -38,20 +38,6 @@ from ems.text.tsv import Counted, Pair
 TRAIN = "train"  # the role of a corpus that is trained on
 ACROSS = "across"
 Item = TypeVar("Item")
-
-
-class ReportFile(Counted, extra="allow"):
-    """The report on a pair of a corpus, or on a language of its documents."""
-
-    corpus: Text
-    version: Text
-    role: Text
-    pair: Text
-    by_benchmark: dict[str, dict[str, Count]]
-    threshold: Number | None
-    files: dict[str, Count]
-    archives: dict[str, Text]
-    sha256: dict[str, Text] | None = None
 
 
 @dataclass(frozen=True)
@@ -124,7 +110,7 @@ def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) 
 
 def merge_reports(experiment: Experiment, reports: list[Path], out: Path) -> None:
     """Write the decontamination report of an experiment from those of its corpora and pairs."""
-    read = [read_json(path, ReportFile, "*.json") for path in reports]
+    read = [read_json(path, Counted, "*.json") for path in reports]
     entries = [report.model_dump(exclude_unset=True) for report in read]
     write_json(out, {**plain(experiment.decontaminate), "corpora": entries})
 

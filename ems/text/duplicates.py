@@ -8,7 +8,6 @@ hash with a probability of n^2 / 2^65: of 143 million, 1 in 2,000; of a billion,
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
@@ -102,7 +101,12 @@ def distinct(
     try:
         texts, hashes = folder / "rows.tsv", folder / "hashes"
         with open(hashes, "wb") as writer, open(texts, "w", encoding="utf-8") as text_writer:
-            before = sum(_write_hashes(path, writer) for path in earlier)
+            before = 0
+            for path in earlier:
+                progress = Progress(f"read {path}", None, "pairs")
+                for columns in progress.over(read_columns(path), lambda columns: len(columns[0])):
+                    writer.write(hashes_of(_texts(zip(*columns, strict=True))).tobytes())
+                before += progress.done
             for batch in batches:
                 keys = _texts(batch)
                 writer.write(hashes_of(keys).tobytes())
@@ -115,13 +119,6 @@ def distinct(
             start += len(batch)
     finally:
         remove(folder)
-
-
-def _write_hashes(path: Path, writer: BinaryIO) -> int:
-    progress = Progress(f"read {path}", None, "pairs")
-    for columns in progress.over(read_columns(path), lambda columns: len(columns[0])):
-        writer.write(hashes_of(_texts(zip(*columns, strict=True))).tobytes())
-    return progress.done
 
 
 def first_ones(hashes: Path, before: int, part: int = SORTED) -> np.ndarray:

@@ -26,10 +26,7 @@ READ = 1 << 20  # bytes read at once, about
 
 
 def write_eval_keys(
-    key_name: str,
-    files: dict[str, Callable[[], Sides]],
-    out: Path,
-    format_characters: str = "keep",
+    key_name: str, files: dict[str, Callable[[], Sides]], out: Path, format_characters: str = "keep"
 ) -> int:
     """Write the keys of every evaluation sentence with its labels; return their number. `files`
     maps a label to a function that reads its sides, which are tidied as those of the training side

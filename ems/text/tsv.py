@@ -30,7 +30,7 @@ class Counts(Record):
     kept: Count
 
 
-class Counted(Counts):
+class Counted(Counts, extra="allow"):
     """The counts of the report beside clean text; `documents`: of text of single languages."""
 
     documents: Counts | None = None

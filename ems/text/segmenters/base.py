@@ -182,18 +182,13 @@ def on_pieces(segment: Segment, lines: list[str], limit: int, name: str) -> list
 
 def _pieces(text: str, limit: int) -> list[str]:
     """Cut a text between characters into pieces of at most `limit` bytes of UTF-8."""
-    if fits(text, limit):
+    if 4 * len(text) <= limit:
         return [text]
     pieces, rest = [], text.encode()
     while len(rest) > limit:
         pieces.append(rest[:limit].decode(errors="ignore"))  # without a part of a character
         rest = rest[len(pieces[-1].encode()) :]
     return [*pieces, rest.decode()]
-
-
-def fits(text: str, limit: int) -> bool:
-    """Return whether a text is at most `limit` bytes of UTF-8."""
-    return 4 * len(text) <= limit or len(text.encode()) <= limit
 
 
 def run_filter(command: list[str], lines: list[str], name: str) -> list[str]:

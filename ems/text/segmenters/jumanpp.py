@@ -16,14 +16,7 @@ import warnings
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from ems.text.segmenters.base import (
-    Segmenter,
-    fits,
-    full_width_kana,
-    on_pieces,
-    program,
-    run_filter,
-)
+from ems.text.segmenters.base import Segmenter, full_width_kana, on_pieces, program, run_filter
 
 if TYPE_CHECKING:
     from pyknp import Juman
@@ -59,7 +52,7 @@ def ask(text: str) -> str | None:
     """Return the words of a prepared line by pyknp; None where it has no right answer. It has no
     words for `#`, raises ValueError for a kaomoji, and may not answer in time.
     """
-    if not text or not fits(text, BYTES):
+    if not text or len(text.encode()) > BYTES:
         return None if text else ""
     before = signal.getsignal(signal.SIGALRM)
     try:

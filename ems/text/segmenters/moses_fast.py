@@ -93,16 +93,13 @@ class Rules:
             for pattern, becomes in self.loose:
                 text = pattern.sub(becomes, text)
         *parts, last = _FULL_STOP.split(text)
-        text = "".join([part + self.full_stop(part.rsplit(None, 1)[-1]) for part in parts])
-        text = self.kept.sub("", text + last)
+        for at, part in enumerate(parts):  # its full stop, with a mark if the next word decides
+            word = part.rsplit(None, 1)[-1]
+            when = self.abbreviations.get(word)
+            alone = when == ALWAYS or ("." in word and self.letter.search(word))
+            parts[at] += "." if alone else f"{_STOP_OF_NUMBER if when else _STOP}."
+        text = self.kept.sub("", "".join(parts) + last)
         return text.replace(_STOP, " ").replace(_STOP_OF_NUMBER, " ").split("\n")
-
-    def full_stop(self, word: str) -> str:
-        """Return the full stop of a word, with a mark if the next word decides."""
-        when = self.abbreviations.get(word)
-        if when == ALWAYS or ("." in word and self.letter.search(word)):
-            return "."
-        return f"{_STOP_OF_NUMBER if when else _STOP}."
 
 
 def _apart(kinds: dict[str, tuple[str, str]]) -> str:
