@@ -1,8 +1,7 @@
 """`ems corpora list`: what an experiment downloads and trains on, beside EMS v2 Table I.
 
-The list has three forms: text for a terminal, JSON, and CSV with a row per corpus and language
-pair. A `?` is what is not known without a network; a count with `?` is what is known of it, and
-`at most` bounds it from above. Documents of single languages have no sentence pairs.
+A `?` is what is not known without a network; a count with `?` is what is known of it, and `at most`
+bounds it from above. Documents of single languages have no sentence pairs.
 """
 
 import csv

@@ -1,13 +1,9 @@
 """`ems check --profile`: what an experiment asks a cluster for, and its hours, GPU hours and bytes.
 
-Notable choices:
-- rates.tsv has a line per stage: a start of each job, and CPU seconds per unit of work. It was
-  fitted on runs of two cores of an AMD EPYC (perf/rates.py) and is about a machine of its kind.
-- A machine that has finished runs corrects it: the seconds that all their jobs of a stage took, by
-  those that the line says. SHRINK seconds on both sides keep a run of a few seconds from deciding.
-  An estimate is never made of the costs of the run that it is about.
-- No GPU was measured. A step there takes the time of its operations at a share of the peak, of the
-  numbers that it moves through memory, and never less than it takes to launch its kernels.
+rates.tsv has CPU seconds of the start of a job and per unit of work, fitted on two cores of an AMD
+EPYC (perf/rates.py). Finished runs of this machine correct them, but not the one to be estimated.
+No GPU was measured: a step there takes the time of its operations at a share of the peak, of the
+numbers that it moves through memory, and at least what it takes to launch its kernels.
 """
 
 from collections import Counter
@@ -29,7 +25,7 @@ from ems.workflow.requests import Job, JobRequest, nodes_here, obstacles, planne
 from ems.workflow.work import Learning, Units, Workload
 
 JOB, OTHER = "job", "other"  # the start of a job, and what no line of the table names
-SHRINK = 60.0  # CPU seconds
+SHRINK = 60.0  # CPU seconds on both sides of a ratio, lest a run of a few seconds decide
 # the A100 (makers' data sheet) where the profile names no GPU that we know
 DEFAULT_GPU, BANDWIDTH = "A100", 1.5e12  # bytes/s
 UTILISATION = 0.3  # of the peak: the goals are 25 % for small steps and 35 % for large ones
@@ -37,7 +33,6 @@ LAUNCH = 0.015  # seconds of a step: 1,100 to 1,400 operators of about 10 micros
 TRAINING_START = 30.0  # seconds: PyTorch, CUDA, the shards
 GATHERED, UPDATED = 24e9, 28e12  # bytes a unit: forward, backward; Adam's reads and writes
 BYTES_TRAINED, BASE_MB = 16, 600  # a weight with its gradient and Adam's moments; PyTorch itself
-HOUR, MANY = 3600, 20
 SITE_DEFAULT = "site's default"
 ASKED = ("stage", "jobs", "partition", "nodes", "GPUs", "GPU type", "CPUs", "time", "MB a node")
 NEEDED = ("stage", "jobs", "CPU time", "GPU time", "longest job", "MB")
@@ -239,21 +234,18 @@ def _totals(rows: list[JobGroup], fetched: float, on_disk: float) -> Iterator[st
         f"In all: {jobs:,} jobs of the cluster, CPU time {cpu}, GPU time {gpu}, "
         f"{_gigabytes(fetched)} GB from the network, {_gigabytes(on_disk)} GB on disk"
     )
-    stages: dict[str, float] = {}
-    for row in rows:
-        stage = row.rules[0][0]
-        stages[stage] = max(stages.get(stage, 0), row.longest)
+    by_length = sorted(rows, key=lambda row: row.longest)
+    stages = {row.rules[0][0]: row.longest for row in by_length}  # the last is the longest
     chain = clock(sum(stages.values()))
     yield f"The longest job of each stage, one after another: {chain}, if none waits in the queue"
 
 
 def _hours(seconds: float) -> str:
     """Return a sum of seconds as hours, or as `h:mm:ss` if they are few."""
-    if not seconds:
-        return "-"
-    if seconds >= MANY * HOUR:
-        return f"{seconds / HOUR:,.0f} h"
-    return clock(seconds) if seconds >= HOUR else f"0:{clock(seconds):0>5}"
+    if seconds >= 20 * 3600:
+        return f"{seconds / 3600:,.0f} h"
+    few = f"0:{clock(seconds):0>5}" if seconds else "-"
+    return clock(seconds) if seconds >= 3600 else few
 
 
 def _gigabytes(size: float) -> str:
@@ -265,12 +257,10 @@ def _warnings(rows: list[JobGroup]) -> Iterator[str]:
     asking = [(row, row.request) for row in rows if row.request]
     for row, asked in asking:
         if asked.minutes is not None and row.longest > (limit := 60 * asked.minutes):
-            trained = {("train", 1), ("train_on_nodes", 1)} & set(row.rules)
-            again = f"; it goes on in the next job, {ceil(row.longest / max(limit, 60))} in all"
-            yield (
-                f"WARNING: {row.name}: about {clock(row.longest)} are needed, the time limit is "
-                f"{clock(limit)}{again if trained else ''}"
-            )
+            needed, again = f"about {clock(row.longest)} are needed, the time limit is", ""
+            if {("train", 1), ("train_on_nodes", 1)} & set(row.rules):
+                again = f"; it goes on in the next job, {ceil(row.longest / max(limit, 60))} in all"
+            yield f"WARNING: {row.name}: {needed} {clock(limit)}{again}"
         if asked.memory_mb is not None and row.memory_mb > asked.memory_mb:
             needed = f"{row.memory_mb:,.0f} MB are needed"
             yield f"WARNING: {row.name}: {needed}, {asked.memory_mb:,} are asked for"
@@ -290,10 +280,9 @@ def _notes(
     by = f", corrected by the finished runs here: {', '.join(names)}" if names else ""
     yield f"CPU time: rates measured on two cores of an AMD EPYC{by}"
     if any(row.gpu_seconds for row in rows):
-        yield (
-            f"GPU time is arithmetic, no measurement: {100 * UTILISATION:.0f} % of the peak of "
-            f"the GPU type, of an {DEFAULT_GPU} where none is named or known"
-        )
+        peak = f"{100 * UTILISATION:.0f} % of the peak of the GPU type"
+        known = f"of an {DEFAULT_GPU} where none is named or known"
+        yield f"GPU time is arithmetic, no measurement: {peak}, {known}"
     yield "MB: the least that a training needs, and the most that a finished job held"
     if workload.unknown:
         corpora = ", ".join(sorted(workload.unknown))

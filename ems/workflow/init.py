@@ -157,13 +157,11 @@ def _reasons(
         rows = [("", "corpus", "version", "takes", "of", "MB", "why", "licence")]
         for pick in shown:
             offer = pick.offer
-            taken = ("-", "", "")
-            if pick.most:
-                taken = ("+", f"{pick.most:,}", f"{offer.kilobytes / 1000:,.1f}")
-            mark, takes, size = taken
+            takes = f"{pick.most:,}" if pick.most else ""
+            size = f"{offer.kilobytes / 1000:,.1f}" if pick.most else ""
             of = UNKNOWN if offer.pairs is None else f"{offer.pairs:,}"
-            why = (pick.reason, licence_of(offer.corpus))
-            rows.append((mark, offer.corpus, offer.version, takes, of, size, *why))
+            numbers = (takes, of, size, pick.reason, licence_of(offer.corpus))
+            rows.append(("+" if pick.most else "-", offer.corpus, offer.version, *numbers))
         yield f"{names[pair[0]]} and {names[pair[1]]}: {used:,} sentence pairs"
         yield from ("", *aligned(rows, "lllrrrll"))
         if small := len(own) - len(shown):
@@ -239,7 +237,6 @@ def _of_pair(pair: LanguagePair, usable: list[Offer], share: int) -> list[Pick]:
 
 
 def _even(pair: LanguagePair, of_class: list[Offer], left: int) -> list[Pick]:
-    """Return the picks of a class whose corpora share evenly."""
     small = [offer for offer in of_class if offer.pairs <= HUGE * left]
     if sum(offer.pairs for offer in small) < left:
         small = of_class
@@ -250,9 +247,7 @@ def _even(pair: LanguagePair, of_class: list[Offer], left: int) -> list[Pick]:
 
 
 def _mined(pair: LanguagePair, of_class: list[Offer], left: int) -> list[Pick]:
-    """Return the picks of mined corpora: the smallest download that fills the rest, else the
-    largest corpus first.
-    """
+    """Take the smallest download that fills the rest, else the largest corpus first."""
     order = sorted(of_class, key=lambda offer: -offer.pairs)
     if filling := [offer for offer in of_class if offer.pairs >= left]:
         first = min(filling, key=lambda offer: offer.kilobytes)
@@ -284,9 +279,7 @@ def steps_for(size: Size, pairs: int) -> int:
 
 
 def vocabulary_size(languages: int, pairs: int) -> int:
-    """Return the number of subwords: more for more languages, and fewer where there is little text
-    to learn them from.
-    """
+    """Return the number of subwords: more for more languages, fewer for little text."""
     return max(3000, min(8000 + 2000 * languages, 60_000, pairs // 10 // 100 * 100))
 
 
@@ -306,9 +299,7 @@ def validation_of(picks: list[Pick]) -> dict[str, list[LanguagePair]]:
 
 
 def _worth(picks: list[Pick]) -> tuple[int, int, int]:
-    """Return what makes a corpus a good one to validate on: many pairs of languages, human
-    translation, size.
-    """
+    """Order corpora to validate on by human translation, many pairs of languages, and size."""
     large = [pick for pick in picks if pick.validates]
     human = sum(pick.offer.noise in ("clean", "fair") for pick in large)
     return human, len(large), sum(pick.most for pick in picks)
@@ -331,7 +322,6 @@ def experiment_text(name: str, languages: list[Named], picks: list[Pick], comman
     taken = [pick for pick in picks if pick.most]
     pairs, corpora = sum(pick.most for pick in taken), _by_corpus(taken)
     size = size_for(pairs)
-    steps = steps_for(size, pairs)
     mined = [corpus for corpus, own in corpora.items() if own[0].offer.noise == MINED]
     dense = any(language.language.script in DENSE for language in languages)
     licences = {corpus: licence_of(corpus) for corpus in corpora}
@@ -360,7 +350,7 @@ def experiment_text(name: str, languages: list[Named], picks: list[Pick], comman
         ratio=5 if mined and not dense else 9,  # how much longer one side may be
         vocabulary=vocabulary_size(len(languages), pairs),
         size=size,
-        steps=steps,
+        steps=steps_for(size, pairs),
     )
 
 
@@ -379,8 +369,8 @@ def _flow(value: dict[str, str]) -> str:
 
 
 def _sets(languages: list[Named]) -> list[str]:
-    """Return the benchmarks of many languages that have some of these: two of them, or English and
-    another where they are scored with English. They stand in the order of the tables.
+    """Return the benchmarks of many languages, as the tables stand, that have two of these; English
+    and another where they are scored with English.
     """
     english = any(language.code == PIVOT for language in languages)
     sets = {}

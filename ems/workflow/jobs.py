@@ -64,22 +64,20 @@ class Jobs:
     def __init__(self, workflow: Workflow) -> None:
         self.w = workflow
         self.experiment, self.site = workflow.experiment, workflow.site
+        # a node that is taken away ends an attempt; the next one resumes
+        self.train_retries = 10 if workflow.on_cluster else 0
 
     # --- corpora and evaluation sets
 
-    def _require(self, files: Iterable[str]) -> None:
-        """Raise `EmsError` with all that the sources lack if it has one of these files."""
+    def _require(self, *files: str) -> list[str]:
+        """Return nothing; raise `EmsError` with all that the sources lack if one of these is."""
         if self.w.starts and set(map(Path, files)) & self.w.plan.sources.files:
             raise EmsError(self.w.plan.sources)
+        return []
 
     def from_source(self, pattern: str) -> Callable[..., list[str]]:
         """Return an input function that finds nothing; it raises if the source lacks the file."""
-
-        def value(wildcards: Wildcards) -> list[str]:
-            self._require([pattern.format(**wildcards)])
-            return []
-
-        return value
+        return lambda wildcards: self._require(pattern.format(**wildcards))
 
     def opus_source(self, wildcards: Wildcards) -> str:
         """Return where a corpus comes from: its own source, or the one for OPUS corpora."""
@@ -109,11 +107,10 @@ class Jobs:
 
     def language_of_wiki(self, wildcards: Wildcards) -> str:
         """Return the language of a Wikipedia as a corpus of the experiment names it."""
+        wiki = wildcards.pair
         dumped = [corpus for _, corpus in self.experiment.all_corpora() if corpus.dumped]
-        named = (
-            code for each in dumped for code in each.pairs if wildcards.pair in each.files(code)
-        )
-        return next(named, wildcards.pair)
+        named = (code for each in dumped for code in each.pairs if wiki in each.files(code))
+        return next(named, wiki)
 
     # --- text and shards
 
@@ -130,13 +127,12 @@ class Jobs:
         return value
 
     def _corpus(self, wildcards: Wildcards) -> tuple[str, Corpus]:
-        """Return the role and the corpus of a job."""
         return self.experiment.corpus(wildcards.label, wildcards.version)
 
     def archives(self, wildcards: Wildcards) -> list[str]:
         """Return the archives that hold a pair of a corpus or of a part of it."""
         files = self.w.archives(self._corpus(wildcards)[1], wildcards.pair)
-        self._require(files)  # of the user's own folder, which no rule fetches
+        self._require(*files)  # of the user's own folder, which no rule fetches
         return files
 
     def documents(self, wildcards: Wildcards) -> str | list[str]:
@@ -161,9 +157,7 @@ class Jobs:
         return of_pairs(self.w.clean, [(corpus, pair) for corpus in corpora])
 
     def text_group(self, wildcards: Wildcards) -> str:
-        """Return the group of a pair's jobs: those of training may wait for all of validation, and
-        so share no job with them.
-        """
+        """Those of training may wait for all of validation, and so share no job with them."""
         return "text" if self._corpus(wildcards)[0] == "train" else "validation"
 
     def segment_modules(self, wildcards: Wildcards) -> list[str]:
@@ -218,20 +212,12 @@ class Jobs:
         return self.threads(wildcards) * max(1, self.gpus(wildcards))
 
     def gpus(self, wildcards: Wildcards) -> int:
-        """Return the GPUs that train a system on a machine: none where it is trained on CPUs."""
         return 0 if self._system(wildcards).train.device == "cpu" else self.site.gpus
 
     def one_gpu(self, wildcards: Wildcards) -> int:
-        """Return one GPU to encode with, where there are any, unless the system is trained on CPUs
-        or has no use for it.
-        """
+        """Return one GPU to encode with, where there are any that the system can use."""
         useless = self._system(wildcards).kind == "char-ngram"
         return 0 if useless else min(1, self.gpus(wildcards))
-
-    @property
-    def train_retries(self) -> int:
-        """A node that is taken away ends an attempt; the next one resumes."""
-        return 10 if self.w.on_cluster else 0
 
     def train_resources(self, on_nodes: bool = False) -> dict[str, Any]:
         """Return what a training asks for, on one machine or on all nodes in one step of Slurm."""
@@ -280,7 +266,7 @@ class Jobs:
         return bench_modules(wildcards.benchmark, self._system(wildcards).kind)
 
     def bench_group(self, wildcards: Wildcards) -> str:
-        """Return the group of a job; four jobs with a GPU together would ask for four GPUs."""
+        """Four jobs with a GPU together would ask for four GPUs."""
         return "bench_on_gpu" if self.one_gpu(wildcards) else "bench"
 
     def bench_minutes(self, wildcards: Wildcards) -> int:
@@ -348,9 +334,7 @@ def bench_modules(name: str, kind: str) -> list[str]:
 
 
 def table_modules(table: str, experiment: Experiment | None = None) -> list[str]:
-    """Return the modules that make a table or a figure: the engine and the declarations of its
-    benchmarks. Those of a study count, as their tables say which data a paper prints scores of.
-    """
+    """Return the modules that make a table or figure: the engine and its benchmarks' tables."""
     owners = [
         name
         for name, record in benchmarks().items()

@@ -1,16 +1,14 @@
 """What the files of an experiment were made from, and what has changed since.
 
-Snakemake keeps a record of each output (its rule, params and inputs) in a folder of its own, and
-compares times. DVC puts files of another revision in place, whose records and times are then wrong:
-Snakemake could take a stale file for a good one. So the records lie beside the files too, in
-`.made` of each folder that DVC tracks (`folder_of`), and travel with them. A record holds hashes
-and no times: those of params have the settings and the source, those of inputs their content, or
-what they were made from if they are large. What DVC has put in place (its time is not that in
-Snakemake's record) is compared with the inputs that are there: if it fits, it counts as just made,
-by the record beside it; if not, as older than anything.
+Snakemake's record of an output (its rule, params and inputs) lies in a folder of its own, and is
+wrong about files of another revision that DVC puts in place: it could take a stale one for a good.
+So the records lie beside the files too, in `.made` of each folder that DVC tracks, and travel with
+them. They hold hashes and no times: those of params have the settings and the source, those of
+inputs their content or, if they are large, what they were made from. What DVC has put in place (its
+time is not that in Snakemake's record) is compared with the inputs that are there: if it fits, it
+counts as just made, by the record beside it; if not, as older than anything.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -22,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ems.base.errors import EmsError
-from ems.base.files import read_json, write_text
+from ems.base.files import read_json, sha256_file, write_text
 from ems.base.provenance import digest
 from ems.base.schema import Json
 
@@ -32,6 +30,7 @@ INCOMPLETE = Path(".snakemake/incomplete")  # likewise, while its job runs
 LOCKS = Path(".snakemake/locks")  # files while a Snakemake runs here
 KEPT = ("rule", "params", "code", "conda_env", "container_img_url", "software_stack_hash")
 KEPT += ("record_format_version",)
+STAMP = ".snakemake_timestamp"  # in a folder that is an output
 EARLIEST = 1.0  # seconds since 1970: older than any input
 SHOWN = 4  # names in a line about changes
 _EXPECTED = re.compile(r"'--expect', '(\w+)'")  # the hash of the settings, among the params
@@ -55,12 +54,11 @@ class Made:
         self.records = {path: record for path, record in _records() if self._is_ours(path)}
         self.beside: dict[str, Json] = {}
         self.settings: dict[str, Json] = {}  # by their hash
-        places = ("*", f"{experiment}/*", f"{experiment}/costs/*")
-        for file in (file for place in places for file in Path("results").glob(f"{place}/{FILE}")):
-            content = _read(file)
-            self.beside |= content.get("made", {})
-            self.settings |= content.get("settings", {})
         self.entries: dict[str, Json | None] = {}
+        for place in ("*", f"{experiment}/*", f"{experiment}/costs/*"):
+            for content in map(_read, Path("results").glob(f"{place}/{FILE}")):
+                self.beside |= content.get("made", {})
+                self.settings |= content.get("settings", {})
 
     def _is_ours(self, path: str) -> bool:
         return path.startswith(self.folders) and folder_of(path) is not None
@@ -73,24 +71,24 @@ class Made:
     def entry(self, path: str) -> Json | None:
         """Return what a file was made from; None if that is not known, or an input is newer."""
         if path not in self.entries:
-            self.entries[path] = None
-            beside = self.beside.get(path) if os.path.exists(path) else None
-            self.entries[path] = self._own_entry(path) if self.is_here(path) else beside
+            self.entries[path] = None  # while it is looked for
+            self.entries[path] = self._entry(path)
         return self.entries[path]
 
-    def _own_entry(self, path: str) -> Json | None:
-        record, hashes = self.records[path], {}
-        for name in record["input"]:
-            hashes[name] = record["input_checksums"].get(name) or self._identity(name)
-            if name not in record["input_checksums"] and _time(name) > record["starttime"]:
-                return None
+    def _entry(self, path: str) -> Json | None:
+        if not self.is_here(path):
+            return self.beside.get(path) if os.path.exists(path) else None
+        record = self.records[path]
+        names, sums = record["input"], record["input_checksums"]
+        if any(_time(name) > record["starttime"] for name in names if name not in sums):
+            return None
+        hashes = {name: sums.get(name) or self._identity(name) for name in names}
         return {**{key: record[key] for key in KEPT}, "inputs": hashes}
 
     def _identity(self, path: str, checksum: bool = False) -> str:
         """Return the hash of a file's content, or of what made it; of large data their size."""
         if checksum:
-            content = Path(path).read_bytes() if os.path.isfile(path) else b""
-            return f"sha256:{hashlib.sha256(content).hexdigest()}"
+            return f"sha256:{sha256_file(Path(path))}" if os.path.isfile(path) else ""
         made = self.entry(path) if self._is_ours(path) else None
         return digest(made) if made else str(os.path.isfile(path) and os.path.getsize(path))
 
@@ -110,19 +108,18 @@ class Made:
         inputs = made["inputs"]
         for name in inputs:
             self._settle(name, fits)
-        fits[path] = all(fits.get(name, True) for name in inputs) and all(
-            self._identity(name, expected.startswith("sha256:")) == expected
-            for name, expected in inputs.items()
+        fits[path] = all(
+            fits.get(name, True) and self._identity(name, text.startswith("sha256:")) == text
+            for name, text in inputs.items()
         )
         now = time.time() if fits[path] else EARLIEST
-        stamp = Path(path, ".snakemake_timestamp")  # of a folder that is an output
-        for file in (path, *([str(stamp)] if stamp.exists() else [])):
+        for file in filter(os.path.lexists, (path, f"{path}/{STAMP}")):
             os.utime(file, (now, now), follow_symlinks=False)
         file = _record_file(path, RECORDS)
         if fits[path]:
-            checksums = {name: text for name, text in inputs.items() if text.startswith("sha256:")}
+            sums = {name: text for name, text in inputs.items() if text.startswith("sha256:")}
             record = {key: made[key] for key in KEPT} | {"input": sorted(inputs)}
-            record |= {"input_checksums": checksums, "incomplete": False}
+            record |= {"input_checksums": sums, "incomplete": False}
             self.records[path] = record | {"starttime": now, "endtime": _time(path)}
             write_text(file, json.dumps(self.records[path]))
         else:
@@ -151,18 +148,19 @@ class Made:
             record = self.records.get(str(job.output[0])) if job.output else None
             if not record:
                 continue
-            new = [repr(job.params.get("settings")), repr(job.params.get("code"))]
+            now = [repr(job.params.get("settings")), repr(job.params.get("code"))]
             name = job.wildcards.get("system") or "-".join(map(str, job.wildcards)) or "all"
-            old_hash, new_hash = (_found(_EXPECTED, words) for words in (record["params"], new))
+            old, new = (_found(_EXPECTED, words) for words in (record["params"], now))
             reasons = []
-            if old_hash and new_hash and old_hash != new_hash:
-                old = self.settings.get(old_hash)
-                reasons += differences(old, settings[new_hash]) if old else ["other settings"]
-            if _found(_SOURCE, record["params"]) != _found(_SOURCE, new):
+            if old and new and old != new:
+                known = self.settings.get(old)
+                reasons += differences(known, settings[new]) if known else ["other settings"]
+            if _found(_SOURCE, record["params"]) != _found(_SOURCE, now):
                 reasons.append(f"the source of `{job.rule.name}` changed")
             for reason in reasons:
                 again.setdefault(reason, {}).setdefault(job.rule.name, {})[str(name)] = None
-        return [f"{reason}: {_said(rules)} again" for reason, rules in again.items()]
+        said = {reason: [_said(*item) for item in rules.items()] for reason, rules in again.items()}
+        return [f"{reason}: {'; '.join(words)} again" for reason, words in said.items()]
 
 
 def differences(old: Json, new: Json) -> list[str]:
@@ -191,12 +189,11 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _said(rules: dict[str, dict[str, None]]) -> str:
-    parts = []
-    for rule, names in rules.items():
-        more = [f"{len(names) - SHOWN + 1} more"] if len(names) > SHOWN else []
-        parts.append(f"{', '.join([*list(names)[: SHOWN - bool(more)], *more])} {rule}")
-    return "; ".join(parts)
+def _said(rule: str, jobs: Iterable[str]) -> str:
+    names = list(jobs)
+    if len(names) > SHOWN:
+        names[SHOWN - 1 :] = [f"{len(names) - SHOWN + 1} more"]
+    return f"{', '.join(names)} {rule}"
 
 
 def _found(pattern: re.Pattern[str], words: list[str]) -> str:
@@ -206,11 +203,8 @@ def _found(pattern: re.Pattern[str], words: list[str]) -> str:
 
 def _time(path: str) -> float:
     """Return the time of a file as Snakemake takes it; 0 if it is not there."""
-    stamp = f"{path}/.snakemake_timestamp"
-    for file in (stamp, path):
-        if os.path.lexists(file):
-            return os.lstat(file).st_mtime
-    return 0.0
+    files = filter(os.path.lexists, (f"{path}/{STAMP}", path))
+    return next((os.lstat(file).st_mtime for file in files), 0.0)
 
 
 def _records() -> Iterable[tuple[str, Json]]:

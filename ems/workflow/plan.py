@@ -54,7 +54,6 @@ class Plan:
 
 
 def on_slurm(words: list[str]) -> bool:
-    """True if Snakemake's command line or profile asks for Slurm."""
     return bool(SLURM & set(words))
 
 
@@ -119,11 +118,10 @@ def check_times(*folders: str) -> None:
 
 
 def check_queue() -> None:
-    """Raise `EmsError` if Slurm still has jobs of this folder, of a Snakemake that was killed.
+    """Raise `EmsError` if Slurm still has jobs of this folder, or does not answer.
 
-    Such jobs go on by themselves, and a new Snakemake does not know them: it would start each of
-    them a second time. Slurm's comment of a job names its rule; the one that Snakemake itself may
-    run in has none. Also raises `EmsError` if Slurm does not answer.
+    Those of a Snakemake that was killed go on, and a new one would start them a second time. The
+    comment of a job names its rule; a job that Snakemake itself runs in has none.
     """
     command = ["squeue", "--me", "--noheader", "--format=%A|%k|%Z"]
     try:

@@ -1,10 +1,9 @@
 """What each job of an experiment will ask a cluster for, and which requests no node there can hold.
 
-The requests stand in the rules and in the profile of Snakemake, and nowhere else: rules/ask.py lets
-Snakemake plan the run and writes its jobs. It is a program of its own, as ems never imports
-Snakemake. How the resources of a job become words of `sbatch` is said by Snakemake's executor for
-Slurm (https://snakemake.github.io/snakemake-plugin-catalog/plugins/executor/slurm.html). Slurm
-takes some jobs that no node can hold, and they wait in the queue until somebody looks.
+rules/ask.py, a program of its own as ems never imports Snakemake, lets it plan the run and writes
+its jobs with their resources. How these become words of `sbatch` is said by Snakemake's executor
+(https://snakemake.github.io/snakemake-plugin-catalog/plugins/executor/slurm.html). Slurm takes jobs
+that no node can hold, and they wait in the queue until somebody looks.
 """
 
 import re

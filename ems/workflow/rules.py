@@ -208,25 +208,21 @@ class Workflow:
             for name in corpus.files(pair)
         ]
 
-    def evalset_folder(self, name: str) -> Path:
-        """Return where a set lies: the user's copy, the demo's, among the corpora, or by itself."""
-        return default_folder(self.experiment, name, Path(self.data))
-
     def evalset_folders(self, names: Iterable[str]) -> list[str]:
-        return [f"{name}={self.evalset_folder(name)}" for name in names]
+        """Return NAME=FOLDER of some sets."""
+        data = Path(self.data)
+        return [f"{name}={default_folder(self.experiment, name, data)}" for name in names]
 
     def evalset_files(self, *names: str) -> list[str]:
         """Return the files of sets that jobs wait for: manifests, or files used in place; none of a
         set that the experiment does not use.
         """
-        files = []
-        for name in names:
-            evalset = self.experiment.evalsets.get(name)
-            if evalset and evalset.embedded:
-                files.append(self.mirror)
-            elif evalset:
-                files += map(str, fetched_files(self.experiment, name, self.evalset_folder(name)))
-        return files
+        experiment, files = self.experiment, []
+        for name in [name for name in names if name in experiment.evalsets]:
+            folder = default_folder(experiment, name, Path(self.data))
+            embedded = experiment.evalsets[name].embedded
+            files += [self.mirror] if embedded else fetched_files(experiment, name, folder)
+        return list(map(str, files))
 
     # --- the start and the end of Snakemake
 

@@ -1,9 +1,8 @@
 """How much work each job of an experiment has, and how many bytes it brings, before any is fetched.
 
 A job is named by the path of its costs, as in `ems.workflow.plan.has_job`. Its work is a number of
-units for each of which rates.tsv has the CPU seconds: sentence pairs, lines of a segmenter, 10^12
-operations of a training. Sentence pairs are those of OPUS's table; of a corpus that it does not
-have they are counted in the first megabyte of its zip, where that is on this machine.
+units of rates.tsv: sentence pairs, lines of a segmenter, 10^12 operations of a training. Sentence
+pairs are those of OPUS's table, or counted in the first megabyte of a zip on this machine.
 """
 
 import zipfile
