@@ -15,7 +15,6 @@ from ems.base.errors import EmsError
 from ems.base.provenance import DIGITS, digest
 from ems.base.schema import Json, Settings
 from ems.bench.retrieval import normalised
-from ems.config.benchmarks import protocol_of
 from ems.config.experiment import UNSEEN, EvalSet, Experiment
 from ems.config.plugins import Benchmark, benchmark, sets_of
 from ems.config.stages import stage_hash
@@ -65,7 +64,7 @@ class Task:
 
     @property
     def protocol(self) -> Settings | None:
-        return protocol_of(self.experiment, self.benchmark)
+        return self.experiment.protocol_of(self.benchmark)
 
     @property
     def spoken(self) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """The settings of benchmarks: of their data, protocols and classifiers."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -17,12 +17,6 @@ from ems.base.schema import (
     listing,
     whole,
 )
-from ems.config.languages import Language
-from ems.config.plugins import benchmark as record_of
-from ems.config.plugins import sets_of
-
-if TYPE_CHECKING:
-    from ems.config.experiment import Experiment
 
 
 class EvalsetEntry(Settings):
@@ -102,17 +96,3 @@ class DocumentSettings(Settings):
     split: whole(ge=0, le=32768) = 120  # at most as model.max_tokens
     """A document of more tokens is the mean of its sentences' embeddings; 0: off, it is cut to
     max_tokens."""
-
-
-def protocol_of(experiment: "Experiment", benchmark: str) -> Settings | None:
-    """Return the settings of how a benchmark is scored, those of its first set; None: no choice."""
-    sets = sets_of(benchmark)
-    return experiment.evalsets[sets[0]].protocol if sets else None
-
-
-def code_of(name: str, language: Language) -> str:
-    """Return the code of a language in a set; '' if it is not there, as English in translations."""
-    record = record_of(name)
-    if not isinstance(record.codes, str):
-        return record.codes.get(language.iso1, "")
-    return getattr(language, record.codes) if record.english or language.iso1 != "en" else ""

@@ -11,6 +11,7 @@ from ems.config.benchmarks import DocumentSettings, ProbeSettings
 from ems.config.corpus_entries import MultiwaySettings, Split
 from ems.config.languages import UNSEEN, Language
 from ems.config.model import ExportSettings
+from ems.config.plugins import sets_of
 from ems.config.sweep import Point
 from ems.config.systems import SHARED, SystemSettings, Vocabulary
 from ems.config.tables import TablesSettings, study_rows
@@ -251,6 +252,11 @@ class Experiment:
         """Return an evaluation set's codes -> the language, UNSEEN where it is not trained on."""
         codes = self.evalsets[evalset].languages
         return {c: name if name in self.languages else UNSEEN for c, name in codes.items()}
+
+    def protocol_of(self, benchmark: str) -> Settings | None:
+        """Return how a benchmark is scored, as its first set says; None if it leaves no choice."""
+        sets = sets_of(benchmark)
+        return self.evalsets[sets[0]].protocol if sets else None
 
     def scores_unseen(self, evalset: str, system: str) -> bool:
         """Return whether a system is scored on languages that it is not trained on."""

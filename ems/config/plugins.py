@@ -16,6 +16,7 @@ from types import ModuleType
 
 from ems.base.errors import EmsError
 from ems.base.schema import Settings
+from ems.config.languages import Language
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,12 @@ class Benchmark:
     def english(self) -> bool:
         """True if English is a language of the set, false if it is one side of every pair."""
         return self.family != "retrieval"
+
+    def code_of(self, language: Language) -> str:
+        """Return a language's code in the set; '' for none, as of English in translations."""
+        if not isinstance(self.codes, str):
+            return self.codes.get(language.iso1, "")
+        return getattr(language, self.codes) if self.english or language.iso1 != "en" else ""
 
     @property
     def needed(self) -> str:

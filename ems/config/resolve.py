@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.schema import plain
-from ems.config.benchmarks import DrawnProtocol, EvalsetEntry, code_of
+from ems.config.benchmarks import DrawnProtocol, EvalsetEntry
 from ems.config.corpora import (
     Known,
     build_corpora,
@@ -152,10 +152,10 @@ def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> di
     table's; of Tatoeba also the languages that neither knows, 112 in all. A list is of the
     experiment's; of Tatoeba, which has a table for languages not trained on, of the table's too.
     """
-    key, unseen = f"evalsets.{name}", benchmark(name).unseen
-    listed = unseen and isinstance(entry.languages, list)
+    key, record = f"evalsets.{name}", benchmark(name)
+    listed = record.unseen and isinstance(entry.languages, list)
     table = load_languages() if entry.languages == "all" or listed else {}
-    known = {code: code_of(name, language) for code, language in {**table, **languages}.items()}
+    known = {code: record.code_of(language) for code, language in {**table, **languages}.items()}
     # a language of the table gives way to one of the experiment with the same code in the set
     taken = {known[code] for code in languages}
     codes = {c: own for c, own in known.items() if own and (c in languages or own not in taken)}
@@ -175,7 +175,7 @@ def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> di
                 f"benchmark; give one of them another code under `languages`, or name it in "
                 f"{key}.without"
             )
-    others = load_tatoeba_codes() if unseen and entry.languages == "all" else ()
+    others = load_tatoeba_codes() if record.unseen and entry.languages == "all" else ()
     return of_set | {code: UNSEEN for code in others if code not in codes.values()}
 
 

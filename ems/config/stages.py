@@ -11,7 +11,6 @@ from ems.base.errors import EmsError
 from ems.base.files import EXPORTED, SUMS, sha256_file
 from ems.base.provenance import digest
 from ems.base.schema import Json, plain
-from ems.config.benchmarks import protocol_of
 from ems.config.experiment import Experiment
 from ems.config.plugins import benchmark as record_of
 from ems.config.plugins import sets_of
@@ -146,7 +145,7 @@ def _bench(experiment: Experiment, system: str, benchmark: str) -> Json:
         for name in sets_of(benchmark)
     }
     read: Json = {"kind": settings.kind, "system": own, "evalsets": sets}
-    if protocol := protocol_of(experiment, benchmark):
+    if protocol := experiment.protocol_of(benchmark):
         read["protocol"] = plain(protocol)
     if benchmark in experiment.probes:
         read |= {"probe": plain(experiment.probes[benchmark]), "seed": experiment.seed}
