@@ -35,7 +35,6 @@ from ems.tables.scores import Label, Scores
 from ems.tables.table import Block, balanced_blocks
 
 PRECISION, MAJORITY = "average precision", "most frequent class"
-NAMES = {ENGLISH: "English"}
 MARGINS = {
     "ratio": "the ratio margin with {k} neighbours",
     "distance": "the distance margin with {k} neighbours",
@@ -190,7 +189,7 @@ def _about(systems: Sequence[Scores], title: str) -> list[str]:
     precision = "; AP: average precision of the cosine" if ranked else ""
     labels = labels_of(systems)
     source = _source(labels)
-    name = NAMES.get(source, source)
+    name = "English" if source == ENGLISH else source
     own = f"{source}-{source}" in labels and not ranked
     ways = f", learnt in {name}; Avg. without {name}" if own else ""
     part = f", {systems[0].file.protocol['part']}" if systems[0].file.protocol.get("part") else ""

@@ -140,18 +140,6 @@ def fact_of(
 
 # --- what was mined
 
-MINING_COLUMNS = ["System", "m", "Rounds", "Pairs", "Distinct", "Equal", "Cosine"]
-TRUTH_COLUMNS = ["Known", "Right (%)", "Chance (%)"]
-MINING_NOTE = (
-    "What each system mined with the encoder that it starts from, all pairs of languages together. "
-    "m: sentences of a language in a round. Distinct: each pair counted once. Equal: pairs of "
-    "the same pieces, like numbers. Cosine: its mean over the pairs."
-)
-TRUTH_NOTE = (
-    "Known: mined pairs with one of the hidden validation sentences, in a search of their own. Of "
-    "these Right are translations; Chance is the share among pairs drawn at random."
-)
-
 
 class _Truth(Record):
     known: Count
@@ -203,8 +191,18 @@ def write_mining_table(manifests: Sequence[Path], out: Path) -> None:
         chance = sum(each.known * each.chance for each in known)
         shares = [f"{part / count:.2f}" if count else None for part in (right, chance)]
         rows.append([*row, count if known else None, *shares])
-    columns = [*MINING_COLUMNS, *TRUTH_COLUMNS] if hidden else MINING_COLUMNS
-    notes = [MINING_NOTE, TRUTH_NOTE] if hidden else [MINING_NOTE]
+    columns = ["System", "m", "Rounds", "Pairs", "Distinct", "Equal", "Cosine"]
+    notes = [
+        "What each system mined with the encoder that it starts from, all pairs of languages "
+        "together. m: sentences of a language in a round. Distinct: each pair counted once. Equal: "
+        "pairs of the same pieces, like numbers. Cosine: its mean over the pairs."
+    ]
+    if hidden:
+        columns += ["Known", "Right (%)", "Chance (%)"]
+        notes.append(
+            "Known: mined pairs with one of the hidden validation sentences, in a search of their "
+            "own. Of these Right are translations; Chance is the share among pairs drawn at random."
+        )
     write_table(Table(columns, [row[: len(columns)] for row in rows], notes=notes), out)
 
 

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import EmsError
 from ems.base.files import atomic_path, read_text, write_text
 from ems.tables.table import escape, pages
 
@@ -32,9 +32,6 @@ def compile_pdf(tables: list[Path], captions: dict[str, str], out: Path) -> None
     check_latex()
     if not tables:
         raise EmsError("no tables were given for the PDF; name at least one .tex file")
-    for table in tables:
-        if not table.is_file():
-            raise Damaged(table, "no such file")
     with TemporaryDirectory(prefix="ems-pdf-") as name:
         folder = Path(name)
         for name, text in latex_files(tables, captions).items():

@@ -20,16 +20,7 @@ from ems.config.plugins import joining, module
 from ems.config.tables import MEAN, StudyRow, StudySettings, study_rows
 from ems.tables.corpora import read_report
 from ems.tables.declarations import MAJORITY, tables_of
-from ems.tables.engine import (
-    BEST,
-    Column,
-    Declaration,
-    Printed,
-    headings,
-    labels_of,
-    part_of,
-    write_sections,
-)
+from ems.tables.engine import BEST, Column, Declaration, Printed, labels_of, part_of, write_sections
 from ems.tables.logs import last_time
 from ems.tables.models import fact_of
 from ems.tables.printed import load_study, load_table, paper_of_study
@@ -58,7 +49,6 @@ class Study:
     same -> system -> its scores.
     """
 
-    experiment: Experiment
     settings: StudySettings
     rows: list[StudyRow]
     shown: dict[str, str]
@@ -80,7 +70,7 @@ class Study:
             elif benchmark:
                 absent = {name: (f"{name}/{benchmark}.json",) for name in systems}
                 scores[key] = {n: Scores(NOTHING, n, absent=file) for n, file in absent.items()}
-        return cls(experiment, settings, rows, shown, scores)
+        return cls(settings, rows, shown, scores)
 
     def row(self, row: StudyRow) -> Scores:
         """Return the scores of a row. Raises `EmsError` if two systems have the same direction."""
@@ -225,14 +215,14 @@ def _all_steps(experiment: Experiment, system: str) -> int:
 
 def _side_by_side(columns: list[Column], notes: list[str], printed: Printed | None) -> Declaration:
     """Return a table of some columns, without deviations of the seeds."""
-    wide = any(" " in name for name in headings(columns))
+    names = [column.heading for column in columns]
     return Declaration(
         benchmarks={},
         metric="",
         columns=lambda systems: columns,
         about=lambda systems: notes,
         printed=printed,
-        blocks=lambda columns: [Block(headings(columns), spread=wide)],
+        blocks=lambda columns: [Block(names, spread=any(" " in name for name in names))],
         spread=False,
     )
 
