@@ -254,7 +254,7 @@ def write_sweep_table(points: Sequence[Point], losses: Mapping[str, Path], out: 
         number = isinstance(point.value, int | float) and not isinstance(point.value, bool)
         if number and Decimal(repr(point.value)) in papers:
             chosen.add((at, VALUE))
-    centre = {names.get(p.axis, p.axis): p.shown for p in points if p.chosen}
+    centre = {names.get(p.axis, p.axis): written(p.value) for p in points if p.chosen}
     around = ", ".join(f"{name} {value}" for name, value in centre.items())
     seen = span(entry.pairs for entry in last.values())
     notes = [
