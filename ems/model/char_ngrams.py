@@ -3,13 +3,11 @@
 A word is a run of letters, marks and digits, or a run of other visible characters. It is written
 in Latin letters and put between `<` and `>`. Its n-grams and itself are the features of its line,
 each at most once. A feature is hashed twice: to one of 2^20 places, where its inverse document
-frequency is counted, and from there with a sign to one of the few numbers of a vector. Inner
-products of the vectors are unbiased estimates of those of the features (Weinberger et al. 2009,
-"Feature Hashing for Large Scale Multitask Learning").
+frequency is counted, and from there with a sign to one of the few numbers of a vector (Weinberger
+et al. 2009, "Feature Hashing for Large Scale Multitask Learning").
 
 The vector of a sentence of kind `fused` is [u / |u| ; w g / |g|]: u the embedding, g its n-grams,
-and w = weight (n / 100)^power for n n-grams. The cosine of two sentences is then the sum of both
-cosines, the second times w w', divided by the lengths of both vectors.
+and w = weight (n / 100)^power for n n-grams.
 """
 
 import unicodedata

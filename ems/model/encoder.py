@@ -2,9 +2,8 @@
 
 Where the paper is silent it follows the authors' code (docs/fidelity.md): learned absolute
 positions, no language token in the input, layer norm after each residual (post-LN), swish. Start
-values are ours, N(0, 0.02) and Xavier uniform; `start: pytorch` is the authors' code.
-
-On a CPU dropout is ours: four 16-bit integers out of each 64-bit number of NumPy's SFC64, seeded
+values are ours, N(0, 0.02) and Xavier uniform; `start: pytorch` is the authors' code. On a CPU
+dropout is ours: four 16-bit integers out of each 64-bit number of NumPy's SFC64, seeded
 from PyTorch's generator, take a tenth of the time of PyTorch's Bernoulli numbers. So the share is a
 multiple of 1/65536 (0.1 becomes 0.100006). On a GPU, and near 0 or 1, it is PyTorch's dropout.
 """

@@ -1,12 +1,11 @@
 """The authors' checkpoint (EMS_model.pt) and their SentencePiece model as one of our model folders.
 
 https://github.com/Mao-KU/EMS: a pickle, read as tensors only (`weights_only`), with a `state_dict`
-whose keys start with "module.". EMS v2 Table IV prints 89.8 for it on Tatoeba. The weights differ
-from ours in three ways: position 0 is padding; query, key and value are three matrices; and ids are
-0 <pad>, 1 <unk>, 2 <MASK>, then <2xx> per language, in the order of the language embeddings. The
-heads come along, with the settings of their training, so that `ems validate` computes the authors'
-losses. Any other key is an error. The number of attention heads is in no weight: each is 64 wide in
-both their models (16 of 1024, 8 of 512).
+whose keys start with "module.". The weights differ from ours in three ways: position 0 is padding;
+query, key and value are three matrices; and ids are 0 <pad>, 1 <unk>, 2 <MASK>, then <2xx> per
+language, in the order of the language embeddings. The heads come along, with the settings of their
+training, so that `ems validate` computes the authors' losses. Any other key is an error. The number
+of attention heads is in no weight: each is 64 wide in both their models.
 """
 
 import re
@@ -34,8 +33,7 @@ from ems.model.objectives.generative import GenerativeHead
 from ems.text.segmenters.base import defaults
 from ems.text.subwords import PAD, UNK, load_vocabulary
 
-HEAD_WIDTH = 64
-NORM_EPS = 1e-12
+HEAD_WIDTH, NORM_EPS = 64, 1e-12
 MODULE, BERT = "module.", "model.bert."  # prefixes of their keys
 LAYER = re.compile(rf"{re.escape(BERT)}encoder\.layer\.(\d+)\.")
 EMBEDDINGS = {  # ours: theirs

@@ -5,9 +5,9 @@
     <state>/<identity>/step-00000200/   model.safetensors  optimizer.safetensors
                                         losses.jsonl  times.jsonl  state.json
 
-state.json is written last and holds the sha256 of the other files and of itself, so that a damaged
-checkpoint is noticed and the one before it is used. No random state is kept: batches and dropout
-are functions of (seed, step).
+state.json is written last and holds the sha256 of the other files and of itself; a damaged
+checkpoint is passed over. No random state is kept: batches and dropout are functions of (seed,
+step).
 """
 
 import json

@@ -58,10 +58,7 @@ def training_data(
     vocabulary: Path,
     mined: Path | None = None,
 ) -> Data:
-    """Open the shards of an index (role -> folders), or the pairs that were `mined` in them.
-
-    Raises `EmsError` when there are none to train on.
-    """
+    """Open the shards of an index (role -> folders), or the pairs that were `mined` in them."""
     objectives, limit = settings.objectives, settings.model.max_tokens
     share, held_out = settings.train.corpus_share, None
     held = validation_pairs(settings, languages, index)
@@ -141,7 +138,7 @@ class Start:
     sha256: str
 
     def load(self, system: System, languages: list[str]) -> None:
-        """Load the encoder weights of the folder, plus every head whose sizes and languages match.
+        """Load the encoder weights, plus every head whose sizes and languages match.
 
         Raises `EmsError` for an encoder of other sizes.
         """
@@ -168,8 +165,8 @@ def start_of(
 ) -> Start | None:
     """Return what the training of system `name` starts from; None for its own start values.
 
-    Raises `EmsError` if `folder` and `train.start_from` are not both set or both absent, and for a
-    folder with another vocabulary than the shards of `store`.
+    Raises `EmsError` if only one of `folder` and `train.start_from` is set, and for a folder with
+    another vocabulary than the shards of `store`.
     """
     setting = experiment.systems[name].train.start_from
     if setting and folder is None:

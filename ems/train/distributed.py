@@ -91,10 +91,7 @@ class World:
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[World]:
-    """Connect the processes that torchrun started: NCCL on GPUs, else gloo.
-
-    Raises `EmsError` when there are more processes on this machine than GPUs.
-    """
+    """Connect the processes that torchrun started. Raises `EmsError` if a GPU has several."""
     world = World(torchrun.rank(), torchrun.processes(), device.type)
     if world.size == 1:
         yield world

@@ -3,8 +3,7 @@
 The state for resuming lies in a folder that neither Snakemake nor DVC deletes. Of several processes
 the first one locks it and writes the model. Checkpoints lie in a folder named by the hash of the
 run's identity, everything that a model depends on. A run that finds checkpoints of another identity
-stops and lists the differences, so that hours of training are neither resumed under wrong settings
-nor thrown away silently.
+stops and lists the differences.
 """
 
 import fcntl

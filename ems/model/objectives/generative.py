@@ -17,8 +17,7 @@ class GenerativeHead(nn.Module):
     """Maps a state and the target language to the state that is scored against every piece.
 
     Eq. 2-5: the embedding of the language, concatenation (language first), L_fc with bias, swish,
-    L_emb. Layer norms and dropout of the language are the authors' code; the Lightweight paper
-    shares L_emb with the encoder.
+    L_emb. Layer norms and dropout are the authors' code; the Lightweight paper shares L_emb.
     """
 
     def __init__(

@@ -109,25 +109,20 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Objective:
-    """One objective: its loss, and what it needs.
+    """One objective: its `loss(system, encoded)`, a sum over the pairs of a batch; what it needs.
 
-    - `loss(system, encoded)` is a sum over the pairs of a batch.
-    - `add_head(heads, settings, languages, pieces)` adds to the heads of a system.
-    - `hide` is what the encoder must not see (`Masker.hide`; empty: it sees all tokens).
-    - `states` is true if the loss needs the states of tokens besides the sentence embeddings.
-    - `accuracy(system, encoded)` is a percentage, summed over the pairs of a batch; it is logged.
-    - `flops(system, lengths[2B])` are the operations of a forward pass, without the encoder.
-    - `order` is the place in sums and among the heads, whatever the order of an experiment's keys,
-      so that the same settings give the same bits; ties are in the order of the names.
+    `add_head(heads, settings, languages, pieces)` adds to the heads of a system. `accuracy` is a
+    percentage, summed over pairs; it is logged. `flops(system, lengths[2B])` are the operations of
+    a forward pass, without the encoder.
     """
 
     loss: Callable[["System", Encoded], Tensor]
     add_head: Callable[[nn.ModuleDict, "Parts", int, int], None] = lambda *_: None
-    hide: str = ""
-    states: bool = False
+    hide: str = ""  # what the encoder must not see (`Masker.hide`)
+    states: bool = False  # whether the loss needs the states of tokens
     accuracy: Callable[["System", Encoded], Tensor] | None = None
     flops: Callable[["System", np.ndarray], int] = lambda *_: 0
-    order: int = 100
+    order: int = 100  # in sums and among heads, so that the same settings give the same bits
 
 
 def load_objectives(settings: Objectives) -> dict[str, Objective]:
@@ -193,8 +188,8 @@ class System(nn.Module):
     ) -> tuple[Tensor | None, Tensor]:
         """Return states[T, d] and embeddings[N, d] of packed tokens[T] of N sentences.
 
-        In half precision, matrix products are in it; the residual stream stays float32. float16 is
-        for training alone: the authors validate in float32.
+        In half precision the residual stream stays float32. float16 is for training alone: the
+        authors validate in float32.
         """
         on = self.half == torch.bfloat16 or (self.half is not None and self.training)
         with torch.autocast(tokens.device.type, self.half, enabled=on):
