@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ems.base.progress import Progress
 from ems.config.model import EncoderSettings
-from ems.model.packing import Packing, pack, pad, rounded, unpad
+from ems.model.packing import Packing, Pad, Unpad, pack, rounded
 from ems.model.table import Table
 
 ACTIVATIONS = {"silu": functional.silu, "gelu": functional.gelu}  # gelu: exact, by erf
@@ -44,13 +44,13 @@ class Attention(nn.Module):
         projected = self.input(states)  # (T, 3d)
         dropout = self.dropout if self.training else 0.0
         parts = []
-        for group, padded in zip(packing.groups, pad(projected, packing), strict=True):
+        for group, padded in zip(packing.groups, Pad.apply(projected, packing), strict=True):
             count, longest = group.index.shape
             split = padded.view(count, longest, 3, self.heads, -1)
             query, key, value = split.permute(2, 0, 3, 1, 4)  # each (n, heads, L, d / heads)
             mixed = _attend(query, key, value, group.real[:, None, None, :], dropout)
             parts.append(mixed.transpose(1, 2).reshape(count * longest, -1))  # (n * L, d)
-        return self.output(rounded(unpad(parts, packing), len(states)))
+        return self.output(rounded(Unpad.apply(packing, *parts), len(states)))
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, dropout: float) -> Tensor:
@@ -192,7 +192,7 @@ class Encoder(nn.Module):
 def _maxima(states: Tensor, packing: Packing) -> Tensor:
     """Return the maximum over the states[T, d] of each sentence, [N, d]."""
     parts = []
-    for group, padded in zip(packing.groups, pad(states, packing), strict=True):
+    for group, padded in zip(packing.groups, Pad.apply(states, packing), strict=True):
         rows = padded.view(*group.index.shape, -1)  # (n, L, d)
         parts.append(rows.masked_fill(~group.real[:, :, None], float("-inf")).max(1).values)
     return torch.cat(parts)

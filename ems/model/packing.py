@@ -67,8 +67,11 @@ def pack(lengths: Tensor) -> Packing:
     return Packing(position, sentence, groups)
 
 
-class _Pad(torch.autograd.Function):
-    """Packed to padded rows. Each token has one place, so the gradient is a plain gather."""
+class Pad(torch.autograd.Function):
+    """packed[T or more, k] to the rows [n * L, k] of each group; padding repeats a token.
+
+    Each token has one place, so the gradient is a plain gather.
+    """
 
     @staticmethod
     def forward(ctx: Any, packed: Tensor, packing: Packing) -> tuple[Tensor, ...]:
@@ -82,8 +85,8 @@ class _Pad(torch.autograd.Function):
         return rounded(torch.cat(rows), ctx.rows), None
 
 
-class _Unpad(torch.autograd.Function):
-    """Padded to packed rows; the gradient of padding is zero."""
+class Unpad(torch.autograd.Function):
+    """The rows [n * L, k] of all groups to packed[T, k]; the gradient of padding is zero."""
 
     @staticmethod
     def forward(ctx: Any, packing: Packing, *padded: Tensor) -> Tensor:
@@ -106,16 +109,6 @@ def rounded(rows: Tensor, count: int) -> Tensor:
     """Append zeros to rows[T, ...] to get `count` rows."""
     missing = count - len(rows)
     return torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])]) if missing else rows
-
-
-def pad(packed: Tensor, packing: Packing) -> tuple[Tensor, ...]:
-    """Return the rows [n * L, k] of each group of packed[T or more, k]; padding repeats a token."""
-    return _Pad.apply(packed, packing)
-
-
-def unpad(padded: list[Tensor], packing: Packing) -> Tensor:
-    """Return packed[T, k] of the padded rows [n * L, k] of all groups."""
-    return _Unpad.apply(packing, *padded)
 
 
 def _bounds(sizes: list[int]) -> list[tuple[int, int]]:

@@ -237,9 +237,8 @@ def learning_rate(step: int, settings: TrainSettings) -> float:
     """Return the rate of `step` (from 0): linear warm-up, then constant or falling.
 
     The paper names the warm-up (EMS v2 IV-C) and no decay: `constant`. `linear` falls from the end
-    of the warm-up, `cosine`, the authors' code, is the warm-up times 0.5 (1 + cos(pi step /
-    schedule_steps)). Both reach 0 at `schedule_steps` (default: `steps`). `step`, the code of
-    Lightweight, is lower by `schedule_factor` from `schedule_steps` on.
+    of the warm-up, `cosine` is the authors' code; both reach 0 at `schedule_steps` (default:
+    `steps`). `step`, the code of Lightweight, is lower by `schedule_factor` from there on.
     """
     peak, warmup, schedule = settings.learning_rate, settings.warmup_steps, settings.schedule
     period = settings.schedule_steps or settings.steps

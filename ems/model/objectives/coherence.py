@@ -6,16 +6,9 @@ The two texts of a pair are the contexts of two similar sentences with the sente
 sentences are. That score is fixed: the encoder that found the pair gave it.
 """
 
-import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
-from ems.model.encoder import start_values
-from ems.model.objectives.system import Encoded, Objective, Parts, System, linear_weights
-
-
-def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int) -> None:
-    heads["coherence"] = nn.Linear(settings.model.pooled_width, 1)
-    start_values(heads["coherence"], settings.model.start)
+from ems.model.objectives.system import Encoded, System, linear_objective
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
@@ -24,8 +17,4 @@ def loss(system: System, encoded: Encoded) -> Tensor:
     return (predicted - encoded.batch.targets).square().sum() / 2
 
 
-def flops(system: System, lengths: np.ndarray) -> int:
-    return 2 * linear_weights(system.heads["coherence"]) * len(lengths)
-
-
-OBJECTIVE = Objective(loss, add_head, flops=flops, order=10)
+OBJECTIVE = linear_objective("coherence", loss, order=10)

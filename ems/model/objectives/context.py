@@ -4,18 +4,11 @@ The two texts of a pair are a context with its own sentence and the same context
 (`ems.shards.documents`). A linear classifier says which is which, by the embedding of the text.
 """
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-from ems.model.encoder import start_values
-from ems.model.objectives.system import Encoded, Objective, Parts, System, linear_weights
-
-
-def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int) -> None:
-    heads["context"] = nn.Linear(settings.model.pooled_width, 1)
-    start_values(heads["context"], settings.model.start)
+from ems.model.objectives.system import Encoded, System, linear_objective
 
 
 def _certainty(system: System, encoded: Encoded) -> Tensor:
@@ -40,8 +33,4 @@ def accuracy(system: System, encoded: Encoded) -> Tensor:
     return 50.0 * (_certainty(system, encoded) > 0).sum()
 
 
-def flops(system: System, lengths: np.ndarray) -> int:
-    return 2 * linear_weights(system.heads["context"]) * len(lengths)
-
-
-OBJECTIVE = Objective(loss, add_head, flops=flops, accuracy=accuracy, order=9)
+OBJECTIVE = linear_objective("context", loss, accuracy=accuracy, order=9)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from ems.config.objectives import Objectives
 from ems.config.train import TrainSettings
 from ems.model import objectives  # as a whole: its files are a part of the source of training
 from ems.model.devices import onto
-from ems.model.encoder import Encoder
+from ems.model.encoder import Encoder, start_values
 from ems.model.objectives.masking import HIDES, Masker, Pieces, sentence_keys
 from ems.model.packing import Packing, pack
 from ems.shards.reader import Batch
@@ -123,6 +123,19 @@ class Objective:
     accuracy: Callable[["System", Encoded], Tensor] | None = None
     flops: Callable[["System", np.ndarray], int] = lambda *_: 0
     order: int = 100  # in sums and among heads, so that the same settings give the same bits
+
+
+def linear_objective(name: str, loss: Callable[..., Tensor], **more: Any) -> Objective:
+    """Return an objective whose head is a linear map of an embedding to one number."""
+
+    def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int) -> None:
+        heads[name] = nn.Linear(settings.model.pooled_width, 1)
+        start_values(heads[name], settings.model.start)
+
+    def flops(system: System, lengths: np.ndarray) -> int:
+        return 2 * linear_weights(system.heads[name]) * len(lengths)
+
+    return Objective(loss, add_head, flops=flops, **more)
 
 
 def load_objectives(settings: Objectives) -> dict[str, Objective]:
