@@ -11,8 +11,8 @@ try:
     w.prepare()
 except EmsError as error:
     raise WorkflowError(str(error)) from None
-for line in w.warnings:
-    logger.warning(line)
+for line in w.missing:
+    logger.warning(f"not on this machine, needed where segment jobs run: {line}")
 
 job = Jobs(w)
 config["experiment"] = w.name  # what the report's first page names

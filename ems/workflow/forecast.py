@@ -170,14 +170,15 @@ def forecast(experiment: Experiment, site: Site, profiles: list[str]) -> str:
     rates, names = corrected_rates(site, without=[experiment.name])
     workload = Workload(experiment, Path(site.data))
     rows = grouped(jobs, workload, rates)
+    asked, needed = _tables(rows)
     lines = [
         f"{experiment.name}: what its jobs ask for, by the rules and {' '.join(profiles)}",
         "",
-        *_asked(rows),
+        *asked,
         "",
         "What they will need",
         "",
-        *_needed(rows),
+        *needed,
         "",
         *_totals(rows, workload.fetched(), workload.on_disk(site.embeddings_mb)),
         "",
@@ -204,26 +205,22 @@ def grouped(jobs: list[Job], workload: Workload, rates: Rates) -> list[JobGroup]
     return sorted(rows.values(), key=lambda row: (row.request is None, row.rules))
 
 
-def _asked(rows: list[JobGroup]) -> list[str]:
-    table = [ASKED]
+def _tables(rows: list[JobGroup]) -> tuple[list[str], list[str]]:
+    """Return the lines of what the jobs ask for, and of what they will need."""
+    asking, needing = [ASKED], [NEEDED]
     for row in rows:
+        name, jobs = row.name, f"{row.jobs:,}"
         if asked := row.request:
             limit = SITE_DEFAULT if asked.minutes is None else clock(60 * asked.minutes)
             memory = SITE_DEFAULT if asked.memory_mb is None else f"{asked.memory_mb:,}"
             kind = (asked.gpu_type or SITE_DEFAULT) if asked.gpus else "-"
             counts = (f"{asked.nodes}", f"{asked.gpus}", kind, f"{asked.cpus}", limit, memory)
-            table.append((row.name, f"{row.jobs:,}", asked.partition or SITE_DEFAULT, *counts))
-    return aligned(table, "lrlrrlrrr")
-
-
-def _needed(rows: list[JobGroup]) -> list[str]:
-    table = [NEEDED]
-    for row in rows:
-        name = row.name if row.request else f"{row.name}, beside Snakemake"
+            asking.append((name, jobs, asked.partition or SITE_DEFAULT, *counts))
+        name = name if asked else f"{name}, beside Snakemake"
         memory = f"{row.memory_mb:,.0f}" if row.memory_mb else "-"
         hours = _hours(row.cpu_seconds), _hours(row.gpu_seconds)
-        table.append((name, f"{row.jobs:,}", *hours, clock(row.longest), memory))
-    return aligned(table, "lrrrrr")
+        needing.append((name, jobs, *hours, clock(row.longest), memory))
+    return aligned(asking, "lrlrrlrrr"), aligned(needing, "lrrrrr")
 
 
 def _totals(rows: list[JobGroup], fetched: float, on_disk: float) -> Iterator[str]:

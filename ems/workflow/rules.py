@@ -88,6 +88,8 @@ class Workflow:
         self.logs_folder = f"{self.results}/logs"
         self.costs = f"{self.results}/costs"
         self.settings: dict[str, Json] = {}  # of the jobs of this run, by their hash
+        # segmenters that jobs elsewhere may have
+        self.missing = self.plan.missing if main else ()
         self._name_paths()
         self._name_systems()
         self._name_outputs()
@@ -258,12 +260,6 @@ class Workflow:
         """Write beside the outputs what they were made from, at the end of a run."""
         if self.starts:
             Made(self.name).save(self.settings)
-
-    @property
-    def warnings(self) -> list[str]:
-        """A line for each segmenter that is missing here, though jobs elsewhere may have it."""
-        missing = self.plan.missing if self.main else ()
-        return [f"not on this machine, needed where segment jobs run: {line}" for line in missing]
 
     # --- what every rule has
 

@@ -150,13 +150,9 @@ def offers(first: str, second: str) -> list[Offer]:
     return sorted(found, key=lambda of: (classes.index(of.noise), -(of.pairs or 0), of.corpus))
 
 
-def partners(language: str) -> Counter[str]:
-    """Return the languages that OPUS has together with one -> the number of corpora."""
-    return _partners()[language]
-
-
 @cache
-def _partners() -> defaultdict[str, Counter[str]]:
+def partners() -> defaultdict[str, Counter[str]]:
+    """Return language -> those that OPUS has together with it -> the number of corpora."""
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for corpus, versions in opus_releases().items():
         files = [file.split("-") for file in opus_files(corpus, versions[-1])]
@@ -168,7 +164,7 @@ def _partners() -> defaultdict[str, Counter[str]]:
 
 def nearest(language: Named) -> str:
     """Return what OPUS has instead of a language: "; nearest to it OPUS has ...", or ""."""
-    near = [str(each) for each in relatives(language) if partners(each.code)]
+    near = [str(each) for each in relatives(language) if partners()[each.code]]
     return f"; nearest to it OPUS has {', '.join(near)}" if near else ""
 
 
@@ -178,7 +174,7 @@ def search(first: Named, second: Named) -> list[Offer]:
         raise EmsError(f"expected two languages, found {first} twice")
     if found := offers(first.code, second.code):
         return found
-    others = partners(first.code)
+    others = partners()[first.code]
     most = sorted(others, key=lambda code: (-others[code], code))[:8]
     has = f"; it has {first} with {', '.join(most)}" if most else ""
     raise EmsError(
@@ -228,6 +224,6 @@ def _notes(first: Named, second: Named, classes: set[str], small: int) -> Iterat
     yield "class: " + "; ".join(f"{name}: {NOISE[name]}" for name in NOISE if name in classes)
     newer = [name for name, known in catalogue().items() if known.note.startswith("newer than")]
     yield f"OPUS as of {opus_date()} (newer: {', '.join(newer)})"
-    others = [code for code in partners(first.code) if code != second.code]
+    others = [code for code in partners()[first.code] if code != second.code]
     if second.code == PIVOT and others:
         yield f"with {len(others)} other languages too: ems corpora search {first.code} LANGUAGE"
