@@ -1,13 +1,10 @@
 """The encoder of a system, by its kind, and a cache of its embeddings on disk.
 
-An entry of the cache, `<folder>/<key>.safetensors`, is float32[n, d] of one call: the encoder's
-`identity`, the language and all lines in order. A vector differs in its last bits with the other
-lines of its batch, so single lines put together anew would give scores that depend on which
-benchmark ran first.
-
-The cache can only save time. A damaged entry is deleted and encoded again, and a full disk is a
-line in the log. Beyond `limit` bytes the entries that were not used for longest go; one of more
-than half of that is not kept. To clear it: `rm -r results/<experiment>/embeddings`.
+An entry is one call: encoder, language and all lines in order. A vector differs in its last bits
+with the other lines of its batch, so single lines put together anew would give scores that depend
+on which benchmark ran first. The cache can only save time: a damaged entry is encoded again, and a
+full disk is a line in the log. Beyond `limit` bytes the entries that were not used for longest go;
+one of more than half of that is not kept.
 """
 
 import hashlib
@@ -65,10 +62,8 @@ def make_encoder(system: SystemSettings, trained: Path | None = None) -> LineEnc
 
 
 def model_files(system: SystemSettings) -> list[str]:
-    """Return local files that an external system depends on: its command's, or its model folder's.
-
-    Of our own model folders these are the files that encoding reads, of exported ones those that
-    have the checksums of all.
+    """Return local files that an external system depends on: its command's, or its model folder's
+    as far as encoding reads them.
     """
     if system.kind == "command":
         return command_files(system.place.split())

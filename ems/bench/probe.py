@@ -192,9 +192,8 @@ class _Batched:
 
 
 def start_layers(sizes: list[int], streams: Sequence[Streams], device: torch.device) -> Layers:
-    """Draw parameters of R runs, uniform within 1 / sqrt(in) as those of `torch.nn.Linear`.
-
-    Weights are filled up to [R, out, a multiple of ALIGNED].
+    """Draw parameters of R runs, uniform within 1 / sqrt(in) as those of `torch.nn.Linear`; weights
+    are filled up to [R, out, a multiple of ALIGNED].
     """
     layers = []
     for first, second in pairwise(sizes):

@@ -41,8 +41,7 @@ def all_directions(vectors: np.ndarray, progress: Progress | None = None) -> np.
     """Return bool[L, L, N] of vectors[L, N, d], the same N sentences in L languages, of length 1.
 
     [i, j] is `nearest_is_own` of queries in language i among candidates in language j; [i, i] is
-    False. One product serves both directions of a pair: 4 N^2 bytes at a time. `progress` counts
-    pairs of languages.
+    False. One product serves both directions of a pair; `progress` counts pairs of languages.
     """
     count, sentences, _ = vectors.shape
     hits = np.zeros((count, count, sentences), bool)

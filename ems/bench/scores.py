@@ -1,9 +1,7 @@
 """The score file: what one system reached on one benchmark.
 
-A file is a header and rows. A row is one measured number: of which source and target (a language,
-or the code that the benchmark has for it), on which split, by the classifier of which seed. Where
-each sentence is right or wrong, the row keeps all of them, so that two systems can be compared
-sentence by sentence.
+A file is a header and rows. A row is one measured number; where each sentence is right or wrong, it
+keeps all of them, so that two systems can be compared sentence by sentence.
 """
 
 import base64
@@ -43,7 +41,7 @@ LEVEL = 0.95  # of the interval
 class Score:
     """One row: a value of the file's metric, or of another `measure`."""
 
-    source: str
+    source: str  # a language, or the code that the benchmark has for it
     target: str
     value: float
     count: int  # of sentences, documents or gold pairs
@@ -259,10 +257,8 @@ def _bare(name: str) -> str:
 
 
 def interval(right: int, count: int) -> tuple[float, float]:
-    """Return (low, high), the percentile bootstrap interval of 100 * right / count.
-
-    A bootstrap draws N of N sentences with replacement, so the number of hits is Binomial(N, share
-    of hits): its quantiles are the interval.
+    """Return (low, high), the percentile bootstrap interval of 100 * right / count: quantiles of
+    Binomial(count, share of hits), as a bootstrap draws N of N sentences with replacement.
     """
     if right in (0, count):
         return 100 * right / count, 100 * right / count

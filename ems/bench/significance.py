@@ -1,12 +1,11 @@
 """Is one system better than another on the same sentences?
 
-A language is judged by McNemar's exact test (McNemar 1947): of the sentences that just one system
-gets right, is the share of either a half? The p-values of a benchmark's languages are corrected by
-Holm's step-down method (Holm 1979).
-
-A mean over languages is judged by the paired bootstrap over sentences (Koehn 2004). Where all
-languages have the same sentences (FLORES-200), a draw takes a sentence in all of them. A sentence
-adds one of few values (-1, -1/2, 0, 1/2, 1), so a resample is one multinomial draw of their counts.
+A language is judged by McNemar's exact test (1947): of the sentences that just one system gets
+right, is the share of either a half? The p-values of a benchmark's languages are corrected by
+Holm's step-down method (1979). A mean over languages is judged by the paired bootstrap over
+sentences (Koehn 2004); where all have the same sentences, a draw takes one in all of them. A
+sentence adds one of few values (-1, -1/2, 0, 1/2, 1), so a resample is one multinomial draw of
+their counts.
 """
 
 from collections.abc import Mapping

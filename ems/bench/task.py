@@ -133,10 +133,7 @@ class Task:
 
 
 def _content(path: Path) -> Any:
-    """Return the SHA-256 of a file, or a digest of the names and sizes below a folder.
-
-    A folder is Reuters' news, a million files. Raises `EmsError` when it is not there.
-    """
+    """Return the SHA-256 of a file, or of the names and sizes below a folder (Reuters' news)."""
     if not path.exists():
         raise EmsError(f"{path}: {MISSING}")
     if not path.is_dir():
