@@ -12,7 +12,7 @@ from statistics import stdev
 from typing import Any, NamedTuple
 
 from ems.base.errors import EmsError
-from ems.bench.scores import ENGLISH, Score, ScoreFile
+from ems.bench.scores import ENGLISH, ScoreFile
 from ems.tables.printed import AVERAGE
 from ems.tables.scores import Families, Label, Scores, read_scores
 from ems.tables.table import PRINTED, Block, Table, balanced_blocks, best_rows, write_table
@@ -22,7 +22,8 @@ Models = Mapping[str, Values]  # model -> the paper's column -> value
 Order = Callable[[set[str]], list[str]]
 BEST = "Bold: best of our systems."
 BOTH_WAYS = "P@1 in percent, mean of both directions"
-UPPER_BOUND = re.compile(r"(?:.*: )?labse(?: \(printed\)|, .*)?", re.IGNORECASE)  # a row's label
+# the label of a row of LaBSE, the upper bound of EMS v2 (section V), printed or measured by us
+UPPER_BOUND = re.compile(r"(?:.*: )?labse(?: \(printed\)|, .*)?", re.IGNORECASE)
 UPPER_BOUND_NOTE = "In italics: LaBSE, the papers' upper bound, which does not compete for bold."
 
 
@@ -250,11 +251,6 @@ def span(numbers: Iterable[int]) -> str:
 
 def counted(systems: Iterable[Scores]) -> str:
     return span(count for system in systems for count in system.counts.values())
-
-
-def language_direction(file: ScoreFile, row: Score) -> str:
-    """Return a direction between languages of the experiment: "de-fr"."""
-    return f"{file.languages[row.source]}-{file.languages[row.target]}"
 
 
 def _our_rows(

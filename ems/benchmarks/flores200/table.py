@@ -9,24 +9,20 @@ from functools import partial
 from itertools import permutations
 from pathlib import Path
 
+from ems.bench.scores import Score, ScoreFile
 from ems.config.plugins import benchmark
 from ems.tables.declarations import words_of
-from ems.tables.engine import (
-    BEST,
-    Column,
-    Declaration,
-    Printed,
-    counted,
-    headings,
-    language_direction,
-    part_of,
-)
+from ems.tables.engine import BEST, Column, Declaration, Printed, counted, headings, part_of
 from ems.tables.printed import load_flores_groups, load_table
 from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.study import AblationColumns
 from ems.tables.table import Block
 
 _models = partial(load_table, "ems-v2-table07-flores", "pair")
+
+
+def _direction(file: ScoreFile, row: Score) -> str:
+    return f"{file.languages[row.source]}-{file.languages[row.target]}"
 
 
 def _columns(systems: Sequence[Scores]) -> list[Column]:
@@ -43,7 +39,7 @@ def _columns(systems: Sequence[Scores]) -> list[Column]:
 FLORES = Declaration(
     benchmarks={"flores200": ""},
     metric="P@1",
-    label=language_direction,
+    label=_direction,
     columns=_columns,
     blocks=lambda columns: [Block(headings(columns))],
     about=lambda systems: [
@@ -82,7 +78,7 @@ def plot_flores(scores: list[Path], out: Path, families: Families | None = None)
     """
     from ems.tables.figures import plot_directions  # a table need not wait for matplotlib
 
-    systems = read_scores(scores, "flores200", "P@1", language_direction, families=families)
+    systems = read_scores(scores, "flores200", "P@1", _direction, families=families)
     plot_directions(systems[0], benchmark("flores200"), out)
 
 
