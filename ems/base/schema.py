@@ -46,13 +46,8 @@ Json = dict[str, Any]  # an object of a YAML or JSON file
 Model = TypeVar("Model", bound=BaseModel)
 LONGEST = 800  # characters of a message: all keys of a section, but not all of a value
 SHOWN = 80  # characters of a value in a message about a JSON file
-STRICT = ConfigDict(
-    strict=True,
-    frozen=True,
-    allow_inf_nan=False,
-    protected_namespaces=(),
-    defer_build=True,  # most are only parts of others
-)
+STRICT = ConfigDict(strict=True, frozen=True, allow_inf_nan=False, protected_namespaces=())
+STRICT |= {"defer_build": True}  # most are only parts of others
 
 
 class Record(BaseModel):
@@ -74,7 +69,7 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, value: Any) -> Any:
-        """Refuse the first unknown key, with those allowed, and null, which only code sets."""
+        # null is what only code sets
         for key, part in value.items() if isinstance(value, dict) else ():
             if key not in cls.model_fields:
                 context = {"key": key, "allowed": sorted(cls.model_fields)}
@@ -133,9 +128,8 @@ def listing(of: Any, least: int = 0) -> Any:
 def by_type(*types: Any) -> Any:
     """Return the type of a value of one of several types, which no two share in YAML."""
     tagged = tuple(Annotated[of, Tag(f"<{_type_name(of)}>")] for of in types)
-    words = {
-        word: _type_name(of) for of in types if get_origin(of) is Literal for word in get_args(of)
-    }
+    literals = [of for of in types if get_origin(of) is Literal]
+    words = {word: _type_name(of) for of in literals for word in get_args(of)}
 
     def tag(value: Any) -> str:
         if isinstance(value, str) and value in words:
@@ -339,15 +333,16 @@ def fitting(of: Any, value: Any) -> Any:
 
 
 def _misfit(of: Any, error: Any) -> str:
-    place, value = list(error["loc"]), error["input"]
-    if error["type"] == "unknown_key":
-        return f"expected no `{error['ctx']['key']}`{_under(place)}"
-    if error["type"] == "null":
+    kind, place, value = error["type"], list(error["loc"]), error["input"]
+    if kind == "null":
         place, value = [*place, error["ctx"]["key"]], None
-    wanted = _type_at(of, place)
-    place = place[:-2] if place[-1:] == ["[key]"] else place
-    found = "nothing" if error["type"] == "missing" else shown(value)
-    return f"expected {_expected(wanted)}{_under(place)}, found {found}"
+    named = place[:-2] if place[-1:] == ["[key]"] else place
+    key = shown(".".join(map(str, named)))[1:-1]  # in one line, without the quotation marks
+    under = f" under `{key}`" if key else ""
+    if kind == "unknown_key":
+        return f"expected no `{error['ctx']['key']}`{under}"
+    found = "nothing" if kind == "missing" else shown(value)
+    return f"expected {_expected(_type_at(of, place))}{under}, found {found}"
 
 
 def _type_at(of: Any, place: Sequence[str | int]) -> Any:
@@ -394,11 +389,6 @@ def _expected(of: Any) -> str:
 
 _JSON_TYPES = {list: "a list", str: "text", int: "a whole number", float: "a number"}
 _JSON_TYPES |= {bool: "true or false", type(None): "null"}
-
-
-def _under(place: Sequence[str | int]) -> str:
-    key = shown(".".join(map(str, place)))[1:-1]  # in one line, without the quotation marks
-    return f" under `{key}`" if key else ""
 
 
 def shown(value: Any) -> str:

@@ -77,9 +77,7 @@ class CleanReport:
 
 @dataclass(frozen=True)
 class Filter:
-    """A step of cleaning: it takes rows out of a batch or changes them, and counts that by
-    `reasons`.
-    """
+    """A step of cleaning, and the `reasons` under which it counts the rows that it removes."""
 
     reasons: tuple[str, ...]
     apply: Callable[[Batch, CleanReport], Batch]
@@ -96,8 +94,7 @@ def filtered(
 
 
 def in_batches(rows: Iterable[Pair]) -> Iterator[Batch]:
-    """Yield the rows in batches. A side may be None: it could not be read."""
-    # row[-2] is the second side of a pair, and the only one of a sentence once more
+    # A side may be None: not readable. row[-2] is the second side of a pair, or the only one again.
     return batched(rows, lambda row: len(row[0] or "") + len(row[-2] or ""))
 
 

@@ -29,18 +29,9 @@ if TYPE_CHECKING:
 
 PAD, UNK, MASK = 0, 1, 2
 BYTE = "<0x{:02X}>"  # its piece of a byte
+LANGUAGE, CHARACTERS = "<2{}>", "<characters:{}>"  # control symbols of one
 MODEL = "*.model"  # the name of such a file
 KEPT = 1_000_000  # characters of words that an encoder remembers, some 25 MB
-
-
-def language_token(code: str) -> str:
-    """Return the control symbol of a language, like `<2en>`."""
-    return f"<2{code}>"
-
-
-def characters_token(code: str) -> str:
-    """Return the control symbol that marks a language whose pieces are single characters."""
-    return f"<characters:{code}>"
 
 
 def quotas(counts: dict[str, int], total: int, temperature: float) -> dict[str, int]:
@@ -155,8 +146,8 @@ def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
             eos_id=-1,
             control_symbols=[
                 "<mask>",
-                *map(language_token, experiment.languages),
-                *map(characters_token, marked),
+                *map(LANGUAGE.format, experiment.languages),
+                *map(CHARACTERS.format, marked),
             ],
             minloglevel=2,
         )
@@ -232,7 +223,7 @@ def encode_lines(
 
 def by_characters(processor: sentencepiece.SentencePieceProcessor, language: str) -> bool:
     """Return whether the pieces of a language are single characters."""
-    return bool(language) and processor.piece_to_id(characters_token(language)) != UNK
+    return bool(language) and processor.piece_to_id(CHARACTERS.format(language)) != UNK
 
 
 def load_vocabulary(path: Path) -> sentencepiece.SentencePieceProcessor:

@@ -90,33 +90,29 @@ def write_wikipedia(
 def _write_piece(language: str, head: int, piece: Piece, out: Path, advance: Advance) -> None:
     """Write the documents of a piece and their counts into the folder `out`."""
     counts = Counter(dict.fromkeys(("pages", "documents", "sentences", *REASONS), 0))
+    split = splitter(language)
     out.mkdir()
     with (
         open(out / "text.gz", "wb") as packed,
         gzip.GzipFile("", "wb", fileobj=packed, mtime=0) as writer,
     ):
-        for sentences in _documents(language, head, piece, counts):
-            writer.write("".join(f"{line}\n" for line in [*sentences, ""]).encode())
+        articles = _articles(head, piece, counts)
+        for batch in batched(articles, lambda paragraphs: sum(map(len, paragraphs)), PAGES):
+            sentences = iter(split([paragraph for article in batch for paragraph in article]))
+            for article in batch:
+                document = [sentence for _ in article for sentence in next(sentences)]
+                counts["documents" if document else "no_text"] += 1
+                counts["sentences"] += len(document)
+                if document:
+                    writer.write("".join(f"{line}\n" for line in [*document, ""]).encode())
     write_json(out / "counts.json", dict(counts))
     advance(piece.lines)
 
 
-def _documents(language: str, head: int, piece: Piece, counts: Counter[str]) -> Iterator[list[str]]:
-    """Yield the sentences of each article with text; count pages, and why others went."""
-    split = splitter(language)
-    articles = _articles(head, piece, counts)
-    for batch in batched(articles, lambda paragraphs: sum(map(len, paragraphs)), PAGES):
-        sentences = iter(split([paragraph for article in batch for paragraph in article]))
-        for article in batch:
-            document = [sentence for _ in article for sentence in next(sentences)]
-            counts["documents" if document else "no_text"] += 1
-            counts["sentences"] += len(document)
-            if document:
-                yield document
-
-
 def _articles(head: int, piece: Piece, counts: Counter[str]) -> Iterator[list[str]]:
-    """Yield the paragraphs of each article of a piece, none for one without text."""
+    """Yield the paragraphs of each article of a piece, none for one without text; count pages, and
+    why others went.
+    """
     import mwxml
     from mwparserfromhell.parser import ParserError
     from mwxml.errors import MalformedXML
