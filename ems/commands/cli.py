@@ -19,6 +19,7 @@ from ems.base.files import standard_output, unreadable
 from ems.base.outputs import FlagPath, Writes, check_outputs
 from ems.base.processes import look_rarely, measured, stop_with_snakemake
 from ems.commands import COMMANDS
+from ems.commands.common import site_settings
 from ems.commands.flags import SHARED, Flag, Mark, parse
 
 log = logging.getLogger("ems")
@@ -133,9 +134,7 @@ def _message(error: EmsError, experiment: str) -> str:
     if not isinstance(error, Damaged):
         return str(error)
     try:
-        from ems.config.load import load_site
-
-        data = load_site(Path("config.yaml")).data
+        data = site_settings().data
     except (EmsError, ModuleNotFoundError):  # no project, an error in config.yaml, a light package
         data = "data"
     return error.message(experiment, data)

@@ -30,12 +30,24 @@ class Encoder:
     """
 
     def __init__(self, model: str | Path, device: str = "auto", precision: str = "float32") -> None:
-        self.model = str(model)
+        self.model, folder = str(model), Path(model)
         self._lines: Any
-        if is_ours(Path(model)):
-            self._lines = SentenceEncoder(Path(model), device, precision)
-        else:
-            self._lines = _peer(self.model, device, precision)
+        if is_ours(folder):
+            self._lines = SentenceEncoder(folder, device, precision)
+            return
+        from ems.bench.peers import SentenceTransformersEncoder
+
+        of_hub = not folder.exists() and re.fullmatch("[^/.~][^/]*/[^/]+", self.model)
+        if not of_hub and not (folder / "modules.json").is_file():
+            found = "found none of them" if folder.exists() else "there is no such folder"
+            raise EmsError(
+                f"{model}: expected a model folder with {DESCRIPTION}, {EXPORTED} or modules.json, "
+                f"or a name like sentence-transformers/LaBSE; {found}"
+            )
+        if precision != "float32":
+            raise EmsError(f"{model}: precision {precision} is for our own models; say float32")
+        own_device = None if device == "auto" else device
+        self._lines = SentenceTransformersEncoder(self.model, own_device)
 
     @property
     def identity(self) -> str:
@@ -75,23 +87,6 @@ class Encoder:
     def width(self, language: str | None = None, dimensions: int = 0) -> int:
         """Return the numbers of a vector, d."""
         return self.encode(["a"], language, dimensions=dimensions).shape[1]
-
-
-def _peer(model: str, device: str, precision: str) -> Any:
-    """Return the encoder of a sentence-transformers model."""
-    from ems.bench.peers import SentenceTransformersEncoder
-
-    folder = Path(model)
-    name = not folder.exists() and re.fullmatch("[^/.~][^/]*/[^/]+", model)  # of the hub
-    if not name and not (folder / "modules.json").is_file():
-        found = "found none of them" if folder.exists() else "there is no such folder"
-        raise EmsError(
-            f"{model}: expected a model folder with {DESCRIPTION}, {EXPORTED} or modules.json, or "
-            f"a name like sentence-transformers/LaBSE; {found}"
-        )
-    if precision != "float32":
-        raise EmsError(f"{model}: precision {precision} is for our own models; say float32")
-    return SentenceTransformersEncoder(model, None if device == "auto" else device)
 
 
 # --- pairs

@@ -8,12 +8,13 @@ piece and is not kept.
 
 import io
 import shutil
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -22,8 +23,7 @@ from ems.base.batches import batched
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, check_unchanged, read_json, write_json
 from ems.base.progress import Progress, log
-from ems.base.schema import Record, Some
-from ems.base.schema import Text as Words
+from ems.base.schema import Some
 from ems.text.pieces import MAX_BYTES, Advance, Piece, cut, done_pieces
 from ems.use.encoder import Encoder, cosines
 from ems.use.stream import STREAM, BadLine, Text, opened, plain, scratch, write
@@ -32,16 +32,10 @@ PIECE_LINES = 1 << 15  # as many as a benchmark encodes at once, so that vectors
 NAMED = 5  # bad lines whose numbers a message names
 ROWS, FAULTS = "rows", "faults.json"  # of a piece
 BAD_SCORE = "nan"  # of a bad row
+Faults = dict[str, list[int]]  # what is wrong -> the numbers of such lines
 
 
 Written = Callable[[np.ndarray, list[bytes | None]], bytes]
-
-
-class Fault(Record):
-    """A bad line by its number, and what is wrong with it."""
-
-    line: Some
-    fault: Words
 
 
 @dataclass(frozen=True)
@@ -71,23 +65,19 @@ class Job:
     form: Form
     what: str = "encode"
     blank: bool = True
-    written: Callable[[np.ndarray, list[bytes | None]], bytes] = lambda vectors, _: (
-        vectors.tobytes()
-    )
+    written: Callable[[np.ndarray, list[bytes | None]], bytes] | None = None
     key: Any = None
 
     @property
     def unit(self) -> str:
         return "lines" if len(self.text.languages) == 1 else "pairs"
 
-    def block(
-        self, lines: list[bytes], first: int, progress: Any = None
-    ) -> tuple[bytes, list[Fault]]:
+    def block(self, lines: list[bytes], first: int, progress: Any = None) -> tuple[bytes, Faults]:
         """Return what is written for lines, the first of which has the number `first`, and the bad
         ones of them. Raises `EmsError` for a bad one unless they are skipped.
         """
         rows: list[tuple[str, ...] | None] = []
-        bad = []
+        bad: Faults = defaultdict(list)
         for number, line in enumerate(lines, start=first):
             try:
                 rows.append(self.text.sides_of(line))
@@ -98,9 +88,12 @@ class Job:
                         "--bad skip"
                     ) from None
                 rows.append(None)
-                bad.append(Fault(line=number, fault=str(fault)))
+                bad[str(fault)].append(number)
+        vectors = self._vectors(rows, progress)
+        if not self.written:
+            return vectors.tobytes(), bad
         kept = [row and line for row, line in zip(rows, lines, strict=True)]
-        return self.written(self._vectors(rows, progress), kept), bad
+        return self.written(vectors, kept), bad
 
     def _vectors(self, rows: list[tuple[str, ...] | None], progress: Any) -> np.ndarray:
         """Return float[len(rows), sides, d]; zeros for a bad line."""
@@ -119,23 +112,10 @@ class Job:
         with open(piece.source, "rb") as reader:
             reader.seek(piece.start)
             lines = io.BytesIO(reader.read(piece.end - piece.start)).readlines()  # LF only
-        counted = _Counted(advance, piece.lines)
-        rows, bad = self.block(lines, piece.first, counted)
-        counted.add(piece.lines)
+        rows, bad = self.block(lines, piece.first, SimpleNamespace(add=advance))
         out.mkdir()
         (out / ROWS).write_bytes(rows)
-        write_json(out / FAULTS, [each.model_dump() for each in bad])
-
-
-class _Counted:
-    """Progress within a piece that never counts more than its lines."""
-
-    def __init__(self, advance: Advance, lines: int) -> None:
-        self.advance, self.left = advance, lines
-
-    def add(self, count: int) -> None:
-        self.advance(min(count, self.left))
-        self.left -= min(count, self.left)
+        write_json(out / FAULTS, bad)
 
 
 @contextmanager
@@ -150,23 +130,24 @@ def rows_of(job: Job, source: Path, state: Path) -> Iterator[tuple[list[Path], i
         job.what, job.write_piece, pieces, state / "rows", key, 1, job.unit
     ) as folders:
         check_unchanged(source, pieces[-1].end)
-        bad = [fault for each in folders for fault in read_json(each / FAULTS, list[Fault])]
-        _report(bad, job.text)
+        _report([read_json(each / FAULTS, dict[str, list[Some]]) for each in folders], job.text)
         yield [each / ROWS for each in folders], sum(piece.lines for piece in pieces)
 
 
-def _report(bad: list[Fault], text: Text) -> None:
+def _report(parts: list[Faults], text: Text) -> None:
     """Log how many lines were skipped, why, and the numbers of the first."""
-    for fault, count in Counter(each.fault for each in bad).items():
-        numbers = [f"{each.line:,}" for each in bad if each.fault == fault]
-        more = ", ..." if count > NAMED else ""
-        shown = ", ".join(numbers[:NAMED])
-        log.warning("%s: %s bad lines skipped (%s): line %s%s", text, count, fault, shown, more)
+    for fault in dict.fromkeys(fault for part in parts for fault in part):
+        lines = [line for part in parts for line in part.get(fault, ())]
+        more = ", ..." if len(lines) > NAMED else ""
+        some = ", ".join(f"{line:,}" for line in lines[:NAMED])
+        log.warning("%s: %s bad lines skipped (%s): line %s%s", text, len(lines), fault, some, more)
 
 
-def run(job: Job, out: Path, head: Callable[[int], bytes] = lambda lines: b"") -> int:
-    """Write what is made of a text to a file, after `head(lines)`, or to standard output; return
-    the number of lines.
+def run(
+    job: Job, out: Path, write_head: Callable[[BinaryIO, int], object] = lambda writer, lines: None
+) -> int:
+    """Write what is made of a text to a file, after `write_head(writer, lines)`, or to standard
+    output; return the number of lines.
 
     What an interrupted run has done is used. Raises `EmsError` for a bad line, a full disk, and a
     source that cannot be read.
@@ -180,7 +161,7 @@ def run(job: Job, out: Path, head: Callable[[int], bytes] = lambda lines: b"") -
         atomic_path(out) as temporary,
         open(temporary, "wb") as writer,
     ):
-        writer.write(head(lines))
+        write_head(writer, lines)
         for path in files:
             with open(path, "rb") as reader:
                 shutil.copyfileobj(reader, writer, 1 << 20)
@@ -193,7 +174,7 @@ def _to_stdout(job: Job) -> int:
     with opened(job.text.path) as reader:
         for lines in batched(reader, len, PIECE_LINES, MAX_BYTES):  # as `cut` does
             rows, more = job.block(lines, done + 1)
-            bad += more
+            bad.append(more)
             write(STREAM, [rows])
             done += len(lines)
             progress.add(len(lines))
@@ -215,13 +196,12 @@ def encode(encoder: Encoder, text: Text, out: Path, form: Form) -> None:
         return
     width = encoder.width(text.languages[0], form.dimensions)
 
-    def npy_head(lines: int) -> bytes:
-        about = {"descr": form.dtype.str, "fortran_order": False, "shape": (lines, width)}
-        head = io.BytesIO()
-        np.lib.format.write_array_header_1_0(head, about)
-        return head.getvalue()
+    def write_head(writer: BinaryIO, lines: int) -> None:
+        if out.suffix != ".f32":
+            about = {"descr": form.dtype.str, "fortran_order": False, "shape": (lines, width)}
+            np.lib.format.write_array_header_1_0(writer, about)
 
-    lines = run(job, out, npy_head if out.suffix != ".f32" else lambda lines: b"")
+    lines = run(job, out, write_head)
     log.info("%s: %s (%s, %s), one row a line", out, form.dtype.name, lines, width)
 
 

@@ -183,7 +183,7 @@ def _texts(value: Any) -> list[str]:
     """Return the texts of `input`: a string, or a list of strings."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not texts:
-        raise refused(400, EXPECTED["input"], "input")
+        raise ValueError
     if len(texts) > INPUTS:
         found = f"expected at most {INPUTS:,} texts under input, found {len(texts):,}"
         raise refused(400, f"{found}; send several requests", "input")
@@ -199,33 +199,27 @@ def _texts(value: Any) -> list[str]:
     return texts
 
 
-EXPECTED = {
-    "input": "expected a string or a list of strings under input",
-    "model": "expected the name of a model, a text, under model",
-    "encoding_format": "expected encoding_format float or base64",
-    "dimensions": "expected a whole number above 0 under dimensions",
-    "language": "expected a text under language",
-}
-
-
 class _Request(Record):
     """The body of a request for vectors; OpenAI's other keys are ignored."""
 
-    input: Annotated[list[str], BeforeValidator(_texts)]
-    model: str
-    encoding_format: Literal["float", "base64"] | None = None
-    dimensions: Annotated[int, Field(gt=0, lt=1 << 20)] | None = None
-    language: str | None = None
+    input: Annotated[list[str], BeforeValidator(_texts)] = Field(
+        description="a string or a list of strings"
+    )
+    model: str = Field(description="the name of a model, a text,")
+    encoding_format: Literal["float", "base64"] | None = Field(None, description="float or base64")
+    dimensions: int | None = Field(None, gt=0, lt=1 << 20, description="a whole number above 0")
+    language: str | None = Field(None, description="a text")
 
 
 def _request(body: bytes) -> _Request:
     try:
         return _Request.model_validate(json.loads(body))
     except ValidationError as error:
-        names = error.errors()[0]["loc"]
-        if not names:
+        place = error.errors()[0]["loc"]
+        if not place:
             raise refused(400, "expected a JSON object with input and model") from None
-        raise refused(400, EXPECTED[names[0]], names[0]) from None
+        expected = _Request.model_fields[place[0]].description
+        raise refused(400, f"expected {expected} under {place[0]}", place[0]) from None
     except (ValueError, RecursionError):
         raise refused(400, "expected a body of JSON in UTF-8") from None
 
