@@ -123,9 +123,8 @@ def records(path: Path, name: str) -> Iterator[Record]:
     parser.CharacterDataHandler = lambda text: texts.append(text) if field else None
     parser.EntityDeclHandler = refuse
     with opened(path) as reader:
-        block = b"more"
-        while block:
-            block = reader.read(XML_BLOCK)  # b"" ends the document
+        while True:
+            block = reader.read(XML_BLOCK)
             try:
                 parser.Parse(block, not block)
             except expat.ExpatError as error:
@@ -134,6 +133,8 @@ def records(path: Path, name: str) -> Iterator[Record]:
                 raise EmsError(f"{where}: not valid XML ({problem})") from None
             yield from complete
             complete.clear()
+            if not block:
+                return
 
 
 def tree(path: Path) -> ElementTree.Element:
