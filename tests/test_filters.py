@@ -247,9 +247,13 @@ def test_texts_that_want_the_same_place_are_told_apart(monkeypatch):
     size = len(seen.table)
     hashes = np.arange(1, 201, dtype=np.uint64) * np.uint64(size) - np.uint64(1)
     assert set((hashes % np.uint64(size)).tolist()) == {size - 1}
-    assert seen._insert(hashes[:150]).all()
-    assert seen._insert(hashes).tolist() == [False] * 150 + [True] * 50
-    assert not seen._insert(hashes[::-1]).any()
+    monkeypatch.setattr(
+        "ems.text.duplicates.hashes_of", lambda texts: hashes[list(map(int, texts))]
+    )
+    texts = [str(at) for at in range(200)]
+    assert all(seen.add(texts[:150]))
+    assert seen.add(texts) == [False] * 150 + [True] * 50
+    assert not any(seen.add(texts[::-1]))
 
 
 def test_a_million_texts_take_twelve_bytes_each_and_no_hash_depends_on_the_process():

@@ -132,31 +132,24 @@ def clean_job(experiment: Experiment, source: Source, keys: Path) -> CleanJob:
                 f"of {', '.join(expected) or 'no other corpus'}, found {len(source.earlier)} "
                 "files; give them in this order, --earlier FILE"
             )
-    files = _files(corpus, source)
+    names = corpus.files(source.pair)
+    paths = [source.archives] if corpus.paths else [(path,) for path in source.archives]
+    if len(names) != len(paths):
+        raise EmsError(
+            f"{source.label} {source.pair}: expected the archives of {', '.join(names)}, found "
+            f"{', '.join(map(str, source.archives))}"
+        )
     known = read_eval_keys(held_against, experiment.held_against(source.pair))
     key = experiment.decontaminate.key
     return CleanJob(
         source,
         corpus,
-        files,
+        files=[CorpusFile(corpus, *file) for file in zip(paths, names, strict=True)],
         split=experiment.splits[corpus.name] if corpus.part else None,
         seed=f"{experiment.seed}/{source.label}/{source.version}",
         settings=settings,
         filters=row_filters(settings, source.pair.split("-"), known, key),
     )
-
-
-def _files(corpus: Corpus, source: Source) -> list[CorpusFile]:
-    names = corpus.files(source.pair)
-    if corpus.paths:
-        return [CorpusFile(corpus, source.archives, names[0])]
-    if len(names) != len(source.archives):
-        raise EmsError(
-            f"{source.label} {source.pair}: expected the archives of {', '.join(names)}, found "
-            f"{', '.join(map(str, source.archives))}"
-        )
-    paths = zip(source.archives, names, strict=True)
-    return [CorpusFile(corpus, (path,), name) for path, name in paths]
 
 
 def _check_may_be_empty(job: CleanJob, report: CleanReport) -> None:

@@ -57,13 +57,7 @@ class Seen:
 
     def add(self, texts: list[str]) -> list[bool]:
         """Return whether each text is new, here and in every call before; add it to the set."""
-        distinct, first = np.unique(hashes_of(texts), return_index=True)
-        new = np.zeros(len(texts), bool)
-        new[first[self._insert(distinct)]] = True
-        return new.tolist()
-
-    def _insert(self, hashes: np.ndarray) -> np.ndarray:
-        """Put distinct hashes, uint64[n], into the table; return which were absent, bool[n]."""
+        hashes, first = np.unique(hashes_of(texts), return_index=True)
         size = np.uint64(len(self.table))
         if self.count + len(hashes) > len(self.table):
             raise ValueError(f"{self.count + len(hashes):,} texts in a set for {self.most:,}")
@@ -77,7 +71,9 @@ class Seen:
             open_ = open_[(there != hashes[open_]) & ~absent[open_]]
             places[open_] = (places[open_] + np.uint64(1)) % size
         self.count += int(absent.sum())
-        return absent
+        new = np.zeros(len(texts), bool)
+        new[first[absent]] = True
+        return new.tolist()
 
 
 # --- on disk

@@ -33,7 +33,17 @@ def write_vocabulary_report(vocabulary: Path, sample: Path, out: Path) -> dict[s
     with reading_text(languages_of(sample)) as codes, reading_text(sample) as texts:
         lines = ([line.rstrip("\n") for line in pair] for pair in zip(codes, texts, strict=True))
         for batch in progress.over(batched(lines, lambda line: len(line[1])), len):
-            _count(batch, processor, languages)
+            taken: dict[str, list[str]] = {}
+            for code, text in batch:
+                counts = languages.setdefault(code, dict.fromkeys(COUNTS, 0))
+                if counts["lines"] < LINES:
+                    counts["lines"] += 1
+                    counts["characters"] += len(text) - text.count(" ")
+                    taken.setdefault(code, []).append(text)
+            for code, own in taken.items():
+                for ids in encode_lines(processor, own, code):
+                    languages[code]["tokens"] += len(ids)
+                    languages[code]["unknown"] += ids.count(UNK)
     report = {
         "pieces": processor.get_piece_size(),
         "scripts": dict(sorted(Counter(_scripts(processor)).items())),
@@ -42,24 +52,6 @@ def write_vocabulary_report(vocabulary: Path, sample: Path, out: Path) -> dict[s
     }
     write_json(out, report)
     return report
-
-
-def _count(
-    batch: list[list[str]],
-    processor: sentencepiece.SentencePieceProcessor,
-    languages: dict[str, dict[str, int]],
-) -> None:
-    taken: dict[str, list[str]] = {}
-    for code, text in batch:
-        counts = languages.setdefault(code, dict.fromkeys(COUNTS, 0))
-        if counts["lines"] < LINES:
-            counts["lines"] += 1
-            counts["characters"] += len(text) - text.count(" ")
-            taken.setdefault(code, []).append(text)
-    for code, texts in taken.items():
-        for ids in encode_lines(processor, texts, code):
-            languages[code]["tokens"] += len(ids)
-            languages[code]["unknown"] += ids.count(UNK)
 
 
 def _scripts(processor: sentencepiece.SentencePieceProcessor) -> Iterator[str]:
