@@ -169,12 +169,15 @@ class Encoder(nn.Module):
             else:
                 states = layer(states, packing)
         states = states[: len(tokens)]  # (T, d)
-        sums = states.new_zeros(len(lengths), states.shape[1])
-        sums = sums.index_add(0, packing.sentence, states)  # (N, d)
-        means = sums / lengths[:, None]
+        zeros = states.new_zeros(len(lengths), states.shape[1])
+        means = zeros.index_add(0, packing.sentence, states) / lengths[:, None]  # (N, d)
         if self.settings.pooling == "mean":
             return states, means
-        return states, torch.cat([means, _maxima(states, packing)], dim=1)  # (N, 2 d)
+        maxima = []
+        for group, padded in zip(packing.groups, Pad.apply(states, packing), strict=True):
+            rows = padded.view(*group.index.shape, -1)  # (n, L, d)
+            maxima.append(rows.masked_fill(~group.real[:, :, None], float("-inf")).max(1).values)
+        return states, torch.cat([means, torch.cat(maxima)], dim=1)  # (N, 2 d)
 
     def _rows(self, tokens: int) -> int:
         """Return the rows for so many tokens: few numbers, if each shape is compiled or kept."""
@@ -187,15 +190,6 @@ class Encoder(nn.Module):
         """Compile the token-wise part of each layer for training (other dropout masks result)."""
         for layer in self.layers:
             layer.compiled = torch.compile(layer.by_token, dynamic=False, backend=backend)
-
-
-def _maxima(states: Tensor, packing: Packing) -> Tensor:
-    """Return the maximum over the states[T, d] of each sentence, [N, d]."""
-    parts = []
-    for group, padded in zip(packing.groups, Pad.apply(states, packing), strict=True):
-        rows = padded.view(*group.index.shape, -1)  # (n, L, d)
-        parts.append(rows.masked_fill(~group.real[:, :, None], float("-inf")).max(1).values)
-    return torch.cat(parts)
 
 
 def start_values(module: nn.Module, start: str) -> None:

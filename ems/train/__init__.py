@@ -1,3 +1,1 @@
-"""Training: a job (job.py), its steps (step.py) and its record (journal.py). A resumed run produces
-the same bits as an uninterrupted one.
-"""
+"""Training: a job, its steps, its record; a resumed run gives the bits of an uninterrupted one."""

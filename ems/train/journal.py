@@ -202,10 +202,7 @@ class Journal:
             _log_validation("of the mean", self._validated())
 
     def validate_if_due(self) -> bool:
-        """Validate if this step asks for it and has no validation yet; return whether it did.
-
-        In one process a signal ends the validation; the resumed run starts with it.
-        """
+        """Validate if this step asks for it and has no validation yet; return whether it did."""
         step = self.done.step
         due = step % self.settings.validate_every == 0 or step == self.settings.steps
         rows = [row for row in self.done.losses if row["part"] == "validation"] if due else []
@@ -214,6 +211,7 @@ class Journal:
         self.trainer.check_finite()
         self.trainer.check_weights(step)
         try:
+            # a signal ends the validation of a single process; the resumed run starts with it
             with self.stop.at_once() if self.world.size == 1 else nullcontext():
                 parts = self._validated()
         except StoppedError:
@@ -235,7 +233,7 @@ def _log_validation(when: str, values: LogRow) -> None:
 
 
 class StoppedError(BaseException):
-    """A signal came within `at_once`; never leaves the training loop."""
+    """A signal came within `at_once`."""
 
 
 class Stop:

@@ -262,7 +262,7 @@ def translations(store: PairStore | None, first: str, second: str) -> tuple[Toke
     """Return the tokens of up to HIDDEN sentences in two languages, translations of one another.
 
     Of two languages that no pair has these are sentences with the same translation into a third
-    one, English if it can be. There are none without a `store`.
+    one, English if it can be.
     """
     pairs = store.groups if store else {}
     pivots = (

@@ -125,10 +125,7 @@ class Trainer:
         self.scaler.unscale_(self.optimizer)
 
     def update(self, step: int, parts: dict[str, Tensor]) -> None:
-        """Take the optimiser step, unless a loss or gradient of this or a former step is bad.
-
-        On a CPU a bad one raises `EmsError` at once; on a GPU nothing waits here.
-        """
+        """Take the optimiser step, unless a loss or gradient of this or a former step is bad."""
         self.optimizer.found_inf = self.guard.look(step, parts, self.system.parameters())
         if self.waits:
             self.check_finite()

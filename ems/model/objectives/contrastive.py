@@ -31,12 +31,11 @@ from ems.model.objectives.system import (
 class Groups:
     """The groups of `size` pairs that negatives are taken from, on one process or many.
 
-    The authors train with 152 pairs on each of four GPUs, and each GPU takes its negatives from its
-    own 152 (EMS v2 IV-C): batch_pairs 608 and negatives 152, here on any number of devices. This
-    process has pairs [first, first + pairs) of the `total` of the step. Where a group reaches into
-    others, the vectors of all are gathered, and each process scores its own pairs (anchors) against
-    their whole groups. The gradients of N processes, summed, are those of one. `size` divides
-    `total`, and so does `pairs` (`check_objectives`, `World.share`).
+    The authors take the negatives of each of four GPUs from its own 152 pairs (EMS v2 IV-C): here
+    batch_pairs 608 and negatives 152. This process has pairs [first, first + pairs) of the `total`
+    of the step. Where a group reaches into others, the vectors of all are gathered, and each
+    process scores its own pairs (anchors) against their whole groups. The gradients of N processes,
+    summed, are those of one. `size` and `pairs` divide `total`.
     """
 
     size: int

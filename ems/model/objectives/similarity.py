@@ -12,9 +12,8 @@ from ems.model.objectives.system import Encoded, Objective, System, similarity_f
 def similarity_loss(first: Tensor, second: Tensor, groups: Groups) -> Tensor:
     """Return -sum over j1, j2 of log cos(pi/2 (softmax(u_j1 u_k) - softmax(v_j1 v_k)) at k = j2).
 
-    first[B, d], second[B, d]; j2 runs over j1's group, the diagonal included. The difference is
-    clamped to four roundings below 1, where the loss is finite and its gradient 0; at 1 the cosine
-    would be 0.
+    first[B, d], second[B, d]; j2 runs over j1's group. The difference is clamped to four roundings
+    below 1, where the cosine would be 0.
     """
     scores = (groups.anchors(side) @ groups.candidates(side).mT for side in (first, second))
     of_first, of_second = (torch.softmax(part, dim=-1) for part in scores)  # (n, a, g) each

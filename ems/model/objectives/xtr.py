@@ -73,13 +73,13 @@ def loss(system: System, encoded: Encoded) -> Tensor:
     """Let each sentence predict the tokens of the other side in that side's language.
 
     Training may let only a `share` of the sentences predict, others in each step, and may sample
-    the softmax; validation has all sentences and the whole vocabulary.
+    the softmax.
     """
     batch, settings = encoded.batch, system.settings.xtr
     labels, distinct = batch.labels(system.masked_labels), settings.target == "distinct"
     target = xtr_target(*labels, encoded.sentences.dtype, distinct)
     rows: Tensor | slice = slice(None)
-    every = _every(system) if system.training else 1
+    every = round(1 / settings.share) if system.training else 1  # one of so many predicts
     if every > 1:
         rows = torch.arange(batch.step % every, 2 * batch.pairs, every, device=batch.rows.device)
         target = target.of(rows, 2 * batch.pairs)
@@ -91,12 +91,8 @@ def loss(system: System, encoded: Encoded) -> Tensor:
     return every * generate(system, divergence, encoded.sentences[rows], languages, target)
 
 
-def _every(system: System) -> int:
-    return round(1 / system.settings.xtr.share)
-
-
 def flops(system: System, lengths: np.ndarray) -> int:
-    return flops_of_sentences(system, lengths) // _every(system)
+    return flops_of_sentences(system, lengths) // round(1 / system.settings.xtr.share)
 
 
 OBJECTIVE = Objective(loss, add_head, flops=flops, order=1)
