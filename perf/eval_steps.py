@@ -134,11 +134,12 @@ def planted(rows: int, width: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def mine(options: argparse.Namespace) -> dict[str, float]:
-    """Our `mine`."""
-    from ems.bench.margin import mine as mined
+    """Our mining by margin."""
+    from ems.bench.margin import pairs_of
+    from ems.bench.nearest import nearest
 
     first, second = planted(options.rows, options.scale.width)
-    seconds, pairs = timed(lambda: mined(first, second, K))
+    seconds, pairs = timed(lambda: pairs_of(*nearest(first, second, K)))
     right = pairs.first[: options.rows] == options.rows - 1 - pairs.second[: options.rows]
     return {"per_s": options.rows / seconds, "seconds": seconds, "right": 100 * right.mean()}
 

@@ -14,7 +14,7 @@ from ems.base.errors import EmsError
 from ems.bench import margin as of_margin
 from ems.bench import nearest
 from ems.bench import task as embedded
-from ems.bench.margin import MARGINS, best_by_margin, best_candidates, mine
+from ems.bench.margin import MARGINS, best_by_margin, best_candidates, pairs_of
 
 
 def exact(count, seed, width=4):
@@ -134,6 +134,10 @@ def test_a_disk_without_room_is_an_error_that_names_it(tmp_path, monkeypatch):
 
 
 # --- margin mining (Artetxe and Schwenk 2019)
+
+
+def mine(first, second, k=4, name="ratio"):
+    return pairs_of(*nearest.nearest(first, second, k), name)
 
 
 def as_list(mined):

@@ -50,20 +50,11 @@ class Mined:
     similarity: np.ndarray | None = None  # of `best_pairs`, the cosine
 
 
-def mine(
-    first: np.ndarray, second: np.ndarray, k: int = 4, margin: str = "ratio", what: str = "mine"
-) -> Mined:
-    """Mine pairs of first[N, d] and second[M, d], as LASER and sentence-transformers do.
-
-    Both sets are float32 with rows of length 1, in memory or mapped: see `nearest`.
-    """
-    return pairs_of(*nearest(first, second, k, what=what), margin)
-
-
 def pairs_of(
     forward: Neighbours, backward: Neighbours, margin: str = "ratio", once: bool = True
 ) -> Mined:
-    """Return the best neighbour of each row of either set, the best pairs first, each row once.
+    """Return the best neighbour of each row of either set, the best pairs first, each row once, as
+    LASER and sentence-transformers mine.
 
     Without `once` a row may be in several pairs, but no pair is there twice.
     """
@@ -94,7 +85,7 @@ def best_by_margin(
 ) -> np.ndarray:
     """Return the best-scoring candidate[M, d] among the k nearest of each query[N, d]: int64[N].
 
-    Of equal ones the nearest, then the first, wins. Both sets are as in `mine`.
+    Of equal ones the nearest, then the first, wins. Both sets are as in `nearest`.
     """
     return _best(*nearest(queries, candidates, k), margin)[0]
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from ems.base.progress import Progress
 from ems.base.schema import Json, plain
-from ems.bench.margin import mine
+from ems.bench.margin import pairs_of
+from ems.bench.nearest import nearest
 from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import Task
 from ems.config.plugins import module
@@ -90,7 +91,7 @@ def _mine(task: Task, code: str, language: str, name: str) -> MinedPart:
     first = task.embedded(list(texts.sentences.values()), language, where)
     second = task.embedded(list(texts.english.values()), "en", f"{where}, English")
     protocol = task.evalset.protocol
-    pairs = mine(first, second, protocol.k, protocol.margin, what=where)
+    pairs = pairs_of(*nearest(first, second, protocol.k, what=where), protocol.margin)
     own, english, gold = list(texts.sentences), list(texts.english), set(texts.gold)
     rows = zip(pairs.first, pairs.second, strict=True)
     ids = [(own[one], english[other]) for one, other in rows]
