@@ -89,13 +89,23 @@ def _check(values: dict[Flag, Any], log_file: Path | None, arguments: list[str])
 
 def _report(error: BaseException, experiment: str) -> int:
     """Log an error and return the exit status."""
-    if isinstance(error, BrokenPipeError):
-        _end_with_reader()
+    if isinstance(error, BrokenPipeError):  # end as others do if the reader of stdout has gone
+        poll = select.poll()
+        poll.register(1, 0)
+        if any(event & select.POLLERR for _, event in poll.poll(0)):
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            signal.raise_signal(signal.SIGPIPE)
     if isinstance(error, FileNotFoundError | IsADirectoryError) and error.filename:
         error = unreadable(Path(str(error.filename)), error)
     if isinstance(error, EmsError):
-        prefix = "error: " if error.status == FAILED else ""
-        log.error("%s%s", prefix, _message(error, experiment))
+        message, prefix = str(error), "error: " if error.status == FAILED else ""
+        if isinstance(error, Damaged):  # what mends it depends on the experiment and the site
+            try:
+                data = site_settings().data
+            except (EmsError, ModuleNotFoundError):  # no project, or an error in it; light package
+                data = "data"
+            message = error.message(experiment, data)
+        log.error("%s%s", prefix, message)
         return error.status
     if isinstance(error, KeyboardInterrupt):
         log.error("error: interrupted")
@@ -118,26 +128,6 @@ def _report(error: BaseException, experiment: str) -> int:
     else:  # a bug: say in the log too where it happened
         log.error("error: %r", error, exc_info=error)
     return FAILED
-
-
-def _end_with_reader() -> None:
-    """End this process by SIGPIPE if the reader of standard output has gone."""
-    poll = select.poll()
-    poll.register(1, 0)
-    if any(event & select.POLLERR for _, event in poll.poll(0)):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        signal.raise_signal(signal.SIGPIPE)
-
-
-def _message(error: EmsError, experiment: str) -> str:
-    """Return an error in words. What mends a damaged file depends on the experiment."""
-    if not isinstance(error, Damaged):
-        return str(error)
-    try:
-        data = site_settings().data
-    except (EmsError, ModuleNotFoundError):  # no project, an error in config.yaml, a light package
-        data = "data"
-    return error.message(experiment, data)
 
 
 def _set_up_log(path: Path | None) -> None:

@@ -68,10 +68,6 @@ class Job:
     written: Callable[[np.ndarray, list[bytes | None]], bytes] | None = None
     key: Any = None
 
-    @property
-    def unit(self) -> str:
-        return "lines" if len(self.text.languages) == 1 else "pairs"
-
     def block(self, lines: list[bytes], first: int, progress: Any = None) -> tuple[bytes, Faults]:
         """Return what is written for lines, the first of which has the number `first`, and the bad
         ones of them. Raises `EmsError` for a bad one unless they are skipped.
@@ -126,9 +122,8 @@ def rows_of(job: Job, source: Path, state: Path) -> Iterator[tuple[list[Path], i
     pieces, sha256 = cut(source, PIECE_LINES, MAX_BYTES)
     of = [job.what, job.encoder.identity, job.text.languages, vars(job.form), job.blank, job.key]
     key = [of, sha256, job.text.skip, PIECE_LINES, torch.get_num_threads()]
-    with done_pieces(
-        job.what, job.write_piece, pieces, state / "rows", key, 1, job.unit
-    ) as folders:
+    unit = job.text.unit
+    with done_pieces(job.what, job.write_piece, pieces, state / "rows", key, 1, unit) as folders:
         check_unchanged(source, pieces[-1].end)
         _report([read_json(each / FAULTS, dict[str, list[Some]]) for each in folders], job.text)
         yield [each / ROWS for each in folders], sum(piece.lines for piece in pieces)
@@ -169,7 +164,7 @@ def run(
 
 
 def _to_stdout(job: Job) -> int:
-    progress = Progress(job.what, None, job.unit)
+    progress = Progress(job.what, None, job.text.unit)
     done, bad = 0, []
     with opened(job.text.path) as reader:
         for lines in batched(reader, len, PIECE_LINES, MAX_BYTES):  # as `cut` does

@@ -235,7 +235,7 @@ def serve(service: Service, host: str, port: int) -> None:
     """
     with closing(listen(host, port)) as listening, suppress(KeyboardInterrupt):
         url = url_of(listening)
-        if not _is_local(listening):
+        if not _names_loopback(urlsplit(url).netloc):
             log.warning("anyone who reaches %s can use it: no password, no encryption", url)
         print(url, flush=True)
         server_of(service, listening).run([listening])
@@ -264,14 +264,11 @@ def url_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def _is_local(listening: socket.socket) -> bool:
-    return ipaddress.ip_address(listening.getsockname()[0]).is_loopback
-
-
 def server_of(service: Service, listening: socket.socket) -> uvicorn.Server:
     """Return the server of a service, which `run` starts and `should_exit` ends."""
+    url = url_of(listening)
     config = uvicorn.Config(
-        application(service, url_of(listening) if _is_local(listening) else None),
+        application(service, url if _names_loopback(urlsplit(url).netloc) else None),
         http=Connection,
         ws="none",
         loop="asyncio",
@@ -306,7 +303,7 @@ class Connection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP."""
-        response = _finished("?", "", _error_response(refused(400, msg)))
+        response = _finished("?", "", JSONResponse({"error": refused(400, msg).detail}, 400))
         head = h11.Response(status_code=400, headers=response.raw_headers, reason=b"Bad Request")
         for event in (head, h11.Data(data=response.body), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event))
@@ -383,12 +380,8 @@ async def _refuse(request: Request, error: HTTPException) -> Response:
                     left -= len(part)
                     if left < 0:
                         break
-    response = _error_response(error, headers)
+    response = JSONResponse({"error": error.detail}, error.status_code, headers)
     return _finished(request.method, request.url.path, response)
-
-
-def _error_response(error: HTTPException, headers: Any = None) -> Response:
-    return JSONResponse({"error": error.detail}, error.status_code, headers)
 
 
 def _finished(method: str, path: str, response: Response) -> Response:

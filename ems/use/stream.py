@@ -41,6 +41,10 @@ class Text:
     def __str__(self) -> str:
         return "standard input" if self.path == STREAM else str(self.path)
 
+    @property
+    def unit(self) -> str:
+        return "lines" if len(self.languages) == 1 else "pairs"
+
     def sides_of(self, line: bytes) -> tuple[str, ...]:
         """Return a line without its end, or the first two columns of a row. Raises `BadLine`."""
         if len(self.languages) == 1:
