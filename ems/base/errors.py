@@ -11,12 +11,13 @@ import os
 import shlex
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 FAILED, REQUEUE = 1, 75  # exit statuses; 75 is EX_TEMPFAIL of sysexits.h: the same command goes on
 LOCK = ".lock.json"  # of a download, beside it
 MANIFEST = ".manifest.json"  # of a unit of an evaluation set
 TIMES = ".times.jsonl"  # of a training
+TABLES = "tables"  # of several experiments, the folder in results/
 SAID = 500  # characters of what another program said, in an error
 
 
@@ -69,15 +70,8 @@ class Damaged(EmsError):
         return type(self), (self.path, self.problem, self.name)
 
 
-class _Remedy(NamedTuple):
-    """What to delete, the outputs that Snakemake then makes (none: the same command makes it), and
-    what it makes after them in a run of its own.
-    """
-
-    delete: str
-    targets: tuple[str, ...] = ()
-    experiment: str = ""
-    next_run: str = ""
+# What to delete, and the outputs of each run of Snakemake then (none: the same command makes it).
+Remedy = tuple[str, list[list[str]]] | None
 
 
 def advice(path: Path | str, experiment: str = "", data: str = "data") -> str:
@@ -86,32 +80,23 @@ def advice(path: Path | str, experiment: str = "", data: str = "data") -> str:
     `data` is the folder of downloads, and `experiment` the one that reads them ("": that of
     config.yaml).
     """
-    remedy = _remedy(path, experiment, data)
+    remedy: Remedy = None
+    if os.path.isfile("Snakefile"):  # else no rule makes the file
+        if parts := _below("results", path):
+            remedy = _of_results(*parts)
+            experiment = experiment if parts[0] == TABLES else parts[0]
+        elif parts := _below(data, path):
+            remedy = _of_data(Path(data), *parts)
     if remedy is None:
         return "make or fetch it again" if os.path.lexists(path) else "make or fetch it first"
-    quoted = shlex.quote(remedy.delete)
-    if not remedy.targets:
-        return f"delete {quoted} and run the same command again"
-    chosen = ["--config", f"experiment={remedy.experiment}"] if remedy.experiment else []
-    runs = [remedy.targets, (remedy.next_run,)] if remedy.next_run else [remedy.targets]
+    delete, runs = remedy
+    if not runs:
+        return f"delete {shlex.quote(delete)} and run the same command again"
+    chosen = ["--config", f"experiment={experiment}"] if experiment else []
     command = " && ".join(shlex.join(["snakemake", *chosen, "--", *names]) for names in runs)
-    again = f"delete {quoted} and make it again" if os.path.lexists(remedy.delete) else "make it"
+    exists = os.path.lexists(delete)
+    again = f"delete {shlex.quote(delete)} and make it again" if exists else "make it"
     return f"{again}: `{command}`"
-
-
-def _remedy(path: Path | str, experiment: str, data: str) -> _Remedy | None:
-    """Return the remedy for a file that a rule of this folder's project makes; None for others."""
-    if not os.path.isfile("Snakefile"):
-        return None
-    match _below("results", path):
-        case ["tables", name]:
-            table = f"results/tables/{name}"
-            return _Remedy(table, (table,), experiment)
-        case [name, *parts]:
-            return _of_results(name, *parts)
-    parts = _below(data, path)
-    remedy = _of_data(Path(data), *parts) if parts else None
-    return remedy and remedy._replace(experiment=experiment)
 
 
 def _below(root: str, path: Path | str) -> tuple[str, ...]:
@@ -120,50 +105,52 @@ def _below(root: str, path: Path | str) -> tuple[str, ...]:
     return place.relative_to(folder).parts if place.is_relative_to(folder) else ()
 
 
-def _of_results(name: str, *parts: str) -> _Remedy | None:
+def _of_results(name: str, *parts: str) -> Remedy:
     root = f"results/{name}"
     path = "/".join((root, *parts))
     match parts:
+        case [_] if name == TABLES:
+            return path, [[path]]
         case _ if not os.path.isfile(f"configs/{name}.yaml"):
             return None
         case ["shards", vocabulary, *inside]:
             pair, index = "/".join((root, *parts[:5])), f"{root}/shards/{vocabulary}/index.json"
-            return _Remedy(pair, (pair, index) if len(inside) > 2 else (index,), name)
+            return pair, [[pair, index] if len(inside) > 2 else [index]]
         case ["models", system, "mined", *_]:
             mined = f"{root}/models/{system}/mined"
-            return _Remedy(mined, (f"{mined}/manifest.json",), name)
+            return mined, [[f"{mined}/manifest.json"]]
         case ["models", system, *_]:
             model = f"{root}/models/{system}"
-            return _Remedy(model, (f"{model}/model.json",), name)
+            return model, [[f"{model}/model.json"]]
         case ["costs", "train", times] if times.endswith(TIMES):
             return _of_results(name, "models", times.removesuffix(TIMES))
         case ["text" | "vocab", _, *_]:
-            return _Remedy(path, (path,), name, next_run="text")
+            return path, [[path], ["text"]]
         case ["scores" | "reports" | "tables" | "figures", _, *_]:
-            return _Remedy(path, (path,), name)
+            return path, [[path]]
         case ["costs" | "state", _, *_]:
-            return _Remedy(path)
+            return path, []
     return None
 
 
-def _of_data(data: Path, *parts: str) -> _Remedy | None:
+def _of_data(data: Path, *parts: str) -> Remedy:
     path = str(data.joinpath(*parts))
     match parts:
         case [*_, name] if name.endswith(LOCK):
-            return _Remedy(path)
+            return path, []
         case ["embedded", *_]:
             demo = str(data / "embedded")  # made as a whole
-            return _Remedy(demo, (f"{demo}/manifest.json",))
+            return demo, [[f"{demo}/manifest.json"]]
         case ["evalsets", _, _, *file] if manifest := _manifest(data.joinpath(*parts[:3]), file):
-            return _Remedy(manifest, (manifest,))
+            return manifest, [[manifest]]
         case ["evalsets", _, _, *_, name] if not name.endswith(MANIFEST):
-            return _Remedy(path, ("evalsets",))
+            return path, [["evalsets"]]
         case (
             ["documents" | "dumps", _, _, _]
             | ["wikipedia", _, _]
             | ["opus" | "evalsets", _, _, _, *_]
         ):
-            return _Remedy(path, (path,))
+            return path, [[path]]
     return None
 
 
