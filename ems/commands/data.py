@@ -43,13 +43,9 @@ def check(
     if through := settings.multiway.through:
         corpora += f", further pairs through {through} of {len(settings.multiway_pairs()):,} "
         corpora += f"language pairs, at most {settings.multiway.most} of a sentence"
-    common.log.info(
-        "experiment %s is fine: %s languages, %s, systems %s",
-        settings.name,
-        len(settings.languages),
-        corpora,
-        ", ".join(settings.listed) + (f" and {swept} of the sweep" if swept else ""),
-    )
+    systems = ", ".join(settings.listed) + (f" and {swept} of the sweep" if swept else "")
+    about = f"{len(settings.languages)} languages, {corpora}, systems {systems}"
+    common.log.info("experiment %s is fine: %s", settings.name, about)
     for line in run.missing:
         common.log.warning("not on this machine, needed where segment jobs run: %s", line)
     if trained:

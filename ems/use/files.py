@@ -164,18 +164,15 @@ def run(
 
 
 def _to_stdout(job: Job) -> int:
-    progress = Progress(job.what, None, job.text.unit)
-    done, bad = 0, []
+    progress, bad = Progress(job.what, None, job.text.unit), []
     with opened(job.text.path) as reader:
-        for lines in batched(reader, len, PIECE_LINES, MAX_BYTES):  # as `cut` does
-            rows, more = job.block(lines, done + 1)
+        batches = batched(reader, len, PIECE_LINES, MAX_BYTES)  # as `cut` does
+        for lines in progress.over(batches, len):
+            rows, more = job.block(lines, progress.done + 1)
             bad.append(more)
             write(STREAM, [rows])
-            done += len(lines)
-            progress.add(len(lines))
-    progress.close()
     _report(bad, job.text)
-    return done
+    return progress.done
 
 
 # --- commands

@@ -165,14 +165,11 @@ def _nearest_by_faiss(queries: Vectors, others: Vectors, k: int) -> Neighbours:
     for rows in others.blocks():
         index.add(rows)
     index.nprobe = CELLS
-    progress = Progress("search by faiss", len(queries), "lines")
-    parts = []
-    for rows in queries.blocks():
+    progress, parts = Progress("search by faiss", len(queries), "lines"), []
+    for rows in progress.over(queries.blocks(), len):
         similarity, row = index.search(rows, k)
         missing = row < 0  # fewer than k in the cells
         parts.append(Neighbours(np.where(missing, 0, similarity), np.where(missing, 0, row)))
-        progress.add(len(row))
-    progress.close()
     return _stacked(parts)
 
 
