@@ -157,10 +157,7 @@ def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def _vectors(
     encoder: Encoder | str | Path, margin: str, *sides: tuple[Sequence[str], str | None]
 ) -> list[np.ndarray]:
-    """Return vectors of length 1 of both sides, zeros for sentences without text.
-
-    Raises `EmsError` for an unknown margin.
-    """
+    """Return vectors of length 1 of both sides, zeros for sentences without text."""
     if margin not in MARGINS:
         raise EmsError(f"margin: found {margin!r}; allowed values: {', '.join(MARGINS)}")
     model = encoder if isinstance(encoder, Encoder) else Encoder(encoder)

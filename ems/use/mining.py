@@ -1,10 +1,9 @@
 """Mine pairs out of two files, and score pairs by margin, in bounded memory.
 
-Both sides are encoded to files and mapped, so that they may be larger than the memory. The search
-is the benchmarks' (`ems.bench.nearest`), which is exact; above a number of lines that the user
-names it is that of the package faiss. Its parts are kept as they are done, so a killed run goes on
-and gives the same bytes. Lines without text, and bad ones that are skipped, have vectors of zeros
-and are in no pair.
+Both sides are encoded to files, so that they may be larger than the memory. The search is exact
+(`ems.bench.nearest`), or that of faiss above a number of lines. Its parts are kept as they are
+done, so a killed run goes on and gives the same bytes. Lines without text, and bad ones that are
+skipped, have vectors of zeros and are in no pair.
 """
 
 from collections.abc import Iterator
@@ -35,9 +34,7 @@ TRAINED = 64  # lines for each cell that the cells are learned from
 
 @dataclass(frozen=True)
 class Search:
-    """How neighbours are found: k of each line, by which margin, on which device; `faiss_above`
-    lines of either side (0: never) by faiss.
-    """
+    """How neighbours are found; above `faiss_above` lines of either side (0: never) by faiss."""
 
     neighbours: int = 4
     margin: str = "ratio"
@@ -187,9 +184,8 @@ def mine(
     one_to_one: bool,
     numbers: bool,
 ) -> None:
-    """Write the pairs of two texts, the best first: score<TAB>source<TAB>target, and with `numbers`
-    the two line numbers. Only pairs with a score of at least `threshold`; with `one_to_one` each
-    line is in one pair at most.
+    """Write the pairs that reach `threshold`, the best first: score<TAB>source<TAB>target, and with
+    `numbers` both line numbers; with `one_to_one` each line is in one pair at most.
     """
     with ExitStack() as stack:
         state = stack.enter_context(scratch(out))

@@ -50,10 +50,7 @@ class Hit:
 def index_of(
     encoder: Encoder, corpus: Text, build: bool = False, half: bool = False
 ) -> Iterator["Index"]:
-    """Yield the index of a text: the built one, which `build` writes first, or a temporary one.
-
-    Raises `EmsError` for an index of another model, or of another text.
-    """
+    """Yield the index of a text: the built one, which `build` writes first, or a temporary one."""
     folder = corpus.path.with_name(f"{corpus.path.name}.index")
     if build:
         _build(encoder, corpus, folder, half)

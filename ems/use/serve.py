@@ -230,8 +230,7 @@ def _request(body: bytes) -> _Request:
 def serve(service: Service, host: str, port: int) -> None:
     """Answer requests until SIGINT or SIGTERM; then finish those that have arrived.
 
-    The address goes to standard output once it can be connected to. Raises `EmsError` for an
-    address that cannot be listened on.
+    The address goes to standard output. Raises `EmsError` if it cannot be listened on.
     """
     with closing(listen(host, port)) as listening, suppress(KeyboardInterrupt):
         url = url_of(listening)

@@ -1,9 +1,8 @@
 """Texts line by line: what is a bad line, standard input and .gz, and a state beside an output.
 
-A bad line (not UTF-8, a NUL, longer than LONGEST) is an error, or is skipped: it is counted and
-named by its number, and what is written still has its place. Standard input and .gz are copied
-beside the output first: the number of lines is then known, and a second run sees whether they are
-the same.
+A bad line (not UTF-8, a NUL, longer than LONGEST) is an error, or is skipped: it is counted, and
+what is written still has its place. Standard input and .gz are copied beside the output first: a
+second run sees whether they are the same.
 """
 
 import gzip
