@@ -167,8 +167,7 @@ class System(nn.Module):
         self.objectives = load_objectives(self.settings)
         self.contrast = self.settings.contrastive
         self.masked_labels = settings.train.input_mask == "one"
-        needed = {objective.hide for objective in self.objectives.values()}
-        needed.add(settings.train.input_mask)
+        needed = {settings.train.input_mask, *(each.hide for each in self.objectives.values())}
         hide = next((hide for hide in HIDES if hide in needed), None)
         words = np.arange(pieces) > MASK + languages  # after <pad>, <unk>, <mask>, language tokens
         known = known or Pieces(words, words)
