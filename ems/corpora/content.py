@@ -76,13 +76,11 @@ def check_downloads(folder: Path) -> tuple[int, list[Damaged]]:
     locked = (path.with_name(path.name.removesuffix(LOCK)) for path in folder.rglob(f"*{LOCK}"))
     paths = sorted({*filter(Path.is_file, locked), *folder.rglob(f"*{MANIFEST}")})
     progress, damaged = Progress(f"check {folder}", len(paths), "downloads"), {}
-    for path in paths:
+    for path in progress.over(paths):
         try:
             check_file(path)
         except Damaged as error:
             damaged[error.path] = error  # one that also stands in a manifest is said once
-        progress.add()
-    progress.close()
     return len(paths), list(damaged.values())
 
 

@@ -142,10 +142,8 @@ def _copied(source: Path, out: Path) -> Iterator[Path]:
         try:
             progress = Progress(f"copy {source.name}", os.fstat(reader.fileno()).st_size, "bytes")
             writer.truncate(0)
-            while block := reader.read(BLOCK):
+            for block in progress.over(iter(lambda: reader.read(BLOCK), b""), len):
                 write_all(writer, block, path)
-                progress.add(len(block))
-            progress.close()
             yield path
         finally:
             path.unlink(missing_ok=True)

@@ -100,18 +100,25 @@ def read_own(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
     if form == PARQUET:
         yield from _rows_of_parquet(paths, codes)
         return
-    for texts in zip(*map(_texts_of, paths), strict=False):  # two files were counted before
-        if bad := [text for text in texts if isinstance(text, Bad)]:
-            yield bad[0]
-        elif form in (TWO_FILES, ".tsv"):
-            columns = texts if form == TWO_FILES else texts[0].split("\t")
-            yield _pair(*columns) if len(columns) == 2 else _bad("malformed", texts[0])
+    if form == TWO_FILES:
+        for first, second in zip(*map(_texts_of, paths), strict=False):  # were counted before
+            if isinstance(first, Bad) or isinstance(second, Bad):
+                yield first if isinstance(first, Bad) else second
+            else:
+                yield _pair(first, second)
+        return
+    for text in _texts_of(paths[0]):
+        if isinstance(text, Bad):
+            yield text
+        elif form == ".tsv":
+            columns = text.split("\t")
+            yield _pair(*columns) if len(columns) == 2 else _bad("malformed", text)
         else:
             try:
-                value = json.loads(texts[0])
+                value = json.loads(text)
             except (ValueError, RecursionError):
                 value = None  # no object, like null
-            yield _row_of_object(value, codes, texts[0])
+            yield _row_of_object(value, codes, text)
 
 
 # --- lines
