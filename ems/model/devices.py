@@ -24,10 +24,8 @@ def choose_device(setting: str) -> torch.device:
 
 def check_precision(setting: str, device: torch.device) -> None:
     if setting == "float16" and device.type == "cpu":
-        raise EmsError(
-            "train.precision: float16 needs a GPU, and the training would be on a CPU here; say "
-            "float32 or bfloat16"
-        )
+        problem = "float16 needs a GPU, and the training would be on a CPU here"
+        raise EmsError(f"train.precision: {problem}; say float32 or bfloat16")
 
 
 def onto(device: torch.device, tensor: Tensor) -> Tensor:

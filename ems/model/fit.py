@@ -1,8 +1,7 @@
 """`ems fit`: the model folder of a system of n-grams (`kind: char-ngram` or `fused`).
 
-The weights of n-grams are counted in the lines of the vocabulary's sample, before segmentation:
-what is encoded later is not segmented either. How much n-grams count beside embeddings is chosen on
-validation pairs: each point of a grid is scored by P@1, in both directions.
+The weights of n-grams are counted in the lines of the vocabulary's sample, before segmentation. How
+much n-grams count beside embeddings is chosen on validation pairs, by P@1 at each point of a grid.
 """
 
 import os
@@ -119,8 +118,8 @@ def grid(settings: NgramSettings) -> list[Point]:
 def _p1(
     path: Path, points: list[Point], trained: SentenceEncoder, ngrams: NgramEncoder
 ) -> np.ndarray:
-    """Return P@1 (%) of `FusedEncoder` for each point on the first pairs of a file, the mean of
-    both directions, float64[points]. Raises `Damaged` for a file without any.
+    """Return P@1 (%) of `FusedEncoder` on the first pairs of a file, the mean of both directions,
+    float64[points].
     """
     pairs = list(islice(read_tsv(path), PAIRS))
     if not pairs:

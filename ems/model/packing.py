@@ -1,7 +1,5 @@
-"""Packed sentences: linear layers see real tokens only, attention small padded groups.
-
-Sentences come ordered by length. Neighbours form groups in which padding is bounded, so that a
-batch costs about what its tokens cost.
+"""Packed sentences: linear layers see real tokens only, attention small groups of neighbours by
+length, in which padding is bounded.
 """
 
 from dataclasses import dataclass

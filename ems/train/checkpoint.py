@@ -181,7 +181,7 @@ def _restore(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> No
 
 
 def chosen_weights(state: Path, keep: Keep) -> tuple[dict[str, Tensor], list[int]]:
-    """Return the weights of the checkpoints that `keep` chooses, their mean, and their steps.
+    """Return the mean weights of the checkpoints that `keep` chooses, and their steps.
 
     Raises `EmsError` if one of them is damaged.
     """

@@ -1,9 +1,8 @@
 """What a training is made from: shards, which are verified as it goes, and weights to start from.
 
-Shards may change during a run, so their sizes are looked at again before anything is saved. In a
-long run every byte is read once, before the first checkpoint, and compared with the checksums. A
-run is long if more than an hour is left by the median of its first steps. Several processes verify
-a share each and end with the same error.
+The sizes of shards are looked at again before anything is saved. In a long run (more than an hour
+is left by the median of its first steps) every byte is read once, before the first checkpoint, and
+compared with the checksums. Several processes verify a share each and end with the same error.
 """
 
 import time
@@ -138,10 +137,7 @@ class Start:
     sha256: str
 
     def load(self, system: System, languages: list[str]) -> None:
-        """Load the encoder weights, plus every head whose sizes and languages match.
-
-        Raises `EmsError` for an encoder of other sizes.
-        """
+        """Load the encoder, plus every head that fits. Raises `EmsError` for other sizes."""
         encoder, heads = (_tensors(self.folder / name) for name in (ENCODER, HEADS))
         if other := _difference(system.encoder, encoder):
             raise EmsError(

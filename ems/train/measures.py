@@ -1,13 +1,11 @@
 """Figures of a training run: the log's rows as TensorBoard's scalars, rates, and utilisation (MFU).
 
-TensorBoard's event file (`train.tensorboard`; an optional package) is a view of the loss log: each
-start of a run writes the log so far anew, so that nothing is missing or there twice.
+TensorBoard's event file is a view of the loss log: each start of a run writes the log so far anew.
 
 MFU (Chowdhery et al. 2022, PaLM, appendix B) is the operations that the model needs divided by
 those that the device could do in the same time. A forward pass of T real tokens in sentences of L_i
 tokens needs 2 T weights of the linear layers, 4 d sum L_i^2 per layer of attention, and what
-`Objective.flops` counts; a backward pass needs twice that. Padding, softmax, norms, the optimiser
-and what is computed twice to save memory do not count.
+`Objective.flops` counts; a backward pass needs twice that. Nothing else counts.
 """
 
 import time
@@ -92,10 +90,7 @@ def peak_flops(device: torch.device, half: bool) -> float | None:
 
 
 def peak_of(name: str, half: bool) -> float | None:
-    """Return the dense peak FLOP/s of matrix products by the maker's data sheet (gpus.tsv).
-
-    The first row whose name is part of the device's name counts.
-    """
+    """Return the dense peak FLOP/s of matrix products, of the first row of gpus.tsv that fits."""
     for row in read_table(Path(__file__).with_name("gpus.tsv")):
         if row["name"] in name.split("-")[0]:
             peak = row["bfloat16" if half else "float32"]

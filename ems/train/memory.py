@@ -72,17 +72,13 @@ class _NoStartValues(TorchFunctionMode):
 
 @dataclass
 class GradCache:
-    """Sentences, shortest first, encoded in at most `count` parts of about as many tokens each.
+    """Sentences, shortest first, encoded in at most `count` parts of about as many tokens each."""
 
-    `encode(tokens[T], lengths[N])` gives [N, d]; lengths are at least 1. The dropout of part i is
-    seeded with `seed(i)`.
-    """
-
-    encode: Callable[[Tensor, Tensor], Tensor]
+    encode: Callable[[Tensor, Tensor], Tensor]  # tokens[T], lengths[N] -> [N, d]
     tokens: Tensor
     lengths: Tensor
     count: int
-    seed: Callable[[int], int]
+    seed: Callable[[int], int]  # of the dropout of a part
 
     def vectors(self) -> Tensor:
         return torch.cat([self._encode(*part) for part in self._parts()])

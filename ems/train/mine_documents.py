@@ -2,8 +2,7 @@
 
 The paper samples m x m sentences and keeps the best min(m x m, 1000) pairs, until there are enough.
 Where it is silent: all pairs of two languages take turns, and m sentences are drawn without
-replacement, as a function of (seed, round). Vectors and pairs are kept in the state folder, so a
-killed run goes on with the same bytes.
+replacement, as a function of (seed, round).
 
 Pairs of the validation corpus are hidden among the sentences of the first round of their languages.
 How many of them the same search finds is reported.
@@ -294,8 +293,7 @@ def share_right(
 ) -> Json:
     """Mine among `hidden`[T, d], translations row by row, and `others`[m, d] of the two languages.
 
-    Of the pairs with a hidden sentence (`known`), `right` are translations: `share` percent, where
-    pairs drawn at random have `chance` percent.
+    Of the pairs with a hidden sentence, `share` percent are translations, at random `chance`.
     """
     pools = [np.concatenate([own, more]) for own, more in zip(hidden, others, strict=True)]
     pairs = best_pairs(*pools, keep, k, device)

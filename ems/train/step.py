@@ -6,8 +6,8 @@ Notable choices:
 - no step waits for a GPU. Whether losses and gradients are finite is a flag on the device, which
   the optimiser takes as `found_inf`: this and every later step then changes nothing. The flag is
   read every so many steps and before anything is saved;
-- in float16 the loss is scaled (GradScaler), and a step whose gradients overflow is skipped in the
-  same way, counted, and no error: only the scale is lower from then on;
+- in float16 the loss is scaled (GradScaler), and a step whose gradients overflow is skipped and
+  counted: the scale is lower from then on;
 - several processes (distributed.py) share the pairs of a step and end it with the same weights.
 """
 

@@ -54,7 +54,7 @@ class _FusedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """Scale the gradients in place; a second pass over the graph computes them again."""
+        # scaled in place; a second pass over the graph computes them again
         gradients, ctx.gradients = ctx.gradients, None
         if gradients is None:
             _, gradients = _value_and_gradients(ctx.saved_tensors, ctx.needs_input_grad)
@@ -140,10 +140,8 @@ def fused_cross_entropy(
 
 @torch.no_grad()
 def entropy(target: Target, pieces: int) -> Tensor:
-    """Return -sum of p log p over the distinct (row, token) of `target`; tokens < `pieces`.
-
-    Once sorted, equal keys are neighbours: no size depends on values, so a GPU is not waited for.
-    """
+    """Return -sum of p log p over the distinct (row, token) of `target`; tokens < `pieces`."""
+    # no size depends on values, so a GPU is not waited for
     keys, order = torch.sort(target.row * pieces + target.token, stable=True)
     number = (keys.diff(prepend=keys[:1]) != 0).cumsum(0)  # of the distinct key of each entry
     share = target.weight.new_zeros(len(keys)).index_add(0, number, target.weight[order])
@@ -158,9 +156,8 @@ def kl_loss(
     dtype: torch.dtype | None = None,
     cross_entropy: Callable[..., Tensor] = fused_cross_entropy,
 ) -> Tensor:
-    """Return the sum over rows of KL(p || softmax(states output^T + bias)), p the rows of `target`.
-
-    This is `cross_entropy` less the entropy of the target, a constant, so that 0 is perfect.
+    """Return the sum over rows of KL(p || softmax(states output^T + bias)), p the rows of `target`:
+    `cross_entropy` less the entropy of the target.
     """
     crossed = cross_entropy(states, output, target, bias=bias, dtype=dtype)
     return crossed - entropy(target, len(output))

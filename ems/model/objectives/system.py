@@ -233,8 +233,7 @@ class System(nn.Module):
     @property
     def negatives(self) -> int | None:
         """Return the pairs of a group; None for all of a step."""
-        size = self.contrast.negatives
-        return None if size == "batch" else size
+        return None if self.contrast.negatives == "batch" else self.contrast.negatives
 
 
 def similarity_flops(system: System, lengths: np.ndarray, width: int | None = None) -> int:
