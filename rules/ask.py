@@ -7,6 +7,7 @@ It is no part of ems, which never imports Snakemake.
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 from snakemake import cli
@@ -29,7 +30,7 @@ class Executor(AbstractExecutor):
     def __init__(self, workflow, logger) -> None:
         super().__init__(workflow, logger)
         jobs = [entry(job) for job in workflow.dag.get_jobs_or_groups()]
-        self.out.write_text(json.dumps([job for job in jobs if job["parts"]]), encoding="utf-8")
+        self.out.write_text(json.dumps([job for job in jobs if job["rules"]]), encoding="utf-8")
         raise SystemExit(0)  # before a local job could start
 
     def run_job(self, job) -> None:
@@ -39,7 +40,9 @@ class Executor(AbstractExecutor):
 
 
 def entry(job) -> dict:
-    """Return a job or a group: what it asks for, and its rules with their logs."""
+    """Return a job or a group: what it asks for, how often it has which rule, and where these will
+    write what they cost.
+    """
     # a rule that only collects its inputs runs nothing
     parts = [part for part in (job.jobs if job.is_group() else [job]) if part.shellcmd]
     resources = {
@@ -51,7 +54,8 @@ def entry(job) -> dict:
         "local": job.is_local,
         "threads": job.threads,
         "resources": resources,
-        "parts": [{"rule": part.rule.name, "log": list(part.log)} for part in parts],
+        "rules": dict(sorted(Counter(part.rule.name for part in parts).items())),
+        "costs": sorted(path for part in parts for path in part.log if path.endswith(".json")),
     }
 
 

@@ -193,11 +193,11 @@ def grouped(jobs: list[Job], workload: Workload, rates: Rates) -> list[JobGroup]
     folder = Path("results", workload.experiment.name, "costs")
     finished, rows = costs_of(folder), {}
     for job in jobs:
-        rules, request, costs = job.rules, job.request, job.costs
-        if request is None and not costs:
+        rules, request = tuple(job.rules.items()), job.request
+        if request is None and not job.costs:
             continue  # tables, figures, reports: seconds each
         row = rows.setdefault((rules, request), JobGroup(rules, request))
-        names = [path.relative_to(folder).with_suffix("").parts for path in costs]
+        names = [Path(path).relative_to(folder).with_suffix("").parts for path in job.costs]
         row.jobs += 1
         row.longest = max(row.longest, sum(row.add(name, workload, rates) for name in names))
         peaks = [finished[name].max_rss_mb for name in names if name in finished]

@@ -109,11 +109,9 @@ def language_pairs(languages: list[Named]) -> list[LanguagePair]:
 
 
 def make_experiment(named: str, most: str, out: Path) -> str:
-    """Write an experiment for the languages `named`, with a budget of at `most` so many pairs, to
-    `out`; return the reasons for its corpora, for the terminal.
-
-    Raises `EmsError` for a name that no experiment can have, a file that is there already, and a
-    language that OPUS has nothing of.
+    """Write an experiment for the languages `named` to `out`, with at `most` so many pairs; return
+    the reasons for its corpora. Raises `EmsError` for a name that no experiment can have, a file
+    that is there already, and a language that OPUS has nothing of.
     """
     budget, languages = read_budget(most), read_languages(named)
     check_name("--out", out.stem)
@@ -248,12 +246,10 @@ def _even(pair: LanguagePair, of_class: list[Offer], left: int) -> list[Pick]:
 
 def _mined(pair: LanguagePair, of_class: list[Offer], left: int) -> list[Pick]:
     """Take the smallest download that fills the rest, else the largest corpus first."""
-    order = sorted(of_class, key=lambda offer: -offer.pairs)
-    if filling := [offer for offer in of_class if offer.pairs >= left]:
-        first = min(filling, key=lambda offer: offer.kilobytes)
-        order.sort(key=lambda offer: offer != first)
+    filling = [offer for offer in of_class if offer.pairs >= left]
+    first = min(filling, key=lambda offer: offer.kilobytes, default=None)
     picks = []
-    for offer in order:
+    for offer in sorted(of_class, key=lambda offer: (offer != first, -offer.pairs)):
         picks.append(_pick(pair, offer, min(offer.pairs, left)))
         left -= picks[-1].most
     return picks
@@ -324,8 +320,7 @@ def experiment_text(name: str, languages: list[Named], picks: list[Pick], comman
     size = size_for(pairs)
     mined = [corpus for corpus, own in corpora.items() if own[0].offer.noise == MINED]
     dense = any(language.language.script in DENSE for language in languages)
-    licences = {corpus: licence_of(corpus) for corpus in corpora}
-    known = [f"{corpus} {text}" for corpus, text in licences.items() if "see" not in text]
+    known = [f"{name} {licence_of(name)}" for name in corpora if "see" not in licence_of(name)]
     codes = " ".join(language.code for language in languages)
     source = Path(__file__).with_name("experiment.yaml.jinja").read_text(encoding="utf-8")
     template = Environment(
@@ -389,12 +384,9 @@ def _held_out(picks: list[Pick]) -> int:
 
 def _max_pairs(picks: list[Pick]) -> str:
     """Return `max_pairs` of a corpus, which counts for each file; "" for none."""
-    capped = {
-        _name(pick.pair): str(pick.most // len(pick.offer.files))
-        for pick in picks
-        if pick.most < pick.offer.pairs
-    }
-    return _flow(capped) if capped else ""
+    capped = [pick for pick in picks if pick.most < pick.offer.pairs]
+    caps = {_name(pick.pair): str(pick.most // len(pick.offer.files)) for pick in capped}
+    return _flow(caps) if caps else ""
 
 
 def _named(pairs: list[LanguagePair]) -> str:

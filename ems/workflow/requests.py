@@ -68,31 +68,16 @@ class JobRequest:
         return f"{_counted(self.nodes, 'node')} of {', '.join(words)}"
 
 
-class JobPart(Record):
-    """A rule of a job and its logs, among them the file with its costs."""
-
-    rule: Text
-    log: list[str]
-
-
 class Job(Record):
-    """A job as Snakemake would submit it, or run beside itself (`local`)."""
+    """A job as Snakemake would submit it, or run it beside itself (`local`): how often it has which
+    rule, and the files in which they will write what they cost. rules/ask.py writes it.
+    """
 
     local: bool
     threads: Count
     resources: Json
-    parts: Annotated[list[JobPart], Field(min_length=1)]
-
-    @property
-    def rules(self) -> tuple[tuple[str, int], ...]:
-        """Its rules in order, and how often it has each."""
-        return tuple(sorted(Counter(part.rule for part in self.parts).items()))
-
-    @property
-    def costs(self) -> list[Path]:
-        """The files in which the rules will write what they cost."""
-        logs = [Path(path) for part in self.parts for path in part.log]
-        return sorted(path for path in logs if path.suffix == ".json")
+    rules: Annotated[dict[Text, Count], Field(min_length=1)]
+    costs: list[Text]
 
     @property
     def request(self) -> JobRequest | None:
