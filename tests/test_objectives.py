@@ -5,15 +5,16 @@ The equations themselves are laws of test_objectives_exact.py and test_objective
 """
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from objectives_made import system_settings
 
-from ems.model.objectives.contrastive import Groups, duplicates, margin_at
-from ems.model.objectives.similarity import similarity_loss
-from ems.model.objectives.system import DeviceBatch, System
+from ems.model.objectives import similarity
+from ems.model.objectives.contrastive import duplicates, margin_at
+from ems.model.objectives.system import DeviceBatch, Encoded, System
 from ems.shards.reader import Batch
 
 MODEL = {"layers": 0, "width": 8, "heads": 1, "dropout": 0, "max_tokens": 9}
@@ -133,7 +134,9 @@ def test_the_similarity_loss_is_finite_with_a_gradient_where_a_cosine_is_zero():
     """softmax 1 in one language and 0 in the other: cos(pi/2) of float32 would be below zero."""
     first = torch.tensor([[30.0, 0.0], [0.0, 30.0]], requires_grad=True)
     second = torch.tensor([[1.0, 0.0], [40.0, 0.0]], requires_grad=True)
-    loss = similarity_loss(first, second, Groups(2, 2, 0, 2))
+    batch = SimpleNamespace(pairs=2, first=0, total=2)
+    encoded = Encoded(batch, None, torch.cat([first, second]))
+    loss = similarity.loss(made(similarity={"weight": 1}), encoded)
     loss.backward()
     assert 20 < loss.item() < math.inf
     assert all(side.grad.isfinite().all() for side in (first, second))
