@@ -103,7 +103,7 @@ def count_idf(lines: Iterable[str], settings: NgramSettings) -> tuple[np.ndarray
     """Return the weight of each place, float32[PLACES], and the number of lines.
 
     The weight is the square root of ln((1 + N) / (1 + n)) + 1, of N lines of which n have the
-    feature: an inner product counts the inverse document frequency of a shared feature once.
+    feature.
     """
     counts, total = np.zeros(PLACES, np.int64), 0
     for batch in batched(lines, len):

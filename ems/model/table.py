@@ -22,10 +22,7 @@ POSITIVE, SHIFT = 0x7FFFFFFFFFFFFFFF, 24  # its highest bits are the best mixed
 
 
 class Table(nn.Module):
-    """A vector of each piece, and with `ngrams` rows of hashed n-grams too.
-
-    No norm follows: the length of a vector is a learned weight, so frequent pieces count little.
-    """
+    """A vector of each piece, and with `ngrams` rows of hashed n-grams too; no norm follows."""
 
     def __init__(self, width: int, pieces: int, ngrams: int = 0) -> None:
         super().__init__()

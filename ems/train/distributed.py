@@ -1,9 +1,8 @@
 """Data parallel training under `torchrun`: several processes share the pairs of each step.
 
 Gradients are summed, not averaged: each process divides its losses by the pairs of the whole step
-(EMS v2 Eq. 12), so the sum is the gradient of one process. DistributedDataParallel lays out its
-buckets anew after the first backward pass: with three or more processes the order of additions, and
-so the last bits, would differ in a resumed run. So `GradientSum` does it.
+(EMS v2 Eq. 12). `GradientSum` does it: DistributedDataParallel lays out its buckets anew after
+the first backward pass: a resumed run of three processes would differ in the last bits.
 """
 
 import os

@@ -165,8 +165,7 @@ def claimed(state: Path) -> Iterator[None]:
 def claim_identity(state: Path, identity: Json, afresh: bool = False) -> Path:
     """Return the folder of this identity in a locked state folder, without what a kill left there.
 
-    Raises `EmsError` with the differences if there are checkpoints of another identity; `afresh`
-    deletes those instead.
+    Raises `EmsError` if there are checkpoints of another identity; `afresh` deletes those instead.
     """
     own = state / digest(identity)
     for other in sorted(path for path in state.iterdir() if path.is_dir() and path != own):

@@ -24,8 +24,7 @@ def validated(folder: Path, shards: list[Path], mined: Path | None = None) -> Lo
     """Return the row of validation of a model folder on `shards`, in float32.
 
     They hold pairs, or documents if the model learnt from them; `mined` is a folder of pairs mined
-    in these documents. Raises `EmsError` for shards of another vocabulary or kind, and `Damaged`
-    for heads that do not fit.
+    in these. Raises `EmsError` for shards of another kind, and `Damaged` for heads of another.
     """
     encoder = SentenceEncoder(folder)
     languages, vocabulary = encoder.description.languages, encoder.vocabulary

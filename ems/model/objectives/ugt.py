@@ -17,8 +17,8 @@ from ems.model.objectives.xtr import xtr_target
 def loss(system: System, encoded: Encoded) -> Tensor:
     """Compute XTR with labels half of which, in a sentence with a masked token, is that token.
 
-    If S' has that token too, it gets the sum of both. `distinct` is the authors' code: then its 1/2
-    is overwritten by 1 / (2 |S'|).
+    If S' has that token too, it gets the sum of both; in the authors' code (`distinct`) its 1/2 is
+    overwritten by 1 / (2 |S'|).
     """
     batch, distinct = encoded.batch, system.settings.ugt.target == "distinct"
     base = xtr_target(*batch.labels(masked=distinct), encoded.sentences.dtype, distinct)
