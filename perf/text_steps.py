@@ -122,10 +122,10 @@ def write_zips(work: Work, pair: str, lines: list[tuple[str, str]]) -> None:
 
 
 def clean(work: Work, scale: int) -> None:
-    from ems.text.clean import Source, clean_corpus
+    from ems.text.clean import CleanSource, clean_corpus
 
     for pair in work.pairs:
-        source = Source("Bench", "v1", pair, (work.archive(scale, pair),))
+        source = CleanSource("Bench", "v1", pair, (work.archive(scale, pair),))
         clean_corpus(work.experiment, source, work.keys, work.text(scale, "clean", pair))
 
 

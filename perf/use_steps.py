@@ -18,7 +18,7 @@ from ems.text.pieces import Advance, Piece
 from ems.use import mining
 from ems.use.encoder import Encoder, score
 from ems.use.files import PIECE_LINES
-from ems.use.mining import Search, Vectors
+from ems.use.mining import SearchOptions, Vectors
 
 PRECISIONS = ("float32", "bfloat16", "int8")
 GRAPHS = {"float32": "onnx/model.onnx", "int8": "onnx/model_qint8.onnx"}
@@ -136,7 +136,7 @@ def mined(options: Options) -> Figures:
     started, compare = time.monotonic(), mining._compare
     ends = started + options.mine_seconds
     mining._compare = lambda *of: _Hurried(partial(compare, *of[:4]), ends, made)(*of[4:])
-    with mining.compared(*sides, Search(), "", options.folder / "state") as found:
+    with mining.compared(*sides, SearchOptions(), "", options.folder / "state") as found:
         pairs = pairs_of(*found)
     compared = sum(piece.lines for piece, _ in made)
     own = found[0].index[:compared, 0] + np.arange(compared) == count - 1

@@ -11,7 +11,7 @@ from text_made import tiny
 
 from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus
-from ems.text.clean import Source, clean_corpus
+from ems.text.clean import CleanSource, clean_corpus
 from ems.text.evalkeys import write_keys
 
 CORPUS = Corpus("Own", "v1", "own", True, ("en",), None, kind="documents")
@@ -30,7 +30,7 @@ def cleaned(folder, content, evaluation=(), corpus=CORPUS, splits=None, name="en
     path, keys = folder / f"{name}.txt", folder / "keys.tsv"
     path.write_bytes(content)
     write_keys(dict.fromkeys(evaluation, ("tatoeba/deu",)), keys)
-    source = Source(corpus.label, corpus.version, "en", (path,))
+    source = CleanSource(corpus.label, corpus.version, "en", (path,))
     out = folder / corpus.label / "en.tsv"
     report = clean_corpus(experiment, source, keys, out)
     return read_clean(out), report

@@ -8,7 +8,7 @@ from mirror_made import translations, write_flores, write_opus, write_sib, write
 
 from ems.config.experiment import UNSEEN
 from ems.config.languages import load_tatoeba_codes
-from ems.text.clean import Source, clean_corpus
+from ems.text.clean import CleanSource, clean_corpus
 from ems.text.evalkeys import eval_files, write_eval_keys
 
 SETS = ["tatoeba", "flores200", "sib200", "ntrex"]
@@ -61,7 +61,7 @@ def clean(tmp_path, pairs, **changes):
     items = [{"de": german, "en": english} for german, english in pairs]
     archive = write_opus(tmp_path, "Toy", "v1", items) / "moses" / "de-en.txt.zip"
     out = tmp_path / "out.tsv"
-    entry = clean_corpus(experiment, Source("Toy", "v1", "de-en", (archive,)), keys, out)
+    entry = clean_corpus(experiment, CleanSource("Toy", "v1", "de-en", (archive,)), keys, out)
     return [tuple(line.split("\t")[:2]) for line in out.read_text().splitlines()], entry
 
 

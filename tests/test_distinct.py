@@ -14,7 +14,7 @@ from text_made import tiny
 from ems.base.errors import EmsError
 from ems.config.experiment import Corpus
 from ems.text import duplicates as module
-from ems.text.clean import Source, clean_corpus
+from ems.text.clean import CleanSource, clean_corpus
 from ems.text.duplicates import distinct, first_ones, hashes_of
 from ems.text.evalkeys import write_keys
 from ems.text.filters import CleanReport, in_batches
@@ -81,7 +81,7 @@ def cleaned(experiment, folder, name, pairs, *earlier):
     """The clean pair file of a corpus, its pairs, and its report."""
     path = moses_of(folder / name / "de-en.txt.zip", pairs, corpus=name)
     write_keys({}, folder / "evalkeys.tsv")
-    source = Source(name, "v1", "de-en", (path,), earlier=earlier)
+    source = CleanSource(name, "v1", "de-en", (path,), earlier=earlier)
     out = folder / name / "de-en.tsv"
     report = clean_corpus(experiment, source, folder / "evalkeys.tsv", out)
     assert sorted(item.name for item in out.parent.iterdir()) == sorted(

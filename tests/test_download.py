@@ -24,7 +24,7 @@ from https_made import (
 )
 
 from ems.base.errors import EmsError
-from ems.corpora.download import Part, part_path
+from ems.corpora.download import PartialFile, part_path
 from ems.corpora.fetch import fetch
 
 PAGE = b"<!DOCTYPE html>\n<html><body>Service unavailable</body></html>\n"
@@ -274,6 +274,8 @@ def test_a_full_disk_is_one_line_with_what_to_do(tmp_path):
         def write(self, block):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    part = Part("https://h/x.zip", tmp_path / "x.zip", Full(part_path(tmp_path / "x.zip"), "w+"))
+    part = PartialFile(
+        "https://h/x.zip", tmp_path / "x.zip", Full(part_path(tmp_path / "x.zip"), "w+")
+    )
     with pytest.raises(EmsError, match=r"x\.zip\..*part: No space left on device; free some space"):
         part.write(b"PK")

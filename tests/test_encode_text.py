@@ -19,7 +19,7 @@ from ems.shards.index import shards_in
 from ems.shards.shard import Shard
 from ems.shards.writer import write_shards
 from ems.text.bulk import segment_tsv
-from ems.text.clean import Source, clean_corpus
+from ems.text.clean import CleanSource, clean_corpus
 from ems.text.evalkeys import write_keys
 from ems.text.subwords import train_vocabulary, write_sample
 
@@ -49,7 +49,7 @@ def world(folder, format_characters):
     changes = {"clean": clean, "vocabulary": settings, "languages": languages}
     experiment = replace(tiny, corpora=(corpus,), validation=(), **changes)
     write_keys({}, folder / "keys.tsv")
-    source = Source("C", "v1", "en-zh", (folder / "x.zip",))
+    source = CleanSource("C", "v1", "en-zh", (folder / "x.zip",))
     clean_corpus(experiment, source, folder / "keys.tsv", folder / "clean" / "en-zh.tsv")
     words = folder / "words" / "en-zh.tsv"
     segment_tsv(folder / "clean" / "en-zh.tsv", words, ("en", "zh"), tuple(SEGMENTERS.values()))

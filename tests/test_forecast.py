@@ -27,7 +27,7 @@ from ems.workflow.forecast import (
     shipped_rates,
     shipped_rows,
 )
-from ems.workflow.requests import Job, nodes_here, obstacles, planned_jobs, request_of
+from ems.workflow.requests import AskedJob, nodes_here, obstacles, planned_jobs, request_of
 from ems.workflow.work import Learning, Workload
 
 SITE = {  # a cluster's own names
@@ -71,7 +71,7 @@ def test_the_table_says_what_snakemakes_executor_would_type(here, tmp_path, word
     submitted = [entry for entry in found if not entry["local"]]
     assert len(submitted) >= 9
     for entry in submitted:
-        asked = Job(**entry).request
+        asked = AskedJob(**entry).request
         shown = (asked.nodes, asked.gpus, asked.gpu_type, asked.cpus, asked.minutes)
         assert (*shown, asked.memory_mb) == typed(entry["sbatch"]), entry
 

@@ -14,7 +14,7 @@ from text_made import law
 from train_made import rows
 
 from ems.base.errors import EmsError
-from ems.text.clean import Source, clean_corpus
+from ems.text.clean import CleanSource, clean_corpus
 from ems.text.evalkeys import held_out_files, write_eval_keys, write_keys
 
 VALUE = MINIMAL | yaml.safe_load("""
@@ -69,7 +69,7 @@ class Cleaned:
     def clean(self, corpus, pair, held_out=None):
         out = self.root / "clean" / corpus.label / corpus.version / f"{pair}.tsv"
         archive = self.root / "mirror/opus" / corpus.name / "v1/moses" / f"{pair}.txt.zip"
-        source = Source(corpus.label, "v1", pair, (archive,), held_out=held_out)
+        source = CleanSource(corpus.label, "v1", pair, (archive,), held_out=held_out)
         return out, clean_corpus(self.experiment, source, self.keys, out)
 
     def training(self, held_out):

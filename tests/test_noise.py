@@ -19,7 +19,7 @@ from ems.config.text import CleanSettings, CommandFilter, LanguageFilter, Simila
 from ems.corpora.own import own_files
 from ems.text.commands import check_commands
 from ems.text.evalkeys import write_keys
-from ems.text.filters import MACROLANGUAGES, Language, unknown
+from ems.text.filters import MACROLANGUAGES, LanguageCheck, unknown
 from ems.use.encoder import Encoder, score
 
 GERMAN = ["Die Kinder spielen nach der Schule im Garten.", "Wir haben gestern kein Brot gekauft."]
@@ -80,8 +80,8 @@ def test_every_language_of_the_table_is_known_and_its_own_macrolanguage_stays(li
     assert unknown(load_languages()) == []
     croatian = "Djeca se poslije škole igraju u vrtu i čekaju roditelje."
     for code in ("hr", "sr", "bs"):
-        assert Language([code], LanguageFilter(threshold=0)).others([(croatian,)]) == [("",)]
-    ((other,),) = Language(["sl"], LanguageFilter()).others([(croatian,)])
+        assert LanguageCheck([code], LanguageFilter(threshold=0)).others([(croatian,)]) == [("",)]
+    ((other,),) = LanguageCheck(["sl"], LanguageFilter()).others([(croatian,)])
     assert other in MACROLANGUAGES[0].split()
 
 

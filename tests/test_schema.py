@@ -11,7 +11,7 @@ from pydantic import Field
 
 from ems.base.errors import Damaged
 from ems.base.files import read_json
-from ems.base.schema import Below, Count, Number, Percent, Record, Text, fitting
+from ems.base.schema import Below, Count, NonBlank, Number, Percent, Record, fitting
 
 SOURCES = sorted((ROOT / "ems").rglob("*.py"))
 # Where text is parsed that is not a whole file: lines of .jsonl, a request, what a process prints.
@@ -38,10 +38,10 @@ def test_every_json_file_is_read_as_a_type():
 
 
 class OfAll(Record):
-    name: Text
+    name: NonBlank
     count: Count
     percent: Percent
-    files: Annotated[dict[Below, Text], Field(min_length=1)] = Field({})
+    files: Annotated[dict[Below, NonBlank], Field(min_length=1)] = Field({})
     numbers: list[Number] = Field([])
 
 
@@ -81,14 +81,14 @@ INSIDE = ["a", "a/b", ".a", "..a", "a..b/c..", "Demo+train/v1/zh_tw-en"]
 
 
 def test_the_name_of_a_file_never_leads_out_of_its_folder_but_may_hold_dots():
-    of = dict[Below, Text]
+    of = dict[Below, NonBlank]
     for name in (*OUTSIDE, "a/..\n", "x\0"):
         assert "the name of a file in this folder" in misfit({name: "1"}, of), name
     assert [misfit({name: "1"}, of) for name in INSIDE] == [""] * len(INSIDE)
 
 
 class Index(Record):
-    train: Text
+    train: NonBlank
 
 
 def test_a_file_of_another_name_is_not_called_damaged(tmp_path):
@@ -108,5 +108,5 @@ def test_thousands_of_values_are_looked_at_in_a_moment():
     files = {"train": {f"A/v1/de-en/{n:05}": "a" for n in range(5000)}}
     started = time.process_time()
     assert misfit(value, of) == ""
-    assert misfit(files, dict[str, dict[Below, Text]]) == ""
+    assert misfit(files, dict[str, dict[Below, NonBlank]]) == ""
     assert time.process_time() - started < 1

@@ -12,7 +12,7 @@ from scipy.stats import binom
 from scores_made import row, write_file
 
 from ems.base.errors import EmsError
-from ems.base.schema import Text
+from ems.base.schema import NonBlank
 from ems.bench.scores import (
     Result,
     Score,
@@ -355,10 +355,10 @@ def test_a_setting_of_the_protocol_that_is_missing_or_another_is_one_line(tmp_pa
     protocol = {"k": 4, "margin": "ratio"}
     path = write_file(tmp_path, "A", "bucc2018", "F1", ROWS[:1], {"deu": "de"}, protocol=protocol)
     file = read_score_file(path)
-    assert (file.setting("k"), file.setting("margin", Text)) == (4, "ratio")
+    assert (file.setting("k"), file.setting("margin", NonBlank)) == (4, "ratio")
     assert file.setting("margin", Literal["ratio", "distance"]) == "ratio"
     for key, shape, message in (
-        ("seed", Text, "expected text under `protocol.seed`, found nothing"),
+        ("seed", NonBlank, "expected text under `protocol.seed`, found nothing"),
         ("margin", Literal["a", "b"], "expected a or b under `protocol.margin`, found 'ratio'"),
     ):
         with pytest.raises(EmsError, match=message):

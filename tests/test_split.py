@@ -18,7 +18,7 @@ from ems.config.corpus_entries import Split
 from ems.config.stages import stage_hash
 from ems.corpora.evalsets.sets import data_files
 from ems.corpora.split import lines_of_part, part_of_line, read_document_names
-from ems.text.clean import Source, clean_corpus
+from ems.text.clean import CleanSource, clean_corpus
 from ems.text.evalkeys import eval_files, write_eval_keys, write_keys
 
 PARTS = {"train": 0.5, "validation": 0.1, "test": 0.4}
@@ -136,7 +136,7 @@ class Divided:
         """(pairs as (sentence, English), the report) of a language of a part of the corpus."""
         pair = "-".join(sorted(("en", code)))
         archive = self.folder / "moses" / f"{pair}.txt.zip"
-        source = Source(f"NTREX+{part}", "v1", pair, (archive,), self.folder / DOCUMENTS)
+        source = CleanSource(f"NTREX+{part}", "v1", pair, (archive,), self.folder / DOCUMENTS)
         out = self.root / part / f"{pair}.tsv"
         entry = clean_corpus(self.experiment, source, self.keys(), out)
         sides = [tuple(line.split("\t")[:2]) for line in out.read_text().splitlines()]
@@ -229,7 +229,7 @@ def test_counts_that_disagree_are_one_line_that_names_both_files(tmp_path):
     documents = write_lines(corpus.folder / DOCUMENTS, PAPERS[:-1])
     archive = corpus.folder / "moses" / "de-en.txt.zip"
     split = Split(documents=DOCUMENTS, parts=PARTS)
-    source = Source("NTREX+train", "v1", "de-en", (archive,), documents)
+    source = CleanSource("NTREX+train", "v1", "de-en", (archive,), documents)
     keys = tmp_path / "none.tsv"
     write_keys({}, keys)
     for read in (
@@ -246,7 +246,7 @@ def test_a_part_is_never_read_without_its_documents(tmp_path):
     """Else the whole corpus, its test part too, would become training data."""
     corpus = Divided(tmp_path, ITEMS, PAPERS)
     archive = corpus.folder / "moses" / "de-en.txt.zip"
-    source = Source("NTREX+train", "v1", "de-en", (archive,), None)
+    source = CleanSource("NTREX+train", "v1", "de-en", (archive,), None)
     with pytest.raises(EmsError, match="documents"):
         clean_corpus(corpus.experiment, source, corpus.keys(), tmp_path / "out.tsv")
     assert not (tmp_path / "out.tsv").exists()

@@ -19,7 +19,7 @@ from text_made import law
 
 from ems.base.errors import EmsError
 from ems.config.stages import stage_hash
-from ems.text.clean import Source, clean_corpus
+from ems.text.clean import CleanSource, clean_corpus
 from ems.text.evalkeys import write_keys
 
 PARTS = {"train": 0.7, "test": 0.1, "validation": 0.2}
@@ -68,7 +68,7 @@ class Divided:
     def clean(self, part, archives, pair, version="v1", name="Toy"):
         """((first, second, line) of a part, the report)."""
         out = self.root / part / f"{pair}.tsv"
-        source = Source(f"{name}+{part}", version, pair, tuple(archives))
+        source = CleanSource(f"{name}+{part}", version, pair, tuple(archives))
         entry = clean_corpus(self.experiment, source, self.keys, out)
         rows = [line.split("\t") for line in out.read_text().split("\n")[:-1]]
         return [(first, second, int(line)) for first, second, line in rows], entry
@@ -290,7 +290,7 @@ def test_the_real_tatoeba_is_divided_by_its_english_in_all_language_pairs(tmp_pa
     for label, pair in ((label, pair) for label in english for pair in ("en-mr", "en-ko")):
         archive = SHARED / "opus/Tatoeba/v2021-08-07/moses" / f"{pair}.txt.zip"
         out = tmp_path / f"{label}.{pair}.tsv"
-        source = Source(label, "v2021-08-07", pair, (archive,), held_out=keys)
+        source = CleanSource(label, "v2021-08-07", pair, (archive,), held_out=keys)
         entry = clean_corpus(experiment, source, keys, out)
         english[label] |= {law(line.split("\t")[0]) for line in out.read_text().splitlines()}
         if pair == "en-mr":

@@ -30,7 +30,7 @@ from ems.base.errors import EmsError
 from ems.bench.scores import packed
 from ems.benchmarks.bucc2018.table import write_missed_table
 from ems.benchmarks.xsimpp.data import KINDS, read_kinds
-from ems.corpora.download import HEADERS, Part, part_path
+from ems.corpora.download import HEADERS, PartialFile, part_path
 from ems.corpora.fetch import fetch_file
 from ems.model.encode import SentenceEncoder
 from ems.shards.index import read_index, shards_in, shards_of, write_index
@@ -209,7 +209,7 @@ def test_a_spoilt_memory_of_a_download_starts_it_anew(tmp_path):
         part_path(out).write_bytes(b"12345")
         memory.write_text(json.dumps(value))
         with FileIO(part_path(out), "r+") as writer:
-            part = Part("http://h/x.zip", out, writer)
+            part = PartialFile("http://h/x.zip", out, writer)
             asked = part.headers().items() - HEADERS.items()
             assert dict(asked) in ({}, {"Range": "bytes=5-", "If-Range": part.said.get("etag")})
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from experiments_made import shipped
 
-from ems.text.clean import Source, clean_corpus
+from ems.text.clean import CleanSource, clean_corpus
 
 GROUPS = ("clean", "decontaminate", "vocabulary")
 
@@ -30,7 +30,7 @@ def of_languages(*codes, **changes):
 def cleaned(experiment, archives, keys, pair="de-en", name="out.tsv"):
     """(the columns of each line that stays, the report) of the corpus of an experiment."""
     corpus, out = experiment.corpora[0], keys.with_name(name)
-    source = Source(corpus.label, corpus.version, pair, tuple(archives))
+    source = CleanSource(corpus.label, corpus.version, pair, tuple(archives))
     entry = clean_corpus(experiment, source, keys, out)
     return [line.split("\t") for line in out.read_bytes().decode().split("\n")[:-1]], entry
 

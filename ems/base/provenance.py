@@ -44,7 +44,7 @@ _NOTHING = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\n|$)")  # else on a line
 _STATEMENT = re.compile(r"^(?=[^\s)\]}])(?!(?:elif|else|except|finally)\b)", re.M)
 
 
-class Source(NamedTuple):
+class SourceFile(NamedTuple):
     """What a file contributes: top-level statements, and what it imports as (module, name)."""
 
     statements: frozenset[str]
@@ -90,13 +90,13 @@ def source_hash(module: str) -> str:
 
 
 @cache
-def _source(path: Path) -> Source:
+def _source(path: Path) -> SourceFile:
     if path.suffix == ".py":
         return scan(path.read_text(encoding="utf-8"))
-    return Source(frozenset({f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}"}))
+    return SourceFile(frozenset({f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}"}))
 
 
-def scan(text: str) -> Source:
+def scan(text: str) -> SourceFile:
     """Return what a module contributes to the source of a stage."""
     code = without_prose(text)
     statements, imports = set(), []
@@ -112,7 +112,7 @@ def scan(text: str) -> Source:
         if not piece.startswith("@"):
             statements.add(decorated.rstrip())
             decorated = ""
-    return Source(frozenset(statements - {""}), tuple(dict.fromkeys(imports)))
+    return SourceFile(frozenset(statements - {""}), tuple(dict.fromkeys(imports)))
 
 
 def without_prose(text: str) -> str:

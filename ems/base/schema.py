@@ -171,12 +171,12 @@ Decay = number(ge=0, le=1)  # at 1 Adam sees little but the weights themselves
 _NAME = "expected letters, digits, `.`, `_` and `-`, starting with a letter or digit, at most"
 Name = text("^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", f"{_NAME} 100 characters")
 ShortName = text("^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$", f"{_NAME} 50 characters")
-Part = text("^[a-z]{1,30}$", "expected small letters (a to z), at most 30 characters")
+PartName = text("^[a-z]{1,30}$", "expected small letters (a to z), at most 30 characters")
 _CODE = "expected letters and `_`, starting with a letter, at most 20 characters"
 Code = text("^[A-Za-z][A-Za-z_]{0,19}$", _CODE)
 CodeOrNone = text("^([A-Za-z][A-Za-z_]{0,19})?$", _CODE)
 OwnCode = text("^[a-z][a-z_]{0,19}$", _CODE.replace("expected", "expected small"))
-Place = text(  # braces are wildcards to Snakemake
+SourceName = text(  # braces are wildcards to Snakemake
     r"^[^\x00-\x1f\x7f-\x9f{}]+$", "expected a place without control characters, `{` and `}`"
 )
 SomeLanguages = listing(str, least=2)
@@ -204,7 +204,7 @@ def _below(name: str) -> str:
     return name
 
 
-Text = Annotated[str, StringConstraints(pattern=r"\S"), "text"]
+NonBlank = Annotated[str, StringConstraints(pattern=r"\S"), "text"]
 Count = Annotated[int, Field(ge=0), "a whole number of at least 0"]
 Some = Annotated[int, Field(ge=1), "a count above 0"]
 Amount = Annotated[number(ge=0, le=1e15), "a number of at least 0"]

@@ -20,10 +20,10 @@ from ems.base.files import read_json, write_text
 from ems.base.schema import (
     Count,
     Json,
+    NonBlank,
     Record,
     Settings,
     Some,
-    Text,
     fitting,
     plain,
     shown,
@@ -170,8 +170,8 @@ def _scalar(value: Any) -> Any:
 
 
 class _Row(Record):
-    source: Text
-    target: Text
+    source: NonBlank
+    target: NonBlank
     value: Any = None  # its range depends on the metric
     count: Some
     split: str = ""
@@ -181,19 +181,19 @@ class _Row(Record):
 
 
 class _Content(Record):
-    benchmark: Text
-    system: Text
-    version: Text
-    data_sha256: Text
-    metric: Text
+    benchmark: NonBlank
+    system: NonBlank
+    version: NonBlank
+    data_sha256: NonBlank
+    metric: NonBlank
     higher_is_better: bool
     label: Literal["language", "direction", "source"]
-    languages: dict[str, Text]
+    languages: dict[str, NonBlank]
     protocol: dict[str, Annotated[Any, AfterValidator(_scalar), "a setting"]]
     rows: Annotated[list[_Row], Field(min_length=1), "at least one score"]
     parallel: bool = False
     details: Json = Field({})
-    data_files: dict[str, Text] = Field({})
+    data_files: dict[str, NonBlank] = Field({})
 
 
 def write_scores(path: Path, header: Mapping[str, Any], result: Result) -> None:

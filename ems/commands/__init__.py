@@ -6,9 +6,9 @@ A function imports what it needs when it runs, so that `ems fetch` does not load
 import inspect
 
 from ems.commands import data, models, tables, text, use
-from ems.commands.flags import Command
+from ems.commands.flags import CommandFunction
 
-COMMANDS: dict[str, Command] = {
+COMMANDS: dict[str, CommandFunction] = {
     name.rstrip("_").replace("_", "-"): function
     for module in (data, text, models, tables, use)  # in the order of the workflow
     for name, function in vars(module).items()

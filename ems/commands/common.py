@@ -18,12 +18,12 @@ log = logging.getLogger("ems")
 ExperimentName = Annotated[str, "name of the experiment", Mark.NAME]
 OtherExperiment = Annotated[str | None, "experiment (default: that of config.yaml)", Mark.NAME]
 Expected = Annotated[str, "hash of the settings that were planned with; stop if it differs now"]
-Corpus = Annotated[str, "name of the corpus", Mark.NAME]
+CorpusName = Annotated[str, "name of the corpus", Mark.NAME]
 Version = Annotated[str, "release of the corpus", Mark.NAME]
 PairName = Annotated[str, "language pair, like de-en", Mark.NAME]
-System = Annotated[str, "name of the system", Mark.NAME]
+SystemName = Annotated[str, "name of the system", Mark.NAME]
 Folders = Annotated[dict[str, Path], "folders of evaluation data"]
-Vocabulary = Annotated[Path, "SentencePiece model"]
+VocabularyPath = Annotated[Path, "SentencePiece model"]
 ModelFolder = Annotated[Path, "model folder"]
 Dimensions = Annotated[
     int, "first numbers of a vector to keep; 0: all", Bounds(0, 65536)

@@ -113,7 +113,7 @@ def demo_mirror(out: common.OutFolder) -> None:
 
 def fetch(
     source: FetchSource,
-    corpus: common.Corpus,
+    corpus: common.CorpusName,
     version: common.Version,
     pair: common.PairName,
     out: common.OutFile,
@@ -128,7 +128,7 @@ def fetch(
 
 
 def fetch_documents(
-    source: FetchSource, corpus: common.Corpus, version: common.Version, out: common.OutFile
+    source: FetchSource, corpus: common.CorpusName, version: common.Version, out: common.OutFile
 ) -> None:
     """Fetch the documents of a corpus's lines."""
     _fetch("documents", source, corpus, version, "", out, True)

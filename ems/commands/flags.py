@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from ems.base.outputs import FlagPath, Writes
 
-Command = Callable[..., None]
+CommandFunction = Callable[..., None]
 REQUIRED = inspect.Parameter.empty
 
 
@@ -184,7 +184,7 @@ SHARED = [  # by every command; the command line itself uses them
 ]
 
 
-def flags_of(command: Command) -> list[Flag]:
+def flags_of(command: CommandFunction) -> list[Flag]:
     """Return the flags of a function, in the order of its parameters."""
     flags = []
     for each in inspect.signature(command).parameters.values():
@@ -195,7 +195,7 @@ def flags_of(command: Command) -> list[Flag]:
 
 
 def parse(
-    commands: dict[str, Command], description: str, arguments: list[str]
+    commands: dict[str, CommandFunction], description: str, arguments: list[str]
 ) -> tuple[str, dict[Flag, Any]]:
     """Return the name of a command and the values of its flags, those of every command included.
 

@@ -24,7 +24,7 @@ FITTED = ("model.json", NGRAMS)
 
 def mine_documents(
     experiment: common.ExperimentName,
-    system: common.System,
+    system: common.SystemName,
     shards: Shards,
     model: Annotated[Path, "model folder of the system in its `train.start_from`"],
     out: Annotated[Path, "folder to write", OUR_PAIRS],
@@ -45,9 +45,9 @@ def mine_documents(
 
 def train(
     experiment: common.ExperimentName,
-    system: common.System,
+    system: common.SystemName,
     shards: Shards,
-    vocabulary: common.Vocabulary,
+    vocabulary: common.VocabularyPath,
     state: Annotated[Path, "folder for checkpoints, emptied at the end", Writes("state")],
     out: Annotated[Path, "model folder to write into", Writes("folder", names=TRAINED)],
     start: Annotated[Path | None, "model folder of the system in its `train.start_from`"] = None,
@@ -78,7 +78,7 @@ def train(
 
 def fit(
     experiment: common.ExperimentName,
-    system: common.System,
+    system: common.SystemName,
     out: Annotated[Path, "model folder to write into", Writes("folder", names=FITTED)],
     text: Annotated[list[Path], "clean text of training"] = (),
     pairs: Annotated[list[Path], "clean pairs of validation, of kind fused"] = (),
@@ -107,7 +107,7 @@ def validate(
 
 def bench(
     experiment: common.ExperimentName,
-    system: common.System,
+    system: common.SystemName,
     benchmark: Annotated[str, "name of the benchmark", Mark.NAME],
     out: common.OutFile,
     model: Annotated[Path | None, "model folder of a trained or fitted system"] = None,

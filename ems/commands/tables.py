@@ -12,14 +12,14 @@ from ems.commands.flags import Mark
 TABLE, FIGURE = (".tex", ".csv", ".md"), (".svg", ".png")
 OutTable = Annotated[Path, "table to write, in three forms", Writes(suffixes=TABLE)]
 OutFigure = Annotated[Path, "figure to write, in two forms", Writes(suffixes=FIGURE)]
-Sources = Annotated[list[Path], "files that it is made of"]
+SourcePaths = Annotated[list[Path], "files that it is made of"]
 
 
 def table(
     table: Annotated[str, "name of the table", Mark.POSITIONAL],
     out: OutTable,
     experiment: common.OtherExperiment = None,
-    sources: Sources = (),
+    sources: SourcePaths = (),
     experiments: Annotated[str, "experiments that share the table, like small62,mine"] = "",
     expect: common.Expected = "",
 ) -> None:
@@ -69,7 +69,7 @@ def metrics(
 def figure(
     figure: Annotated[str, "name of the figure", Mark.POSITIONAL],
     experiment: common.ExperimentName,
-    sources: Sources,
+    sources: SourcePaths,
     out: OutFigure,
     expect: common.Expected = "",
 ) -> None:
@@ -95,7 +95,7 @@ def costs(
 def timed(
     timed: Annotated[str, "name of the figure or table", Mark.POSITIONAL],
     experiment: common.ExperimentName,
-    sources: Sources,
+    sources: SourcePaths,
     times: Annotated[list[Path], "logs of the time of each step"],
     out: Annotated[Path, "table or figure to write", Writes(suffixes=(*TABLE, *FIGURE))],
     expect: common.Expected = "",

@@ -55,7 +55,7 @@ def evalkeys(
 
 def clean(
     experiment: common.ExperimentName,
-    corpus: common.Corpus,
+    corpus: common.CorpusName,
     version: common.Version,
     pair: common.PairName,
     archives: Annotated[list[Path], "downloads of the corpus"],
@@ -69,12 +69,12 @@ def clean(
     expect: common.Expected = "",
 ) -> None:
     """Cap, tidy and decontaminate a corpus of pairs or of documents."""
-    from ems.text.clean import Source, clean_corpus
+    from ems.text.clean import CleanSource, clean_corpus
 
     names = {"label": corpus, "version": version, "pair": pair}
     settings = common.planned(experiment, expect, "clean", **names)
     files = {"archives": tuple(archives), "earlier": tuple(earlier)}
-    source = Source(**names, **files, documents=documents, held_out=held_out)
+    source = CleanSource(**names, **files, documents=documents, held_out=held_out)
     common.log.info("%s: %s", out, clean_corpus(settings, source, keys, out))
 
 
@@ -166,7 +166,7 @@ def vocabulary(
 
 def vocabulary_report(
     experiment: common.ExperimentName,
-    vocabulary: common.Vocabulary,
+    vocabulary: common.VocabularyPath,
     sample: Sample,
     out: common.OutFile,
     name: VocabularyName = "",
@@ -182,7 +182,7 @@ def vocabulary_report(
 
 def shards(
     source: Annotated[Path, "segmented pair file, or folder of them"],
-    vocabulary: common.Vocabulary,
+    vocabulary: common.VocabularyPath,
     out: Annotated[Path, "folder to write", OUR_SHARDS],
     languages: Annotated[list[str], "of a folder: languages of its pairs (default: all)"] = (),
     state: common.State = None,

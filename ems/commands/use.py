@@ -15,9 +15,9 @@ ModelName = Annotated[
 LineLanguage = Annotated[str | None, "language of the lines, for a model that segments by language"]
 OtherLanguage = Annotated[str | None, "language of the other side"]
 QueryLanguage = Annotated[str | None, "language of the queries"]
-Lines = Annotated[Path, "text with a sentence per line, .gz, or - for stdin", Mark.STREAM]
+TextPath = Annotated[Path, "text with a sentence per line, .gz, or - for stdin", Mark.STREAM]
 PairLines = Annotated[Path, "TSV with a pair per line, .gz, or - for stdin", Mark.STREAM]
-Bad = Annotated[
+BadLines = Annotated[
     Literal["error", "skip"], "a line that is not UTF-8, has a NUL or over 1 MB: stop, or skip it"
 ]
 Device = Annotated[Literal["auto", "cpu", "cuda"], "device"]
@@ -27,30 +27,30 @@ Precision = Annotated[
 MarginKind = Annotated[
     Literal["ratio", "distance", "absolute"], "score beside the neighbours; absolute is the cosine"
 ]
-Neighbours = Annotated[int, "neighbours of a sentence, for the margin", Bounds(1, 100)]
+NeighbourCount = Annotated[int, "neighbours of a sentence, for the margin", Bounds(1, 100)]
 Faiss = Annotated[int, "lines above which faiss searches; 0: never", Bounds(0, 1 << 40)]
 
 
 def encode(
     model: ModelName,
-    source: Lines,
+    source: TextPath,
     out: Annotated[Path, "file .npy or .f32 to write, or - for stdout", Mark.STREAM, Writes()],
     language: LineLanguage = None,
     normalise: Annotated[bool, "vectors of length 1"] = False,
     half: Annotated[bool, "float16"] = False,
     dimensions: common.Dimensions = 0,
-    bad: Bad = "error",
+    bad: BadLines = "error",
     device: Device = "auto",
     precision: Precision = "float32",
 ) -> None:
     """Encode the lines of a text to vectors, a row a line."""
     from ems.use import files
     from ems.use.encoder import Encoder
-    from ems.use.stream import Text
+    from ems.use.stream import TextInput
 
     if half and out.suffix == ".f32":
         raise EmsError(f"--out {out}: .f32 is float32; expected .npy with --half")
-    text = Text(source, (language,), bad == "skip")
+    text = TextInput(source, (language,), bad == "skip")
     form = files.Form(dimensions, normalise, half)
     files.encode(Encoder(model, device, precision), text, out, form)
 
@@ -62,9 +62,9 @@ def score(
     source_language: LineLanguage = None,
     target_language: OtherLanguage = None,
     margin: MarginKind = "absolute",
-    neighbours: Neighbours = 4,
+    neighbours: NeighbourCount = 4,
     threshold: Annotated[float | None, "least score: write the rows that reach it"] = None,
-    bad: Bad = "error",
+    bad: BadLines = "error",
     device: Device = "auto",
     precision: Precision = "float32",
     faiss_above: Faiss = 0,
@@ -72,10 +72,10 @@ def score(
     """Score the pairs of a TSV by cosine or by margin, a score a row, or filter them."""
     from ems.use import files, mining
     from ems.use.encoder import Encoder
-    from ems.use.stream import Text
+    from ems.use.stream import TextInput
 
     encoder = Encoder(model, device, precision)
-    pairs = Text(source, (source_language, target_language), bad == "skip")
+    pairs = TextInput(source, (source_language, target_language), bad == "skip")
     if margin == "absolute":
         files.score(encoder, pairs, out, threshold)
     else:
@@ -85,17 +85,17 @@ def score(
 
 def mine(
     model: ModelName,
-    source: Lines,
-    target: Lines,
+    source: TextPath,
+    target: TextPath,
     out: Annotated[Path, "TSV to write: score, source, target", Writes()],
     source_language: LineLanguage = None,
     target_language: OtherLanguage = None,
-    neighbours: Neighbours = 4,
+    neighbours: NeighbourCount = 4,
     margin: MarginKind = "ratio",
     threshold: Annotated[float | None, "least score"] = None,
     one_to_one: Annotated[bool, "each line in one pair at most"] = False,
     numbers: Annotated[bool, "line numbers of both sides as two more columns"] = False,
-    bad: Bad = "error",
+    bad: BadLines = "error",
     device: Device = "auto",
     precision: Precision = "float32",
     faiss_above: Faiss = 0,
@@ -103,12 +103,12 @@ def mine(
     """Mine pairs that are probably translations out of two texts, the best first."""
     from ems.use import mining
     from ems.use.encoder import Encoder
-    from ems.use.stream import Text
+    from ems.use.stream import TextInput
 
     mining.mine(
         Encoder(model, device, precision),
-        Text(source, (source_language,), bad == "skip"),
-        Text(target, (target_language,), bad == "skip"),
+        TextInput(source, (source_language,), bad == "skip"),
+        TextInput(target, (target_language,), bad == "skip"),
         out,
         mining.Search(neighbours, margin, device, faiss_above),
         threshold=float("-inf") if threshold is None else threshold,
@@ -127,14 +127,14 @@ def search(
     language: LineLanguage = None,
     query_language: QueryLanguage = None,
     half: Annotated[bool, "index of float16"] = False,
-    bad: Bad = "error",
+    bad: BadLines = "error",
     device: Device = "auto",
     precision: Precision = "float32",
 ) -> None:
     """Search the lines of a text that mean the same as a query: score, line number, line."""
     from ems.use.encoder import Encoder
     from ems.use.search import index_of
-    from ems.use.stream import Text, opened, text_of
+    from ems.use.stream import TextInput, opened, text_of
 
     if not (build or query or queries):
         raise EmsError("expected a query, --queries or --build, found none of them")
@@ -142,7 +142,7 @@ def search(
     if queries:
         with opened(queries) as reader:
             asked += [text_of(line) for line in reader]
-    corpus = Text(index, (language,), bad == "skip")
+    corpus = TextInput(index, (language,), bad == "skip")
     with index_of(Encoder(model, device, precision), corpus, build, half) as opened_index:
         found = opened_index.search(asked, query_language, k)
     for number, hits in enumerate(found, start=1):
@@ -159,7 +159,7 @@ def serve(
     port: Annotated[int, "port; 0: any free one", Bounds(0, 65535)] = 8000,
     language: LineLanguage = None,
     query_language: QueryLanguage = None,
-    bad: Bad = "error",
+    bad: BadLines = "error",
     device: Device = "auto",
     precision: Precision = "float32",
 ) -> None:
@@ -169,7 +169,7 @@ def serve(
 
     from ems.use.encoder import Encoder
     from ems.use.search import index_of
-    from ems.use.stream import Text
+    from ems.use.stream import TextInput
 
     try:
         from ems.use import serve as server
@@ -185,6 +185,6 @@ def serve(
             stack.callback(signal.signal, number, before)
         encoder, opened = Encoder(model, device, precision), None
         if index:
-            corpus = Text(index, (language,), bad == "skip")
+            corpus = TextInput(index, (language,), bad == "skip")
             opened = stack.enter_context(index_of(encoder, corpus, build))
         server.serve(server.Service(encoder, opened, language, query_language), host, port)

@@ -8,11 +8,11 @@ from ems.base.schema import (
     Decay,
     Dropout,
     Json,
-    Place,
     Rate,
     Seed,
     Settings,
     ShortName,
+    SourceName,
     by_type,
     listing,
     whole,
@@ -30,7 +30,7 @@ class EvalsetEntry(Settings):
     """Languages that are left out."""
     part: str = ""
     """ntrex: the part that is the benchmark, as `splits` divides it."""
-    path: Place | None = None
+    path: SourceName | None = None
     """The folder of a copy of your own, which is used in place."""
     dev: bool = False
     """flores200: adds the dev part, which only the official archive has."""
@@ -38,7 +38,7 @@ class EvalsetEntry(Settings):
     """How the set is scored, where a benchmark leaves a choice."""
 
 
-Examples = whole(ge=1, le=1_000_000)  # no classification benchmark has as many
+ExampleCount = whole(ge=1, le=1_000_000)  # no classification benchmark has as many
 Epochs = whole(ge=1, le=100_000)  # even of a thousand examples hours
 # ten layers of 4,096 are 2.7 GB with Adam's moments
 HiddenLayers = Annotated[list[whole(ge=1, le=4096)], Field(max_length=10)]
@@ -82,7 +82,7 @@ class ProbeSettings(Settings):
     """The learning rate of Adam."""
     weight_decay: listing(Decay, least=1) = Field([0])
     """L2; of several the one with the best accuracy on the source's validation part."""
-    batch: Examples = 12
+    batch: ExampleCount = 12
     """Examples of a step."""
     epochs: Epochs = 500
     """The most epochs; the best one on validation is taken."""

@@ -27,11 +27,11 @@ PAPER = "paper"  # the value of `codes` that means: what EMS used
 ENGLISH = "en"
 OWN_VERSION = "own"  # of a corpus of `files` that names none
 SHOWN = 5  # language pairs in an error
-Files = dict[str, dict[str, bool]]  # pair -> its files; True if its second language is first there
+PairFiles = dict[str, dict[str, bool]]  # pair -> its files; True if reversed there
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownNames:
     """What the entries of a file name: its languages, where data come from, divided corpora."""
 
     languages: dict[str, Language]
@@ -39,7 +39,7 @@ class Known:
     splits: dict[str, Split]
 
 
-def build_corpora(file: ExperimentFile, known: Known) -> tuple[list[Corpus], list[Corpus]]:
+def build_corpora(file: ExperimentFile, known: KnownNames) -> tuple[list[Corpus], list[Corpus]]:
     """Return the corpora to train on and those of `validation`. Raises `EmsError` that names a key.
 
     A `fallback` gives up the pairs that another training corpus has (EMS v2 IV-A).
@@ -68,7 +68,7 @@ def build_corpora(file: ExperimentFile, known: Known) -> tuple[list[Corpus], lis
     return corpora, validation
 
 
-def _corpus(key: str, entry: CorpusEntry, known: Known) -> Corpus:
+def _corpus(key: str, entry: CorpusEntry, known: KnownNames) -> Corpus:
     _check_keys(key, entry)
     languages = list(known.languages)
     named = with_table(languages)
@@ -133,7 +133,7 @@ def _check_keys(key: str, entry: CorpusEntry) -> None:
         raise EmsError(f"{key}.threshold: only pairs of `format: mined` have scores")
 
 
-def _source(key: str, entry: CorpusEntry, known: Known) -> str:
+def _source(key: str, entry: CorpusEntry, known: KnownNames) -> str:
     own = entry.source or entry.path
     if own or entry.files:
         return own or ""
@@ -177,9 +177,9 @@ def _check_split(key: str, entry: CorpusEntry, split: Split, pairs: Iterable[str
 # --- the files of an entry
 
 
-def _own_files(key: str, entry: CorpusEntry, languages: list[str]) -> Files:
+def _own_files(key: str, entry: CorpusEntry, languages: list[str]) -> PairFiles:
     """Return the files of a corpus of `files`, named by the codes and in the order of its keys."""
-    files: Files = {}
+    files: PairFiles = {}
     for written in entry.files:
         pair = _split_pair(f"{key}.files", written, languages)
         if pair in files:
@@ -194,7 +194,7 @@ def _own_files(key: str, entry: CorpusEntry, languages: list[str]) -> Files:
     return files
 
 
-def _of_pairs(key: str, entry: CorpusEntry, languages: list[str]) -> Files:
+def _of_pairs(key: str, entry: CorpusEntry, languages: list[str]) -> PairFiles:
     """Return the files of the pairs that an entry means, of those that the corpus has.
 
     `codes` may name any language of the table, so that an entry fits experiments with fewer.

@@ -10,18 +10,18 @@ from ems.base.schema import (
     Code,
     CodeOrNone,
     Name,
-    Part,
-    Place,
+    PartName,
     Settings,
     ShortName,
+    SourceName,
     by_type,
     listing,
     number,
     whole,
 )
 
-Lines = whole(ge=1, le=1_000_000_000)  # no file of OPUS has half as many
-TwoFiles = Annotated[list[Place], Field(min_length=2, max_length=2), *UNIQUE]
+LineCount = whole(ge=1, le=1_000_000_000)  # no file of OPUS has half as many
+TwoFiles = Annotated[list[SourceName], Field(min_length=2, max_length=2), *UNIQUE]
 
 
 class CorpusEntry(Settings):
@@ -34,7 +34,7 @@ class CorpusEntry(Settings):
     kind: Literal["pairs", "documents"] = "pairs"
     """Language pairs, or documents of single languages: text files with one sentence a line and a
     blank line after each document."""
-    files: Annotated[dict[str, by_type(Place, TwoFiles)], Field(min_length=1)] | None = None
+    files: Annotated[dict[str, by_type(SourceName, TwoFiles)], Field(min_length=1)] | None = None
     """Your own text, read where it lies: `{de-en: data/mine.de-en.tsv.gz}`. A .tsv file has two
     columns in the order of the languages of its key, a .jsonl file the keys `de` and `en` (or these
     in `translation`), a folder the parquet files of a Hugging Face dataset; `[a.de, a.en]` are two
@@ -42,10 +42,10 @@ class CorpusEntry(Settings):
     pairs: by_type(Literal["all"], listing(str, least=1)) | None = None
     """The language pairs that are used, `[de-fr, pl-uk]`; all: every pair of its languages
     (default: the pairs with English, or all in an experiment without English)."""
-    source: Place | None = None
+    source: SourceName | None = None
     """A directory, for a corpus of your own: in OPUS layout, or for documents with
     NAME/VERSION/LANGUAGE.txt or .txt.gz."""
-    path: Place | None = None
+    path: SourceName | None = None
     """A folder with LANGUAGE.txt or .txt.gz, or with OPUS's raw LANGUAGE.zip, used in place (of
     `kind: documents`)."""
     languages: listing(str, least=1) | None = None
@@ -62,10 +62,10 @@ class CorpusEntry(Settings):
     """The codes of a language in this corpus, `{zh: [zh_cn, zh_tw]}` (default: those of
     ems/config/languages/opus_codes.tsv); paper: only the codes that EMS used. With `files`: the one
     code of a language in JSON or parquet, `{en: [eng_Latn]}`."""
-    max_pairs: by_type(Lines, dict[str, Lines]) | None = None
+    max_pairs: by_type(LineCount, dict[str, LineCount]) | None = None
     """The most pairs of each file of a language pair; `{default: N, ru: M}` sets it for some
     languages, `{de-fr: N}` for a pair."""
-    max_documents: by_type(Lines, dict[str, Lines]) | None = None
+    max_documents: by_type(LineCount, dict[str, LineCount]) | None = None
     """The most documents of a language, drawn at random; `{default: N, zh: M}` sets it for some
     languages."""
     format: Literal["moses", "mined"] = "moses"
@@ -93,10 +93,10 @@ class Split(Settings):
     language, or by position.
     """
 
-    first: Annotated[dict[Part, Lines], Field(min_length=1)] | None = None
+    first: Annotated[dict[PartName, LineCount], Field(min_length=1)] | None = None
     """The parts that are so many lines at the start of each file: `{validation: 1000}`. A file that
     is no longer has nothing left for `rest`."""
-    rest: Part | None = None
+    rest: PartName | None = None
     """The part of all other lines."""
     documents: ShortName | None = None
     """A file beside moses/ with the document of each line; a corpus of `kind: documents` has
@@ -104,7 +104,7 @@ class Split(Settings):
     sentences: Code | None = None
     """The language whose sentence decides the part of a pair, without case and punctuation: all
     translations of a sentence are in one part, in every language pair and experiment."""
-    parts: Annotated[dict[Part, number(gt=0, lt=1)], Field(min_length=2)] | None = None
+    parts: Annotated[dict[PartName, number(gt=0, lt=1)], Field(min_length=2)] | None = None
     """The share of each part; a document, or a sentence, goes to one part, the same in all
     languages."""
 

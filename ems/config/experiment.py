@@ -12,7 +12,7 @@ from ems.config.corpus_entries import MultiwaySettings, Split
 from ems.config.languages import UNSEEN, Language
 from ems.config.model import ExportSettings
 from ems.config.plugins import sets_of
-from ems.config.sweep import Point
+from ems.config.sweep import SweepPoint
 from ems.config.systems import SHARED, SystemSettings, Vocabulary
 from ems.config.tables import TablesSettings, study_rows
 from ems.config.text import CleanSettings, DecontaminateSettings, OfCorpora, VocabularySettings
@@ -136,7 +136,7 @@ class Experiment:
     export: ExportSettings
     probes: dict[str, ProbeSettings]
     documents: DocumentSettings
-    sweep: tuple[Point, ...] = ()
+    sweep: tuple[SweepPoint, ...] = ()
     multiway: MultiwaySettings = field(default_factory=MultiwaySettings)
 
     def all_corpora(self) -> list[tuple[str, Corpus]]:

@@ -10,10 +10,10 @@ from ems.base.schema import (
     CodeOrNone,
     Name,
     OwnCode,
-    Place,
     Seed,
     Settings,
     SomeLanguages,
+    SourceName,
     by_type,
     listing,
     text,
@@ -100,7 +100,7 @@ class SystemEntry(Overrides):
     """Makes a chain of as many systems, NAME-1, NAME-2, ..., each of which starts from the one
     before, the first from `train.start_from`. With the objective `coherence` each learns from what
     the one before has mined (CCL 2019, section 3.2)."""
-    model: by_type(Place, EncoderSettings) = Field(default_factory=EncoderSettings)
+    model: by_type(SourceName, EncoderSettings) = Field(default_factory=EncoderSettings)
     """The sizes, or where to find a model that is not trained here."""
 
 
@@ -119,14 +119,14 @@ class SweepEntry(Settings):
 class Sources(Settings):
     """Where data come from."""
 
-    opus: Place | None = None
+    opus: SourceName | None = None
     """'embedded', a directory in OPUS layout, or an https host."""
-    wikimatrix: Place | None = None
+    wikimatrix: SourceName | None = None
     """A directory or a URL with WikiMatrix/v1/WikiMatrix.de-en.tsv.gz."""
-    documents: Place | None = None
+    documents: SourceName | None = None
     """Corpora of documents: 'embedded', a directory with NAME/VERSION/LANGUAGE.txt or .txt.gz, or
     an https host with the latter."""
-    wikipedia: Place | None = None
+    wikipedia: SourceName | None = None
     """Wikipedia's dumps, enwiki/20260101/enwiki-20260101-pages-articles-multistream.xml.bz2: a
     directory or an https host."""
 
@@ -209,7 +209,9 @@ def experiment_model() -> type[ExperimentFile]:
             own = with_fields(EvalsetEntry, f"Evalset_{name}", protocol=record.protocol)
             entries[name] = own | None
     sources = {
-        name: Annotated[Place, Field(description=record.source)] | None if record.source else MADE
+        name: Annotated[SourceName, Field(description=record.source)] | None
+        if record.source
+        else MADE
         for name, record in data.items()
     }
     probes = {name: record.probe for name, record in benchmarks().items() if record.probe}
@@ -240,12 +242,12 @@ def experiment_model() -> type[ExperimentFile]:
 class SiteSources(Sources):
     """Where data come from, for the experiments that do not say it themselves."""
 
-    opus: Place = "https://object.pouta.csc.fi"
+    opus: SourceName = "https://object.pouta.csc.fi"
     """An OPUS host, a directory in OPUS layout, or opustools (through the package of that name)."""
-    wikimatrix: Place = "https://dl.fbaipublicfiles.com/laser"
+    wikimatrix: SourceName = "https://dl.fbaipublicfiles.com/laser"
     """Where LASER's mined files lie, WikiMatrix/v1/WikiMatrix.de-en.tsv.gz: a URL or a
     directory."""
-    wikipedia: Place = "https://dumps.wikimedia.org"
+    wikipedia: SourceName = "https://dumps.wikimedia.org"
     """Where Wikipedia's dumps lie, as dumps.wikimedia.org has them: a URL or a directory."""
 
 
@@ -277,7 +279,7 @@ class Site(Settings):
 def site_model() -> type[Site]:
     """Return the model of config.yaml, with the sources of the benchmarks."""
     places = {
-        name: (Place | None, Field(record.published or None, description=record.source))
+        name: (SourceName | None, Field(record.published or None, description=record.source))
         for name, record in benchmarks().items()
         if record.source
     }

@@ -7,7 +7,7 @@ from ems.base.errors import EmsError
 from ems.base.schema import plain
 from ems.config.benchmarks import DrawnProtocol, EvalsetEntry
 from ems.config.corpora import (
-    Known,
+    KnownNames,
     build_corpora,
     check_languages,
     check_left,
@@ -30,7 +30,7 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     systems = build_systems(file, written)
     sweep, added = swept(file.sweep, bool(file.validation), systems) if file.sweep else ((), {})
     languages = _languages(file.languages)
-    known = Known(languages, {**sources, **plain(file.sources)}, file.splits)
+    known = KnownNames(languages, {**sources, **plain(file.sources)}, file.splits)
     corpora, validation = build_corpora(file, known)
     vocabularies = build_vocabularies(file, list(languages))
     systems = {
@@ -111,7 +111,7 @@ def _segmenters(named: dict[str, str], languages: Iterable[str]) -> dict[str, st
 # --- evaluation sets
 
 
-def _evalset(name: str, entry: EvalsetEntry, known: Known) -> EvalSet:
+def _evalset(name: str, entry: EvalsetEntry, known: KnownNames) -> EvalSet:
     key, record, source = f"evalsets.{name}", benchmark(name), known.sources.get(name, "")
     for field, of in (("part", "parts"), ("dev", "dev"), ("protocol", "protocol")):
         if getattr(entry, field) not in (None, "", False) and not getattr(record, of):

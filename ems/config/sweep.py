@@ -19,7 +19,7 @@ from ems.config.systems import SystemSettings
 
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """One value on one axis ("model.layers"), and its system.
 
     `chosen`: it is the value of the base. `added`: only the sweep has the system.
@@ -43,7 +43,7 @@ def written(value: Any) -> str:
 
 def swept(
     sweep: SweepEntry, validated: bool, systems: dict[str, SystemSettings]
-) -> tuple[tuple[Point, ...], dict[str, SystemSettings]]:
+) -> tuple[tuple[SweepPoint, ...], dict[str, SystemSettings]]:
     """Return the points of a sweep, axis by axis, and the systems that they add to `systems`.
 
     Raises `EmsError` for a base that is no system, an unknown axis, a value that is not allowed, an
@@ -59,7 +59,7 @@ def swept(
     own = sweep.train.model_dump(exclude_unset=True)
     centre = systems[base].overridden({"train": own})
     centre_name = f"{base}.chosen" if own else base
-    points: list[Point] = []
+    points: list[SweepPoint] = []
     made = {centre_name: centre} if own else {}
     taken = dict.fromkeys(systems, "a system")
     for axis, values in sweep.axes.items():
@@ -69,7 +69,7 @@ def swept(
             # ems.layers-2: a system, and a folder
             name = f"{base}.{axis.partition('.')[2]}-{written(value)}"
             name = centre_name if chosen else re.sub(r"[^A-Za-z0-9._-]", "_", name)
-            points.append(Point(axis, value, name, chosen, bool(own) or not chosen))
+            points.append(SweepPoint(axis, value, name, chosen, bool(own) or not chosen))
             if not chosen and name in taken:
                 raise EmsError(
                     f"sweep.axes.{axis}: the system of {written(value)} would be named {name}, as "

@@ -6,7 +6,16 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from ems.base.errors import EmsError
-from ems.base.schema import Name, Place, Settings, SomeLanguages, by_type, listing, number, whole
+from ems.base.schema import (
+    Name,
+    Settings,
+    SomeLanguages,
+    SourceName,
+    by_type,
+    listing,
+    number,
+    whole,
+)
 
 CONTROL = 3  # pieces that are no text: <pad>, <unk>, <mask>, and one of each language
 BYTES = 256  # pieces of `byte_fallback`
@@ -36,7 +45,7 @@ class LanguageFilter(OfCorpora):
 class SimilarityFilter(OfCorpora):
     """Removes pairs with a low cosine, by a model that was trained before (`ems score`)."""
 
-    model: Place
+    model: SourceName
     """A model folder, or one that `ems export` wrote, of another experiment."""
     threshold: number(ge=-1, le=1) = 0.7
     """Least cosine of the sides."""
@@ -50,7 +59,7 @@ Real = number(ge=-MOST, le=MOST)
 class CommandFilter(OfCorpora):
     """Removes the pairs that a program does not pass on, as a JSON file of OpusCleaner says."""
 
-    filter: Place
+    filter: SourceName
     """The JSON file of a bilingual filter."""
     parameters: dict[str, by_type(str, bool, Whole, Real)] = Field({})
     """Values of its parameters, where they are not its defaults."""

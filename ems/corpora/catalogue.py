@@ -36,7 +36,7 @@ NOISE = {  # in the order in which `ems init` takes them
 
 
 @dataclass(frozen=True)
-class Known:
+class CatalogueEntry:
     """What the catalogue says of a corpus: `versions` besides those of OPUS, licence or ''."""
 
     versions: tuple[str, ...] = ()
@@ -47,15 +47,16 @@ class Known:
 
 
 @cache
-def catalogue() -> dict[str, Known]:
+def catalogue() -> dict[str, CatalogueEntry]:
     rows = read_table(Path(__file__).with_suffix(".tsv"))
     return {
-        row.pop("name"): Known(tuple(row.pop("versions").split()), **row) for row in map(dict, rows)
+        row.pop("name"): CatalogueEntry(tuple(row.pop("versions").split()), **row)
+        for row in map(dict, rows)
     }
 
 
-def about(name: str) -> Known:
-    return catalogue().get(name, Known())
+def about(name: str) -> CatalogueEntry:
+    return catalogue().get(name, CatalogueEntry())
 
 
 def licence_of(name: str) -> str:

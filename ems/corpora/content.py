@@ -5,7 +5,7 @@ from pathlib import Path
 from ems.base.errors import LOCK, MANIFEST, Damaged, EmsError
 from ems.base.files import read_json, sha256_file
 from ems.base.progress import Progress
-from ems.base.schema import Below, Count, Record, Text
+from ems.base.schema import Below, Count, NonBlank, Record
 
 START = 512  # bytes of a file that are looked at
 GZIP = (0, (b"\x1f\x8b",), "a gzip file")
@@ -27,11 +27,11 @@ class Content(Record):
     """A file of a manifest."""
 
     bytes: Count
-    sha256: Text
+    sha256: NonBlank
 
 
 class Locked(Content):
-    url: Text
+    url: NonBlank
 
 
 class UnitManifest(Record):

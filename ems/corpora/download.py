@@ -27,7 +27,7 @@ from urllib3.exceptions import HTTPError
 from ems.base.errors import EmsError
 from ems.base.files import read_json, write_json
 from ems.base.progress import Progress, log
-from ems.base.schema import Count, Json, Record, Text
+from ems.base.schema import Count, Json, NonBlank, Record
 from ems.corpora.content import MARKUP, START, WAY_OUT, check_start, short
 from ems.corpora.locations import address
 from ems.corpora.slots import MACHINE, held, slot
@@ -57,7 +57,7 @@ DOWNLOADS = Downloads()
 
 
 class _Said(Record):
-    url: Text
+    url: NonBlank
     length: Count | None = None
     etag: str | None = None
     modified: str | None = None
@@ -88,7 +88,7 @@ def write_all(writer: FileIO, block: bytes, path: Path) -> None:
         ) from None
 
 
-class Part:
+class PartialFile:
     """The bytes of `url` so far, in a file that is open as `writer` (unbuffered)."""
 
     def __init__(self, url: str, out: Path, writer: FileIO) -> None:
@@ -221,7 +221,7 @@ def download(url: str, out: Path, downloads: Downloads = DOWNLOADS) -> Iterator[
     It stays if the network fails, and is removed if it is wrong or the caller raises `EmsError`.
     """
     with held(part_path(out)) as writer:
-        part = Part(url, out, writer)
+        part = PartialFile(url, out, writer)
         _complete(part, downloads)
         try:
             yield part.path
@@ -231,7 +231,7 @@ def download(url: str, out: Path, downloads: Downloads = DOWNLOADS) -> Iterator[
         part.memory.unlink(missing_ok=True)
 
 
-def _complete(part: Part, downloads: Downloads) -> None:
+def _complete(part: PartialFile, downloads: Downloads) -> None:
     failures, best = 0, part.size
     host = address(part.url).netloc.rpartition("@")[2]  # without a user's name
     while not part.whole:
@@ -259,7 +259,7 @@ def _complete(part: Part, downloads: Downloads) -> None:
         time.sleep(pause)
 
 
-def _attempt(part: Part, downloads: Downloads) -> None:
+def _attempt(part: PartialFile, downloads: Downloads) -> None:
     with _request(part, downloads.stall) as answer:
         _begin(answer, part)
         progress = Progress(f"download {part.name}", part.length, "bytes", before=part.size)
@@ -273,7 +273,7 @@ def _attempt(part: Part, downloads: Downloads) -> None:
     progress.close()
 
 
-def _request(part: Part, stall: float) -> requests.Response:
+def _request(part: PartialFile, stall: float) -> requests.Response:
     try:
         timeout = (min(CONNECT, stall), stall)
         return requests.get(part.url, stream=True, timeout=timeout, headers=part.headers())
@@ -284,7 +284,7 @@ def _request(part: Part, stall: float) -> requests.Response:
         raise Again(why) from None
 
 
-def _begin(answer: requests.Response, part: Part) -> None:
+def _begin(answer: requests.Response, part: PartialFile) -> None:
     """Let the part begin or go on with this answer. Raises `Again` or `EmsError` if it cannot."""
     status = answer.status_code
     why = f"expected status 200, found {status}"

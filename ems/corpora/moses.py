@@ -28,8 +28,8 @@ SHOWN = 10  # names of members in an error
 LINES = 1000  # decoded at once
 # nothing is unpacked to disk, and CCMatrix en-es has 100 GB of text
 MOSES_LIMITS = archive.Limits(1 << 42)
-Side = str | Bad | None  # a text, why the row is no pair, or None: not UTF-8, and it need not be
-Row = tuple[Side, Side, int]  # source, target, line
+RawSide = str | Bad | None  # a text, why the row is no pair, or None: not UTF-8, and it need not be
+RawRow = tuple[RawSide, RawSide, int]  # source, target, line
 THRESHOLD = 1.075  # margin score of a mined pair
 
 
@@ -172,12 +172,12 @@ def count_rows(file: CorpusFile) -> int:
     return count_pairs(file.path, file.corpus.name, file.name)
 
 
-def read_rows(file: CorpusFile, undecodable: str = "error", before: int = 0) -> Iterator[Row]:
+def read_rows(file: CorpusFile, undecodable: str = "error", before: int = 0) -> Iterator[RawRow]:
     """Yield the rows, sides in the order of the corpus's pair, lines counted from `before` + 1.
 
     Raises `EmsError` for a damaged file, and for text not UTF-8 unless `undecodable` is "drop".
     """
-    pairs: Iterator[tuple[Side, Side]]
+    pairs: Iterator[tuple[RawSide, RawSide]]
     if file.corpus.paths:
         rows = read_own(list(file.paths), tuple(file.name.split("-")))
         pairs = ((row, row) if isinstance(row, Bad) else row for row in rows)

@@ -26,7 +26,7 @@ from ems.export.verify import Figures
 from ems.tables.corpora import EVALUATION, PART, TRAIN, read_report
 from ems.tables.declarations import tables_of
 from ems.tables.engine import Declaration, write_systems
-from ems.tables.logs import Cost
+from ems.tables.logs import JobCost
 
 NORMAL = 1.96  # standard deviations of a 95 % interval
 
@@ -72,7 +72,7 @@ def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
         scores=[row for each in scores.values() for row in _scores(each)],
         tables=[table for path, each in scores.items() for table in _tables(path, each)],
         **_corpora(run / "reports/decontamination.json", set(languages)),
-        costs=read_json(costs, Cost) if costs.is_file() else None,
+        costs=read_json(costs, JobCost) if costs.is_file() else None,
     )
 
 

@@ -13,7 +13,7 @@ from sentence_transformers.sentence_transformer.modules import InputModule
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from ems.model.table import Table
+from ems.model.table import EmbeddingTable
 
 FILE = "tokenizer.json"
 
@@ -21,7 +21,7 @@ FILE = "tokenizer.json"
 class NgramEmbedding(InputModule):
     """Texts to vectors [N, d]; a text without pieces to zeros."""
 
-    def __init__(self, tokenizer: Tokenizer, table: Table) -> None:
+    def __init__(self, tokenizer: Tokenizer, table: EmbeddingTable) -> None:
         super().__init__()
         self.tokenizer = tokenizer
         self.table = table
@@ -66,7 +66,7 @@ class NgramEmbedding(InputModule):
         weights = cls.load_torch_weights(model_name_or_path, **place)
         pieces, ngrams = weights["table.pieces.weight"], weights["table.ngrams.table.weight"]
         with torch.device("meta"):  # no start values for what is replaced
-            table = Table(pieces.shape[1], len(pieces), len(ngrams))
+            table = EmbeddingTable(pieces.shape[1], len(pieces), len(ngrams))
             module = cls(tokenizer, table)
         module.load_state_dict(weights, assign=True)
         return module

@@ -20,7 +20,7 @@ from torch.utils.checkpoint import checkpoint
 from ems.base.progress import Progress
 from ems.config.model import EncoderSettings
 from ems.model.packing import Packing, Pad, Unpad, pack, rounded
-from ems.model.table import Table
+from ems.model.table import EmbeddingTable
 
 ACTIVATIONS = {"silu": functional.silu, "gelu": functional.gelu}  # gelu: exact, by erf
 SHORT = 48  # tokens up to which plain products are faster than PyTorch's fused attention on a CPU
@@ -118,7 +118,9 @@ class Encoder(nn.Module):
         self.dropout = settings.dropout
         self.layers = nn.ModuleList(Layer(settings) for _ in range(settings.layers))
         self.checkpoint_layers = False  # keep a layer's input, run it again for its gradient
-        self.table = Table(settings.table, pieces, settings.ngrams) if settings.table else None
+        self.table = (
+            EmbeddingTable(settings.table, pieces, settings.ngrams) if settings.table else None
+        )
         if settings.table and settings.attends:
             self.widen = nn.Linear(settings.width, settings.table, bias=False)
         start_values(self, settings.start)

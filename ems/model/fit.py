@@ -30,7 +30,7 @@ from ems.text.tsv import codes_of, read_tsv
 PAIRS = 1000  # of each file of pairs, as in validation
 WEIGHTS_TRIED = (0.0, *(round(2 ** (k / 2), 3) for k in range(-4, 9)))  # up to 16
 POWERS_TRIED = tuple(k / 4 for k in range(9))  # up to 2
-Point = tuple[float, float]  # weight and power
+Weighting = tuple[float, float]  # weight and power
 
 
 def fit(
@@ -108,7 +108,7 @@ def _weighed(
     return {"weight": weight, "power": power, "grid": tried}
 
 
-def grid(settings: NgramSettings) -> list[Point]:
+def grid(settings: NgramSettings) -> list[Weighting]:
     """Return the points to try, without what the settings rule out; at weight 0 one power."""
     weights = WEIGHTS_TRIED if settings.weight is None else (settings.weight,)
     powers = POWERS_TRIED if settings.power is None else (settings.power,)
@@ -116,7 +116,7 @@ def grid(settings: NgramSettings) -> list[Point]:
 
 
 def _p1(
-    path: Path, points: list[Point], trained: SentenceEncoder, ngrams: NgramEncoder
+    path: Path, points: list[Weighting], trained: SentenceEncoder, ngrams: NgramEncoder
 ) -> np.ndarray:
     """Return P@1 (%) of `FusedEncoder` on the first pairs of a file, the mean of both directions,
     float64[points].

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, EXPORTED, NGRAMS, SUMS, VOCABULARY, read_json, read_lines
-from ems.base.schema import Amount, Below, Json, Record, Text
+from ems.base.schema import Amount, Below, Json, NonBlank, Record
 from ems.config.languages import UNSEEN
 from ems.config.model import EncoderSettings, NgramSettings
 from ems.text.segmenters.base import names
@@ -35,7 +35,7 @@ class _Described(Record, extra="allow"):
     name: str = ""
     experiment: str = ""
     identity: str = "unknown"
-    languages: list[Text] = Field([])
+    languages: list[NonBlank] = Field([])
     format_characters: Literal["keep", "drop"] = "keep"
 
     @property
@@ -47,14 +47,14 @@ class Description(_Described):
     """model.json of a trained encoder, or an exported folder in its form, with its `weights`."""
 
     segmenters: Annotated[dict[str, SegmenterName], Field(min_length=1)]
-    sha256: dict[Below, Text]
+    sha256: dict[Below, NonBlank]
     training: Json = Field({})
     weights: str = ""
     dimensions: int | None = None
 
 
 class _Export(_Described):
-    languages: list[Text]
+    languages: list[NonBlank]
     segmenter: SegmenterName
     dimensions: Annotated[int, Field(ge=1), "a size"]
     static: bool
@@ -62,14 +62,14 @@ class _Export(_Described):
 
 class NgramModel(Record):
     kind: NgramKind
-    languages: Annotated[list[Text], Field(min_length=1)]
+    languages: Annotated[list[NonBlank], Field(min_length=1)]
     ngrams: NgramSettings
-    sha256: dict[Below, Text]
+    sha256: dict[Below, NonBlank]
 
 
 class TrainedModel(Record):
-    model: Text  # folder of the trained encoder
-    sha256: Text  # of its model.json
+    model: NonBlank  # folder of the trained encoder
+    sha256: NonBlank  # of its model.json
 
 
 class FusedModel(NgramModel):

@@ -21,7 +21,7 @@ BASE, MIX = 0x100000001B3, 0x1E3779B97F4A7C15  # of the hash: 64 bits that wrap
 POSITIVE, SHIFT = 0x7FFFFFFFFFFFFFFF, 24  # its highest bits are the best mixed
 
 
-class Table(nn.Module):
+class EmbeddingTable(nn.Module):
     """A vector of each piece, and with `ngrams` rows of hashed n-grams too; no norm follows."""
 
     def __init__(self, width: int, pieces: int, ngrams: int = 0) -> None:

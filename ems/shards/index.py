@@ -13,13 +13,13 @@ from pydantic import Field
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file, write_json
-from ems.base.schema import Below, Count, Record, Text
+from ems.base.schema import Below, Count, NonBlank, Record
 
 TRAIN = "train"  # the role without which there is no index
 MANIFEST = "manifest.json"
 PAIRS = "pairs.npy"  # of a folder of mined pairs, beside its manifest
 LIST = "pairs.json"  # of a folder with a folder of shards for each language pair
-Sums = dict[Below, Text]  # shard, or language pair -> SHA-256 of its manifest
+Sums = dict[Below, NonBlank]  # shard, or language pair -> SHA-256 of its manifest
 
 
 class FolderManifest(Record):
@@ -29,15 +29,15 @@ class FolderManifest(Record):
 
 
 class Spoken(Record):
-    languages: Annotated[list[Text], Field(min_length=1)]
+    languages: Annotated[list[NonBlank], Field(min_length=1)]
 
 
 class MinedManifest(Record):
-    languages: Annotated[list[Text], Field(min_length=2)]
+    languages: Annotated[list[NonBlank], Field(min_length=2)]
     pairs: dict[str, Count]
-    sha256: Text
-    shards: Text
-    vocabulary_sha256: Text
+    sha256: NonBlank
+    shards: NonBlank
+    vocabulary_sha256: NonBlank
 
 
 def write_index(folders: dict[str, list[Path]], out: Path) -> int:

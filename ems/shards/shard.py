@@ -23,7 +23,7 @@ from pydantic import Field
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file
 from ems.base.progress import Progress
-from ems.base.schema import UNIQUE, Below, Count, Record, Text, text
+from ems.base.schema import UNIQUE, Below, Count, NonBlank, Record, text
 from ems.shards.index import MANIFEST
 
 NUMBERS = 1 << 17  # numbers read at once: they stay in the processor's cache
@@ -39,8 +39,8 @@ class ShardManifest(Record):
     languages: Annotated[list[LanguageCode], Field(min_length=1, max_length=2), *UNIQUE]
     pairs: Count
     tokens: dict[str, Count]
-    vocabulary_sha256: Text
-    sha256: dict[Below, Text]
+    vocabulary_sha256: NonBlank
+    sha256: dict[Below, NonBlank]
     documents: Count | None = None
 
 

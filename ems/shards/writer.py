@@ -42,7 +42,7 @@ ID = np.dtype(np.uint16)
 MANY = 100  # documents encoded at once
 MAX_PIECES = 65_535  # of a vocabulary; the papers have 60,000
 BIN, BINS = 10, 26  # tokens per class of the histogram of lengths; the last: 250 and more
-Vocabulary = tuple[Path, str]  # the file and its sha256
+VocabularyFile = tuple[Path, str]  # the file and its sha256
 
 
 class _Part(ShardManifest):
@@ -173,11 +173,11 @@ def check_vocabulary(path: Path) -> Any:
 
 
 @lru_cache(maxsize=2)
-def _encoder(vocabulary: Vocabulary, language: str) -> WordEncoder:
+def _encoder(vocabulary: VocabularyFile, language: str) -> WordEncoder:
     return WordEncoder(check_vocabulary(vocabulary[0]), language)
 
 
-def write_shard(vocabulary: Vocabulary, piece: Piece, folder: Path, advance: Advance) -> None:
+def write_shard(vocabulary: VocabularyFile, piece: Piece, folder: Path, advance: Advance) -> None:
     """Encode a piece of a file of pairs or documents into the shard `folder`."""
     languages = codes_of(piece.source)
     encoders = [_encoder(vocabulary, code) for code in languages]
@@ -187,7 +187,9 @@ def write_shard(vocabulary: Vocabulary, piece: Piece, folder: Path, advance: Adv
         def create(name: str) -> BinaryIO:
             return stack.enter_context(open(folder / name, "wb"))
 
-        sides = [Side(create(f"{code}.ids"), create(f"{code}.offsets")) for code in languages]
+        sides = [
+            EncodedSide(create(f"{code}.ids"), create(f"{code}.offsets")) for code in languages
+        ]
         lines = create("lines")
         documents = Documents() if len(languages) == 1 else None
         encode = documents.encoded if documents else _encoded
@@ -262,7 +264,7 @@ def _documents(piece: Piece) -> Iterator[list[tuple[str, int]]]:
         yield document
 
 
-class Side:
+class EncodedSide:
     def __init__(self, ids: BinaryIO, offsets: BinaryIO) -> None:
         self.ids, self.offsets = ids, offsets
         self.sentences = self.tokens = 0

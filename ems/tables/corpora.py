@@ -15,11 +15,11 @@ from pydantic import Field
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json
-from ems.base.schema import Count, Record, Text
+from ems.base.schema import Count, NonBlank, Record
 from ems.config.experiment import MULTIWAY
 from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
 from ems.tables.table import Table, Value, headings_of, write_table
-from ems.text.tsv import Counted, Counts
+from ems.text.tsv import CleanCounts, Counted
 
 PIVOT = "en"
 EVALUATION = "evaluation"  # the reason under which decontamination counts its removals
@@ -27,15 +27,15 @@ TRAIN, VALIDATION = "train", "validation"
 PART = "+"  # between a corpus and the name of a part of it
 
 
-class Entry(Counted):
+class ReportEntry(Counted):
     """One corpus of one pair; all counts are sentence pairs (of `documents` sentences), but
     `by_benchmark`: benchmark -> side ("en") -> its sentences in the corpus, and "pairs" -> pairs.
     """
 
-    name: Text = Field(alias="corpus")
-    version: Text
+    name: NonBlank = Field(alias="corpus")
+    version: NonBlank
     role: Literal["train", "validation"]
-    pair: Text
+    pair: NonBlank
     by_benchmark: dict[str, dict[str, Count]]
 
     @property
@@ -62,14 +62,14 @@ class Entry(Counted):
 class Report(Record):
     """The decontamination report; of the benchmarks, VALIDATION is the text to validate on."""
 
-    key: Text
-    against: list[Text]
-    entries: list[Entry] = Field(alias="corpora")
+    key: NonBlank
+    against: list[NonBlank]
+    entries: list[ReportEntry] = Field(alias="corpora")
     validation: bool = False
 
-    def by_corpus(self) -> list[tuple[str, str, list[Entry]]]:
+    def by_corpus(self) -> list[tuple[str, str, list[ReportEntry]]]:
         """Return each corpus in each of its roles, by the alphabet, with its entries."""
-        groups: dict[tuple[str, str], list[Entry]] = {}
+        groups: dict[tuple[str, str], list[ReportEntry]] = {}
         for entry in sorted(self.entries, key=lambda e: (e.corpus.casefold(), e.corpus, e.role)):
             groups.setdefault((entry.corpus, entry.role), []).append(entry)
         return [(corpus, role, entries) for (corpus, role), entries in groups.items()]
@@ -93,7 +93,7 @@ def read_report(path: Path) -> Report:
     return report.model_copy(update={"against": [*report.against, *held_out]})
 
 
-def _total(counts: Iterable[Counts]) -> tuple[int, Counter[str], int]:
+def _total(counts: Iterable[CleanCounts]) -> tuple[int, Counter[str], int]:
     """Return what was read, removed for each reason, and kept, in all."""
     counts, removed = list(counts), Counter[str]()
     for each in counts:
@@ -138,7 +138,7 @@ def write_corpora_table(report: Path, out: Path) -> None:
     write_table(Table(columns, rows, rules=rules, notes=notes), out)
 
 
-def _counts(entries: Iterable[Entry]) -> list[Value]:
+def _counts(entries: Iterable[ReportEntry]) -> list[Value]:
     """Return sums of read, removed by decontamination, removed otherwise, kept."""
     read, removed, kept = _total(entries)
     return [read, removed[EVALUATION], read - kept - removed[EVALUATION], kept]
@@ -158,7 +158,7 @@ def human(count: int) -> str:
     return f"{count / 1e3:.0f}k" if count >= 1000 else f"{count / 1e3:.1f}k"
 
 
-def _documents_notes(entries: Iterable[Entry]) -> list[str]:
+def _documents_notes(entries: Iterable[ReportEntry]) -> list[str]:
     """Return a note with the documents of some corpora; none if they have none."""
     counts = [entry.documents for entry in entries if entry.documents is not None]
     if not counts:

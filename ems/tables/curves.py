@@ -13,7 +13,7 @@ from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator, StrMethod
 
 from ems.base.errors import Damaged, EmsError
 from ems.tables.canvas import COLOURS, colour, drawing, dress, legend_columns, number_logarithms
-from ems.tables.logs import P1, PARTS, TRAIN, VALIDATION, Entry, read_losses, read_times
+from ems.tables.logs import P1, PARTS, TRAIN, VALIDATION, LossEntry, read_losses, read_times
 from ems.tables.printed import in_table_one_order
 from ems.tables.table import rounded
 
@@ -35,7 +35,7 @@ def plot_curves(losses: Mapping[str, Path], times: Mapping[str, Path] | None, ou
     Raises `EmsError` for a malformed row, a step without a time, and when no system was trained.
     """
     axis = "sentence pairs seen" if times is None else "minutes of training"
-    curves: dict[str, list[tuple[float, Entry]]] = {}  # system -> place on the axis, row
+    curves: dict[str, list[tuple[float, LossEntry]]] = {}  # system -> place on the axis, row
     for system, path in losses.items():
         entries = read_losses(path)
         places: list[float] = [entry.pairs for entry in entries]

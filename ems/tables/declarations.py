@@ -23,7 +23,7 @@ from ems.tables.engine import (
     Declaration,
     Models,
     Order,
-    Printed,
+    PrintedRows,
     average,
     headings,
     labels_of,
@@ -107,7 +107,7 @@ def tables_of(benchmark: str) -> Mapping[str, Declaration | Callable[[Iterable[P
 def accuracy_table(benchmark: str, table: str) -> Declaration:
     shown = words_of(benchmark)["table"][table]
     models = partial(load_accuracies, shown.printed) if shown.printed else dict
-    paper = Printed(
+    paper = PrintedRows(
         shown.paper,
         models,
         "version v1",
@@ -228,7 +228,7 @@ def retrieval_table(
         label=label,
         columns=lambda systems: one_each(systems, order, models()),
         about=about,
-        printed=Printed(
+        printed=PrintedRows(
             f"{where}, of other sentences drawn from {title}",
             models,
             f"{title} {version}, 2,000 queries among 200,000, by {MARGINS[margin].format(k=4)}",

@@ -59,7 +59,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Printed:
+class PrintedRows:
     """Rows that a paper prints for the same data and protocol.
 
     `where` names the table, `data` what it is of: a `version`, a `protocol`, a `count` of them.
@@ -87,7 +87,7 @@ class Printed:
         return same and as_many and self.version in ("", system.file.version)
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A row of a table: value by heading, and the headings that get a dagger."""
 
     label: str
@@ -110,7 +110,7 @@ class Declaration:
     columns: Callable[[Sequence[Scores]], list[Column]]
     about: Callable[[Sequence[Scores]], list[str]]
     label: Label = ScoreFile.label_of
-    printed: Printed | None = None
+    printed: PrintedRows | None = None
     blocks: Callable[[list[Column]], list[Block]] = lambda c: balanced_blocks(headings(c))
     seen: bool | None = None
     spread: bool = True
@@ -255,28 +255,28 @@ def counted(systems: Iterable[Scores]) -> str:
 
 def _our_rows(
     table: Declaration, sections: Mapping[str, list[Scores]], columns: list[Column]
-) -> tuple[list[Row], list[list[int]]]:
+) -> tuple[list[TableRow], list[list[int]]]:
     """Return our rows, deviations and other measures among them, and which rows compete."""
     systems = [system for section in sections.values() for system in section]
     seeded = any(len(values) > 1 for each in systems for values in each.seeds.values())
     measured = {name for each in systems for name, values in each.measures.items() if values}
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     groups: list[list[int]] = []
     for prefix, section in sections.items():
         groups.append([])
         for system in section:
             groups[-1].append(len(rows))
             label = prefix + system.system
-            rows.append(Row(label, {c.heading: c.value(system) for c in columns}))
+            rows.append(TableRow(label, {c.heading: c.value(system) for c in columns}))
             if table.spread and seeded:
                 spread = {c.heading: _deviation(system, c.members) for c in columns}
-                rows.append(Row(f"{label}, s.d.", spread))
+                rows.append(TableRow(f"{label}, s.d.", spread))
             for measure in (name for name in table.below if name in measured):
                 means = _means(system.measures.get(measure, {}), columns)
-                rows.append(Row(f"{label}, {table.below[measure]}", means))
+                rows.append(TableRow(f"{label}, {table.below[measure]}", means))
     shared = {label: v for s in systems for label, v in s.measures.get(table.shared, {}).items()}
     if shared:
-        rows.append(Row(table.shared, _means(shared, columns)))
+        rows.append(TableRow(table.shared, _means(shared, columns)))
     return rows, groups
 
 
@@ -296,8 +296,8 @@ def _deviation(system: Scores, members: Sequence[str]) -> float | None:
 
 
 def _printed_rows(
-    paper: Printed | None, asked: Sequence[str], system: Scores, columns: list[Column]
-) -> tuple[list[Row], list[str]]:
+    paper: PrintedRows | None, asked: Sequence[str], system: Scores, columns: list[Column]
+) -> tuple[list[TableRow], list[str]]:
     """Return the rows of a paper that are asked for, and the notes on them.
 
     There are none beside scores of other data, and none of a model without any of the columns.
@@ -323,7 +323,7 @@ def _printed_rows(
                     daggers.add(column.heading)
             values[column.heading] = value
         if {*values.values()} != {None}:
-            rows.append(Row(name + PRINTED, values, daggers))
+            rows.append(TableRow(name + PRINTED, values, daggers))
     if not rows:
         return [], []
     notes = [f"Rows marked printed: {paper.where}; they do not compete for bold."]

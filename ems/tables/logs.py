@@ -15,7 +15,7 @@ from pydantic import Field
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import parse_json, read_json, read_lines, write_json, write_text
-from ems.base.schema import Amount, Count, Json, Record, Text, fitting, number, shown
+from ems.base.schema import Amount, Count, Json, NonBlank, Record, fitting, number, shown
 from ems.bench.scores import read_score_file
 from ems.tables.table import Table, Value, write_table
 
@@ -47,7 +47,7 @@ class _Time(Record):
 
 
 @dataclass(frozen=True)
-class Entry:
+class LossEntry:
     """One row of losses.jsonl: steps and pairs seen until then, the total loss, and by name what is
     not in NOT_PARTS ("xtr", "contrastive") and, in validation, P@1 in percent ("p1").
 
@@ -67,7 +67,7 @@ class Entry:
     numbers: dict[str, float]
 
 
-def read_losses(path: Path) -> list[Entry]:
+def read_losses(path: Path) -> list[LossEntry]:
     """Return the rows of losses.jsonl. Raises `EmsError` that names a malformed line."""
     return [_entry(path, place, row) for place, row in _rows(path)]
 
@@ -105,7 +105,7 @@ def _fitting(path: Path, place: str, of: Any, value: Any) -> Any:
         raise Damaged(path, f"{place}: {error}", "*.jsonl") from None
 
 
-def _entry(path: Path, place: str, row: Json) -> Entry:
+def _entry(path: Path, place: str, row: Json) -> LossEntry:
     keys = {key: row.get(key) for key in ("part", "step", "pairs")}
     loss = _fitting(path, place, _Loss, row | keys)
     validation = loss.part == VALIDATION
@@ -121,7 +121,7 @@ def _entry(path: Path, place: str, row: Json) -> Entry:
 
     measured = {name: row.get(name) for name in [*names, *([] if only_pairs else ["total"])]}
     values = numbers(measured, of=Drawn if validation else Sampled)
-    return Entry(
+    return LossEntry(
         loss.part,
         loss.step,
         loss.pairs,
@@ -144,14 +144,14 @@ STAGES = (
 BY_SYSTEM = ("mine", "train", "fit", "bench")  # their paths are costs/<stage>/<system>...
 
 
-class Cost(Record):
+class JobCost(Record):
     """What a job cost, as its command wrote it; `job` is its path below costs: ("train", "ems")."""
 
-    stage: Text
+    stage: NonBlank
     seconds: Amount
     cpu_seconds: Amount
     max_rss_mb: Amount
-    gpu: Text = ""
+    gpu: NonBlank = ""
     job: tuple[str, ...] = ()
 
     @property
@@ -195,14 +195,14 @@ def write_costs_table(
     write_table(Table(columns, [*rows, total], rules={len(rows)}, notes=notes), out)
 
 
-def costs_of(folder: Path) -> dict[tuple[str, ...], Cost]:
+def costs_of(folder: Path) -> dict[tuple[str, ...], JobCost]:
     """Return the costs of the jobs under results/<experiment>/costs, by their paths in it."""
     costs = {}
     for path in sorted(folder.rglob("*.json")):
         job = path.relative_to(folder).with_suffix("").parts
         if not path.stat().st_size:
             continue
-        cost = read_json(path, Cost).model_copy(update={"job": job})
+        cost = read_json(path, JobCost).model_copy(update={"job": job})
         if cost.stage in BY_SYSTEM and len(job) < 2:
             expected = f"expected the costs of {cost.stage} in a file {cost.stage}/<system>"
             raise Damaged(path, f"{expected}, found {path.name}")
@@ -210,7 +210,7 @@ def costs_of(folder: Path) -> dict[tuple[str, ...], Cost]:
     return costs
 
 
-def _summary(jobs: Iterable[Cost]) -> list[Value]:
+def _summary(jobs: Iterable[JobCost]) -> list[Value]:
     """Return jobs, their seconds, the longest, CPU seconds, and the largest memory in MB."""
     jobs = list(jobs)
     seconds = [float(job.seconds) for job in jobs]

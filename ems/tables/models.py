@@ -16,14 +16,14 @@ from safetensors import SafetensorError, safe_open
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, HEADS, read_json
-from ems.base.schema import Count, Number, Percent, Record, Text, number
-from ems.config.sweep import Point, written
+from ems.base.schema import Count, NonBlank, Number, Percent, Record, number
+from ems.config.sweep import SweepPoint, written
 from ems.config.systems import SystemSettings
 from ems.tables.corpora import TRAIN, Report, read_report
 from ems.tables.engine import span
-from ems.tables.logs import P1, PARTS, VALIDATION, Cost, Entry, last_time, read_losses
+from ems.tables.logs import P1, PARTS, VALIDATION, JobCost, LossEntry, last_time, read_losses
 from ems.tables.printed import model_of, read_rows
-from ems.tables.table import PRINTED, Place, Table, Value, best_rows, headings_of, write_table
+from ems.tables.table import PRINTED, Cell, Table, Value, best_rows, headings_of, write_table
 
 INPUT_EMBEDDING = "tokens.weight"
 ARCHITECTURE = "Dual-Trans"  # the paper's word: both sides through one Transformer
@@ -42,8 +42,8 @@ class _Training(Record):
 
 
 class _Model(Record):
-    name: Text
-    languages: Annotated[list[Text], Field(min_length=1)]
+    name: NonBlank
+    languages: Annotated[list[NonBlank], Field(min_length=1)]
     training: _Training
 
 
@@ -129,7 +129,7 @@ def fact_of(
         return None
     if fact == "memory":
         path = times.with_name(times.name.replace(".times.jsonl", ".json"))
-        return round(read_json(path, Cost).max_rss_mb) if path.exists() else None
+        return round(read_json(path, JobCost).max_rss_mb) if path.exists() else None
     steps, seconds = last_time(times)
     if not steps or not seconds:
         return None
@@ -215,7 +215,7 @@ OF_THE_LOSS = {  # last keys of the axes along which the loss is not one measure
 SETTING, VALUE, TOTAL, PRECISION = "Setting", "Value", "Loss", "P@1"
 
 
-def write_sweep_table(points: Sequence[Point], losses: Mapping[str, Path], out: Path) -> None:
+def write_sweep_table(points: Sequence[SweepPoint], losses: Mapping[str, Path], out: Path) -> None:
     """Write the last validation of each point, one setting at a time around the chosen one (EMS v2
     Table II, IV-C), as .tex, .md and .csv beside `out`; `losses`: system -> losses.jsonl.
 
@@ -238,7 +238,7 @@ def write_sweep_table(points: Sequence[Point], losses: Mapping[str, Path], out: 
         )
     axes = [point.axis for point in points]
     of_the_loss = {axis for axis in axes if axis.rpartition(".")[2] in OF_THE_LOSS}
-    bold: set[Place] = set()
+    bold: set[Cell] = set()
     for axis in dict.fromkeys(axes):  # the best as they are shown; ties are all bold
         entries = {at: last[point.system] for at, point in enumerate(points) if point.axis == axis}
         best = best_rows({at: entry.values[P1] for at, entry in entries.items()})
@@ -280,7 +280,7 @@ def write_sweep_table(points: Sequence[Point], losses: Mapping[str, Path], out: 
     write_table(table, out)
 
 
-def _last_validation(system: str, losses: Mapping[str, Path]) -> Entry:
+def _last_validation(system: str, losses: Mapping[str, Path]) -> LossEntry:
     """Return the last validation of a system, or that of the weights that it has."""
     if system not in losses:
         raise EmsError(f"the sweep has {system}, but no losses.jsonl of it was given; train it")

@@ -20,7 +20,15 @@ from ems.config.plugins import joining, module
 from ems.config.tables import MEAN, StudyRow, StudySettings, study_rows
 from ems.tables.corpora import read_report
 from ems.tables.declarations import MAJORITY, tables_of
-from ems.tables.engine import BEST, Column, Declaration, Printed, labels_of, part_of, write_sections
+from ems.tables.engine import (
+    BEST,
+    Column,
+    Declaration,
+    PrintedRows,
+    labels_of,
+    part_of,
+    write_sections,
+)
 from ems.tables.logs import last_time
 from ems.tables.models import fact_of
 from ems.tables.printed import load_study, load_table, paper_of_study
@@ -30,7 +38,7 @@ from ems.tables.table import Block, headings_of
 NOTHING = ScoreFile("", [], {})  # of a row without scores
 SECONDS = "Sec./1k Steps"
 PRINTED_AS = "EMS"  # where `tables.printed` names it, the printed rows are shown
-PAPER = Printed(
+PAPER = PrintedRows(
     "EMS v2, Table XIV (v1: 13)",
     partial(load_table, "ems-v2-table14-ablation", "column"),
     "version v1 of all benchmarks",
@@ -143,7 +151,7 @@ def write_study(
     printed = None
     if settings.printed:
         others = _titles(name for name in study.scores if study.is_other(name))
-        printed = Printed(
+        printed = PrintedRows(
             paper_of_study(settings.printed),
             partial(load_study, settings.printed),
             every=True,
@@ -213,7 +221,9 @@ def _all_steps(experiment: Experiment, system: str) -> int:
     return training.steps + before
 
 
-def _side_by_side(columns: list[Column], notes: list[str], printed: Printed | None) -> Declaration:
+def _side_by_side(
+    columns: list[Column], notes: list[str], printed: PrintedRows | None
+) -> Declaration:
     """Return a table of some columns, without deviations of the seeds."""
     names = [column.heading for column in columns]
     return Declaration(

@@ -23,7 +23,7 @@ from ems.base.errors import EmsError
 from ems.base.files import atomic_path, read_table, read_text, write_text
 
 Value = float | int | str | None
-Place = tuple[int, str]  # row number and column of a cell
+Cell = tuple[int, str]  # row number and column of a cell
 PRINTED = " (printed)"  # how the label of a paper's row ends
 MOST_COLUMNS = 15  # of a block
 
@@ -73,8 +73,8 @@ class Table:
     columns: list[str]
     rows: list[list[Value]]
     blocks: Sequence[Block] = ()
-    bold: set[Place] = field(default_factory=set)
-    dagger: set[Place] = field(default_factory=set)
+    bold: set[Cell] = field(default_factory=set)
+    dagger: set[Cell] = field(default_factory=set)
     rules: set[int] = field(default_factory=set)
     text: set[str] = field(default_factory=set)
     wide: set[str] = field(default_factory=set)

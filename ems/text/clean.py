@@ -41,7 +41,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
-class Source:
+class CleanSource:
     """One pair of one corpus of an experiment, by its label, and the files that hold it."""
 
     label: str
@@ -59,7 +59,7 @@ class Source:
 
 @dataclass(frozen=True)
 class CleanJob:
-    source: Source
+    source: CleanSource
     corpus: Corpus
     files: list[CorpusFile]
     split: Split | None  # how the corpus is divided, if only a part of it is wanted
@@ -68,7 +68,7 @@ class CleanJob:
     filters: list[Filter]  # of single rows
 
 
-def clean_corpus(experiment: Experiment, source: Source, keys: Path, out: Path) -> Json:
+def clean_corpus(experiment: Experiment, source: CleanSource, keys: Path, out: Path) -> Json:
     """Clean one pair of one corpus to the TSV `out`, or the documents of a language; write the
     report beside it, .json, and return it.
 
@@ -115,7 +115,7 @@ def merge_reports(experiment: Experiment, reports: list[Path], out: Path) -> Non
     write_json(out, {**plain(experiment.decontaminate), "corpora": entries})
 
 
-def clean_job(experiment: Experiment, source: Source, keys: Path) -> CleanJob:
+def clean_job(experiment: Experiment, source: CleanSource, keys: Path) -> CleanJob:
     """Return the job of a pair. Raises `EmsError` for files that are missing or too many."""
     role, corpus = experiment.corpus(source.label, source.version)
     settings, held_against = experiment.cleaning(corpus), [keys]

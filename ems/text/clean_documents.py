@@ -19,7 +19,7 @@ from ems.text.filters import OFF, CleanReport, filtered, in_batches
 from ems.text.tsv import LEAST
 
 NO_CONTEXT = "no_context"
-Sentence = tuple[str | None, tuple[int, int]]  # text, (number of its document, line)
+DocumentRow = tuple[str | None, tuple[int, int]]  # text, (number of its document, line)
 
 
 def clean_documents(
@@ -57,7 +57,7 @@ def clean_documents(
     return report, list(lines), counted
 
 
-def _reason(document: list[Sentence], seen: Seen | None) -> str:
+def _reason(document: list[DocumentRow], seen: Seen | None) -> str:
     """Return why a document goes, "" for one that stays."""
     if len(document) < LEAST:
         return NO_CONTEXT
@@ -92,7 +92,7 @@ def _sentences(
     lines: Sequence[int],
     report: CleanReport,
     documents: CleanReport,
-) -> Iterator[Sentence]:
+) -> Iterator[DocumentRow]:
     """Stream the sentences of the part's documents under the cap, None for one that is not UTF-8;
     count what the cap removes.
     """

@@ -19,9 +19,9 @@ from typing import Annotated, Any
 from ems.base.errors import EmsError, failed_program
 from ems.base.files import read_json
 from ems.base.progress import Progress
-from ems.base.schema import Json, Record, Text, text
+from ems.base.schema import Json, NonBlank, Record, text
 from ems.config.text import CleanSettings, CommandFilter
-from ems.text.filters import SHOWN, Batch, CleanReport, in_batches
+from ems.text.filters import SHOWN, CleanReport, RowBatch, in_batches
 from ems.text.tsv import Pair
 
 SHELL = {"True": "1", "False": "", "None": ""}  # as OpusCleaner writes these values
@@ -33,13 +33,13 @@ Variable = Annotated[text("[A-Za-z_][A-Za-z_0-9]*", _NAME), _NAME]
 class _Filter(Record):
     """A filter of OpusCleaner, as its JSON file describes it."""
 
-    type: Text
-    command: Text
+    type: NonBlank
+    command: NonBlank
     parameters: dict[Variable, Json]
 
 
 @dataclass(frozen=True)
-class Command:
+class FilterCommand:
     """A program whose `words` start it in `folder`, with its files in `scratch`; it counts pairs
     that it does not pass on under its `reason`.
     """
@@ -49,7 +49,7 @@ class Command:
     folder: Path
     scratch: Path
 
-    def apply(self, batches: Iterable[Batch], report: CleanReport) -> Iterator[Batch]:
+    def apply(self, batches: Iterable[RowBatch], report: CleanReport) -> Iterator[RowBatch]:
         """Yield the batches of pairs that the program passes on. Raises `EmsError` with the end of
         its stderr when it fails, and for a line that it did not read.
         """
@@ -113,7 +113,7 @@ class Command:
             )
 
 
-def command_filters(settings: CleanSettings, pair: str, scratch: Path) -> list[Command]:
+def command_filters(settings: CleanSettings, pair: str, scratch: Path) -> list[FilterCommand]:
     """Return the programs that filter a language pair, in their order."""
     filters = []
     if similarity := settings.similarity:
@@ -121,11 +121,11 @@ def command_filters(settings: CleanSettings, pair: str, scratch: Path) -> list[C
         words = [sys.executable, "-m", "ems", "score", "--model", similarity.model]
         words += ["--threshold", str(similarity.threshold)]
         words += ["--source-language", first, "--target-language", second]
-        filters.append(Command("similarity", tuple(words), Path(), scratch))
+        filters.append(FilterCommand("similarity", tuple(words), Path(), scratch))
     return filters + check_commands(settings, scratch)
 
 
-def check_commands(settings: CleanSettings, scratch: Path = Path()) -> list[Command]:
+def check_commands(settings: CleanSettings, scratch: Path = Path()) -> list[FilterCommand]:
     """Return the filters of OpusCleaner, in their order. Raises `EmsError` for a file that is no
     such filter, and for parameters that do not fit it.
     """
@@ -145,7 +145,7 @@ def check_commands(settings: CleanSettings, scratch: Path = Path()) -> list[Comm
         plain = {name: SHELL.get(repr(value), str(value)) for name, value in values.items()}
         variables = [f"{name}={shlex.quote(text)}" for name, text in plain.items()]
         words = ("bash", "-o", "pipefail", "-c", "; ".join([*variables, command]))
-        filters.append(Command(path.name, words, path.parent, scratch))
+        filters.append(FilterCommand(path.name, words, path.parent, scratch))
     return filters
 
 

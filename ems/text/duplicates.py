@@ -13,7 +13,7 @@ import numpy as np
 
 from ems.base.files import remove
 from ems.base.progress import Progress
-from ems.text.filters import Batch, CleanReport
+from ems.text.filters import CleanReport, RowBatch
 from ems.text.tsv import Pair, read_columns
 
 IN_MEMORY = 100_000_000  # pairs whose hashes are held in memory, 1.2 GB; more lie on disk
@@ -24,11 +24,11 @@ HASH = np.dtype("<u8")
 
 
 def without_duplicates(
-    batches: Iterable[Batch],
+    batches: Iterable[RowBatch],
     report: CleanReport,
     scratch: Path,
     earlier: Sequence[Path] | None = None,
-) -> Iterator[Batch]:
+) -> Iterator[RowBatch]:
     """Remove the pairs that are in one of the pair files `earlier` (None: do not look), and of
     equal ones all but the first. The folder `scratch` holds what is on disk meanwhile.
     """
@@ -80,12 +80,12 @@ class Seen:
 
 
 def distinct(
-    batches: Iterable[Batch],
+    batches: Iterable[RowBatch],
     earlier: Sequence[Path],
     folder: Path,
     report: CleanReport,
     part: int = SORTED,
-) -> Iterator[Batch]:
+) -> Iterator[RowBatch]:
     """Yield the pairs that are in none of the pair files `earlier`, each once; count the others.
 
     The hashes of all pairs lie in a file, those of earlier files first. A part of them, a range of

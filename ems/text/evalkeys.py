@@ -17,11 +17,10 @@ from ems.base.files import atomic_path, unreadable
 from ems.base.progress import Progress
 from ems.config.experiment import VALIDATION, Experiment
 from ems.corpora.content import check_file
-from ems.corpora.evalsets.sets import data_files, read_sides
+from ems.corpora.evalsets.sets import Sides, data_files, read_sides
 from ems.text.normalise import KEYS, Keys, tidier, tidy_lines
 from ems.text.tsv import codes_of, read_columns
 
-Sides = Iterable[Iterable[str]]  # the sides of one language of an evaluation set
 READ = 1 << 20  # bytes read at once, about
 
 

@@ -26,7 +26,7 @@ from ems.text.tsv import Pair
 DROP, SWAPPED = "drop", "swapped"
 OFF = (0, "keep", "error", None)  # values of settings that do nothing
 EXAMPLES, SHOWN = 3, 80  # of rows removed for a reason, and their characters on a side
-Batch = list[Pair]  # some thousand rows: the text of each side, and the line or (document, line)
+RowBatch = list[Pair]  # some thousand rows: the text of each side, and the line or (document, line)
 
 
 @dataclass
@@ -59,7 +59,7 @@ class CleanReport:
         if count and len(examples := self.examples.setdefault(reason, [])) < EXAMPLES:
             examples += islice(rows, EXAMPLES - len(examples))
 
-    def keep(self, batch: Batch, reason: str, stays: list[bool]) -> Batch:
+    def keep(self, batch: RowBatch, reason: str, stays: list[bool]) -> RowBatch:
         """Return the rows that stay, and count the others."""
         if all(stays):
             return batch
@@ -80,12 +80,12 @@ class Filter:
     """A step of cleaning, and the `reasons` under which it counts the rows that it removes."""
 
     reasons: tuple[str, ...]
-    apply: Callable[[Batch, CleanReport], Batch]
+    apply: Callable[[RowBatch, CleanReport], RowBatch]
 
 
 def filtered(
-    batches: Iterable[Batch], filters: Sequence[Filter], report: CleanReport
-) -> Iterator[Batch]:
+    batches: Iterable[RowBatch], filters: Sequence[Filter], report: CleanReport
+) -> Iterator[RowBatch]:
     """Yield the rows of each batch that all filters leave."""
     for batch in batches:
         for step in filters:
@@ -93,7 +93,7 @@ def filtered(
         yield batch
 
 
-def in_batches(rows: Iterable[Pair]) -> Iterator[Batch]:
+def in_batches(rows: Iterable[Pair]) -> Iterator[RowBatch]:
     # A side may be None: not readable. row[-2] is the second side of a pair, or the only one again.
     return batched(rows, lambda row: len(row[0] or "") + len(row[-2] or ""))
 
@@ -115,7 +115,7 @@ def row_filters(
     if settings.undecodable == DROP:
         filters.insert(0, _condition("undecodable", lambda *sides: None in sides))
     if settings.language:
-        language = Language(languages, settings.language)
+        language = LanguageCheck(languages, settings.language)
         filters.append(Filter(language.reasons, language.apply))
     return filters
 
@@ -142,13 +142,13 @@ def _limits(settings: CleanSettings) -> list[Filter]:
 
 
 def _condition(name: str, goes: Callable[..., bool]) -> Filter:
-    def apply(batch: Batch, report: CleanReport) -> Batch:
+    def apply(batch: RowBatch, report: CleanReport) -> RowBatch:
         return report.keep(batch, name, [not goes(*row[:-1]) for row in batch])
 
     return Filter((name,), apply)
 
 
-def _tidied(drop_format: bool, batch: Batch, report: CleanReport) -> Batch:
+def _tidied(drop_format: bool, batch: RowBatch, report: CleanReport) -> RowBatch:
     """Tidy all sides. With `drop_format` they lose format characters, counted."""
 
     def without_counted(text: str) -> str:
@@ -161,7 +161,7 @@ def _tidied(drop_format: bool, batch: Batch, report: CleanReport) -> Batch:
     return list(zip(*tidied, origins, strict=True))
 
 
-def _without_empty(reasons: tuple[str, ...], batch: Batch, report: CleanReport) -> Batch:
+def _without_empty(reasons: tuple[str, ...], batch: RowBatch, report: CleanReport) -> RowBatch:
     """Remove rows without text on all sides, then those without text on one."""
     if all(map(all, batch)):
         return batch
@@ -174,9 +174,9 @@ def _without_evaluation(
     languages: Sequence[str],
     known: Keys,
     keys_of: Callable[[list[str]], list[str]],
-    batch: Batch,
+    batch: RowBatch,
     report: CleanReport,
-) -> Batch:
+) -> RowBatch:
     """Remove rows with a side whose key is one of an evaluation sentence; count the sets of it."""
     columns = [keys_of([row[side] for row in batch]) for side in range(len(languages))]
     if all(map(known.keys().isdisjoint, columns)):
@@ -228,7 +228,7 @@ def _alike(code: str) -> list[str]:
     return next((group for group in map(str.split, MACROLANGUAGES) if code in group), [code])
 
 
-class Language:
+class LanguageCheck:
     """Removes the rows with a side in another language than that of its column. A pair whose sides
     are each in the language of the other goes, too, or is turned round.
     """
@@ -239,7 +239,7 @@ class Language:
         self.settings, missing = settings, unknown(languages)
         self.own = [None if code in missing else _alike(code) for code in languages]
 
-    def apply(self, batch: Batch, report: CleanReport) -> Batch:
+    def apply(self, batch: RowBatch, report: CleanReport) -> RowBatch:
         others = self.others([row[:-1] for row in batch])
         swapped = list(map(self.swapped, others))
         if any(swapped) and self.settings.swapped == DROP:

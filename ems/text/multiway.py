@@ -34,10 +34,10 @@ PART = 1 << 27  # bytes of the pairs whose rows are sorted at once: half a GB of
 PARTS = 512  # files that are open at once, at most
 HELD = 1 << 25  # bytes of pairs that wait to be written
 KEY, TEXT = 12, 8  # bytes of the hashes of a key and of a text
-Pair = tuple[str, str]
+CodePair = tuple[str, str]
 
 
-class Sentence(NamedTuple):
+class Translation(NamedTuple):
     """A translation of a sentence of `through`: its hash, where it comes from, and its text."""
 
     digest: bytes
@@ -45,17 +45,17 @@ class Sentence(NamedTuple):
     text: bytes
 
 
-Translations = dict[str, list[Sentence]]  # of one sentence: language -> distinct texts, by hash
+Translations = dict[str, list[Translation]]  # of one sentence: language -> distinct texts, by hash
 
 
 @dataclass
-class Counts:
+class JoinCounts:
     """What became of the pairs of each language pair: `read` are all that the join could make."""
 
-    read: Counter[Pair] = field(default_factory=Counter)
-    identical: Counter[Pair] = field(default_factory=Counter)
-    taken: Counter[Pair] = field(default_factory=Counter)
-    kept: Counter[Pair] = field(default_factory=Counter)
+    read: Counter[CodePair] = field(default_factory=Counter)
+    identical: Counter[CodePair] = field(default_factory=Counter)
+    taken: Counter[CodePair] = field(default_factory=Counter)
+    kept: Counter[CodePair] = field(default_factory=Counter)
 
 
 def join_pairs(
@@ -67,7 +67,7 @@ def join_pairs(
     The line of a pair counts through the files of its first language. `part` is the size in bytes
     of what is sorted at once. Raises `EmsError` when there is no further pair.
     """
-    settings, counts = experiment.multiway, Counts()
+    settings, counts = experiment.multiway, JoinCounts()
     if not settings.through:
         raise EmsError("multiway.through: this key is missing; name the language in common")
     with atomic_path(reports, is_pairs) as report, atomic_path(out, is_pairs) as folder:
@@ -158,7 +158,7 @@ def _sentences(parts: list[Path]) -> Iterator[Translations]:
             for row in rows:
                 _, language, digest, line, text = row.split(b"\t", 4)
                 if (language, digest) != last:
-                    sentence = Sentence(digest, int(line), text)
+                    sentence = Translation(digest, int(line), text)
                     translations.setdefault(language.decode(), []).append(sentence)
                 last = language, digest
             if len(translations) > 1:
@@ -169,8 +169,8 @@ def _sentences(parts: list[Path]) -> Iterator[Translations]:
 
 
 def _choose(
-    translations: Translations, most: int, counts: Counts
-) -> list[tuple[Pair, Sentence, Sentence]]:
+    translations: Translations, most: int, counts: JoinCounts
+) -> list[tuple[CodePair, Translation, Translation]]:
     """Return the pairs that are taken of one sentence, and count all of them."""
     candidates = []
     for pair in combinations(sorted(translations), 2):
@@ -189,7 +189,7 @@ def _choose(
     return [(pair, one, two) for _, pair, _, one, two in chosen]
 
 
-def _name(pair: Pair, suffix: str = "tsv") -> str:
+def _name(pair: CodePair, suffix: str = "tsv") -> str:
     return f"{'-'.join(pair)}.{suffix}"
 
 
@@ -216,7 +216,7 @@ def _distinct(path: Path, pairs: int, folder: Path) -> int:
     return kept
 
 
-def _entry(pair: Pair, lines: dict[Path, int], counts: Counts, through: str) -> Json:
+def _entry(pair: CodePair, lines: dict[Path, int], counts: JoinCounts, through: str) -> Json:
     own = {"/".join(path.parts[-3:]): path for path in lines if pair[0] in codes_of(path)}
     identical, taken, kept = counts.identical[pair], counts.taken[pair], counts.kept[pair]
     cap = counts.read[pair] - identical - taken

@@ -32,7 +32,7 @@ from ems.base.files import (
 )
 from ems.base.progress import Progress, log
 from ems.base.provenance import digest
-from ems.base.schema import Text
+from ems.base.schema import NonBlank
 from ems.text.tsv import check_count
 
 MAX_BYTES = 1 << 25  # of a piece that has to be in memory as a whole
@@ -188,7 +188,7 @@ def _do(work: Work, folder: Path, piece: Piece, advance: Advance = lambda lines:
 def _is_whole(folder: Path, piece: Piece) -> bool:
     """Return whether an earlier run has finished a piece, and every byte of it is still there."""
     with suppress(EmsError):  # no record, or a spoilt one
-        recorded = read_json(folder / "done" / f"{piece.name}.json", dict[str, Text])
+        recorded = read_json(folder / "done" / f"{piece.name}.json", dict[str, NonBlank])
         return recorded == _checksums(folder / "pieces" / piece.name)
     return False
 

@@ -12,17 +12,17 @@ from pathlib import Path
 from ems.base.batches import batched
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file, unreadable, write_json
-from ems.base.schema import Count, Record, Text
+from ems.base.schema import Count, NonBlank, Record
 
 LIST = "files.json"  # of a folder of pair files, or of their reports: name -> SHA-256
 CLEAN, SEGMENTED = "clean", "segmented"  # folders of pair files
 BOUNDARY = b"\n"  # the line after a document
 LEAST = 2  # sentences of a document that is kept: one alone has no context
 Pair = tuple[str, str, int]  # or a sentence of a document: (text, line)
-Columns = tuple[tuple[str, ...], ...]  # of one batch: first, second, line; of documents text, line
+BatchColumns = tuple[tuple[str, ...], ...]  # first, second, line; of documents text, line
 
 
-class Counts(Record):
+class CleanCounts(Record):
     """How many pairs, or documents, cleaning read, removed for each reason, and kept."""
 
     read: Count
@@ -30,10 +30,10 @@ class Counts(Record):
     kept: Count
 
 
-class Counted(Counts, extra="allow"):
+class Counted(CleanCounts, extra="allow"):
     """The counts of the report beside clean text; `documents`: of text of single languages."""
 
-    documents: Counts | None = None
+    documents: CleanCounts | None = None
 
 
 def codes_of(path: Path) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def codes_of(path: Path) -> tuple[str, ...]:
 def is_pairs(folder: Path) -> bool:
     """Return whether a folder holds the files that its list names, and nothing else."""
     try:
-        listed = read_json(folder / LIST, dict[str, Text])
+        listed = read_json(folder / LIST, dict[str, NonBlank])
     except EmsError:
         return False
     return {path.name for path in folder.iterdir()} <= {LIST, *listed}
@@ -77,7 +77,7 @@ def read_tsv(path: Path, sides: int = 2) -> Iterator[Pair]:
 
 def read_columns(
     path: Path, start: int = 0, count: int | None = None, number: int = 1, sides: int = 2
-) -> Iterator[Columns]:
+) -> Iterator[BatchColumns]:
     """Stream the pairs of a file in batches, column by column; lines of origin stay text.
 
     Reads `count` lines (default: all) from the byte `start`, where line `number` begins. With one
@@ -97,7 +97,7 @@ def read_columns(
         raise Damaged(path, f"not UTF-8 ({error.reason}) after line {number - 1:,}") from None
 
 
-def _columns(path: Path, lines: list[str], number: int, sides: int) -> Columns:
+def _columns(path: Path, lines: list[str], number: int, sides: int) -> BatchColumns:
     rows = [line.removesuffix("\n").split("\t") for line in lines]
     for at, row in enumerate(rows, start=number):
         if sides == 1 and row == [""]:

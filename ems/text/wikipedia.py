@@ -41,7 +41,7 @@ _END = re.compile(r"[。！？]+[”’」』）》】〉\"')\]]*")
 _MARKUP = re.compile("<.+>")  # a line that the splitter takes for a tag
 BREAK = "<P>"  # what the splitter writes after a paragraph
 
-Split = Callable[[list[str]], list[list[str]]]  # paragraphs -> the sentences of each
+SentenceSplitter = Callable[[list[str]], list[list[str]]]  # paragraphs -> the sentences of each
 
 
 def check_needs() -> None:
@@ -186,7 +186,7 @@ def _node(node: Any, spaces: Set[str]) -> str:
 
 
 @lru_cache(maxsize=1)
-def splitter(language: str) -> Split:
+def splitter(language: str) -> SentenceSplitter:
     """Return the function from paragraphs to their sentences, by the Moses splitter in Perl
     (package mosestokenizer).
 

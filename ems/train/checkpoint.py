@@ -25,7 +25,7 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, parse_json, read_json, sha256_file, write_json, write_text
 from ems.base.progress import log
 from ems.base.provenance import digest
-from ems.base.schema import Below, Count, Json, Record, Text
+from ems.base.schema import Below, Count, Json, NonBlank, Record
 from ems.model.devices import save_tensors
 from ems.train.measures import LogRow
 
@@ -36,9 +36,9 @@ STATE = "state.json"
 
 
 class _State(Record, extra="allow"):
-    check: Text
+    check: NonBlank
     step: Count
-    sha256: dict[Below, Text]
+    sha256: dict[Below, NonBlank]
 
 
 @dataclass

@@ -123,7 +123,7 @@ def mine(
     key = [encoder.identity, documents.contents, plain(mining), experiment.seed]
     key += [truth.contents if truth else "", training.threads, share]
     key += [documents.max_tokens, source_hash("ems.train.mine_documents")]
-    search = Search(documents, truth, rounds, encoder)
+    search = PairSearch(documents, truth, rounds, encoder)
     pieces = _pieces(model, len(search), SENTENCES)
     what = f"mine {name}: encode"
     with done_pieces(what, search.encode, pieces, state / "encoded", key, 1, "sentences") as files:
@@ -149,7 +149,7 @@ def _pieces(source: Path, total: int, size: int) -> list[Piece]:
     ]
 
 
-class Search:
+class PairSearch:
     """The search for pairs: its sentences have a number each, first those that rounds draw, then
     known translations. `vectors` are their embeddings of length 1, in arrays of SENTENCES each.
     """

@@ -26,7 +26,7 @@ from ems.base.progress import Progress, log
 from ems.base.schema import Some
 from ems.text.pieces import MAX_BYTES, Advance, Piece, cut, done_pieces
 from ems.use.encoder import Encoder, cosines
-from ems.use.stream import STREAM, BadLine, Text, opened, plain, scratch, write
+from ems.use.stream import STREAM, BadLine, TextInput, opened, plain, scratch, write
 
 PIECE_LINES = 1 << 15  # as many as a benchmark encodes at once, so that vectors are the same
 NAMED = 5  # bad lines whose numbers a message names
@@ -39,7 +39,7 @@ Written = Callable[[np.ndarray, list[bytes | None]], bytes]
 
 
 @dataclass(frozen=True)
-class Form:
+class VectorForm:
     """How vectors are written: prefixes, length 1, float16."""
 
     dimensions: int = 0
@@ -53,7 +53,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Job:
+class EncodingJob:
     """What is made of the lines of a text: vectors in a form, or what `written` makes of them.
 
     `written` takes vectors[N, sides, d] and N lines, None for a bad one. Unless `blank`, a line
@@ -61,8 +61,8 @@ class Job:
     """
 
     encoder: Encoder
-    text: Text
-    form: Form
+    text: TextInput
+    form: VectorForm
     what: str = "encode"
     blank: bool = True
     written: Callable[[np.ndarray, list[bytes | None]], bytes] | None = None
@@ -115,7 +115,7 @@ class Job:
 
 
 @contextmanager
-def rows_of(job: Job, source: Path, state: Path) -> Iterator[tuple[list[Path], int]]:
+def rows_of(job: EncodingJob, source: Path, state: Path) -> Iterator[tuple[list[Path], int]]:
     """Make the rows of a plain text; yield their files, one for each piece, and how many lines the
     text has. The files lie in `state` for the block, and longer if it fails.
     """
@@ -129,7 +129,7 @@ def rows_of(job: Job, source: Path, state: Path) -> Iterator[tuple[list[Path], i
         yield [each / ROWS for each in folders], sum(piece.lines for piece in pieces)
 
 
-def _report(parts: list[Faults], text: Text) -> None:
+def _report(parts: list[Faults], text: TextInput) -> None:
     """Log how many lines were skipped, why, and the numbers of the first."""
     for fault in dict.fromkeys(fault for part in parts for fault in part):
         lines = [line for part in parts for line in part.get(fault, ())]
@@ -139,7 +139,9 @@ def _report(parts: list[Faults], text: Text) -> None:
 
 
 def run(
-    job: Job, out: Path, write_head: Callable[[BinaryIO, int], object] = lambda writer, lines: None
+    job: EncodingJob,
+    out: Path,
+    write_head: Callable[[BinaryIO, int], object] = lambda writer, lines: None,
 ) -> int:
     """Write what is made of a text to a file, after `write_head(writer, lines)`, or to standard
     output; return the number of lines.
@@ -163,7 +165,7 @@ def run(
     return lines
 
 
-def _to_stdout(job: Job) -> int:
+def _to_stdout(job: EncodingJob) -> int:
     progress, bad = Progress(job.what, None, job.text.unit), []
     with opened(job.text.path) as reader:
         batches = batched(reader, len, PIECE_LINES, MAX_BYTES)  # as `cut` does
@@ -178,11 +180,11 @@ def _to_stdout(job: Job) -> int:
 # --- commands
 
 
-def encode(encoder: Encoder, text: Text, out: Path, form: Form) -> None:
+def encode(encoder: Encoder, text: TextInput, out: Path, form: VectorForm) -> None:
     """Write the vectors of a text to a .npy, to raw little-endian numbers (.f32), or to standard
     output (raw too): a row for each line, zeros for a skipped one.
     """
-    job = Job(encoder, text, form)
+    job = EncodingJob(encoder, text, form)
     if out == STREAM:
         run(job, out)
         return
@@ -197,7 +199,7 @@ def encode(encoder: Encoder, text: Text, out: Path, form: Form) -> None:
     log.info("%s: %s (%s, %s), one row a line", out, form.dtype.name, lines, width)
 
 
-def score(encoder: Encoder, pairs: Text, out: Path, threshold: float | None) -> None:
+def score(encoder: Encoder, pairs: TextInput, out: Path, threshold: float | None) -> None:
     """Write the cosine of each pair of a TSV, a line a row, or the rows that reach a threshold.
 
     A pair of which one side has no text scores 0.
@@ -206,7 +208,9 @@ def score(encoder: Encoder, pairs: Text, out: Path, threshold: float | None) -> 
     def scores(vectors: np.ndarray, rows: list[bytes | None]) -> bytes:
         return written(cosines(vectors[:, 0], vectors[:, 1]).tolist(), rows, threshold)
 
-    job = Job(encoder, pairs, Form(normalise=True), "score", False, scores, [threshold])
+    job = EncodingJob(
+        encoder, pairs, VectorForm(normalise=True), "score", False, scores, [threshold]
+    )
     run(job, out)
 
 

@@ -24,8 +24,8 @@ from ems.bench.margin import pairs_of, scores_of
 from ems.bench.nearest import ROWS, Neighbours, merged, nearest
 from ems.text.pieces import Advance, Piece, done_pieces
 from ems.use.encoder import Encoder, cosines, kept_pairs
-from ems.use.files import Form, Job, rows_of, written
-from ems.use.stream import BadLine, Text, lines_at, plain, scratch, starts_of, write
+from ems.use.files import EncodingJob, VectorForm, rows_of, written
+from ems.use.stream import BadLine, TextInput, lines_at, plain, scratch, starts_of, write
 
 SEARCH_PARTS, LEAST_ROWS = 32, 4 * ROWS  # of a search: parts at most, rows of one at least
 CELLS = 32  # of faiss's index that are searched
@@ -33,7 +33,7 @@ TRAINED = 64  # lines for each cell that the cells are learned from
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchOptions:
     """How neighbours are found; above `faiss_above` lines of either side (0: never) by faiss."""
 
     neighbours: int = 4
@@ -78,12 +78,12 @@ class Vectors:
 
 @contextmanager
 def encoded(
-    encoder: Encoder, text: Text, state: Path, what: str
+    encoder: Encoder, text: TextInput, state: Path, what: str
 ) -> Iterator[tuple[Path, list[Vectors]]]:
     """Encode a text, or pairs, into `state`; yield its plain file, and the vectors of its lines or
     of both sides, which lie there for the block.
     """
-    job = Job(encoder, text, Form(normalise=True), what, blank=False)
+    job = EncodingJob(encoder, text, VectorForm(normalise=True), what, blank=False)
     width, sides = encoder.width(text.languages[0]), len(text.languages)
     with plain(text.path, state / "source") as file, rows_of(job, file, state) as (files, _):
         yield file, [Vectors(files, width, side, sides) for side in range(sides)]
@@ -94,7 +94,7 @@ def encoded(
 
 @contextmanager
 def compared(
-    first: Vectors, second: Vectors, search: Search, key: Any, state: Path
+    first: Vectors, second: Vectors, search: SearchOptions, key: Any, state: Path
 ) -> Iterator[tuple[Neighbours, Neighbours]]:
     """Find the neighbours of either side in the other one; the parts lie in `state` for the block.
 
@@ -175,10 +175,10 @@ def _nearest_by_faiss(queries: Vectors, others: Vectors, k: int) -> Neighbours:
 
 def mine(
     encoder: Encoder,
-    source: Text,
-    target: Text,
+    source: TextInput,
+    target: TextInput,
     out: Path,
-    search: Search,
+    search: SearchOptions,
     *,
     threshold: float,
     one_to_one: bool,
@@ -216,7 +216,7 @@ def _lines(text: Path, count: int, rows: np.ndarray) -> Iterator[str]:
 
 
 def score_by_margin(
-    encoder: Encoder, pairs: Text, out: Path, search: Search, threshold: float | None
+    encoder: Encoder, pairs: TextInput, out: Path, search: SearchOptions, threshold: float | None
 ) -> None:
     """Write the margin of each pair of a TSV, or the rows that reach a threshold.
 

@@ -10,7 +10,7 @@ from opusfilter.util import grouper
 
 from ems.use.encoder import Encoder, score
 
-Pair = Sequence[str]
+SegmentPair = Sequence[str]
 CHUNK = 8192  # pairs that are encoded together
 
 
@@ -38,7 +38,7 @@ class EmsFilter(FilterABC):
         self.encoder = Encoder(model, device, precision)
         self.threshold, self.languages = threshold, languages
 
-    def score(self, pairs: Iterable[Pair]) -> Iterator[float]:
+    def score(self, pairs: Iterable[SegmentPair]) -> Iterator[float]:
         """Yield the cosine of each pair. Raises `ValueError` unless there are two inputs."""
         for chunk in grouper(pairs, CHUNK):
             source, target = zip(*chunk, strict=True)
@@ -47,13 +47,13 @@ class EmsFilter(FilterABC):
     def accept(self, score: float) -> bool:
         return score >= self.threshold
 
-    def filter(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+    def filter(self, pairs: Iterable[SegmentPair]) -> Iterator[SegmentPair]:
         """Yield the accepted pairs. OpusFilter's own way would score them one by one."""
         return (pair for pair, accepted in self._decided(pairs) if accepted)
 
-    def filterfalse(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+    def filterfalse(self, pairs: Iterable[SegmentPair]) -> Iterator[SegmentPair]:
         return (pair for pair, accepted in self._decided(pairs) if not accepted)
 
-    def _decided(self, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, bool]]:
+    def _decided(self, pairs: Iterable[SegmentPair]) -> Iterator[tuple[SegmentPair, bool]]:
         for chunk in grouper(pairs, CHUNK):
             yield from zip(chunk, self.decisions(chunk), strict=True)

@@ -17,12 +17,11 @@ import numpy as np
 from ems.base.errors import EmsError
 from ems.base.files import read_json, sha256_file, state_of, write_json
 from ems.base.progress import log
-from ems.base.schema import Count, Record
-from ems.base.schema import Text as Words
+from ems.base.schema import Count, NonBlank, Record
 from ems.bench.nearest import nearest
 from ems.use.encoder import Encoder
-from ems.use.files import Form, encode
-from ems.use.stream import STREAM, Text, lines_at, starts_of
+from ems.use.files import VectorForm, encode
+from ems.use.stream import STREAM, TextInput, lines_at, starts_of
 
 VECTORS, ABOUT = "vectors.npy", "index.json"
 AGAIN = "make it again with --build"
@@ -31,9 +30,9 @@ AGAIN = "make it again with --build"
 class _About(Record):
     """index.json: the text of an index, and the model that encoded it."""
 
-    model: Words
+    model: NonBlank
     bytes: Count
-    sha256: Words
+    sha256: NonBlank
     lines: Count
 
 
@@ -48,7 +47,7 @@ class Hit:
 
 @contextmanager
 def index_of(
-    encoder: Encoder, corpus: Text, build: bool = False, half: bool = False
+    encoder: Encoder, corpus: TextInput, build: bool = False, half: bool = False
 ) -> Iterator["Index"]:
     """Yield the index of a text: the built one, which `build` writes first, or a temporary one."""
     folder = corpus.path.with_name(f"{corpus.path.name}.index")
@@ -63,7 +62,7 @@ def index_of(
         yield Index(encoder, corpus.path, Path(temporary))
 
 
-def _build(encoder: Encoder, corpus: Text, folder: Path, half: bool) -> None:
+def _build(encoder: Encoder, corpus: TextInput, folder: Path, half: bool) -> None:
     """Write the index of a text; what a killed run has done is used.
 
     Raises `EmsError` for standard input and .gz: the lines that are found are read from the text.
@@ -75,7 +74,7 @@ def _build(encoder: Encoder, corpus: Text, folder: Path, half: bool) -> None:
     if not names <= {VECTORS, ABOUT, state_of(vectors).name}:
         raise EmsError(f"{folder}: expected an index of a text, found other files; move it away")
     (folder / ABOUT).unlink(missing_ok=True)
-    encode(encoder, corpus, vectors, Form(normalise=True, half=half))
+    encode(encoder, corpus, vectors, VectorForm(normalise=True, half=half))
     about = {"model": encoder.identity, "bytes": path.stat().st_size, "sha256": sha256_file(path)}
     write_json(folder / ABOUT, {**about, "lines": len(np.load(vectors, mmap_mode="r"))})
 

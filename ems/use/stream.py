@@ -30,7 +30,7 @@ class BadLine(Exception):
 
 
 @dataclass(frozen=True)
-class Text:
+class TextInput:
     """A file of lines, or with two languages a TSV of pairs; `skip` skips its bad lines."""
 
     path: Path

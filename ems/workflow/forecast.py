@@ -21,7 +21,7 @@ from ems.config.load import load_experiment
 from ems.tables.logs import costs_of
 from ems.workflow.downloads import aligned
 from ems.workflow.plan import has_job
-from ems.workflow.requests import Job, JobRequest, nodes_here, obstacles, planned_jobs
+from ems.workflow.requests import AskedJob, JobRequest, nodes_here, obstacles, planned_jobs
 from ems.workflow.work import Learning, Units, Workload
 
 JOB, OTHER = "job", "other"  # the start of a job, and what no line of the table names
@@ -188,7 +188,7 @@ def forecast(experiment: Experiment, site: Site, profiles: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def grouped(jobs: list[Job], workload: Workload, rates: Rates) -> list[JobGroup]:
+def grouped(jobs: list[AskedJob], workload: Workload, rates: Rates) -> list[JobGroup]:
     """Return the jobs by rules and request, in the order of the plan, those of a cluster first."""
     folder = Path("results", workload.experiment.name, "costs")
     finished, rows = costs_of(folder), {}

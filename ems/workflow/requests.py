@@ -24,7 +24,7 @@ from pydantic import Field
 from ems.base.errors import EmsError
 from ems.base.files import read_json
 from ems.base.progress import clock, log
-from ems.base.schema import Count, Json, Record, Text
+from ems.base.schema import Count, Json, NonBlank, Record
 
 PROGRAM = Path("rules/ask.py")
 GRES = re.compile(r"gpu(:(?P<type>[\w.]+?))??(:(?P<count>\d+))?")  # gpu, gpu:2, gpu:a100:2
@@ -68,7 +68,7 @@ class JobRequest:
         return f"{_counted(self.nodes, 'node')} of {', '.join(words)}"
 
 
-class Job(Record):
+class AskedJob(Record):
     """A job as Snakemake would submit it, or run it beside itself (`local`): how often it has which
     rule, and the files in which they will write what they cost. rules/ask.py writes it.
     """
@@ -76,8 +76,8 @@ class Job(Record):
     local: bool
     threads: Count
     resources: Json
-    rules: Annotated[dict[Text, Count], Field(min_length=1)]
-    costs: list[Text]
+    rules: Annotated[dict[NonBlank, Count], Field(min_length=1)]
+    costs: list[NonBlank]
 
     @property
     def request(self) -> JobRequest | None:
@@ -85,7 +85,7 @@ class Job(Record):
         return None if self.local else request_of(self.resources, self.threads)
 
 
-def planned_jobs(experiment: str, profiles: list[str]) -> list[Job]:
+def planned_jobs(experiment: str, profiles: list[str]) -> list[AskedJob]:
     """Return all jobs of an experiment, finished or not, as Snakemake would submit them.
 
     Where several profiles say the same key, the last one holds. Raises `EmsError` with Snakemake's
@@ -107,7 +107,7 @@ def planned_jobs(experiment: str, profiles: list[str]) -> list[Job]:
             reason = " ".join(lines[next(errors, -1) :])[:500]
             reason = reason or "Snakemake could not plan the jobs and did not say why"
             raise EmsError(f"profile {named}: {reason}")
-        jobs = read_json(out, list[Job])
+        jobs = read_json(out, list[AskedJob])
     log.info("%s jobs are planned", f"{len(jobs):,}")
     return jobs
 

@@ -5,7 +5,7 @@ halves of a shuffled pool. Three or four sentences of ten have a translation, wh
 three of a hundred: with as few here, one pair would be some percent of F1.
 """
 
-from ems.corpora.demo.grammar import Sentence
+from ems.corpora.demo.grammar import DemoSentence
 from ems.corpora.demo.mirror import Files, codes_of, lines, table
 from ems.corpora.demo.texts import Material
 
@@ -31,7 +31,7 @@ def made(material: Material) -> Files:
     return files
 
 
-def _numbered(language: str, sentences: list[Sentence]) -> dict[int, tuple[str, str]]:
+def _numbered(language: str, sentences: list[DemoSentence]) -> dict[int, tuple[str, str]]:
     """Return (id, text) of each sentence, by the sentence's identity: ("de-000000001", "...")."""
     return {
         id(sentence): (f"{language}-{at:09}", sentence.texts[language])

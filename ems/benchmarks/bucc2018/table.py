@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Literal
 
 from ems.base.errors import Damaged
-from ems.base.schema import Number, Record, Text, fitting
+from ems.base.schema import NonBlank, Number, Record, fitting
 from ems.bench.scores import read_score_file
 from ems.tables.declarations import words_of
-from ems.tables.engine import BEST, Declaration, Printed, headings, one_each
+from ems.tables.engine import BEST, Declaration, PrintedRows, headings, one_each
 from ems.tables.printed import in_given_order, load_table
 from ems.tables.scores import Scores
 from ems.tables.table import Block, Table, Value, write_table
@@ -36,8 +36,8 @@ def _about(systems: Sequence[Scores]) -> list[str]:
     protocol = systems[0].file.setting
     return [
         f"BUCC {systems[0].version}, training part: F1 in percent of pairs mined with "
-        f"{protocol('margin', Text)} margin, {protocol('k')} neighbours, exact search from both "
-        f"sides, each sentence in one pair. {BEST}",
+        f"{protocol('margin', NonBlank)} margin, {protocol('k')} neighbours, exact search from "
+        f"both sides, each sentence in one pair. {BEST}",
         THRESHOLDS[protocol("threshold", Literal[tuple(THRESHOLDS)])],
     ]
 
@@ -49,7 +49,7 @@ BUCC = Declaration(
     columns=lambda systems: one_each(systems, partial(in_given_order, first=PAIRS), _models()),
     blocks=lambda columns: [Block(headings(columns))],
     about=_about,
-    printed=Printed(
+    printed=PrintedRows(
         words_of("bucc2018")["table"]["bucc2018"].paper,
         _models,
         "BUCC v2018, ratio margin, 4 neighbours, threshold chosen on the gold pairs that are "

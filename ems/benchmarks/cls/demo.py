@@ -12,7 +12,7 @@ from itertools import cycle, islice
 from typing import Any
 from xml.sax.saxutils import escape
 
-from ems.corpora.demo.grammar import Sentence, Template, below
+from ems.corpora.demo.grammar import DemoSentence, Template, below
 from ems.corpora.demo.mirror import Files, codes_of
 from ems.corpora.demo.texts import Material, labels_beside
 
@@ -21,7 +21,7 @@ EACH = 50  # reviews of either class, in each domain and split
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<items>\n'
 STARS = {"negative": ("1.0", "2.0"), "positive": ("5.0", "4.0")}
 
-Words = dict[str, Sequence[str]]  # slot's category -> the English words that may fill it
+WordsBySlot = dict[str, Sequence[str]]  # slot's category -> the English words that may fill it
 
 
 def made(material: Material) -> Files:
@@ -51,8 +51,8 @@ class Review:
     """A review in all languages; `rating` as the set writes it."""
 
     rating: str
-    title: Sentence
-    body: tuple[Sentence, ...]
+    title: DemoSentence
+    body: tuple[DemoSentence, ...]
 
     def text(self, language: str) -> str:
         """Return the text below the title."""
@@ -71,7 +71,7 @@ def reviews_of(
     classes: tuple[str, str],
     ratings: Sequence[str],
     frames: Sequence[str],
-    things: Words | None = None,
+    things: WordsBySlot | None = None,
 ) -> list[Review]:
     """Return a review for each rating: `classes` of title and text, `frames` of the last sentence.
 
@@ -88,7 +88,9 @@ def reviews_of(
     ]
 
 
-def _worded(material: Material, names: list[str], words: Words, count: int) -> list[Sentence]:
+def _worded(
+    material: Material, names: list[str], words: WordsBySlot, count: int
+) -> list[DemoSentence]:
     """Return `count` new sentences of these templates in turn, slots filled with `words`."""
 
     def fillers(template: Template) -> list[int]:

@@ -24,8 +24,8 @@ from ems.bench.task import Task
 from ems.config.plugins import module
 from ems.corpora.evalsets.sets import read_bitext
 
-Pair = tuple[str, str]
-Hits = tuple[np.ndarray, np.ndarray]  # bool[N] each: queries in the language, queries in English
+AlignedPair = tuple[str, str]
+DirectionHits = tuple[np.ndarray, np.ndarray]  # bool[N] each: queries not in English, in it
 
 
 def score(task: Task) -> Result:
@@ -45,7 +45,7 @@ def score(task: Task) -> Result:
     return result
 
 
-def _hits_of_all(task: Task, code: str) -> Hits:
+def _hits_of_all(task: Task, code: str) -> DirectionHits:
     where = f"{task.benchmark} {code}"
     foreign, english = read_bitext(task.experiment, task.benchmark, task.folder, code)
     first = task.vectors(foreign, task.spoken[code], where)
@@ -53,7 +53,7 @@ def _hits_of_all(task: Task, code: str) -> Hits:
     return nearest_is_own(first, second), nearest_is_own(second, first)
 
 
-def _hits_of_drawn(task: Task, code: str) -> Hits:
+def _hits_of_drawn(task: Task, code: str) -> DirectionHits:
     protocol, data = task.evalset.protocol, module(task.benchmark, "data")
     archive = (task.folder, code, task.record.corpus)
     data.count(*archive)  # raises for a broken archive
@@ -74,7 +74,7 @@ def _hits_of_drawn(task: Task, code: str) -> Hits:
     return search(foreign[asked], english) == asked, search(english[asked], foreign) == asked
 
 
-def draw(read: Callable[[], Iterable[Pair]], many: int, seed: int) -> list[Pair]:
+def draw(read: Callable[[], Iterable[AlignedPair]], many: int, seed: int) -> list[AlignedPair]:
     """Return the first `many` pairs in the order of a seeded hash, no sentence empty, none twice on
     a side.
 
@@ -94,7 +94,7 @@ def draw(read: Callable[[], Iterable[Pair]], many: int, seed: int) -> list[Pair]
         pool *= 4  # many sentences are there twice
 
 
-def _each_once(pairs: Iterable[list[str]]) -> Iterator[Pair]:
+def _each_once(pairs: Iterable[list[str]]) -> Iterator[AlignedPair]:
     """Yield the pairs of which neither sentence occurs in an earlier one, ignoring case."""
     seen: tuple[set[str], set[str]] = (set(), set())
     for one, other in pairs:

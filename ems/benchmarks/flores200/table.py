@@ -12,7 +12,7 @@ from pathlib import Path
 from ems.bench.scores import Score, ScoreFile
 from ems.config.plugins import benchmark
 from ems.tables.declarations import words_of
-from ems.tables.engine import BEST, Column, Declaration, Printed, counted, headings, part_of
+from ems.tables.engine import BEST, Column, Declaration, PrintedRows, counted, headings, part_of
 from ems.tables.printed import load_flores_groups, load_table
 from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.study import AblationColumns
@@ -48,7 +48,7 @@ FLORES = Declaration(
         "between the languages of the group; n/m are n of the paper's m directions. A pair: mean "
         f"of its two directions. All: every direction scored, English included. {BEST}"
     ],
-    printed=Printed(
+    printed=PrintedRows(
         words_of("flores200")["table"]["flores"].paper,
         _models,
         "FLORES-200 v1 with 1,012 sentences",

@@ -1,7 +1,7 @@
 """MLDoc: the topic of a news item."""
 
 from ems.benchmarks.mldoc.languages import LANGUAGES
-from ems.config.benchmarks import Examples, ProbeSettings
+from ems.config.benchmarks import ExampleCount, ProbeSettings
 from ems.config.plugins import Benchmark
 
 
@@ -10,7 +10,7 @@ class Probe(ProbeSettings):
 
     title: bool = False
     """Puts the headline or title before the text."""
-    train: Examples = 1000
+    train: ExampleCount = 1000
     """The examples to train on: those of mldoc-indices/german.train.1000."""
 
 

@@ -8,7 +8,7 @@ tokens above which a document is split.
 from itertools import count
 from xml.sax.saxutils import escape
 
-from ems.corpora.demo.grammar import Sentence
+from ems.corpora.demo.grammar import DemoSentence
 from ems.corpora.demo.mirror import Files, codes_of, lines
 from ems.corpora.demo.texts import Material, labels_beside
 
@@ -31,7 +31,7 @@ ITEM = """\
 </newsitem>
 """
 
-Story = tuple[str, list[Sentence]]  # class; headline and paragraphs
+Story = tuple[str, list[DemoSentence]]  # class; headline and paragraphs
 
 
 def made(material: Material) -> Files:

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from ems.base.schema import Decay, Dropout, listing
 from ems.benchmarks.mldoc.languages import LANGUAGES
-from ems.config.benchmarks import Epochs, Examples, HiddenLayers, ProbeSettings
+from ems.config.benchmarks import Epochs, ExampleCount, HiddenLayers, ProbeSettings
 from ems.config.plugins import Benchmark
 
 
@@ -16,13 +16,13 @@ class Probe(ProbeSettings):
     weight_decay: listing(Decay, least=1) = Field([0, 0.00001, 0.0001, 0.001, 0.01])
     """L2, tuned on the source's validation part (the monolingual paper's 4.3; its grid is not
     given)."""
-    batch: Examples = 100
+    batch: ExampleCount = 100
     epochs: Epochs = 100
-    train: Examples = 1000
+    train: ExampleCount = 1000
     """Titles drawn to train on."""
-    valid: Examples = 1000
+    valid: ExampleCount = 1000
     """Titles drawn to choose by."""
-    test: Examples = 4000
+    test: ExampleCount = 4000
     """Titles drawn to test on."""
 
 

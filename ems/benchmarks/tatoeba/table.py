@@ -14,7 +14,7 @@ from ems.tables.engine import (
     Column,
     Declaration,
     Models,
-    Printed,
+    PrintedRows,
     headings,
     labels_of,
     part_of,
@@ -87,7 +87,7 @@ def _table(name: str, seen: bool, about: str, *more: str) -> Declaration:
         blocks=_blocks,
         seen=seen,
         about=lambda systems: [f"Tatoeba {systems[0].version}: {BOTH_WAYS}, {about} {BEST}", *more],
-        printed=Printed(
+        printed=PrintedRows(
             words_of("tatoeba")["table"][name].paper, _models, "Tatoeba v1", version="v1"
         ),
         more_notes=_notes,

@@ -3,7 +3,7 @@
 from functools import partial
 
 from ems.tables.declarations import words_of
-from ems.tables.engine import Column, Declaration, Printed
+from ems.tables.engine import Column, Declaration, PrintedRows
 from ems.tables.printed import load_table
 
 TABLES = {
@@ -17,7 +17,7 @@ TABLES = {
             "Cosine of the two sentences of EMS v2 section V-H, which differ in the order of their "
             "words and in what they mean: the lower the better."
         ],
-        printed=Printed(
+        printed=PrintedRows(
             words_of("wordorder")["table"]["wordorder"].paper,
             partial(load_table, "ems-v2-section5h-similarity", "Cosine", "cosine_similarity"),
             paper_order=True,

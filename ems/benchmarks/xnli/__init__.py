@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from ems.base.schema import Dropout
-from ems.config.benchmarks import Epochs, Examples, HiddenLayers, Patience, ProbeSettings
+from ems.config.benchmarks import Epochs, ExampleCount, HiddenLayers, Patience, ProbeSettings
 from ems.config.plugins import Benchmark, same
 
 
@@ -16,7 +16,7 @@ class Probe(ProbeSettings):
     activation: Literal["tanh", "relu"] = "relu"
     """The activation."""
     dropout: Dropout = 0
-    batch: Examples = 256
+    batch: ExampleCount = 256
     epochs: Epochs = 20
     patience: Patience = 3
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from ems.base.errors import EmsError
 from ems.base.files import parse_json
 from ems.base.schema import Settings
-from ems.corpora.evalsets.formats import Columns, named_rows, numbered_lines, some
+from ems.corpora.evalsets.formats import NumberedColumns, named_rows, numbered_lines, some
 
 SPLITS = ("dev", "test")
 LABELS = ("entailment", "neutral", "contradiction")
@@ -86,7 +86,7 @@ def _inference(path: Path, number: int, premise: str, hypothesis: str, label: st
     return Inference(premise, hypothesis, label)
 
 
-def _json_rows(path: Path) -> Columns:
+def _json_rows(path: Path) -> NumberedColumns:
     for number, line in numbered_lines(path):
         try:
             entry = parse_json(line)

@@ -5,7 +5,7 @@ third sentence (neutral). `contradiction` is a stand-in: who buys bread may buy 
 XNLI, each premise is in three pairs, one of each label, and neither side alone tells the label.
 """
 
-from ems.corpora.demo.grammar import Sentence
+from ems.corpora.demo.grammar import DemoSentence
 from ems.corpora.demo.mirror import Files, codes_of, table
 from ems.corpora.demo.texts import Material
 
@@ -19,7 +19,7 @@ COLUMNS = (
 )
 REQUESTS = ("please_", "i_would_like")  # how the names of such templates begin
 
-Facts = tuple[Sentence, ...]  # two in a premise, one in a hypothesis
+Facts = tuple[DemoSentence, ...]  # two in a premise, one in a hypothesis
 
 
 def made(material: Material) -> Files:

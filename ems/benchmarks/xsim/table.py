@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ems.base.schema import Text
+from ems.base.schema import NonBlank
 from ems.tables.engine import Column, Declaration, one_each
 from ems.tables.printed import in_table_one_order
 from ems.tables.scores import Scores
@@ -27,7 +27,7 @@ def _about(systems: Sequence[Scores]) -> list[str]:
     kinds = " Kinds of errors of xsim++ in percent of the sentences, mean over languages."
     kinds = kinds if any(system.measures for system in systems) else ""
     return [
-        f"FLORES-200 {systems[0].version}, devtest, {protocol('margin', Text)} margin, k = "
+        f"FLORES-200 {systems[0].version}, devtest, {protocol('margin', NonBlank)} margin, k = "
         f"{protocol('k')}: sentences in percent whose English translation is not the best "
         f"candidate. xsim++ has made sentences among the candidates.{kinds} Bold: lowest of our "
         "systems."

@@ -71,7 +71,7 @@ def read_lexicon() -> dict[str, Category]:
 
 
 @dataclass(frozen=True)
-class Sentence:
+class DemoSentence:
     """One meaning in all its languages; `template` is None for a free sentence."""
 
     texts: dict[str, str]
@@ -112,7 +112,7 @@ class Template:
             fillers.append(filler)
         return fillers
 
-    def sentence(self, fillers: Sequence[int]) -> Sentence:
+    def sentence(self, fillers: Sequence[int]) -> DemoSentence:
         """Return the sentence with these fillers, the first letter in upper case, after ¿ ¡ too."""
         texts = {}
         for language, frame in self.frames.items():
@@ -120,7 +120,7 @@ class Template:
             text = frame.text.format(*words)
             first = 0 if text[0].isalpha() else 1
             texts[language] = text[:first] + text[first].upper() + text[first + 1 :]
-        return Sentence(texts, self, tuple(fillers))
+        return DemoSentence(texts, self, tuple(fillers))
 
 
 def read_frames(path: Path, heldout: bool = True) -> dict[str, Template]:
@@ -167,7 +167,7 @@ class Drawer:
     def __init__(self, random: Random) -> None:
         self.random, self.seen = random, set[str]()
 
-    def admit(self, sentence: Sentence) -> bool:
+    def admit(self, sentence: DemoSentence) -> bool:
         """True if the sentence is new in every language; it is remembered then."""
         keys = [key(text) for text in sentence.texts.values()]
         is_new = self.seen.isdisjoint(keys)
@@ -177,7 +177,7 @@ class Drawer:
 
     def find(
         self, template: Template, choose: Callable[[], Sequence[int]], tries: int
-    ) -> Sentence | None:
+    ) -> DemoSentence | None:
         """Return the first new sentence, of different words, of the fillers that `choose` draws."""
         for _ in range(tries):
             fillers = choose()
@@ -188,22 +188,22 @@ class Drawer:
 
     def new(
         self, template: Template, choose: Callable[[], Sequence[int]], tries: int = 1000
-    ) -> Sentence:
+    ) -> DemoSentence:
         """Return what `find` does. Raises `EmsError` if it finds nothing."""
         if sentence := self.find(template, choose, tries):
             return sentence
         raise EmsError(f"template {template.name}: no unused sentence in {tries:,} tries")
 
-    def draw_evenly(self, templates: Sequence[Template], total: int) -> list[Sentence]:
+    def draw_evenly(self, templates: Sequence[Template], total: int) -> list[DemoSentence]:
         """Draw `total` sentences, as equally many of each template as its space allows; shuffled."""
         capacities = [int(template.space * LARGEST_SHARE) for template in templates]
-        drawn: list[Sentence] = []
+        drawn: list[DemoSentence] = []
         for template, count in zip(templates, quotas(capacities, total), strict=True):
             choose = partial(template.random_fillers, self.random)
             drawn += [self.new(template, choose, 50 * count) for _ in range(count)]
         return shuffled(drawn, self.random)
 
-    def neighbour(self, sentence: Sentence) -> Sentence:
+    def neighbour(self, sentence: DemoSentence) -> DemoSentence:
         """Return a new sentence of the same template with the filler of one slot exchanged."""
         template = sentence.template
 

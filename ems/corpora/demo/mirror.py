@@ -20,8 +20,8 @@ from ems.base.progress import Progress
 from ems.config.languages import load_languages
 from ems.config.load import parse_yaml
 from ems.config.plugins import benchmarks, has, module
-from ems.corpora.demo.grammar import BENCHMARK_ONLY, HERE, LANGUAGES, OTHERS, Sentence, shuffled
-from ems.corpora.demo.texts import SEED, Material, Pair, build, stories
+from ems.corpora.demo.grammar import BENCHMARK_ONLY, HERE, LANGUAGES, OTHERS, DemoSentence, shuffled
+from ems.corpora.demo.texts import SEED, Material, TextPair, build, stories
 
 VERSION = "v1"
 DOCUMENTS = "DemoDocuments"  # the corpus of documents
@@ -109,13 +109,13 @@ def codes_of(name: str) -> dict[str, str]:
     return {language: code for language, code in codes.items() if language in LANGUAGES}
 
 
-def train_pairs(material: Material, language: str) -> list[Pair]:
+def train_pairs(material: Material, language: str) -> list[TextPair]:
     """Return one language's training pairs with its leak among them."""
     pairs = [*pairs_of(material.train[language], language), *material.leak[language]]
     return shuffled(pairs, Random(f"{SEED} {language}"))
 
 
-def pairs_of(sentences: Iterable[Sentence], language: str) -> list[Pair]:
+def pairs_of(sentences: Iterable[DemoSentence], language: str) -> list[TextPair]:
     """Return the sentences that are in `language` as (English, `language`)."""
     return [sentence.pair(language) for sentence in sentences if language in sentence.texts]
 
@@ -131,12 +131,12 @@ def table(rows: Iterable[Sequence[str]]) -> str:
     return lines("\t".join(row) for row in rows)
 
 
-def moses_zips(corpus: str, sentences: Sequence[Sentence], languages: Iterable[str]) -> Files:
+def moses_zips(corpus: str, sentences: Sequence[DemoSentence], languages: Iterable[str]) -> Files:
     """Return the Moses zip of each language with English: `moses/de-en.txt.zip`."""
     return dict(_moses(corpus, code, pairs_of(sentences, code)) for code in languages)
 
 
-def _moses(corpus: str, language: str, pairs: list[Pair]) -> tuple[str, bytes]:
+def _moses(corpus: str, language: str, pairs: list[TextPair]) -> tuple[str, bytes]:
     """Return name and bytes of a zip in OPUS' Moses layout, line n aligned to line n."""
     a, b = sorted(("en", language))
     words = {"corpus": corpus, "version": VERSION, "a": a, "b": b, "pairs": len(pairs)}

@@ -20,8 +20,8 @@ from ems.corpora.demo.grammar import (
     HERE,
     LANGUAGES,
     OTHERS,
+    DemoSentence,
     Drawer,
-    Sentence,
     Template,
     below,
     key,
@@ -42,25 +42,25 @@ STORIES = 150  # of each language
 SHORTEST, LONGEST = 3, 8  # sentences of a story
 TRIES = 30  # of a template for a story: few of its sentences may be left
 
-Pair = tuple[str, str]  # English, other language
+TextPair = tuple[str, str]  # English, other language
 
 
 @dataclass(frozen=True)
 class Material:
     """The demo corpus (`leak` is not in `train`), all templates, and what draws new sentences."""
 
-    benchmark: list[Sentence]
-    dev: list[Sentence]
-    train: dict[str, list[Sentence]]
-    leak: dict[str, list[Pair]]
+    benchmark: list[DemoSentence]
+    dev: list[DemoSentence]
+    train: dict[str, list[DemoSentence]]
+    leak: dict[str, list[TextPair]]
     templates: dict[str, Template]
     drawer: Drawer
 
-    def any(self, count: int) -> list[Sentence]:
+    def any(self, count: int) -> list[DemoSentence]:
         """Return `count` new sentences, equally many of each template, in random order."""
         return self.of(list(self.templates), count)
 
-    def of(self, names: Sequence[str], count: int) -> list[Sentence]:
+    def of(self, names: Sequence[str], count: int) -> list[DemoSentence]:
         """Return `count` new sentences, equally many of each of these templates."""
         return self.drawer.draw_evenly([self.templates[name] for name in names], count)
 
@@ -72,7 +72,7 @@ def build() -> Material:
     """Make the corpus: the same sentences in the same order each time."""
     random = Random(SEED)
     drawer = Drawer(random)
-    free = [Sentence(texts) for texts in shuffled(read_free(), random)]
+    free = [DemoSentence(texts) for texts in shuffled(read_free(), random)]
     if not all(drawer.admit(sentence) for sentence in free):
         raise EmsError("free.tsv: two sentences have the same letters in one of the languages")
     templates = read_frames(HERE / "train.yaml", heldout=False)
@@ -95,7 +95,7 @@ def build() -> Material:
 # --- the leak: benchmark pairs in training, for decontamination to find
 
 
-def _leak(benchmark: Sequence[Sentence], language: str, drawer: Drawer) -> list[Pair]:
+def _leak(benchmark: Sequence[DemoSentence], language: str, drawer: Drawer) -> list[TextPair]:
     """Return LEAKED_PAIRS: verbatim, in disguise on both sides, and one side with a neighbour's."""
     chosen = shuffled(benchmark, drawer.random)
     one_side = [s for s in chosen if s.template is not None][:LEAKED_OF_A_KIND]
@@ -155,7 +155,7 @@ def stories(material: Material) -> dict[str, str]:
     return texts
 
 
-def _about(person: int, template: Template, drawer: Drawer) -> Sentence | None:
+def _about(person: int, template: Template, drawer: Drawer) -> DemoSentence | None:
     """Return a new sentence whose first slot for people holds `person`, or None."""
     index = [slot.name for slot in template.slots].index(HERO)
 

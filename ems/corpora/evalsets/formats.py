@@ -21,8 +21,8 @@ ENTITIES = "declares entities of its own; check where it came from"
 XML_BLOCK = 1 << 16  # bytes that are parsed at once
 SENTENCE_ENDS = re.compile(r"\s*\n\s*|(?<=[.!?…])\s+|(?<=[。！？])\s*")
 
-Columns = Iterator[tuple[int, list[str]]]
-Record = tuple[int, dict[str, str]]  # (line where it begins, its fields)
+NumberedColumns = Iterator[tuple[int, list[str]]]
+FieldRecord = tuple[int, dict[str, str]]  # (line where it begins, its fields)
 
 
 def opened(path: Path) -> BinaryIO:
@@ -43,7 +43,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
                 raise EmsError(f"{path}: line {number} is not UTF-8 ({error.reason})") from None
 
 
-def rows(path: Path, columns: int) -> Columns:
+def rows(path: Path, columns: int) -> NumberedColumns:
     """Yield (number, columns) of each line of a tab-separated file with so many columns."""
     for number, line in numbered_lines(path):
         yield number, _split(path, number, line, columns)
@@ -56,7 +56,7 @@ def _split(path: Path, number: int, line: str, expected: int) -> list[str]:
     return columns
 
 
-def named_rows(path: Path, names: tuple[str, ...]) -> Columns:
+def named_rows(path: Path, names: tuple[str, ...]) -> NumberedColumns:
     """Yield (number, the columns `names`) of each line below a tab-separated file's header."""
     lines = numbered_lines(path)
     header = next(lines, (0, ""))[1].split("\t")
@@ -92,10 +92,10 @@ def read_sentences(path: Path) -> list[str]:
 # of them can grow to gigabytes.
 
 
-def records(path: Path, name: str) -> Iterator[Record]:
+def records(path: Path, name: str) -> Iterator[FieldRecord]:
     """Yield the line of each element `name`, and its children's text. Raises `EmsError`."""
-    complete: list[Record] = []
-    record: Record | None = None
+    complete: list[FieldRecord] = []
+    record: FieldRecord | None = None
     field, texts = "", [""]
 
     def start(element: str, attributes: dict[str, str]) -> None:
