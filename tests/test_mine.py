@@ -135,7 +135,7 @@ def test_each_sentence_is_encoded_once(toy, documents, tmp_path, monkeypatch):
 def test_killed_and_resumed_equals_never_killed(work, after, toy, tmp_path, monkeypatch):
     monkeypatch.setattr(mining, "SENTENCES", 60)
     monkeypatch.setattr(mining, "PAIRS", 30)
-    done, own = [], getattr(mining.Search, work)
+    done, own = [], getattr(mining.PairSearch, work)
 
     def dies(*arguments):
         if len(done) == after:
@@ -144,11 +144,11 @@ def test_killed_and_resumed_equals_never_killed(work, after, toy, tmp_path, monk
         return own(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(mining.Search, work, dies)
+        patch.setattr(mining.PairSearch, work, dies)
         with pytest.raises(Killed):
             mined(toy, tmp_path)
     assert not (tmp_path / "mined").exists()
-    monkeypatch.setattr(mining.Search, work, lambda *each: done.append(each) or own(*each))
+    monkeypatch.setattr(mining.PairSearch, work, lambda *each: done.append(each) or own(*each))
     folder, _ = mined(toy, tmp_path)
     assert not (tmp_path / "mining").exists()
     resumed = len(done)

@@ -384,7 +384,7 @@ def test_a_comparison_in_parts_finds_what_one_of_the_whole_finds(encoder, tmp_pa
     whole = nearest(*rows, 4, what="")
     monkeypatch.setattr(mining, "ROWS", 7)
     monkeypatch.setattr(mining, "LEAST_ROWS", 7)
-    with mining.compared(*sides, mining.Search(4), "", tmp_path / "state") as parts:
+    with mining.compared(*sides, mining.SearchOptions(4), "", tmp_path / "state") as parts:
         for one, other in zip(parts, whole, strict=True):
             assert (one.index == other.index).all()
             np.testing.assert_allclose(one.similarity, other.similarity, atol=1e-6)

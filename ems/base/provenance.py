@@ -3,14 +3,13 @@
 Snakemake sees only shell text and files, so each rule carries both hashes in its `params:`.
 
 The source of a stage is everything that its package imports within `ems` and within the project's
-`extensions/`, and data files (DATA). What is hashed is what the source does: the set of top-level
-statements of all its files, without comments, docstrings, blank lines and imports of `ems`. So
-prose can be mended, and code can move between the files of a stage, without training a model again.
-Left out are modules that only check and word messages (LEFT_OUT), and settings (`ems.config`): they
-count by their values, which the hash of a stage's settings has.
+`extensions/`, and data files (DATA). Hashed is the set of top-level statements of all these files,
+without comments, docstrings, blank lines and imports of `ems`: prose can be mended, and code can
+move between the files of a stage, without training a model again. Left out are modules that only
+check and word messages (LEFT_OUT), and settings (`ems.config`), which count by their values.
 
-The text is scanned by regular expressions, not parsed: Snakemake asks for this at each start, in
-each job of a cluster too, and parsing would take ten times as long. A test compares the two.
+Regular expressions scan the text, since Snakemake asks at each start and in each job of a cluster:
+parsing would take ten times as long. A test compares the two.
 """
 
 import hashlib

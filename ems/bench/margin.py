@@ -3,16 +3,14 @@
     score(x, y) = margin(cos(x, y), b),  b the mean of cos(x, z) over the k nearest z of x in the
     other set and of cos(y, z) over those of y, half each
 
-Source: Artetxe and Schwenk (ACL 2019), Eq. 2-3, k = 4: the ratio is the paper's best. A ratio over
-a neighbourhood that is not above 0 would mean nothing, and is 0 here.
+Source: Artetxe and Schwenk (ACL 2019), Eq. 2-3, k = 4. A ratio to b <= 0 is 0 here.
 
 The best pairs of all, where a row may be in several, are found by CSLS:
 
     CSLS(x, y) = 2 cos(x, y) - r(x) - r(y),  r the mean cosine to the k nearest of the other set
 
-Source: Conneau et al. (ICLR 2018), section 2.3, k = 10; Wang et al. (CCL 2019, section 3.2) cite it
-as CDLS. The search is exact and has two passes of matrix products, the second one over few rows:
-with r known, most rows cannot be in a pair that is as good as the best ones known so far.
+Source: Conneau et al. (ICLR 2018), section 2.3, k = 10 ("CDLS" in Wang et al., CCL 2019). The
+search is exact; its second pass takes few rows, those that can still be in one of the best pairs.
 """
 
 from collections.abc import Callable

@@ -1,15 +1,13 @@
 """Multilayer perceptrons on frozen features, trained many at a time as one batched problem.
 
 A zero-shot benchmark trains the same small network for each source language, domain and seed (EMS
-v2 sections V-E and V-F). Their parameters lie side by side, [runs, out, in], so that a step of all
-of them is a few batched products. Where the papers are silent the protocol is that of LASER's MLDoc
-task (sent_classif.py, https://github.com/facebookresearch/LASER). The epoch is chosen by the
-accuracy on the run's validation part, the first of equals.
+v2 sections V-E and V-F). Their parameters lie side by side, [runs, out, in]. Where the papers are
+silent the protocol is that of LASER's MLDoc task (sent_classif.py,
+https://github.com/facebookresearch/LASER). The epoch is the first of the best on validation.
 
-The result of a run does not depend on the runs beside it, not by a bit: start values, order of the
-data and dropout come from three streams of its own seed, and no product mixes runs. A product may
-round by where its operands lie (MKL: within 64 bytes), so batches and the columns of weights are
-filled up with zeros to multiples of 16.
+The result of a run does not depend on the runs beside it, not by a bit: each draws from streams of
+its own seed, and no product mixes runs. A product may round by where its operands lie (MKL: within
+64 bytes), so batches and columns of weights are filled up with zeros to multiples of 16.
 """
 
 from collections import defaultdict

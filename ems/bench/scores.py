@@ -17,17 +17,7 @@ from pydantic import AfterValidator, Field, create_model
 
 from ems.base.errors import Damaged
 from ems.base.files import read_json, write_text
-from ems.base.schema import (
-    Count,
-    Json,
-    NonBlank,
-    Record,
-    Settings,
-    Some,
-    fitting,
-    plain,
-    shown,
-)
+from ems.base.schema import Count, Json, NonBlank, Record, Settings, Some, fitting, plain, shown
 from ems.config.languages import UNSEEN
 
 ENGLISH = "en"

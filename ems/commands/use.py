@@ -51,7 +51,7 @@ def encode(
     if half and out.suffix == ".f32":
         raise EmsError(f"--out {out}: .f32 is float32; expected .npy with --half")
     text = TextInput(source, (language,), bad == "skip")
-    form = files.Form(dimensions, normalise, half)
+    form = files.VectorForm(dimensions, normalise, half)
     files.encode(Encoder(model, device, precision), text, out, form)
 
 
@@ -79,7 +79,7 @@ def score(
     if margin == "absolute":
         files.score(encoder, pairs, out, threshold)
     else:
-        search = mining.Search(neighbours, margin, device, faiss_above)
+        search = mining.SearchOptions(neighbours, margin, device, faiss_above)
         mining.score_by_margin(encoder, pairs, out, search, threshold)
 
 
@@ -110,7 +110,7 @@ def mine(
         TextInput(source, (source_language,), bad == "skip"),
         TextInput(target, (target_language,), bad == "skip"),
         out,
-        mining.Search(neighbours, margin, device, faiss_above),
+        mining.SearchOptions(neighbours, margin, device, faiss_above),
         threshold=float("-inf") if threshold is None else threshold,
         one_to_one=one_to_one,
         numbers=numbers,

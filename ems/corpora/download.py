@@ -2,8 +2,7 @@
 
 An interrupted download goes on where it stopped. Network errors, stalls and the statuses 408, 425,
 429 and 5xx are tried again after a pause that doubles, with jitter, or that the server names
-(Retry-After); other answers are final. urllib3's own retries would begin at zero: here attempts
-that brought something new do not count.
+(Retry-After); other answers are final. Attempts that brought something new do not count.
 
 The part that is there already has no process id in its name, so it outlives `kill -9`. It is only
 continued with proof that it is still the same file: a strong ETag or the date of the last change,

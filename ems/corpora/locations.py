@@ -52,10 +52,6 @@ def text_file(corpus: Corpus, file: str, data: Path) -> Path:
     return path if corpus.path else data / "documents" / corpus.name / corpus.version / path.name
 
 
-def dump_file(corpus: Corpus, file: str, data: Path) -> Path:
-    return data / "dumps" / corpus.name / corpus.version / f"{file}.xml.bz2"
-
-
 def dump_location(source: str, code: str, date: str) -> str:
     wiki = f"{code}wiki"
     name = f"{wiki}-{date}-pages-articles-multistream.xml.bz2"

@@ -1,14 +1,13 @@
 """Parallel text as it is published: OPUS's Moses zips and LASER's mined files, checked, streamed.
 
 `<corpus>/<version>/moses/<a>-<b>.txt.zip`: only the members `<corpus>.<a>-<b>.<a>` and `.<b>` are
-read, and nothing is unpacked to disk. A line ends at LF and nowhere else, so a stray U+2028 or CR
-cannot shift one side against the other; unequal line counts are an error, never a truncation.
+read. A line ends at LF and nowhere else, so a stray U+2028 or CR cannot shift one side against the
+other; unequal line counts are an error, never a truncation.
 
 `WikiMatrix.<a>-<b>.tsv.gz` has lines `score<TAB>text<TAB>text` (Schwenk et al., EACL 2021): the
 margin score of Artetxe & Schwenk (2019). Its authors recommend 1.04, at which OPUS has it as Moses
 zips, the sentence-transformers recipe 1.075. "The entire WikiMatrix" of EMS v2 section IV-A is this
-file at 1.075, less its first 1,000 pairs, which validate: inferred from the paper's counts. Every
-line is read, so a damaged end is an error and never a shorter corpus.
+file at 1.075, less its first 1,000 pairs, which validate: inferred from the paper's counts.
 """
 
 import math

@@ -1,14 +1,13 @@
 """What the package OpusTools gives: a second way to OPUS's Moses zips, and the table of its files.
 
-OpusTools downloads by itself, from a host that cannot be set, to a file that it names: it gets a
-folder of its own. It prints its failures and returns, or ends in a traceback, so only a file that
-is there counts as success. It never gives up on a silent server, so sockets get a timeout.
+OpusTools downloads to a file that it names, so it gets a folder of its own. It prints its failures
+and returns, or ends in a traceback: only a file that is there counts as success. It never gives up
+on a silent server, so sockets get a timeout.
 
-`ems corpora update` makes ems/config/languages/opus.tsv.xz from its database, SQLite, the file
-`opusdata.db.gz` in the package, packed or unpacked. Its table `opusfile` has a row per file; ours
-are the Moses zips. Left out are files whose codes are not sorted (News-Commentary v16 has a stray
-en-cs beside its cs-en), files at another address than their name says, and files without a pair in
-a release that is counted. The newest release of a corpus stands behind the others.
+`ems corpora update` makes ems/config/languages/opus.tsv.xz from its database (SQLite,
+`opusdata.db.gz`). Left out are files whose codes are not sorted (News-Commentary v16 has a stray
+en-cs beside its cs-en), or at another address than their name says, and files without a pair in a
+release that is counted.
 """
 
 import contextlib

@@ -106,11 +106,6 @@ def read_model(folder: Path) -> Description:
     return described
 
 
-def is_ours(folder: Path) -> bool:
-    """Return whether a folder is a model folder of ours, or one that `ems export` wrote."""
-    return any((folder / name).is_file() for name in (DESCRIPTION, EXPORTED))
-
-
 def has_code(folder: Path) -> bool:
     """Return whether an exported folder has code for sentence-transformers; ems runs none of it."""
     path = folder / EXPORTED

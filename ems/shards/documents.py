@@ -11,8 +11,7 @@ the first, the first in that of the second. Both have the similarity of the sent
 Mined pairs are a folder, which `ems mine-documents` writes:
 
     pairs.npy       a row per pair (PAIR), language pair by language pair, there the best first
-    manifest.json   languages, pairs by language pair, sha256 of the file, of the vocabulary and of
-                    the shards of documents that its rows are of
+    manifest.json   languages, pairs by language pair, sha256 of the file, vocabulary and shards
 """
 
 from pathlib import Path

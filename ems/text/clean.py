@@ -1,9 +1,8 @@
 """Raw pairs -> clean pairs that no evaluation set contains, with every loss counted.
 
-One streaming pass per corpus and language pair: part of the corpus, cap, filters. What went in is
-what came out plus the sum of the reasons (EMS v2 section IV-A: caps; IV-B: evaluation sentences
-out). A pair goes if *either* side is an evaluation sentence of *any* set and language; with `scope:
-pair` only those of the pair's own languages count.
+One pass per corpus and language pair: part of the corpus, cap, filters (EMS v2 section IV-A: caps;
+IV-B: evaluation sentences). A pair goes if *either* side is an evaluation sentence of *any* set and
+language; with `scope: pair` only those of the pair's own languages count.
 """
 
 import random

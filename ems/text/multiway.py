@@ -3,8 +3,7 @@
 The segmented pairs of all corpora that have the language `through` are joined by the key of that
 side, as decontamination compares sentences (`decontaminate.key`). Of each sentence of `through` at
 most `most` pairs are taken: those of the language pairs that have the fewest so far, so that few
-pairs of many languages are not drowned by many pairs of few. Nothing is drawn at random, and both
-sides have been cleaned and segmented already.
+pairs of many languages are not drowned by many pairs of few.
 
 Memory is bounded: the rows are divided by the hash of their key into files, each of which is sorted
 by itself. Keys are taken in the order of their hashes, so the number of files changes nothing.

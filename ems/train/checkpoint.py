@@ -6,8 +6,7 @@
                                         losses.jsonl  times.jsonl  state.json
 
 state.json is written last and holds the sha256 of the other files and of itself; a damaged
-checkpoint is passed over. No random state is kept: batches and dropout are functions of (seed,
-step).
+checkpoint is passed over. Batches and dropout are functions of (seed, step): no state is kept.
 """
 
 import json

@@ -5,9 +5,8 @@ Notable choices:
   with that key, so a resumed run produces the same bits as an uninterrupted one;
 - no step waits for a GPU. Whether losses and gradients are finite is a flag on the device, which
   the optimiser takes as `found_inf`: this and every later step then changes nothing. The flag is
-  read every so many steps and before anything is saved;
-- in float16 the loss is scaled (GradScaler), and a step whose gradients overflow is skipped and
-  counted: the scale is lower from then on;
+  read before anything is saved;
+- in float16 the loss is scaled (GradScaler), and a step whose gradients overflow is skipped;
 - several processes (distributed.py) share the pairs of a step and end it with the same weights.
 """
 

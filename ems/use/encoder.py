@@ -12,7 +12,7 @@ from ems.base.files import EXPORTED
 from ems.bench.margin import MARGINS, Mined, pairs_of, scores_of
 from ems.bench.nearest import nearest
 from ems.model.encode import SentenceEncoder, unit_rows
-from ems.model.folder import DESCRIPTION, is_ours
+from ems.model.folder import DESCRIPTION
 
 COSINE = "absolute"  # the margin that is the cosine itself
 
@@ -32,7 +32,7 @@ class Encoder:
     def __init__(self, model: str | Path, device: str = "auto", precision: str = "float32") -> None:
         self.model, folder = str(model), Path(model)
         self._lines: Any
-        if is_ours(folder):
+        if any((folder / name).is_file() for name in (DESCRIPTION, EXPORTED)):
             self._lines = SentenceEncoder(folder, device, precision)
             return
         from ems.bench.peers import SentenceTransformersEncoder

@@ -1,10 +1,8 @@
 """What a job of the workflow gets: its inputs, params and resources, and which modules it runs.
 
-Each method with the argument `wildcards` is a function of a job, which Snakemake calls when it
-plans the job; it recognises the other arguments (`input`, `threads`, `attempt`) by their names.
-
-The hash of the modules' source is in the `params` of the job's rule: decontamination depends on how
-sentences are read, scoring also on the protocol, a table on its declaration alone.
+Snakemake calls each method with the argument `wildcards` when it plans a job, and recognises the
+other arguments (`input`, `threads`, `attempt`) by their names. The hash of the modules' source is
+in the `params` of the job's rule.
 """
 
 from collections.abc import Callable, Iterable

@@ -24,7 +24,6 @@ from ems.corpora.evalsets.sets import (
 )
 from ems.corpora.locations import (
     corpus_location,
-    dump_file,
     dump_location,
     is_remote,
     local_path,
@@ -120,7 +119,8 @@ def _places(corpus: Corpus, file: str, data: Path) -> tuple[str, Path]:
     """Return where the source of a corpus has a file, and where this lies once it is fetched."""
     if corpus.dumped:
         made = text_file(corpus, file, data)  # the dump may have been deleted since
-        fetched = made if exists(made) else dump_file(corpus, file, data)
+        dump = data / "dumps" / corpus.name / corpus.version / f"{file}.xml.bz2"
+        fetched = made if exists(made) else dump
         return dump_location(corpus.source, file, corpus.version), fetched
     if corpus.documents:
         return text_location(corpus, file, data), text_file(corpus, file, data)

@@ -7,10 +7,8 @@ Of the target only the test part is read, so en-de and en-fr are one classifier 
 The `data` module of a benchmark has its `CLASSES`, `read_part` and, where they differ from the
 default, `DOMAINS`, `FROM_ENGLISH` (English, or the probe's `source`, is the only source and is
 tested on too) and `DRAWN`: the train part is drawn with an equal share of each class ("train"), or
-all parts are drawn from one pool ("parts").
-
-EMS v2 does not say how an encoder of at most 120 tokens embeds a document. Here a document with
-more tokens than `documents.split` is the mean of the embeddings of its sentences.
+all parts are drawn from one pool ("parts"). A document with more tokens than `documents.split` is
+the mean of the embeddings of its sentences, which EMS v2 does not say.
 """
 
 import random

@@ -1,19 +1,14 @@
 """The languages of the EMS papers, their codes elsewhere, and which files OPUS has of them.
 
-languages.tsv: the two-letter code (iso1) names a language everywhere in EMS; a benchmark's own code
-is a column.
+languages.tsv: the two-letter code (iso1) names a language in EMS; a benchmark's code is a column.
 
-opus_codes.tsv lists only codes that differ from the language's iso1 code, in the order in which the
-files are read; the code `-` says that the corpus has nothing of the language, whatever it calls its
-files (the "ku" of TED2020 is another language than ours). The corpus `*` stands for every one that
-has no line for the language and no file under its own code. The column `paper` marks what EMS
-evidently used: where the counts of its Table I leave no room for a code, it did not, as
-OpenSubtitles' 8.6M pairs of "no" against the 46k of nb.
+opus_codes.tsv lists the codes that differ from iso1, in the order in which the files are read. `-`:
+the corpus has nothing of the language, whatever its files are called (the "ku" of TED2020 is
+another language). `*` stands for every corpus that has no line for the language and no file under
+its own code. The column `paper` marks what EMS evidently used, by the counts of its Table I.
 
-opus.tsv.xz has every Moses zip of OPUS, of every release. It is made from OpusTools' database
-(`ems corpora update`): a line per release, the newest of a corpus last, with the language pairs,
-their sentence pairs (`?` if none of the release is counted) and their KB, rounded. The first line
-says which database it was. No stage's hash depends on it, but on the files that follow from it.
+opus.tsv.xz (`ems corpora update`) has every Moses zip of OPUS: a line per release, the newest of a
+corpus last, with its language pairs, their sentence pairs (`?`: not counted) and their KB, rounded.
 """
 
 import lzma

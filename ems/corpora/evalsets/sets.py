@@ -2,12 +2,12 @@
 
 Decontamination takes every sentence of every split that a benchmark evaluates on (`read_sides`),
 not what only trains a classifier, nor whole corpora that a benchmark draws its sentences from. A
-copy of the user's (`path`) and the embedded sets are used in place, file by file; any other set is
-fetched in units, each with a manifest, or lies among the corpora.
+copy of the user's (`path`) and the embedded sets are used in place; any other set is fetched in
+units, each with a manifest, or lies among the corpora.
 
-A unit is a line of units.tsv of the benchmark's folder, or a language. In units.tsv, `members` is a
-pattern for the names inside an archive; its first group is the file's place in the set's folder. No
-stage reads units.tsv: a new address must not make results stale.
+A unit is a line of units.tsv of the benchmark's folder (`members`: a pattern for the names inside
+an archive, whose first group is the file's place in the set's folder), or a language. No stage
+reads units.tsv: a new address must not make results stale.
 """
 
 import re
