@@ -3,7 +3,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
 from ems.base.errors import EmsError
-from ems.workflow.jobs import Jobs, demo_modules, evalkeys_modules, options, per_attempt
+from ems.workflow.jobs import Jobs, demo_source, evalkeys_modules, options, per_attempt
 from ems.workflow.rules import Workflow, one_of, source_of
 
 try:

@@ -10,7 +10,7 @@ rule demo_mirror:
     log:
         **w.logs("demo_mirror", "data/demo-mirror"),
     params:
-        code=source_of(demo_modules()),
+        code=demo_source(),
         out=subpath(output[0], parent=True),
     shell:
         "ems demo-mirror --out {params.out:q} --costs {log.costs:q} --log {log.log:q}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ems.base.errors import EmsError
+from ems.base.provenance import digest
 from ems.bench.encoders import MODULES as ENCODERS
 from ems.bench.encoders import model_files
 from ems.config.experiment import EMBEDDED, Corpus, Experiment
@@ -21,7 +22,7 @@ from ems.tables.declarations import words_of
 from ems.tables.pdf import check_latex
 from ems.tables.registry import times_of
 from ems.text.segmenters.base import module_name as segmenter_module
-from ems.workflow.rules import Wildcards, Workflow, of_pairs
+from ems.workflow.rules import Wildcards, Workflow, of_pairs, source_of
 
 
 def per_attempt(per_thread: int = 0, **resources: int) -> dict[str, Callable[..., int]]:
@@ -128,7 +129,6 @@ class Jobs:
         return self.experiment.corpus(wildcards.label, wildcards.version)
 
     def archives(self, wildcards: Wildcards) -> list[str]:
-        """Return the archives that hold a pair of a corpus or of a part of it."""
         files = self.w.archives(self._corpus(wildcards)[1], wildcards.pair)
         self._require(*files)  # of the user's own folder, which no rule fetches
         return files
@@ -149,7 +149,6 @@ class Jobs:
         return self.w.held_keys if held_out else []
 
     def earlier(self, wildcards: Wildcards) -> list[str]:
-        """Return the clean pairs that a corpus must not repeat, with `clean.duplicates: across`."""
         pair = wildcards.pair
         corpora = self.experiment.before(wildcards.label, wildcards.version, pair)
         return of_pairs(self.w.clean, [(corpus, pair) for corpus in corpora])
@@ -278,7 +277,6 @@ class Jobs:
         return kind, name
 
     def sources(self, wildcards: Wildcards) -> list[str]:
-        """Return the files that a table or figure is made of."""
         kind, name = self._output(wildcards)
         return self.w.made[kind][name]
 
@@ -289,12 +287,10 @@ class Jobs:
         return table_modules(self._output(wildcards)[1], self.experiment)
 
     def report(self, wildcards: Wildcards) -> str:
-        """Return what `snakemake --report` says of a table or figure."""
         kind, name = self._output(wildcards)
         return self.w.outputs[kind][name].shown.paragraph
 
     def figure_label(self, wildcards: Wildcards) -> dict[str, str]:
-        """Return the caption of a figure, as the label of `snakemake --report`."""
         kind, name = self._output(wildcards)
         return {"figure": self.w.outputs[kind][name].shown.caption}
 
@@ -311,6 +307,12 @@ def demo_modules() -> list[str]:
     """Return the modules that make the demo's mirror: its corpus and the data of each benchmark."""
     made = [module_name(name, "demo") for name in benchmarks() if has(name, "demo")]
     return ["ems.corpora.demo", *made]
+
+
+def demo_source() -> str:
+    """Return the hash of what makes the demo's mirror: source, and the sets' language codes."""
+    codes = {name: record.codes for name, record in benchmarks().items() if has(name, "demo")}
+    return source_of(demo_modules()) + digest(codes)
 
 
 def evalkeys_modules(against: Iterable[str]) -> list[str]:
