@@ -212,8 +212,12 @@ def records(state):
 
 def kill(ems, words, out, done):
     """Start a command and kill it when so many pieces are recorded."""
-    program = "from ems.use import files; files.PIECE_LINES = 7; from ems.commands.cli import main"
-    program += f"; main({words})"
+    slow = "lambda *given: (sleep(0.02), block(*given))[1]"  # so that it is not done before
+    program = (
+        "from time import sleep; from ems.use import files; from ems.commands.cli import main; "
+        "files.PIECE_LINES = 7; block = files.EncodingJob.block; "
+        f"files.EncodingJob.block = {slow}; main({words})"
+    )
     process = subprocess.Popen([sys.executable, "-c", program], cwd=ems.folder, stderr=-3)
     state, end = state_of(ems.folder / out), time.monotonic() + 120
     while records(state) < done and process.poll() is None:
