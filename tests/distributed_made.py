@@ -75,10 +75,12 @@ class Counted:
     def check_sizes(self):
         """They are right: only a checksum shows that it is spoilt."""
 
-    def verify(self):
+    @property
+    def files(self):
         self.times += 1
         if not self.sound:
             raise distributed.EmsError("spoilt")
+        return []
 
 
 def verification_of(shards, world, now):

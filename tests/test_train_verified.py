@@ -12,7 +12,7 @@ from distributed_made import Counted, verification_of
 from train_made import Killed, Toy, contents, train_into, train_until
 
 from ems.base.errors import EmsError
-from ems.shards.shard import Shard
+from ems.shards.shard import verify_shards
 from ems.train import data, journal
 from ems.train.checkpoint import step_of
 from ems.train.data import TIMED
@@ -32,10 +32,13 @@ def long_runs(monkeypatch):
 @pytest.fixture
 def verified(monkeypatch):
     """The shards that are verified, in their order."""
-    folders, verify = [], Shard.verify
-    monkeypatch.setattr(
-        Shard, "verify", lambda shard: (folders.append(shard.folder), verify(shard))
-    )
+    folders = []
+
+    def verify(shards):
+        folders.extend(shard.folder for shard in shards)
+        verify_shards(shards)
+
+    monkeypatch.setattr(data, "verify_shards", verify)
     return folders
 
 
@@ -125,11 +128,11 @@ def test_verifying_changes_no_byte_of_the_model_killed_or_not(
 def test_a_run_that_is_killed_while_it_verifies_has_saved_nothing_and_ends_the_same(
     toy, never_killed, tmp_path, long_runs
 ):
-    def die(shard):
+    def die(shards):
         raise Killed
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Shard, "verify", die)
+        patch.setattr(data, "verify_shards", die)
         with pytest.raises(Killed):
             toy.train(tmp_path)
     assert list(tmp_path.rglob("step-*")) == []
