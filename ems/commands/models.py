@@ -1,6 +1,7 @@
 """Commands that train, import, score, compare and export encoders."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -73,7 +74,9 @@ def train(
     if (processes > 1 or nodes > 1) and shared and not torchrun.launched():
         torchrun.become(max(1, processes), nodes, training.threads, sys.argv[1:])
     data = training_data(settings, list(own.languages), read_index(shards), vocabulary, mined)
-    job.train(whole, system, data, out, state, times, scalars, start, afresh)
+    job.train(
+        whole, system, data, out, state, times=times, scalars=scalars, start=start, afresh=afresh
+    )
 
 
 def fit(
@@ -139,12 +142,19 @@ def eval_(
     """Evaluate any encoder on benchmarks, outside of the workflow."""
     from ems.bench.evaluate import evaluate_by_hand
 
-    site, names = common.site_settings(), [each.strip() for each in bench.split(",")]
-    cache_mb, data = 0 if no_cache else site.embeddings_mb, Path(site.data)
-    settings = common.experiment_of(experiment)
-    sys.stdout.write(
-        evaluate_by_hand(settings, names, out, data, model, command, name, dict(evalset), cache_mb)
+    site = common.site_settings()
+    summary = evaluate_by_hand(
+        common.experiment_of(experiment),
+        [each.strip() for each in bench.split(",")],
+        out,
+        Path(site.data),
+        model=model,
+        command=command,
+        name=name,
+        folders=evalset,
+        cache_mb=0 if no_cache else site.embeddings_mb,
     )
+    sys.stdout.write(summary)
 
 
 def import_released(
@@ -182,8 +192,6 @@ def export(
     experiment: Annotated[str | None, LOSS, Mark.NAME] = None,
 ) -> None:
     """Export a model for sentence-transformers, onnxruntime and the Hugging Face hub."""
-    from functools import partial
-
     from ems.export import folder, tokenizer
     from ems.export.card import card
     from ems.export.verify import sample

@@ -133,17 +133,22 @@ def search(
 ) -> None:
     """Search the lines of a text that mean the same as a query: score, line number, line."""
     from ems.use.encoder import Encoder
-    from ems.use.search import index_of
+    from ems.use.search import build_index, index_folder, index_of
     from ems.use.stream import TextInput, opened, text_of
 
     if not (build or query or queries):
         raise EmsError("expected a query, --queries or --build, found none of them")
+    encoder = Encoder(model, device, precision)
+    corpus = TextInput(index, (language,), bad == "skip")
+    if build:
+        build_index(encoder, corpus, index_folder(index), half)
     asked = [query] if query else []
     if queries:
         with opened(queries) as reader:
             asked += [text_of(line) for line in reader]
-    corpus = TextInput(index, (language,), bad == "skip")
-    with index_of(Encoder(model, device, precision), corpus, build, half) as opened_index:
+    if not asked:
+        return
+    with index_of(encoder, corpus) as opened_index:
         found = opened_index.search(asked, query_language, k)
     for number, hits in enumerate(found, start=1):
         about = f"{number}\t" if queries else ""
@@ -168,7 +173,7 @@ def serve(
     from contextlib import ExitStack
 
     from ems.use.encoder import Encoder
-    from ems.use.search import index_of
+    from ems.use.search import build_index, index_folder, index_of
     from ems.use.stream import TextInput
 
     try:
@@ -186,5 +191,7 @@ def serve(
         encoder, opened = Encoder(model, device, precision), None
         if index:
             corpus = TextInput(index, (language,), bad == "skip")
-            opened = stack.enter_context(index_of(encoder, corpus, build))
+            if build:
+                build_index(encoder, corpus, index_folder(index))
+            opened = stack.enter_context(index_of(encoder, corpus))
         server.serve(server.Service(encoder, opened, language, query_language), host, port)

@@ -111,7 +111,8 @@ def score(
         raise EmsError(
             f"expected as many sentences on both sides, found {len(source):,} and {len(target):,}"
         )
-    first, second = _vectors(encoder, margin, (source, source_language), (target, target_language))
+    _check(margin)
+    first, second = _vectors(encoder, (source, source_language), (target, target_language))
     similarity = cosines(first, second)
     if margin == COSINE or not len(first):
         return similarity.astype(np.float64)
@@ -136,7 +137,8 @@ def mine(
     sentence is in one pair; one without text is in none. The search is exact: its time grows with
     len(source) x len(target).
     """
-    first, second = _vectors(encoder, margin, (source, source_language), (target, target_language))
+    _check(margin)
+    first, second = _vectors(encoder, (source, source_language), (target, target_language))
     if not (len(first) and len(second)):
         return Mined(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     pairs = pairs_of(*nearest(first, second, neighbours, what=""), margin, one_to_one)
@@ -154,12 +156,15 @@ def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.einsum("nd,nd->n", first, second)
 
 
-def _vectors(
-    encoder: Encoder | str | Path, margin: str, *sides: tuple[Sequence[str], str | None]
-) -> list[np.ndarray]:
-    """Return vectors of length 1 of both sides, zeros for sentences without text."""
+def _check(margin: str) -> None:
     if margin not in MARGINS:
         raise EmsError(f"margin: found {margin!r}; allowed values: {', '.join(MARGINS)}")
+
+
+def _vectors(
+    encoder: Encoder | str | Path, *sides: tuple[Sequence[str], str | None]
+) -> list[np.ndarray]:
+    """Return vectors of length 1 of both sides, zeros for sentences without text."""
     model = encoder if isinstance(encoder, Encoder) else Encoder(encoder)
     vectors = [model.encode(lines, language, normalise=True) for lines, language in sides]
     for own, (lines, _) in zip(vectors, sides, strict=True):

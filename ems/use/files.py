@@ -35,9 +35,6 @@ BAD_SCORE = "nan"  # of a bad row
 Faults = dict[str, list[int]]  # what is wrong -> the numbers of such lines
 
 
-Written = Callable[[np.ndarray, list[bytes | None]], bytes]
-
-
 @dataclass(frozen=True)
 class VectorForm:
     """How vectors are written: prefixes, length 1, float16."""
@@ -208,10 +205,8 @@ def score(encoder: Encoder, pairs: TextInput, out: Path, threshold: float | None
     def scores(vectors: np.ndarray, rows: list[bytes | None]) -> bytes:
         return written(cosines(vectors[:, 0], vectors[:, 1]).tolist(), rows, threshold)
 
-    job = EncodingJob(
-        encoder, pairs, VectorForm(normalise=True), "score", False, scores, [threshold]
-    )
-    run(job, out)
+    form, key = VectorForm(normalise=True), [threshold]
+    run(EncodingJob(encoder, pairs, form, "score", blank=False, written=scores, key=key), out)
 
 
 def written(values: Sequence[float], rows: list[bytes | None], threshold: float | None) -> bytes:

@@ -111,15 +111,14 @@ def compared(
         Piece(state, at, 0, 0, start, min(size, len(first) - start))
         for at, start in enumerate(range(0, len(first), size))
     ]
-    key = [key, k, device, size, torch.get_num_threads(), source_hash("ems.bench.nearest"), "npz-4"]
+    key = [key, k, device, size, torch.get_num_threads(), source_hash("ems.bench.nearest"), "npz"]
     work = partial(_compare, first, second, k, device)
     with done_pieces("compare", work, pieces, state, key, 1, "lines") as files:
         forward, backward = [], None
         for path, piece in zip(files, pieces, strict=True):
             with np.load(path) as arrays:
-                similarity, index, of_second, row = arrays.values()
-            forward.append(Neighbours(similarity, index))
-            part = Neighbours(of_second, row + piece.first)
+                forward.append(Neighbours(arrays["forward"], arrays["forward_index"]))
+                part = Neighbours(arrays["backward"], arrays["backward_index"] + piece.first)
             backward = merged(backward, part, k) if backward else part
         yield _stacked(forward), backward
 
@@ -128,10 +127,12 @@ def _compare(
     first: Vectors, second: Vectors, k: int, device: str, piece: Piece, out: Path, advance: Advance
 ) -> None:
     """Write the neighbours of some rows of `first`, and those of `second` among these rows."""
-    own = first[piece.first : piece.first + piece.lines]
-    forward, backward = nearest(own, second, k, device, f"compare, from line {piece.first + 1:,}")
+    rows = first[piece.first : piece.first + piece.lines]
+    forward, backward = nearest(rows, second, k, device, f"compare, from line {piece.first + 1:,}")
+    own = {"forward": forward.similarity, "forward_index": forward.index}
+    others = {"backward": backward.similarity, "backward_index": backward.index}
     with open(out, "wb") as writer:
-        np.savez(writer, forward.similarity, forward.index, backward.similarity, backward.index)
+        np.savez(writer, **own, **others)
     advance(piece.lines)
 
 

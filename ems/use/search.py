@@ -45,24 +45,24 @@ class Hit:
     line: str
 
 
+def index_folder(corpus: Path) -> Path:
+    return corpus.with_name(f"{corpus.name}.index")
+
+
 @contextmanager
-def index_of(
-    encoder: Encoder, corpus: TextInput, build: bool = False, half: bool = False
-) -> Iterator["Index"]:
-    """Yield the index of a text: the built one, which `build` writes first, or a temporary one."""
-    folder = corpus.path.with_name(f"{corpus.path.name}.index")
-    if build:
-        _build(encoder, corpus, folder, half)
+def index_of(encoder: Encoder, corpus: TextInput) -> Iterator["Index"]:
+    """Yield the index of a text: the built one, or a temporary one."""
+    folder = index_folder(corpus.path)
     if (folder / ABOUT).is_file():
         yield Index(encoder, corpus.path, folder)
         return
     log.info("%s: no index yet; --build keeps one for the next searches", corpus.path)
     with TemporaryDirectory(prefix="ems-") as temporary:
-        _build(encoder, corpus, Path(temporary), half)
+        build_index(encoder, corpus, Path(temporary))
         yield Index(encoder, corpus.path, Path(temporary))
 
 
-def _build(encoder: Encoder, corpus: TextInput, folder: Path, half: bool) -> None:
+def build_index(encoder: Encoder, corpus: TextInput, folder: Path, half: bool = False) -> None:
     """Write the index of a text; what a killed run has done is used.
 
     Raises `EmsError` for standard input and .gz: the lines that are found are read from the text.

@@ -202,13 +202,13 @@ def _texts(value: Any) -> list[str]:
 class _Request(Record):
     """The body of a request for vectors; OpenAI's other keys are ignored."""
 
+    encoding_format: Literal["float", "base64"] | None = Field(None, description="float or base64")
+    model: str = Field(description="the name of a model")
+    language: str | None = Field(None, description="a text")
+    dimensions: int | None = Field(None, gt=0, lt=1 << 20, description="a whole number above 0")
     input: Annotated[list[str], BeforeValidator(_texts)] = Field(
         description="a string or a list of strings"
-    )
-    model: str = Field(description="the name of a model, a text,")
-    encoding_format: Literal["float", "base64"] | None = Field(None, description="float or base64")
-    dimensions: int | None = Field(None, gt=0, lt=1 << 20, description="a whole number above 0")
-    language: str | None = Field(None, description="a text")
+    )  # last: its errors end the validation
 
 
 def _request(body: bytes) -> _Request:
@@ -234,7 +234,7 @@ def serve(service: Service, host: str, port: int) -> None:
     """
     with closing(listen(host, port)) as listening, suppress(KeyboardInterrupt):
         url = url_of(listening)
-        if not _names_loopback(urlsplit(url).netloc):
+        if not _is_local(listening):
             log.warning("anyone who reaches %s can use it: no password, no encryption", url)
         print(url, flush=True)
         server_of(service, listening).run([listening])
@@ -263,11 +263,14 @@ def url_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
+def _is_local(listening: socket.socket) -> bool:
+    return ipaddress.ip_address(listening.getsockname()[0]).is_loopback
+
+
 def server_of(service: Service, listening: socket.socket) -> uvicorn.Server:
     """Return the server of a service, which `run` starts and `should_exit` ends."""
-    url = url_of(listening)
     config = uvicorn.Config(
-        application(service, url if _names_loopback(urlsplit(url).netloc) else None),
+        application(service, url_of(listening) if _is_local(listening) else None),
         http=Connection,
         ws="none",
         loop="asyncio",
@@ -290,7 +293,11 @@ class Connection(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         """Close the connection after a while unless a request begins."""
         super().connection_made(transport)
-        self.loop.call_later(READING, lambda: self.cycle or self.transport.close())
+        self.loop.call_later(READING, self._close_unless_asked)
+
+    def _close_unless_asked(self) -> None:
+        if self.cycle is None:
+            self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of a request; h11 refuses an address that is not ASCII, which curl sends."""
@@ -315,13 +322,10 @@ def application(service: Service, local: str | None) -> Starlette:
     page = page_of(service)
 
     async def respond(call: Callable[[Any], Response], request: Request) -> Response:
-        query = request.url.query
         if local and not _names_loopback(request.headers.get("Host", "")):
             raise refused(403, f"expected localhost or {local} as the host")
         async with free:
-            if len(query) > ADDRESS:
-                raise refused(414, f"expected at most {ADDRESS:,} bytes of an address")
-            given = await _body(request) if request.method == "POST" else query
+            given = await _body(request) if request.method == "POST" else _query(request)
             try:
                 loop = asyncio.get_running_loop()
                 response = await loop.run_in_executor(worker, call, given)
@@ -356,6 +360,13 @@ async def _body(request: Request) -> bytes:
             return await request.body()
     except (TimeoutError, ClientDisconnect):
         raise refused(408, f"expected the whole body within {READING} seconds") from None
+
+
+def _query(request: Request) -> str:
+    """Return the query string. Raises `HTTPException` if it is too long."""
+    if len(request.url.query) > ADDRESS:
+        raise refused(414, f"expected at most {ADDRESS:,} bytes of an address")
+    return request.url.query
 
 
 async def _refuse(request: Request, error: HTTPException) -> Response:
