@@ -129,7 +129,7 @@ MISSING = [
     ("fetch-evalset --evalset flores200 --source gone --code deu", "gone/devtest/deu.devtest"),
     ("fetch-evalset --evalset sib200 --source gone --code deu", "gone/deu/train.tsv"),
     ("evalkeys --experiment tiny --evalset tatoeba=gone", "gone/tatoeba.deu-eng"),
-    (f"{' '.join(CLEAN)} --archives gone.zip --keys gone.tsv", "gone.tsv: no such file"),
+    (f"{' '.join(CLEAN)} --archives gone.zip --keys gone.tsv", "gone.zip: no such file"),
     (f"{' '.join(CLEAN)} --archives {ARCHIVE} --keys gone.tsv", "gone.tsv"),
     ("segment --experiment tiny --source gone/de-en.tsv", "gone/de-en.tsv"),
     ("sample --experiment tiny --sources gone/de-en.tsv", "gone/de-en.tsv"),

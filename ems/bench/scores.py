@@ -7,7 +7,7 @@ keeps all of them, so that two systems can be compared sentence by sentence.
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -192,12 +192,12 @@ def write_scores(path: Path, header: Mapping[str, Any], result: Result) -> None:
     Each row is a line without spaces, so that the thousands of FLORES-200 are less than a megabyte:
     of a larger file Snakemake compares the time only, not the content.
     """
-    others = ("rows", "data", "english")
-    measured = {name: value for name, value in vars(result).items() if name not in others}
+    names = [each.name for each in fields(Result) if each.name not in ("rows", "data")]
+    measured = {name: getattr(result, name) for name in names}
     content = {**header, **result.data, **plain(measured)}
     first = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False).removesuffix("\n}")
-    fields = [{k: v for k, v in vars(row).items() if v not in ("", None)} for row in result.rows]
-    rows = ",\n".join(json.dumps(row, separators=(",", ":")) for row in fields)
+    entries = [{k: v for k, v in vars(row).items() if v not in ("", None)} for row in result.rows]
+    rows = ",\n".join(json.dumps(row, separators=(",", ":")) for row in entries)
     write_text(path, f'{first},\n "rows": [\n{rows}\n ]\n}}\n')
 
 

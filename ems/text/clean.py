@@ -18,7 +18,7 @@ from ems.base.batches import batched
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, read_json, write_json
 from ems.base.progress import Progress, log
-from ems.base.schema import Json, plain
+from ems.base.schema import Count, Json, NonBlank, Number, plain
 from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus, Experiment
 from ems.config.languages import opus_files
@@ -37,6 +37,19 @@ from ems.text.tsv import Counted, Pair
 TRAIN = "train"  # the role of a corpus that is trained on
 ACROSS = "across"
 Item = TypeVar("Item")
+
+
+class ReportFile(Counted, extra="allow"):
+    """The report on a pair of a corpus, or on a language of its documents."""
+
+    corpus: NonBlank
+    version: NonBlank
+    role: NonBlank
+    pair: NonBlank
+    by_benchmark: dict[str, dict[str, Count]]
+    threshold: Number | None
+    files: dict[str, Count]
+    archives: dict[str, NonBlank]
 
 
 @dataclass(frozen=True)
@@ -64,7 +77,9 @@ class CleanJob:
     split: Split | None  # how the corpus is divided, if only a part of it is wanted
     seed: str
     settings: CleanSettings
-    filters: list[Filter]  # of single rows
+    keys: list[Path]  # of the evaluation sentences that must not stay
+    against: list[str] | None  # `<evalset>/<code>` of these (None: all)
+    key_name: str
 
 
 def clean_corpus(experiment: Experiment, source: CleanSource, keys: Path, out: Path) -> Json:
@@ -109,7 +124,7 @@ def clean_corpus(experiment: Experiment, source: CleanSource, keys: Path, out: P
 
 def merge_reports(experiment: Experiment, reports: list[Path], out: Path) -> None:
     """Write the decontamination report of an experiment from those of its corpora and pairs."""
-    read = [read_json(path, Counted, "*.json") for path in reports]
+    read = [read_json(path, ReportFile, "*.json") for path in reports]
     entries = [report.model_dump(exclude_unset=True) for report in read]
     write_json(out, {**plain(experiment.decontaminate), "corpora": entries})
 
@@ -117,11 +132,11 @@ def merge_reports(experiment: Experiment, reports: list[Path], out: Path) -> Non
 def clean_job(experiment: Experiment, source: CleanSource, keys: Path) -> CleanJob:
     """Return the job of a pair. Raises `EmsError` for files that are missing or too many."""
     role, corpus = experiment.corpus(source.label, source.version)
-    settings, held_against = experiment.cleaning(corpus), [keys]
+    settings, held = experiment.cleaning(corpus), [keys]
     if role == TRAIN and experiment.decontaminate.validation:
         if source.held_out is None:
             raise EmsError(f"{source.label}: give the sentences of `validation`, --held-out FILE")
-        held_against.append(source.held_out)
+        held.append(source.held_out)
     if settings.duplicates == ACROSS:
         before = experiment.before(source.label, source.version, source.pair)
         if len(source.earlier) != len(before):
@@ -138,8 +153,6 @@ def clean_job(experiment: Experiment, source: CleanSource, keys: Path) -> CleanJ
             f"{source.label} {source.pair}: expected the archives of {', '.join(names)}, found "
             f"{', '.join(map(str, source.archives))}"
         )
-    known = read_eval_keys(held_against, experiment.held_against(source.pair))
-    key = experiment.decontaminate.key
     return CleanJob(
         source,
         corpus,
@@ -147,8 +160,16 @@ def clean_job(experiment: Experiment, source: CleanSource, keys: Path) -> CleanJ
         split=experiment.splits[corpus.name] if corpus.part else None,
         seed=f"{experiment.seed}/{source.label}/{source.version}",
         settings=settings,
-        filters=row_filters(settings, source.pair.split("-"), known, key),
+        keys=held,
+        against=experiment.held_against(source.pair),
+        key_name=experiment.decontaminate.key,
     )
+
+
+def job_filters(job: CleanJob) -> list[Filter]:
+    """Return the filters of single rows, for pairs and for documents."""
+    known = read_eval_keys(job.keys, job.against)
+    return row_filters(job.settings, job.source.pair.split("-"), known, job.key_name)
 
 
 def _check_may_be_empty(job: CleanJob, report: CleanReport) -> None:
@@ -173,14 +194,14 @@ def clean_pairs(job: CleanJob, out: Path) -> tuple[CleanReport, list[int]]:
     report, source = CleanReport(), job.source
     own, duplicates = job.corpus.paths, job.settings.duplicates not in OFF
     lines = [count_rows(file) for file in job.files]
-    rows = _read(job, lines, report)
+    rows, filters = _read(job, lines, report), job_filters(job)
     commands = command_filters(job.settings, source.pair, out.parent)
     report.expect(["cap", *(BAD if own else ()), *([REASON] if duplicates else ())])
-    report.expect(reason for filter in job.filters for reason in filter.reasons)
+    report.expect(reason for filter in filters for reason in filter.reasons)
     report.expect(command.reason for command in commands)
     progress = Progress(f"decontaminate {source.title}", report.left, "pairs")
     rows = _without_bad(rows, report, progress) if own else rows
-    batches = filtered(progress.over(in_batches(rows), len), job.filters, report)
+    batches = filtered(progress.over(in_batches(rows), len), filters, report)
     if duplicates:
         scratch = out.with_name(f".{source.pair}.distinct.part")
         earlier = source.earlier if job.settings.duplicates == ACROSS else None
@@ -268,15 +289,20 @@ def unchanged(paths: Sequence[Path]) -> Iterator[dict[str, str]]:
     lock, or that another program changes or removes inside of the context.
     """
 
-    def state() -> list[tuple[int, int] | None]:
-        stats = [path.stat() if path.exists() else None for path in paths]
-        return [stat and (stat.st_size, stat.st_mtime_ns) for stat in stats]
+    def state() -> list[tuple[int, int]]:
+        try:
+            return [(stat.st_size, stat.st_mtime_ns) for stat in map(Path.stat, paths)]
+        except OSError as error:
+            raise EmsError(
+                f"{error.filename}: {error.strerror}; a file of the corpus is gone: put it back "
+                "and run again"
+            ) from None
 
     before = state()
     yield {str(path): check_lock(path) for path in paths}
     if state() != before:
         names = ", ".join(map(str, paths))
-        raise EmsError(f"{names}: changed while it was read; run again when it is there and whole")
+        raise EmsError(f"{names}: changed while it was read; run again when it is whole")
 
 
 def _without_bad(rows: Iterable[Pair], report: CleanReport, progress: Progress) -> Iterator[Pair]:

@@ -13,7 +13,7 @@ from ems.base.progress import Progress
 from ems.corpora.monolingual import RawDocument, read_documents
 from ems.corpora.moses import decode_lines
 from ems.corpora.split import part_of_text
-from ems.text.clean import CleanJob, sampled
+from ems.text.clean import CleanJob, job_filters, sampled
 from ems.text.duplicates import REASON, Seen
 from ems.text.filters import OFF, CleanReport, filtered, in_batches
 from ems.text.tsv import LEAST
@@ -35,11 +35,12 @@ def clean_documents(
     report = CleanReport(read=sum(map(sum, sizes)))
     documents = CleanReport(read=sum(map(len, sizes)))
     seen = Seen(documents.read) if job.settings.duplicates not in OFF else None
-    report.expect(["cap", *chain.from_iterable(each.reasons for each in job.filters), NO_CONTEXT])
+    filters = job_filters(job)
+    report.expect(["cap", *chain.from_iterable(each.reasons for each in filters), NO_CONTEXT])
     report.expect([REASON] if seen else [])
     documents.expect(["cap", "empty", NO_CONTEXT])
     sentences = _sentences(job, sizes, lines, report, documents)
-    rows = chain.from_iterable(filtered(in_batches(sentences), job.filters, report))
+    rows = chain.from_iterable(filtered(in_batches(sentences), filters, report))
     progress = Progress(f"decontaminate {job.source.title}", documents.read, "documents")
     with open(out, "w", encoding="utf-8", newline="\n") as writer:
         for _, group in progress.over(groupby(rows, key=lambda row: row[1][0])):

@@ -24,7 +24,6 @@ from ems.config.text import CleanSettings, CommandFilter
 from ems.text.filters import SHOWN, CleanReport, RowBatch, in_batches
 from ems.text.tsv import Pair
 
-SHELL = {"True": "1", "False": "", "None": ""}  # as OpusCleaner writes these values
 AS_YAML = "PARAMETERS_AS_YAML"  # a variable with all parameters, for filters that name it
 _NAME = "the name of a variable"
 Variable = Annotated[text("[A-Za-z_][A-Za-z_0-9]*", _NAME), _NAME]
@@ -142,11 +141,17 @@ def check_commands(settings: CleanSettings, scratch: Path = Path()) -> list[Filt
         command = description.command
         if AS_YAML in command:
             values = {AS_YAML: json.dumps(values)}  # JSON is YAML
-        plain = {name: SHELL.get(repr(value), str(value)) for name, value in values.items()}
-        variables = [f"{name}={shlex.quote(text)}" for name, text in plain.items()]
+        variables = [f"{name}={shlex.quote(_as_shell(value))}" for name, value in values.items()]
         words = ("bash", "-o", "pipefail", "-c", "; ".join([*variables, command]))
         filters.append(FilterCommand(path.name, words, path.parent, scratch))
     return filters
+
+
+def _as_shell(value: Any) -> str:
+    """Return a value as OpusCleaner writes it: 1 for true, nothing for false."""
+    if value is None or isinstance(value, bool):
+        return "1" if value else ""
+    return str(value)
 
 
 def _values(key: str, parameters: dict[str, Json], settings: CommandFilter) -> Json:

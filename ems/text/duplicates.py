@@ -121,20 +121,20 @@ def first_ones(hashes: Path, before: int, part: int = SORTED) -> np.ndarray:
     """Return which hashes of a file, from number `before` on, are not in it before, bool[n]."""
     total = hashes.stat().st_size // HASH.itemsize
     new = np.zeros(total - before, bool)
-    every = np.memmap(hashes, HASH, "r") if total else np.zeros(0, HASH)
     parts = max(1, -(-total // part))
     progress = Progress("look for duplicates", total, "pairs")
     for number in range(parts):
         low, high = number * 2**64 // parts, (number + 1) * 2**64 // parts - 1
-        places = [np.zeros(0, np.int64)]
+        values, places = [np.zeros(0, HASH)], [np.zeros(0, np.int64)]
         for start in range(0, total, READ):
-            block = every[start : start + READ]
-            within = (block >= np.uint64(low)) & (block <= np.uint64(high))
-            places.append(start + np.flatnonzero(within))
-        chosen = np.concatenate(places)
-        _, first = np.unique(every[chosen], return_index=True)  # the first of equal ones
-        chosen, count = chosen[first], len(chosen)
+            block = np.fromfile(hashes, HASH, READ, offset=start * HASH.itemsize)
+            within = np.flatnonzero((block >= np.uint64(low)) & (block <= np.uint64(high)))
+            values.append(block[within])
+            places.append(start + within)
+        found = np.concatenate(values)
+        _, first = np.unique(found, return_index=True)  # the first of equal ones
+        chosen = np.concatenate(places)[first]
         new[chosen[chosen >= before] - before] = True
-        progress.add(count)
+        progress.add(len(found))
     progress.close()
     return new

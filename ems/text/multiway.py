@@ -75,16 +75,16 @@ def join_pairs(
         rows = folder / "rows"
         rows.mkdir()
         parts, lines = _divide(sources, rows, part, settings.through, experiment.decontaminate.key)
-        waiting, held = defaultdict[Path, list[bytes]](list), 0
+        waiting, held = defaultdict[CodePair, list[bytes]](list), 0
         for translations in _sentences(parts):
             for pair, first, second in _choose(translations, settings.most, counts):
                 row = b"%s\t%s\t%d\n" % (first.text, second.text, first.line)
-                waiting[rows / _name(pair)].append(row)
+                waiting[pair].append(row)
                 held += len(row)
             if held > HELD:
-                _append(waiting)
+                _append(waiting, rows)
                 held = 0
-        _append(waiting)
+        _append(waiting, rows)
         for pair in sorted(counts.taken):
             counts.kept[pair] = _distinct(rows / _name(pair), counts.taken[pair], folder)
         if not counts.kept:
@@ -135,9 +135,10 @@ def _divide(
                     if key:
                         digest = blake2b(key.encode(), digest_size=KEY).digest()
                         file = files[int.from_bytes(digest[:4]) * number >> 32]
-                        of_text = blake2b(text.encode(), digest_size=TEXT).hexdigest()
-                        row = (digest.hex(), codes[side], of_text, f"{line:012}", text)
-                        file.write("\t".join(row).encode() + b"\n")
+                        encoded = text.encode()
+                        of_text = blake2b(encoded, digest_size=TEXT).hexdigest()
+                        begins = f"{digest.hex()}\t{codes[side]}\t{of_text}\t{line:012}\t"
+                        file.write(begins.encode() + encoded + b"\n")
             check_count(source, lines[source])
             before[codes[side]] += lines[source]
     return paths, lines
@@ -192,10 +193,10 @@ def _name(pair: CodePair, suffix: str = "tsv") -> str:
     return f"{'-'.join(pair)}.{suffix}"
 
 
-def _append(waiting: dict[Path, list[bytes]]) -> None:
+def _append(waiting: dict[CodePair, list[bytes]], folder: Path) -> None:
     """Append rows to their files, of which there are more than may be open at once."""
-    for path, rows in waiting.items():
-        with open(path, "ab") as file:
+    for pair, rows in waiting.items():
+        with open(folder / _name(pair), "ab") as file:
             file.writelines(rows)
     waiting.clear()
 

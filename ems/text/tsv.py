@@ -30,7 +30,7 @@ class CleanCounts(Record):
     kept: Count
 
 
-class Counted(CleanCounts, extra="allow"):
+class Counted(CleanCounts):
     """The counts of the report beside clean text; `documents`: of text of single languages."""
 
     documents: CleanCounts | None = None

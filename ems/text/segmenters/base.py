@@ -84,17 +84,21 @@ def names() -> tuple[str, ...]:
     return tuple(records())
 
 
-def module_name(name: str) -> str:
-    """Return the module of a segmenter. Raises `EmsError` for an unknown name."""
+def _found(name: str) -> tuple[str, Any]:
     if name not in (known := records()):
         raise EmsError(f"segmenters: found {name!r}; allowed values: {', '.join(known)}")
-    return known[name][0]
+    return known[name]
+
+
+def module_name(name: str) -> str:
+    """Return the module of a segmenter. Raises `EmsError` for an unknown name."""
+    return _found(name)[0]
 
 
 def load(name: str) -> Segmenter:
     """Return the record of a segmenter. Raises `EmsError` for a file without one."""
-    module = module_name(name)
-    if not isinstance(record := records()[name][1], Segmenter):
+    module, record = _found(name)
+    if not isinstance(record, Segmenter):
         file = importlib.import_module(module).__file__
         raise EmsError(f"{file}: expected SEGMENTER, a record of {__name__}.Segmenter")
     return record

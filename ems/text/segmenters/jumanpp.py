@@ -52,8 +52,10 @@ def ask(text: str) -> str | None:
     """Return the words of a prepared line by pyknp; None where it has no right answer. It has no
     words for `#`, raises ValueError for a kaomoji, and may not answer in time.
     """
-    if not text or len(text.encode()) > BYTES:
-        return None if text else ""
+    if not text:
+        return ""
+    if len(text.encode()) > BYTES:
+        return None
     before = signal.getsignal(signal.SIGALRM)
     try:
         words = [morpheme.midasi for morpheme in _juman(os.getpid()).analysis(text)]
