@@ -159,7 +159,8 @@ class Encoder(nn.Module):
         self, tokens: Tensor, lengths: Tensor, packing: Packing | None
     ) -> tuple[Tensor, Tensor]:
         """Return the states [T, d] of the tokens, and their mean in each sentence, or mean-max."""
-        packing, dropout = packing or pack(lengths), self.dropout if self.training else 0.0
+        packing = packing or pack(lengths)
+        dropout = self.dropout if self.training else 0.0
         states = self.tokens(tokens)  # (T, d)
         if self.positions is not None:
             states = states + self.positions(packing.position)
@@ -196,7 +197,9 @@ class Encoder(nn.Module):
 
 def start_values(module: nn.Module, start: str) -> None:
     """Set the weights of a module if `start` is "ours"; PyTorch has set them before."""
-    for part in module.modules() if start == "ours" else ():
+    if start != "ours":
+        return
+    for part in module.modules():
         if isinstance(part, nn.Embedding):
             nn.init.normal_(part.weight, std=0.02)
         elif isinstance(part, nn.Linear):

@@ -134,7 +134,11 @@ def kind_of(folder: Path) -> str:
 def read_description(folder: Path) -> Any:
     """Return the `NgramModel` or `FusedModel` of a folder. Raises `Damaged` if it is none."""
     of = FusedModel if kind_of(folder) == "fused" else NgramModel
-    return read_json(folder / DESCRIPTION, of)
+    described = read_json(folder / DESCRIPTION, of)
+    if NGRAMS not in described.sha256:
+        problem = f"expected text under `sha256.{NGRAMS}`, found nothing"
+        raise Damaged(folder / DESCRIPTION, problem)
+    return described
 
 
 def files_of(folder: Path) -> list[Path]:

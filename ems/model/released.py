@@ -31,9 +31,10 @@ from ems.model.encoder import Encoder
 from ems.model.objectives.contrastive import ContrastiveHead
 from ems.model.objectives.generative import GenerativeHead
 from ems.text.segmenters.base import defaults
-from ems.text.subwords import PAD, UNK, load_vocabulary
+from ems.text.subwords import LANGUAGE, PAD, UNK, load_vocabulary
 
-HEAD_WIDTH, NORM_EPS = 64, 1e-12
+HEAD_WIDTH = 64
+NORM_EPS = 1e-12
 MODULE, BERT = "module.", "model.bert."  # prefixes of their keys
 LAYER = re.compile(rf"{re.escape(BERT)}encoder\.layer\.(\d+)\.")
 EMBEDDINGS = {  # ours: theirs
@@ -41,7 +42,7 @@ EMBEDDINGS = {  # ours: theirs
     "positions.weight": [f"{BERT}embedding.position_embedding.position_embeddings.weight"],
 }
 FIRST = ["<pad>", "<unk>", "<mask>"]  # theirs is <MASK>
-TOKEN = re.compile(r"<2(.+)>", re.DOTALL)  # of a language
+TOKEN = re.compile(LANGUAGE.format("(.+)"), re.DOTALL)
 HEAD_MODULES = {
     "generative.languages": ["model.la_tag_linear.embedding"],
     "generative.language_norm": ["model.la_tag_linear.layer_norm"],

@@ -16,13 +16,13 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import ENCODER, HEADS, VOCABULARY, sha256_file
+from ems.base.files import ENCODER, HEADS, VOCABULARY, read_json, sha256_file
 from ems.base.progress import clock, log
 from ems.config.experiment import Experiment
-from ems.model.folder import read_model
+from ems.model.folder import DESCRIPTION, read_model
 from ems.model.objectives.system import Parts, System
 from ems.shards.documents import DocumentStore, MinedStore
-from ems.shards.index import TRAIN, shards_of
+from ems.shards.index import TRAIN, Spoken, shards_of
 from ems.shards.reader import PairStore
 from ems.shards.shard import Shard, verify_shards
 from ems.train.distributed import World
@@ -174,11 +174,12 @@ def start_of(
         problem = f"systems.{name} has no train.start_from; set it to a system"
         raise EmsError(f"--start {folder}: {problem}")
     description = read_model(folder)
+    languages = read_json(folder / DESCRIPTION, Spoken).languages  # without, heads would begin anew
     store.check_vocabulary(folder / VOCABULARY, f"give the model of {setting}")
     if sha256_file(folder / ENCODER) != description.sha256[ENCODER]:
         raise Damaged(folder / ENCODER, "its sha256 is not the one in model.json beside it")
     sha256 = " ".join(sha256_file(folder / file) for file in (ENCODER, HEADS))
-    return Start(folder, description.languages, sha256)
+    return Start(folder, languages, sha256)
 
 
 def _tensors(path: Path) -> dict[str, Tensor]:

@@ -219,11 +219,13 @@ class PairSearch:
         result = {}
         for at, turn in enumerate(self.rounds.turns[: self.rounds.count]):
             own = rows[(rows["languages"] == turn).all(axis=1)]
-            texts = map(self._texts, own["languages"].T, own["rows"].T)
+            first, second = (
+                self._texts(own["languages"][:, side], own["rows"][:, side]) for side in (0, 1)
+            )
             about = {
                 "pairs": len(own),
                 "distinct": len(np.unique(own["rows"], axis=0)),
-                "equal": sum(map(np.array_equal, *texts)),
+                "equal": sum(map(np.array_equal, first, second)),
                 "cosine": float(own["similarity"].mean()),
                 "csls": float(own["score"].mean()),
             }

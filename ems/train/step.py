@@ -58,8 +58,8 @@ class Trainer:
         system.encoder.checkpoint_layers = settings.checkpoint_layers
         if settings.compile:
             system.encoder.compile_layers()
-        for name, objective in system.objectives.items() if settings.grad_cache else ():
-            if objective.states:
+        for name, objective in system.objectives.items():
+            if settings.grad_cache and objective.states:
                 raise EmsError(
                     "train.grad_cache: it keeps the embeddings of sentences, but "
                     f"objectives.{name} needs the states of their tokens; leave one of them out"

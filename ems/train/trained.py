@@ -1,16 +1,18 @@
 """The losses of a finished model on shards: of one trained here, or of the authors' checkpoint."""
 
 from pathlib import Path
+from typing import Annotated
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import HEADS, VOCABULARY, read_json
-from ems.base.schema import checked
+from ems.base.schema import Json, Record, checked
 from ems.config.systems import trained_model
 from ems.model.devices import choose_device
 from ems.model.encode import SentenceEncoder
+from ems.model.folder import DESCRIPTION
 from ems.model.objectives.masking import Pieces
 from ems.model.objectives.system import System
 from ems.shards.documents import DocumentStore, MinedStore
@@ -20,6 +22,14 @@ from ems.train.measures import LogRow, rounded
 from ems.train.validate import validate
 
 
+class _Training(Record):
+    system: Annotated[Json, "settings"]
+
+
+class _Trained(Spoken):
+    training: _Training
+
+
 def validated(folder: Path, shards: list[Path], mined: Path | None = None) -> LogRow:
     """Return the row of validation of a model folder on `shards`, in float32.
 
@@ -27,9 +37,10 @@ def validated(folder: Path, shards: list[Path], mined: Path | None = None) -> Lo
     in these. Raises `EmsError` for shards of another kind, and `Damaged` for heads of another.
     """
     encoder = SentenceEncoder(folder)
-    languages, vocabulary = encoder.description.languages, encoder.vocabulary
-    training = encoder.description.training.get("system")
-    settings = checked(trained_model(), training, f"{folder / 'model.json'}: training.system")
+    path = folder / DESCRIPTION
+    description = read_json(path, _Trained)
+    languages, vocabulary = description.languages, encoder.vocabulary
+    settings = checked(trained_model(), description.training.system, f"{path}: training")
     limit, own = settings.model.max_tokens, settings.objectives
     folders = [shard for each in shards for shard in shards_in(each)]
     sides = {len(read_json(shard / MANIFEST, Spoken).languages) for shard in folders}

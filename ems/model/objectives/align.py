@@ -11,7 +11,8 @@ def loss(system: System, encoded: Encoded) -> Tensor:
 
     The score is the inner product: no cosine, no temperature, no MLP.
     """
-    groups, (first, second) = groups_of(system, encoded.batch), encoded.sides  # (B, d) each
+    groups = groups_of(system, encoded.batch)
+    first, second = encoded.sides  # (B, d) each
     positive = groups.positives(first.device)  # (n, a)
     forward = groups.anchors(first) @ groups.candidates(second).mT  # (n, a, g)
     backward = groups.anchors(second) @ groups.candidates(first).mT

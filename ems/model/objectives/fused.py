@@ -10,6 +10,7 @@ few (row, token, weight) entries. Two identities make it cheap:
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import torch
@@ -95,7 +96,8 @@ def _softmax_part(
     grad_output = torch.zeros(output.shape, **sums) if needs else None
     grad_bias = torch.zeros(len(output), **sums) if needs_bias else None
     most = max(1, (CHUNK * ON_GPU if states.is_cuda else CHUNK) // len(output))  # rows at once
-    step = max(1, -(-len(states) // max(1, -(-len(states) // most))))  # chunks are about equal
+    chunks = max(1, ceil(len(states) / most))
+    step = max(1, ceil(len(states) / chunks))  # rows of a chunk: about equal
     held = states.new_empty(step, len(output))  # (step, V)
     for first in range(0, len(states), step):
         part = slice(first, first + step)

@@ -79,7 +79,7 @@ def loss(system: System, encoded: Encoded) -> Tensor:
     labels, distinct = batch.labels(system.masked_labels), settings.target == "distinct"
     target = xtr_target(*labels, encoded.sentences.dtype, distinct)
     rows: Tensor | slice = slice(None)
-    every = round(1 / settings.share) if system.training else 1  # one of so many predicts
+    every = _every(system) if system.training else 1
     if every > 1:
         rows = torch.arange(batch.step % every, 2 * batch.pairs, every, device=batch.rows.device)
         target = target.of(rows, 2 * batch.pairs)
@@ -92,7 +92,12 @@ def loss(system: System, encoded: Encoded) -> Tensor:
 
 
 def flops(system: System, lengths: np.ndarray) -> int:
-    return flops_of_sentences(system, lengths) // round(1 / system.settings.xtr.share)
+    return flops_of_sentences(system, lengths) // _every(system)
+
+
+def _every(system: System) -> int:
+    """Return n where one of n sentences predicts in a training step."""
+    return round(1 / system.settings.xtr.share)
 
 
 OBJECTIVE = Objective(loss, add_head, flops=flops, order=1)
