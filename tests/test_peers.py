@@ -282,7 +282,7 @@ def test_another_model_or_command_is_another_job_and_training_settings_are_none(
         ({"kind": "command", "command": "a {lines}"}, "expected {out} in it, found none"),
         ({"model": "a/b"}, "systems.x.model: found text, but kind: encoder takes none"),
         ({"kind": "char-ngram", "command": "a"}, "systems.x.command: found text, but kind: char-n"),
-        ({"model": 3}, "systems.x.model: found 3, expected string or object"),
+        ({"model": 3}, "systems.x.model: found 3, expected object"),
         ({"model": {"layer": 3}}, "systems.x.model.layer: unknown key (did you mean layers?)"),
     ],
 )

@@ -140,6 +140,13 @@ def by_type(*types: Any) -> Any:
     return Annotated[Union[tagged], Discriminator(tag)]  # noqa: UP007
 
 
+def text_or(words: Any, of: Any) -> Any:
+    """Return the type of a text, or else settings: what is neither is a mistake in the settings."""
+    tagged = Annotated[words, Tag("<string>")], Annotated[of, Tag("<object>")]
+    tag = Discriminator(lambda value: "<string>" if isinstance(value, str) else "<object>")
+    return Annotated[Union[tagged], tag]  # noqa: UP007
+
+
 _TYPES = {"dict": "object", "model": "object", "list": "array", "bool": "boolean"}
 _TYPES |= {"str": "string", "string": "string", "int": "integer"}  # of Python and of pydantic
 _TYPES |= {"float": "number", "finite": "number"}

@@ -7,7 +7,7 @@ named, or that the experiment's languages make, is expected under its languages'
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import combinations
 
 from ems.base.errors import EmsError
 from ems.config.benchmarks import EvalsetEntry
@@ -17,6 +17,7 @@ from ems.config.file import ExperimentFile
 from ems.config.languages import (
     Language,
     OpusFile,
+    file_names,
     load_languages,
     opus_files,
     opus_pair,
@@ -260,8 +261,7 @@ def _files(entry: CorpusEntry, pair: str, known: dict[str, OpusFile]) -> dict[st
     if known:
         paper = entry.codes == PAPER
         return opus_pair(entry.name, entry.version, *pair.split("-"), codes=codes, paper=paper)
-    own = product(*(codes.get(language, [language]) for language in pair.split("-")))
-    return {pair_name(*both): pair_name(*both) != "-".join(both) for both in own}
+    return file_names(codes.get(language, [language]) for language in pair.split("-"))
 
 
 def _lacks(key: str, entry: CorpusEntry, missing: list[str], known: dict[str, OpusFile]) -> str:

@@ -313,4 +313,4 @@ class Experiment:
     def learning(self, names: Sequence[str]) -> list[str]:
         """Return those of some systems that are trained for at least one step."""
         trained = {n for n, system in self.systems.items() if system.trained and system.train.steps}
-        return [name for name in names if name in trained]
+        return [name for name in dict.fromkeys(names) if name in trained]

@@ -17,6 +17,7 @@ from ems.base.schema import (
     by_type,
     listing,
     text,
+    text_or,
     whole,
     with_fields,
 )
@@ -100,7 +101,7 @@ class SystemEntry(Overrides):
     """Makes a chain of as many systems, NAME-1, NAME-2, ..., each of which starts from the one
     before, the first from `train.start_from`. With the objective `coherence` each learns from what
     the one before has mined (CCL 2019, section 3.2)."""
-    model: by_type(SourceName, EncoderSettings) = Field(default_factory=EncoderSettings)
+    model: text_or(SourceName, EncoderSettings) = Field(default_factory=EncoderSettings)
     """The sizes, or where to find a model that is not trained here."""
 
 

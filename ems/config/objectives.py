@@ -3,7 +3,7 @@
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
@@ -101,7 +101,7 @@ class SimilaritySettings(Weighted):
 class MatryoshkaSettings(Weighted):
     """The contrastive loss of prefixes of the sentence embedding."""
 
-    dimensions: listing(Annotated[int, Field(ge=1, le=WIDEST)]) = Field([])
+    dimensions: listing(whole(ge=1, le=WIDEST)) = Field([])
     """The lengths of the prefixes, at most that of the embedding."""
 
 
@@ -239,12 +239,12 @@ def check_objectives(
             f"{key}: train.grad_cache keeps only the embeddings of sentences, and mlm needs the "
             "states of their tokens; leave one of them out"
         )
-    dimensions = objectives.matryoshka.dimensions if "matryoshka" in active else [0]
-    if not dimensions:
+    dimensions = objectives.matryoshka.dimensions
+    if "matryoshka" in active and not dimensions:
         raise EmsError(
             f"{key}: objectives.matryoshka.dimensions: this list is empty; name some, like [32, 64]"
         )
-    for size in dimensions:
+    for size in dimensions if "matryoshka" in active else ():
         if size > model.pooled_width:
             raise EmsError(
                 f"{key}: objectives.matryoshka.dimensions: {size} is more than the embedding has, "

@@ -119,4 +119,6 @@ def _paths(settings: type[Settings], front: str = "") -> Iterator[str]:
 
 def _nested(axis: str, value: Any) -> Json:
     """{"model": {"layers": 2}} for "model.layers"."""
-    return reduce(lambda inner, key: {key: inner}, reversed(axis.split(".")), value)
+    for key in reversed(axis.split(".")):
+        value = {key: value}
+    return value

@@ -146,7 +146,8 @@ def _expanded(name: str, entry: Json, vocabularies: Collection[str]) -> Iterator
     for own, overrides in systems.items():
         if count is None:
             yield own, overrides
-        for at in range(1, (count or 0) + 1):
+            continue
+        for at in range(1, count + 1):
             start = {"train": {"start_from": f"{own}-{at - 1}"}} if at > 1 else {}
             yield f"{own}-{at}", merge(overrides, start)
 
@@ -219,8 +220,8 @@ def _system(key: str, base: Json, overrides: Json) -> SystemSettings:
     entry = checked(SystemEntry, overrides, key)
     located = LOCATED.get(entry.kind)
     _check_source(key, entry, located)
-    parts = {part: overrides.get(part, "") for part in Trained.model_fields}
-    own = {part: value for part, value in parts.items() if not isinstance(value, str)}
+    parts = {part: overrides.get(part) for part in Trained.model_fields}
+    own = {part: value for part, value in parts.items() if isinstance(value, dict)}  # no place
     return SystemSettings(
         kind=entry.kind,
         vocabulary=entry.vocabulary or SHARED,

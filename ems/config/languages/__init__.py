@@ -12,7 +12,7 @@ corpus last, with its language pairs, their sentence pairs (`?`: not counted) an
 """
 
 import lzma
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -86,6 +86,12 @@ def pair_name(first: str, second: str) -> str:
     return "-".join(sorted((first, second)))
 
 
+def file_names(codes: Iterable[Sequence[str]]) -> dict[str, bool]:
+    """Return the names of a pair's files by its languages' codes; True if the second is first."""
+    names = (("-".join(both), pair_name(*both)) for both in product(*codes))
+    return {name: written != name for written, name in names}
+
+
 def opus_date() -> str:
     """Return the day of the database that the table was made from."""
     return _lines()[0].split("\t")[1]
@@ -145,8 +151,7 @@ def opus_pair(
         own.append(tuple(named or opus_codes(corpus, language, paper)))
         more.append(own[-1] + (() if named or paper else other_codes(corpus, language)))
     for each in (own, more):
-        names = {pair_name(*both): "-".join(both) != pair_name(*both) for both in product(*each)}
-        if there := {name: turned for name, turned in names.items() if name in known}:
+        if there := {name: turned for name, turned in file_names(each).items() if name in known}:
             return there
     return {}
 
