@@ -192,7 +192,7 @@ soft, hard = map(int, sys.argv[2:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 store = PairStore(read_index(Path(sys.argv[1]))["train"], ["en", "de", "ja"], 12)
 assert not any("ids" in vars(shard) for shard in store.shards)  # nothing is open yet
-print(sum(len(groups) for groups, _ in store.places_in_order(50)))
+print(sum(store.assemble(*places).pairs for places in store.places_in_order(50)))
 """
 
 

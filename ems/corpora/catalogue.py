@@ -75,8 +75,10 @@ def check_corpora(experiment: Experiment) -> None:
     entries += [("validation", corpus) for corpus in experiment.validation]
     newer = "a newer one, and a corpus of your own, needs `source:`, an address or a DIRECTORY"
     for key, corpus in entries:
+        if corpus.own or corpus.documents:
+            continue
         versions = versions_of(corpus.name)
-        if corpus.own or corpus.documents or corpus.version in versions:
+        if corpus.version in versions:
             continue
         if not versions:
             named = did_you_mean(corpus.name, {*catalogue(), *opus_releases()})

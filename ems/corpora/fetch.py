@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -54,25 +55,33 @@ def fetch_file(
     documents: the file that names each line's document; mined: LASER's file of a pair; text: the
     documents of one language; dump: a Wikipedia, of which only the start is checked.
     """
-    text = f"{source.rstrip('/')}/{corpus}/{version}/{out.name}"
-    forms: dict[Form, tuple[str, Check]] = {
-        "moses": (
-            opus_location(source, corpus, version, pair),
-            lambda path: {"pairs": count_pairs(path, corpus, pair)},
-        ),
-        "documents": (
-            f"{corpus_location(source, corpus, version)}/{out.name}",
-            lambda path: {"lines": len(read_document_names(path))},
-        ),
-        "mined": (
-            mined_location(source, pair),
-            lambda path: {"pairs": count_mined(path, -math.inf)},
-        ),
-        "text": (text, count_documents),
-        "dump": (dump_location(source, pair, version), check_dump),
-    }
-    location, check = forms[form]
-    return fetch(location, out, check, locked, downloads)
+    match form:
+        case "moses":
+            location = opus_location(source, corpus, version, pair)
+        case "documents":
+            location = f"{corpus_location(source, corpus, version)}/{out.name}"
+        case "mined":
+            location = mined_location(source, pair)
+        case "text":
+            location = f"{source.rstrip('/')}/{corpus}/{version}/{out.name}"
+        case "dump":
+            location = dump_location(source, pair, version)
+    return fetch(location, out, partial(_counts, form, corpus, pair), locked, downloads)
+
+
+def _counts(form: Form, corpus: str, pair: str, path: Path) -> dict[str, int]:
+    """Return what is counted in a file. Raises `EmsError` if it is not of its form."""
+    match form:
+        case "moses":
+            return {"pairs": count_pairs(path, corpus, pair)}
+        case "documents":
+            return {"lines": len(read_document_names(path))}
+        case "mined":
+            return {"pairs": count_mined(path, -math.inf)}
+        case "text":
+            return count_documents(path)
+        case "dump":
+            return check_dump(path)
 
 
 def fetch(

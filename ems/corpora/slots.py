@@ -37,15 +37,15 @@ def slot(host: str, limit: int, folder: Path | None) -> Iterator[None]:
     folder = folder or Path(tempfile.gettempdir()) / f"ems-downloads-{os.getuid()}"
     folder.mkdir(parents=True, exist_ok=True)
     name = re.sub(NOT_IN_NAMES, "_", host)[:200]
-    for number in count():
-        with (folder / f"{name}.{number % limit}.lock").open("a+b", buffering=0) as handle:
-            if _lock(handle):
-                yield
-                return
-        if number == limit - 1:
+    for attempt in count():
+        for number in range(limit):
+            with (folder / f"{name}.{number}.lock").open("a+b", buffering=0) as handle:
+                if _lock(handle):
+                    yield
+                    return
+        if attempt == 0:
             log.info("waiting for one of the %s connections to %s", limit, host)
-        if number % limit == limit - 1:
-            time.sleep(PAUSE * random.uniform(0.5, 1.5))
+        time.sleep(PAUSE * random.uniform(0.5, 1.5))
 
 
 def _lock(handle: io.FileIO, wait: bool = False) -> bool:

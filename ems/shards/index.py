@@ -96,8 +96,9 @@ def _read(path: Path, of: Any) -> Any:
 def is_shards(folder: Path) -> bool:
     """True if a folder holds the shards of a corpus and language pair, and nothing else."""
     manifest = _read(folder / MANIFEST, FolderManifest)
-    names = {path.name for path in folder.iterdir()} - {MANIFEST}
-    return bool(manifest) and manifest.shards is not None and names <= manifest.shards.keys()
+    if manifest is None or manifest.shards is None:
+        return False
+    return {path.name for path in folder.iterdir()} <= {MANIFEST, *manifest.shards}
 
 
 def is_several(folder: Path) -> bool:

@@ -13,7 +13,6 @@ import mmap
 import resource
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -73,9 +72,10 @@ class Shard:
         """The corpus by its path, without its part: `<corpus>+<part>/<version>/<pair>/<shard>`."""
         return self.folder.resolve().parts[-4:][0].partition("+")[0]
 
-    def check_sizes(self) -> None:
-        """Raise `Damaged` for a file that has not as many bytes as its manifest says."""
-        for name, (dtype, count) in self.files.items():
+    def check_sizes(self, *names: str) -> None:
+        """Raise `Damaged` for a file (default: any) without as many bytes as its manifest says."""
+        for name in names or self.files:
+            dtype, count = self.files[name]
             path, expected = self.folder / name, count * np.dtype(dtype).itemsize
             size = path.stat().st_size if path.exists() else 0
             if size != expected:
@@ -114,7 +114,7 @@ class Shard:
         without the advice the kernel reads its read-ahead with each, often 128 KB, which is 20
         times what is needed as long as shards are larger than memory.
         """
-        self.check_sizes()  # a file cut short since it was opened must not be mapped
+        self.check_sizes(name)  # a file cut short since it was opened must not be mapped
         path = self.folder / name
         if words := fault(path, *expected):
             raise Damaged(path, words)
@@ -142,9 +142,11 @@ def verify_shards(shards: Sequence[Shard]) -> None:
     files = [(shard, shard.folder / name) for shard in shards for name in shard.files]
     sizes = [path.stat().st_size for _, path in files]
     progress = Progress("verify shards", sum(sizes), "bytes")
-    for (shard, path), _ in progress.over(zip(files, sizes, strict=True), itemgetter(1)):
+    for (shard, path), size in zip(files, sizes, strict=True):
         if sha256_file(path) != shard.sha256.get(path.name):
             raise Damaged(path, "its sha256 is not the one in the manifest beside it")
+        progress.add(size)
+    progress.close()
 
 
 def allow_open_files(more: int) -> None:

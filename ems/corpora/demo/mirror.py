@@ -42,8 +42,8 @@ def write_mirror(root: Path) -> None:
     material = build()
     folders = dict(_corpora(material))
     folders |= {at: module(name, "demo").made(material) for at, name in demo_sets().items()}
-    documents = stories(material)  # drawn last, so that what is before stays
-    folders[f"documents/{DOCUMENTS}/{VERSION}"] = {f"{x}.txt": documents[x] for x in documents}
+    documents = stories(material).items()  # drawn last, so that what is before stays
+    folders[f"documents/{DOCUMENTS}/{VERSION}"] = {f"{code}.txt": text for code, text in documents}
     sums = {}
     for folder, files in folders.items():
         with atomic_path(root / folder, lambda folder: True) as temporary:  # of a mirror: ours
@@ -101,12 +101,12 @@ def demo_sets() -> dict[str, str]:
     return folders
 
 
-def codes_of(name: str) -> dict[str, str]:
+def demo_codes(name: str) -> dict[str, str]:
     """Return language -> code in a benchmark of the languages that it and the demo have."""
-    codes = benchmarks()[name].codes
-    if isinstance(codes, str):  # a column of the language table
-        codes = {code: getattr(load_languages()[code], codes) for code in LANGUAGES}
-    return {language: code for language, code in codes.items() if language in LANGUAGES}
+    record, languages = benchmarks()[name], load_languages()
+    order = LANGUAGES if isinstance(record.codes, str) else record.codes
+    codes = {code: record.code_of(languages[code]) for code in order if code in LANGUAGES}
+    return {language: code for language, code in codes.items() if code}
 
 
 def train_pairs(material: Material, language: str) -> list[TextPair]:
@@ -142,7 +142,7 @@ def _moses(corpus: str, language: str, pairs: list[TextPair]) -> tuple[str, byte
     words = {"corpus": corpus, "version": VERSION, "a": a, "b": b, "pairs": len(pairs)}
     texts = parse_yaml((HERE / "moses.yaml").read_text("utf-8"))
     notes = texts["notes"]
-    sides = dict(zip(("en", language), zip(*pairs, strict=True), strict=True))
+    sides = {"en": [english for english, _ in pairs], language: [other for _, other in pairs]}
     links = "".join(texts["link"].format(n=n) for n in range(1, len(pairs) + 1))
     members = {
         "README": texts["readme"].format(**words, note=notes.get(corpus, notes["others"])),
