@@ -7,7 +7,7 @@ of their own, whose counts are sentences. Printed counts stay as printed ("4.9M"
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +17,7 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json
 from ems.base.schema import Count, NonBlank, Record
 from ems.config.experiment import MULTIWAY
+from ems.tables.declarations import words_of
 from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
 from ems.tables.table import Table, Value, headings_of, write_table
 from ems.text.tsv import CleanCounts, Counted
@@ -128,7 +129,8 @@ def write_corpora_table(report: Path, out: Path) -> None:
         f"with a sentence of {', '.join(data.against) or 'no benchmark'}. "
         f"Other removals: {', '.join(other) or 'none'}.",
         *_documents_notes(train),
-        "Printed: EMS v2, Table I (v1: 1). The totals here are sums over the languages shown; "
+        f"Printed: {words_of()['table']['corpora'].paper}. The totals here are sums over the "
+        "languages shown; "
         f"the paper prints {paper.laser_printed} for LASER and {paper.ems_printed} for EMS over "
         f"its {len(every)} languages (its rounded counts add up to {laser} and {ems}).",
     ]
@@ -144,7 +146,7 @@ def _counts(entries: Iterable[ReportEntry]) -> list[Value]:
     return [read, removed[EVALUATION], read - kept - removed[EVALUATION], kept]
 
 
-def _printed_totals(languages: Iterable[str]) -> list[Value]:
+def _printed_totals(languages: Collection[str]) -> list[Value]:
     """Return sums of the printed LASER and EMS counts, as Table I would write them."""
     shown = [pairs for language, pairs in load_pairs().items() if language in languages]
     totals = sum(pairs.laser or 0 for pairs in shown), sum(pairs.ems or 0 for pairs in shown)

@@ -88,9 +88,9 @@ def read_words(path: Path) -> dict[str, dict[str, Shown]]:
     return dict(checked(Words, load_yaml(path), path))
 
 
-def words_of(benchmark: str) -> dict[str, dict[str, Shown]]:
-    """Return the words of the tables and figures of a benchmark, from its table.yaml."""
-    path = folder(benchmark) / "table.yaml"
+def words_of(benchmark: str = "") -> dict[str, dict[str, Shown]]:
+    """Return the words of a benchmark's tables and figures; by default those of no benchmark."""
+    path = folder(benchmark) / "table.yaml" if benchmark else Path(__file__).with_name("words.yaml")
     return read_words(path) if path.is_file() else {"table": {}, "figure": {}}
 
 

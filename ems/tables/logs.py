@@ -240,18 +240,15 @@ def write_metrics(scores: list[Path], losses: list[Path], out: Path) -> None:
     for folder in folders.values():
         folder.mkdir(parents=True, exist_ok=True)
     for path in losses:
-        system, entries, last = path.parent.name, read_losses(path), {}
-        for part, folder in folders.items():
-            rows = [
-                {"step": entry.step, **entry.numbers}
-                | {f"{BY_CORPUS}/{name}": score for name, score in entry.corpora.items()}
-                for entry in entries
-                if entry.part == part
-            ]
-            if rows:
-                table = pd.DataFrame(rows).to_csv(index=False, lineterminator="\n")
-                write_text(folder / f"{system}.csv", table)
-            last = rows[-1] if rows else {}  # of validation, in the end
-        shown = {name: last[name] for name in last if name in ("total", P1) or BY_CORPUS in name}
-        summary.setdefault(system, {})[VALIDATION] = shown
+        system, rows = path.parent.name, {part: [] for part in folders}
+        for entry in read_losses(path):
+            of_corpora = {f"{BY_CORPUS}/{name}": score for name, score in entry.corpora.items()}
+            rows[entry.part].append({"step": entry.step, **entry.numbers, **of_corpora})
+        for part, own in rows.items():
+            if own:
+                table = pd.DataFrame(own).to_csv(index=False, lineterminator="\n")
+                write_text(folders[part] / f"{system}.csv", table)
+        last = rows[VALIDATION][-1] if rows[VALIDATION] else {}
+        kept = {name: last[name] for name in last if name in ("total", P1) or BY_CORPUS in name}
+        summary.setdefault(system, {})[VALIDATION] = kept
     write_json(out / "scores.json", summary)

@@ -20,6 +20,7 @@ from ems.base.schema import Count, NonBlank, Number, Percent, Record, number
 from ems.config.sweep import SweepPoint, written
 from ems.config.systems import SystemSettings
 from ems.tables.corpora import TRAIN, Report, read_report
+from ems.tables.declarations import words_of
 from ems.tables.engine import span
 from ems.tables.logs import P1, PARTS, VALIDATION, JobCost, LossEntry, last_time, read_losses
 from ems.tables.printed import model_of, read_rows
@@ -73,7 +74,7 @@ def write_models_table(models: list[Path], report: Path, printed: list[str], out
         "weights without the input embedding, as the paper's 147M can be counted; to encode: the "
         "weights used after training, the input embedding included."
     ]
-    notes += ["Rows marked printed: EMS v2, Table III (v1: 3)."] if theirs else []
+    notes += [f"Rows marked printed: {words_of()['table']['models'].paper}."] if theirs else []
     columns = ["Model", "Langs", "Paral.", "Mono", "Archit.", "#Param.", "to encode"]
     write_table(Table(columns, rows, rules=rules, text={"Archit."}, notes=notes), out)
 
@@ -275,7 +276,7 @@ def write_sweep_table(points: Sequence[SweepPoint], losses: Mapping[str, Path], 
         rules={at for at, axis in enumerate(axes) if at and axis != axes[at - 1]},
         once={SETTING},
         notes=notes,
-        footnote="chosen in EMS v2, Table II (v1: 2)" if chosen else "",
+        footnote=f"chosen in {words_of()['table']['sweep'].paper}" if chosen else "",
     )
     write_table(table, out)
 

@@ -15,7 +15,7 @@ from ems.config.experiment import Experiment
 from ems.config.plugins import benchmarks, joining, module
 from ems.config.tables import StudySettings, study_rows
 from ems.tables import corpora, models, study
-from ems.tables.declarations import Shown, read_words, tables_of, words_of
+from ems.tables.declarations import Shown, tables_of, words_of
 from ems.tables.engine import Declaration, write_systems
 from ems.tables.printed import paper_of_study
 
@@ -145,6 +145,8 @@ class Output:
                     order = experiment.learning(experiment.ablated)
                     steps = {name: experiment.systems[name].train.steps for name in order}
                     study.write_ablation_table(sources, out, printed, order, families, times, steps)
+                case _:
+                    raise ValueError(self.name)
 
     def _draw(
         self,
@@ -171,6 +173,8 @@ class Output:
                 curves.plot_languages(logs, out)
             case "tradeoff":
                 figures.plot_tradeoff(sources, times or {}, out)
+            case _:
+                raise ValueError(self.name)
 
 
 Outputs = dict[str, Output]
@@ -225,7 +229,7 @@ def outputs() -> dict[str, Outputs]:
     """Return the command (`ems table`, `ems figure`, `ems timed`) -> its outputs by name: every one
     that is no study, tables in the order of the PDF.
     """
-    words = read_words(Path(__file__).with_name("words.yaml")).items()
+    words = words_of().items()
     every = {kind: {name: Output(kind, name, own[name]) for name in own} for kind, own in words}
     for benchmark in benchmarks():
         for kind, declared in words_of(benchmark).items():
@@ -248,8 +252,10 @@ def outputs_of(experiment: Experiment) -> dict[str, Outputs]:
         paper = paper_of_study(own.printed) if own.printed else ""
         report = f"{own.caption} {STUDIED}"
         shown = Shown(caption=own.caption, place=20_000 + place, paper=paper, report=report)
-        made = {"table": True, "figure": own.figure, "timed": bool(own.costs)}
-        for kind in filter(made.get, made):
+        kinds = ["table"]
+        kinds += ["figure"] if own.figure else []
+        kinds += ["timed"] if own.costs else []
+        for kind in kinds:
             every[kind][name] = Output(kind, name, shown, study=own)
     return every
 

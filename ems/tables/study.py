@@ -19,7 +19,7 @@ from ems.config.plugins import benchmark as record_of
 from ems.config.plugins import joining, module
 from ems.config.tables import MEAN, StudyRow, StudySettings, study_rows
 from ems.tables.corpora import read_report
-from ems.tables.declarations import MAJORITY, tables_of
+from ems.tables.declarations import MAJORITY, tables_of, words_of
 from ems.tables.engine import (
     BEST,
     Column,
@@ -38,15 +38,6 @@ from ems.tables.table import Block, headings_of
 NOTHING = ScoreFile("", [], {})  # of a row without scores
 SECONDS = "Sec./1k Steps"
 PRINTED_AS = "EMS"  # where `tables.printed` names it, the printed rows are shown
-PAPER = PrintedRows(
-    "EMS v2, Table XIV (v1: 13)",
-    partial(load_table, "ems-v2-table14-ablation", "column"),
-    "version v1 of all benchmarks",
-    version="v1",
-    every=True,
-    whole=True,
-    dagger="as printed, over all languages or directions of the paper",
-)
 
 
 @dataclass(frozen=True)
@@ -320,6 +311,15 @@ def write_ablation_table(
             f"{SECONDS}: wall seconds of training, validation included, on our machine; the "
             "paper's are of four V100."
         )
-    known = len({*versions.values()}) == 1 and PRINTED_AS in printed and PAPER.fits(systems[0])
-    table = _side_by_side(columns, [*notes, *_steps_note(steps or {})], PAPER)
+    paper = PrintedRows(
+        words_of()["table"]["ablation"].paper,
+        partial(load_table, "ems-v2-table14-ablation", "column"),
+        "version v1 of all benchmarks",
+        version="v1",
+        every=True,
+        whole=True,
+        dagger="as printed, over all languages or directions of the paper",
+    )
+    known = len({*versions.values()}) == 1 and PRINTED_AS in printed and paper.fits(systems[0])
+    table = _side_by_side(columns, [*notes, *_steps_note(steps or {})], paper)
     write_sections(table, {"": systems}, out, [PRINTED_AS] if known else [], families)

@@ -6,7 +6,7 @@ three of a hundred: with as few here, one pair would be some percent of F1.
 """
 
 from ems.corpora.demo.grammar import DemoSentence
-from ems.corpora.demo.mirror import Files, codes_of, lines, table
+from ems.corpora.demo.mirror import Files, demo_codes, lines, table
 from ems.corpora.demo.texts import Material
 
 PLACE = 5
@@ -18,7 +18,7 @@ def made(material: Material) -> Files:
     files: Files = {}
     for part, (pairs, alone) in PARTS.items():
         pool = material.any(pairs + 2 * alone)
-        for language in codes_of("bucc2018"):
+        for language in demo_codes("bucc2018"):
             own = material.shuffled(pool)
             both, english, other = own[:pairs], own[pairs:][:alone], own[pairs + alone :]
             first = _numbered(language, material.shuffled([*both, *other]))

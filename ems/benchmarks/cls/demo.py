@@ -13,7 +13,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from ems.corpora.demo.grammar import DemoSentence, Template, below
-from ems.corpora.demo.mirror import Files, codes_of
+from ems.corpora.demo.mirror import Files, demo_codes
 from ems.corpora.demo.texts import Material, labels_beside
 
 PLACE = 10
@@ -35,7 +35,7 @@ def made(material: Material) -> Files:
                 things = {"work": kind["work"]}
                 reviews += reviews_of(material, (label, label), ratings, kind["frames"], things)
             mixed = material.shuffled(reviews)
-            for language, code in codes_of("cls").items():
+            for language, code in demo_codes("cls").items():
                 items = [
                     f"<item><category>{domain}</category><rating>{review.rating}</rating>"
                     f"<asin>{at:010}</asin>\n<text>{escape(review.text(language))}</text>\n"

@@ -7,7 +7,7 @@ categories, so that the class lies in how something is said.
 from pathlib import Path
 
 from ems.corpora.demo.grammar import read_frames
-from ems.corpora.demo.mirror import Files, codes_of, table
+from ems.corpora.demo.mirror import Files, demo_codes, table
 from ems.corpora.demo.texts import Material
 
 PLACE = 14
@@ -29,7 +29,7 @@ def made(material: Material) -> Files:
             for sentence in material.drawer.draw_evenly([frames[n] for n in names.split()], count)
         ]
         mixed = material.shuffled(labelled)
-        for language, code in codes_of("counterfactual").items():
+        for language, code in demo_codes("counterfactual").items():
             rows = [(sentence.texts[language], label) for sentence, label in mixed]
             files[f"{code}_{split}.tsv"] = table([HEADER, *rows])
     return files

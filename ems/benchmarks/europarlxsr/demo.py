@@ -1,11 +1,11 @@
 """The demo's Europarl: new sentences, the same in each language."""
 
 from ems.benchmarks.paracrawl.demo import PAIRS
-from ems.corpora.demo.mirror import Files, codes_of, moses_zips
+from ems.corpora.demo.mirror import Files, demo_codes, moses_zips
 from ems.corpora.demo.texts import Material
 
 PLACE = 7
 
 
 def made(material: Material) -> Files:
-    return moses_zips("Europarl", material.any(PAIRS), codes_of("europarlxsr"))
+    return moses_zips("Europarl", material.any(PAIRS), demo_codes("europarlxsr"))

@@ -306,7 +306,8 @@ def tested(
 def majority(labels: np.ndarray, place: tuple[str, str, str]) -> Score:
     """Return the accuracy of always predicting the most frequent class of `labels`."""
     share = 100 * int(np.bincount(labels).max()) / len(labels)
-    return Score(*place[:2], share, len(labels), place[2], measure=MAJORITY)
+    source, target, domain = place
+    return Score(source, target, share, len(labels), domain, measure=MAJORITY)
 
 
 def chosen(classifiers: list[Classifier]) -> dict[str, list]:

@@ -1,6 +1,6 @@
 """The demo's FLORES-200: the first sentences of its Tatoeba, so that one leak is found in both."""
 
-from ems.corpora.demo.mirror import Files, codes_of, lines
+from ems.corpora.demo.mirror import Files, demo_codes, lines
 from ems.corpora.demo.texts import Material
 
 PLACE = 1
@@ -11,5 +11,5 @@ def made(material: Material) -> Files:
     sentences = material.benchmark[:SENTENCES]
     return {
         f"devtest/{code}.devtest": lines(sentence.texts[language] for sentence in sentences)
-        for language, code in codes_of("flores200").items()
+        for language, code in demo_codes("flores200").items()
     }

@@ -3,7 +3,7 @@
 import json
 
 from ems.benchmarks.cls.demo import plan, reviews_of
-from ems.corpora.demo.mirror import Files, codes_of, lines
+from ems.corpora.demo.mirror import Files, demo_codes, lines
 from ems.corpora.demo.texts import Material
 
 PLACE = 11
@@ -25,7 +25,7 @@ def made(material: Material) -> Files:
         for stars, classes in CLASSES.items():
             reviews += reviews_of(material, classes, [str(stars)] * count, frames)
         mixed = material.shuffled(reviews)
-        for code in codes_of("marc"):
+        for code in demo_codes("marc"):
             entries = [
                 {
                     "review_id": f"{code}_{split}_{at:07}",

@@ -9,7 +9,7 @@ from itertools import count
 from xml.sax.saxutils import escape
 
 from ems.corpora.demo.grammar import DemoSentence
-from ems.corpora.demo.mirror import Files, codes_of, lines
+from ems.corpora.demo.mirror import Files, demo_codes, lines
 from ems.corpora.demo.texts import Material, labels_beside
 
 PLACE = 12
@@ -38,7 +38,7 @@ def made(material: Material) -> Files:
     """Return the items of each language, and the indices of MLDoc."""
     files: Files = {}
     numbers = count(2000)
-    for language, name in codes_of("mldoc").items():
+    for language, name in demo_codes("mldoc").items():
         for split, each in SPLITS.items():
             index: list[str] = []
             for label, sentences in _stories(material, split, each):

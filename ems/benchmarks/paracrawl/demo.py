@@ -1,6 +1,6 @@
 """The demo's ParaCrawl: new sentences, the same in each language."""
 
-from ems.corpora.demo.mirror import Files, codes_of, moses_zips
+from ems.corpora.demo.mirror import Files, demo_codes, moses_zips
 from ems.corpora.demo.texts import Material
 
 PLACE = 6
@@ -8,4 +8,4 @@ PAIRS = 400  # of a language
 
 
 def made(material: Material) -> Files:
-    return moses_zips("ParaCrawl", material.any(PAIRS), codes_of("paracrawl"))
+    return moses_zips("ParaCrawl", material.any(PAIRS), demo_codes("paracrawl"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.corpora.demo.grammar import read_frames
-from ems.corpora.demo.mirror import Files, codes_of, table
+from ems.corpora.demo.mirror import Files, demo_codes, table
 from ems.corpora.demo.texts import Material
 
 PLACE = 9
@@ -37,7 +37,7 @@ def made(material: Material) -> Files:
                 )
             pairs.append((first.texts, second.texts, str(at % 2)))
         pairs = material.shuffled(pairs)
-        for code in codes_of("pawsx"):
+        for code in demo_codes("pawsx"):
             rows = [
                 (str(at), first[code], second[code], label)
                 for at, (first, second, label) in enumerate(pairs, start=1)

@@ -4,7 +4,7 @@ They are new, where SIB-200's are FLORES-200's: training and choosing must not t
 is scored on.
 """
 
-from ems.corpora.demo.mirror import Files, codes_of, table
+from ems.corpora.demo.mirror import Files, demo_codes, table
 from ems.corpora.demo.texts import Material, labels_beside
 
 PLACE = 4
@@ -18,7 +18,7 @@ def made(material: Material) -> Files:
     for split, count in PER_TOPIC.items():
         labelled = [(topic, s) for topic, names in topics for s in material.of(names, count)]
         mixed = material.shuffled(labelled)
-        for language, code in codes_of("sib200").items():
+        for language, code in demo_codes("sib200").items():
             rows = [(str(at), topic, s.texts[language]) for at, (topic, s) in enumerate(mixed)]
             files[f"{code}/{split}.tsv"] = table([HEADER, *rows])
     return files

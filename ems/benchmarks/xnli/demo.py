@@ -6,7 +6,7 @@ XNLI, each premise is in three pairs, one of each label, and neither side alone 
 """
 
 from ems.corpora.demo.grammar import DemoSentence
-from ems.corpora.demo.mirror import Files, codes_of, table
+from ems.corpora.demo.mirror import Files, demo_codes, table
 from ems.corpora.demo.texts import Material
 
 PLACE = 8
@@ -30,7 +30,7 @@ def made(material: Material) -> Files:
     ]
     train = table([("premise", "hypo", "label"), *rows])
     files: Files = {"XNLI-MT-1.0/multinli/multinli.train.en.tsv": train}
-    codes = codes_of("xnli")
+    codes = demo_codes("xnli")
     for split in ("dev", "test"):
         pairs = _inferences(material, PREMISES[split])
         rows_of = [_row(code, at, *pair) for code in codes for at, pair in enumerate(pairs)]
@@ -63,6 +63,9 @@ def _text(facts: Facts, language: str) -> str:
 
 def _row(code: str, at: int, premise: Facts, hypothesis: Facts, label: str) -> list[str]:
     """Return a line of XNLI's table; its parses are empty."""
-    sentences, number = [_text(premise, code), _text(hypothesis, code)], str(1 + at)
-    parses, labels = [""] * 4, [label] * 5
-    return [code, label, *parses, *sentences, number, number, "demo", *labels, *sentences, "True"]
+    first, second, number = _text(premise, code), _text(hypothesis, code), str(1 + at)
+    cells = {"language": code, "gold_label": label, "genre": "demo", "match": "True"}
+    cells |= {"promptID": number, "pairID": number} | {f"label{n}": label for n in range(1, 6)}
+    for end in ("", "_tokenized"):
+        cells |= {f"sentence1{end}": first, f"sentence2{end}": second}
+    return [cells.get(name, "") for name in COLUMNS]
