@@ -231,18 +231,20 @@ def _totals(rows: list[JobGroup], fetched: float, on_disk: float) -> Iterator[st
         f"In all: {jobs:,} jobs of the cluster, CPU time {cpu}, GPU time {gpu}, "
         f"{_gigabytes(fetched)} GB from the network, {_gigabytes(on_disk)} GB on disk"
     )
-    by_length = sorted(rows, key=lambda row: row.longest)
-    stages = {row.rules[0][0]: row.longest for row in by_length}  # the last is the longest
+    stages: Counter[str] = Counter()
+    for row in rows:
+        stages[row.rules[0][0]] = max(stages[row.rules[0][0]], row.longest)
     chain = clock(sum(stages.values()))
     yield f"The longest job of each stage, one after another: {chain}, if none waits in the queue"
 
 
 def _hours(seconds: float) -> str:
     """Return a sum of seconds as hours, or as `h:mm:ss` if they are few."""
+    if not seconds:
+        return "-"
     if seconds >= 20 * 3600:
         return f"{seconds / 3600:,.0f} h"
-    few = f"0:{clock(seconds):0>5}" if seconds else "-"
-    return clock(seconds) if seconds >= 3600 else few
+    return clock(seconds) if seconds >= 3600 else f"0:{clock(seconds):0>5}"
 
 
 def _gigabytes(size: float) -> str:

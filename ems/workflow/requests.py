@@ -63,8 +63,10 @@ class JobRequest:
     def __str__(self) -> str:
         cpus, gpus = self.of_node
         words = [_counted(cpus, "CPU")]
-        words += [f"{self.memory_mb:,} MB"] if self.memory_mb else []
-        words += [f"{_counted(gpus, 'GPU')} {self.gpu_type}".rstrip()] if self.gpus else []
+        if self.memory_mb:
+            words.append(f"{self.memory_mb:,} MB")
+        if self.gpus:
+            words.append(f"{_counted(gpus, 'GPU')} {self.gpu_type}".rstrip())
         return f"{_counted(self.nodes, 'node')} of {', '.join(words)}"
 
 

@@ -102,6 +102,7 @@ def find_language(word: str) -> Named:
     return named_languages()[code]
 
 
+@cache
 def language_of(corpus: str, code: str) -> str:
     """Return the language of a corpus's code: "zh" of "zh_CN"; the code itself if it is unknown,
     and '' for a code that means another language in this corpus.

@@ -75,7 +75,8 @@ def missing_sources(experiment: Experiment, data: Path) -> Missing:
         if of_directory and not exists(fetch.fetched):
             path = local_path(fetch.location)
             expected.setdefault((fetch.key, fetch.source), {})[path] = None
-            lacking |= set() if exists(path) else {fetch.fetched}
+            if not exists(path):
+                lacking.add(fetch.fetched)
     lines = [
         line
         for (key, source), files in expected.items()

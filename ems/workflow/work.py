@@ -63,17 +63,21 @@ class Workload:
         """The sentence pairs that are read, and those under the cap, by the same names."""
         return {name: self._counts(size) for name, size in self.sizes.items()}
 
+    @cached_property
+    def held(self) -> float:
+        """The thousands of evaluation sentences, which each cleaning loads."""
+        sets = [self.experiment.evalsets[name] for name in self.experiment.decontaminate.against]
+        return sum(len(item.languages) * SET_SENTENCES / 1000 for item in sets)
+
     def units_of(self, job: tuple[str, ...]) -> tuple[str, Units]:
         """Return the stage of a job and its units of work."""
-        against = [self.experiment.evalsets[name] for name in self.experiment.decontaminate.against]
-        held = sum(len(item.languages) * SET_SENTENCES / 1000 for item in against)  # in memory
         match job:
             case ("text", "evalkeys"):
-                return "evalkeys", {"thousand sentences": held}
+                return "evalkeys", {"thousand sentences": self.held}
             case ("text", "heldkeys"):
                 return "evalkeys", {"pairs": self._total(self.experiment.validation)}
             case ("text", "clean", name):
-                return "clean", {"pairs": self.counts[name][0], "thousand sentences": held}
+                return "clean", {"pairs": self.counts[name][0], "thousand sentences": self.held}
             case ("text", "segment", name):
                 codes = self.sizes[name].pair.split("-")
                 by = Counter(self.experiment.segmenters[code] for code in codes)
