@@ -11,13 +11,14 @@ from conftest import ROOT, needs
 from results_made import means
 from text_made import law
 
+from ems.base.errors import EmsError
 from ems.base.files import sha256_file
 from ems.bench.scores import UNSEEN, read_score_file
 from ems.benchmarks.tatoeba.data import read_language
 from ems.config.languages import load_languages
-from ems.corpora.demo.grammar import LANGUAGES, OTHERS
+from ems.corpora.demo.grammar import LANGUAGES, OTHERS, quotas
 from ems.corpora.demo.mirror import STAMP
-from ems.corpora.demo.texts import LEAKED_PAIRS, build
+from ems.corpora.demo.texts import LEAKED_PAIRS, build, disguise
 from ems.corpora.moses import read_pairs
 
 # Of all texts. It changes with a word of the lexicon: then all scores of the demo are others.
@@ -106,7 +107,7 @@ def test_validation_and_what_is_held_out_are_disjoint_from_training(material, ke
     learnt = [s for listed in material.train.values() for s in listed] + material.dev
     assert not any(s.template.heldout for s in learnt if s.template)
     italian, _ = read_language(root / "tatoeba", "ita")  # of held-out ones alone, and nowhere else
-    assert len(italian) == 180
+    assert len(italian) == len({law(own) for own in italian}) == 180
     trained = sides(keys["Demo"]) | sides(keys["DemoDev"])
     assert trained.isdisjoint(map(law, italian))
 
@@ -135,6 +136,20 @@ def test_the_manifest_counts_and_sums_every_file_and_is_written_last(root):
     assert manifest["counts"] == dict.fromkeys(OTHERS, counts) | {
         "it": {"train": 0, "leaked": 0, "dev": 0, "benchmark": 180}
     }
+
+
+def test_quotas_are_equal_up_to_the_capacities():
+    assert quotas([100, 5, 100], 45) == [20, 5, 20]
+    with pytest.raises(EmsError, match="too small"):
+        quotas([1, 2], 4)
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_a_disguise_changes_the_text_but_not_its_key(number):
+    for text in ("Große Straße?", "Où est l'été ?", "ペンはどこ。", "هل تقرأ الآن؟", "Ёж спит."):
+        changed = disguise(text, number)
+        assert changed != text
+        assert law(changed) == law(text)
 
 
 # --- what `make all` must have given

@@ -9,8 +9,9 @@ from text_made import law
 
 from ems.bench.task import Task
 from ems.config.experiment import UNSEEN
-from ems.config.plugins import benchmark, benchmarks, has, sets
+from ems.config.plugins import benchmark, benchmarks, has, module, sets
 from ems.corpora.demo.grammar import BENCHMARK_ONLY, LANGUAGES
+from ems.corpora.evalsets.formats import parts
 from ems.corpora.evalsets.sets import data_files, read_sides
 from ems.corpora.moses import read_pairs
 from ems.workflow.sources import missing_evalsets
@@ -64,6 +65,24 @@ def test_no_sentence_of_a_set_is_trained_on_or_in_another_but_by_intention(train
     both = combinations(sorted(evaluated), 2)
     shared = {pair for pair in both if evaluated[pair[0]] & evaluated[pair[1]]}
     assert shared == {("flores200", "tatoeba"), ("mldoc", "rcv2")}
+
+
+def test_nothing_that_only_trains_a_classifier_is_trained_on_or_scored(root, trained, evaluated):
+    xnli, marc, counterfactual, paracrawl = (
+        module(name, "data") for name in ("xnli", "marc", "counterfactual", "paracrawl")
+    )
+    pairs = xnli.read_train(root / "xnli")
+    texts = [text for pair in pairs for text in (pair.premise, pair.hypothesis)]
+    for code in ("de", "en", "es", "fr", "ja", "zh"):
+        texts += parts(marc.read_split(root / "marc", code, "train"))
+    for code in ("EN", "DE", "JP"):
+        texts += parts(counterfactual.read_split(root / "counterfactual", code, "train"))
+    for code in ("de", "fr", "es"):
+        for pair in paracrawl.read_language(root / "paracrawl", code, "ParaCrawl"):
+            texts += pair
+    keys = set(map(law, texts))
+    assert not keys & trained
+    assert not any(keys & held_out for held_out in evaluated.values())
 
 
 # --- the experiment
