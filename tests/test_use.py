@@ -484,3 +484,13 @@ def test_an_index_of_another_text_or_model_is_refused(ems, model, tmp_path):
     write(ems.folder / "corpus.txt", [*LINES, "new"])
     assert "has changed since; make it again with --build" in ems.error(*words, model, "ka")
     assert "expected a query, --queries or --build" in ems.error(*words, model)
+
+
+def test_no_query_opens_no_index_and_half_is_of_a_built_one_alone(ems, model):
+    words = ("search", "--model", model, "--index", "corpus.txt")
+    write(ems.folder / "corpus.txt", LINES)
+    write(ems.folder / "none.txt", [])
+    assert ems.run(*words, LINES[5], "--half")[0] == ems.run(*words, LINES[5])[0]
+    ems(*words, "--build")
+    write(ems.folder / "corpus.txt", [*LINES, "new"])  # the index is of another text now
+    ems(*words, "--queries", "none.txt")
