@@ -73,7 +73,7 @@ docs: setup
 
 # The pages and schemas that are made from the settings and from the flags of commands.
 pages: setup
-	python -m ems.config.page
+	python docs/settings.py
 	python docs/commands.py
 
 lint: setup

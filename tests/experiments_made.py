@@ -1,6 +1,7 @@
 """The least that an experiment file must say, and a folder of settings to change and load it in."""
 
 import copy
+import json
 import math
 from functools import cache
 
@@ -57,6 +58,10 @@ benchmarks: [tatoeba, ntrex]
 """)  # a corpus in parts, benchmarks of all languages
 SITE = {"experiment": "mine", "data": "data", "sources": {"opus": "o", "tatoeba": "t"}}
 GONE = object()
+SCHEMAS = {  # of config.yaml (`site`) and of a file in configs/ (`experiment`)
+    path.name.partition(".")[0]: json.loads(path.read_text(encoding="utf-8"))
+    for path in (ROOT / "schemas").glob("*.schema.json")
+}
 SHIPPED = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
 
 

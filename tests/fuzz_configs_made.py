@@ -3,12 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from experiments_made import parts_of
+from experiments_made import SCHEMAS, parts_of
 from fuzz_stages_made import COMMANDS
 from fuzz_values_made import NUMBERS, TEXTS, VALUES, Case, as_text, in_bytes, in_tree
 from hypothesis import strategies as st
-
-from ems.config.page import schemas
 
 # fmt: off
 RAW = [
@@ -34,7 +32,7 @@ def raw_text(path: str) -> st.SearchStrategy:
 
 def keys() -> dict[str, list[Key]]:
     """Every setting that the schemas of the toy's two files know by name."""
-    files = {SITE: schemas()["site"], TOY: schemas()["experiment"]}
+    files = {SITE: SCHEMAS["site"], TOY: SCHEMAS["experiment"]}
     return {
         file: [(way, part) for way, part in parts_of(schema) if way and not {"[]", "x"} & {*way}]
         for file, schema in files.items()

@@ -5,15 +5,13 @@ import math
 
 import pytest
 from conftest import ROOT
-from experiments_made import MINIMAL, Settings, changed, edited, ends, parts_of
+from experiments_made import MINIMAL, SCHEMAS, Settings, changed, edited, ends, parts_of
 from jsonschema import Draft202012Validator as Validator
 
 from ems.base.errors import EmsError
 from ems.base.schema import checked
 from ems.config.file import experiment_model
-from ems.config.page import schemas
 
-SCHEMAS = schemas()
 LOW, HIGH = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
 
 

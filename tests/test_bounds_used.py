@@ -8,20 +8,19 @@ import sys
 import numpy as np
 import pytest
 import torch
-from experiments_made import ends
+from experiments_made import SCHEMAS, ends
 from train_made import MODEL, rows
 
 from ems.bench import probe
 from ems.bench.nearest import nearest
 from ems.config.benchmarks import ProbeSettings
-from ems.config.page import schemas
 from ems.config.train import TrainSettings
 from ems.text.subwords import quotas
 from ems.train.checkpoint import Keep, _folder, checkpoints
 from ems.train.distributed import dropout_seed
 from ems.train.step import learning_rate
 
-SHARED = schemas()["experiment"]["$defs"]
+SHARED = SCHEMAS["experiment"]["$defs"]
 TRAIN = SHARED["TrainOverrides"]["properties"]
 MODELS = SHARED["EncoderSettings"]["properties"]
 SEEDS = ends(TRAIN["seed"])

@@ -6,10 +6,9 @@ import evalsets_made as made
 import pytest
 import yaml
 from conftest import copy_project
-from experiments_made import GONE, MINIMAL, Settings, edited
+from experiments_made import GONE, MINIMAL, SCHEMAS, Settings, edited
 from mirror_made import write_flores, write_lines
 
-from ems.config.page import schemas
 from ems.config.plugins import benchmark, module, sets
 from ems.config.stages import stage_hash
 from ems.corpora.evalsets.sets import data_files, set_files, unit_source
@@ -194,7 +193,7 @@ def test_what_a_set_cannot_do_is_one_line(project, entries, changes, expected):
 
 
 def test_every_set_of_the_schema_is_known_and_says_what_training_must_not_see():
-    schema = schemas()["experiment"]["$defs"]
+    schema = SCHEMAS["experiment"]["$defs"]
     known = set(schema["Evalsets"]["properties"])
     assert known == set(sets())
     against = set(schema["Decontaminate"]["properties"]["against"]["items"]["enum"])

@@ -5,12 +5,11 @@ import copy
 import pytest
 from cli_made import Cli
 from conftest import Project
-from experiments_made import REAL, SITE, Settings, edited, parts_of
+from experiments_made import REAL, SCHEMAS, SITE, Settings, edited, parts_of
 
 from ems.base.errors import EmsError
 from ems.base.schema import checked
 from ems.config.file import experiment_model, site_model
-from ems.config.page import schemas
 
 EVIL = ["..", ".", ".a", "-x", "_a", "a/b", "../../x", "/a", "a b", "a;b", "$(touch pwned)"]
 EVIL += ["`a`", "a'b", 'a"b', "a%b", "{x}", "a\nb", "\na", "a\n", "a\r", "a\0", "a\\", "ü", ""]
@@ -101,7 +100,7 @@ def test_a_good_name_is_one_for_corpora_and_systems(project, name):
 
 
 def test_every_pattern_of_the_schemas_says_in_words_what_it_expects():
-    parts = [part for schema in schemas().values() for _, part in parts_of(schema)]
+    parts = [part for schema in SCHEMAS.values() for _, part in parts_of(schema)]
     patterns = [part for part in parts if "pattern" in part]
     assert len(patterns) > 5
     for part in patterns:

@@ -6,14 +6,13 @@ import random
 from collections import Counter
 
 import pytest
-from experiments_made import one_line
+from experiments_made import SCHEMAS, one_line
 from mirror_made import lexicon
 from sentencepiece import SentencePieceTrainer
 from shards_made import LANGUAGES, WORDS
 from text_made import of_languages
 
 from ems.base.errors import EmsError
-from ems.config.page import schemas
 from ems.config.text import VocabularySettings, check_vocabulary
 from ems.text import subwords
 from ems.text.subwords import (
@@ -276,7 +275,7 @@ def test_a_rare_character_of_a_chosen_language_has_no_piece_or_bytes(mixed, tmp_
 
 
 def test_the_least_coverage_is_the_least_that_sentencepiece_takes(mixed, tmp_path):
-    sections = schemas()["experiment"]["$defs"]
+    sections = SCHEMAS["experiment"]["$defs"]
     least = sections["VocabularySettings"]["properties"]["character_coverage"]
     of(mixed, tmp_path, character_coverage=least["minimum"])
     model = {"model_prefix": str(tmp_path / "refused"), "vocab_size": 60}

@@ -1,5 +1,6 @@
-"""Write what is made from the settings (`python -m ems.config.page`): schemas/*.json, by which
-editors check files, and docs/config.md, every setting with its type, default and meaning.
+"""Write the files made from the settings: `make pages`.
+
+These are schemas/*.json, by which editors check settings, and config.md, the page of every setting.
 """
 
 import ast
@@ -68,7 +69,7 @@ def schemas() -> dict[str, Json]:
 
 OPENING = """# Settings
 
-Made from the models in `ems/` by `python -m ems.config.page`; do not edit this page. Editors that
+Made from the models in `ems/` by `make pages`; do not edit this page. Editors that
 know `yaml-language-server` check the files by `schemas/` while you write.
 """
 BOUNDS = {
