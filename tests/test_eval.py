@@ -181,7 +181,7 @@ def test_missing_data_are_told_with_the_target_that_fetches_them(here, capfd):
     [
         (
             ("--model", "ours", "--bench", "tatoba"),
-            "unknown benchmark 'tatoba'; allowed: bucc2018, cls",
+            "--bench: unknown benchmark 'tatoba'; allowed: bucc2018, cls",
         ),
         (("--model", "ours", "--bench", "ntrex"), "configs/mine.yaml has no evalsets.ntrex"),
         (("--bench", "tatoeba"), "give either --model or --command"),

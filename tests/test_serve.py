@@ -222,7 +222,7 @@ REFUSED_INPUTS = [  # what the request has beside the model: the parameter, word
     ({"input": ["a", "a" * (TEXT_CHARACTERS + 1)]}, "input", "at most 32,768 characters"),
     ({"input": "a", "encoding_format": "int8"}, "encoding_format", "float or base64"),
     ({"input": "a", "encoding_format": []}, "encoding_format", "float or base64"),
-    ({"input": "a", "model": 3}, "model", "name of a model"),
+    ({"input": "a", "model": 3}, "model", "a text"),
     ({"input": "a", "language": 3}, "language", "a text"),
     ({"input": "a", "language": "xx"}, None, "was trained for de, en"),
     *(

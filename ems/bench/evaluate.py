@@ -60,8 +60,8 @@ def evaluate_by_hand(
 ) -> str:
     """Score a model or a command on each benchmark, to `out`/<benchmark>.json; return the summary.
 
-    `folders` are those of sets that do not lie below `data`. Raises `EmsError` before anything is
-    encoded when a benchmark is unknown or its data are missing.
+    `folders` has the folder of each evaluation set that is not below `data`. Raises `EmsError` for
+    an unknown benchmark or missing data before anything is encoded.
     """
     system = _system(experiment, model, command)
     content = digest([sha256_file(Path(path)) for path in model_files(system)])
@@ -71,8 +71,9 @@ def evaluate_by_hand(
     elif not name:
         name = Path(command.partition(" ")[0]).name or "command"
     experiment = replace(experiment, systems={**experiment.systems, name: system})
+    given = folders or {}
     folders_of = {
-        benchmark: {s: _folder(experiment, s, folders or {}, data) for s in sets_of(benchmark)}
+        benchmark: {s: _folder(experiment, s, given, data) for s in sets_of(benchmark, "--bench")}
         for benchmark in names
     }
     kept = Path("results") / experiment.name / CACHE_FOLDER

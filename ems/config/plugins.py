@@ -108,10 +108,11 @@ def benchmarks() -> dict[str, Benchmark]:
     return records
 
 
-def benchmark(name: str) -> Benchmark:
-    """Return the record of a benchmark. Raises `EmsError` with the allowed names."""
+def benchmark(name: str, key: str = "") -> Benchmark:
+    """Return the record of a benchmark. Raises `EmsError` with the `key` and the allowed names."""
     if name not in benchmarks():
-        raise EmsError(f"unknown benchmark {name!r}; allowed: {', '.join(benchmarks())}")
+        known = f"unknown benchmark {name!r}; allowed: {', '.join(benchmarks())}"
+        raise EmsError(f"{key}: {known}" if key else known)
     return benchmarks()[name]
 
 
@@ -141,9 +142,9 @@ def folder(name: str) -> Path:
     return Path(str(import_module(f"{PACKAGE}.{name}").__file__)).parent
 
 
-def sets_of(name: str) -> tuple[str, ...]:
-    """Return the data that a benchmark reads; the first of them have the languages."""
-    sets = benchmark(name).sets
+def sets_of(name: str, key: str = "") -> tuple[str, ...]:
+    """Return the evaluation sets that a benchmark reads; the first one has its languages."""
+    sets = benchmark(name, key).sets
     return (name,) if sets is None else sets
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ems.base.errors import EmsError
 from ems.base.schema import Settings, by_type, listing, text
-from ems.config.plugins import benchmarks
+from ems.config import plugins
 
 if TYPE_CHECKING:
     from ems.config.experiment import Experiment
@@ -170,5 +170,4 @@ def check_studies(tables: TablesSettings, systems: Collection[str]) -> None:
 
 def _check_known(key: str, names: Iterable[str]) -> None:
     for name in names:
-        if name not in benchmarks():
-            raise EmsError(f"{key}: unknown benchmark {name!r}; allowed: {', '.join(benchmarks())}")
+        plugins.benchmark(name, key)

@@ -203,7 +203,7 @@ class _Request(Record):
     """The body of a request for vectors; OpenAI's other keys are ignored."""
 
     encoding_format: Literal["float", "base64"] | None = Field(None, description="float or base64")
-    model: str = Field(description="the name of a model")
+    model: str = Field(description="the name of a model, a text,")
     language: str | None = Field(None, description="a text")
     dimensions: int | None = Field(None, gt=0, lt=1 << 20, description="a whole number above 0")
     input: Annotated[list[str], BeforeValidator(_texts)] = Field(
