@@ -368,9 +368,11 @@ def test_a_module_of_the_project_is_source_as_one_of_ems_is(tmp_path, monkeypatc
     (folder / "data.py").write_text("import ems.base.errors\n")
     (folder / "score.tsv").write_text("of score.py\n")
     (folder / "units.tsv").write_text("of the fetcher\n")
+    (folder.parent / "toy.tsv").write_text("has the name of the folder\n")
     monkeypatch.chdir(tmp_path)
     names = {path.name for path in source.source_files("ems.benchmarks.toy.score")}
     assert names == {"score.py", "data.py", "score.tsv"}
+    assert folder / "score.py" in source.source_files("ems.benchmarks.toy")
     before = source.source_hash("ems.benchmarks.toy.score")
     (folder / "data.py").write_text("import ems.base.errors\nadded = 1\n")
     forget()

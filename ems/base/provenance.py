@@ -145,9 +145,10 @@ def _module_files(module: str) -> tuple[Path, ...]:
     own = parts[1:] if tuple(parts[:2]) in PLUGINS else parts
     files: list[Path] = []
     for base in (source_root().joinpath(*parts), EXTENSIONS.absolute().joinpath(*own)):
-        own_files = [base.with_suffix(suffix) for suffix in (".py", *sorted(DATA))]
-        if any(path.is_file() for path in own_files):
-            return tuple(path for path in own_files if path.is_file())
+        named = [base.with_suffix(suffix) for suffix in (".py", *sorted(DATA))]
+        own_files = tuple(path for path in named if path.is_file())
+        if own_files and (own_files[0].suffix == ".py" or not base.is_dir()):
+            return own_files
         if base.is_dir():
             files += [*base.glob("*.py"), *_data(base)]
     return tuple(files)
