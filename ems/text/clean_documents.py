@@ -5,6 +5,7 @@ side. A document with fewer than two sentences has no context to learn from (CCL
 goes as well. `duplicates` means whole documents.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
 from pathlib import Path
@@ -31,15 +32,15 @@ def clean_documents(
     Returns the report on the sentences, the lines of each file, and {"read", "removed", "kept"} of
     the documents.
     """
-    sizes, lines = zip(*(_sizes(job, file.path) for file in job.files), strict=True)
-    report = CleanReport(read=sum(map(sum, sizes)))
-    documents = CleanReport(read=sum(map(len, sizes)))
+    counts = [_count(job, file.path) for file in job.files]
+    report = CleanReport(read=sum(count["sentences"] for count in counts))
+    documents = CleanReport(read=sum(count["documents"] for count in counts))
     seen = Seen(documents.read) if job.settings.duplicates not in OFF else None
     filters = job_filters(job)
     report.expect(["cap", *chain.from_iterable(each.reasons for each in filters), NO_CONTEXT])
     report.expect([REASON] if seen else [])
     documents.expect(["cap", "empty", NO_CONTEXT])
-    sentences = _sentences(job, sizes, lines, report, documents)
+    sentences = _sentences(job, counts, report, documents)
     rows = chain.from_iterable(filtered(in_batches(sentences), filters, report))
     progress = Progress(f"decontaminate {job.source.title}", documents.read, "documents")
     with open(out, "w", encoding="utf-8", newline="\n") as writer:
@@ -55,7 +56,7 @@ def clean_documents(
                 writer.write("\n")
     documents.removed["empty"] = documents.read - documents.kept - documents.removed.total()
     counted = {name: getattr(documents, name) for name in ("read", "removed", "kept")}
-    return report, list(lines), counted
+    return report, [count["lines"] for count in counts], counted
 
 
 def _reason(document: list[DocumentRow], seen: Seen | None) -> str:
@@ -77,20 +78,21 @@ def _belongs(job: CleanJob, document: RawDocument) -> bool:
     return part_of_text(text, job.split.parts) == job.corpus.part
 
 
-def _sizes(job: CleanJob, path: Path) -> tuple[list[int], int]:
-    """Return the sentences of each document of the part, and the number of all lines."""
-    sizes, lines = [], 0
+def _count(job: CleanJob, path: Path) -> Counter[str]:
+    """Count the part's documents, the `texts` among them, their sentences, and the file's lines."""
+    count: Counter[str] = Counter()
     for document in read_documents(path):
-        lines = document.first + len(document.lines)  # the blank one after it
+        count["lines"] = document.first + len(document.lines)  # the blank one after it
         if _belongs(job, document):
-            sizes.append(len(document.lines))
-    return sizes, lines
+            count["documents"] += 1
+            count["texts"] += bool(document.lines)
+            count["sentences"] += len(document.lines)
+    return count
 
 
 def _sentences(
     job: CleanJob,
-    sizes: Sequence[list[int]],
-    lines: Sequence[int],
+    counts: Sequence[Counter[str]],
     report: CleanReport,
     documents: CleanReport,
 ) -> Iterator[DocumentRow]:
@@ -98,12 +100,12 @@ def _sentences(
     count what the cap removes.
     """
     number = before = 0
-    for file, own_sizes, own_lines in zip(job.files, sizes, lines, strict=True):
+    for file, count in zip(job.files, counts, strict=True):
         chosen = (each for each in read_documents(file.path) if each.lines and _belongs(job, each))
-        total, cap = sum(map(bool, own_sizes)), job.corpus.cap(job.source.pair)
+        total, cap = count["texts"], job.corpus.cap(job.source.pair)
         if capped := cap is not None and cap < total:
             documents.removed["cap"] += total - cap
-            report.removed["cap"] += sum(own_sizes)  # less those that are drawn
+            report.removed["cap"] += count["sentences"]  # minus the drawn ones, below
             chosen = sampled(chosen, total, cap, f"{job.seed}/{file.name}")
         for document in chosen:
             report.removed["cap"] -= len(document.lines) if capped else 0
@@ -113,4 +115,4 @@ def _sentences(
             for line, text in enumerate(texts, start=before + document.first):
                 yield text, (number, line)
             number += 1
-        before += own_lines
+        before += count["lines"]
