@@ -104,8 +104,10 @@ def is_shards(folder: Path) -> bool:
 def is_several(folder: Path) -> bool:
     """True if a folder holds folders of shards and their list, and nothing else."""
     listed = _read(folder / LIST, Sums)
+    if listed is None:
+        return False
     others = [path for path in folder.iterdir() if path.name != LIST]
-    return listed is not None and all(path.name in listed and is_shards(path) for path in others)
+    return all(path.name in listed and is_shards(path) for path in others)
 
 
 def holds_shards(folder: Path) -> bool:

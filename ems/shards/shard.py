@@ -123,7 +123,7 @@ class Shard:
         pages.madvise(mmap.MADV_RANDOM)
         return np.frombuffer(pages, self.files[name][0])
 
-    def piece(self, side: int, row: int, limit: int = 1 << 62) -> np.ndarray:
+    def piece(self, side: int, row: int, limit: int) -> np.ndarray:
         """Return the tokens uint16[L] of one side of one pair, cut to `limit`, not copied."""
         offsets = self.offsets[side]
         start = offsets[row]
@@ -135,6 +135,12 @@ class ShardRow(NamedTuple):
 
     shard: Shard
     row: int
+
+
+def check_sizes(shards: Sequence[Shard]) -> None:
+    """Raise `Damaged` for the first file that was cut short since it was opened."""
+    for shard in shards:
+        shard.check_sizes()
 
 
 def verify_shards(shards: Sequence[Shard]) -> None:

@@ -136,12 +136,12 @@ def close_folder(folder: Path, source: Path) -> dict[str, Any]:
     paths = sorted(folder.glob(f"*/{MANIFEST}"))
     parts = [read_json(path, _Part) for path in paths]
     languages, dropped = parts[0].languages, sum(part.dropped for part in parts)
-    if dropped and not any(part.pairs for part in parts):
+    kept = [path for path, part in zip(paths, parts, strict=True) if part.pairs]
+    if dropped and not kept:
         what = "pair with tokens on both sides" if len(languages) > 1 else "document"
         raise EmsError(f"{source}: no {what}")
-    for path, part in zip(paths, parts, strict=True):
-        if not part.pairs:  # of an empty file, which a small part may be
-            shutil.rmtree(path.parent)
+    for path in set(paths).difference(kept):  # of an empty file, which a small part may be
+        shutil.rmtree(path.parent)
     manifest = {
         "languages": languages,
         "pairs": sum(part.pairs for part in parts),
@@ -152,7 +152,7 @@ def close_folder(folder: Path, source: Path) -> dict[str, Any]:
             for code in languages
         },
         "vocabulary_sha256": parts[0].vocabulary_sha256,
-        "shards": {path.parent.name: sha256_file(path) for path in paths if path.exists()},
+        "shards": {path.parent.name: sha256_file(path) for path in kept},
     }
     if len(languages) == 1:
         manifest["documents"] = sum(part.documents for part in parts)

@@ -24,7 +24,7 @@ from ems.model.objectives.system import Parts, System
 from ems.shards.documents import DocumentStore, MinedStore
 from ems.shards.index import TRAIN, Spoken, shards_of
 from ems.shards.reader import PairStore
-from ems.shards.shard import Shard, verify_shards
+from ems.shards.shard import Shard, check_sizes, verify_shards
 from ems.train.distributed import World
 
 VALIDATION = "validation"  # the role of shards besides TRAIN
@@ -109,7 +109,7 @@ class Verification:
 
     def settle(self) -> None:
         """Verify what is due, before anything is saved. Raises `EmsError` in all processes."""
-        self._share(lambda shards: [shard.check_sizes() for shard in shards])
+        self._share(check_sizes)
         if not self.due or not self.starts:
             return
         seconds = self.left * float(np.median(np.diff([*self.starts, self.now()])))
@@ -118,7 +118,7 @@ class Verification:
             self._share(verify_shards)
         self.due = False
 
-    def _share(self, check: Callable[[Sequence[Shard]], object]) -> None:
+    def _share(self, check: Callable[[Sequence[Shard]], None]) -> None:
         fault = ""
         try:
             check(self.shards[self.world.rank :: self.world.size])

@@ -31,7 +31,7 @@ from ems.model.encoder import embed_tokens
 from ems.shards.documents import PAIR, DocumentStore, languages_of, write_mined
 from ems.shards.index import TRAIN, shards_of
 from ems.shards.reader import PairStore
-from ems.shards.shard import allow_open_files
+from ems.shards.shard import allow_open_files, check_sizes
 from ems.text.pieces import Advance, Piece, done_pieces
 from ems.train.data import validation_pairs
 
@@ -188,8 +188,7 @@ class PairSearch:
         first, last = (max(0, number - len(self.rows)) for number in (start, end))
         tokens = self._texts(languages, rows) + self.tokens[first:last]
         vectors = embed_tokens(self.encoder.encoder, tokens)
-        for shard in self.documents.shards:
-            shard.check_sizes()
+        check_sizes(self.documents.shards)
         where = f"{self.encoder.folder}, sentences {start:,} and on"
         with open(out, "wb") as writer:
             np.save(writer, normalised(vectors, where))
