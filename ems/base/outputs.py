@@ -93,7 +93,7 @@ def check_outputs(outputs: list[FlagPath], inputs: Iterable[FlagPath]) -> None:
                 raise EmsError(f"{place.path}: expected a folder, found {kind}")
         except EmsError as error:
             raise EmsError(f"{place.flag} {error}") from None
-    for place, other in combinations(reversed(outputs), 2):
+    for other, place in combinations(outputs, 2):
         if place.same(other):
             raise EmsError(f"{place}: the same place as {other}; give each a name of its own")
         other.check_outside(place)

@@ -46,8 +46,9 @@ Json = dict[str, Any]  # an object of a YAML or JSON file
 Model = TypeVar("Model", bound=BaseModel)
 LONGEST = 800  # characters of a message: all keys of a section, but not all of a value
 SHOWN = 80  # characters of a value in a message about a JSON file
-STRICT = ConfigDict(strict=True, frozen=True, allow_inf_nan=False, protected_namespaces=())
-STRICT |= {"defer_build": True}  # most are only parts of others
+STRICT = ConfigDict(  # deferred: most models are only parts of others
+    strict=True, frozen=True, allow_inf_nan=False, protected_namespaces=(), defer_build=True
+)
 
 
 class Record(BaseModel):
@@ -141,7 +142,7 @@ def by_type(*types: Any) -> Any:
 
 
 def text_or(words: Any, of: Any) -> Any:
-    """Return the type of a text, or else settings: what is neither is a mistake in the settings."""
+    """Return the type of a string or a mapping; any other value is reported as a bad mapping."""
     tagged = Annotated[words, Tag("<string>")], Annotated[of, Tag("<object>")]
     tag = Discriminator(lambda value: "<string>" if isinstance(value, str) else "<object>")
     return Annotated[Union[tagged], tag]  # noqa: UP007

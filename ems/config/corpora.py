@@ -80,7 +80,7 @@ def _corpus(key: str, entry: CorpusEntry, known: KnownNames) -> Corpus:
     if entry.files:
         files = _own_files(key, entry, languages)
     elif documents:
-        codes = chosen_languages(key, entry, languages, languages)
+        codes = chosen_languages(key, entry, languages)
         check_left(key, entry, codes, "found none; name the languages of the documents")
         files = {code: dict.fromkeys(entry.codes.get(code, [code]), False) for code in codes}
     else:
@@ -232,7 +232,7 @@ def _pairs(key: str, entry: CorpusEntry, languages: list[str]) -> list[str]:
             if pairs.count(pair) > 1:
                 raise EmsError(f"{key}.pairs: {pair} is named twice")
         return pairs
-    codes = chosen_languages(key, entry, languages, languages)
+    codes = chosen_languages(key, entry, languages)
     if entry.pairs == "all" or ENGLISH not in languages:
         pairs = [pair_name(*pair) for pair in combinations(codes, 2)]
     else:
@@ -328,12 +328,12 @@ def with_table(languages: Iterable[str]) -> list[str]:
 
 
 def chosen_languages(
-    key: str, entry: CorpusEntry | EvalsetEntry, every: list[str], known: Collection[str]
+    key: str, entry: CorpusEntry | EvalsetEntry, languages: list[str]
 ) -> list[str]:
-    """`languages` of an entry (`every` if absent, or a word for all), less its `without`."""
-    codes = entry.languages if isinstance(entry.languages, list) else every
-    check_languages(f"{key}.languages", codes, known)
-    check_languages(f"{key}.without", entry.without, with_table(known))
+    """Return the codes of an entry: its list, or else all `languages`, minus its `without`."""
+    codes = entry.languages if isinstance(entry.languages, list) else languages
+    check_languages(f"{key}.languages", codes, languages)
+    check_languages(f"{key}.without", entry.without, with_table(languages))
     return [code for code in codes if code not in entry.without]
 
 

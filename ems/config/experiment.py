@@ -1,6 +1,6 @@
 """What an experiment is, as types, with names resolved; `file.py` has what a file may say."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Literal
@@ -310,7 +310,7 @@ class Experiment:
         names = benchmark, (self.tables.stand_ins or {}).get(benchmark, "")
         return next((name for name in names if name in self.benchmarks), "")
 
-    def learning(self, names: Sequence[str]) -> list[str]:
-        """Return those of some systems that are trained for at least one step."""
+    def learning(self, names: Iterable[str]) -> list[str]:
+        """Return, each once, the systems among `names` that are trained for at least one step."""
         trained = {n for n, system in self.systems.items() if system.trained and system.train.steps}
         return [name for name in dict.fromkeys(names) if name in trained]

@@ -159,7 +159,7 @@ def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> di
     # a language of the table gives way to one of the experiment with the same code in the set
     taken = {known[code] for code in languages}
     codes = {c: own for c, own in known.items() if own and (c in languages or own not in taken)}
-    chosen = chosen_languages(key, entry, list(codes), codes)
+    chosen = chosen_languages(key, entry, list(codes))
     seen = [code for code in codes if code in languages]
     if listed and chosen and not set(chosen) & set(seen):
         raise EmsError(

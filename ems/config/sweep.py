@@ -70,15 +70,16 @@ def swept(
             name = f"{base}.{axis.partition('.')[2]}-{written(value)}"
             name = centre_name if chosen else re.sub(r"[^A-Za-z0-9._-]", "_", name)
             points.append(SweepPoint(axis, value, name, chosen, bool(own) or not chosen))
-            if not chosen and name in taken:
-                raise EmsError(
-                    f"sweep.axes.{axis}: the system of {written(value)} would be named {name}, as "
-                    f"{taken[name]}; rename the system, or take one out"
-                )
+            if not chosen:
+                if name in taken:
+                    raise EmsError(
+                        f"sweep.axes.{axis}: the system of {written(value)} would be named {name}, "
+                        f"as {taken[name]}; rename the system, or take one out"
+                    )
+                made[name] = centre.overridden(_nested(axis, value))
             taken[name] = f"that of {axis} {written(value)}"
-            made |= {} if chosen else {name: centre.overridden(_nested(axis, value))}
-    for name in set(made) & set(systems):
-        raise EmsError(f"systems.{name}: the sweep makes a system of this name; rename it")
+    if own and centre_name in systems:
+        raise EmsError(f"systems.{centre_name}: the sweep makes a system of this name; rename it")
     return tuple(points), made
 
 

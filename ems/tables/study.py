@@ -137,7 +137,7 @@ def write_study(
         columns.append(Column(labels[fact], [], fact, given=given))
     scores = [study.row(row) for row in study.rows]
     trained = dict.fromkeys(name for systems in study.scores.values() for name in systems)
-    steps = {name: _all_steps(experiment, name) for name in experiment.learning([*trained])}
+    steps = {name: _all_steps(experiment, name) for name in experiment.learning(trained)}
     notes = [*_about(study), *(remarks[fact] for fact in facts if fact in remarks)]
     printed = None
     if settings.printed:
