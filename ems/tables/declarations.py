@@ -91,7 +91,7 @@ def read_words(path: Path) -> dict[str, dict[str, Shown]]:
 def words_of(benchmark: str = "") -> dict[str, dict[str, Shown]]:
     """Return the words of a benchmark's tables and figures; by default those of no benchmark."""
     path = folder(benchmark) / "table.yaml" if benchmark else Path(__file__).with_name("words.yaml")
-    return read_words(path) if path.is_file() else {"table": {}, "figure": {}}
+    return read_words(path) if path.is_file() else dict(Words())
 
 
 @cache

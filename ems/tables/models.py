@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from math import prod
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 from pydantic import Field
 from safetensors import SafetensorError, safe_open
@@ -19,6 +19,7 @@ from ems.base.files import ENCODER, HEADS, read_json
 from ems.base.schema import Count, NonBlank, Number, Percent, Record, number
 from ems.config.sweep import SweepPoint, written
 from ems.config.systems import SystemSettings
+from ems.config.tables import Cost
 from ems.tables.corpora import TRAIN, Report, read_report
 from ems.tables.declarations import words_of
 from ems.tables.engine import span
@@ -124,7 +125,7 @@ def fact_of(
         return kept if fact == "pairs" else raw
     if fact == "parameters":
         return sum(sum(part.values()) for part in weights_of(model)) if model else None
-    if fact not in ("memory", "minutes", "speed"):
+    if fact not in get_args(Cost):
         return CONSTANT_FACTS[fact] if fact in CONSTANT_FACTS else getattr(system.model, fact)
     if times is None:
         return None

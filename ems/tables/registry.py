@@ -91,8 +91,7 @@ class Output:
                 names = joining("ablation")[:1] if self.kind == "figure" else joining("ablation")
                 return _of_ablation(experiment, names)
             case "tradeoff":
-                names = dict.fromkeys([*experiment.shown, *experiment.ablated])
-                names = experiment.learning(list(names))
+                names = experiment.learning([*experiment.shown, *experiment.ablated])
                 ablated = _of_ablation(experiment, joining("ablation"))
                 return scores(experiment, joining("tradeoff")[0], names) if ablated else []
         raise ValueError(self.name)
@@ -268,7 +267,7 @@ def made_of(known: Mapping[str, Output], experiment: Experiment) -> dict[str, li
 
 def times_of(experiment: Experiment, sources: list[str]) -> list[str]:
     """Return the times of training of the systems that some files (scores, losses) are of."""
-    names = experiment.learning(dict.fromkeys(Path(file).parent.name for file in sources))
+    names = experiment.learning([Path(file).parent.name for file in sources])
     return [f"results/{experiment.name}/costs/train/{name}.times.jsonl" for name in names]
 
 

@@ -64,13 +64,16 @@ def _listing(experiment: Experiment) -> Json:
 
 
 def _language(code: str, sums: Json, table_1: int | None) -> Json:
-    """Return the pairs that a language is trained on, beside those of Table I: `difference` is how
-    far they are from these, 0 if they may be the same, None if it is not known.
+    """Return the pairs that a language is trained on and the pairs of Table I.
+
+    `difference` is used minus Table I: 0 if Table I lies within the bounds, None if unknown.
     """
     counts = {key: sums[key] for key in ("used", "at_most", "unknown")}
     low, high, difference = sums["used"] or 0, sums["at_most"], None
-    if table_1 is not None and (low > table_1 or high is not None):
-        difference = max(0, low - table_1) or min(0, high - table_1)
+    if table_1 is not None and low > table_1:
+        difference = low - table_1
+    elif table_1 is not None and high is not None:
+        difference = min(0, high - table_1)
     return {"language": code, **counts, "table_1": table_1, "difference": difference}
 
 

@@ -143,23 +143,24 @@ class JobGroup:
         return " + ".join(rule if n == 1 else f"{n} {rule}" for rule, n in self.rules)
 
     def add(self, job: tuple[str, ...], workload: Workload, rates: Rates) -> float:
-        """Add the job with costs at this path, and return its seconds: those of its CPUs side by
-        side in a training, else those of one.
+        """Add the estimate of one job and return its run time in seconds.
+
+        A training keeps all its CPUs busy, any other job one.
         """
         asked, (stage, units) = self.request, workload.units_of(job)
-        gpus = asked.gpus if asked else 0
-        if stage == "train" or (gpus and "teraflops" in units):
+        trains, gpus = stage == "train", asked.gpus if asked and "teraflops" in units else 0
+        if trains or gpus:
             system = workload.experiment.systems[job[1]]
             step = workload.learning(system)
-        if stage == "train":
+        if trains:
             self.memory_mb = max(self.memory_mb, BASE_MB + BYTES_TRAINED * step.parameters)
-        if gpus and "teraflops" in units:
-            steps = system.train.steps if stage == "train" else 0
+        if gpus:
+            steps = system.train.steps if trains else 0
             cpu, busy = rates.on_gpus(stage, units, step, steps, gpus, asked.gpu_type)
             self.gpu_seconds += busy * gpus
         else:
             cpu = rates.cpu_seconds(stage, units)
-            busy = cpu / (asked.cpus if asked and stage == "train" else 1)
+            busy = cpu / (asked.cpus if asked and trains else 1)
         self.cpu_seconds += cpu
         return busy
 

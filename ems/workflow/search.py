@@ -116,8 +116,8 @@ def language_of(corpus: str, code: str) -> str:
 def relatives(language: Named) -> list[Named]:
     """Return the macrolanguage of a language and the other members of it, the nearest first."""
     known, parent = named_languages(), language.macrolanguage
-    members = [each for each in known.values() if each.macrolanguage in (language.code, parent)]
-    others = [each for each in members if each.macrolanguage and each != language]
+    family = {language.code, parent} - {""}
+    others = [each for each in known.values() if each.macrolanguage in family and each != language]
     return [known[parent], *others] if parent in known else others
 
 
