@@ -88,6 +88,7 @@ class _Page:
         self.name, self.schema, self.sections = name, schema, schema["$defs"]
         self.front = f"{name}: " if name == "config.yaml" else ""  # both files have `sources`
         self.places: dict[str, str] = {}  # of each section, as a path of keys
+        self.opened: list[str] = []  # sections that the current key names first
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the page."""
@@ -98,12 +99,12 @@ class _Page:
             yield from ["| key | value | default | meaning |", "|---|---|---|---|"]
             inner = []
             for key, part in section["properties"].items():
-                known = len(self.places)
                 value = self._value(part, f"{path}.{key}".lstrip("."))
                 about = part.get("description") or self._section(part)["description"]
-                for ref in list(self.places)[known:]:
+                for ref in self.opened:
                     own = self.sections[ref]
                     inner.append((self.places[ref], own, own.get("description") or about))
+                self.opened.clear()
                 default = _default(part, key in section.get("required", []))
                 about = " ".join(about.partition("\n\n")[0].split())
                 cells = [f"`{key}`", value, default, about]
@@ -117,7 +118,11 @@ class _Page:
     def _value(self, part: Json, place: str) -> str:
         """Say in words what the value at a path of keys may be."""
         if "$ref" in part:
-            place = self.places.setdefault(part["$ref"].rpartition("/")[2], place)
+            ref = part["$ref"].rpartition("/")[2]
+            if ref not in self.places:
+                self.places[ref] = place
+                self.opened.append(ref)
+            place = self.places[ref]
             anchor = re.sub(r"[^\w-]", "", f"{self.front}{place}".lower().replace(" ", "-"))
             return f"[{place}](#{anchor})"
         if "oneOf" in part:
