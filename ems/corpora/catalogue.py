@@ -149,8 +149,9 @@ def _size(role: str, corpus: Corpus, pair: str, split: Split | None, shared: boo
     kilobytes = 0 if shared or corpus.paths else None  # the user's own are read in place
     if corpus.own or None in files or None in [file.pairs for file in files]:
         return PairSize(role, corpus, pair, kilobytes=kilobytes, shared=shared)
-    lines, used, cap = sum(file.pairs for file in files), 0, corpus.cap(pair)
-    for count in [file.pairs for file in files]:
+    used, cap = 0, corpus.cap(pair)
+    for file in files:
+        count = file.pairs
         if split and split.first:
             start, end = span_of_part(split, corpus.part, count)
             count = end - start
@@ -159,6 +160,7 @@ def _size(role: str, corpus: Corpus, pair: str, split: Split | None, shared: boo
         used += count if cap is None else min(count, cap)
     if corpus.mined:
         return PairSize(role, corpus, pair, at_most=used, kilobytes=kilobytes, shared=shared)
+    lines = sum(file.pairs for file in files)
     kilobytes = 0 if shared else sum(file.kilobytes for file in files)
     return PairSize(role, corpus, pair, lines, used, used, kilobytes, shared)
 

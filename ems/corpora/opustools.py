@@ -132,7 +132,7 @@ def update_table(database: Path, out: Path) -> int:
         groups: dict[str, list[str]] = {}
         for _, _, first, second, _, _ in listed:
             groups.setdefault(first, []).append(second)
-        names = " ".join(f"{first}:{','.join(seconds)}" for first, seconds in groups.items())
+        names = " ".join(f"{first}:{','.join(others)}" for first, others in groups.items())
         pairs = " ".join(str(row[4]) for row in counted) or "?"
         sizes = " ".join(str(row[5]) for row in listed)
         lines.append("\t".join((corpus, version, names, pairs, sizes)))  # Books v1 de:en,fr 5 8 3 1

@@ -86,7 +86,7 @@ class SentenceEncoder:
     """
 
     def __init__(self, folder: Path, device: str = "auto", precision: str = "float32") -> None:
-        self.description = description = describe(folder)
+        self._description = description = describe(folder)
         self.folder = folder
         for name, sha256 in description.sha256.items():
             if sha256_file(folder / name) != sha256:
@@ -116,7 +116,7 @@ class SentenceEncoder:
     @property
     def identity(self) -> str:
         """Hash of weights, vocabulary, settings, device and source: all that vectors depend on."""
-        parts = [self.description.written, str(self.device), torch.__version__]
+        parts = [self._description.written, str(self.device), torch.__version__]
         parts.append(source_hash("ems.model.encode"))
         return digest([*parts, self.precision] if self.precision != "float32" else parts)
 
@@ -168,7 +168,7 @@ class SentenceEncoder:
         tokens = self.tokenise(lines, language)
         with torch.autocast(self.device.type, torch.bfloat16, self.precision == "bfloat16"):
             vectors = embed_tokens(self.encoder, tokens, progress or own)
-        vectors = vectors[:, : self.description.dimensions]
+        vectors = vectors[:, : self._description.dimensions]
         own.close()
         return vectors
 

@@ -65,18 +65,18 @@ def fetch_evalset(
         try:
             count = int(module(name, "data").read_unit(temporary, code))
         except EmsError as error:  # of the source, not of the temporary folder
-            source = f"{base}/{wanted.files[0]}: " if wanted.is_archive else f"{base}/"
-            message = error.finding.replace(f"{temporary}/", source)
+            prefix = f"{base}/{wanted.files[0]}: " if wanted.is_archive else f"{base}/"
+            message = error.finding.replace(f"{temporary}/", prefix)
             raise EmsError(message.replace(f"{temporary}: ", f"{base}: ")) from None
         for place, lock in locks.items():
             write_json(lock_of(place), lock)
         manifest.unlink(missing_ok=True)  # of other files
         files = {}
-        for path in sorted(item for item in temporary.rglob("*") if item.is_file()):
-            file = str(path.relative_to(temporary))
-            files[file] = {"bytes": path.stat().st_size, "sha256": sha256_file(path)}
-            with atomic_path(folder / file) as target:
-                os.replace(path, target)
+        for unpacked in sorted(path for path in temporary.rglob("*") if path.is_file()):
+            relative = str(unpacked.relative_to(temporary))
+            files[relative] = {"bytes": unpacked.stat().st_size, "sha256": sha256_file(unpacked)}
+            with atomic_path(folder / relative) as target:
+                os.replace(unpacked, target)
         for path in parts:
             path.unlink()
     entry = {"evalset": name, "unit": code, "licence": benchmark(name).licence}
