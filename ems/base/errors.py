@@ -22,8 +22,7 @@ SAID = 500  # characters of what another program said, in an error
 
 
 class EmsError(Exception):
-    """An error that the person at the keyboard can act on: what was expected, what was found,
-    where, and what to do.
+    """An error for the user: what was expected, what was found, where, and what to do.
 
     The command line prints it without a traceback and exits with `status`: 1, or 75 for work that
     is saved and goes on when the same command runs again.

@@ -135,9 +135,10 @@ def check_state(state: Path, names: tuple[str, ...]) -> None:
 
 
 def kind_of(path: Path) -> str:
-    """Return what is at `path`, in words: "nothing", "a file", "a folder", "a device", ... A link
-    counts as its target. Raises `EmsError` for a path that the operating system refuses, like one
-    below a file.
+    """Describe what is at `path`: "nothing", "a file", "a folder", "a device", ...
+
+    Links are followed. Raises `EmsError` if the operating system refuses the path, for example
+    because a parent is a file.
     """
     try:
         mode = os.stat(path).st_mode

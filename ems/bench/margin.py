@@ -10,7 +10,7 @@ The best pairs of all, where a row may be in several, are found by CSLS:
     CSLS(x, y) = 2 cos(x, y) - r(x) - r(y),  r the mean cosine to the k nearest of the other set
 
 Source: Conneau et al. (ICLR 2018), section 2.3, k = 10 ("CDLS" in Wang et al., CCL 2019). The
-search is exact; its second pass takes few rows, those that can still be in one of the best pairs.
+search is exact; its second pass reads only the rows that can still be in one of the best pairs.
 """
 
 from collections.abc import Callable

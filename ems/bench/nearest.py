@@ -1,8 +1,8 @@
 """Exact nearest neighbours by cosine between two large sets, in both directions at once.
 
 Each tile of similarities is made once and serves both directions; FAISS's IndexFlatIP makes it for
-each, copies the candidates and leaves open which of equals comes first. The sets stay where they
-are (arrays, or memory maps), beside one tile (134 MB) and 8 bytes for each neighbour.
+each, copies the candidates and leaves open which of equals comes first. The sets are not copied
+(they may be memory maps); the search needs memory for one tile (134 MB) and 8 bytes per neighbour.
 
 A neighbour is one int64 key: its similarity above, as an integer of the same order, and its index
 below, the lower the larger. So the largest key is the nearest, of equals the first, whatever the

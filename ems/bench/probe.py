@@ -5,9 +5,9 @@ v2 sections V-E and V-F). Their parameters lie side by side, [runs, out, in]. Wh
 silent the protocol is that of LASER's MLDoc task (sent_classif.py,
 https://github.com/facebookresearch/LASER). The epoch is the first of the best on validation.
 
-The result of a run does not depend on the runs beside it, not by a bit: each draws from streams of
-its own seed, and no product mixes runs. A product may round by where its operands lie (MKL: within
-64 bytes), so batches and columns of weights are filled up with zeros to multiples of 16.
+A run gives the same bits whichever runs share its batch: each draws from streams of its own seed,
+and no product mixes runs. MKL's rounding depends on how operands are aligned to 64 bytes, so
+batches and columns of weights are padded with zeros to multiples of 16.
 """
 
 from collections import defaultdict
@@ -190,8 +190,9 @@ class _Batched:
 
 
 def start_layers(sizes: list[int], streams: Sequence[Streams], device: torch.device) -> Layers:
-    """Draw parameters of R runs, uniform within 1 / sqrt(in) as those of `torch.nn.Linear`; weights
-    are filled up to [R, out, a multiple of ALIGNED].
+    """Draw the parameters of R runs, uniform in +-1 / sqrt(in) like `torch.nn.Linear`.
+
+    Weights are padded to [R, out, a multiple of ALIGNED].
     """
     layers = []
     for first, second in pairwise(sizes):

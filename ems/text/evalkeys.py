@@ -113,7 +113,7 @@ def read_eval_keys(paths: Iterable[Path], wanted: Collection[str] | None = None)
 
 
 def _blocks(path: Path) -> Iterator[list[str]]:
-    """Yield the lines of the keys, some thousands at once, and check the last line after them."""
+    """Yield the lines of the keys in lists, then check the last one, the checksum of all bytes."""
     whole, last = hashlib.sha256(), b""
     try:
         with open(path, "rb") as reader:

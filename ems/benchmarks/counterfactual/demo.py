@@ -1,7 +1,7 @@
 """The demo's Amazon counterfactual sentences: what was not the case, or was; en de ja.
 
-Each frame of either class (demo.yaml) has one of the other beside it, with words of the same
-categories, so that the class lies in how something is said.
+In demo.yaml each frame is paired with one of the other class that takes words of the same
+categories, so that only the construction tells the classes apart.
 """
 
 from pathlib import Path
