@@ -97,8 +97,7 @@ def describe(place: ShardRow, vocabulary: Path | None = None) -> str:
     report = experiment / "text" / "clean" / corpus / version / f"{pair}.json"
     lines.append(_origin(report, int(shard.lines[place.row])))
     for side, code in enumerate(shard.languages):
-        start, end = shard.offsets[side][place.row : place.row + 2]
-        ids = shard.ids[side][start:end].tolist()
+        ids = shard.piece(side, place.row).tolist()
         pieces = " ".join(processor.id_to_piece(ids))
         lines += ["", f"{code}: {processor.decode(ids)}", f"  {len(ids)} tokens: {pieces}"]
     return "\n".join(lines)

@@ -123,11 +123,10 @@ class Shard:
         pages.madvise(mmap.MADV_RANDOM)
         return np.frombuffer(pages, self.files[name][0])
 
-    def piece(self, side: int, row: int, limit: int) -> np.ndarray:
+    def piece(self, side: int, row: int, limit: int | None = None) -> np.ndarray:
         """Return the tokens uint16[L] of one side of one pair, cut to `limit`, not copied."""
         offsets = self.offsets[side]
-        start = offsets[row]
-        return self.ids[side][start : min(offsets[row + 1], start + limit)]
+        return self.ids[side][offsets[row] : offsets[row + 1]][:limit]
 
 
 class ShardRow(NamedTuple):
