@@ -23,7 +23,7 @@ test: setup
 # Damaged files, odd command lines and settings, new ones each time; SEED=n for the same ones again.
 fuzz: MINUTES ?= 60
 fuzz: setup
-	python tests/fuzz_made.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+	PYTHONPATH=tests python -m fuzz.campaign --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 # Checks and measures EMS on a GPU (docs/gpu.md). DEVICE=cpu is the same in small; PARTS=laws,throughput and SIZES=ems are
 # some of it.

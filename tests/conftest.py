@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import forked_made
 import psutil
 import pytest
 import yaml
+from made import forked
 
 from ems.base.processes import look_rarely
 
 if TYPE_CHECKING:
-    from train_made import Toy
+    from made.train import Toy
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"  # real corpora, where a developer has them
@@ -80,7 +80,7 @@ class Project:
     def _done(self, command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
         found = shutil.which(command[0], path=self.environment["PATH"])
         if command[0] == "snakemake" and found == str(Path(sys.executable).with_name("snakemake")):
-            return forked_made.snakemake(command[1:], self.folder, self.environment)
+            return forked.snakemake(command[1:], self.folder, self.environment)
         return subprocess.run(
             command, cwd=self.folder, env=self.environment, capture_output=True, text=True
         )
@@ -246,7 +246,7 @@ def demo_mirror(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> "Toy":
     """Shards, a vocabulary and settings to train on in seconds. Tests must not change it."""
-    from train_made import Toy  # PyTorch: not for tests that do without
+    from made.train import Toy  # PyTorch: not for tests that do without
 
     return Toy(tmp_path_factory.mktemp("toy"))
 

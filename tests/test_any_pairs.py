@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 from conftest import copy_project
-from experiments_made import REAL, Settings, edited, hashes
-from mirror_made import translations, write_flores, write_sib, write_tatoeba
-from own_made import write_form
+from made.experiments import REAL, Settings, edited, hashes
+from made.mirror import translations, write_flores, write_sib, write_tatoeba
+from made.own import write_form
 
 from ems.base.files import read_json
 

@@ -7,9 +7,8 @@ import tarfile
 import tracemalloc
 import zipfile
 
-import archives_made
 import pytest
-from archives_made import (
+from made.archives import (
     SINGLES,
     TARS,
     ZEROS,
@@ -21,7 +20,10 @@ from archives_made import (
     tar_of,
     zip_member,
 )
-from experiments_made import one_line
+from made.archives import (
+    refused as refused_by,
+)
+from made.experiments import one_line
 
 from ems.base.errors import EmsError
 from ems.corpora.archive import BLOCK, LONGEST_LINE, SMALL, Limits, unpack
@@ -278,7 +280,7 @@ def test_an_archive_with_a_spoilt_byte_is_an_error_or_unpacks_to_the_same(tmp_pa
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
         return [file.read_bytes() for file in unpack(path, all_of, tmp_path / "out")]
 
-    count = archives_made.refused(spoilt(content), tmp_path / "spoilt", read, expected)
+    count = refused_by(spoilt(content), tmp_path / "spoilt", read, expected)
     assert count > len(content) / 3
 
 

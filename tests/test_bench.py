@@ -6,10 +6,10 @@ from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pytest
-from bench_made import Angles, error_of, naive_hits, scored, translated
-from experiments_made import MINIMAL, TRAINING_FREE, Settings, edited
-from mirror_made import DOCUMENTS, write_divided, write_opus, write_tatoeba
-from results_made import counts, hits, values
+from made.bench import Angles, error_of, naive_hits, scored, translated
+from made.experiments import MINIMAL, TRAINING_FREE, Settings, edited
+from made.mirror import DOCUMENTS, write_divided, write_opus, write_tatoeba
+from made.results import counts, hits, values
 
 from ems import __version__
 from ems.base.errors import EmsError

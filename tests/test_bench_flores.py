@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from bench_made import Listed, naive_hits, scored, translated
-from mirror_made import write_flores
-from results_made import counts, hits, values
+from made.bench import Listed, naive_hits, scored, translated
+from made.mirror import write_flores
+from made.results import counts, hits, values
 
 import ems.benchmarks.wordorder.score as case_study
 from ems.bench.retrieval import all_directions, nearest_is_own, normalised

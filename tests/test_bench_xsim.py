@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from bench_made import Angles, error_of, scored
-from experiments_made import MINIMAL, Settings, changed, edited
-from mirror_made import write_flores, write_lines
-from results_made import hits
+from made.bench import Angles, error_of, scored
+from made.experiments import MINIMAL, Settings, changed, edited
+from made.mirror import write_flores, write_lines
+from made.results import hits
 
 from ems.base.schema import plain
 from ems.benchmarks.xsim.score import errors_of

@@ -10,9 +10,9 @@ import sys
 import pytest
 import yaml
 from conftest import Project, copy_project
-from experiments_made import MINIMAL, TRAINING_FREE
-from mirror_made import translations, write_lines, write_opus
-from recipes_made import write_files
+from made.experiments import MINIMAL, TRAINING_FREE
+from made.mirror import translations, write_lines, write_opus
+from made.recipes import write_files
 
 from ems.bench.scores import read_score_file
 

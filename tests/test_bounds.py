@@ -5,8 +5,8 @@ import math
 
 import pytest
 from conftest import ROOT
-from experiments_made import MINIMAL, SCHEMAS, Settings, changed, edited, ends, parts_of
 from jsonschema import Draft202012Validator as Validator
+from made.experiments import MINIMAL, SCHEMAS, Settings, changed, edited, ends, parts_of
 
 from ems.base.errors import EmsError
 from ems.base.schema import checked

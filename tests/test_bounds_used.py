@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 import torch
-from experiments_made import SCHEMAS, ends
-from train_made import MODEL, rows
+from made.experiments import SCHEMAS, ends
+from made.train import MODEL, rows
 
 from ems.bench import probe
 from ems.bench.nearest import nearest

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from bench_made import HashEncoder, Listed, at_cosine, error_of, naive_f1, naive_mine, scored, unit
 from conftest import SHARED, needs
-from mirror_made import write_lines
-from results_made import means
+from made.bench import HashEncoder, Listed, at_cosine, error_of, naive_f1, naive_mine, scored, unit
+from made.mirror import write_lines
+from made.results import means
 
 from ems.bench import task as embedded
 from ems.benchmarks.bucc2018.data import part_files, read_part

@@ -10,9 +10,9 @@ import sys
 
 import psutil
 import pytest
-from cli_made import Cli, records, wait_for
 from conftest import needs, write_program
-from shards_made import contents, vocabulary, write_pairs
+from made.cli import Cli, records, wait_for
+from made.shards import contents, vocabulary, write_pairs
 
 from ems.base.errors import EmsError
 from ems.shards import writer

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 import torch
-from train_made import LANGUAGES, MAX_TOKENS, contents, train_until
+from made.train import LANGUAGES, MAX_TOKENS, contents, train_until
 
 from ems.base.errors import EmsError
 from ems.shards.reader import PairStore

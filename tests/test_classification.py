@@ -7,8 +7,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from bench_made import error_of
-from classified_made import (
+from made.bench import error_of
+from made.classified import (
     TopicEncoder,
     base_of,
     experiment_of,
@@ -16,8 +16,8 @@ from classified_made import (
     run,
     topics_of,
 )
-from experiments_made import Settings
-from results_made import by_direction, counts, hits, means
+from made.experiments import Settings
+from made.results import by_direction, counts, hits, means
 
 import ems.benchmarks.cls.data as cls
 import ems.benchmarks.counterfactual.data as counterfactual

@@ -8,9 +8,9 @@ from functools import partial
 
 import pytest
 from conftest import SHARED, needs
-from filters_made import passed
-from mirror_made import moses_of
-from text_made import cleaned, law, tiny
+from made.filters import passed
+from made.mirror import moses_of
+from made.text import cleaned, law, tiny
 
 from ems.base.errors import EmsError
 from ems.benchmarks.tatoeba.data import read_language

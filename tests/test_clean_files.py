@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from mirror_made import write_mined, write_zip
-from text_made import cleaned as clean
-from text_made import tiny
+from made.mirror import write_mined, write_zip
+from made.text import cleaned as clean
+from made.text import tiny
 
 from ems.base.errors import EmsError
 from ems.config.corpus_entries import Split

@@ -9,9 +9,9 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from cli_made import Cli
 from conftest import ROOT, needs
-from mirror_made import moses_of
+from made.cli import Cli
+from made.mirror import moses_of
 
 from ems.commands import COMMANDS
 from ems.commands.cli import FEW_SPINS, _set_up_log, log

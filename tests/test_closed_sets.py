@@ -4,10 +4,10 @@ them, and each a benchmark once its lines are uncommented and name a folder.
 
 import re
 
-import evalsets_made as made
 import pytest
 from conftest import ROOT, planned
-from mirror_made import write_lines
+from made import evalsets as made
+from made.mirror import write_lines
 
 from ems.config.load import load_experiment, load_site
 from ems.workflow.sources import missing_evalsets

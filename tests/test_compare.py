@@ -5,9 +5,9 @@ import math
 
 import numpy as np
 import pytest
+from made.scores import edit, row, write_bucc, write_cosine, write_file
 from scipy.stats import binomtest
 from scipy.stats import bootstrap as scipy_bootstrap
-from scores_made import edit, row, write_bucc, write_cosine, write_file
 
 from ems.base.errors import EmsError
 from ems.bench.scores import packed

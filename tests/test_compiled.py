@@ -7,8 +7,8 @@ from copy import deepcopy
 
 import pytest
 import torch
+from made.train import contents, json_rows
 from torch._dynamo.testing import CompileCounterWithBackend
-from train_made import contents, json_rows
 
 from ems.config.model import EncoderSettings
 from ems.model.encoder import ROWS, SHAPES, Encoder

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from conftest import ROOT
-from experiments_made import GONE, REAL, SHIPPED, SITE, Settings, edited, shipped
+from made.experiments import GONE, REAL, SHIPPED, SITE, Settings, edited, shipped
 
 from ems.base.errors import EmsError
 from ems.base.schema import merge, plain

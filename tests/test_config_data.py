@@ -4,7 +4,7 @@ import csv
 from importlib.resources import files
 
 import pytest
-from experiments_made import DIVIDED, GONE, REAL, Settings, changed_jobs, edited, shipped
+from made.experiments import DIVIDED, GONE, REAL, Settings, changed_jobs, edited, shipped
 
 from ems.config.experiment import UNSEEN
 

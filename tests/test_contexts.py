@@ -6,9 +6,9 @@ from itertools import chain, groupby
 
 import numpy as np
 import pytest
-from contexts_made import write_document_shard
-from experiments_made import one_line
-from shards_made import in_order, unpacked, write_shard
+from made.contexts import write_document_shard
+from made.experiments import one_line
+from made.shards import in_order, unpacked, write_shard
 
 from ems.base.errors import Damaged
 from ems.shards.documents import DocumentStore

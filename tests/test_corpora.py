@@ -7,11 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from archives_made import refused, spoilt
-from cli_made import Cli
-from experiments_made import one_line
-from https_made import source_of
-from mirror_made import PAIRS, moses, moses_of, zipped
+from made.archives import refused, spoilt
+from made.cli import Cli
+from made.experiments import one_line
+from made.https import source_of
+from made.mirror import PAIRS, moses, moses_of, zipped
 
 from ems.base.errors import EmsError
 from ems.corpora import moses as moses_module

@@ -1,8 +1,8 @@
 """Laws of the table of costs: every job counts once, stages stand in the order of the pipeline."""
 
 import pytest
-from experiments_made import REAL, Settings, edited
-from tables_made import SUFFIXES, csv_rows, write_cost
+from made.experiments import REAL, Settings, edited
+from made.tables import SUFFIXES, csv_rows, write_cost
 
 from ems.base.errors import EmsError
 from ems.tables.logs import STAGES, write_costs_table

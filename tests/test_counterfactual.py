@@ -1,9 +1,9 @@
 """Laws of the reader of Amazon counterfactual sentences."""
 
 import pytest
-from classified_made import experiment_of
 from conftest import SHARED, needs
-from mirror_made import write_lines
+from made.classified import experiment_of
+from made.mirror import write_lines
 
 import ems.benchmarks.counterfactual.data as counterfactual
 from ems.base.errors import EmsError

@@ -3,7 +3,7 @@ float64, whatever the tiles, and the rows that are left out change nothing."""
 
 import numpy as np
 import pytest
-from bench_made import naive_best_pairs, unit
+from made.bench import naive_best_pairs, unit
 
 from ems.bench import margin, nearest
 from ems.bench.margin import best_pairs

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Project, copied
-from damaged_made import (
+from made.damaged import (
     ARCHIVE,
     CLEAN,
     INDEX,
@@ -29,7 +29,7 @@ from damaged_made import (
     replace_by_a_folder,
     replace_by_text,
 )
-from experiments_made import shipped
+from made.experiments import shipped
 
 from ems.base.errors import Damaged, EmsError, advice
 from ems.corpora.content import check_downloads, check_file

@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 from conftest import ROOT, needs
-from results_made import means
-from text_made import law
+from made.results import means
+from made.text import law
 
 from ems.base.errors import EmsError
 from ems.base.files import sha256_file

@@ -4,8 +4,8 @@ import re
 from itertools import combinations
 
 import pytest
-from experiments_made import shipped
-from text_made import law
+from made.experiments import shipped
+from made.text import law
 
 from ems.bench.task import Task
 from ems.config.experiment import UNSEEN

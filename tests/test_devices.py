@@ -10,11 +10,11 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import torch
-from devices_made import DEVICES, SIZES, STILL, SYSTEMS
-from encoder_reference import encoder_states
-from objectives_made import noisy_system, weights_of
+from made.devices import DEVICES, SIZES, STILL, SYSTEMS
+from made.encoder_reference import encoder_states
+from made.objectives import noisy_system, weights_of
+from made.train import LANGUAGES, contents, json_rows, train_into, train_stopped, train_until
 from sentencepiece import SentencePieceProcessor
-from train_made import LANGUAGES, contents, json_rows, train_into, train_stopped, train_until
 
 from ems.bench.nearest import nearest
 from ems.model import packing

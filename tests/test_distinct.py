@@ -7,9 +7,9 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from experiments_made import MINIMAL, Settings, hashes
-from mirror_made import moses_of
-from text_made import tiny
+from made.experiments import MINIMAL, Settings, hashes
+from made.mirror import moses_of
+from made.text import tiny
 
 from ems.base.errors import EmsError
 from ems.config.experiment import Corpus

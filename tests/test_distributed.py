@@ -7,8 +7,8 @@ import json
 
 import pytest
 import torch
-from distributed_made import ROOT, SIZES, step_of_groups, torchrun
-from experiments_made import MINIMAL, Settings, changed
+from made.distributed import ROOT, SIZES, step_of_groups, torchrun
+from made.experiments import MINIMAL, Settings, changed
 
 from ems.base.errors import EmsError
 from ems.train.distributed import World, dropout_seed
@@ -18,7 +18,7 @@ from ems.train.distributed import World, dropout_seed
 def ranks(request, tmp_path_factory):
     """The results of each process."""
     folder = tmp_path_factory.mktemp("ranks")
-    torchrun(request.param, ROOT / "tests" / "distributed_made.py", folder)
+    torchrun(request.param, ROOT / "tests" / "made/distributed.py", folder)
     return [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(request.param)]
 
 

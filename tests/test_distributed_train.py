@@ -13,16 +13,16 @@ import psutil
 import pytest
 import torch
 from conftest import ROOT
-from contexts_made import CONTEXT, add_documents
-from distributed_made import torchrun
-from distributed_train_made import words
-from experiments_made import changed
+from made.contexts import CONTEXT, add_documents
+from made.distributed import torchrun
+from made.distributed_train import words
+from made.experiments import changed
+from made.train import BASE, Toy, contents, json_rows, train_until
 from safetensors.torch import load_file
-from train_made import BASE, Toy, contents, json_rows, train_until
 
 from ems.base.errors import REQUEUE
 
-SCRIPT = ROOT / "tests" / "distributed_train_made.py"
+SCRIPT = ROOT / "tests" / "made/distributed_train.py"
 NO_DROPOUT = {"model": {"dropout": 0.0, "attention_dropout": 0.0}}
 SHORT = {"train": {"steps": 8, "validate_every": 4, "checkpoint_every": 4}}
 ALIKE = changed(NO_DROPOUT, SHORT)

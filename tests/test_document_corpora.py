@@ -7,7 +7,7 @@ import re
 import pytest
 import yaml
 from conftest import ROOT, planned
-from experiments_made import REAL, Settings, changed_jobs, edited, hashes
+from made.experiments import REAL, Settings, changed_jobs, edited, hashes
 
 from ems.corpora.demo.grammar import LANGUAGES
 from ems.corpora.demo.mirror import DOCUMENTS

@@ -5,10 +5,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from cli_made import Cli, records
-from documents_made import read_clean, write_random
-from shards_made import contents, sentences, vocabulary
-from text_made import of_languages
+from made.cli import Cli, records
+from made.documents import read_clean, write_random
+from made.shards import contents, sentences, vocabulary
+from made.text import of_languages
 
 from ems.base.errors import Damaged, EmsError
 from ems.shards.index import shards_in

@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from documents_made import CORPUS, cleaned, raw
-from text_made import law
+from made.documents import CORPUS, cleaned, raw
+from made.text import law
 
 from ems.base.errors import EmsError
 from ems.corpora import archive, monolingual

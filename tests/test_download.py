@@ -7,7 +7,7 @@ import random
 import time
 
 import pytest
-from https_made import (
+from made.https import (
     CERTIFICATES,
     CONTENT,
     OTHER,

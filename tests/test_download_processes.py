@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import yaml
-from cli_made import Cli
-from https_made import CERTIFICATES, CONTENT, PART, File, World, good, https_site, slow
-from mirror_made import zipped
+from made.cli import Cli
+from made.https import CERTIFICATES, CONTENT, PART, File, World, good, https_site, slow
+from made.mirror import zipped
 
 from ems.base.progress import Progress
 from ems.corpora.slots import held, slot

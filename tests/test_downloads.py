@@ -5,9 +5,9 @@ import io
 import json
 
 import pytest
-from cli_made import Cli
 from conftest import ROOT
-from experiments_made import REAL, Settings, shipped
+from made.cli import Cli
+from made.experiments import REAL, Settings, shipped
 
 from ems.config.languages import opus_files
 from ems.config.load import load_yaml

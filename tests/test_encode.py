@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from models_made import SIZES, write_model
+from made.models import SIZES, write_model
 
 from ems.base.errors import EmsError
 from ems.base.files import sha256_file

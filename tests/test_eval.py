@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from conftest import needs
-from experiments_made import MINIMAL, SITE, Settings, edited
-from mirror_made import write_tatoeba
-from models_made import write_command, write_model, write_peer
-from results_made import means
+from made.experiments import MINIMAL, SITE, Settings, edited
+from made.mirror import write_tatoeba
+from made.models import write_command, write_model, write_peer
+from made.results import means
 
 from ems.base.errors import EmsError
 from ems.bench.encoders import CACHE_FOLDER

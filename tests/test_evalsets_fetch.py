@@ -5,11 +5,11 @@ import hashlib
 import json
 import shutil
 
-import evalsets_made as made
 import pytest
 from conftest import copy_project
-from experiments_made import one_line
-from https_made import source_of
+from made import evalsets as made
+from made.experiments import one_line
+from made.https import source_of
 
 from ems.commands.cli import main
 from ems.config.plugins import benchmark, module, sets

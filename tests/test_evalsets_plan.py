@@ -2,12 +2,12 @@
 
 import re
 
-import evalsets_made as made
 import pytest
 import yaml
 from conftest import copy_project
-from experiments_made import GONE, MINIMAL, SCHEMAS, Settings, edited
-from mirror_made import write_flores, write_lines
+from made import evalsets as made
+from made.experiments import GONE, MINIMAL, SCHEMAS, Settings, edited
+from made.mirror import write_flores, write_lines
 
 from ems.config.plugins import benchmark, module, sets
 from ems.config.stages import stage_hash

@@ -2,11 +2,11 @@
 
 import json
 
-import evalsets_made as made
 import pytest
 from conftest import SHARED, needs
-from experiments_made import MINIMAL, Settings, one_line
-from mirror_made import write_lines, write_opus
+from made import evalsets as made
+from made.experiments import MINIMAL, Settings, one_line
+from made.mirror import write_lines, write_opus
 
 from ems.base.errors import EmsError
 from ems.config.plugins import module

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import yaml
 from conftest import SHARED, needs
-from experiments_made import MINIMAL, Settings
-from mirror_made import write_tatoeba
-from models_made import write_model
+from made.experiments import MINIMAL, Settings
+from made.mirror import write_tatoeba
+from made.models import write_model
 from safetensors import SafetensorError
 
 from ems.commands.cli import main

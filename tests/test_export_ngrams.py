@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT
-from models_made import write_model
+from made.models import write_model
 
 from ems import Encoder
 from ems.base.errors import EmsError

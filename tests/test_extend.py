@@ -6,7 +6,7 @@ The other recipes are run by test_benchmark_folder, test_objective_files and tes
 import csv
 
 import yaml
-from recipes_made import commands, write_files
+from made.recipes import commands, write_files
 
 
 def write_mine(recipe, folder):

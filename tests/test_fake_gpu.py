@@ -1,4 +1,4 @@
-"""Law of a training step, on a GPU that is not there (fake_gpu_made.py): it mixes no devices and,
+"""Law of a training step, on a GPU that is not there (made/fake_gpu.py): it mixes no devices and,
 but for some objectives, waits for nothing that only the GPU knows.
 """
 
@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from conftest import ROOT
-from fake_gpu_made import ALL
+from made.fake_gpu import ALL
 
 WAITS = {  # the operation whose result has a size that depends on values
     "a table": "nonzero",  # of n-grams
@@ -25,9 +25,9 @@ WAITS = {  # the operation whose result has a size that depends on values
 def outcomes():
     """How the step of each system ended."""
     done = subprocess.run(
-        [sys.executable, "tests/fake_gpu_made.py"],
+        [sys.executable, "tests/made/fake_gpu.py"],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests"},
         stdout=subprocess.PIPE,
         text=True,
         check=True,

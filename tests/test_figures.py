@@ -6,8 +6,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from scores_made import write_flores, write_scores
-from tables_made import demo_report, pixels, texts, write_lines, write_report
+from made.scores import write_flores, write_scores
+from made.tables import demo_report, pixels, texts, write_lines, write_report
 
 from ems.base.errors import EmsError
 from ems.benchmarks.flores200.table import plot_flores

@@ -8,8 +8,8 @@ from collections import Counter
 import numpy as np
 import pytest
 import regex
-from filters_made import filtered, reasons
-from text_made import tiny
+from made.filters import filtered, reasons
+from made.text import tiny
 
 from ems.config.text import CleanSettings
 from ems.text import filters as module

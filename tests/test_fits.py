@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import psutil
 import pytest
 import torch
+from made.train import MODEL
 from safetensors.torch import load_file
-from train_made import MODEL
 
 from ems.base.errors import EmsError
 from ems.train.memory import check_fits

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import ROOT, copied, copy_project
-from forecast_made import entries, typed
-from tables_made import write_cost
+from made.forecast import entries, typed
+from made.tables import write_cost
 
 from ems.base.errors import EmsError
 from ems.base.files import read_table

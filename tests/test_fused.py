@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench_made import dot, naive_hits
-from experiments_made import MINIMAL, Settings, changed, changed_jobs, edited, hashes
-from mirror_made import translations, write_lines, write_tatoeba
-from models_made import write_model
+from made.bench import dot, naive_hits
+from made.experiments import MINIMAL, Settings, changed, changed_jobs, edited, hashes
+from made.mirror import translations, write_lines, write_tatoeba
+from made.models import write_model
 from safetensors.numpy import load_file, save_file
 
 from ems.base.errors import Damaged, EmsError

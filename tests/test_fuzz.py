@@ -5,10 +5,10 @@ that says what was expected or found, and writes nothing but what it was asked t
 """
 
 import pytest
-from fuzz_commands_made import ENDLESS, subcommands
-from fuzz_made import Campaign, rebuilt
-from fuzz_plants_made import FAULTS
-from fuzz_stages_made import COMMANDS, RESUMED
+from fuzz.campaign import Campaign, rebuilt
+from fuzz.commands import ENDLESS, subcommands
+from fuzz.plants import FAULTS
+from fuzz.stages import COMMANDS, RESUMED
 
 from ems.commands import COMMANDS as EVERY_COMMAND
 

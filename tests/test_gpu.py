@@ -16,8 +16,8 @@ from types import SimpleNamespace
 import psutil
 import pytest
 import torch
-from bare_made import CONNECTED, bare_python, write_wheel
 from conftest import ROOT, copy_project
+from made.bare import CONNECTED, bare_python, write_wheel
 
 # what a borrowed machine had in November 2026, with what these need
 BARE = ["torch", "numpy", "pandas", "scipy", "pytest", "psutil", "PyYAML", "safetensors"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from experiments_made import REAL, SHIPPED, Settings, changed_jobs, edited, hashes, shipped
+from made.experiments import REAL, SHIPPED, Settings, changed_jobs, edited, hashes, shipped
 
 from ems.base import provenance as source
 from ems.config import corpora

@@ -8,10 +8,10 @@ import json
 import pytest
 import yaml
 from conftest import copy_project
-from experiments_made import MINIMAL, Settings, changed_jobs, edited
-from mirror_made import translations, write_opus, write_tatoeba
-from text_made import law
-from train_made import rows
+from made.experiments import MINIMAL, Settings, changed_jobs, edited
+from made.mirror import translations, write_opus, write_tatoeba
+from made.text import law
+from made.train import rows
 
 from ems.base.errors import EmsError
 from ems.text.clean import CleanSource, clean_corpus

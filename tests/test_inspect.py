@@ -5,8 +5,8 @@ import random
 from contextlib import contextmanager
 
 import pytest
-from cli_made import Cli
-from shards_made import LANGUAGES, in_order, vocabulary, write_pairs
+from made.cli import Cli
+from made.shards import LANGUAGES, in_order, vocabulary, write_pairs
 
 from ems.shards.index import write_index
 from ems.shards.reader import PairStore

@@ -10,8 +10,8 @@ from functools import partial
 
 import pytest
 from conftest import needs
-from jumanpp_made import put_jumanpp
-from tools_made import (
+from made.jumanpp import put_jumanpp
+from made.tools import (
     NASTY,
     _look_for_the_tools_anew,  # noqa: F401
     assert_nothing_is_lost,

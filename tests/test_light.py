@@ -13,9 +13,9 @@ from importlib.metadata import distribution
 import numpy as np
 import pytest
 from conftest import ROOT
-from models_made import write_model
+from made.models import write_model
+from made.serve import Served
 from packaging.requirements import Requirement
-from serve_made import Served
 
 from ems.model.encode import SentenceEncoder
 from ems.text.normalise import without_format

@@ -5,9 +5,9 @@ import json
 import pytest
 import yaml
 from conftest import ROOT, copy_project, planned
-from experiments_made import shipped
-from mirror_made import translations, write_opus, write_tatoeba
-from train_made import LANGUAGES, MODEL, Toy
+from made.experiments import shipped
+from made.mirror import translations, write_opus, write_tatoeba
+from made.train import LANGUAGES, MODEL, Toy
 
 from ems.base.schema import plain
 from ems.bench.evaluate import evaluate

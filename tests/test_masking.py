@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from objectives_made import batch_of, system_settings
+from made.objectives import batch_of, system_settings
 
 from ems.model.objectives.masking import Masker, Pieces, sentence_keys
 from ems.model.objectives.system import System

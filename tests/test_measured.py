@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from cli_made import Cli
+from made.cli import Cli
 
 FIELDS = {"stage", "seconds", "cpu_seconds", "max_rss_mb"}
 # ems as a child of a process that holds so many MB, as Snakemake may

@@ -9,12 +9,12 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from bench_made import naive_best_pairs, unit
-from contexts_made import OWN
-from experiments_made import changed, one_line
-from mined_made import COHERENCE, MINING, made_toy, mined, trained
+from made.bench import naive_best_pairs, unit
+from made.contexts import OWN
+from made.experiments import changed, one_line
+from made.mined import COHERENCE, MINING, made_toy, mined, trained
+from made.train import LANGUAGES, Killed, contents, rows
 from safetensors.torch import load_file, save_file
-from train_made import LANGUAGES, Killed, contents, rows
 
 from ems.base.errors import EmsError
 from ems.config.objectives import MiningSettings

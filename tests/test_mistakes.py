@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from experiments_made import DIVIDED, GONE, MINIMAL, REAL, Settings, changed, edited
+from made.experiments import DIVIDED, GONE, MINIMAL, REAL, Settings, changed, edited
 
 NARROWED = REAL | {
     "vocabularies": {"de": {"languages": ["en", "de"]}},

@@ -8,8 +8,8 @@ import stat
 
 import pytest
 import torch
-from encoder_reference import encoder_states
-from objectives_made import system_settings
+from made.encoder_reference import encoder_states
+from made.objectives import system_settings
 
 from ems.config.model import EncoderSettings
 from ems.model.devices import save_tensors

@@ -3,10 +3,10 @@ there, starts from the one that it should, and stands beside the printed numbers
 
 import pytest
 from conftest import ROOT, copy_project, planned
-from experiments_made import shipped
-from papers_made import read
-from scores_made import write_accuracies
-from tables_made import csv_rows
+from made.experiments import shipped
+from made.papers import read
+from made.scores import write_accuracies
+from made.tables import csv_rows
 
 from ems.base.schema import plain
 from ems.config.load import load_yaml

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import ROOT, SHARED, made_once, needs
-from models_made import write_model
+from made.models import write_model
 from sklearn.metrics import f1_score
 
 from ems.bench.scores import read_score_file

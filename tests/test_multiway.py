@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 from conftest import copy_project, planned
-from experiments_made import MINIMAL, Settings, changed_jobs, edited, hashes
-from mirror_made import translations, write_flores
-from multiway_made import (
+from made.experiments import MINIMAL, Settings, changed_jobs, edited, hashes
+from made.mirror import translations, write_flores
+from made.multiway import (
     CODES,
     CORPORA,
     brute_force,
@@ -20,7 +20,7 @@ from multiway_made import (
     read_pairs,
     write_rows,
 )
-from own_made import write_form
+from made.own import write_form
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json

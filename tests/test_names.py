@@ -3,9 +3,9 @@
 import copy
 
 import pytest
-from cli_made import Cli
 from conftest import Project
-from experiments_made import REAL, SCHEMAS, SITE, Settings, edited, parts_of
+from made.cli import Cli
+from made.experiments import REAL, SCHEMAS, SITE, Settings, edited, parts_of
 
 from ems.base.errors import EmsError
 from ems.base.schema import checked

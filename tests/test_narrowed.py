@@ -6,10 +6,10 @@ import sys
 
 import numpy as np
 import pytest
-from experiments_made import REAL, Settings, changed_jobs, edited
-from mirror_made import write_tatoeba
+from made.experiments import REAL, Settings, changed_jobs, edited
+from made.mirror import write_tatoeba
+from made.shards import contents, in_order, unpacked
 from safetensors.numpy import load_file
-from shards_made import contents, in_order, unpacked
 
 from ems.bench.evaluate import evaluate
 from ems.bench.scores import read_score_file

@@ -6,11 +6,11 @@ import subprocess
 from collections import Counter
 
 import pytest
-from jumanpp_made import put_jumanpp
-from mirror_made import moses
-from text_made import cleaned as cleaned_lines
-from text_made import tiny
-from tools_made import _look_for_the_tools_anew, usable  # noqa: F401
+from made.jumanpp import put_jumanpp
+from made.mirror import moses
+from made.text import cleaned as cleaned_lines
+from made.text import tiny
+from made.tools import _look_for_the_tools_anew, usable  # noqa: F401
 
 from ems.base.errors import EmsError
 from ems.config.experiment import Corpus

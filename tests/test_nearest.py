@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 import torch
-from bench_made import naive_best, naive_mine, naive_nearest, noisy
 from conftest import ROOT
+from made.bench import naive_best, naive_mine, naive_nearest, noisy
 
 from ems.base.errors import EmsError
 from ems.bench import margin as of_margin

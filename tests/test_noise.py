@@ -8,10 +8,10 @@ from importlib.util import find_spec
 
 import pytest
 from conftest import ROOT, needs
-from filters_made import filtered as filtered_pairs
-from models_made import write_model
-from own_made import write_form
-from text_made import cleaned, tiny
+from made.filters import filtered as filtered_pairs
+from made.models import write_model
+from made.own import write_form
+from made.text import cleaned, tiny
 
 from ems.base.errors import EmsError
 from ems.config.experiment import Corpus

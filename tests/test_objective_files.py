@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 import torch
 from conftest import ROOT
-from recipes_made import files
+from made.recipes import files
+from made.train import rows
 from safetensors.torch import load_file
-from train_made import rows
 
 from ems.base.errors import EmsError
 from ems.base.provenance import source_files

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from objectives_made import system_settings
+from made.objectives import system_settings
 
 from ems.model.objectives import similarity
 from ems.model.objectives.contrastive import duplicates, margin_at

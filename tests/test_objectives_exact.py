@@ -1,16 +1,16 @@
 """Law of every objective: its value and all its gradients are those of its equation, in float64.
 
-The references (encoder_reference.py, loss_references.py) are loops that import nothing from ems,
-from the tokens of each sentence alone to the loss; and each term of them counts: a reference with
-one term changed is noticed.
+The references (encoder_reference.py and loss_references.py in made/) are plain loops from tokens
+to the loss that import nothing from ems. Each term counts: a reference with one term changed is
+noticed.
 """
 
 import numpy as np
 import pytest
 import torch
-from encoder_reference import CHANGES as ENCODER_CHANGES
-from loss_references import CHANGES, MASK, REFERENCES
-from objectives_made import (
+from made.encoder_reference import CHANGES as ENCODER_CHANGES
+from made.loss_references import CHANGES, MASK, REFERENCES
+from made.objectives import (
     batch_of,
     differences,
     gradients,

@@ -7,7 +7,7 @@ import sqlite3
 from types import SimpleNamespace
 
 import pytest
-from experiments_made import REAL, Settings, edited, one_line
+from made.experiments import REAL, Settings, edited, one_line
 
 from ems.base.errors import EmsError
 from ems.config import languages as facts

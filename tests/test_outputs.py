@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_made import arguments_of, reads
 from conftest import ROOT
+from made.cli import arguments_of, reads
 
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, write_text

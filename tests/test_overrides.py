@@ -2,7 +2,7 @@
 
 import pytest
 from conftest import Project
-from experiments_made import Settings
+from made.experiments import Settings
 from snakemake.cli import parse_config
 
 from ems.base.errors import EmsError

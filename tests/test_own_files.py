@@ -9,8 +9,8 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from own_made import FORMS, packed, write_form
-from text_made import cleaned, tiny
+from made.own import FORMS, packed, write_form
+from made.text import cleaned, tiny
 
 from ems.base.errors import EmsError
 from ems.config.experiment import Corpus

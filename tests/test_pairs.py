@@ -1,13 +1,13 @@
 """Laws of XNLI and PAWS-X: features of pairs, what is learnt from, and the threshold."""
 
-import evalsets_made
 import numpy as np
 import pytest
 import torch
-from classified_made import run
 from conftest import SHARED, needs
-from mirror_made import write_lines
-from results_made import counts, hits, means
+from made import evalsets
+from made.classified import run
+from made.mirror import write_lines
+from made.results import counts, hits, means
 from sklearn.metrics import average_precision_score
 
 import ems.benchmarks.pawsx.data as pawsx
@@ -59,11 +59,11 @@ def write_xnli(folder, train=150, dev=30, test=36):
     write_lines(folder / xnli.TRAIN, ["premise\thypo\tlabel", *lines])
     for split, count in (("dev", dev), ("test", test)):
         rows = [
-            evalsets_made.xnli_row(code, *pair_of(at, 1 + len(split)))
+            evalsets.xnli_row(code, *pair_of(at, 1 + len(split)))
             for code in CODES
             for at in range(count)
         ]
-        header = "\t".join(evalsets_made.XNLI_COLUMNS)
+        header = "\t".join(evalsets.XNLI_COLUMNS)
         write_lines(folder / f"XNLI-1.0/xnli.{split}.tsv", [header, *rows])
     return folder
 

@@ -11,12 +11,12 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from bench_made import scored
 from conftest import ROOT, needs
-from experiments_made import MINIMAL, Settings, edited, shipped
-from mirror_made import write_tatoeba
-from models_made import write_command, write_model, write_peer
-from results_made import values
+from made.bench import scored
+from made.experiments import MINIMAL, Settings, edited, shipped
+from made.mirror import write_tatoeba
+from made.models import write_command, write_model, write_peer
+from made.results import values
 
 from ems.base.errors import EmsError
 from ems.base.provenance import source_hash

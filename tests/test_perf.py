@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 from conftest import ROOT, needs
-from models_made import write_model
-from tools_made import runs
+from made.models import write_model
+from made.tools import runs
 
 from ems.base.errors import EmsError
 from ems.model.devices import check_precision

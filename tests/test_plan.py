@@ -8,8 +8,8 @@ import time
 from functools import partial
 
 import pytest
-from experiments_made import REAL, Settings, edited
-from names_made import ON_SLURM
+from made.experiments import REAL, Settings, edited
+from made.names import ON_SLURM
 
 from ems.base.errors import EmsError
 from ems.text.segmenters.base import check_available

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sentencepiece
 import torch
-from released_made import (
+from made.released import (
     BERT,
     LANGUAGES,
     MOST,

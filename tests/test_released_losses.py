@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import sentencepiece
 import torch
-from experiments_made import shipped
-from released_made import (
+from made.experiments import shipped
+from made.released import (
     BERT,
     LANGUAGES,
     MOST,
@@ -24,7 +24,7 @@ from released_made import (
     write_released,
     write_vocabulary,
 )
-from shards_made import in_order
+from made.shards import in_order
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json

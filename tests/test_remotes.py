@@ -10,10 +10,10 @@ import urllib.request
 from contextlib import contextmanager
 
 import pytest
-from cli_made import wait_for
 from conftest import copied, needs
-from mirror_made import write_lines
-from remotes_made import PROGRAMS, Proxy, killed, s3_server, ssh_server
+from made.cli import wait_for
+from made.mirror import write_lines
+from made.remotes import PROGRAMS, Proxy, killed, s3_server, ssh_server
 
 STAGE = "train@tiny"  # of dvc.yaml: what is pushed and pulled here
 OUTS = ("models", "costs/train")

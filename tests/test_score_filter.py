@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from cli_made import Cli
-from models_made import write_model
+from made.cli import Cli
+from made.models import write_model
 
 from ems.commands.cli import main
 from ems.use.encoder import Encoder, mine, score

@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from results_made import hits, values
+from made.results import hits, values
+from made.scores import row, write_file
 from scipy.stats import binom
-from scores_made import row, write_file
 
 from ems.base.errors import EmsError
 from ems.base.schema import NonBlank

@@ -14,12 +14,12 @@ from urllib.parse import quote, urlsplit
 
 import numpy as np
 import pytest
-from cli_made import Cli
 from conftest import needs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from models_made import write_model, write_segmented
-from serve_made import MOST, Served, ask, ask_json
+from made.cli import Cli
+from made.models import write_model, write_segmented
+from made.serve import MOST, Served, ask, ask_json
 
 from ems.base.errors import EmsError
 from ems.use import serve

@@ -7,8 +7,8 @@ from importlib.util import find_spec
 
 import pytest
 from conftest import needs
-from models_made import write_model
-from serve_made import Served
+from made.models import write_model
+from made.serve import Served
 
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 DRAW = random.Random(9)

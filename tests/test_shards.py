@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from shards_made import (
+from made.shards import (
     LANGUAGES,
     in_order,
     sentences,

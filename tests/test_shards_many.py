@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import needs
-from shards_made import LANGUAGES, in_order, sentences, unpacked, vocabulary, write_pairs
+from made.shards import LANGUAGES, in_order, sentences, unpacked, vocabulary, write_pairs
 
 from ems.base.errors import EmsError
 from ems.commands.cli import main

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cli_made import Cli, wait_for
 from conftest import copy_project
-from https_made import CERTIFICATES, File, Files, good, https_site, serving, slow, stall
-from mirror_made import translations, write_opus, write_tatoeba
+from made.cli import Cli, wait_for
+from made.https import CERTIFICATES, File, Files, good, https_site, serving, slow, stall
+from made.mirror import translations, write_opus, write_tatoeba
 
 from ems.corpora.slots import alone, held
 from ems.train.job import claimed

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import copy_project
-from names_made import ON_SLURM, quoted
-from slurm_made import PROFILE, on, once_saved, running, warn
+from made.names import ON_SLURM, quoted
+from made.slurm import PROFILE, on, once_saved, running, warn
 
 
 @pytest.fixture(scope="module")

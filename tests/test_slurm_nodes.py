@@ -7,8 +7,8 @@ import time
 import psutil
 import pytest
 from conftest import copied
-from slurm_made import PROFILE, on, once_saved, running, warn
-from train_made import json_rows
+from made.slurm import PROFILE, on, once_saved, running, warn
+from made.train import json_rows
 
 from ems.base.errors import EmsError
 from ems.base.torchrun import become

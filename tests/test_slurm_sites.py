@@ -10,7 +10,7 @@ import time
 import pytest
 import yaml
 from conftest import ROOT, copied, planned, write_program
-from slurm_made import PROFILE, on, running
+from made.slurm import PROFILE, on, running
 
 from ems.workflow.requests import nodes_here, obstacles, request_of
 

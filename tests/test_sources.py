@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from conftest import copy_project
-from experiments_made import REAL, TRAINING_FREE, Settings, edited
-from mirror_made import DOCUMENTS
+from made.experiments import REAL, TRAINING_FREE, Settings, edited
+from made.mirror import DOCUMENTS
 
 from ems.base.errors import EmsError
 from ems.workflow.plan import plan, plans_jobs

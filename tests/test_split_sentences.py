@@ -12,10 +12,10 @@ from itertools import combinations
 import pytest
 import yaml
 from conftest import SHARED, needs
-from experiments_made import MINIMAL, Settings, edited, one_line, shipped
-from mirror_made import moses, moses_of, translations, write_zip
-from own_made import write_form
-from text_made import law
+from made.experiments import MINIMAL, Settings, edited, one_line, shipped
+from made.mirror import moses, moses_of, translations, write_zip
+from made.own import write_form
+from made.text import law
 
 from ems.base.errors import EmsError
 from ems.config.stages import stage_hash

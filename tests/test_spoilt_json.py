@@ -10,8 +10,8 @@ from io import FileIO
 
 import numpy as np
 import pytest
-from mirror_made import PAIRS, moses_of
-from scores_made import (
+from made.mirror import PAIRS, moses_of
+from made.scores import (
     BUCC,
     GERMAN,
     row,
@@ -23,8 +23,8 @@ from scores_made import (
     write_retrieval,
     write_scores,
 )
-from shards_made import vocabulary, write_pairs
-from tables_made import demo_report, write_cost, write_model, write_table
+from made.shards import vocabulary, write_pairs
+from made.tables import demo_report, write_cost, write_model, write_table
 
 from ems.base.errors import EmsError
 from ems.bench.scores import packed
@@ -221,7 +221,7 @@ def test_spoilt_kinds_of_made_sentences_are_one_line(tmp_path):
 
 
 def test_spoilt_state_of_a_training_is_passed_over(toy, tmp_path):
-    from train_made import train_until
+    from made.train import train_until
 
     state = train_until(toy, tmp_path, 20)
     (folder, *_) = checkpoints(state)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from shards_made import write_numbers as write
-from shards_made import write_shard
-from train_made import LANGUAGES, MAX_TOKENS, Toy
+from made.shards import write_numbers as write
+from made.shards import write_shard
+from made.train import LANGUAGES, MAX_TOKENS, Toy
 
 from ems.base.errors import EmsError
 from ems.shards import shard as checks

@@ -4,10 +4,10 @@ import json
 
 import pytest
 import yaml
-from cli_made import Cli
-from experiments_made import one_line
 from hypothesis import given
 from hypothesis import strategies as st
+from made.cli import Cli
+from made.experiments import one_line
 
 from ems.config.languages import (
     load_languages,

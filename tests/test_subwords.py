@@ -6,11 +6,11 @@ import random
 from collections import Counter
 
 import pytest
-from experiments_made import SCHEMAS, one_line
-from mirror_made import lexicon
+from made.experiments import SCHEMAS, one_line
+from made.mirror import lexicon
+from made.shards import LANGUAGES, WORDS
+from made.text import of_languages
 from sentencepiece import SentencePieceTrainer
-from shards_made import LANGUAGES, WORDS
-from text_made import of_languages
 
 from ems.base.errors import EmsError
 from ems.config.text import VocabularySettings, check_vocabulary

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from experiments_made import MINIMAL, SHIPPED, Settings, changed, edited, shipped
-from tables_made import csv_rows, tex_line, write_lines
+from made.experiments import MINIMAL, SHIPPED, Settings, changed, edited, shipped
+from made.tables import csv_rows, tex_line, write_lines
 
 from ems.base.errors import EmsError
 from ems.base.schema import plain

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT
-from experiments_made import shipped
+from made.experiments import shipped
 
 from ems.base.schema import plain
 from ems.config.load import load_yaml

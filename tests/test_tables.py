@@ -7,8 +7,8 @@ from typing import get_args
 import jinja2
 import pytest
 from conftest import ROOT
-from scores_made import write_scores
-from tables_made import DECLARED, SEVEN, csv_rows, tex_line, write_table
+from made.scores import write_scores
+from made.tables import DECLARED, SEVEN, csv_rows, tex_line, write_table
 
 from ems.base.errors import EmsError
 from ems.bench.scores import UNSEEN

@@ -5,8 +5,8 @@ from statistics import mean
 
 import numpy as np
 import pytest
-from scores_made import edit, naive_mean, row, write_accuracies, write_flores, write_scores
-from tables_made import csv_rows, pixels, texts, times_file
+from made.scores import edit, naive_mean, row, write_accuracies, write_flores, write_scores
+from made.tables import csv_rows, pixels, texts, times_file
 
 from ems.base.errors import EmsError
 from ems.bench.scores import packed

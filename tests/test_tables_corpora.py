@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from tables_made import csv_rows, demo_report, tex_line, write_model, write_report
+from made.tables import csv_rows, demo_report, tex_line, write_model, write_report
 
 from ems.base.errors import EmsError
 from ems.tables.corpora import (

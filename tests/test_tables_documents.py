@@ -3,8 +3,8 @@
 from statistics import mean, stdev
 
 import pytest
-from scores_made import fives, write_accuracies
-from tables_made import csv_rows, tex_line, write_table
+from made.scores import fives, write_accuracies
+from made.tables import csv_rows, tex_line, write_table
 
 from ems.tables.printed import AVERAGE, load_accuracies
 

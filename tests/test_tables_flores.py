@@ -1,6 +1,6 @@
 """Laws of the tables of FLORES-200 and the case study: Table VII's columns, its numbers apart."""
 
-from scores_made import (
+from made.scores import (
     both_measures,
     naive_mean,
     value_of,
@@ -8,7 +8,7 @@ from scores_made import (
     write_errors,
     write_flores,
 )
-from tables_made import tex_line, write_table
+from made.tables import tex_line, write_table
 
 from ems.tables.printed import load_flores_groups, load_table
 from ems.tables.table import rounded

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
-from scores_made import (
+from made.scores import (
     EUROPARL,
     both_measures,
     edit,
@@ -20,7 +20,7 @@ from scores_made import (
     write_retrieval,
     write_scores,
 )
-from tables_made import SUFFIXES
+from made.tables import SUFFIXES
 
 from ems.base.errors import EmsError
 from ems.config.plugins import benchmarks

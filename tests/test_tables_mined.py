@@ -4,8 +4,8 @@ the share that is right beside that of chance."""
 import json
 
 import pytest
-from experiments_made import REAL, Settings, one_line
-from tables_made import csv_rows
+from made.experiments import REAL, Settings, one_line
+from made.tables import csv_rows
 
 from ems.tables.models import write_mining_table
 from ems.tables.registry import made_of, outputs_of

@@ -6,7 +6,7 @@ from statistics import mean
 
 import pytest
 from conftest import needs
-from scores_made import (
+from made.scores import (
     BUCC,
     EUROPARL,
     GERMAN,
@@ -15,7 +15,7 @@ from scores_made import (
     write_errors,
     write_retrieval,
 )
-from tables_made import DECLARED, SUFFIXES, csv_rows, tex_line, write_table
+from made.tables import DECLARED, SUFFIXES, csv_rows, tex_line, write_table
 
 from ems.base.errors import EmsError
 from ems.benchmarks.bucc2018.table import write_missed_table

@@ -9,8 +9,8 @@ import re
 
 import pytest
 from conftest import SHARED, needs
-from papers_made import AVERAGE, COPIES, TABLES, named, numbers, read, without_seconds
-from tables_made import csv_rows, times_file, write_model, write_report
+from made.papers import AVERAGE, COPIES, TABLES, named, numbers, read, without_seconds
+from made.tables import csv_rows, times_file, write_model, write_report
 
 from ems.tables.corpora import write_corpora_table
 from ems.tables.models import write_models_table

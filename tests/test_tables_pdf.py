@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 from conftest import needs
-from scores_made import write_scores
-from tables_made import SEVEN, demo_report, write_cost, write_table
+from made.scores import write_scores
+from made.tables import SEVEN, demo_report, write_cost, write_table
 
 from ems.base.errors import EmsError
 from ems.base.files import write_text

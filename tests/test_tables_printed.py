@@ -3,9 +3,9 @@
 from statistics import mean
 
 import pytest
-from papers_made import COPIES
-from papers_made import read as rows_of
-from tables_made import MUSE
+from made.papers import COPIES
+from made.papers import read as rows_of
+from made.tables import MUSE
 
 from ems.config.languages import load_languages
 from ems.tables.printed import (

@@ -12,10 +12,10 @@ from statistics import mean
 
 import pytest
 from conftest import ROOT
-from experiments_made import MINIMAL, REAL, Settings, changed_jobs, edited, one_line, shipped
-from papers_made import read
-from scores_made import EUROPARL, write_accuracies, write_retrieval, write_scores
-from tables_made import csv_rows, pixels, texts, times_file, write_cost, write_model, write_report
+from made.experiments import MINIMAL, REAL, Settings, changed_jobs, edited, one_line, shipped
+from made.papers import read
+from made.scores import EUROPARL, write_accuracies, write_retrieval, write_scores
+from made.tables import csv_rows, pixels, texts, times_file, write_cost, write_model, write_report
 
 from ems.base.errors import EmsError
 from ems.config.load import load_yaml

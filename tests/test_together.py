@@ -7,8 +7,8 @@ import re
 import pytest
 import yaml
 from conftest import ROOT
-from scores_made import write_scores
-from tables_made import csv_rows
+from made.scores import write_scores
+from made.tables import csv_rows
 
 from ems.base.errors import EmsError
 from ems.bench.scores import read_score_file

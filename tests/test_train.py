@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from made.train import LANGUAGES, contents, rows, train_until
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from train_made import LANGUAGES, contents, rows, train_until
 
 from ems.base.errors import EmsError
 from ems.model import devices

@@ -4,8 +4,8 @@ import json
 
 import pytest
 import torch
-from experiments_made import changed
-from train_made import (
+from made.experiments import changed
+from made.train import (
     contents,
     json_rows,
     rows,

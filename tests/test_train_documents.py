@@ -3,10 +3,10 @@ documents and pairs. (That two processes equal one: test_distributed_train.py.)
 """
 
 import pytest
-from contexts_made import CONTEXT, add_documents
-from experiments_made import changed, one_line
+from made.contexts import CONTEXT, add_documents
+from made.experiments import changed, one_line
+from made.train import Toy, contents, rows, train_into, train_until
 from safetensors.torch import load_file
-from train_made import Toy, contents, rows, train_into, train_until
 
 from ems.model.encode import SentenceEncoder
 from ems.train.trained import validated

@@ -5,8 +5,8 @@ import math
 
 import pytest
 import torch
+from made.train import contents, rows, train_stopped, train_until, weights_of
 from safetensors.torch import load_file
-from train_made import contents, rows, train_stopped, train_until, weights_of
 
 from ems.base.errors import EmsError
 from ems.model.devices import Adam

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import pytest
 import torch
-from devices_made import DEVICES
-from train_made import contents, rows, train_into, train_until
+from made.devices import DEVICES
+from made.train import contents, rows, train_into, train_until
 
 from ems.base.errors import EmsError
 from ems.model.devices import check_precision

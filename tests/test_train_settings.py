@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
+from made.train import LANGUAGES, contents, rows, train_until
 from safetensors.torch import load_file
-from train_made import LANGUAGES, contents, rows, train_until
 
 from ems.model.devices import has_bfloat16
 from ems.model.objectives.system import DeviceBatch, System

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from made.train import contents, json_rows
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
-from train_made import contents, json_rows
 
 from ems.base.files import sha256_file, write_json
 from ems.model.objectives.system import DeviceBatch, System

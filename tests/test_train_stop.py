@@ -12,8 +12,8 @@ import time
 import pytest
 import torch
 from conftest import ROOT
+from made.train import Toy, contents, json_rows, rows, signal_in_step, train_until
 from safetensors.torch import load_file
-from train_made import Toy, contents, json_rows, rows, signal_in_step, train_until
 
 from ems.base.errors import REQUEUE, EmsError
 from ems.train import checkpoint, journal

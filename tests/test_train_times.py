@@ -5,8 +5,8 @@ import math
 from types import SimpleNamespace
 
 import pytest
+from made.train import contents, json_rows, train_into, train_until
 from safetensors.torch import load_file
-from train_made import contents, json_rows, train_into, train_until
 
 from ems.base.errors import EmsError
 from ems.config.train import TrainSettings

@@ -8,8 +8,8 @@ import os
 from itertools import count
 
 import pytest
-from distributed_made import Counted, verification_of
-from train_made import Killed, Toy, contents, train_into, train_until
+from made.distributed import Counted, verification_of
+from made.train import Killed, Toy, contents, train_into, train_until
 
 from ems.base.errors import EmsError
 from ems.shards.shard import verify_shards

@@ -12,11 +12,11 @@ import time
 import numpy as np
 import pytest
 import torch
-from bench_made import scored
-from cli_made import Cli
 from conftest import SHARED, needs
-from models_made import SIZES, write_exported, write_model, write_peer, write_segmented
-from results_made import means
+from made.bench import scored
+from made.cli import Cli
+from made.models import SIZES, write_exported, write_model, write_peer, write_segmented
+from made.results import means
 
 from ems.base.errors import EmsError
 from ems.base.files import state_of

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
-from mirror_made import translations, write_lines
-from train_made import LANGUAGES, MAX_TOKENS
+from made.mirror import translations, write_lines
+from made.train import LANGUAGES, MAX_TOKENS
 
 from ems.model.objectives.system import System
 from ems.shards.index import shards_in

@@ -6,7 +6,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
-from tables_made import csv_rows, demo_report, tex_line, write_report
+from made.tables import csv_rows, demo_report, tex_line, write_report
 
 from ems.base.batches import batched
 from ems.base.errors import EmsError

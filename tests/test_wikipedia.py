@@ -7,9 +7,9 @@ import shutil
 from itertools import pairwise
 
 import pytest
-from cli_made import Cli, records
 from conftest import needs
-from documents_made import END, HEAD, page, write_dump
+from made.cli import Cli, records
+from made.documents import END, HEAD, page, write_dump
 
 from ems.base.errors import EmsError
 from ems.base.files import state_of

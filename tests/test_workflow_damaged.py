@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import copied
-from damaged_made import (
+from made.damaged import (
     ARCHIVE,
     CLEAN,
     INDEX,

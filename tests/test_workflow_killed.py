@@ -11,8 +11,8 @@ import psutil
 import pytest
 import yaml
 from conftest import Project, copy_project, needs
-from documents_made import of_documents, write_articles
-from names_made import NASTY, quoted
+from made.documents import of_documents, write_articles
+from made.names import NASTY, quoted
 
 from ems.base.processes import INTERVAL
 from ems.text import wikipedia

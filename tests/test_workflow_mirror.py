@@ -11,7 +11,7 @@ import re
 import pytest
 import yaml
 from conftest import copy_project, planned
-from mirror_made import (
+from made.mirror import (
     cut_languages,
     translations,
     write_divided,
@@ -20,8 +20,8 @@ from mirror_made import (
     write_sib,
     write_tatoeba,
 )
-from names_made import NASTY, quoted
-from results_made import counts
+from made.names import NASTY, quoted
+from made.results import counts
 
 from ems.bench.scores import read_score_file
 from ems.corpora.split import part_of_line

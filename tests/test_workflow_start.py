@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 import yaml
 from conftest import SHARED
-from https_made import CERTIFICATES
-from mirror_made import write_flores, write_sib, write_tatoeba
-from served_made import BENCHMARKS, made_up, served, shared_text, sources, write_served
+from made.https import CERTIFICATES
+from made.mirror import write_flores, write_sib, write_tatoeba
+from made.served import BENCHMARKS, made_up, served, shared_text, sources, write_served
 
 from ems.config.load import load_experiment, load_site
 

@@ -5,10 +5,10 @@ import json
 
 import numpy as np
 import pytest
-from bench_made import HashEncoder, Listed, error_of, naive_best, scored, unit
-from experiments_made import Settings
-from mirror_made import write_opus, zipped
-from results_made import counts, hits
+from made.bench import HashEncoder, Listed, error_of, naive_best, scored, unit
+from made.experiments import Settings
+from made.mirror import write_opus, zipped
+from made.results import counts, hits
 
 from ems.base.schema import plain
 from ems.benchmarks.families.retrieval import draw

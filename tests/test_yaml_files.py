@@ -4,7 +4,7 @@ neither."""
 import time
 
 import pytest
-from experiments_made import MINIMAL, Settings, edited
+from made.experiments import MINIMAL, Settings, edited
 
 from ems.base.errors import EmsError
 from ems.config.load import load_yaml

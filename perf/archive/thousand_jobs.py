@@ -233,7 +233,7 @@ def measure(
 def private(root: Path, cpus: int) -> Iterator[dict[str, str]]:
     """A Slurm of this machine that believes in so many CPUs; yields its users' environment."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from slurm_made import running
+    from made.slurm import running
 
     with running(root, port=17867, cpus=cpus) as cluster:
         yield cluster.environment

@@ -1,9 +1,9 @@
 """Processes that torchrun starts, and that train one experiment after the other: a start costs
 seconds.
 
-    torchrun --standalone --nproc-per-node 2 tests/distributed_train_made.py FOLDER JOB ...
+    torchrun --standalone --nproc-per-node 2 tests/made/distributed_train.py FOLDER JOB ...
 
-FOLDER is that of a `Toy` (train_made.py), JOB an experiment in it. The exit status of each process
+FOLDER is that of a `Toy` (made/train.py), JOB an experiment in it. The exit status of each process
 is left in FOLDER/JOB/status<rank>.
 """
 

@@ -4,7 +4,7 @@ seconds that the imports take.
 A server process imports the libraries once, with one thread, and forks for each command. As root it
 first becomes the user `nobody`, so that a mistake in the code under test cannot touch the machine.
 
-    python tests/fuzz_forks_made.py    serves: a JSON object a line in, a JSON object a line out
+    PYTHONPATH=tests python -m fuzz.forks    reads a JSON object per line and writes one
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from pathlib import Path
 
 import psutil
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
 MEMORY, FILE_SIZE = 6 << 30, 256 << 20  # bytes that a command may have, beyond the libraries'
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "agg"}
@@ -60,7 +60,7 @@ class Forks:
         environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         environment["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
         self.server = subprocess.Popen(
-            [sys.executable, __file__],
+            [sys.executable, "-m", "fuzz.forks"],
             env=environment,
             cwd=self.scratch,
             stdin=subprocess.PIPE,
@@ -79,7 +79,7 @@ class Forks:
     ) -> Done:
         """Run `words` (the first is `ems` or `snakemake`) in a folder.
 
-        `plant` is a fault of fuzz_plants_made.py, which breaks something first. When a
+        `plant` is a fault of fuzz/plants.py, which breaks something first. When a
         path that matches the pattern `stop` appears the command is killed.
         """
         asked = {"words": words, "folder": str(folder), "seconds": seconds}
@@ -208,7 +208,7 @@ def _become(words: list[str], folder: str, streams: list[int], plant: str) -> No
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         sys.argv = words
         if plant:
-            importlib.import_module("fuzz_plants_made").plant(plant)
+            importlib.import_module("fuzz.plants").plant(plant)
         status = _command(words)
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1

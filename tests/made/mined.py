@@ -1,8 +1,8 @@
 """Documents of two languages, an encoder, and what is mined with it."""
 
-from contexts_made import CONTEXT, OFF, add_documents
-from experiments_made import changed
-from train_made import LANGUAGES, Toy
+from made.contexts import CONTEXT, OFF, add_documents
+from made.experiments import changed
+from made.train import LANGUAGES, Toy
 
 from ems.shards.index import read_index
 from ems.train.data import training_data

@@ -8,7 +8,7 @@ import math
 from functools import partial
 
 import torch
-from encoder_reference import encoder_states, layer_norm
+from made.encoder_reference import encoder_states, layer_norm
 
 MASK = 2
 MAXIMUM = ["by absolute value", "maximum first"]

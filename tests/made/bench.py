@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from experiments_made import MINIMAL, Settings
+from made.experiments import MINIMAL, Settings
 
 from ems.base.errors import EmsError
 from ems.bench.evaluate import evaluate

@@ -2,8 +2,8 @@
 
 import json
 
-import evalsets_made as made
-from mirror_made import translations, write_flores, write_lines, write_sib, write_tatoeba
+from made import evalsets as made
+from made.mirror import translations, write_flores, write_lines, write_sib, write_tatoeba
 
 from ems.config.languages import load_languages
 

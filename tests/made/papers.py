@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from conftest import ROOT
-from scores_made import (
+from made.scores import (
     EUROPARL,
     write_accuracies,
     write_bucc,
@@ -15,7 +15,7 @@ from scores_made import (
     write_retrieval,
     write_scores,
 )
-from tables_made import write_table
+from made.tables import write_table
 
 from ems.tables.printed import load_flores_groups
 from ems.tables.study import write_ablation_table

@@ -3,7 +3,7 @@
 import random
 from itertools import combinations
 
-from mirror_made import translations
+from made.mirror import translations
 
 from ems.text.normalise import KEYS
 

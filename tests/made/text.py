@@ -3,7 +3,7 @@
 import unicodedata
 from dataclasses import replace
 
-from experiments_made import shipped
+from made.experiments import shipped
 
 from ems.text.clean import CleanSource, clean_corpus
 

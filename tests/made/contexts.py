@@ -4,8 +4,8 @@ import json
 import random
 
 import numpy as np
-from mirror_made import lexicon
-from shards_made import write_numbers
+from made.mirror import lexicon
+from made.shards import write_numbers
 
 from ems.shards.writer import write_shards
 

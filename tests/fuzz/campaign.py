@@ -2,7 +2,7 @@
 
 make fuzz                      an hour
 make fuzz MINUTES=5 SEED=7     as long and with the seed that is asked
-python tests/fuzz_made.py --case FILE    one case again; FILE as a failure prints it
+PYTHONPATH=tests python -m fuzz.campaign --case FILE    one case, as a failure prints it
 """
 
 import argparse
@@ -16,16 +16,16 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from experiments_made import SHIPPED
-from fuzz_commands_made import command_cases
-from fuzz_configs_made import config_cases, planned_cases, training_cases, workflow_cases
-from fuzz_files_made import file_cases
-from fuzz_forks_made import Forks
-from fuzz_law_made import Failure, broken_laws
-from fuzz_values_made import Case
-from fuzz_world_made import World
+from fuzz.commands import command_cases
+from fuzz.configs import config_cases, planned_cases, training_cases, workflow_cases
+from fuzz.files import file_cases
+from fuzz.forks import Forks
+from fuzz.law import Failure, broken_laws
+from fuzz.values import Case
+from fuzz.world import World
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from made.experiments import SHIPPED
 
 BATCHES = {"commands": 40, "files": 40, "configs": 40, "trainings": 8, "plans": 4, "workflows": 1}
 SECONDS = {"ems": 60, "snakemake": 300}
@@ -34,7 +34,8 @@ SECONDS = {"ems": 60, "snakemake": 300}
 def rebuilt(case: Case) -> str:
     """How to run a case again."""
     command = shlex.join(case["words"])
-    return f"{command}\nagain: python tests/fuzz_made.py --case <<'EOF'\n{json.dumps(case)}\nEOF"
+    again = "PYTHONPATH=tests python -m fuzz.campaign --case"
+    return f"{command}\nagain: {again} <<'EOF'\n{json.dumps(case)}\nEOF"
 
 
 class Campaign:

@@ -5,9 +5,9 @@ import random
 from dataclasses import replace
 from xml.sax.saxutils import escape
 
-from contexts_made import write_documents
-from shards_made import sentence
-from text_made import tiny
+from made.contexts import write_documents
+from made.shards import sentence
+from made.text import tiny
 
 from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus

@@ -3,8 +3,8 @@
 from itertools import product
 
 import numpy as np
-from bench_made import scored
-from experiments_made import MINIMAL, Settings, changed
+from made.bench import scored
+from made.experiments import MINIMAL, Settings, changed
 
 from ems.config.plugins import benchmark, module
 from ems.corpora.evalsets.formats import Subset, sentences

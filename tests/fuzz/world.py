@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import yaml
 from conftest import ROOT
-from fuzz_edits_made import EDITS, remove
-from fuzz_forks_made import Forks, own
-from fuzz_stages_made import COMMANDS, RESUMED, STATE, write_mirror, write_settings
-from fuzz_wide_made import WIDE_COMMANDS, narrow, write_wide_settings
+from fuzz.edits import EDITS, remove
+from fuzz.forks import Forks, own
+from fuzz.stages import COMMANDS, RESUMED, STATE, write_mirror, write_settings
+from fuzz.wide import WIDE_COMMANDS, narrow, write_wide_settings
 
 PROGRAM = ("Snakefile", "rules", "envs", "profiles", "slurm", "schemas")
 

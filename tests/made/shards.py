@@ -3,7 +3,7 @@
 import json
 
 import numpy as np
-from text_made import of_languages
+from made.text import of_languages
 
 from ems.text.subwords import train_vocabulary
 

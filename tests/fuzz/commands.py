@@ -3,8 +3,8 @@
 import argparse
 from collections.abc import Callable
 
-from fuzz_values_made import OTHERS, TEXTS, Case
-from fuzz_world_made import NAMES
+from fuzz.values import OTHERS, TEXTS, Case
+from fuzz.world import NAMES
 from hypothesis import strategies as st
 
 from ems.commands import COMMANDS

@@ -12,8 +12,8 @@ import sys
 
 import numpy as np
 import torch
-from devices_made import SIZES, SYSTEMS, TABLE
-from objectives_made import batch_of, system_settings
+from made.devices import SIZES, SYSTEMS, TABLE
+from made.objectives import batch_of, system_settings
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import backend_registration
 

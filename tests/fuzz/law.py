@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from fuzz_forks_made import HANG, Done
-from fuzz_values_made import Case
-from fuzz_world_made import Entry, World
+from fuzz.forks import HANG, Done
+from fuzz.values import Case
+from fuzz.world import Entry, World
 from safetensors.numpy import load_file
 
 from ems.base.files import state_of

@@ -2,8 +2,8 @@
 
 import json
 
-import archives_made
-from mirror_made import write_lines
+from made import archives
+from made.mirror import write_lines
 
 from ems.base.files import sha256_file
 
@@ -235,4 +235,4 @@ def write_sets(folder):
 
 def pack(path, files):
     """An archive of what its name says (.zip, .tar.gz, .tar.bz2); the sha256 of its bytes."""
-    return sha256_file(archives_made.pack(path, list(files.items())))
+    return sha256_file(archives.pack(path, list(files.items())))

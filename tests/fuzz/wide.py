@@ -5,8 +5,8 @@ from pathlib import Path
 
 import yaml
 from conftest import ROOT
-from fuzz_edits_made import remove
-from fuzz_stages_made import LANGUAGES, TOY, as_words
+from fuzz.edits import remove
+from fuzz.stages import LANGUAGES, TOY, as_words
 
 # fmt: off
 BENCHMARKS = [

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from fuzz_stages_made import RESUMED
-from fuzz_values_made import Case, in_bytes, in_tree
+from fuzz.stages import RESUMED
+from fuzz.values import Case, in_bytes, in_tree
 from hypothesis import strategies as st
 
 CHECKED = {  # stage -> files with a checksum: damage is noticed, or changes nothing

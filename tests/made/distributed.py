@@ -1,6 +1,6 @@
 """Processes that torchrun starts, and what they run: losses over groups of negatives.
 
-torchrun --standalone --nproc-per-node 2 tests/distributed_made.py OUT
+torchrun --standalone --nproc-per-node 2 tests/made/distributed.py OUT
 """
 
 import itertools
@@ -20,7 +20,7 @@ from ems.train import distributed
 from ems.train.data import Verification
 from ems.train.distributed import GradientSum, World, joined
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAIRS, WIDTH = 12, 5
 SIZES = [2, 3, 4, 6, 12]  # pairs a group; 6 pairs a process: in it, across it, all of the step
 
@@ -29,7 +29,7 @@ def torchrun(processes, *command):
     """Run a script under torchrun; fail with its output unless it ends well."""
     words = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     words += ["--nproc-per-node", str(processes), "--", *map(str, command)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests", "CUDA_VISIBLE_DEVICES": ""}
     environment |= {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from experiments_made import SCHEMAS, parts_of
-from fuzz_stages_made import COMMANDS
-from fuzz_values_made import NUMBERS, TEXTS, VALUES, Case, as_text, in_bytes, in_tree
+from fuzz.stages import COMMANDS
+from fuzz.values import NUMBERS, TEXTS, VALUES, Case, as_text, in_bytes, in_tree
 from hypothesis import strategies as st
+from made.experiments import SCHEMAS, parts_of
 
 # fmt: off
 RAW = [

@@ -1,7 +1,7 @@
-"""What an experiment downloads from OPUS, under the same names, of other text; and an https server.
+"""A mirror of OPUS with an experiment's files, filled with other text, and an https server for it.
 
-`python tests/served_made.py EXPERIMENT FOLDER` writes the mirror of an experiment from ../shared,
-and serves it until Ctrl-C. It prints what to set, so that everything is fetched from there.
+`PYTHONPATH=tests python -m made.served EXPERIMENT FOLDER` writes the mirror from ../shared and
+serves it until Ctrl-C. It prints the settings that make EMS download from it.
 """
 
 import shutil
@@ -16,9 +16,9 @@ from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 from conftest import ROOT
-from experiments_made import shipped
-from https_made import CERTIFICATES, Server, certificate, serving
-from mirror_made import moses_of, translations
+from made.experiments import shipped
+from made.https import CERTIFICATES, Server, certificate, serving
+from made.mirror import moses_of, translations
 
 from ems.workflow.search import language_of
 

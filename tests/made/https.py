@@ -22,7 +22,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from experiments_made import one_line
+from made.experiments import one_line
 
 from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch
