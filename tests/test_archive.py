@@ -12,6 +12,7 @@ from made.archives import (
     SINGLES,
     TARS,
     ZEROS,
+    count_refused,
     encrypted,
     pack,
     patched,
@@ -280,7 +281,7 @@ def test_an_archive_with_a_spoilt_byte_is_an_error_or_unpacks_to_the_same(tmp_pa
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
         return [file.read_bytes() for file in unpack(path, all_of, tmp_path / "out")]
 
-    count = refused_by(spoilt(content), tmp_path / "spoilt", read, expected)
+    count = count_refused(spoilt(content), tmp_path / "spoilt", read, expected)
     assert count > len(content) / 3
 
 

@@ -58,7 +58,7 @@ def encrypted(path):
     return patched(path, b"PK\x03\x04", 6, b"\x01", b"PK\x01\x02", 8, b"\x01")
 
 
-def refused(contents, path, read, expected):
+def count_refused(contents, path, read, expected):
     """How many of the contents of a file `read` refuses; the others must be read as expected."""
     count = 0
     for content in contents:
