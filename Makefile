@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 FITS = -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))'
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p $(FITS) 2>/dev/null && echo $$p && break; done)
 
-.PHONY: all test fuzz gpu house setup interop remotes report docs pages lint pull lock clean
+.PHONY: all test quick golden fuzz gpu house setup interop remotes report docs pages lint words pull lock clean
 
 all: setup
 	snakemake all
@@ -19,6 +19,14 @@ all: setup
 # its tests share is made once.
 test: setup
 	python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+# Before a commit: the tests that take seconds, and one tiny experiment from end to end.
+quick: setup
+	python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slow"
+
+# Write tests/golden/ again, from the tests that compare with it; review the diff.
+golden: setup
+	EMS_GOLDEN=1 python -m pytest -q $$(grep -l "golden" tests/test_*.py)
 
 # Damaged files, odd command lines and settings, new ones each time; SEED=n for the same ones again.
 fuzz: MINUTES ?= 60
@@ -82,6 +90,11 @@ lint: setup
 	lint-imports
 	snakefmt --check .
 	snakemake --lint
+
+# Misspelt words, and phrases that must be read twice.
+words: setup
+	codespell $$(git ls-files '*.md' 'ems/*.py' 'docs/*.py' 'perf/*.py' '*.yaml' '*.smk' Snakefile Makefile)
+	python docs/words.py
 
 # The sizes of the house, and how they changed since the last tag, or since SINCE=<commit>.
 house:

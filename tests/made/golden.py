@@ -1,0 +1,20 @@
+"""Golden files: text that a test compares whole, kept in tests/golden/ and reviewed as a diff.
+
+`make golden` writes them again.
+"""
+
+import os
+
+from conftest import ROOT
+
+FOLDER = ROOT / "tests" / "golden"
+
+
+def check(name, text):
+    """Compare a text with tests/golden/NAME; with EMS_GOLDEN set, write the file instead."""
+    path = FOLDER / name
+    if os.environ.get("EMS_GOLDEN"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert path.exists(), f"{path}: no such file; run `make golden` and review the diff"
+    assert text == path.read_text(encoding="utf-8")
