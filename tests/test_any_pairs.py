@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 import yaml
 from conftest import copy_project
+from made.corpora import translations, write_flores, write_form, write_sib, write_tatoeba
 from made.experiments import REAL, Settings, edited, hashes
-from made.mirror import translations, write_flores, write_sib, write_tatoeba
-from made.own import write_form
 
 from ems.base.files import read_json
 

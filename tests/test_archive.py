@@ -21,9 +21,6 @@ from made.archives import (
     tar_of,
     zip_member,
 )
-from made.archives import (
-    refused as refused_by,
-)
 from made.experiments import one_line
 
 from ems.base.errors import EmsError

@@ -7,9 +7,9 @@ from importlib.metadata import PackageNotFoundError
 import numpy as np
 import pytest
 from made.bench import Angles, error_of, naive_hits, scored, translated
+from made.corpora import DOCUMENTS, write_divided, write_opus, write_tatoeba
 from made.experiments import MINIMAL, TRAINING_FREE, Settings, edited
-from made.mirror import DOCUMENTS, write_divided, write_opus, write_tatoeba
-from made.results import counts, hits, values
+from made.scores import counts, hits, values
 
 from ems import __version__
 from ems.base.errors import EmsError

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from made.bench import Listed, naive_hits, scored, translated
-from made.mirror import write_flores
-from made.results import counts, hits, values
+from made.corpora import write_flores
+from made.scores import counts, hits, values
 
 import ems.benchmarks.wordorder.score as case_study
 from ems.bench.retrieval import all_directions, nearest_is_own, normalised

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 from made.bench import Angles, error_of, scored
+from made.corpora import write_flores, write_lines
 from made.experiments import MINIMAL, Settings, changed, edited
-from made.mirror import write_flores, write_lines
-from made.results import hits
+from made.scores import hits
 
 from ems.base.schema import plain
 from ems.benchmarks.xsim.score import errors_of

@@ -10,8 +10,8 @@ import sys
 import pytest
 import yaml
 from conftest import Project, copy_project
+from made.corpora import translations, write_lines, write_opus
 from made.experiments import MINIMAL, TRAINING_FREE
-from made.mirror import translations, write_lines, write_opus
 from made.recipes import write_files
 
 from ems.bench.scores import read_score_file

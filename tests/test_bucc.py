@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from conftest import SHARED, needs
 from made.bench import HashEncoder, Listed, at_cosine, error_of, naive_f1, naive_mine, scored, unit
-from made.mirror import write_lines
-from made.results import means
+from made.corpora import write_lines
+from made.scores import means
 
 from ems.bench import task as embedded
 from ems.benchmarks.bucc2018.data import part_files, read_part

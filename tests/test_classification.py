@@ -17,7 +17,7 @@ from made.classified import (
     topics_of,
 )
 from made.experiments import Settings
-from made.results import by_direction, counts, hits, means
+from made.scores import by_direction, counts, hits, means
 
 import ems.benchmarks.cls.data as cls
 import ems.benchmarks.counterfactual.data as counterfactual

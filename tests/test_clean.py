@@ -8,9 +8,8 @@ from functools import partial
 
 import pytest
 from conftest import SHARED, needs
-from made.filters import passed
-from made.mirror import moses_of
-from made.text import cleaned, law, tiny
+from made.corpora import moses_of
+from made.text import cleaned, law, passed, tiny
 
 from ems.base.errors import EmsError
 from ems.benchmarks.tatoeba.data import read_language

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from made.mirror import write_mined, write_zip
+from made.corpora import write_mined, write_zip
 from made.text import cleaned as clean
 from made.text import tiny
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import ROOT, needs
 from made.cli import Cli
-from made.mirror import moses_of
+from made.corpora import moses_of
 
 from ems.commands import COMMANDS
 from ems.commands.cli import FEW_SPINS, _set_up_log, log

@@ -7,7 +7,7 @@ import re
 import pytest
 from conftest import ROOT, planned
 from made import evalsets as made
-from made.mirror import write_lines
+from made.corpora import write_lines
 
 from ems.config.load import load_experiment, load_site
 from ems.workflow.sources import missing_evalsets

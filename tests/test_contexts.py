@@ -6,7 +6,7 @@ from itertools import chain, groupby
 
 import numpy as np
 import pytest
-from made.contexts import write_document_shard
+from made.documents import write_document_shard
 from made.experiments import one_line
 from made.shards import in_order, unpacked, write_shard
 

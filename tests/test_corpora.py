@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 from made.archives import count_refused, spoilt
 from made.cli import Cli
+from made.corpora import PAIRS, moses, moses_of, zipped
 from made.experiments import one_line
-from made.https import source_of
-from made.mirror import PAIRS, moses, moses_of, zipped
+from made.web import source_of
 
 from ems.base.errors import EmsError
 from ems.corpora import moses as moses_module

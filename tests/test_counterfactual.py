@@ -3,7 +3,7 @@
 import pytest
 from conftest import SHARED, needs
 from made.classified import experiment_of
-from made.mirror import write_lines
+from made.corpora import write_lines
 
 import ems.benchmarks.counterfactual.data as counterfactual
 from ems.base.errors import EmsError

@@ -3,8 +3,8 @@
 from collections import Counter
 
 import pytest
+from made.corpora import translations, write_flores, write_opus, write_sib, write_tatoeba
 from made.experiments import MINIMAL, Settings
-from made.mirror import translations, write_flores, write_opus, write_sib, write_tatoeba
 
 from ems.config.experiment import UNSEEN
 from ems.config.languages import load_tatoeba_codes

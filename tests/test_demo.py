@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 from conftest import ROOT, needs
-from made.results import means
+from made.scores import means
 from made.text import law
 
 from ems.base.errors import EmsError

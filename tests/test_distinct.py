@@ -7,8 +7,8 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from made.corpora import moses_of
 from made.experiments import MINIMAL, Settings, hashes
-from made.mirror import moses_of
 from made.text import tiny
 
 from ems.base.errors import EmsError

@@ -13,9 +13,9 @@ import psutil
 import pytest
 import torch
 from conftest import ROOT
-from made.contexts import CONTEXT, add_documents
 from made.distributed import torchrun
 from made.distributed_train import words
+from made.documents import CONTEXT, add_documents
 from made.experiments import changed
 from made.train import BASE, Toy, contents, json_rows, train_until
 from safetensors.torch import load_file

@@ -7,7 +7,7 @@ import random
 import time
 
 import pytest
-from made.https import (
+from made.web import (
     CERTIFICATES,
     CONTENT,
     OTHER,

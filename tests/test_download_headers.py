@@ -6,7 +6,7 @@ import random
 import re
 
 import pytest
-from made.https import CONTENT, PART, World, cut, good
+from made.web import CONTENT, PART, World, cut, good
 
 from ems.base.errors import EmsError
 from ems.corpora.download import Downloads, _retry_after, part_path

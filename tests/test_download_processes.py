@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import yaml
 from made.cli import Cli
-from made.https import CERTIFICATES, CONTENT, PART, File, World, good, https_site, slow
-from made.mirror import zipped
+from made.corpora import zipped
+from made.web import CERTIFICATES, CONTENT, PART, File, World, good, https_site, slow
 
 from ems.base.progress import Progress
 from ems.corpora.slots import held, slot

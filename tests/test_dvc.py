@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import ROOT, copied, copy_project
-from made.names import NASTY, quoted
+from made.experiments import NASTY, quoted
 
 from ems.base.provenance import source_files, source_root
 from ems.config.plugins import benchmark, benchmarks, sets

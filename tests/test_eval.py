@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from conftest import needs
+from made.corpora import write_tatoeba
 from made.experiments import MINIMAL, SITE, Settings, edited
-from made.mirror import write_tatoeba
 from made.models import write_command, write_model, write_peer
-from made.results import means
+from made.scores import means
 
 from ems.base.errors import EmsError
 from ems.bench.encoders import CACHE_FOLDER

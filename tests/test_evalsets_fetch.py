@@ -9,7 +9,7 @@ import pytest
 from conftest import copy_project
 from made import evalsets as made
 from made.experiments import one_line
-from made.https import source_of
+from made.web import source_of
 
 from ems.commands.cli import main
 from ems.config.plugins import benchmark, module, sets

@@ -6,8 +6,8 @@ import pytest
 import yaml
 from conftest import copy_project
 from made import evalsets as made
+from made.corpora import write_flores, write_lines
 from made.experiments import GONE, MINIMAL, SCHEMAS, Settings, edited
-from made.mirror import write_flores, write_lines
 
 from ems.config.plugins import benchmark, module, sets
 from ems.config.stages import stage_hash

@@ -5,8 +5,8 @@ import json
 import pytest
 from conftest import SHARED, needs
 from made import evalsets as made
+from made.corpora import write_lines, write_opus
 from made.experiments import MINIMAL, Settings, one_line
-from made.mirror import write_lines, write_opus
 
 from ems.base.errors import EmsError
 from ems.config.plugins import module

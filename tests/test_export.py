@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import yaml
 from conftest import SHARED, needs
+from made.corpora import write_tatoeba
 from made.experiments import MINIMAL, Settings
-from made.mirror import write_tatoeba
 from made.models import write_model
 from safetensors import SafetensorError
 

@@ -8,8 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import regex
-from made.filters import filtered, reasons
-from made.text import tiny
+from made.text import filtered, reasons, tiny
 
 from ems.config.text import CleanSettings
 from ems.text import filters as module

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import ROOT, copied, copy_project
-from made.forecast import entries, typed
+from made.slurm import entries, typed
 from made.tables import write_cost
 
 from ems.base.errors import EmsError

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made.bench import dot, naive_hits
+from made.corpora import translations, write_lines, write_tatoeba
 from made.experiments import MINIMAL, Settings, changed, changed_jobs, edited, hashes
-from made.mirror import translations, write_lines, write_tatoeba
 from made.models import write_model
 from safetensors.numpy import load_file, save_file
 

@@ -8,8 +8,8 @@ import json
 import pytest
 import yaml
 from conftest import copy_project
+from made.corpora import translations, write_opus, write_tatoeba
 from made.experiments import MINIMAL, Settings, changed_jobs, edited
-from made.mirror import translations, write_opus, write_tatoeba
 from made.text import law
 from made.train import rows
 

@@ -10,12 +10,12 @@ from functools import partial
 
 import pytest
 from conftest import needs
-from made.jumanpp import put_jumanpp
-from made.tools import (
+from made.segmenters import (
     NASTY,
     _look_for_the_tools_anew,  # noqa: F401
     assert_nothing_is_lost,
     characters,
+    put_jumanpp,
 )
 
 from ems.base.errors import EmsError

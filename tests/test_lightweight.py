@@ -5,8 +5,8 @@ import json
 import pytest
 import yaml
 from conftest import ROOT, copy_project, planned
+from made.corpora import translations, write_opus, write_tatoeba
 from made.experiments import shipped
-from made.mirror import translations, write_opus, write_tatoeba
 from made.train import LANGUAGES, MODEL, Toy
 
 from ems.base.schema import plain

@@ -8,8 +8,8 @@ import zipfile
 
 import pytest
 from conftest import ROOT
-from made.filters import passed
 from made.shards import vocabulary
+from made.text import passed
 
 from ems.base import batches
 from ems.base.files import sha256_file

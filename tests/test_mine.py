@@ -10,9 +10,8 @@ from itertools import chain
 import numpy as np
 import pytest
 from made.bench import naive_best_pairs, unit
-from made.contexts import OWN
+from made.documents import COHERENCE, MINING, OWN, made_toy, mined, trained
 from made.experiments import changed, one_line
-from made.mined import COHERENCE, MINING, made_toy, mined, trained
 from made.train import LANGUAGES, Killed, contents, rows
 from safetensors.torch import load_file, save_file
 

@@ -12,7 +12,7 @@ from importlib.resources import files
 from itertools import groupby
 
 import pytest
-from made.tools import NASTY, _look_for_the_tools_anew, usable  # noqa: F401
+from made.segmenters import NASTY, _look_for_the_tools_anew, usable  # noqa: F401
 
 from ems.text.segmenters import moses_fast
 from ems.text.segmenters.base import segmenter

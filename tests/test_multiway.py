@@ -9,18 +9,19 @@ from typing import Any
 import pytest
 import yaml
 from conftest import copy_project, planned
-from made.experiments import MINIMAL, Settings, changed_jobs, edited, hashes
-from made.mirror import translations, write_flores
-from made.multiway import (
+from made.corpora import (
     CODES,
     CORPORA,
     brute_force,
     draw_rows,
     groups_of,
     read_pairs,
+    translations,
+    write_flores,
+    write_form,
     write_rows,
 )
-from made.own import write_form
+from made.experiments import MINIMAL, Settings, changed_jobs, edited, hashes
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json

@@ -6,8 +6,8 @@ import sys
 
 import numpy as np
 import pytest
+from made.corpora import write_tatoeba
 from made.experiments import REAL, Settings, changed_jobs, edited
-from made.mirror import write_tatoeba
 from made.shards import contents, in_order, unpacked
 from safetensors.numpy import load_file
 

@@ -6,11 +6,10 @@ import subprocess
 from collections import Counter
 
 import pytest
-from made.jumanpp import put_jumanpp
-from made.mirror import moses
+from made.corpora import moses
+from made.segmenters import _look_for_the_tools_anew, put_jumanpp, usable  # noqa: F401
 from made.text import cleaned as cleaned_lines
 from made.text import tiny
-from made.tools import _look_for_the_tools_anew, usable  # noqa: F401
 
 from ems.base.errors import EmsError
 from ems.config.experiment import Corpus

@@ -8,10 +8,10 @@ from importlib.util import find_spec
 
 import pytest
 from conftest import ROOT, needs
-from made.filters import filtered as filtered_pairs
+from made.corpora import write_form
 from made.models import write_model
-from made.own import write_form
 from made.text import cleaned, tiny
+from made.text import filtered as filtered_pairs
 
 from ems.base.errors import EmsError
 from ems.config.experiment import Corpus

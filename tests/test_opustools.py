@@ -17,8 +17,8 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import needs
+from made.corpora import zipped
 from made.experiments import REAL, Settings, edited, one_line
-from made.mirror import zipped
 
 from ems.base.errors import EmsError
 from ems.corpora.download import Downloads

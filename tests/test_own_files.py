@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from made.own import FORMS, packed, write_form
+from made.corpora import FORMS, packed, write_form
 from made.text import cleaned, tiny
 
 from ems.base.errors import EmsError

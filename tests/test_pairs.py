@@ -6,8 +6,8 @@ import torch
 from conftest import SHARED, needs
 from made import evalsets
 from made.classified import run
-from made.mirror import write_lines
-from made.results import counts, hits, means
+from made.corpora import write_lines
+from made.scores import counts, hits, means
 from sklearn.metrics import average_precision_score
 
 import ems.benchmarks.pawsx.data as pawsx

@@ -13,10 +13,10 @@ import pytest
 import torch
 from conftest import ROOT, needs
 from made.bench import scored
+from made.corpora import write_tatoeba
 from made.experiments import MINIMAL, Settings, edited, shipped
-from made.mirror import write_tatoeba
 from made.models import write_command, write_model, write_peer
-from made.results import values
+from made.scores import values
 
 from ems.base.errors import EmsError
 from ems.base.provenance import source_hash

@@ -8,8 +8,7 @@ import time
 from functools import partial
 
 import pytest
-from made.experiments import REAL, Settings, edited
-from made.names import ON_SLURM
+from made.experiments import ON_SLURM, REAL, Settings, edited
 
 from ems.base.errors import EmsError
 from ems.text.segmenters.base import check_available

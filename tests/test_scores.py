@@ -7,8 +7,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from made.results import hits, values
-from made.scores import row, write_file
+from made.scores import hits, row, values, write_file
 from scipy.stats import binom
 
 from ems.base.errors import EmsError

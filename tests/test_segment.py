@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from conftest import SHARED, needs
-from made.tools import (
+from made.segmenters import (
     _look_for_the_tools_anew,  # noqa: F401
     assert_nothing_is_lost,
     characters,

@@ -11,10 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT, copy_project, planned
+from made.corpora import write_opus, write_tatoeba
 from made.experiments import MINIMAL
-from made.mirror import write_opus, write_tatoeba
 from made.recipes import files, write_files
-from made.tools import _look_for_the_tools_anew  # noqa: F401
+from made.segmenters import _look_for_the_tools_anew  # noqa: F401
 
 from ems.base.errors import EmsError
 from ems.base.provenance import source_files

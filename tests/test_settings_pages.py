@@ -6,7 +6,7 @@ import runpy
 
 import pytest
 from conftest import ROOT
-from experiments_made import SCHEMAS
+from made.experiments import SCHEMAS
 
 FILES = runpy.run_path(str(ROOT / "docs/settings.py"))["generated"]()
 

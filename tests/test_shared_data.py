@@ -19,8 +19,8 @@ import pytest
 import yaml
 from conftest import copy_project
 from made.cli import Cli, wait_for
-from made.https import CERTIFICATES, File, Files, good, https_site, serving, slow, stall
-from made.mirror import translations, write_opus, write_tatoeba
+from made.corpora import translations, write_opus, write_tatoeba
+from made.web import CERTIFICATES, File, Files, good, https_site, serving, slow, stall
 
 from ems.corpora.slots import alone, held
 from ems.train.job import claimed

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import copy_project
-from made.names import ON_SLURM, quoted
+from made.experiments import ON_SLURM, quoted
 from made.slurm import PROFILE, on, once_saved, running, warn
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from conftest import copy_project
+from made.corpora import DOCUMENTS
 from made.experiments import REAL, TRAINING_FREE, Settings, edited
-from made.mirror import DOCUMENTS
 
 from ems.base.errors import EmsError
 from ems.workflow.plan import plan, plans_jobs

@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 import yaml
 from conftest import SHARED, needs
+from made.corpora import DOCUMENTS, translations, write_divided, write_lines
 from made.experiments import MINIMAL, Settings, edited, one_line
-from made.mirror import DOCUMENTS, translations, write_divided, write_lines
 
 from ems.base.errors import EmsError
 from ems.benchmarks.ntrex.data import read_language

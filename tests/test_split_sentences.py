@@ -12,9 +12,8 @@ from itertools import combinations
 import pytest
 import yaml
 from conftest import SHARED, needs
+from made.corpora import moses, moses_of, translations, write_form, write_zip
 from made.experiments import MINIMAL, Settings, edited, one_line, shipped
-from made.mirror import moses, moses_of, translations, write_zip
-from made.own import write_form
 from made.text import law
 
 from ems.base.errors import EmsError

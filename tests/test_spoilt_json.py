@@ -10,7 +10,7 @@ from io import FileIO
 
 import numpy as np
 import pytest
-from made.mirror import PAIRS, moses_of
+from made.corpora import PAIRS, moses_of
 from made.scores import (
     BUCC,
     GERMAN,

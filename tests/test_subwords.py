@@ -6,8 +6,8 @@ import random
 from collections import Counter
 
 import pytest
+from made.corpora import lexicon
 from made.experiments import SCHEMAS, one_line
-from made.mirror import lexicon
 from made.shards import LANGUAGES, WORDS
 from made.text import of_languages
 from sentencepiece import SentencePieceTrainer

@@ -3,7 +3,7 @@ documents and pairs. (That two processes equal one: test_distributed_train.py.)
 """
 
 import pytest
-from made.contexts import CONTEXT, add_documents
+from made.documents import CONTEXT, add_documents
 from made.experiments import changed, one_line
 from made.train import Toy, contents, rows, train_into, train_until
 from safetensors.torch import load_file

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from made.devices import DEVICES
+from made.objectives import DEVICES
 from made.train import contents, rows, train_into, train_until
 
 from ems.base.errors import EmsError

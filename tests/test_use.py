@@ -16,7 +16,7 @@ from conftest import SHARED, needs
 from made.bench import scored
 from made.cli import Cli
 from made.models import SIZES, write_exported, write_model, write_peer, write_segmented
-from made.results import means
+from made.scores import means
 
 from ems.base.errors import EmsError
 from ems.base.files import state_of

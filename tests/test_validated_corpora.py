@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
-from made.mirror import translations, write_lines
+from made.corpora import translations, write_lines
 from made.train import LANGUAGES, MAX_TOKENS
 
 from ems.model.objectives.system import System

@@ -14,9 +14,9 @@ import shutil
 import pytest
 import yaml
 from conftest import copy_project, planned, write_program
-from made.ems62 import PAIRS, sentences, write_evalsets
+from made.corpora import cut_languages, write_mined, write_zip
+from made.evalsets import PAIRS, sentences, write_evalsets
 from made.experiments import shipped
-from made.mirror import cut_languages, write_mined, write_zip
 
 from ems.base.schema import plain
 from ems.config.languages import load_languages, load_tatoeba_codes

@@ -7,8 +7,8 @@ import json
 import pytest
 import yaml
 from conftest import copy_project
+from made.corpora import translations, write_flores, write_lines
 from made.experiments import MINIMAL
-from made.mirror import translations, write_flores, write_lines
 
 from ems.bench.scores import read_score_file
 from ems.benchmarks.xsimpp.data import AUGMENTED, KINDS

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from conftest import Project, copy_project, needs
 from made.documents import of_documents, write_articles
-from made.names import NASTY, quoted
+from made.experiments import NASTY, quoted
 
 from ems.base.processes import INTERVAL
 from ems.text import wikipedia

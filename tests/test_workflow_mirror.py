@@ -11,7 +11,7 @@ import re
 import pytest
 import yaml
 from conftest import copy_project, planned
-from made.mirror import (
+from made.corpora import (
     cut_languages,
     translations,
     write_divided,
@@ -20,8 +20,8 @@ from made.mirror import (
     write_sib,
     write_tatoeba,
 )
-from made.names import NASTY, quoted
-from made.results import counts
+from made.experiments import NASTY, quoted
+from made.scores import counts
 
 from ems.bench.scores import read_score_file
 from ems.corpora.split import part_of_line

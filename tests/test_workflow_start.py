@@ -6,9 +6,8 @@ from functools import partial
 import pytest
 import yaml
 from conftest import SHARED
-from made.https import CERTIFICATES
-from made.mirror import write_flores, write_sib, write_tatoeba
-from made.served import BENCHMARKS, made_up, served, shared_text, sources, write_served
+from made.corpora import write_flores, write_sib, write_tatoeba
+from made.web import BENCHMARKS, CERTIFICATES, made_up, served, shared_text, sources, write_served
 
 from ems.config.load import load_experiment, load_site
 

@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 from made.bench import HashEncoder, Listed, error_of, naive_best, scored, unit
+from made.corpora import write_opus, zipped
 from made.experiments import Settings
-from made.mirror import write_opus, zipped
-from made.results import counts, hits
+from made.scores import counts, hits
 
 from ems.base.schema import plain
 from ems.benchmarks.families.retrieval import draw

@@ -1,18 +1,27 @@
-"""Corpora of documents of one language, raw and segmented, and dumps of Wikipedia."""
+"""Documents of one language, raw and segmented: Wikipedia dumps, shards, pairs mined from them."""
 
 import bz2
+import json
 import random
 from dataclasses import replace
 from xml.sax.saxutils import escape
 
-from made.contexts import write_documents
-from made.shards import sentence
+import numpy as np
+from made.corpora import lexicon
+from made.experiments import changed
+from made.shards import sentence, write_numbers
 from made.text import tiny
+from made.train import LANGUAGES, Toy
 
 from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus
+from ems.shards.index import read_index
+from ems.shards.writer import write_shards
 from ems.text.clean import CleanSource, clean_corpus
 from ems.text.evalkeys import write_keys
+from ems.train.data import training_data
+from ems.train.job import train
+from ems.train.mine_documents import mine
 
 CORPUS = Corpus("Own", "v1", "own", True, ("en",), None, kind="documents")
 
@@ -114,8 +123,8 @@ def write_dump(path, pages, per_stream):
 # --- the whole way
 
 WIKIPEDIA = {"name": "Wikipedia", "version": "20260101", "kind": "documents"}
-OFF = {"xtr": {"weight": 0}, "contrastive": {"weight": 0}}
-MINING = {"sample": 80, "keep": 20, "pairs": 40_000}  # four blocks of rounds
+XTR_OFF = {"xtr": {"weight": 0}, "contrastive": {"weight": 0}}
+CORPUS_MINING = {"sample": 80, "keep": 20, "pairs": 40_000}  # four blocks of rounds
 
 
 def of_documents(tiny, sources):
@@ -124,7 +133,7 @@ def of_documents(tiny, sources):
     `tiny` are those of configs/tiny.yaml, `sources` the folders of documents and of dumps.
     """
     tiny = {key: value for key, value in tiny.items() if key != "sweep"}
-    coherent = {"context": {"weight": 0}, "coherence": {"weight": 1, "mining": MINING}}
+    coherent = {"context": {"weight": 0}, "coherence": {"weight": 1, "mining": CORPUS_MINING}}
     start = {"start_from": "context"}
     return tiny | {
         "languages": ["en", "de"],
@@ -135,7 +144,7 @@ def of_documents(tiny, sources):
             {"name": "DemoDocuments", "version": "v1", "kind": "documents"},
             WIKIPEDIA | {"languages": ["de"]},
         ],
-        "objectives": OFF | {"context": {"weight": 1}},
+        "objectives": XTR_OFF | {"context": {"weight": 1}},
         "systems": {
             "context": {},
             "coherent": {"objectives": coherent, "train": start, "iterations": 1},
@@ -147,3 +156,105 @@ def write_articles(dumps, count=120):
     """Write a German dump of articles of three sentences into the layout of the publisher."""
     text = "Das Haus {0} ist alt. Der Hund {0} sieht das Haus. Ein Kind kommt am Abend {0}."
     write_dump(dumps / DUMP, [page(at, text.format(at)) for at in range(count)], per_stream=5)
+
+
+CODES = ("en", "de")  # languages that have documents
+OFF = {"xtr": {"weight": 0}, "contrastive": {"weight": 0, "width": 8}}
+OWN = {"name": "Own", "version": "v1", "kind": "documents", "source": "nowhere"}
+CONTEXT = {  # settings of a system that learns from documents
+    "model": {"pooling": "mean-max", "max_tokens": 30, "dropout": 0.1, "attention_dropout": 0.1},
+    "objectives": {**OFF, "context": {"weight": 1, "k": 2}},
+    "corpora": [{**OWN, "languages": [*CODES]}],
+}
+
+
+def write_document_shard(folder, code, documents):
+    """A shard in the format on disk; documents are lists of sentences, lists of ids."""
+    folder.mkdir(parents=True)
+    sentences = [sentence for document in documents for sentence in document]
+    write_numbers(folder / f"{code}.ids", np.concatenate(sentences))
+    write_numbers(folder / f"{code}.offsets", np.cumsum([0, *map(len, sentences)]))
+    write_numbers(folder / "lines", np.arange(1, len(sentences) + 1))
+    write_numbers(folder / "documents", np.cumsum([0, *map(len, documents)]))
+    manifest = {"languages": [code], "pairs": len(sentences), "documents": len(documents)}
+    manifest |= {"tokens": {code: sum(map(len, sentences))}}
+    manifest |= {"vocabulary_sha256": "same", "sha256": {}}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def write_documents(path, documents):
+    """A segmented file of documents, `<a>.tsv`, lists of texts; its lines count the blank ones."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for document in documents:
+        lines += [f"{text}\t{at}\n" for at, text in enumerate(document, len(lines) + 1)]
+        lines.append("\n")
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def topical(count, code, seed):
+    """`count` documents of 2 to 6 sentences, each with the words of one of four topics."""
+    draw, words = random.Random(f"{seed} {code}"), lexicon(code)
+    for _ in range(count):
+        own = words[draw.randrange(4) :: 4]
+        length = draw.randint(2, 6)
+        yield [" ".join(draw.choices(own, k=draw.randint(1, 5))) for _ in range(length)]
+
+
+def add_documents(toy):
+    """Add documents of two languages to a `Toy`, to train (CONTEXT) and to validate on."""
+    for part, count in (("training", 80), ("validation", 12)):
+        for code in CODES:
+            source = toy.folder / part / f"{code}.tsv"
+            write_documents(source, topical(count, code, part))
+            write_shards(source, toy.vocabulary, source.with_suffix(""), pairs=100)
+            toy.documents[part].append(source.with_suffix(""))
+    return toy
+
+
+STEPS = {"steps": 6, "validate_every": 3, "checkpoint_every": 2}
+MINING = {"sample": 40, "keep": 30, "pairs": 100}
+COHERENCE = {
+    **CONTEXT,
+    "systems": {
+        "ems": {},
+        "coherent": {
+            "objectives": {
+                "context": {"weight": 0},
+                "coherence": {"weight": 1, "k": 2, "mining": MINING},
+            },
+            "train": {"start_from": "ems", **STEPS},
+            "iterations": 2,
+        },
+    },
+    "train": STEPS,
+}
+PAIRS_ALONE = {"objectives": {**OFF, "xtr": {"weight": 1}}}
+
+
+def made_toy(folder):
+    """Shards and documents, and the stage 1 system trained on them into `folder`/start."""
+    toy = add_documents(Toy(folder))
+    toy.train(folder / "start", **COHERENCE)
+    return toy
+
+
+def mined(toy, folder, name="coherent-1", model=None, state=None, **more):
+    """Mine for a system into `folder`/mined; the folder and its manifest."""
+    experiment = toy.experiment(**changed(COHERENCE, more)).of_system(name)
+    model = model or toy.folder / "start" / "model"
+    out, state = folder / "mined", state or folder / "mining"
+    return out, mine(experiment, name, read_index(toy.index()), model, out, state)
+
+
+def trained(toy, folder, pairs, name="coherent-1", start=None, **more):
+    """Train a system on mined pairs into `folder`/model; the model folder."""
+    experiment = toy.experiment(**changed(COHERENCE, more))
+    settings = experiment.systems[name]
+    data = training_data(settings, LANGUAGES, read_index(toy.index()), toy.vocabulary, pairs)
+    start = start or toy.folder / "start" / "model"
+    places = folder / "model", folder / "state", folder / "times.jsonl"
+    train(experiment, name, data, *places, start=start)
+    return folder / "model"

@@ -1,4 +1,4 @@
-"""The least that an experiment file must say, and a folder of settings to change and load it in."""
+"""The smallest valid experiment, and a folder of settings to change and load."""
 
 import copy
 import json
@@ -181,3 +181,12 @@ class Settings:
     def changed(self, **changes):
         """The base with `key={...}` laid over it, mapping by mapping."""
         return self.load(changed(self.base, changes))
+
+
+NASTY = "-a '\"$(touch pwned);touch pwned;`touch pwned`|&>#*?[a]\\%s%j ü"
+ON_SLURM = "a;touch pwned;|&>#*?[a]~! ü"  # what the executor can hand to Slurm
+
+
+def quoted(text: object) -> str:
+    """A text as YAML."""
+    return json.dumps(str(text), ensure_ascii=False)

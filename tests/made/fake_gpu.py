@@ -12,8 +12,7 @@ import sys
 
 import numpy as np
 import torch
-from made.devices import SIZES, SYSTEMS, TABLE
-from made.objectives import batch_of, system_settings
+from made.objectives import SIZES, SYSTEMS, TABLE, batch_of, system_settings
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import backend_registration
 

@@ -1,7 +1,9 @@
-"""Score files of every benchmark, in the one shape that they have, for the tests that read them."""
+"""Score files of every benchmark, and the values, counts and hits that tests compare."""
 
 import json
 import zlib
+
+from ems.bench.scores import unpacked
 
 SHA = "d" * 64
 EN = "en"
@@ -180,4 +182,38 @@ def fives(names, start=70.0):
     return {
         name: [start + at + step * (at + 1) / 10 for step in range(5)]
         for at, name in enumerate(names)
+    }
+
+
+def values(result, measure=""):
+    """Label -> way -> value, of the metric or of another measure."""
+    return {
+        label: {way: row.value for way, row in ways.items()}
+        for label, ways in result.labelled(measure).items()
+    }
+
+
+def means(result, measure=""):
+    """Label -> the mean of its ways."""
+    return {label: sum(of.values()) / len(of) for label, of in values(result, measure).items()}
+
+
+def counts(result):
+    """Label -> the number of sentences, the same in all ways and of all measures."""
+    counted = {}
+    for row in result.rows:
+        assert counted.setdefault(result.label_of(row), row.count) == row.count
+    return counted
+
+
+def hits(row):
+    """Of each sentence whether it counts, by the bits alone."""
+    return unpacked(row.hits, row.count).tolist()
+
+
+def by_direction(result):
+    """Direction -> all that is said of it: its rows and its details."""
+    return {
+        name: ([row for row in result.rows if row.direction == name], details)
+        for name, details in result.details.items()
     }

@@ -4,8 +4,8 @@ import json
 import signal
 
 import pytest
+from made.corpora import translations, write_lines
 from made.experiments import MINIMAL, Settings, changed
-from made.mirror import translations, write_lines
 from safetensors.torch import load_file
 
 from ems.base.errors import EmsError
@@ -44,7 +44,7 @@ class Toy:
     def __init__(self, folder, shard_pairs=1000):
         self.folder, self.settings = folder, Settings(folder, BASE)
         self.shard_pairs = shard_pairs
-        self.documents = {"training": [], "validation": []}  # folders (made/contexts.py)
+        self.documents = {"training": [], "validation": []}  # folders (made/documents.py)
         self.vocabulary, self.sample = folder / "vocabulary.model", folder / "sample.txt"
         lines = [line for item in translations(200, LANGUAGES, 1) for line in item.values()]
         train_vocabulary(self.experiment(), write_lines(self.sample, lines), self.vocabulary)

@@ -1,0 +1,270 @@
+"""Corpora in every form that an experiment takes: mirrors, own text, multi-parallel text."""
+
+import bz2
+import gzip
+import io
+import itertools
+import json
+import lzma
+import random
+import zipfile
+from itertools import combinations
+
+from conftest import needs
+
+from ems.text.normalise import KEYS
+
+SYLLABLES = {  # of a few languages, so that a subword vocabulary has something to find
+    "en": "ba ko li ne",
+    "de": "schu ster gen lau",
+    "fr": "eau quoi tille mon",
+    "sw": "mwa nji kum tata",
+}
+CONCEPTS = 40
+DOCUMENTS = "DOCUMENT_IDS.tsv"
+PAIRS = [("Hallo Welt", "Hello world"), ("Zwei", "Two"), ("Ende", "End")]
+
+
+def lexicon(code):
+    """A word of a language for each concept, the same in every run; no digits to go by."""
+    parts = SYLLABLES.get(code, f"{code}a {code}o {code}i {code}e").split()
+    words = ["".join(word) for word in itertools.product(parts, repeat=3)]
+    return random.Random(code).sample(words, CONCEPTS)
+
+
+def translations(count, codes, seed, least=1, most=6):
+    """`count` sentences {language: text} of `least` to `most` words, concept by concept."""
+    words = {code: lexicon(code) for code in codes}
+    draw = random.Random(seed)
+    for _ in range(count):
+        concepts = draw.choices(range(CONCEPTS), k=draw.randint(least, most))
+        yield {code: " ".join(words[code][at] for at in concepts) for code in codes}
+
+
+def write_lines(path, lines):
+    """A text file, one line each."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    return path
+
+
+def cut_languages(project, codes, tatoeba):
+    """Cut the project's own tables to some languages and codes of Tatoeba, to make "all" little."""
+    path = project.folder / "ems/config/languages/languages.tsv"
+    header, *rows = path.read_text(encoding="utf-8").splitlines()
+    write_lines(path, [header, *(row for row in rows if row.split("\t")[0] in codes)])
+    write_lines(project.folder / "ems/config/languages/tatoeba_v1.txt", tatoeba)
+
+
+def write_opus(mirror, corpus, version, items):
+    """The zip of every language of `items` ({language: text} each) with English."""
+    for code in sorted(set(items[0]) - {"en"}):
+        write_zip(mirror, corpus, version, "-".join(sorted(("en", code))), items)
+    return mirror / "opus" / corpus / version
+
+
+def write_mined(mirror, pair, items, scores):
+    """LASER's mined file of a pair, whose codes are the keys of `items`."""
+    folder = mirror / "laser" / "WikiMatrix" / "v1"
+    folder.mkdir(parents=True, exist_ok=True)
+    first, second = pair.split("-")
+    rows = zip(scores, items, strict=True)
+    text = "".join(f"{score}\t{item[first]}\t{item[second]}\n" for score, item in rows)
+    path = folder / f"WikiMatrix.{pair}.tsv.gz"
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+    return path
+
+
+def write_zip(mirror, corpus, version, pair, items):
+    """The zip of one file of a corpus, whose codes are the keys of `items`."""
+    first, second = pair.split("-")
+    path = mirror / "opus" / corpus / version / "moses" / f"{pair}.txt.zip"
+    pairs = [(item[first], item[second]) for item in items]
+    return moses_of(path, pairs, corpus=corpus, pair=pair)
+
+
+def write_divided(mirror, corpus, version, items, documents):
+    """The same, and the file that names the document of each line."""
+    folder = write_opus(mirror, corpus, version, items)
+    write_lines(folder / DOCUMENTS, documents)
+    return folder
+
+
+def write_tatoeba(mirror, code, items):
+    """Both files of one language of LASER's Tatoeba; `items`: (sentence, English sentence)."""
+    for side, at in ((code, 0), ("eng", 1)):
+        path = mirror / "tatoeba" / f"tatoeba.{code}-eng.{side}"
+        write_lines(path, [item[at] for item in items])
+
+
+def write_flores(mirror, code, lines):
+    """The devtest file of one language of FLORES-200."""
+    return write_lines(mirror / "flores200" / "devtest" / f"{code}.devtest", lines)
+
+
+def write_sib(mirror, code, splits):
+    """The three files of one language of SIB-200; `splits`: name -> (category, sentence) each."""
+    for name, examples in splits.items():
+        rows = [f"{at}\t{category}\t{text}" for at, (category, text) in enumerate(examples)]
+        path = mirror / "sib200" / code / f"{name}.tsv"
+        write_lines(path, ["index_id\tcategory\ttext", *rows])
+
+
+def zipped(members, method=zipfile.ZIP_DEFLATED):
+    """The bytes of a zip of (name, content)s, the same in every run."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in members:
+            archive.writestr(zipfile.ZipInfo(name), content, method)
+    return out.getvalue()
+
+
+def moses(path, first, second, corpus="C", pair="de-en", extra=()):
+    """A zip as OPUS has it, of the bytes of its two sides."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    names = [f"{corpus}.{pair}.{code}" for code in pair.split("-")]
+    sides = zip(names, (first, second), strict=True)
+    path.write_bytes(zipped([("README", "about"), *sides, *extra]))
+    return path
+
+
+def moses_of(path, pairs, **more):
+    sides = ["".join(f"{pair[at]}\n" for pair in pairs).encode() for at in (0, 1)]
+    return moses(path, *sides, **more)
+
+
+PACKERS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+FORMS = ("tsv", "two", "jsonl", "translation", "parquet", "columns")
+
+
+def packed(content, suffix):
+    """The bytes as they are in a file with this suffix."""
+    if suffix != ".zst":
+        return PACKERS[suffix](content)
+    zstd = package_of("zstd", "backports.zstd")
+    return zstd.compress(content)
+
+
+def package_of(name, package):
+    """A package of the extra `files`, or the test is skipped."""
+    from importlib import import_module
+
+    try:
+        return import_module(package)
+    except ImportError:
+        needs(None, f"{name}: pip install -e '.[files]'")
+
+
+def write_form(folder, form, codes, rows, suffix=""):
+    """Write rows of two texts in a form; what stands under `files` of the corpus."""
+    folder.mkdir(parents=True, exist_ok=True)
+    first, second = codes
+    path = folder / f"mine.{first}-{second}"
+    if form in ("parquet", "columns"):
+        return str(_parquet(path, form, codes, rows))
+    if form == "two":
+        texts = zip(*rows, strict=True)
+        paths = [path.with_name(f"mine.{code}{suffix}") for code in codes]
+        for place, column in zip(paths, texts, strict=True):
+            place.write_bytes(packed("".join(f"{text}\n" for text in column).encode(), suffix))
+        return list(map(str, paths))
+    lines = {
+        "tsv": lambda row: "\t".join(row),
+        "jsonl": lambda row: json.dumps(dict(zip(codes, row, strict=True)), ensure_ascii=False),
+        "translation": lambda row: json.dumps({"translation": dict(zip(codes, row, strict=True))}),
+    }[form]
+    ending = "tsv" if form == "tsv" else "jsonl"
+    place = path.with_name(f"{path.name}.{ending}{suffix}")
+    place.write_bytes(packed("".join(f"{lines(row)}\n" for row in rows).encode(), suffix))
+    return str(place)
+
+
+def _parquet(folder, form, codes, rows):
+    """A folder as the Hugging Face hub has it: two files to train on, one to test."""
+    pyarrow = package_of("parquet", "pyarrow")
+    parquet = package_of("parquet", "pyarrow.parquet")
+    half = len(rows) // 2
+    parts = {"train-0": rows[:half], "train-1": rows[half:], "test-0": [("no", "no")]}
+    (folder / "data").mkdir(parents=True)
+    for name, part in parts.items():
+        values = [dict(zip(codes, row, strict=True)) for row in part]
+        if form == "parquet":
+            values = [{"id": at, "translation": value} for at, value in enumerate(values)]
+        table = pyarrow.Table.from_pylist(values)
+        parquet.write_table(table, folder / "data" / f"{name}-of-00002.parquet")
+    return folder
+
+
+CODES = ("de", "fr", "ja")  # besides English
+CORPORA = ("One", "Two")
+ROWS = 400
+
+
+def draw_rows(seed, letters=False):
+    """(corpus, language) -> rows (English, text); many share English up to case and punctuation.
+
+    Some texts are the same in two languages or under two English sentences, some rows repeat, and
+    some English has no letters, unless all must have some.
+    """
+    draw = random.Random(seed)
+    items = list(translations(120, ("en", *CODES), seed, least=2))
+    rows = {}
+    for place in [(corpus, code) for corpus in CORPORA for code in CODES]:
+        rows[place] = []
+        for _ in range(ROWS):
+            item, other = draw.choices(items, k=2)
+            english = [item["en"], item["en"].title(), f"{item['en']} !", "- ?"]
+            english = draw.choice(english[:3] if letters else english)
+            text = draw.choice([item[place[1]], item[place[1]], other[place[1]], item["en"]])
+            rows[place].append((english, text))
+    return rows
+
+
+def write_rows(folder, rows):
+    """The segmented pair file of each corpus and language, as the workflow has them."""
+    paths = []
+    for (corpus, code), texts in rows.items():
+        codes = sorted(("en", code))
+        path = folder / "text/segmented" / corpus / "v1" / f"{'-'.join(codes)}.tsv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sides = [dict(zip(("en", code), row, strict=True)) for row in texts]
+        lines = (
+            "\t".join([*(side[c] for c in codes), str(n)]) for n, side in enumerate(sides, start=7)
+        )
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        paths.append(path)
+    return sorted(paths, key=lambda path: (path.stem, path.parts[-3]))
+
+
+def groups_of(rows, key="folded"):
+    """Key of an English sentence -> language -> its distinct texts."""
+    groups = {}
+    keys_of = KEYS[key]
+    for (_, code), texts in rows.items():
+        for english, text in texts:
+            if shared := keys_of([english])[0]:
+                groups.setdefault(shared, {}).setdefault(code, set()).add(text)
+    return groups
+
+
+def brute_force(rows, key="folded"):
+    """Every further pair, language pair -> {(text, text)}, and how many the join can make of it
+    with repetitions and with texts that are the same in both languages.
+    """
+    pairs, made = {}, {}
+    for texts in groups_of(rows, key).values():
+        for pair in combinations(sorted(texts), 2):
+            both = [(one, two) for one in texts[pair[0]] for two in texts[pair[1]]]
+            made["-".join(pair)] = made.get("-".join(pair), 0) + len(both)
+            found = pairs.setdefault("-".join(pair), set())
+            found.update((one, two) for one, two in both if one != two)
+    return pairs, made
+
+
+def read_pairs(folder):
+    """Language pair -> its rows (text, text, line)."""
+    files = sorted(folder.glob("*.tsv"))
+    return {
+        path.stem: [tuple(line.split("\t")) for line in path.read_text("utf-8").splitlines()]
+        for path in files
+    }
