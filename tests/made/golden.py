@@ -18,3 +18,9 @@ def check(name, text):
         path.write_text(text, encoding="utf-8")
     assert path.exists(), f"{path}: no such file; run `make golden` and review the diff"
     assert text == path.read_text(encoding="utf-8")
+
+
+def check_table(name, out):
+    """Compare the .md and the .tex of a written table with tests/golden/tables/NAME.md."""
+    text, tex = (out.with_suffix(suffix).read_text(encoding="utf-8") for suffix in (".md", ".tex"))
+    check(f"tables/{name}.md", f"{text}\n```latex\n{tex}```\n")

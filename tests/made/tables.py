@@ -14,7 +14,6 @@ from ems.tables.engine import Declaration, write_systems
 
 EMBEDDING, LAYER, HEAD = (10, 4), (4, 3), (2, 5)  # shapes of a model's weights
 SEVEN = ["cmn", "deu", "fra", "ita", "jpn", "rus", "spa"]
-MUSE = {*SEVEN, "ara", "kor", "nld", "pol", "por", "tha", "tur"}
 SUFFIXES = (".tex", ".md", ".csv")
 MADE = {  # table -> its declaration, or what writes it
     table: made for name in benchmarks() for table, made in tables_of(name).items()
