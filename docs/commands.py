@@ -1,38 +1,31 @@
 """Write cli.md, the page of commands, from the signatures in ems/commands/: `make pages`."""
 
-import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
 from ems.commands import COMMANDS
-from ems.commands.flags import REQUIRED, SHARED, Bounds, Flag, Mark, flags_of, number
+from ems.commands.flags import REQUIRED, SHARED, Assignment, Bounds, Flag, Mark, flags_of, number
+from ems.commands.help import example, grouped, summary
 
 PAGE = Path(__file__).with_name("cli.md")
 OPENING = """# Commands
 
-Made from `ems/commands/` by `make pages`; do not edit this page. The rules of
-the workflow call these commands, so most of them are rarely typed. `ems COMMAND --help` prints the
-flags of one.
+Made from `ems/commands/` by `make pages`; do not edit this page. `ems --help` lists the commands,
+and `ems COMMAND --help` shows the flags of one with an example. The examples work in the folder of
+the project after `make all`, except five, whose data the demo does not have: `fetch-documents`,
+`import-released`, `mine-documents`, `multiway` and `wikipedia`.
 """
-SECTIONS = {  # the first command of each
-    "check": "Check an experiment, list what it downloads, and fetch it",
-    "wikipedia": "Clean and segment text and train vocabularies",
-    "shards": "Make token shards and look into them",
-    "mine-documents": "Train, import, score and compare encoders",
-    "export": "Make products of a trained encoder",
-    "table": "Make tables and figures",
-    "encode": "Use an encoder: encode lines, score and mine pairs, search, serve",
-}
 
 
 def page() -> str:
-    """Return the page: every command with its flags; a command may open a section."""
+    """Return the page: every command under its group, with an example and its flags."""
     lines = []
-    for name, command in COMMANDS.items():
-        if name in SECTIONS:
-            lines += ["", f"## {SECTIONS[name]}"]
-        lines += ["", f"### ems {name}", "", inspect.getdoc(command) or "", ""]
-        lines += _rows(flags_of(command))
+    for title, names in grouped(COMMANDS).items():
+        lines += ["", f"## {title}"]
+        for name in names:
+            shown = example(name).replace("\n", "\n    ")
+            lines += ["", f"### ems {name}", "", summary(COMMANDS[name]), "", f"    {shown}", ""]
+            lines += _rows(flags_of(COMMANDS[name]))
     lines += ["", "## Flags of every command", "", *_rows(SHARED), ""]
     return OPENING + "\n".join(lines)
 
@@ -47,10 +40,10 @@ def _rows(flags: list[Flag]) -> Iterator[str]:
         kind = options.get("type")
         if "choices" in options:
             value = ", ".join(f"`{choice}`" for choice in options["choices"])
-        elif "metavar" in options:
-            value = f"`{options['metavar']}`"
         elif isinstance(kind, Bounds):
             value = str(kind)
+        elif isinstance(kind, Assignment):
+            value = f"`{kind.form}`"
         else:
             value = {None: "no value", str: "text", number: "number"}.get(kind, "path")
         value += ", several" if "nargs" in options else ""

@@ -3,6 +3,8 @@ story."""
 
 import argparse
 import os
+import re
+import shlex
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -13,11 +15,14 @@ from conftest import ROOT, needs
 from made.cli import Cli
 from made.corpora import moses_of
 
+from ems import __version__
 from ems.commands import COMMANDS
 from ems.commands.cli import FEW_SPINS, _set_up_log, log
-from ems.commands.flags import Mark, flags_of
+from ems.commands.flags import Mark, flags_of, parse
+from ems.commands.help import example
 from ems.text.evalkeys import write_keys
 
+RULES = sorted((ROOT / "rules").glob("*.smk"))
 PAIRS = [("Hallo Welt", "Hello world"), ("Guten Tag.", "Good day."), ("Der Test", "The test")]
 
 
@@ -148,9 +153,28 @@ def test_a_missing_input_is_one_line_that_names_it(ems, job, message):
     assert not (ems.folder / "out").is_file()
 
 
-def test_a_wrong_flag_is_the_usage_and_status_two(ems):
-    lines = ems("fetch", "--sauce", "x", expect=2)
-    assert lines[0].startswith("usage: ems fetch")
+# --- help
+
+
+def test_the_help_groups_the_commands_and_hides_the_stages(ems):
+    short, long = ems.run()[0], ems.run("--help", "--all")[0]
+    assert ems.run("-h")[0] == ems.run("--help")[0] == short
+    listed = re.findall(r"^  ([a-z-]+) +[A-Z].*\.$", long, re.MULTILINE)
+    assert sorted(listed) == sorted(COMMANDS)
+    called = set(re.findall(r"(?:\"|exec )ems ([a-z-]+) ", "".join(p.read_text() for p in RULES)))
+    hidden = [name for name in listed if f"\n  {name} " not in short]
+    assert called - set(hidden) == {"export", "table"}  # of use by hand too
+    assert max(map(len, long.splitlines())) <= 80
+    assert ems.run("--version")[0] == f"ems {__version__}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_one_example_that_its_flags_allow(name):
+    words = shlex.split(example(name).replace("\\\n", ""))
+    assert words[:2] == ["ems", name]
+    found, values = parse(COMMANDS, words[1:])
+    assert found == name
+    assert any(value for value in values.values())
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -4,8 +4,8 @@ Each case is one entry of a YAML file, and needs `says` and one of `run`, `pytho
 
     a missing text:                       # the name of the case
       files: {v.npy: old}                 # written first: text, {copy: PLACE}, or one of KINDS
-      edit:                               # then changed: a text that is there once, or dotted keys
-        configs/tiny.yaml: {model.width: 33, train.steps: GONE}
+      edit:                               # then changed: a text that is there once, dotted keys,
+        configs/tiny.yaml: {model.width: 33, train.steps: GONE}   # or GONE: the file is deleted
         a.txt: [old, new]
       cut: {v.npy: 1}                     # bytes taken off the end of a file
       first: [encode --model ...]         # commands that must succeed before
@@ -69,6 +69,9 @@ def prepare(folder, case, places):
             path.write_bytes(KINDS[kind](value) if kind else value.encode())
     for name, change in case.get("edit", {}).items():
         path = folder / name
+        if change == "GONE":
+            path.unlink()
+            continue
         text = path.read_text(encoding="utf-8")
         if isinstance(change, list):
             assert text.count(change[0]) == 1, f"{name} has {change[0]!r} {text.count(change[0])} x"

@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     other programs do by SIGPIPE when the reader of standard output has gone (`| head`).
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    name, values = parse(COMMANDS, __doc__.partition("\n")[0], arguments)
+    name, values = parse(COMMANDS, arguments)
     named = {flag.name: value for flag, value in values.items()}
     stop_with_snakemake()
     look_rarely()

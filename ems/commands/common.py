@@ -1,4 +1,4 @@
-"""What commands share: types of flags, and the settings that they read."""
+"""Types of flags and settings that commands share."""
 
 import logging
 from pathlib import Path
@@ -17,7 +17,7 @@ log = logging.getLogger("ems")
 
 ExperimentName = Annotated[str, "name of the experiment", Mark.NAME]
 OtherExperiment = Annotated[str | None, "experiment (default: that of config.yaml)", Mark.NAME]
-Expected = Annotated[str, "hash of the settings that were planned with; stop if it differs now"]
+Expected = Annotated[str, "hash of the settings of the plan; stop if they have changed"]
 CorpusName = Annotated[str, "name of the corpus", Mark.NAME]
 Version = Annotated[str, "release of the corpus", Mark.NAME]
 PairName = Annotated[str, "language pair, like de-en", Mark.NAME]
@@ -26,9 +26,9 @@ Folders = Annotated[dict[str, Path], "folders of evaluation data"]
 VocabularyPath = Annotated[Path, "SentencePiece model"]
 ModelFolder = Annotated[Path, "model folder"]
 Dimensions = Annotated[
-    int, "first numbers of a vector to keep; 0: all", Bounds(0, 65536)
+    int, "numbers of a vector to keep, from the first (default: all)", Bounds(0, 65536)
 ]  # the widest encoder of `ems.config.model`
-State = Annotated[Path | None, "folder for what an interrupted run has done", Writes("state")]
+State = Annotated[Path | None, "folder for the progress of an interrupted run", Writes("state")]
 Workers = Annotated[int, "number of processes that share a large file", Bounds(1, 256)]
 PieceLines = Annotated[int | None, Bounds(1, 1_000_000_000), Mark.HIDDEN]  # for tests
 
@@ -37,14 +37,13 @@ OutFolder = Annotated[Path, "folder to write into", Writes("folder")]
 
 
 def site_settings(**overrides: str) -> "Site":
-    """Return the settings of config.yaml."""
     from ems.config.load import load_site
 
     return load_site(Path("config.yaml"), overrides)
 
 
 def experiment_of(name: str | None) -> "Experiment":
-    """Return an experiment by name; the one that config.yaml names for None."""
+    """Load an experiment, by default the one that config.yaml names."""
     from ems.config.load import load_experiment
 
     site = site_settings()
@@ -52,8 +51,10 @@ def experiment_of(name: str | None) -> "Experiment":
 
 
 def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experiment":
-    """Return an experiment. Raises `EmsError` unless the settings of the stage have the expected
-    hash ("": any), and for wildcards that the experiment does not have.
+    """Load an experiment for a stage that was planned with the hash `expected` ("": any).
+
+    Raises `EmsError` if the settings of the stage have another hash now, and for wildcards that the
+    experiment does not have.
     """
     from ems.config.load import load_experiment
     from ems.config.stages import stage_hash
@@ -70,20 +71,20 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
         if set(value.split("-") if kind == "pair" else [value]) - set(names):
             raise EmsError(
                 f"configs/{experiment.name}.yaml: expected a {kind} of {', '.join(names)}, found "
-                f"{value!r}; check the command"
+                f"{value!r}; check the flags of the command"
             )
     current = stage_hash(experiment, stage, **wildcards)
     log.info("experiment %s, settings of stage %s %s", experiment.name, stage, current)
     if expected and expected != current:
         raise EmsError(
             f"configs/{experiment.name}.yaml: stage {stage} was planned with settings "
-            f"{expected}, the file now gives {current}; it was edited since: run again"
+            f"{expected}, the file now gives {current}: it was edited since, so run again"
         )
     return experiment
 
 
 def downloads() -> "Downloads":
-    """Return how to download, from config.yaml; the defaults where there is none.
+    """Read the settings of downloads from config.yaml; without one, use the defaults.
 
     There are no flags for it: Snakemake would fetch everything again when one of them changes.
     """

@@ -1,4 +1,4 @@
-"""Commands that check an experiment, list what it downloads, and fetch it."""
+"""Commands that check an experiment, list its downloads, and fetch them."""
 
 import sys
 from pathlib import Path
@@ -16,12 +16,12 @@ def check(
     experiment: common.OtherExperiment = None,
     profile: Annotated[
         list[str],
-        "profiles of Snakemake: what their cluster is asked for, and the costs",
+        "profiles of Snakemake: print the forecast of jobs, time and cluster resources",
         Mark.PLACE,
     ] = (),
-    trained: Annotated[bool, "print the systems that are trained, those of a sweep too"] = False,
+    trained: Annotated[bool, "print the names of all trained systems"] = False,
 ) -> None:
-    """Check config.yaml and an experiment."""
+    """Check an experiment and config.yaml before a run."""
     from ems.text.filters import unknown
     from ems.workflow.plan import plan
 
@@ -59,18 +59,18 @@ def check(
 
 def corpora(
     action: Annotated[Literal["list", "search", "update"], Mark.POSITIONAL],
-    language: Annotated[str, "search: language, a name or code", Mark.POSITIONAL] = "",
-    other: Annotated[str, "search: the other side (default: English)", Mark.POSITIONAL] = "",
+    language: Annotated[str, "search: name or code of a language", Mark.POSITIONAL] = "",
+    other: Annotated[str, "search: the other language (default: English)", Mark.POSITIONAL] = "",
     experiment: common.OtherExperiment = None,
-    json: Annotated[bool, "list, search: JSON"] = False,
-    csv: Annotated[bool, "list: CSV with a row per corpus and pair"] = False,
-    all: Annotated[bool, "search: small corpora too"] = False,
-    db: Annotated[Path | None, "update: OpusTools' database (default: the package's)"] = None,
+    json: Annotated[bool, "list, search: output as JSON"] = False,
+    csv: Annotated[bool, "list: output as CSV, a row per corpus and language pair"] = False,
+    all: Annotated[bool, "search: results that include small corpora"] = False,
+    db: Annotated[Path | None, "update: database of OpusTools (default: the installed one)"] = None,
     out: Annotated[Path, "update: table to write", Writes()] = Path(
         "ems/config/languages/opus.tsv.xz"
     ),
 ) -> None:
-    """List what an experiment downloads, search OPUS, or update the table of OPUS's files."""
+    """List downloads, search OPUS, or update the table of OPUS."""
     if bool(language) != (action == "search"):
         expected = "a language" if action == "search" else "nothing more"
         raise EmsError(f"ems corpora {action}: expected {expected}, found {language or 'none'}")
@@ -90,19 +90,19 @@ def corpora(
 
 
 def init(
-    languages: Annotated[str, "languages by name or code: cy,uk,Polish"],
-    budget: Annotated[str, "most sentence pairs of all corpora, like 800k"] = "5M",
-    out: Annotated[Path, "experiment to write", Writes()] = Path("configs/mine.yaml"),
+    languages: Annotated[str, "names or codes of languages, like cy,uk,Polish"],
+    budget: Annotated[str, "maximum number of pairs of all corpora together"] = "5M",
+    out: Annotated[Path, "experiment file to write", Writes()] = Path("configs/mine.yaml"),
 ) -> None:
-    """Write an experiment for some languages, of what OPUS has of them."""
+    """Create an experiment from OPUS corpora."""
     from ems.workflow.init import make_experiment
 
     sys.stdout.write(make_experiment(languages, budget, out))
-    common.log.info("%s is written; next: ems check --experiment %s", out, out.stem)
+    common.log.info("%s is written; check it with: ems check --experiment %s", out, out.stem)
 
 
 def demo_mirror(out: common.OutFolder) -> None:
-    """Write the embedded demo data."""
+    """Write the data of the demo."""
     from ems.corpora.demo.mirror import write_mirror
     from ems.corpora.slots import alone
 
@@ -119,18 +119,18 @@ def fetch(
     out: common.OutFile,
     format: Annotated[
         Literal["moses", "mined", "text", "dump"],
-        "OPUS's zip, LASER's WikiMatrix, documents of one language, or a dump of a Wikipedia",
+        "OPUS's zip, LASER's WikiMatrix, documents of one language, or a Wikipedia dump",
     ] = "moses",
-    generated: Annotated[bool, "data that ems made itself: no lock is kept"] = False,
+    generated: Annotated[bool, "data made by ems: no lock file"] = False,
 ) -> None:
-    """Fetch and check one pair of a corpus, or the documents of one language."""
+    """Download one language pair, or one language, of a corpus."""
     _fetch(format, source, corpus, version, pair, out, not generated)
 
 
 def fetch_documents(
     source: FetchSource, corpus: common.CorpusName, version: common.Version, out: common.OutFile
 ) -> None:
-    """Fetch the documents of a corpus's lines."""
+    """Download the document number of each line of a corpus."""
     _fetch("documents", source, corpus, version, "", out, True)
 
 
@@ -152,9 +152,11 @@ def fetch_evalset(
     evalset: Annotated[str, "evaluation set", Choices("ems.config.plugins:sets")],
     code: Annotated[str, "language or archive", Mark.NAME],
     out: common.OutFolder,
-    source: Annotated[str, "directory, address, `embedded` (default: published)", Mark.PLACE] = "",
+    source: Annotated[
+        str, "directory, address or `embedded` (default: published)", Mark.PLACE
+    ] = "",
 ) -> None:
-    """Fetch one language, or one archive, of an evaluation set."""
+    """Download one unit of an evaluation set."""
     from ems.config.experiment import EMBEDDED
     from ems.corpora.evalsets import fetch
     from ems.corpora.evalsets.sets import manifest_name

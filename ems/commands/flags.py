@@ -19,6 +19,7 @@ from pkgutil import resolve_name
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from ems.base.outputs import FlagPath, Writes
+from ems.commands.help import Parser, command_of, example
 
 CommandFunction = Callable[..., None]
 REQUIRED = inspect.Parameter.empty
@@ -150,11 +151,16 @@ class Flag:
         if origin is dict:
             form = "NAME=FOLDER" if paths else "NAME=TEXT"
             return {"type": Assignment(form, parts[1]), "metavar": form, **many}
-        kind = self.note(Bounds) or (path if paths else str)
-        if float in (self.type, *parts):
-            kind = number
-        several = {"action": "extend", **many}  # typed twice, the first is not forgotten
-        return {"type": kind, **(several if origin is list else {})}
+        kind, options = str, {"metavar": self.name.rpartition("_")[2].upper()}
+        if bounds := self.note(Bounds):
+            kind, options = bounds, {"metavar": "N"}
+        elif float in (self.type, *parts):
+            kind, options = number, {"metavar": "NUMBER"}
+        elif paths:
+            kind, options = path, {"metavar": "PATH"}
+        if origin is list:  # typed twice, the first is not forgotten
+            options |= {"action": "extend", **many}
+        return {"type": kind, **options}
 
     def outputs(self, value: Any) -> Iterator[FlagPath]:
         """Yield the places that the command writes for a value of the flag."""
@@ -179,8 +185,8 @@ class Flag:
 
 
 SHARED = [  # by every command; the command line itself uses them
-    Flag("log", Path, None, ("file for the log lines, besides the terminal", Writes())),
-    Flag("costs", Path, None, ("JSON file for the seconds and the memory", Writes())),
+    Flag("log", Path, None, ("file for the log, as well as the terminal", Writes())),
+    Flag("costs", Path, None, ("JSON file for the time and memory used", Writes())),
 ]
 
 
@@ -195,26 +201,22 @@ def flags_of(command: CommandFunction) -> list[Flag]:
 
 
 def parse(
-    commands: dict[str, CommandFunction], description: str, arguments: list[str]
+    commands: dict[str, CommandFunction], arguments: list[str]
 ) -> tuple[str, dict[Flag, Any]]:
-    """Return the name of a command and the values of its flags, those of every command included.
+    """Return the name of the command and the values of its flags, including the SHARED ones.
 
-    Exits with status 2 and the usage for a mistake. Only the named command gets its flags: no other
+    Exits with status 2 and two lines for a mistake. Only the named command gets its flags: no other
     one has to look up its choices.
     """
-    parser = argparse.ArgumentParser("ems", description=description)
-    parsers = parser.add_subparsers(title="stages", required=True, metavar="stage", dest="stage")
-    name = next((word for word in arguments if word in commands), "")
-    flags = [*flags_of(commands[name]), *SHARED] if name else []
-    for each, command in commands.items():
-        first = " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split()).rstrip(".")
-        text = first[:1].lower() + first[1:]  # "encode lines" of "Encode lines."
-        own = parsers.add_parser(each, help=text, description=text)
-        for flag in flags if each == name else ():
-            flag.add_to(own)
-    given = vars(parser.parse_args(arguments))
-    values = {flag: given[flag.name] for flag in flags}
+    name = command_of(commands, arguments)
+    parser, flags = Parser(name, commands[name]), [*flags_of(commands[name]), *SHARED]
+    for flag in flags:
+        flag.add_to(parser)
+    if {"-h", "--help"} & {*arguments}:
+        parser.epilog = f"example:\n  {example(name)}"
+    parser.check_flags(arguments[1:])
+    given = vars(parser.parse_args(arguments[1:]))
     return name, {
-        flag: dict(value) if get_origin(flag.type) is dict else value
-        for flag, value in values.items()
+        flag: dict(given[flag.name]) if get_origin(flag.type) is dict else given[flag.name]
+        for flag in flags
     }

@@ -1,4 +1,4 @@
-"""Commands that train, import, score, compare and export encoders."""
+"""Commands that train, import, evaluate, compare and export encoders."""
 
 import sys
 from functools import partial
@@ -16,10 +16,10 @@ IMPORTED = ("model.json", ENCODER, HEADS, VOCABULARY)
 OUR_PAIRS = Writes("whole folder", ours="ems.shards.index:is_mined")
 OUR_EXPORT = Writes("whole folder", ours="ems.export:is_export")
 Shards = Annotated[Path, "list of shards"]
-SEGMENTER = "the paper's, or that of the authors' embed.py; not for zh and ja"
+SEGMENTER = "segmenter of all languages except zh and ja: the paper's, or the one in embed.py"
 COMPARED = (".tex", ".csv", ".md", ".svg", ".png")
 TRAINED = (*IMPORTED, "losses.jsonl")
-LOSS = "experiment whose data measure the loss without segmenters (default: the model's own)"
+LOSS = "experiment whose data measure the loss without segmenters (default: the model's)"
 FITTED = ("model.json", NGRAMS)
 
 
@@ -32,14 +32,14 @@ def mine_documents(
     state: common.State = None,
     expect: common.Expected = "",
 ) -> None:
-    """Mine the pairs of similar sentences that the objective `coherence` learns from."""
+    """Mine pairs of similar sentences in documents."""
     from ems.shards.index import read_index
     from ems.train.mine_documents import mine
 
     whole = common.planned(experiment, expect, "mine", system=system)
     objectives = whole.systems[system].objectives
     if not objectives or not objectives.coherence.weight:
-        raise EmsError(f"systems.{system}: objectives.coherence has no weight, so it mines nothing")
+        raise EmsError(f"systems.{system}: objectives.coherence has weight 0: nothing to mine")
     manifest = mine(whole.of_system(system), system, read_index(shards), model, out, state)
     common.log.info("%s: pairs mined %s", out, manifest["pairs"])
 
@@ -49,20 +49,20 @@ def train(
     system: common.SystemName,
     shards: Shards,
     vocabulary: common.VocabularyPath,
-    state: Annotated[Path, "folder for checkpoints, emptied at the end", Writes("state")],
+    state: Annotated[Path, "folder for checkpoints, which are deleted at the end", Writes("state")],
     out: Annotated[Path, "model folder to write into", Writes("folder", names=TRAINED)],
     start: Annotated[Path | None, "model folder of the system in its `train.start_from`"] = None,
-    mined: Annotated[Path | None, "folder of mined pairs, for `coherence`"] = None,
-    times: Annotated[Path | None, "log of the time of each step", Writes()] = None,
+    mined: Annotated[Path | None, "folder of mined pairs, for the objective `coherence`"] = None,
+    times: Annotated[Path | None, "log to write of the time of each step", Writes()] = None,
     scalars: Annotated[Path | None, "folder for TensorBoard", Writes("folder")] = None,
-    processes: Annotated[int, "number of processes, one per GPU; 1 on a CPU", Bounds(0, 32)] = 1,
+    processes: Annotated[int, "number of processes, one per GPU", Bounds(0, 32)] = 1,
     nodes: Annotated[
-        int, "number of machines of a Slurm job, with as many each", Bounds(1, 1024)
+        int, "number of machines of a Slurm job, each with that many processes", Bounds(1, 1024)
     ] = 1,
-    afresh: Annotated[bool, "deletion of unfinished checkpoints of other settings"] = False,
+    afresh: Annotated[bool, "deletion of unfinished checkpoints made with other settings"] = False,
     expect: common.Expected = "",
 ) -> None:
-    """Train a system."""
+    """Train one system of an experiment."""
     from ems.shards.index import read_index
     from ems.train import job
     from ems.train.data import training_data
@@ -83,12 +83,12 @@ def fit(
     experiment: common.ExperimentName,
     system: common.SystemName,
     out: Annotated[Path, "model folder to write into", Writes("folder", names=FITTED)],
-    text: Annotated[list[Path], "clean text of training"] = (),
-    pairs: Annotated[list[Path], "clean pairs of validation, of kind fused"] = (),
-    model: Annotated[Path | None, "model folder of the system in its `of`"] = None,
+    text: Annotated[list[Path], "clean training text"] = (),
+    pairs: Annotated[list[Path], "clean validation pairs, for a system of kind fused"] = (),
+    model: Annotated[Path | None, "model folder of the system that its `of` names"] = None,
     expect: common.Expected = "",
 ) -> None:
-    """Count the n-grams of a system in text, and weigh them beside embeddings on pairs."""
+    """Count the n-grams of a system and choose their weight."""
     from ems.model import fit as fitting
 
     settings = common.planned(experiment, expect, "fit", system=system)
@@ -97,10 +97,10 @@ def fit(
 
 def validate(
     model: common.ModelFolder,
-    shards: Annotated[list[Path], "folders of shards, of the model's vocabulary"],
-    mined: Annotated[Path | None, "folder of pairs mined in them, for `coherence`"] = None,
+    shards: Annotated[list[Path], "folders of shards, made with the model's vocabulary"],
+    mined: Annotated[Path | None, "folder of pairs mined in the shards"] = None,
 ) -> None:
-    """Print the losses and P@1 of a model on pairs or documents, as training does in validation."""
+    """Print the validation losses and P@1 of a model."""
     import json
 
     from ems.train.trained import validated
@@ -130,16 +130,18 @@ def bench(
 
 
 def eval_(
-    bench: Annotated[str, "benchmarks, like tatoeba,flores200"],
+    bench: Annotated[str, "names of benchmarks, like tatoeba,flores200"],
     out: common.OutFolder,
-    model: Annotated[str | None, "our folder, or a sentence-transformers model", Mark.PLACE] = None,
-    command: Annotated[str | None, "command with {lines} and {out}, perhaps {language}"] = None,
+    model: Annotated[
+        str | None, "model folder, exported folder, or sentence-transformers model", Mark.PLACE
+    ] = None,
+    command: Annotated[str | None, "command with {lines}, {out}, perhaps {language}"] = None,
     experiment: common.OtherExperiment = None,
     name: Annotated[str, "name of the system in the score files (default: the model's)"] = "",
     evalset: common.Folders = (),
-    no_cache: Annotated[bool, "no reading or keeping of embeddings"] = False,
+    no_cache: Annotated[bool, "encoding without the cache of embeddings"] = False,
 ) -> None:
-    """Evaluate any encoder on benchmarks, outside of the workflow."""
+    """Evaluate any encoder on benchmarks, outside the workflow."""
     from ems.bench.evaluate import evaluate_by_hand
 
     site = common.site_settings()
@@ -158,13 +160,13 @@ def eval_(
 
 
 def import_released(
-    weights: Annotated[Path, "checkpoint of the authors"],
+    weights: Annotated[Path, "checkpoint file of the authors"],
     spm: Annotated[Path, "SentencePiece model of the authors"],
     out: Annotated[Path, "model folder to write into", Writes("folder", names=IMPORTED)],
     heads: Annotated[int, "number of attention heads (default: width / 64)", Bounds(0, 1024)] = 0,
     segmenter: Annotated[Literal["moses", "sacremoses"], SEGMENTER] = "moses",
 ) -> None:
-    """Make a model folder of the EMS authors' checkpoint."""
+    """Convert the checkpoint of the EMS authors to a model folder."""
     from ems.model import released
 
     common.log.info("%s: %s", out, released.import_released(weights, spm, out, heads, segmenter))
@@ -172,10 +174,14 @@ def import_released(
 
 def compare(
     a: Annotated[Path, "folder of score files, or one score file", Mark.POSITIONAL],
-    b: Annotated[Path, "the same of the other system", Mark.POSITIONAL],
-    out: Annotated[Path | None, "tables and figures to write", Writes(suffixes=COMPARED)] = None,
+    b: Annotated[Path, "the same for the other system", Mark.POSITIONAL],
+    out: Annotated[
+        Path | None,
+        "tables and figures to write",
+        Writes(suffixes=COMPARED),
+    ] = None,
 ) -> None:
-    """Compare two systems, sentence by sentence."""
+    """Compare two systems sentence by sentence."""
     from ems.tables.compare import write_comparison
 
     sys.stdout.write(write_comparison(a, b, out))
@@ -184,14 +190,14 @@ def compare(
 def export(
     model: common.ModelFolder,
     out: Annotated[Path, "folder to write", OUR_EXPORT],
-    onnx: Annotated[bool, "an ONNX graph besides"] = False,
-    int8: Annotated[bool, "an ONNX graph of 8 bits besides"] = False,
+    onnx: Annotated[bool, "an ONNX graph as well"] = False,
+    int8: Annotated[bool, "an ONNX graph of 8 bits as well"] = False,
     dimensions: common.Dimensions = 0,
     verify: Annotated[Path | None, "lines to check the folder on (default: a sample)"] = None,
     without_segmenters: Annotated[bool, "export of a model that needs segmenters"] = False,
     experiment: Annotated[str | None, LOSS, Mark.NAME] = None,
 ) -> None:
-    """Export a model for sentence-transformers, onnxruntime and the Hugging Face hub."""
+    """Export a model for other libraries and the Hugging Face hub."""
     from ems.export import folder, tokenizer
     from ems.export.card import card
     from ems.export.verify import sample
@@ -208,7 +214,7 @@ def export(
     try:
         lines = read_lines(verify) if verify else sample(exported.ours.vocabulary)
     except Damaged as error:
-        raise EmsError(f"{error.finding}; give UTF-8 text, a sentence a line") from None
+        raise EmsError(f"{error.finding}; give UTF-8 text with a sentence per line") from None
     figures = folder.export(exported, lines, partial(card, exported, loss), out)
     for name, value in figures.items():
         if isinstance(value, dict):

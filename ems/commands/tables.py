@@ -10,20 +10,20 @@ from ems.commands import common
 from ems.commands.flags import Mark
 
 TABLE, FIGURE = (".tex", ".csv", ".md"), (".svg", ".png")
-OutTable = Annotated[Path, "table to write, in three forms", Writes(suffixes=TABLE)]
-OutFigure = Annotated[Path, "figure to write, in two forms", Writes(suffixes=FIGURE)]
-SourcePaths = Annotated[list[Path], "files that it is made of"]
+OutTable = Annotated[Path, "table to write, as .tex, .csv and .md", Writes(suffixes=TABLE)]
+OutFigure = Annotated[Path, "figure to write, as .svg and .png", Writes(suffixes=FIGURE)]
+SourcePaths = Annotated[list[Path], "input files"]
 
 
 def table(
     table: Annotated[str, "name of the table", Mark.POSITIONAL],
     out: OutTable,
     experiment: common.OtherExperiment = None,
-    sources: SourcePaths = (),
+    sources: Annotated[list[Path], "input files (default: all that the table needs)"] = (),
     experiments: Annotated[str, "experiments that share the table, like small62,mine"] = "",
     expect: common.Expected = "",
 ) -> None:
-    """Write a table of an experiment, or of the systems of several."""
+    """Write a table of one experiment, or of several together."""
     if not experiments:
         _make("table", table, experiment, expect, sources, out)
         return
@@ -32,7 +32,7 @@ def table(
 
     if experiment or sources or expect:
         raise EmsError(
-            "--experiments: expected no --experiment, --sources or --expect beside it; it reads "
+            "--experiments: expected no --experiment, --sources or --expect as well; it reads "
             "the score files of each experiment"
         )
     names = dict.fromkeys(name.strip() for name in experiments.split(","))
@@ -44,10 +44,10 @@ def table(
 
 def select(
     experiment: common.ExperimentName,
-    sources: Annotated[list[Path], "tables and figures of the experiment"],
-    out: Annotated[Path, "folder of the selected experiment's", Writes("folder")],
+    sources: Annotated[list[Path], "tables and figures to copy"],
+    out: Annotated[Path, "folder for the copies", Writes("folder")],
 ) -> None:
-    """Copy tables and figures, and write into them whose they are."""
+    """Copy tables and figures, and name their experiment in them."""
     from ems.tables.table import write_selected
 
     write_selected(sources, out, experiment)
@@ -57,9 +57,9 @@ def select(
 def metrics(
     out: Annotated[Path, "folder to write into", Writes("folder", names=("scores.json",))],
     scores: Annotated[list[Path], "score files"] = (),
-    losses: Annotated[list[Path], "loss logs, each in the folder of its model"] = (),
+    losses: Annotated[list[Path], "loss logs, each in its model folder"] = (),
 ) -> None:
-    """Write scores and losses as `dvc metrics` and `dvc plots` read them."""
+    """Write scores and losses for `dvc metrics` and `dvc plots`."""
     from ems.tables.logs import write_metrics
 
     write_metrics(scores, losses, out)
@@ -73,7 +73,7 @@ def figure(
     out: OutFigure,
     expect: common.Expected = "",
 ) -> None:
-    """Plot scores, or how training went."""
+    """Plot scores, or the course of training."""
     _make("figure", figure, experiment, expect, sources, out)
 
 
@@ -83,7 +83,7 @@ def costs(
     out: OutTable,
     expect: common.Expected = "",
 ) -> None:
-    """Write the costs table."""
+    """Write the table of time and memory."""
     from ems.tables.logs import write_costs_table
     from ems.workflow.plan import has_job
 
@@ -96,11 +96,11 @@ def timed(
     timed: Annotated[str, "name of the figure or table", Mark.POSITIONAL],
     experiment: common.ExperimentName,
     sources: SourcePaths,
-    times: Annotated[list[Path], "logs of the time of each step"],
+    times: Annotated[list[Path], "logs of the times of training steps"],
     out: Annotated[Path, "table or figure to write", Writes(suffixes=(*TABLE, *FIGURE))],
     expect: common.Expected = "",
 ) -> None:
-    """Make a figure or a table of the time that training takes; it differs from run to run."""
+    """Write a table or figure of training times."""
     systems = {path.name.removesuffix(".times.jsonl"): path for path in times}
     _make("timed", timed, experiment, expect, sources, out, systems)
 
@@ -114,7 +114,7 @@ def _make(
     out: Path,
     times: dict[str, Path] | None = None,
 ) -> None:
-    """Make a table, a figure or a timed output, of its own files where there are no `sources`.
+    """Make a table, a figure or a timed output; without `sources`, of the experiment's files.
 
     Raises `EmsError` for an unknown name.
     """
@@ -124,11 +124,11 @@ def _make(
     settings = common.planned(name_of, expected, "tables")
     outputs = registry.outputs_of(settings)[kind]
     if name not in outputs:
-        raise EmsError(f"unknown {kind} {name!r}; allowed: {', '.join(outputs)}")
+        raise EmsError(f"unknown {kind} {name!r}; choose one of {', '.join(outputs)}")
     sources = sources or [Path(file) for file in outputs[name].inputs(settings)]
     if not sources:
         raise EmsError(
-            f"configs/{settings.name}.yaml: expected what {kind} {name} is made of, found none"
+            f"configs/{settings.name}.yaml: found no input files for {kind} {name}; run it first"
         )
     outputs[name].make(settings, sources, out, times)
     common.log.info("%s from %s", out, ", ".join(map(str, sources)))
@@ -137,9 +137,9 @@ def _make(
 def pdf(
     tables: Annotated[list[Path], "LaTeX tables"],
     out: common.OutFile,
-    caption: Annotated[dict[str, str], "captions of the tables"] = (),
+    caption: Annotated[dict[str, str], "captions by the name of the table"] = (),
 ) -> None:
-    """Compile the tables to one PDF."""
+    """Compile tables into one PDF."""
     from ems.tables.pdf import compile_pdf
 
     compile_pdf(tables, caption, out)

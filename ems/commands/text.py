@@ -1,4 +1,4 @@
-"""Commands that clean and segment text, train vocabularies, and make and inspect token shards."""
+"""Commands that clean and segment text, train vocabularies, make and inspect shards."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 OUR_PAIRS = Writes("whole folder", ours="ems.text.tsv:is_pairs")
 OUR_SHARDS = Writes("whole folder", ours="ems.shards.index:holds_shards")
-VocabularyName = Annotated[str, "name of the vocabulary (default: the one that systems share)"]
-Sample = Annotated[Path, "lines that the vocabulary is trained on"]
+VocabularyName = Annotated[str, "name of the vocabulary (default: the shared one)"]
+Sample = Annotated[Path, "lines to train the vocabulary on"]
 
 
 def wikipedia(
     dump: Annotated[Path, "dump of a Wikipedia, .xml.bz2"],
-    language: Annotated[str, "its language", Mark.NAME],
-    out: Annotated[Path, "documents to write, and their counts", Writes(suffixes=(".gz", ".json"))],
+    language: Annotated[str, "language of the dump", Mark.NAME],
+    out: Annotated[Path, "documents and counts to write", Writes(suffixes=(".gz", ".json"))],
     state: common.State = None,
     workers: common.Workers = 1,
     piece_streams: Annotated[int, Bounds(0, 1_000_000), Mark.HIDDEN] = 0,
 ) -> None:
-    """Make documents of the articles of a Wikipedia."""
+    """Extract documents from a Wikipedia dump."""
     from ems.corpora.slots import alone
     from ems.text.wikipedia import STREAMS, check_needs, write_wikipedia
 
@@ -40,10 +40,10 @@ def evalkeys(
     experiment: common.ExperimentName,
     out: common.OutFile,
     evalset: common.Folders = (),
-    validation: Annotated[list[Path], "clean validation text to take in place of the sets"] = (),
+    validation: Annotated[list[Path], "clean validation text, instead of evaluation sets"] = (),
     expect: common.Expected = "",
 ) -> None:
-    """Collect the evaluation sentences, or those of the validation text."""
+    """Collect the keys of sentences to keep out of training."""
     from ems.text.evalkeys import eval_files, held_out_files, write_eval_keys
 
     settings = common.planned(experiment, expect, "evalkeys")
@@ -59,16 +59,14 @@ def clean(
     version: common.Version,
     pair: common.PairName,
     archives: Annotated[list[Path], "downloads of the corpus"],
-    keys: Annotated[Path, "evaluation sentences"],
-    out: Annotated[Path, "pair file to write, and its report", Writes(suffixes=("", ".json"))],
-    documents: Annotated[Path | None, "document of each line, where a corpus is divided"] = None,
-    held_out: Annotated[Path | None, "validation sentences, for `decontaminate.validation`"] = None,
-    earlier: Annotated[
-        list[Path], "clean pairs of the corpora before it, for `clean.duplicates: across`"
-    ] = (),
+    keys: Annotated[Path, "keys of evaluation sentences"],
+    out: Annotated[Path, "pair file and report to write", Writes(suffixes=("", ".json"))],
+    documents: Annotated[Path | None, "document number of each line, for a corpus in parts"] = None,
+    held_out: Annotated[Path | None, "keys of validation sentences, if they are removed"] = None,
+    earlier: Annotated[list[Path], "clean pairs of the corpora before this one"] = (),
     expect: common.Expected = "",
 ) -> None:
-    """Cap, tidy and decontaminate a corpus of pairs or of documents."""
+    """Clean and decontaminate a corpus of pairs or documents."""
     from ems.text.clean import CleanSource, clean_corpus
 
     names = {"label": corpus, "version": version, "pair": pair}
@@ -88,8 +86,8 @@ def report(
     from ems.text.clean import merge_reports
 
     settings = common.planned(experiment, expect, "evalkeys")
-    every = [sorted(path.glob("*-*.json")) if path.is_dir() else [path] for path in entries]
-    files = [path for each in every for path in each]
+    groups = [sorted(path.glob("*-*.json")) if path.is_dir() else [path] for path in entries]
+    files = [path for group in groups for path in group]
     merge_reports(settings, files, out)
     common.log.info("%s: %s corpora and pairs", out, len(files))
 
@@ -103,7 +101,7 @@ def segment(
     piece_lines: common.PieceLines = None,
     expect: common.Expected = "",
 ) -> None:
-    """Segment the words of a pair file, or of documents."""
+    """Split the text of a pair file, or of documents, into words."""
     from ems.text.bulk import LINES, segment_tsv
     from ems.text.tsv import codes_of
 
@@ -115,12 +113,12 @@ def segment(
 
 def multiway(
     experiment: common.ExperimentName,
-    sources: Annotated[list[Path], "segmented pair files with the language in common"],
+    sources: Annotated[list[Path], "segmented pair files of the common language"],
     out: Annotated[Path, "folder of pair files to write", OUR_PAIRS],
-    reports: Annotated[Path, "folder of their reports", OUR_PAIRS],
+    reports: Annotated[Path, "folder of reports to write", OUR_PAIRS],
     expect: common.Expected = "",
 ) -> None:
-    """Make further pairs of sentences with a translation in common."""
+    """Join sentences that share a translation into further pairs."""
     from ems.text.multiway import join_pairs
 
     settings = common.planned(experiment, expect, "multiway")
@@ -129,7 +127,7 @@ def multiway(
 
 
 def _of_vocabulary(experiment: str, expected: str, name: str) -> "Experiment":
-    """Return the experiment with the languages of a vocabulary ("": the shared one)."""
+    """Load the experiment with only the languages of a vocabulary ("": the shared one)."""
     from ems.config.systems import SHARED
 
     name = name or SHARED
@@ -139,11 +137,11 @@ def _of_vocabulary(experiment: str, expected: str, name: str) -> "Experiment":
 def sample(
     experiment: common.ExperimentName,
     sources: Annotated[list[Path], "segmented pair files"],
-    out: Annotated[Path, "lines and their languages", Writes(suffixes=("", ".languages"))],
+    out: Annotated[Path, "text and its languages to write", Writes(suffixes=("", ".languages"))],
     name: VocabularyName = "",
     expect: common.Expected = "",
 ) -> None:
-    """Sample lines for the vocabulary."""
+    """Sample the lines to train a vocabulary on."""
     from ems.text.subwords import write_sample
 
     quota = write_sample(_of_vocabulary(experiment, expect, name), sources, out)
@@ -157,7 +155,7 @@ def vocabulary(
     name: VocabularyName = "",
     expect: common.Expected = "",
 ) -> None:
-    """Train the SentencePiece vocabulary."""
+    """Train a SentencePiece vocabulary."""
     from ems.text.subwords import train_vocabulary
 
     pieces = train_vocabulary(_of_vocabulary(experiment, expect, name), sample, out)
@@ -172,7 +170,7 @@ def vocabulary_report(
     name: VocabularyName = "",
     expect: common.Expected = "",
 ) -> None:
-    """Report what the vocabulary does to each language."""
+    """Report how the vocabulary splits each language."""
     from ems.text.vocabulary_report import write_vocabulary_report
 
     _of_vocabulary(experiment, expect, name)
@@ -181,15 +179,15 @@ def vocabulary_report(
 
 
 def shards(
-    source: Annotated[Path, "segmented pair file, or folder of them"],
+    source: Annotated[Path, "segmented pair file, or a folder of pair files"],
     vocabulary: common.VocabularyPath,
-    out: Annotated[Path, "folder to write", OUR_SHARDS],
-    languages: Annotated[list[str], "of a folder: languages of its pairs (default: all)"] = (),
+    out: Annotated[Path, "folder of shards to write", OUR_SHARDS],
+    languages: Annotated[list[str], "languages to take from a folder (default: all)"] = (),
     state: common.State = None,
     workers: common.Workers = 1,
     piece_lines: common.PieceLines = None,
 ) -> None:
-    """Encode pair files into token shards."""
+    """Encode text into shards of token ids."""
     from ems.shards.writer import PAIRS, write_several, write_shards
 
     pairs = piece_lines or PAIRS
@@ -198,7 +196,7 @@ def shards(
         common.log.info("%s: %s language pairs", out, f"{len(folders):,}")
         return
     if languages:
-        raise EmsError(f"--languages: {source} is one pair file; give a folder of them, or neither")
+        raise EmsError(f"--languages: {source} is one pair file; give a folder, or no flag")
     manifest = write_shards(source, vocabulary, out, state, workers, pairs)
     common.log.info("%s: %s", out, manifest)
 
@@ -208,10 +206,10 @@ def index(
     out: common.OutFile,
     validation: Annotated[list[Path], "folders of shards to validate on"] = (),
 ) -> None:
-    """List the shards of an experiment."""
+    """List the shards of an experiment in one file."""
     from ems.shards.index import folders_in, write_index
 
-    folders = [folder for each in training for folder in folders_in(each)]
+    folders = [folder for parent in training for folder in folders_in(parent)]
     roles = {"train": folders, "validation": list(validation)}
     common.log.info("%s: %s shards", out, write_index(roles, out))
 
@@ -219,27 +217,27 @@ def index(
 def inspect(
     row: Annotated[int, "number of the pair, from 0", Bounds(0, 2**63 - 1)],  # int64 in shards
     index: Annotated[Path | None, "list of shards"] = None,
-    shard: Annotated[Path | None, "folder of shards, or of one"] = None,
+    shard: Annotated[Path | None, "folder of one or more shards"] = None,
     vocabulary: Annotated[Path | None, "SentencePiece model, if it was moved"] = None,
     pair: Annotated[str | None, "language pair, like de-en", Mark.NAME] = None,
-    role: Annotated[Literal["train", "validation"], "what the shards are for"] = "train",
+    role: Annotated[Literal["train", "validation"], "role of the shards in the list"] = "train",
     mined: Annotated[Path | None, "folder of mined pairs; --index lists their documents"] = None,
 ) -> None:
-    """Show a pair of the shards, or a mined one, and where it comes from."""
+    """Show a pair of the shards, or a mined pair, and its origin."""
     from ems.shards.index import read_index, shards_in
     from ems.shards.inspect import inspect_mined, inspect_shards
 
     if mined:
         if index is None or shard:
-            raise EmsError("ems inspect --mined FOLDER: give --index FILE with it, and no --shard")
+            raise EmsError("ems inspect --mined: expected --index as well, and no --shard")
         print(inspect_mined(mined, index, pair, row, vocabulary))
         return
     if (index is None) == (shard is None):
-        raise EmsError("ems inspect: give either --index FILE and --pair, or --shard FOLDER")
+        raise EmsError("ems inspect: expected either --index and --pair, or --shard")
     if shard:
         print(inspect_shards(shards_in(shard), pair, row, vocabulary))
     elif pair is None:
-        raise EmsError("ems inspect --index: give the language pair too, like --pair de-en")
+        raise EmsError("ems inspect --index: expected a language pair as well, like --pair de-en")
     else:
         print(inspect_shards(read_index(index)[role], pair, row, vocabulary))
 
@@ -249,9 +247,9 @@ def verify(
     data: Annotated[Path | None, "folder of downloads"] = None,
     experiment: common.OtherExperiment = None,
 ) -> None:
-    """Check all shards, or downloads, against their checksums."""
+    """Check shards or downloads against their checksums."""
     if index is None and data is None:
-        raise EmsError("ems verify: give --index FILE for shards, --data FOLDER for downloads")
+        raise EmsError("ems verify: expected --index for shards, or --data for downloads")
     if index:
         from ems.shards.index import read_index
         from ems.shards.shard import Shard, verify_shards
@@ -265,8 +263,8 @@ def verify(
 
         count, damaged = check_downloads(data)
         if damaged:
-            common.log.error("%s: %s of %s downloads changed", data, len(damaged), count)
-            *others, last = (each.message(experiment or "", str(data)) for each in damaged)
+            common.log.error("%s: %s of %s downloads have changed", data, len(damaged), count)
+            *others, last = (error.message(experiment or "", str(data)) for error in damaged)
             for message in others:
                 common.log.error("%s", message)
             raise EmsError(last)

@@ -10,46 +10,47 @@ from ems.commands import common
 from ems.commands.flags import Bounds, Mark
 
 ModelName = Annotated[
-    str, "our model folder, an exported one, or a sentence-transformers model", Mark.PLACE
+    str, "model folder, exported folder, or sentence-transformers model", Mark.PLACE
 ]
-LineLanguage = Annotated[str | None, "language of the lines, for a model that segments by language"]
-OtherLanguage = Annotated[str | None, "language of the other side"]
-QueryLanguage = Annotated[str | None, "language of the queries"]
-TextPath = Annotated[Path, "text with a sentence per line, .gz, or - for stdin", Mark.STREAM]
-PairLines = Annotated[Path, "TSV with a pair per line, .gz, or - for stdin", Mark.STREAM]
+LineLanguage = Annotated[str | None, "language of the lines, if the model segments by language"]
+OtherLanguage = Annotated[str | None, "language of the second side"]
+QueryLanguage = Annotated[str | None, "language of the queries, if the model segments by language"]
+TextPath = Annotated[Path, "text with a sentence per line, plain or .gz; - for stdin", Mark.STREAM]
+PairLines = Annotated[Path, "TSV with a pair per line, plain or .gz; - for stdin", Mark.STREAM]
 BadLines = Annotated[
-    Literal["error", "skip"], "a line that is not UTF-8, has a NUL or over 1 MB: stop, or skip it"
+    Literal["error", "skip"], "action for a line that is not UTF-8, has a NUL or over 1 MB"
 ]
-Device = Annotated[Literal["auto", "cpu", "cuda"], "device"]
+Device = Annotated[Literal["auto", "cpu", "cuda"], "device; auto: a GPU if there is one"]
 Precision = Annotated[
-    Literal["float32", "bfloat16", "int8"], "of matrix products; int8 on a CPU only"
+    Literal["float32", "bfloat16", "int8"], "precision of matrix products; int8 on a CPU only"
 ]
 MarginKind = Annotated[
-    Literal["ratio", "distance", "absolute"], "score beside the neighbours; absolute is the cosine"
+    Literal["ratio", "distance", "absolute"],
+    "score relative to the neighbours; absolute: the cosine",
 ]
-NeighbourCount = Annotated[int, "neighbours of a sentence, for the margin", Bounds(1, 100)]
-Faiss = Annotated[int, "lines above which faiss searches; 0: never", Bounds(0, 1 << 40)]
+NeighbourCount = Annotated[int, "number of neighbours, for the margin", Bounds(1, 100)]
+Faiss = Annotated[int, "lines above which faiss searches (default: never)", Bounds(0, 1 << 40)]
 
 
 def encode(
     model: ModelName,
     source: TextPath,
-    out: Annotated[Path, "file .npy or .f32 to write, or - for stdout", Mark.STREAM, Writes()],
+    out: Annotated[Path, "file .npy or .f32 to write; - for stdout", Mark.STREAM, Writes()],
     language: LineLanguage = None,
     normalise: Annotated[bool, "vectors of length 1"] = False,
-    half: Annotated[bool, "float16"] = False,
+    half: Annotated[bool, "vectors of float16"] = False,
     dimensions: common.Dimensions = 0,
     bad: BadLines = "error",
     device: Device = "auto",
     precision: Precision = "float32",
 ) -> None:
-    """Encode the lines of a text to vectors, a row a line."""
+    """Encode the lines of a text to vectors."""
     from ems.use import files
     from ems.use.encoder import Encoder
     from ems.use.stream import TextInput
 
     if half and out.suffix == ".f32":
-        raise EmsError(f"--out {out}: .f32 is float32; expected .npy with --half")
+        raise EmsError(f"--out {out}: .f32 holds float32; with --half write to .npy")
     text = TextInput(source, (language,), bad == "skip")
     form = files.VectorForm(dimensions, normalise, half)
     files.encode(Encoder(model, device, precision), text, out, form)
@@ -58,18 +59,18 @@ def encode(
 def score(
     model: ModelName,
     source: PairLines = Path("-"),
-    out: Annotated[Path, "file to write, or - for stdout", Mark.STREAM, Writes()] = Path("-"),
+    out: Annotated[Path, "file to write; - for stdout", Mark.STREAM, Writes()] = Path("-"),
     source_language: LineLanguage = None,
     target_language: OtherLanguage = None,
     margin: MarginKind = "absolute",
     neighbours: NeighbourCount = 4,
-    threshold: Annotated[float | None, "least score: write the rows that reach it"] = None,
+    threshold: Annotated[float | None, "minimum score; writes the rows themselves"] = None,
     bad: BadLines = "error",
     device: Device = "auto",
     precision: Precision = "float32",
     faiss_above: Faiss = 0,
 ) -> None:
-    """Score the pairs of a TSV by cosine or by margin, a score a row, or filter them."""
+    """Score pairs of sentences, or filter them by score."""
     from ems.use import files, mining
     from ems.use.encoder import Encoder
     from ems.use.stream import TextInput
@@ -92,15 +93,15 @@ def mine(
     target_language: OtherLanguage = None,
     neighbours: NeighbourCount = 4,
     margin: MarginKind = "ratio",
-    threshold: Annotated[float | None, "least score"] = None,
-    one_to_one: Annotated[bool, "each line in one pair at most"] = False,
-    numbers: Annotated[bool, "line numbers of both sides as two more columns"] = False,
+    threshold: Annotated[float | None, "minimum score"] = None,
+    one_to_one: Annotated[bool, "pairs that use each line at most once"] = False,
+    numbers: Annotated[bool, "two more columns: the line numbers of both sides"] = False,
     bad: BadLines = "error",
     device: Device = "auto",
     precision: Precision = "float32",
     faiss_above: Faiss = 0,
 ) -> None:
-    """Mine pairs that are probably translations out of two texts, the best first."""
+    """Find likely translation pairs in two texts."""
     from ems.use import mining
     from ems.use.encoder import Encoder
     from ems.use.stream import TextInput
@@ -119,11 +120,11 @@ def mine(
 
 def search(
     model: ModelName,
-    index: Annotated[Path, "text to search in; its index is the folder NAME.index"],
-    query: Annotated[str, "what to search for", Mark.POSITIONAL] = "",
-    queries: Annotated[Path | None, "text with a query per line, - for stdin", Mark.STREAM] = None,
-    build: Annotated[bool, "writing of the index, for many searches"] = False,
-    k: Annotated[int, "lines to show", Bounds(1, 1000)] = 5,
+    index: Annotated[Path, "text to search; its index is the folder NAME.index"],
+    query: Annotated[str, "text to search for", Mark.POSITIONAL] = "",
+    queries: Annotated[Path | None, "text with a query per line; - for stdin", Mark.STREAM] = None,
+    build: Annotated[bool, "writing of the index, for later searches"] = False,
+    k: Annotated[int, "number of lines to show", Bounds(1, 1000)] = 5,
     language: LineLanguage = None,
     query_language: QueryLanguage = None,
     half: Annotated[bool, "index of float16"] = False,
@@ -131,44 +132,44 @@ def search(
     device: Device = "auto",
     precision: Precision = "float32",
 ) -> None:
-    """Search the lines of a text that mean the same as a query: score, line number, line."""
+    """Find the lines of a text that mean the same as a query."""
     from ems.use.encoder import Encoder
     from ems.use.search import build_index, index_folder, index_of
     from ems.use.stream import TextInput, opened, text_of
 
     if not (build or query or queries):
-        raise EmsError("expected a query, --queries or --build, found none of them")
+        raise EmsError("ems search: expected a query, --queries or --build, found none")
     encoder = Encoder(model, device, precision)
     corpus = TextInput(index, (language,), bad == "skip")
     if build:
         build_index(encoder, corpus, index_folder(index), half)
-    asked = [query] if query else []
+    texts = [query] if query else []
     if queries:
         with opened(queries) as reader:
-            asked += [text_of(line) for line in reader]
-    if not asked:
+            texts += [text_of(line) for line in reader]
+    if not texts:
         return
     with index_of(encoder, corpus) as opened_index:
-        found = opened_index.search(asked, query_language, k)
-    for number, hits in enumerate(found, start=1):
-        about = f"{number}\t" if queries else ""
+        results = opened_index.search(texts, query_language, k)
+    for number, hits in enumerate(results, start=1):
+        prefix = f"{number}\t" if queries else ""
         for hit in hits:
-            sys.stdout.write(f"{about}{hit.score:.4f}\t{hit.number}\t{hit.line}\n")
+            sys.stdout.write(f"{prefix}{hit.score:.4f}\t{hit.number}\t{hit.line}\n")
 
 
 def serve(
     model: ModelName,
-    index: Annotated[Path | None, "text to search in; its index is the folder NAME.index"] = None,
-    build: Annotated[bool, "writing of the index, for the next times"] = False,
+    index: Annotated[Path | None, "text to search; its index is the folder NAME.index"] = None,
+    build: Annotated[bool, "writing of the index, for later starts"] = False,
     host: Annotated[str, "address to listen on"] = "127.0.0.1",
-    port: Annotated[int, "port; 0: any free one", Bounds(0, 65535)] = 8000,
+    port: Annotated[int, "port; 0: any free port", Bounds(0, 65535)] = 8000,
     language: LineLanguage = None,
     query_language: QueryLanguage = None,
     bad: BadLines = "error",
     device: Device = "auto",
     precision: Precision = "float32",
 ) -> None:
-    """Serve a page to search a text, and vectors as OpenAI's API gives them, until stopped."""
+    """Serve a search page and OpenAI's API of embeddings."""
     import signal
     from contextlib import ExitStack
 
@@ -183,7 +184,7 @@ def serve(
             f"ems serve needs {error.name}; in the folder of this project: pip install '.[serve]'"
         ) from None
     if build and not index:
-        raise EmsError("--build: expected a text under --index, found none")
+        raise EmsError("--build: expected a text with --index, found none")
     with ExitStack() as stack:
         for number in (signal.SIGINT, signal.SIGTERM):
             before = signal.signal(number, signal.default_int_handler)

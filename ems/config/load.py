@@ -121,7 +121,8 @@ def load_yaml(path: Path) -> Json:
             raise EmsError(f"{path}: expected settings, found a file of over {MOST_BYTES:,} bytes")
         value = parse_yaml(content.decode("utf-8"))
     except FileNotFoundError:
-        raise EmsError(f"{path}: no such file") from None
+        hint = "; run ems in the folder of the project" if path.name == "config.yaml" else ""
+        raise EmsError(f"{path}: no such file{hint}") from None
     except UnicodeDecodeError as error:
         raise EmsError(f"{path}: not UTF-8 at byte {error.start:,}; save it as UTF-8") from None
     except YAMLError as error:

@@ -1,0 +1,122 @@
+"""The help of `ems`: commands in groups, an example for each, suggestions for mistyped words.
+
+The examples of examples.txt work in the folder of the project once the demo has run.
+"""
+
+import argparse
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable
+from typing import NoReturn
+
+from ems import __version__
+
+OPENING = """usage: ems COMMAND [FLAGS]
+
+Train multilingual sentence encoders, and use them.
+"""
+CLOSING = """
+ems COMMAND --help  explains a command, with an example
+ems --help --all    lists the stages of the workflow too
+ems --version       prints the version
+"""
+GROUPS = {  # the other commands are stages, which Snakemake calls
+    "Use a model": "encode score mine search serve export",
+    "Prepare data": "init corpora inspect verify",
+    "Run experiments": "check eval compare table validate import-released",
+}
+STAGES = "Stages, which the workflow runs"
+
+
+def summary(command: Callable[..., None]) -> str:
+    """Return the first sentence of a command's docstring."""
+    return " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split())
+
+
+def grouped(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the commands under the titles of their groups, the stages last."""
+    groups = {title: words.split() for title, words in GROUPS.items()}
+    shown = {name for group in groups.values() for name in group}
+    return {**groups, STAGES: [name for name in names if name not in shown]}
+
+
+def overview(commands: dict[str, Callable[..., None]], stages: bool) -> str:
+    """Return the first screen of the help; `stages` adds the stages."""
+    lines = [OPENING]
+    for title, names in grouped(commands).items():
+        if title != STAGES or stages:
+            lines += [f"{title}:", *(f"  {n:18}{summary(commands[n])}" for n in names), ""]
+    return "\n".join(lines).rstrip() + "\n" + CLOSING
+
+
+def example(name: str) -> str:
+    """Return the example of a command, broken before flags into lines of up to 80 characters."""
+    from importlib.resources import files  # 10 ms, which `ems --help` does not need
+
+    text = files(__package__).joinpath("examples.txt").read_text("utf-8")
+    (line,) = (line for line in text.splitlines() if line.split()[1] == name)
+    lines = [""]
+    for part in re.split(" (?=--)", line):
+        if len(lines[-1]) + len(part) > 74:
+            lines.append("   ")
+        lines[-1] += f" {part}" if lines[-1] else part
+    return " \\\n".join(lines)
+
+
+class Parser(argparse.ArgumentParser):
+    """The parser of one command, whose errors are two lines."""
+
+    def __init__(self, name: str, command: Callable[..., None]) -> None:
+        super().__init__(
+            f"ems {name}",
+            description=summary(command),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    def check_flags(self, words: list[str]) -> None:
+        """Exit with a suggestion for a flag that does not exist."""
+        for word in words:
+            flag = word.partition("=")[0]
+            if word == "--":
+                return
+            if flag.startswith("--") and not any(
+                label.startswith(flag) for label in self._option_string_actions
+            ):
+                self.error(f"unknown flag {flag}{near(flag, self._option_string_actions)}")
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with status 2."""
+        fail(self.prog, message)
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """Return " (did you mean ...?)" with the most similar word, or nothing."""
+    from difflib import get_close_matches
+
+    matches = get_close_matches(word, list(known), 1)
+    return f" (did you mean {matches[0]}?)" if matches else ""
+
+
+def fail(program: str, message: str) -> NoReturn:
+    """Exit with status 2 and two lines: where help is, and what is wrong."""
+    flags = "COMMAND [FLAGS]" if program == "ems" else "[FLAGS]"
+    sys.stderr.write(f"usage: {program} {flags} (see {program} --help)\n")
+    sys.stderr.write(f"{program}: error: {message}\n")
+    raise SystemExit(2)
+
+
+def command_of(commands: dict[str, Callable[..., None]], arguments: list[str]) -> str:
+    """Return the name of the command; print the overview or the version, and exit, without one."""
+    name = arguments[0] if arguments else "--help"
+    if name in commands:
+        return name
+    if name == "--version":
+        print(f"ems {__version__}")
+    elif {*arguments} <= {"-h", "--help", "--all"}:
+        print(overview(commands, "--all" in arguments), end="")
+    elif name.startswith("-"):
+        fail("ems", f"expected a command first, found {name}")
+    else:
+        fail("ems", f"unknown command {name}{near(name, commands)}")
+    raise SystemExit(0)
