@@ -1,4 +1,4 @@
-"""Laws of comparing two systems: its tests are those of loops and scipy, its numbers the files'."""
+"""Laws of comparing two systems: its statistics equal loops and scipy."""
 
 import csv
 import math
@@ -8,7 +8,6 @@ import pytest
 from made import golden
 from made.scores import edit, row, write_bucc, write_cosine, write_file
 from scipy.stats import binomtest
-from scipy.stats import bootstrap as scipy_bootstrap
 
 from ems.base.errors import EmsError
 from ems.bench.scores import packed
@@ -78,11 +77,6 @@ def test_holm_gives_the_least_level_at_which_its_steps_reject(seed):
     draw = np.random.default_rng(seed)
     values = (draw.random(draw.integers(1, 7)) ** 3).tolist()
     assert holm(values) == pytest.approx(naive_holm(values))
-
-
-def test_holm_by_hand():
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert holm([0.5, 0.9]) == [1.0, 1.0]
     assert holm([]) == []
 
 
@@ -120,14 +114,6 @@ def test_the_interval_is_that_of_resampled_sentences(together, shared):
     low, high = naive_bootstrap(gains, together)
     assert (interval.low, interval.high) == pytest.approx((low, high), abs=1.0)
     assert interval.delta == pytest.approx(100 * np.mean(gains))
-
-
-def test_one_language_has_the_interval_that_scipy_gives():
-    (gains,) = made_gains(1, 200, True)
-    known = scipy_bootstrap((gains,), np.mean, method="percentile", n_resamples=9999, rng=1)
-    interval = of_mean([gains], True)
-    assert interval.low == pytest.approx(100 * known.confidence_interval.low, abs=1.0)
-    assert interval.high == pytest.approx(100 * known.confidence_interval.high, abs=1.0)
 
 
 def test_languages_that_share_their_sentences_are_no_more_certain_than_one_of_them():
@@ -246,25 +232,6 @@ def test_a_comparison_is_the_golden_one(both, tmp_path):
     golden.check_table("compare", tmp_path / "out.tex")
 
 
-def test_the_same_scores_give_the_same_bytes(both, tmp_path):
-    made = []
-    for name in ("a", "b"):
-        out = tmp_path / name / "compared.tex"
-        write_comparison(*both, out)
-        made.append({path.suffix: path.read_bytes() for path in out.parent.iterdir()})
-    assert made[0] == made[1]
-    assert set(made[0]) == {".tex", ".md", ".csv", ".svg", ".png"}
-
-
-def test_turning_the_two_around_turns_every_difference_and_no_chance(both, compared):
-    there, back = (compared(*folders) for folders in (both, both[::-1]))
-    for key, mine in there.items():
-        assert float(mine["Delta"]) == pytest.approx(-float(back[key]["Delta"]), abs=0.11)
-        for way in WAYS:
-            column = f"p {way.replace('_', ' ')}"
-            assert mine[column] == back[key][column]
-
-
 def test_two_files_are_compared_like_their_folders_and_runs_of_one_name_have_letters(
     both, tmp_path
 ):
@@ -328,4 +295,5 @@ def test_the_command_prints_the_table_and_writes_its_files(both, tmp_path, capfd
     assert main(["compare", *map(str, both), "--out", str(tmp_path / "x" / "out.tex")]) == 0
     shown = capfd.readouterr().out
     assert shown.startswith("| Benchmark | Language | one | two | Delta |")
-    assert (tmp_path / "x" / "out.svg").exists()
+    made = {path.suffix for path in (tmp_path / "x").iterdir()}
+    assert made == {".tex", ".md", ".csv", ".svg", ".png"}

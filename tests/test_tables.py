@@ -63,7 +63,7 @@ CHINESE = {
 
 
 def of_tatoeba(folder):
-    """Two systems with a tie in `deu`, one without `spa`, and a LaBSE of ours."""
+    """Write two systems with a tie in `deu`, one without `spa`, and a LaBSE of ours."""
     first = {code: (70.1 + step, 72.2 - 2 * step) for step, code in enumerate(SEVEN)}
     second = {**dict.fromkeys(SEVEN[:-1], 60.0), "deu": first["deu"][0] / 2 + first["deu"][1] / 2}
     systems = {"A": first, "B": second, "labse": dict.fromkeys(SEVEN, 99.0)}
@@ -71,7 +71,7 @@ def of_tatoeba(folder):
 
 
 def of_unseen_languages(folder):
-    """A system with seen and unseen languages, and one that scores no unseen language."""
+    """Write two systems; the second scores no unseen language."""
     values = {"isl": 10.0, "yid": 20.0, "deu": 80.0, "fra": 90.0}
     first = write_scores(folder, "A", values, dict.fromkeys(["isl", "yid"], UNSEEN))
     return [first, write_scores(folder, "B", {"deu": 1.0})]
@@ -111,12 +111,8 @@ def of_xsim_families(folder):
     ]
 
 
-def of_word_order(folder):
-    return [write_cosine(folder, name, value) for name, value in (("A", 0.964), ("B", -0.5))]
-
-
 def of_seeds(benchmark, directions, **systems):
-    """Accuracies of five seeds, and of the most frequent class."""
+    """Return a writer of the accuracies of five seeds, and of the most frequent class."""
 
     def write(folder):
         frequent = {"most frequent class": dict.fromkeys(directions, 80.0)}
@@ -140,26 +136,16 @@ def of_paws(folder):
 
 
 def of_bilingual(*codes):
-    """Accuracies of models for English and one other language."""
+    """Return a writer of models for English and one other language."""
     return lambda folder: [
         write_accuracies(folder, "mldoc", f"ugt-{code}", fives([f"en-{code}", f"{code}-en"]))
         for code in codes
     ]
 
 
-def of_bucc(folder):
-    return [write_bucc(folder, "a", {"zh": 40.0, "de": 50.0})]
-
-
-TWO = {"de": (5.0, 6.0), "fr": (7.0, 8.5)}
-
-
-def of_paracrawl(folder):
-    return [write_retrieval(folder, "a", "paracrawl", TWO)]
-
-
-def of_europarl(folder):
-    return [write_retrieval(folder, "a", "europarlxsr", TWO, EUROPARL)]
+def of_retrieval(benchmark, protocol):
+    values = {"de": (5.0, 6.0), "fr": (7.0, 8.5)}
+    return lambda folder: [write_retrieval(folder, "a", benchmark, values, protocol)]
 
 
 UGT = {"ugt": ["ugt-fr", "ugt-de", "ugt-it", "ugt-es"]}
@@ -191,7 +177,11 @@ CASES = {
     "flores": Case("flores", of_part_of_flores, ("EMS", "LASER2")),
     "xsim": Case("xsim", of_xsim, order=("B",)),
     "xsim_families": Case("xsim", of_xsim_families, families={"C": ("C-de", "C-fr")}),
-    "wordorder": Case("wordorder", of_word_order, ("EMS", "LASER2", "LaBSE", "LASER")),
+    "wordorder": Case(
+        "wordorder",
+        lambda folder: [write_cosine(folder, "A", 0.964), write_cosine(folder, "B", -0.5)],
+        ("EMS", "LASER2", "LaBSE", "LASER"),
+    ),
     "mldoc": Case("mldoc", of_seeds("mldoc", ["en-de", "de-en"], ems=70.0, other=60.0), ("EMS",)),
     "cls": Case("cls", of_seeds("cls", CLS, ems=70.0)),
     "sib200": Case("sib200", of_sib, ("EMS",)),
@@ -203,9 +193,11 @@ CASES = {
     "bilingual_fewer": Case(
         "mldoc_bilingual", of_bilingual("fr", "de"), ("Lightweight",), families=UGT
     ),
-    "bucc2018": Case("bucc2018", of_bucc, ("EMS",)),
-    "paracrawl": Case("paracrawl", of_paracrawl, ("EMS",)),
-    "europarlxsr": Case("europarlxsr", of_europarl, ("Lightweight",)),
+    "bucc2018": Case(
+        "bucc2018", lambda folder: [write_bucc(folder, "a", {"zh": 40.0, "de": 50.0})], ("EMS",)
+    ),
+    "paracrawl": Case("paracrawl", of_retrieval("paracrawl", RETRIEVAL), ("EMS",)),
+    "europarlxsr": Case("europarlxsr", of_retrieval("europarlxsr", EUROPARL), ("Lightweight",)),
 }
 
 
@@ -263,8 +255,6 @@ def test_columns_of_flores_are_the_papers_then_all_and_values_are_means_of_direc
     groups = {"mUSE (182)": MUSE, "<300k (240)": LOW, "All (930)": languages}
     for heading, members in [*groups.items(), *((pair, pair.split("-")) for pair in PAIRS)]:
         assert row[heading] == rounded(naive_mean(members))
-    assert {code for pair in PAIRS for code in pair.split("-")} == set(LOW)
-    assert value_of("af", "gu") != value_of("gu", "af")
 
 
 def test_a_row_is_the_mean_of_the_seeds_and_the_line_under_it_their_deviation(tmp_path):
@@ -310,21 +300,18 @@ def test_languages_stand_in_blocks_of_at_most_fifteen(table, codes, widths, tmp_
     ("table", "other", "note"),
     [
         ("bucc2018", {"threshold": "sample"}, "(EMS)"),
-        ("bucc2018", {"margin": "distance"}, "(EMS)"),
         ("bucc2018", {"k": 8}, "(EMS)"),
         ("paracrawl", {"candidates": 2000}, "(EMS): they are of ParaCrawl v5, 2,000 queries"),
-        ("paracrawl", {"queries": 100}, "(EMS): they are of ParaCrawl v5, 2,000 queries"),
         ("paracrawl", {"margin": "absolute"}, "(EMS): they are of ParaCrawl v5, 2,000 queries"),
         ("flores", {}, "(EMS)"),
     ],
 )
 def test_with_another_protocol_the_printed_rows_are_left_out(table, other, note, tmp_path):
+    path = write_flores(tmp_path, "a", MUSE, value_of, 30)  # fewer sentences
     if table == "bucc2018":
         path = write_bucc(tmp_path, "a", {"de": 50.0}, BUCC | other)
-    elif table == "paracrawl":
+    if table == "paracrawl":
         path = write_retrieval(tmp_path, "a", table, {"de": (5.0, 6.0)}, RETRIEVAL | other)
-    else:
-        path = write_flores(tmp_path, "a", MUSE, value_of, 30)  # fewer sentences
     assert list(write_table(table, [path], tmp_path / "t.tex", ["EMS"])) == ["a"]
     notes = (tmp_path / "t.md").read_text()
     assert f"Printed rows left out {note}" in notes

@@ -10,12 +10,11 @@ from statistics import mean
 
 import pytest
 from conftest import SHARED, needs
-from made.papers import AVERAGE, COPIES, TABLES, named, numbers, read, without_seconds
-from made.tables import csv_rows, times_file, write_model, write_report
+from made.papers import AVERAGE, COPIES, TABLES, numbers, read
+from made.tables import csv_rows, write_report
 
 from ems.config.languages import load_languages
 from ems.tables.corpora import write_corpora_table
-from ems.tables.models import write_models_table
 from ems.tables.printed import (
     in_paper_order,
     in_table_one_order,
@@ -27,7 +26,6 @@ from ems.tables.printed import (
     load_pairs,
     load_table,
 )
-from ems.tables.study import write_ablation_table
 
 PAPERS = SHARED.parent / "reference" / "paper-tables"
 OURS = ["zz", "yy"]
@@ -132,16 +130,6 @@ def test_scores_that_are_the_papers_make_its_table_with_its_bold_and_its_italics
     assert bold == expected.best
 
 
-def test_seconds_of_steps_are_those_of_the_paper_beside_ours(tmp_path):
-    paper, out = TABLES["XIV"], tmp_path / "t.tex"
-    times = {name: times_file(tmp_path, name, 100, 50.0) for name in OURS}
-    write_ablation_table(ours_of(paper, tmp_path), out, ["EMS"], OURS, times=times)
-    rows = read("ems-v2-table14-ablation", lambda row: not without_seconds(row))
-    wanted = {named(row): f"{float(row['value']):.1f}" if row["value"] else "" for row in rows}
-    values = values_of(csv_rows(out), " (printed)")
-    assert {model: row["Sec./1k Steps"] for model, row in values.items()} == wanted
-
-
 def test_table_one_has_the_papers_languages_counts_and_totals_in_its_order(tmp_path):
     *rows, total = read("ems-v2-table01-pairs")
     pairs = ["-".join(sorted(("en", row["language"]))) for row in reversed(rows)]
@@ -158,23 +146,6 @@ def test_table_one_has_the_papers_languages_counts_and_totals_in_its_order(tmp_p
     printed = f"{total['laser_printed']} for LASER and {total['ems_printed']} for EMS"
     assert "EMS v2, Table I (v1: 1)" in text
     assert printed in text
-
-
-def test_table_three_has_the_papers_rows_and_columns(tmp_path):
-    report = write_report(tmp_path / "r.json", [("Demo", "train", "en-fr", 10, {}, {})])
-    model = write_model(tmp_path, "zz", ["en", "fr"])
-    rows = read("ems-v2-table03-models")
-    out = tmp_path / "t.tex"
-    write_models_table([model], report, [named(row) for row in rows], out)
-    values = values_of(csv_rows(out), " (printed)")
-    assert list(values) == [named(row) for row in rows]
-    columns = {"Langs": "langs", "Paral.": "paral", "Archit.": "archit", "#Param.": "param_v2"}
-    for row in rows:
-        shown = values[named(row)]
-        assert list(shown) == ["Langs", "Paral.", "Mono", "Archit.", "#Param.", "to encode"]
-        assert {name: shown[name] for name in columns} == {n: row[c] for n, c in columns.items()}
-        assert shown["Mono"] == (row["mono_v2"] or row["mono_v1"])  # v2's OCR may have lost a tick
-    assert "EMS v2, Table III (v1: 3)" in out.read_text(encoding="utf-8")
 
 
 def test_the_copies_of_the_printed_numbers_are_those_of_the_reference():

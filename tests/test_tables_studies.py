@@ -1,7 +1,6 @@
-"""Laws of the studies: their cells are those of the systems that a row names, beside the papers'
-rows as the CSVs have them.
+"""Studies: a cell has the score of the system that its row names, below stand the paper's rows.
 
-The settings and the CSVs are read here without ems.
+The settings and the CSVs of the papers are read here without ems.
 """
 
 import html
@@ -12,10 +11,11 @@ from statistics import mean
 
 import pytest
 from conftest import ROOT
+from made import golden
 from made.experiments import MINIMAL, REAL, Settings, changed_jobs, edited, one_line, shipped
 from made.papers import read
 from made.scores import EUROPARL, write_accuracies, write_retrieval, write_scores
-from made.tables import csv_rows, pixels, texts, times_file, write_cost, write_model, write_report
+from made.tables import csv_rows, texts, times_file, write_cost, write_model, write_report
 
 from ems.base.errors import EmsError
 from ems.config.load import load_yaml
@@ -27,7 +27,6 @@ TATOEBA = {"fr": "fra", "es": "spa", "de": "deu", "it": "ita"}
 STUDIES = load_yaml(ROOT / "configs" / f"{TWIN}.yaml")["tables"]["studies"]
 SCORED = [name for name, study in STUDIES.items() if "columns" in study]
 BESIDE = [name for name in STUDIES if name != "lightweight_dimension"]  # a figure of the paper
-DAGGER = "†"
 FREQUENT = "most frequent class"
 
 
@@ -115,41 +114,6 @@ def test_each_cell_is_the_score_of_the_system_that_the_row_names_for_the_benchma
         assert f"SIB-200 of {row['mldoc']}, Tatoeba of {row['europarlxsr']}" in notes
 
 
-@pytest.mark.parametrize("name", SCORED)
-def test_a_missing_score_file_leaves_dashes_in_exactly_its_cells_and_a_note(name, tmp_path):
-    experiment = shipped(TWIN)
-    sources = sources_of(experiment, name, tmp_path)
-    whole, _ = write(experiment, name, tmp_path, sources)
-    files = [path for path in sources if path.name in ("tatoeba.json", "sib200.json")]
-    for gone in (files[0], files[-1]):
-        rows, notes = write(experiment, name, tmp_path, [p for p in sources if p != gone])
-        system, code = gone.parent.name.rpartition("-")[::2]
-        lost = {
-            (label, heading)
-            for label, row in whole.items()
-            for heading in row
-            if rows[label][heading] != row[heading]
-        }
-        title = TITLES[gone.stem]
-        where = {"tatoeba": "europarlxsr", "sib200": "mldoc"}[gone.stem]
-        labels = {
-            label
-            for label, row in STUDIES[name]["rows"].items()
-            if (row if isinstance(row, str) else row[where]) == system
-        }
-        ways = (f"{title} en->{code}", f"{title} {code}->en")
-        assert lost == {(label, way) for label in labels for way in ways}
-        assert {rows[label][heading] for label, heading in lost} == {""}
-        assert f"{gone.parent.name}/{gone.name}" in notes
-
-
-def test_without_any_score_file_the_printed_rows_stand_beside_dashes(tmp_path):
-    rows, notes = write(shipped(TWIN), "lightweight_batch", tmp_path, [])
-    assert {cell for row in ours(rows).values() for cell in list(row.values())[1:]} == {""}
-    assert len(rows) == 6
-    assert "batch-64-align-fr/sib200.json" in notes
-
-
 # --- the papers' rows
 
 FACTS = {
@@ -204,93 +168,63 @@ def test_the_papers_rows_stand_below_ours_cell_by_cell(name, experiment, tmp_pat
     assert list(rows)[: len(ours(rows))] == list(ours(rows))
 
 
-@pytest.mark.parametrize("name", ["lightweight_layers", "lightweight_models"])
-def test_the_printed_costs_stand_in_the_table_of_costs(name, tmp_path):
-    experiment = shipped(TWIN)
-    sources = sources_of(experiment, name, tmp_path, "timed")
+# --- golden tables
+
+
+def with_costs(experiment, name, folder):
+    """Write a study with columns of costs; one system has times, but no costs."""
     files = made_of(outputs_of(experiment)["timed"], experiment)[name]
     systems = [path.split("/")[-1].split(".")[0] for path in times_of(experiment, files)]
-    times = {system: times_file(tmp_path, system, 500, 60.0 + len(system)) for system in systems}
-    for system in systems:
-        write_cost(tmp_path, system, "train", 1.0, 1.0, 400.4 + len(system))
-    out = tmp_path / "c.tex"
-    outputs_of(experiment)["timed"][name].make(experiment, sources, out, times)
-    rows = csv_rows(out)
-    for label, row in STUDIES[name]["rows"].items():
-        system = f"{row if isinstance(row, str) else row['model']}-fr"
-        seconds = 60 + len(system)
-        assert rows[label]["M (MB)"] == str(round(400.4 + len(system)))
-        assert rows[label]["T (min)"] == f"{10_000 * seconds / 500 / 60:.1f}"
-        if name == "lightweight_models":
-            assert rows[label]["Pairs/s"] == str(round(128 * 500 / seconds))
-    if name == "lightweight_layers":
-        for label, row in printed(name).items():
-            found = rows[f"{label} (printed)"]
-            assert found["M (MB)"] == row["M (memory MB)"]
-            assert found["T (min)"] == row["T (min per 10,000 steps)"]
-    plain, _ = write(experiment, name, tmp_path, sources)
-    assert not {"M (MB)", "T (min)", "Pairs/s"} & plain[label].keys()
-    for system in systems:  # costs are a log: there may be none
-        (tmp_path / f"{system}.json").unlink()
-    outputs_of(experiment)["timed"][name].make(experiment, sources, out, times)
-    assert csv_rows(out)[next(iter(STUDIES[name]["rows"]))]["M (MB)"] == ""
+    times = {system: times_file(folder, system, 500, 60.0 + len(system)) for system in systems}
+    for system in systems[1:]:
+        write_cost(folder, system, "train", 1.0, 1.0, 400.4 + len(system))
+    sources = sources_of(experiment, name, folder, "timed")
+    outputs_of(experiment)["timed"][name].make(experiment, sources, folder / f"{name}.tex", times)
 
 
-def test_a_printed_value_has_a_dagger_where_ours_is_of_other_data_and_only_there(tmp_path):
-    def daggers():
-        _, notes = write(experiment, name, tmp_path, sources)
-        lines = [line for line in notes.splitlines() if line.startswith("|")]
-        assert not any(DAGGER in line for line in lines if "(printed)" not in line)
-        said = re.search(rf"^- {DAGGER} as printed, of (.*); ours", notes, re.MULTILINE)
-        return sum(line.count(DAGGER) for line in lines), said[1]
-
-    name, experiment = "lightweight_contrastive", shipped(FULL)  # Europarl, but no MLDoc
-    cells = [column for row in printed(name).values() for column in row]
-    sources = sources_of(experiment, name, tmp_path)
-    assert daggers() == (sum(column.startswith("MLDoc") for column in cells), "MLDoc")
-    for system in {path.parent.name for path in sources}:  # other sentences were drawn
-        both = {system.rpartition("-")[2]: (1.0, 2.0)}
-        write_retrieval(tmp_path, system, "europarlxsr", both, EUROPARL | {"queries": 1000})
-    assert daggers() == (len(cells), "MLDoc and Europarl")
+def without_files(experiment, name, folder):
+    """Write a study without one score file of each benchmark."""
+    sources = sources_of(experiment, name, folder)
+    benchmarks = {path.name: path for path in sources}
+    write(experiment, name, folder, [p for p in sources if p not in benchmarks.values()])
 
 
-def test_beside_scores_of_the_papers_data_no_printed_value_has_a_dagger(tmp_path):
-    full = shipped(FULL)
-    experiment = replace(full, benchmarks=(*full.benchmarks, "mldoc"))
-    rows, notes = write(experiment, "lightweight_layers", tmp_path)
-    assert [name for name in rows["1"] if name.startswith("MLDoc")]
-    assert "(printed)" in notes
-    assert DAGGER not in notes
-    assert "Stand-ins" not in notes
+def with_other_sentences(experiment, name, folder):
+    """Write a study with scores of other sentences than the paper's."""
+    sources = sources_of(experiment, name, folder)
+    for path in sources:
+        code = path.parent.name.rpartition("-")[2]
+        protocol = EUROPARL | {"queries": 1000}
+        write_retrieval(folder, path.parent.name, "europarlxsr", {code: (1.0, 2.0)}, protocol)
+    write(experiment, name, folder, sources)
 
 
-def test_facts_are_those_of_the_system(tmp_path):
-    rows, _ = write(shipped(TWIN), "lightweight_models", tmp_path)
-    row = rows["Ours"]
-    assert [row[name] for name in ("d_h", "d_fc", "attn_h", "Enc.")] == ["64", "128", "4", "2"]
-    assert row["Params."] == str(10 * 4 + 4 * 3 + 2 * 5)  # of the made model, embedding and heads
-    rows, _ = write(shipped(FULL), "lightweight_data", tmp_path)
-    found = {label: (row["Raw"], row["Filtered"]) for label, row in ours(rows).items()}
-    assert found == {
-        pair: (str(count), str(count))
-        for pair, count in {"en-fr": 100, "en-de": 101, "en-es": 102, "en-it": 103}.items()
-    }
+def without_scores(experiment, name, folder):
+    write(experiment, name, folder, [])
 
 
-def test_the_figure_has_a_line_for_each_column_and_the_labels_of_its_rows(tmp_path):
-    experiment, name = shipped(TWIN), "lightweight_dimension"
-    out = tmp_path / "d.svg"
-    sources = sources_of(experiment, name, tmp_path, "figure")
-    outputs_of(experiment)["figure"][name].make(experiment, sources, out)
-    found = [html.unescape(text) for text in texts(out)]
-    assert {"16", "32", "64", "128", "Dimension"} <= set(found)
-    assert {f"{t} {way}" for t in ("SIB-200", "Tatoeba") for way in ("en->fr", "fr->en")} <= set(
-        found
-    )
-    assert min(pixels(out)) > 200
-    first = out.read_bytes()
-    outputs_of(experiment)["figure"][name].make(experiment, sources[1:], out)  # a gap
-    assert out.read_bytes() != first
+def with_mldoc(experiment, name, folder):
+    """Write a study whose benchmarks are all the paper's, so that no printed value has a dagger."""
+    write(replace(experiment, benchmarks=(*experiment.benchmarks, "mldoc")), name, folder)
+
+
+GOLDEN = {  # golden file -> experiment, study, what writes it
+    "study_layers_costs": (TWIN, "lightweight_layers", with_costs),
+    "study_models_costs": (TWIN, "lightweight_models", with_costs),
+    "study_data": (FULL, "lightweight_data", write),
+    "study_generative_missing": (TWIN, "lightweight_generative", without_files),
+    "study_batch_without": (TWIN, "lightweight_batch", without_scores),
+    "study_layers": (FULL, "lightweight_layers", with_mldoc),
+    "study_contrastive": (FULL, "lightweight_contrastive", write),  # Europarl, but no MLDoc
+    "study_contrastive_other": (FULL, "lightweight_contrastive", with_other_sentences),
+}
+
+
+@pytest.mark.parametrize("file", GOLDEN)
+def test_studies_are_the_golden_ones(file, tmp_path):
+    experiment, name, make = GOLDEN[file]
+    make(shipped(experiment), name, tmp_path)
+    golden.check(f"tables/{file}.md", (tmp_path / f"{name}.md").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", [FULL, TWIN])
@@ -306,6 +240,17 @@ def test_a_study_needs_the_systems_of_its_directions_and_no_other(name):
     assert kept.endswith("As Lightweight, Table 8.")
 
 
+def test_the_figure_of_a_study_has_a_line_for_each_column(tmp_path):
+    experiment, name = shipped(TWIN), "lightweight_dimension"
+    out = tmp_path / "d.svg"
+    sources = sources_of(experiment, name, tmp_path, "figure")
+    outputs_of(experiment)["figure"][name].make(experiment, sources, out)
+    golden.check("figures/study.txt", "\n".join(map(html.unescape, texts(out))) + "\n")
+    first = out.read_bytes()
+    outputs_of(experiment)["figure"][name].make(experiment, sources[1:], out)  # a gap
+    assert out.read_bytes() != first
+
+
 # --- a study of the user's own
 
 OWN = {
@@ -315,9 +260,10 @@ OWN = {
 }
 
 
-def own(project, **changes):
+def own(project, name="sizes", stand_ins=None, **changes):
     study = {key: value for key, value in {**OWN, **changes}.items() if value is not None}
-    return project.load(edited(REAL, "tables.studies", {"sizes": study}))
+    value = edited(REAL, "tables.studies", {name: study})
+    return project.load(edited(value, "tables.stand_ins", stand_ins) if stand_ins else value)
 
 
 def own_scores(folder, system, start):
@@ -376,21 +322,12 @@ def test_a_direction_that_two_systems_of_a_row_have_is_refused(tmp_path):
         ({"columns": None, "facts": ["layers"], "figure": True}, "has nothing to show"),
         ({"facts": ["depth"]}, "tables.studies.sizes.facts.0: found 'depth'"),
         ({"printed": "table05"}, "tables.studies.sizes.printed: found 'table05'"),
+        ({"name": "tatoeba"}, "tables.studies.tatoeba: this is the name of another table"),
+        ({"stand_ins": {"tatoeba": "flores"}}, "tables.stand_ins: unknown benchmark 'flores'"),
     ],
 )
 def test_a_mistake_in_a_study_is_one_line_with_its_key(project, changes, message):
     assert message in one_line(own, project, **changes)
-
-
-def test_a_stand_in_must_be_a_benchmark(project):
-    value = edited(REAL, "tables.stand_ins", {"tatoeba": "flores"})
-    assert "tables.stand_ins: unknown benchmark 'flores'" in one_line(project.load, value)
-
-
-def test_a_study_cannot_have_the_name_of_another_table(project):
-    value = edited(REAL, "tables.studies", {"tatoeba": OWN})
-    message = one_line(project.load, value)
-    assert message.startswith("tables.studies.tatoeba: this is the name of another table")
 
 
 def test_a_benchmark_that_the_experiment_lacks_is_left_out_with_a_note(project, tmp_path):
