@@ -4,9 +4,8 @@
 
 Prints, per module, how many mutants the tests kill and each one that survives. Mutants are drawn by
 the seed from the module's comparisons, arithmetic, boolean operators, constants and `not`, in the
-order of the source, so the same code gives the same mutants. Each runs in a fork of a process that
-has imported the libraries; the mutated source is loaded from memory and no file changes. A test
-file that hangs kills its mutant (TIMEOUT).
+order of the source, so the same code gives the same mutants. A mutated source is loaded from
+memory; no file changes. A mutant is killed if a test fails, or hangs for TIMEOUT seconds.
 """
 
 import argparse
@@ -16,17 +15,18 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import json
-import multiprocessing
 import os
 import random
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TIMEOUT = 240  # seconds
+TIMEOUT = 300  # seconds
 TESTS = {  # module of ems: the test files that state its laws, fastest first
     "model.encoder": "model objectives_exact packing",
     "model.objectives.contrastive": "objectives objectives_exact distributed",
@@ -112,37 +112,34 @@ class Mutated(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
         return self.source.encode()
 
 
-def run_tests(name: str, path: Path, source: str, files: list[str], results: object) -> None:
-    """Run the test files on a mutated module; send the first file that fails, or None."""
+def run_tests(name: str, path: Path, files: list[str]) -> int:
+    """Run the test files on the module whose mutated source is on stdin; return 1 at a failure."""
     import pytest
 
-    os.setsid()
-    sys.meta_path.insert(0, Mutated(name, path, source))
-    with open(os.devnull, "w") as null, redirect_stdout(null), redirect_stderr(null):
-        for file in files:
-            words = [file, "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
-            if pytest.main(words) not in (0, 5):
-                results.send(file)  # type: ignore[attr-defined]
-                return
-    results.send(None)  # type: ignore[attr-defined]
+    sys.meta_path.insert(0, Mutated(name, path, sys.stdin.read()))
+    words = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    return int(any(pytest.main([file, *words]) not in (0, 5) for file in files))
 
 
-def killer(name: str, path: Path, source: str, files: list[str]) -> str | None:
-    """Return the test file that notices a mutant, or None if it survives."""
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=run_tests, args=(name, path, source, files, theirs))
-    process.start()
-    theirs.close()
+def is_killed(name: str, path: Path, source: str, files: list[str]) -> bool:
+    """Return whether a test fails, or hangs, with the mutated source of a module."""
+    process = subprocess.Popen(
+        [sys.executable, __file__, "--run", name, str(path), *files],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
     try:
-        if not ours.poll(TIMEOUT):
-            return "timeout"
-        return ours.recv()
-    except EOFError:  # the mutant ended the process
-        return "crash"
+        process.communicate(source, timeout=TIMEOUT)
+        return process.returncode != 0
+    except subprocess.TimeoutExpired:
+        return True
     finally:
-        process.kill()
-        process.join()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # what the tests have started, too
+        process.wait()
 
 
 def measure(module: str, count: int, seed: int) -> dict[str, object]:
@@ -150,12 +147,12 @@ def measure(module: str, count: int, seed: int) -> dict[str, object]:
     path = ROOT / "ems" / f"{module.replace('.', '/')}.py"
     source = path.read_text(encoding="utf-8")
     files = [str(ROOT / "tests" / f"test_{name}.py") for name in TESTS[module].split()]
-    if (failed := killer(f"ems.{module}", path, source, files)) is not None:
-        raise SystemExit(f"{module}: {failed} fails without a mutation")
+    if is_killed(f"ems.{module}", path, source, files):
+        raise SystemExit(f"{module}: {' '.join(files)} fail or hang without a mutation")
     mutants = draw(source, count, seed)
     survivors, start = [], time.monotonic()
     for number, (words, mutated) in enumerate(mutants, 1):
-        if killer(f"ems.{module}", path, mutated, files) is None:
+        if not is_killed(f"ems.{module}", path, mutated, files):
             survivors.append(words)
         rest = (time.monotonic() - start) / number * (len(mutants) - number)
         print(f"  {module}: {number}/{len(mutants)}, ETA {rest:.0f} s", end="\r", file=sys.stderr)
@@ -166,20 +163,19 @@ def measure(module: str, count: int, seed: int) -> dict[str, object]:
 
 def main() -> None:
     """Measure the modules and write the counts as JSON."""
+    os.chdir(ROOT)
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+    os.environ.pop("EMS_NO_SKIP", None)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=20, help="mutants per module (default: 20)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the draw (default: 1)")
     parser.add_argument("--modules", nargs="+", choices=TESTS, default=[*TESTS], metavar="MODULE")
     parser.add_argument("--out", type=Path, help="JSON file for the counts")
+    parser.add_argument("--run", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    os.chdir(ROOT)
-    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-    os.environ.pop("EMS_NO_SKIP", None)
-    import numpy  # noqa: F401 - before the fork, so that each mutant does not pay for it
-    import pytest  # noqa: F401
-    import torch
-
-    torch.set_num_threads(1)
+    if arguments.run:
+        name, path, *files = arguments.run
+        raise SystemExit(run_tests(name, Path(path), files))
     rows = [measure(module, arguments.count, arguments.seed) for module in arguments.modules]
     killed, total = (sum(int(str(row[key])) for row in rows) for key in ("killed", "mutants"))
     print(f"{killed} of {total} mutants killed ({100 * killed / total:.1f} %)")
