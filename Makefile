@@ -12,8 +12,7 @@ PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p $(FITS) 2>/dev/
 .PHONY: all test quick golden fuzz gpu house setup interop remotes report docs pages lint words pull lock clean
 
 all: setup
-	snakemake all
-	$(MAKE) --no-print-directory report
+	ems run
 
 # Three at a time, also on two cores: many wait for Slurm, servers or sleeps. A file stays together, so that a run which
 # its tests share is made once.

@@ -27,15 +27,15 @@ def check(
 
     try:
         overrides = {"experiment": experiment} if experiment else {}
-        run = plan(overrides, elsewhere=bool(profile), jobs=True)
-        if run.sources.lines:
-            raise EmsError(run.sources)
+        planned = plan(overrides, elsewhere=bool(profile), jobs=True)
+        if planned.sources.lines:
+            raise EmsError(planned.sources)
     except EmsError as error:
         *lines, last = str(error).split("\n")
         for line in lines:
             common.log.error(line)
         raise EmsError(last) from None
-    settings = run.experiment
+    settings = planned.experiment
     if settings.clean.language and (codes := unknown(settings.languages)):
         common.log.warning("clean.language keeps all sides in %s: not known", ", ".join(codes))
     swept = len(settings.systems) - len(settings.listed)
@@ -46,7 +46,7 @@ def check(
     systems = ", ".join(settings.listed) + (f" and {swept} of the sweep" if swept else "")
     about = f"{len(settings.languages)} languages, {corpora}, systems {systems}"
     common.log.info("experiment %s is fine: %s", settings.name, about)
-    for line in run.missing:
+    for line in planned.missing:
         common.log.warning("not on this machine, needed where segment jobs run: %s", line)
     if trained:
         names = [name for name, system in settings.systems.items() if system.trained]
@@ -54,7 +54,14 @@ def check(
     if profile:
         from ems.workflow.forecast import forecast
 
-        sys.stdout.write(forecast(settings, run.site, profile))
+        sys.stdout.write(forecast(settings, planned.site, profile))
+
+
+def run(experiment: common.OtherExperiment = None) -> None:
+    """Run an experiment with Snakemake: show its progress, and its scores at the end."""
+    from ems.workflow.run import run_experiment
+
+    sys.stdout.write(run_experiment(common.experiment_of(experiment)))
 
 
 def corpora(

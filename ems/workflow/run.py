@@ -1,0 +1,105 @@
+"""`ems run`: Snakemake with a progress line, its messages in a file, and the scores at the end."""
+
+import logging
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from ems.base.errors import EmsError
+from ems.base.progress import Progress, clock
+from ems.bench.scores import ScoreFile, read_score_file
+from ems.config.experiment import Experiment
+from ems.tables.registry import scores
+
+log = logging.getLogger("ems")
+REPORT = Path("results/report.html")
+STEPS = re.compile(r"(\d+) of (\d+) steps \(.*\) done")  # Snakemake's
+STEP = re.compile(r"\d\d:\d\d:\d\d (.*?: [\d,]+/[\d,]+ .*? \(\d+ %\))")  # of a job: `Progress.line`
+ERROR = re.compile(r"\d\d:\d\d:\d\d error: (.*)|(?:WorkflowError|\w*Exception)\b.*")
+EVERY = 10.0  # seconds between two lines
+MOST = 6  # benchmarks in the summary
+
+
+def run_experiment(experiment: Experiment) -> str:
+    """Make all that the experiment lacks, with the report, and return the summary of its results.
+
+    Raises `EmsError` with the first error of a job if Snakemake fails.
+    """
+    start = time.monotonic()
+    messages = Path("results", experiment.name, "logs", "snakemake.log")
+    messages.parent.mkdir(parents=True, exist_ok=True)
+    log.info("%s: messages of Snakemake and its jobs go to %s", experiment.name, messages)
+    command = [sys.executable, "-m", "snakemake", "--config", f"experiment={experiment.name}"]
+    with messages.open("w", encoding="utf-8") as file:
+        for what, words in (("all", ["--", "all"]), ("report", ["--report", str(REPORT)])):
+            follow([*command, *words], file.name, f"{experiment.name}: {what}")
+    return summary(experiment, clock(time.monotonic() - start), messages)
+
+
+def follow(command: list[str], messages: str, what: str) -> None:
+    """Run a command that appends to `messages`, and log how many of its steps are done."""
+    progress, note, errors = None, "", []
+    with open(messages, "a", encoding="utf-8") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+        start = out.tell()
+    try:
+        for line in written_lines(process, messages, start):
+            if found := STEPS.search(line):
+                done, total = map(int, found.groups())
+                progress = progress or Progress(what, total, "steps", EVERY, before=done - 1)
+                progress.add(done - progress.done, note)
+            elif found := STEP.match(line):
+                note = found[1]
+                if progress:
+                    progress.add(0, note)
+            elif found := ERROR.match(line):
+                errors.append(found[1] or found[0])
+    finally:
+        status = process.wait()  # Ctrl-C reaches Snakemake, too: it ends its jobs first
+    if status:
+        raise EmsError(f"{errors[0] if errors else f'snakemake: exit status {status}'}; {messages}")
+    if progress:
+        progress.close()
+
+
+def written_lines(process: subprocess.Popen, messages: str, start: int) -> Iterator[str]:
+    """Yield the lines of a file from a position on, while a process writes them."""
+    with open(messages, encoding="utf-8", errors="replace") as file:
+        file.seek(start)
+        rest = ""
+        while True:
+            running = process.poll() is None
+            *lines, rest = (rest + file.read()).split("\n")
+            yield from lines
+            if not running:
+                return
+            time.sleep(0.2)
+
+
+def summary(experiment: Experiment, took: str, messages: Path) -> str:
+    """Return mean scores of the tabled systems, the places of all results and what to do next."""
+    paths = {name: scores(experiment, name) for name in experiment.evalsets}
+    files = {name: [read_score_file(Path(path)) for path in paths[name]] for name in paths}
+    shown = [name for name, each in files.items() if each and each[0].higher_is_better][:MOST]
+    width = max(map(len, [*experiment.shown, "system"]))
+    lines = [f"{experiment.name} is finished after {took}."]
+    if shown:
+        lines += ["Mean score per benchmark in percent (higher is better):", ""]
+        lines += ["  ".join(["system".ljust(width), *shown])]
+        for row, system in enumerate(experiment.shown):
+            cells = [f"{_mean(files[name][row]):{len(name)}.1f}" for name in shown]
+            lines += ["  ".join([system.ljust(width), *cells])]
+        lines += [""]
+    lines += ["Tables:   results/tables/; as one PDF: snakemake results/tables.pdf"]
+    lines += [f"Figures:  results/figures/, all in {REPORT}", f"Messages: {messages}"]
+    for model in experiment.learning(experiment.shown)[:1]:
+        lines += [f"Next:     ems serve --model results/{experiment.name}/models/{model}"]
+    return "\n".join([*lines, ""])
+
+
+def _mean(file: ScoreFile) -> float:
+    """Return the mean over the languages that were trained on, which come first."""
+    return file.means()[0][1]
