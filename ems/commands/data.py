@@ -58,7 +58,7 @@ def check(
 
 
 def run(experiment: common.OtherExperiment = None) -> None:
-    """Run an experiment with Snakemake: show its progress, and its scores at the end."""
+    """Run an experiment with Snakemake, and print its scores."""
     from ems.workflow.run import run_experiment
 
     sys.stdout.write(run_experiment(common.experiment_of(experiment)))

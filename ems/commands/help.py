@@ -24,7 +24,7 @@ ems --version       prints the version
 GROUPS = {  # the other commands are stages, which Snakemake calls
     "Use a model": "encode score mine search serve export",
     "Prepare data": "init corpora inspect verify",
-    "Run experiments": "check eval compare table validate import-released",
+    "Run experiments": "check run eval compare table validate import-released",
 }
 STAGES = "Stages, which the workflow runs"
 
