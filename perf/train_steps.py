@@ -130,7 +130,7 @@ def our_steps(job: Job, name: str) -> Iterator[None]:
     batches = drawn(lambda pairs: job.store.assemble(*job.located(pairs)), job.chosen, ahead)
     for step, batch in enumerate(batches):
         torch.manual_seed(step)
-        losses = system(DeviceBatch.of(batch, job.device))
+        losses = system(DeviceBatch.copy(batch, job.device))
         optimizer.zero_grad(set_to_none=True)
         scaler.scale(losses["total"]).backward()
         scaler.step(optimizer)

@@ -87,7 +87,7 @@ def test_packed_sentences_have_the_states_of_padded_ones_and_of_each_alone(
     system = System(settings, len(LANGUAGES), PIECES, precision)
     system.load_state_dict(true.state_dict())
     batch = toy.store("training").draw(3, 0, 40, 0.5)
-    on_device = DeviceBatch.of(batch, torch.device(device))
+    on_device = DeviceBatch.copy(batch, torch.device(device))
     system.to(device)
     packed, _ = system.encode(on_device.tokens, on_device.lengths, on_device.packing)
     monkeypatch.setattr(packing, "LEAST", len(batch.lengths))
@@ -144,7 +144,7 @@ def read_letters(system, vocabulary):
 def losses_and_gradients(system, batch, device):
     """The loss parts of a batch as numbers, and the gradient of each weight in float64."""
     torch.manual_seed(5)  # of the pieces that `sampled` draws
-    parts = system.train()(DeviceBatch.of(batch, torch.device(device)))
+    parts = system.train()(DeviceBatch.copy(batch, torch.device(device)))
     parts["total"].backward()
     gradients = {
         name: (torch.zeros_like(value) if value.grad is None else value.grad).double().cpu()
@@ -194,7 +194,7 @@ def test_dropout_is_a_function_of_the_seed(toy, device, precision):
     """Of the step's seed, whatever was drawn before: a resumed run depends on it."""
     settings = toy.experiment().systems["ems"]
     system = System(settings, len(LANGUAGES), PIECES, precision).to(device).train()
-    batch = DeviceBatch.of(toy.store("training").draw(3, 0, 40, 0.5), torch.device(device))
+    batch = DeviceBatch.copy(toy.store("training").draw(3, 0, 40, 0.5), torch.device(device))
     totals = []
     for seed in (5, 5, 6):
         torch.manual_seed(seed)

@@ -242,7 +242,7 @@ def test_what_is_given_is_not_searched(here, tmp_path):
         ("ngram", {"text": []}, "systems.ngram: expected --text, found nothing"),
         ("fused", {"text": [], "model": None}, "systems.fused: expected --text and --model, found"),
         ("fused", {"pairs": []}, "systems.fused: expected --pairs, found nothing"),
-        ("ems", {}, "systems.ems: nothing is fitted of kind: encoder as it is set"),
+        ("ems", {}, "systems.ems: nothing to fit for kind encoder with these settings"),
     ],
 )
 def test_a_source_that_is_missing_is_named_and_nothing_is_written(
@@ -303,7 +303,7 @@ def test_the_cosine_of_fused_vectors_is_the_sum_of_both_cosines_weighed_by_lengt
     vectors = encoder.encode(LINES, "de")
     assert vectors.dtype == np.float32
     embeddings = SentenceEncoder(here.models / "ems").encode(LINES, "de").tolist()
-    of_ngrams, counts = NgramEncoder.of(here.models / "given").vectors(LINES)
+    of_ngrams, counts = NgramEncoder.load(here.models / "given").vectors(LINES)
     of_ngrams = of_ngrams.toarray().tolist()
     weights = [2 * (count / 100) ** 0.5 for count in counts.tolist()]
 

@@ -150,7 +150,7 @@ def system(train=None, **objectives):
     off = {"xtr": {"weight": 0}, "contrastive": {"weight": 0}}
     torch.manual_seed(0)
     settings = system_settings(MODEL, {**off, **objectives}, train)
-    return System(settings, LANGUAGES, SIZE, known=PIECES)
+    return System(settings, LANGUAGES, SIZE, classes=PIECES)
 
 
 ON = {"weight": 1}

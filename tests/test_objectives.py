@@ -33,7 +33,7 @@ def losses(system, seed=1, step=0):
     tokens = random.integers(5, 30, lengths.sum())
     rows, languages = random.permutation(2 * pairs), random.integers(0, 2, 2 * pairs)
     batch = system.prepared(Batch(tokens, lengths, rows, languages), seed, step)
-    return system(DeviceBatch.of(batch, torch.device("cpu")))
+    return system(DeviceBatch.copy(batch, torch.device("cpu")))
 
 
 def total(system, seed=1, step=0):

@@ -127,7 +127,7 @@ def computed(name, model=MODEL, **head):
     batch = batch_of(sentences(hidden_by(name)))
     batch.keys = sentence_keys(batch) if objectives["contrastive"]["mask_duplicates"] else None
     batch.targets = targets_of(name)
-    parts = system(DeviceBatch.of(batch, torch.device("cpu")))
+    parts = system(DeviceBatch.copy(batch, torch.device("cpu")))
     assert list(parts) == system.parts
     assert {CASES[name][0], "total"} <= parts.keys()
     return gradients(parts["total"], system.named_parameters())
@@ -156,7 +156,7 @@ def test_several_objectives_and_their_gradients_are_a_sum_by_their_weights():
     settings = system_settings(MODEL, {**objectives, "head": HEAD}, {})
     system = noisy_system(settings, LANGUAGES, PIECES)
     rows = sentences("none")
-    parts = system(DeviceBatch.of(batch_of(rows), torch.device("cpu")))
+    parts = system(DeviceBatch.copy(batch_of(rows), torch.device("cpu")))
     of_weights = weights_of(system)
     pairs = list(zip(rows[: len(PAIRS)], rows[len(PAIRS) :], strict=True))
     total = sum(

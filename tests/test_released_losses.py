@@ -113,7 +113,7 @@ def seen_sides(out, shards):
     store = PairStore(shards_in(shards), LANGUAGES, MOST)
     (batch,) = in_order(store, 152)
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(out / "vocabulary.model"))
-    masked = Masker("one", Pieces.of(pieces), MOST)(batch, 0, 0).inputs
+    masked = Masker("one", Pieces.classify(pieces), MOST)(batch, 0, 0).inputs
     sides = []
     for tokens in (masked, batch.tokens):
         parts = np.split(tokens, np.cumsum(batch.lengths)[:-1])

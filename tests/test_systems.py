@@ -195,7 +195,7 @@ def test_a_few_steps_of_a_system_lower_its_loss_and_move_all_of_its_weights(name
     )  # the margin is whole by then
     totals = []
     for _ in range(5):
-        parts = system(DeviceBatch.of(prepared, torch.device("cpu")))
+        parts = system(DeviceBatch.copy(prepared, torch.device("cpu")))
         assert set(parts) == {*ALL[name][1], "total"}
         optimizer.zero_grad()
         parts["total"].backward()

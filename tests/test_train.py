@@ -217,7 +217,7 @@ def test_validation_is_without_dropout_and_leaves_train_mode(toy):
             for start in range(0, size, 6):
                 within = np.arange(start, min(start + 6, size))
                 batch = store.assemble(np.full(len(within), group), within)
-                for name, value in system(DeviceBatch.of(batch, torch.device("cpu"))).items():
+                for name, value in system(DeviceBatch.copy(batch, torch.device("cpu"))).items():
                     sums[name] += value.item() * len(within)
                 pairs += len(within)
             batch = store.assemble(np.full(size, group), np.arange(size))

@@ -56,7 +56,7 @@ def systems(toy, weights=None, half="bfloat16", **changes):
 
 def parts_and_gradients(toy, system):
     """Loss parts of a batch of 64 pairs, and the gradient of the total by parameter."""
-    batch = DeviceBatch.of(toy.store("training").draw(1, 1, 64, 1.0), torch.device("cpu"))
+    batch = DeviceBatch.copy(toy.store("training").draw(1, 1, 64, 1.0), torch.device("cpu"))
     parts = system(batch)
     parts["total"].backward()
     gradients = {name: value.grad for name, value in system.named_parameters()}

@@ -71,8 +71,8 @@ def test_the_flops_of_a_step_are_those_that_torch_counts(toy, objectives, length
     rows = np.arange(2 * pairs)
     batch = system.prepared(Batch(tokens, lengths, rows, rows // pairs), 0, 0)
     flops = step_flops(system, lengths)
-    assert flops == 3 * counted(system, DeviceBatch.of(batch, CPU), backward=False)
-    assert flops == counted(system, DeviceBatch.of(batch, CPU), backward=True)
+    assert flops == 3 * counted(system, DeviceBatch.copy(batch, CPU), backward=False)
+    assert flops == counted(system, DeviceBatch.copy(batch, CPU), backward=True)
 
 
 def test_the_peak_of_a_gpu_is_found_by_its_name():

@@ -31,7 +31,7 @@ from ems.model.folder import files_of
 
 CLASSES = {  # named, not imported: a job runs again when the source of its kind changed
     "encoder": "ems.model.encode.SentenceEncoder",
-    "folder": "ems.model.char_ngrams.opened",
+    "folder": "ems.model.char_ngrams.load_encoder",
     "sentence-transformers": "ems.bench.peers.SentenceTransformersEncoder",
     "command": "ems.bench.peers.CommandEncoder",
     "char-ngram": "ems.model.char_ngrams.NgramEncoder",
@@ -57,7 +57,7 @@ def make_encoder(system: SystemSettings, trained: Path | None = None) -> LineEnc
         case "folder":
             return cls(Path(system.place))
         case "char-ngram":
-            return cls.of(trained) if system.fitted else cls(system.ngrams)
+            return cls.load(trained) if system.fitted else cls(system.ngrams)
     return cls(system.place)
 
 

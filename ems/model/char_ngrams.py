@@ -1,13 +1,13 @@
-"""Character n-grams of lines as vectors (`kind: char-ngram`), also beside embeddings (`fused`).
+"""Vectors of character n-grams (`kind: char-ngram`), alone or joined to embeddings (`fused`).
 
-A word is a run of letters, marks and digits, or a run of other visible characters. It is written
-in Latin letters and put between `<` and `>`. Its n-grams and itself are the features of its line,
-each at most once. A feature is hashed twice: to one of 2^20 places, where its inverse document
-frequency is counted, and from there with a sign to one of the few numbers of a vector (Weinberger
-et al. 2009, "Feature Hashing for Large Scale Multitask Learning").
+A word is a run of letters, marks and digits, or a run of other visible characters. It is romanised
+and put between `<` and `>`. The features of a line are its words and their n-grams, each counted
+once. A feature is hashed twice: to one of 2^20 places, which have an inverse document frequency
+each, and from there, with a sign, to one value of the vector (Weinberger et al. 2009, "Feature
+Hashing for Large Scale Multitask Learning").
 
-The vector of a sentence of kind `fused` is [u / |u| ; w g / |g|]: u the embedding, g its n-grams,
-and w = weight (n / 100)^power for n n-grams.
+The vector of a sentence of kind `fused` is [u / |u| ; w g / |g|], where u is its embedding, g the
+vector of its n n-grams, and w = weight (n / 100)^power.
 """
 
 import unicodedata
@@ -33,28 +33,28 @@ from ems.model.folder import DESCRIPTION, kind_of, read_description
 from ems.text.normalise import tidier, tidy_lines
 
 PLACES = 1 << 20
-BASE = np.uint32(2654435761)  # odd, of a polynomial over the letters of an n-gram, modulo 2^32
-WORDS = 1 << 17  # romanised words that are kept, some 20 MB
+BASE = np.uint32(2654435761)  # odd; base of a polynomial in an n-gram's letters, modulo 2^32
+WORDS = 1 << 17  # romanised words in the cache, about 20 MB
 _find_words = regex.compile(r"\w+|[^\w\s]+").findall
 _tidy = tidier("drop")
-COMMON = 100  # n-grams of a sentence with the weight itself
+COMMON = 100  # number of n-grams at which w is `weight` for every power
 
 
 def words_of(line: str) -> list[str]:
-    """Return the words of a tidy line, in compatibility form (NFKC) and lower case."""
+    """Split a tidy line into words, in compatibility form (NFKC) and lower case."""
     return _find_words(unicodedata.normalize("NFKC", line).lower())
 
 
 @lru_cache(WORDS)
 def _marked(word: str, romanise: bool) -> tuple[str, int]:
-    """Return a word between its marks, and its hash."""
+    """Return `<word>`, romanised if asked for, and its hash."""
     latin = "".join(anyascii(word).lower().split()) if romanise else ""
-    marked = f"<{latin or word}>"  # anyascii has nothing for some signs
+    marked = f"<{latin or word}>"  # anyascii drops some signs
     return marked, murmur(marked.encode("utf-8", "surrogatepass"), signed=False)
 
 
 def murmur_of_each(numbers: np.ndarray, seed: int) -> np.ndarray:
-    """Return the hash of each of the numbers, uint32[N]: `murmur` of its four bytes.
+    """Hash each number, uint32[N], as `murmur` hashes its four bytes.
 
     MurmurHash3_x86_32 by A. Appleby, https://github.com/aappleby/smhasher/wiki/MurmurHash3.
     """
@@ -72,22 +72,23 @@ def _turned(numbers: np.ndarray, bits: int) -> np.ndarray:
 
 
 def features(lines: list[str], settings: NgramSettings) -> csr_array:
-    """Return which features each line has, float32[N, PLACES] of 0 and 1."""
-    of_lines = [
+    """Return a sparse float32[N, PLACES] that is 1 where a line has a feature, else 0."""
+    words_by_line = [
         [_marked(word, settings.romanise) for word in words_of(line)]
         for line in tidy_lines(lines, _tidy)
     ]
-    words = [marked for own in of_lines for marked, _ in own]
-    line = np.repeat(np.arange(len(lines)), [len(own) for own in of_lines])  # of each word
+    words = [marked for line_words in words_by_line for marked, _ in line_words]
+    line = np.repeat(np.arange(len(lines)), list(map(len, words_by_line)))  # of each word
     lengths = np.fromiter(map(len, words), np.int64, len(words))
     letters = np.frombuffer("".join(words).encode("utf-32-le", "surrogatepass"), np.uint32)
     line_of_letter = np.repeat(line, lengths)
     left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(letters))  # to the word's end
     rows = [line]
-    hashes = [np.fromiter((whole for own in of_lines for _, whole in own), np.uint32, len(words))]
+    whole = (number for line_words in words_by_line for _, number in line_words)
+    hashes = [np.fromiter(whole, np.uint32, len(words))]
     rolling = np.zeros(len(letters), np.uint32)
     for n in range(1, settings.most + 1):
-        rolling = rolling[: len(letters) - n + 1] * BASE + letters[n - 1 :]  # of n letters each
+        rolling = rolling[: len(letters) - n + 1] * BASE + letters[n - 1 :]  # hashes of n letters
         inside = left[: len(rolling)] >= n
         if n >= settings.least and len(rolling):
             hashes.append(murmur_of_each(rolling[inside], n))
@@ -102,8 +103,8 @@ def features(lines: list[str], settings: NgramSettings) -> csr_array:
 def count_idf(lines: Iterable[str], settings: NgramSettings) -> tuple[np.ndarray, int]:
     """Return the weight of each place, float32[PLACES], and the number of lines.
 
-    The weight is the square root of ln((1 + N) / (1 + n)) + 1, of N lines of which n have the
-    feature.
+    The weight is the square root of ln((1 + N) / (1 + n)) + 1, where n of N lines have a feature
+    of the place.
     """
     counts, total = np.zeros(PLACES, np.int64), 0
     for batch in batched(lines, len):
@@ -113,7 +114,7 @@ def count_idf(lines: Iterable[str], settings: NgramSettings) -> tuple[np.ndarray
 
 
 def hashing(weights: np.ndarray, buckets: int) -> csr_array:
-    """Return a matrix [PLACES, buckets]: of each place its weight with a sign, in one bucket."""
+    """Return a sparse float32[PLACES, buckets] that puts each place's signed weight in a bucket."""
     hashes = murmur_of_each(np.arange(PLACES, dtype=np.uint32), 0)
     signs = np.where(hashes >> np.uint32(31), -weights, weights).astype(np.float32)
     columns = (hashes & np.uint32(0x7FFFFFFF)) % np.uint32(buckets)
@@ -121,7 +122,7 @@ def hashing(weights: np.ndarray, buckets: int) -> csr_array:
 
 
 class NgramEncoder:
-    """Hashed n-grams of lines; `weights` are those of their places, float32[PLACES]: 1 if None."""
+    """Encodes lines as hashed n-grams; `weights`: float32[PLACES], one per place (default: 1)."""
 
     def __init__(self, settings: NgramSettings, weights: np.ndarray | None = None) -> None:
         self.settings = settings
@@ -129,27 +130,27 @@ class NgramEncoder:
         self._hashing = hashing(weights, settings.buckets)
 
     @classmethod
-    def of(cls, folder: Path) -> "NgramEncoder":
-        """Return the encoder of a folder. Raises `Damaged` if the folder is not whole."""
+    def load(cls, folder: Path) -> "NgramEncoder":
+        """Load the encoder of a folder. Raises `Damaged` if a file is missing or damaged."""
         about, path = read_description(folder), folder / NGRAMS
         if sha256_file(path) != about.sha256.get(NGRAMS):
-            raise Damaged(path, "its sha256 is not the one in model.json beside it")
+            raise Damaged(path, "its sha256 is not the one in model.json")
         try:
             weights = load_file(path)["weights"]
         except (KeyError, OSError, SafetensorError) as error:
-            raise Damaged(path, f"no weights of n-grams ({error})") from None
+            raise Damaged(path, f"expected the weights of n-grams, found none ({error})") from None
         if weights.shape != (PLACES,) or weights.dtype != np.float32:
             found = f"{weights.dtype}{weights.shape}"
             raise Damaged(path, f"expected float32[{PLACES}], found {found}")
         return cls(about.ngrams, weights)
 
     def vectors(self, lines: list[str]) -> tuple[csr_array, np.ndarray]:
-        """Return the vectors float32[N, buckets] of lines, and how many n-grams each has, [N]."""
+        """Return float32[N, buckets] for N lines, and the number of n-grams of each line, [N]."""
         matrix = features(lines, self.settings)
         return matrix @ self._hashing, np.diff(matrix.indptr)
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
-        """Return float32[len(lines), buckets]; a line without any visible character is zero."""
+        """Return float32[len(lines), buckets]; zeros for a line without a visible character."""
         progress = Progress(f"{what} {language}", len(lines), "sentences")
         result = np.empty((len(lines), self.settings.buckets), np.float32)
         for start in range(0, len(lines), BATCH):
@@ -161,18 +162,18 @@ class NgramEncoder:
 
 
 def weights_of(counts: np.ndarray, weight: float, power: float) -> np.ndarray:
-    """Return w of sentences by their numbers of n-grams, float32[N]."""
+    """Return w of sentences with `counts` n-grams, float32[N]."""
     return (weight * (counts / COMMON) ** power).astype(np.float32)
 
 
 class FusedEncoder:
-    """A system of kind fused. Raises `Damaged` if its trained encoder is gone or another one."""
+    """Encodes with a system of kind `fused`. Raises `Damaged` if its trained encoder changed."""
 
     def __init__(self, folder: Path) -> None:
         about = read_description(folder)
         trained = folder / about.of.model
         if sha256_file(trained / DESCRIPTION) != about.of.sha256:
-            problem = f"not the model that {folder} was made with; make that again"
+            problem = f"not the model that {folder} was made with; make that folder again"
             raise Damaged(trained / DESCRIPTION, problem)
         self.trained, self.ngrams = SentenceEncoder(trained), NgramEncoder.of(folder)
         self.weight, self.power = about.weight, about.power
@@ -194,6 +195,6 @@ class FusedEncoder:
         return self.trained.token_counts(lines, language)
 
 
-def opened(folder: Path) -> SentenceEncoder | NgramEncoder | FusedEncoder:
-    makers = {"char-ngram": NgramEncoder.of, "fused": FusedEncoder}
-    return makers.get(kind_of(folder), SentenceEncoder)(folder)
+def load_encoder(folder: Path) -> SentenceEncoder | NgramEncoder | FusedEncoder:
+    loaders = {"char-ngram": NgramEncoder.load, "fused": FusedEncoder}
+    return loaders.get(kind_of(folder), SentenceEncoder)(folder)

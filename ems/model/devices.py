@@ -1,4 +1,4 @@
-"""Devices and what PyTorch needs around them: the choice of one, copies to it, Adam, files."""
+"""Devices: choosing one, copying to it, Adam without PyTorch's compiler, files of tensors."""
 
 import inspect
 import shutil
@@ -15,7 +15,7 @@ from ems.base.files import ENCODER, HEADS, VOCABULARY, atomic_path
 
 
 def choose_device(setting: str) -> torch.device:
-    """Return the device for `auto`, `cpu` or `cuda`. Raises `EmsError` for cuda without a GPU."""
+    """Choose a device by `auto`, `cpu` or `cuda`. Raises `EmsError` for cuda without a GPU."""
     present = torch.cuda.is_available()
     if setting == "cuda" and not present:
         raise EmsError("train.device: cuda, but PyTorch finds no GPU here; say auto or cpu")
@@ -29,12 +29,12 @@ def check_precision(setting: str, device: torch.device) -> None:
 
 
 def onto(device: torch.device, tensor: Tensor) -> Tensor:
-    """Copy a tensor to a device, through pinned memory, so that the host does not wait."""
+    """Copy a tensor to a device through pinned memory, so that the host does not wait."""
     return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Return whether the device multiplies bfloat16 matrices itself and does not emulate it."""
+    """Return whether the device has units for bfloat16 products (emulation does not count)."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     able = getattr(torch.cpu, "get_capabilities", dict)()  # missing in PyTorch 2.6
@@ -42,10 +42,10 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 class Adam(torch.optim.Adam):
-    """PyTorch's Adam without PyTorch's compiler; step it outside of compiled code.
+    """PyTorch's Adam without PyTorch's compiler. Call `step` outside compiled code only.
 
-    `torch.optim` decorates these methods to keep the compiler away from them, and so imports it
-    (torch._dynamo): 1.2 s of CPU and 70 MB for each training. Here they are undecorated.
+    `torch.optim` decorates these methods to exclude them from compilation, which imports the
+    compiler (torch._dynamo): 1.2 s of CPU and 70 MB per training. Here they are undecorated.
     """
 
     add_param_group = inspect.unwrap(torch.optim.Adam.add_param_group)
@@ -58,20 +58,20 @@ class Adam(torch.optim.Adam):
 def save_tensors(
     tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None
 ) -> None:
-    """Write tensors as safetensors. Raises `OSError`, as `atomic_path` expects (disk full)."""
+    """Write a safetensors file. Raises `OSError` if that fails, as `atomic_path` expects."""
     whole = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
     try:
         save_file(whole, path, metadata)
     except SafetensorError as error:
         raise OSError(None, str(error), str(path)) from error
-    # safetensors writes for its user alone; this is readable like its folder
+    # safetensors lets only the owner read; let the group and others read as they may the folder
     path.chmod(path.stat().st_mode | path.parent.stat().st_mode & 0o044)
 
 
 def save_model(
     out: Path, encoder: Mapping[str, Tensor], heads: Mapping[str, Tensor], vocabulary: Path
 ) -> None:
-    """Write the weights and the vocabulary of a model folder; model.json comes after them."""
+    """Write weights and vocabulary of a model folder; the caller writes model.json last."""
     for name, tensors in ((ENCODER, encoder), (HEADS, heads)):
         with atomic_path(out / name) as temporary:
             save_tensors(tensors, temporary)

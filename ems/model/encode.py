@@ -1,7 +1,7 @@
-"""Text -> vectors with a trained encoder; its model folder holds all that this needs (folder.py).
+"""Text -> vectors with a trained encoder, from its model folder alone (folder.py).
 
-A sentence without any token becomes one <unk>: a finite vector, where the authors' code has NaN.
-Embeddings are not normalised; retrieval normalises (EMS v2 Eq. 9 and section V use cosine).
+A sentence without tokens is encoded as one <unk>: a finite vector, where the authors' code gives
+NaN. Embeddings are not normalised; retrieval normalises (EMS v2 Eq. 9 and section V use cosine).
 """
 
 import warnings
@@ -20,13 +20,13 @@ from ems.base.provenance import digest, source_hash
 from ems.model.devices import choose_device
 from ems.model.encoder import Encoder, embed_tokens
 from ems.model.folder import DESCRIPTION, STATIC, Description, describe
-from ems.text import segmenters  # noqa: F401  as a whole: each file is a part of the source of encoding
+from ems.text import segmenters  # noqa: F401  puts all segmenters into the source hash of encoding
 from ems.text.normalise import tidier, tidy_lines
 from ems.text.segmenters.base import load, segmenter
 from ems.text.subwords import UNK, by_characters, encode_lines, load_vocabulary
 
-SHOWN = 200  # characters of a long message
-# Names of BERT's weights and modules by ours; its query, key and value are three matrices.
+SHOWN = 200  # characters of PyTorch's message that ours quotes
+# Maps our names to BERT's, whose query, key and value are three matrices.
 EMBEDDINGS = {
     "tokens.weight": ["embeddings.word_embeddings.weight"],
     "positions.weight": ["embeddings.position_embeddings.weight"],
@@ -42,7 +42,7 @@ IN_LAYER = {
 
 
 def _loaded(folder: Path, description: Description, pieces: int) -> nn.Module:
-    """Return the encoder of a folder. Raises what PyTorch does for weights that do not fit."""
+    """Load the encoder of a folder. Raises PyTorch's errors for weights that do not fit."""
     sizes, name = description.model, description.weights or ENCODER
     tensors = load_file(folder / name)
     if name == STATIC:  # an exported table
@@ -52,7 +52,7 @@ def _loaded(folder: Path, description: Description, pieces: int) -> nn.Module:
     encoder = Encoder(sizes, pieces)
     if description.weights and sizes.attends:
         names = bert_names(sizes.layers).items()
-        own = encoder.state_dict().keys()  # without learned positions where it has none
+        own = encoder.state_dict().keys()  # no positions if the model has no learned ones
         tensors = {
             ours: torch.cat([tensors[name] for name in theirs])
             for ours, theirs in names
@@ -65,7 +65,7 @@ def _loaded(folder: Path, description: Description, pieces: int) -> nn.Module:
 def bert_names(
     layers: int, norm: str = "embeddings.LayerNorm", attention: str = "attention.self"
 ) -> dict[str, list[str]]:
-    """Map each weight of our encoder to those of a BertModel, several of which ours joins."""
+    """Map each of our encoder's weights to the weights of a BertModel that it concatenates."""
     modules = {"input_norm": [norm]}
     for number in range(layers):
         ours, theirs = f"layers.{number}.", f"encoder.layer.{number}."
@@ -81,7 +81,7 @@ def bert_names(
 class SentenceEncoder:
     """A trained encoder with its segmenters and its vocabulary.
 
-    `precision` is float32, bfloat16 or int8. Raises `EmsError` for a folder that is not whole, and
+    `precision` is float32, bfloat16 or int8. Raises `EmsError` for a missing or damaged file, and
     for int8 on a GPU.
     """
 
@@ -90,7 +90,7 @@ class SentenceEncoder:
         self.folder = folder
         for name, sha256 in description.sha256.items():
             if sha256_file(folder / name) != sha256:
-                problem = "its sha256 is not the one in model.json beside it"
+                problem = "its sha256 is not the one in model.json"
                 raise Damaged(folder / name, f"{problem}; it is damaged, or of another model")
         self.segmenters: dict[str, str] = description.segmenters
         self.tidy = tidier(description.format_characters)
@@ -110,18 +110,21 @@ class SentenceEncoder:
                 )
             with warnings.catch_warnings():  # PyTorch announces that torchao will replace it
                 warnings.simplefilter("ignore")
-                quantised = torch.ao.quantization.quantize_dynamic  # linear layers, as they run
+                quantised = torch.ao.quantization.quantize_dynamic
                 self.encoder = quantised(self.encoder, {nn.Linear}, torch.qint8)
 
     @property
     def identity(self) -> str:
-        """Hash of weights, vocabulary, settings, device and source: all that vectors depend on."""
+        """Hash of all that vectors depend on: weights, vocabulary, settings, device and source."""
         parts = [self._description.written, str(self.device), torch.__version__]
         parts.append(source_hash("ems.model.encode"))
         return digest([*parts, self.precision] if self.precision != "float32" else parts)
 
     def tokenise(self, lines: list[str], language: str | None) -> list[np.ndarray]:
-        """Return the token ids of each line: tidied, segmented, lower-cased, cut into pieces."""
+        """Tidy, segment and lower-case lines and cut them into pieces; return ids, int64[T] each.
+
+        Raises `EmsError` for a language that the model does not know.
+        """
         if language is None:
             self._check_alike()
         elif language not in self.segmenters:
@@ -134,7 +137,7 @@ class SentenceEncoder:
         return [np.array(ids or [UNK], np.int64) for ids in encoded]
 
     def _check_alike(self) -> None:
-        """Raise `EmsError` unless a line has the same tokens in each language of the model."""
+        """Raise `EmsError` if the tokens of a line depend on its language."""
         tools = sorted(set(self.segmenters.values()))
         cut = [code for code in self.segmenters if by_characters(self.vocabulary, code)]
         if len(tools) > 1 or any(load(name).by_language for name in tools):
@@ -149,7 +152,7 @@ class SentenceEncoder:
         )
 
     def token_counts(self, lines: list[str], language: str) -> list[int]:
-        """Count the tokens of each line, of which `encode` sees the first `max_tokens`."""
+        """Count the tokens of each line; `encode` sees the first `max_tokens` only."""
         return [len(tokens) for tokens in self.tokenise(lines, language)]
 
     def encode(
@@ -162,7 +165,7 @@ class SentenceEncoder:
         """Return embeddings float32[len(lines), d].
 
         Progress is logged as `what`, or added to `progress`. Raises `EmsError` for an unknown
-        language, and for none if the model treats its languages differently.
+        language, and if `language` is None but the tokens depend on it.
         """
         own = Progress(what and f"{what} {language or ''}".rstrip(), len(lines), "sentences")
         tokens = self.tokenise(lines, language)
@@ -174,6 +177,6 @@ class SentenceEncoder:
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """Return float32[N, d] with rows of length 1; rows of zeros stay."""
+    """Scale the rows of vectors[N, d] to length 1; rows of zeros stay zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(lengths > 0, lengths, 1)

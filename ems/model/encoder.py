@@ -1,11 +1,13 @@
 """The sentence encoder: a Transformer and pooling (EMS v2 section III-A, Eq. 1).
 
-Where the paper is silent it follows the authors' code (docs/fidelity.md): learned absolute
+Where the paper gives no detail it follows the authors' code (docs/fidelity.md): learned absolute
 positions, no language token in the input, layer norm after each residual (post-LN), swish. Start
-values are ours, N(0, 0.02) and Xavier uniform; `start: pytorch` is the authors' code. On a CPU
-dropout is ours: four 16-bit integers out of each 64-bit number of NumPy's SFC64, seeded
-from PyTorch's generator, take a tenth of the time of PyTorch's Bernoulli numbers. So the share is a
-multiple of 1/65536 (0.1 becomes 0.100006). On a GPU, and near 0 or 1, it is PyTorch's dropout.
+values are ours, N(0, 0.02) and Xavier uniform; `start: pytorch` is the authors' code.
+
+Dropout on a CPU is ours, since PyTorch's Bernoulli numbers take ten times as long: each 64-bit
+number of NumPy's SFC64, seeded from PyTorch's generator, gives four 16-bit integers. So the share
+is a multiple of 1/65536 (0.1 becomes 0.100006). On a GPU, and for shares near 0 or 1, it is
+PyTorch's.
 """
 
 from collections.abc import Callable
@@ -24,11 +26,11 @@ from ems.model.table import EmbeddingTable
 
 ACTIVATIONS = {"silu": functional.silu, "gelu": functional.gelu}  # gelu: exact, by erf
 SHORT = 48  # tokens up to which plain products are faster than PyTorch's fused attention on a CPU
-ROWS = 512  # in half precision rows come in multiples of it, since each new shape is kept
-SHAPES = 16  # compiled layers get rows in multiples of about 1/16 of them: 3 % more on average
-LEVELS = 1 << 16  # of the share of dropout
-EDGE = 1 / 256  # nearer than this to 0 or 1 the share is too coarse
-BATCH_TOKENS = 4096  # embedded at once; with 8192 a CPU allocates new memory for each batch
+ROWS = 512  # half precision pads rows to a multiple of this, since each new shape is cached
+SHAPES = 16  # compiled layers pad rows to a multiple of about 1/16 of them: 3 % more on average
+LEVELS = 1 << 16  # possible shares of dropout
+EDGE = 1 / 256  # our dropout is too coarse for shares nearer to 0 or 1
+BATCH_TOKENS = 4096  # tokens in a batch; with 8192 a CPU allocates new memory for each batch
 
 
 class Attention(nn.Module):
@@ -54,10 +56,10 @@ class Attention(nn.Module):
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, dropout: float) -> Tensor:
-    """Return scaled dot-product attention (n, heads, L, d / heads).
+    """Compute scaled dot-product attention (n, heads, L, d / heads).
 
-    A CPU computes it in float32, since PyTorch's kernel takes three times as long in 16 bits: by
-    plain products with our dropout, or if sentences are short and there are no gradients.
+    A CPU computes it in float32, since PyTorch's kernel takes three times as long in 16 bits. With
+    our dropout, and for short sentences without gradients, it uses plain products.
     """
     parts = (query, key, value)
     slow = query.device.type == "cpu" and query.dtype.itemsize == 2
@@ -96,7 +98,7 @@ class Layer(nn.Module):
         return (compiled or self.by_token)(states, self.attention(states, packing))
 
     def by_token(self, states: Tensor, mixed: Tensor) -> Tensor:
-        """Compute what follows attention: states[T, d], mixed[T, d] -> [T, d]."""
+        """Compute the layer after attention: states[T, d], mixed[T, d] -> [T, d]."""
         dropout = self.dropout if self.training else 0.0
         states = self.attention_norm(add_dropped(states, mixed, dropout))
         inner = self.activation(self.inner(states))  # (T, feed_forward)
@@ -104,7 +106,7 @@ class Layer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Token ids to sentence embeddings: what is used after training (Fig. 1)."""
+    """Maps token ids to sentence embeddings: the part that remains after training (Fig. 1)."""
 
     def __init__(self, settings: EncoderSettings, pieces: int) -> None:
         super().__init__()
@@ -117,16 +119,16 @@ class Encoder(nn.Module):
             self.input_norm = nn.LayerNorm(settings.width, settings.norm_eps)
         self.dropout = settings.dropout
         self.layers = nn.ModuleList(Layer(settings) for _ in range(settings.layers))
-        self.checkpoint_layers = False  # keep a layer's input, run it again for its gradient
+        self.checkpoint_layers = False  # True: keep a layer's input only and run it again
         self.table = (
             EmbeddingTable(settings.table, pieces, settings.ngrams) if settings.table else None
         )
         if settings.table and settings.attends:
             self.widen = nn.Linear(settings.width, settings.table, bias=False)
         start_values(self, settings.start)
-        if settings.table and settings.attends:  # the layers' states would drown the small vectors
+        if settings.table and settings.attends:  # else the layers would drown the table's vectors
             nn.init.zeros_(self.widen.weight)
-        if settings.start == "pytorch":  # as the authors: <pad> is zero, layers are copies of one
+        if settings.start == "pytorch":  # the authors' code: <pad> is zero, all layers are equal
             if settings.attends:
                 nn.init.zeros_(self.tokens.weight[0])
             for layer in self.layers[1:]:
@@ -137,16 +139,16 @@ class Encoder(nn.Module):
         return next(self.parameters()).device
 
     def forward(self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None) -> Tensor:
-        """Return the pooled states of sentences, [N, d] (Eq. 1), or with mean-max [N, 2 d].
+        """Embed packed tokens[T] of sentences of ascending lengths[N]: [N, d], mean-max [N, 2 d].
 
-        tokens[T] are packed, lengths[N] ascend; a `packing` of them saves a wait for the GPU.
+        Eq. 1. Give the `packing` to avoid waiting for a GPU.
         """
         return self.both(tokens, lengths, packing)[1]
 
     def both(
         self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None
     ) -> tuple[Tensor | None, Tensor]:
-        """Return the states [T, d] of the tokens (None of a table), and what `forward` returns."""
+        """Return the states [T, d] of the tokens (None: no layers), and the embeddings [N, d]."""
         if self.table is None:
             return self._pooled(tokens, lengths, packing)
         wide = self.table(tokens, lengths)  # (N, table)
@@ -158,7 +160,7 @@ class Encoder(nn.Module):
     def _pooled(
         self, tokens: Tensor, lengths: Tensor, packing: Packing | None
     ) -> tuple[Tensor, Tensor]:
-        """Return the states [T, d] of the tokens, and their mean in each sentence, or mean-max."""
+        """Return the states [T, d] of the tokens, and their means [N, d] or mean-max [N, 2 d]."""
         packing = packing or pack(lengths)
         dropout = self.dropout if self.training else 0.0
         states = self.tokens(tokens)  # (T, d)
@@ -183,20 +185,20 @@ class Encoder(nn.Module):
         return states, torch.cat([means, torch.cat(maxima)], dim=1)  # (N, 2 d)
 
     def _rows(self, tokens: int) -> int:
-        """Return the rows for so many tokens: few numbers, if each shape is compiled or kept."""
+        """Return the rows to pad `tokens` to, so that few shapes are compiled or cached."""
         step = ROWS if torch.is_autocast_enabled(self.device.type) else 1
         if self.training and any(layer.compiled for layer in self.layers):
             step = max(ROWS, 1 << (tokens // SHAPES).bit_length() >> 1)
         return -(-tokens // step) * step
 
     def compile_layers(self, backend: str = "inductor") -> None:
-        """Compile the token-wise part of each layer for training (other dropout masks result)."""
+        """Compile the token-wise part of each layer for training; this changes dropout masks."""
         for layer in self.layers:
             layer.compiled = torch.compile(layer.by_token, dynamic=False, backend=backend)
 
 
 def start_values(module: nn.Module, start: str) -> None:
-    """Set the weights of a module if `start` is "ours"; PyTorch has set them before."""
+    """Initialise the weights of a module if `start` is "ours", else leave PyTorch's."""
     if start != "ours":
         return
     for part in module.modules():
@@ -223,7 +225,7 @@ def add_dropped(residual: Tensor, branch: Tensor, share: float) -> Tensor:
 
 
 def keep_mask(like: Tensor, share: float) -> Tensor:
-    """Return 0 with probability `share`, else 1 / (1 - share), of the shape and dtype of `like`."""
+    """Draw 0 with probability `share`, else 1 / (1 - share), in the shape and dtype of `like`."""
     dropped = round(share * LEVELS)
     seed = int(torch.randint(1 << 62, ()))
     words = np.random.SFC64(seed).random_raw(-(-like.numel() // 4))  # uint64
@@ -241,9 +243,9 @@ def _draws_itself(states: Tensor, share: float) -> bool:
 def embed_tokens(
     encoder: Encoder, sentences: list[np.ndarray], progress: Progress | None = None
 ) -> np.ndarray:
-    """Return the embeddings float32[N, d] of N arrays of token ids, in the order given.
+    """Embed N arrays of token ids, in their order: float32[N, d].
 
-    The encoder is put into eval mode; arrays are cut to its max_tokens and may not be empty.
+    Sets the encoder to eval mode. Arrays are cut to its max_tokens and may not be empty.
     """
     encoder.eval()
     result = np.empty((len(sentences), encoder.settings.pooled_width), np.float32)
@@ -254,7 +256,7 @@ def embed_tokens(
     order = np.argsort(lengths, kind="stable")
     batch = np.cumsum(lengths[order]) // BATCH_TOKENS  # of each sentence in this order
     for members in np.split(order, np.flatnonzero(np.diff(batch)) + 1):
-        tokens = np.concatenate([sentences[at][:limit] for at in members]).astype(np.int64)
+        tokens = np.concatenate([sentences[i][:limit] for i in members]).astype(np.int64)
         vectors = encoder(
             torch.from_numpy(tokens).to(device), torch.from_numpy(lengths[members]).to(device)
         )

@@ -1,7 +1,7 @@
 """`ems fit`: the model folder of a system of n-grams (`kind: char-ngram` or `fused`).
 
-The weights of n-grams are counted in the lines of the vocabulary's sample, before segmentation. How
-much n-grams count beside embeddings is chosen on validation pairs, by P@1 at each point of a grid.
+The weights of n-grams are counted in the lines of the vocabulary's sample, before segmentation. A
+grid search on validation pairs, by P@1, weighs n-grams against embeddings.
 """
 
 import os
@@ -27,7 +27,7 @@ from ems.model.folder import DESCRIPTION
 from ems.text.subwords import drawn_sample
 from ems.text.tsv import codes_of, read_tsv
 
-PAIRS = 1000  # of each file of pairs, as in validation
+PAIRS = 1000  # read of each file, as many as in validation
 WEIGHTS_TRIED = (0.0, *(round(2 ** (k / 2), 3) for k in range(-4, 9)))  # up to 16
 POWERS_TRIED = tuple(k / 4 for k in range(9))  # up to 2
 Weighting = tuple[float, float]  # weight and power
@@ -43,19 +43,19 @@ def fit(
 ) -> Json:
     """Write the model folder of system `name` and return its description.
 
-    `text` is the clean text of training, `pairs` that of validation, `model` the folder of the
-    trained encoder of a fused system. Raises `EmsError` for a system that is not fitted, and for
-    one of them that is needed and missing or empty.
+    `text`: clean text of training; `pairs`: clean text of validation; `model`: folder of the
+    trained encoder of a fused system. Raises `EmsError` for a system that needs no fitting, and if
+    an input that it needs is missing or empty.
     """
     system = experiment.systems[name]
     if not system.fitted:
-        raise EmsError(f"systems.{name}: nothing is fitted of kind: {system.kind} as it is set")
+        raise EmsError(f"systems.{name}: nothing to fit for kind {system.kind} with these settings")
     needed = [
         ("--text", system.ngrams.idf, text),
         ("--pairs", system.of and system.ngrams.searched, pairs),
         ("--model", system.of, model),
     ]
-    if missing := [flag for flag, needs, given in needed if needs and not given]:
+    if missing := [flag for flag, needs, value in needed if needs and not value]:
         raise EmsError(f"systems.{name}: expected {' and '.join(missing)}, found nothing")
     weights, lines = np.ones(PLACES, np.float32), 0
     if system.ngrams.idf:
@@ -76,8 +76,8 @@ def fit(
     }
     if system.of:
         about |= _weighed(name, system, NgramEncoder(system.ngrams, weights), pairs, model)
-        place = os.path.relpath(model, out)
-        about["of"] = {"model": place, "sha256": sha256_file(model / DESCRIPTION)}
+        folder = os.path.relpath(model, out)
+        about["of"] = {"model": folder, "sha256": sha256_file(model / DESCRIPTION)}
     write_json(out / DESCRIPTION, about)
     return about
 
@@ -85,7 +85,7 @@ def fit(
 def _weighed(
     name: str, system: SystemSettings, ngrams: NgramEncoder, files: Sequence[Path], model: Path
 ) -> dict[str, Json]:
-    """Return the weight and the power of a fused system, and the P@1 of each point tried."""
+    """Return `weight` and `power` of a fused system, and `grid`, the P@1 of each point tried."""
     settings = system.ngrams
     if not settings.searched:
         return {"weight": settings.weight, "power": settings.power, "grid": []}
@@ -109,7 +109,7 @@ def _weighed(
 
 
 def grid(settings: NgramSettings) -> list[Weighting]:
-    """Return the points to try, without what the settings rule out; at weight 0 one power."""
+    """Return the points to try within the settings; weight 0 needs only one power."""
     weights = WEIGHTS_TRIED if settings.weight is None else (settings.weight,)
     powers = POWERS_TRIED if settings.power is None else (settings.power,)
     return [(weight, power) for weight in weights for power in (powers if weight else powers[:1])]
@@ -118,8 +118,9 @@ def grid(settings: NgramSettings) -> list[Weighting]:
 def _p1(
     path: Path, points: list[Weighting], trained: SentenceEncoder, ngrams: NgramEncoder
 ) -> np.ndarray:
-    """Return P@1 (%) of `FusedEncoder` on the first pairs of a file, the mean of both directions,
-    float64[points].
+    """Return P@1 (%) of each point on the first pairs of a file, float64[points].
+
+    It is the mean of both directions, for the vectors of `FusedEncoder`.
     """
     pairs = list(islice(read_tsv(path), PAIRS))
     if not pairs:
@@ -131,11 +132,11 @@ def _p1(
         embeddings.append(unit_rows(trained.encode(lines, language, what="")))
         vectors.append(unit_rows(own_vectors.toarray()))
         counts.append(own_counts)
-    cosines, of_ngrams = (one @ other.T for one, other in (embeddings, vectors))  # (N, N) each
+    cosines, ngram_cosines = (one @ other.T for one, other in (embeddings, vectors))  # (N, N) each
     own, scores = np.arange(len(cosines)), []
     for point in points:
         one, other = (weights_of(count, *point) for count in counts)
-        products = cosines + np.outer(one, other) * of_ngrams
+        products = cosines + np.outer(one, other) * ngram_cosines
         there = (products / np.sqrt(1 + other**2)).argmax(axis=1)
         back = (products / np.sqrt(1 + one**2)[:, None]).argmax(axis=0)
         scores.append(50 * (np.mean(there == own) + np.mean(back == own)))

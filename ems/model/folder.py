@@ -1,12 +1,12 @@
-"""Model folders: what their model.json or ems.json says, and which files encoding reads.
+"""Model folders: their description, model.json or ems.json, and the files that encoding reads.
 
-    model.json          of a trained encoder its sizes, segmenters and training; of a system of
-                        character n-grams its kind, its settings and how they were chosen
+    model.json          trained encoder: sizes, segmenters and training;
+                        character n-grams: kind, settings and the search for them
     model.safetensors   the encoder's weights
     vocabulary.model    the encoder's SentencePiece model
     ngrams.safetensors  the weight of each place that an n-gram is hashed to
 
-What `ems export` wrote has ems.json and SHA256SUMS instead of model.json.
+A folder written by `ems export` has ems.json and SHA256SUMS instead of model.json.
 """
 
 from pathlib import Path
@@ -29,7 +29,7 @@ NgramKind = Literal["char-ngram", "fused"]
 
 
 class _Described(Record, extra="allow"):
-    """What model.json and ems.json have in common; all else stays with it, for its hash."""
+    """Fields that model.json and ems.json share; unknown fields are kept for the hash."""
 
     model: EncoderSettings
     name: str = ""
@@ -44,7 +44,10 @@ class _Described(Record, extra="allow"):
 
 
 class Description(_Described):
-    """model.json of a trained encoder, or an exported folder in its form, with its `weights`."""
+    """The model.json of a trained encoder, or an ems.json in the same form.
+
+    `weights`: file of an exported encoder; `dimensions`: size of its vectors.
+    """
 
     segmenters: Annotated[dict[str, SegmenterName], Field(min_length=1)]
     sha256: dict[Below, NonBlank]
@@ -82,9 +85,9 @@ class _Kind(Record):
     kind: NgramKind | None = None  # None: a trained encoder
 
 
-def _read(path: Path, of: type[_Described]) -> Any:
-    """Return a description. Raises `Damaged` also for one that lacks a size."""
-    described = read_json(path, of)
+def _read(path: Path, record: type[_Described]) -> Any:
+    """Read a description. Raises `Damaged` for one that lacks a size, too."""
+    described = read_json(path, record)
     for name in SIZES:
         if name not in described.model.model_fields_set:
             raise Damaged(path, f"expected a size under `model.{name}`, found nothing")
@@ -92,7 +95,7 @@ def _read(path: Path, of: type[_Described]) -> Any:
 
 
 def read_model(folder: Path) -> Description:
-    """Return the model.json of a trained encoder. Raises `EmsError` for one of n-grams."""
+    """Read the model.json of a trained encoder. Raises `EmsError` for a system of n-grams."""
     if kind := kind_of(folder):
         raise EmsError(
             f"{folder}: expected the model folder of a trained encoder, found one of kind {kind}, "
@@ -107,13 +110,13 @@ def read_model(folder: Path) -> Description:
 
 
 def has_code(folder: Path) -> bool:
-    """Return whether an exported folder has code for sentence-transformers; ems runs none of it."""
+    """Return whether a folder is an export with code for sentence-transformers (ems runs none)."""
     path = folder / EXPORTED
     return path.is_file() and _read(path, _Export).model.ngrams > 0
 
 
 def describe(folder: Path) -> Description:
-    """Return the description of a model folder, or of an exported one in the same form."""
+    """Describe the trained encoder of a model folder or of an exported one, in the same form."""
     if not _exported(folder):
         return read_model(folder)
     own = _read(folder / EXPORTED, _Export)
@@ -127,14 +130,14 @@ def describe(folder: Path) -> Description:
 
 
 def kind_of(folder: Path) -> str:
-    """Return the kind of a model folder, "" of a trained or exported encoder. Raises `Damaged`."""
+    """Return `kind` of a model folder; "" for a trained or exported encoder. Raises `Damaged`."""
     return "" if _exported(folder) else read_json(folder / DESCRIPTION, _Kind).kind or ""
 
 
 def read_description(folder: Path) -> Any:
-    """Return the `NgramModel` or `FusedModel` of a folder. Raises `Damaged` if it is none."""
-    of = FusedModel if kind_of(folder) == "fused" else NgramModel
-    described = read_json(folder / DESCRIPTION, of)
+    """Read the `NgramModel` or `FusedModel` of a folder. Raises `Damaged` for anything else."""
+    record = FusedModel if kind_of(folder) == "fused" else NgramModel
+    described = read_json(folder / DESCRIPTION, record)
     if NGRAMS not in described.sha256:
         problem = f"expected text under `sha256.{NGRAMS}`, found nothing"
         raise Damaged(folder / DESCRIPTION, problem)
@@ -142,7 +145,7 @@ def read_description(folder: Path) -> Any:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return the files that encoding reads; a folder without any is taken for a trained encoder."""
+    """List the files that encoding reads; a folder without model.json counts as an encoder."""
     if _exported(folder):
         return [folder / EXPORTED, folder / SUMS]
     kind = kind_of(folder) if (folder / DESCRIPTION).is_file() else ""

@@ -1,5 +1,5 @@
-"""Packed sentences: linear layers see real tokens only, attention small groups of neighbours by
-length, in which padding is bounded.
+"""Packed sentences: linear layers see real tokens only; attention sees small padded groups of
+sentences of similar length.
 """
 
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from torch import Tensor
 from ems.model.devices import onto
 
 SLACK = 1.15  # a group ends where its padded size would exceed its tokens by this factor
-LEAST = 32  # sentences of a group, at least, so that groups are few
+LEAST = 32  # sentences in a group, at least, so that groups are few
 
 
 @dataclass
 class Group:
     """n neighbouring sentences, padded to L tokens.
 
-    `index[n, L]` points at tokens, `real[n, L]` is false for padding, `places[T']` are the places
-    of its T' tokens in the padded n * L.
+    `index[n, L]` points at tokens, `real[n, L]` is false for padding, and `places[T']` says where
+    its T' tokens are in the flattened n * L.
     """
 
     index: Tensor
@@ -29,14 +29,14 @@ class Group:
 
 @dataclass
 class Packing:
-    """The place of each of T tokens: `position[T]` in its sentence, `sentence[T]` of N."""
+    """The `sentence[T]` of each of T tokens, their `position[T]` in it, and padded groups."""
 
     position: Tensor
     sentence: Tensor
     groups: list[Group]
 
     def to(self, device: torch.device) -> "Packing":
-        """Copy all of it to a device in one transfer, without waiting."""
+        """Copy all tensors to a device in one transfer, without waiting."""
         parts = [self.position, self.sentence]
         parts += [part for group in self.groups for part in (group.index, group.real, group.places)]
         flat = torch.cat([part.flatten().long() for part in parts])
@@ -48,9 +48,9 @@ class Packing:
 
 
 def pack(lengths: Tensor) -> Packing:
-    """Return the packing of sentences with `lengths[N]`, ascending and at least 1.
+    """Pack sentences with `lengths[N]`, ascending and at least 1.
 
-    On a GPU this waits for the sizes: pack on the CPU and move the packing instead.
+    On a GPU this waits for the lengths: pack on the CPU and move the packing instead.
     """
     sentence = torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths)
     starts = torch.cumsum(lengths, 0) - lengths
@@ -66,7 +66,7 @@ def pack(lengths: Tensor) -> Packing:
 
 
 class Pad(torch.autograd.Function):
-    """packed[T or more, k] to the rows [n * L, k] of each group; padding repeats a token.
+    """Copies packed[T or more, k] to the rows [n * L, k] of each group; padding repeats a token.
 
     Each token has one place, so the gradient is a plain gather.
     """
@@ -84,7 +84,7 @@ class Pad(torch.autograd.Function):
 
 
 class Unpad(torch.autograd.Function):
-    """The rows [n * L, k] of all groups to packed[T, k]; the gradient of padding is zero."""
+    """Copies the rows [n * L, k] of all groups to packed[T, k]; padding has no gradient."""
 
     @staticmethod
     def forward(ctx: Any, packing: Packing, *padded: Tensor) -> Tensor:
@@ -104,7 +104,7 @@ class Unpad(torch.autograd.Function):
 
 
 def rounded(rows: Tensor, count: int) -> Tensor:
-    """Append zeros to rows[T, ...] to get `count` rows."""
+    """Append rows of zeros to rows[T, ...], up to `count` rows."""
     missing = count - len(rows)
     return torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])]) if missing else rows
 

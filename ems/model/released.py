@@ -1,11 +1,11 @@
-"""The authors' checkpoint (EMS_model.pt) and their SentencePiece model as one of our model folders.
+"""Import the authors' checkpoint (EMS_model.pt) and SentencePiece model as a model folder.
 
-https://github.com/Mao-KU/EMS: a pickle, read as tensors only (`weights_only`), with a `state_dict`
-whose keys start with "module.". The weights differ from ours in three ways: position 0 is padding;
-query, key and value are three matrices; and ids are 0 <pad>, 1 <unk>, 2 <MASK>, then <2xx> per
-language, in the order of the language embeddings. The heads come along, with the settings of their
-training, so that `ems validate` computes the authors' losses. Any other key is an error. The number
-of attention heads is in no weight: each is 64 wide in both their models.
+https://github.com/Mao-KU/EMS has a pickle, which is read as tensors only (`weights_only`), with a
+`state_dict` whose keys start with "module.". The weights differ from ours in three ways: position 0
+is padding; query, key and value are three matrices; and ids are 0 <pad>, 1 <unk>, 2 <MASK>, then
+<2xx> per language, in the order of the language embeddings. The heads are imported with the
+settings of their training, so that `ems validate` computes the authors' losses. Any other key is an
+error. No weight tells the number of attention heads: each is 64 wide in both their models.
 """
 
 import re
@@ -60,14 +60,14 @@ HEAD_KEYS = {  # theirs: ours
 }
 LANGUAGES, OUTPUT = "generative.languages.weight", "generative.output.weight"
 PROJECTION = "contrastive.outer.weight"
-SHARED = "model.target_embedding.weight"  # there if the output matrix is the token embeddings
-SAFE = [  # what `best_loss` may be: a number of NumPy
+SHARED = "model.target_embedding.weight"  # present if token embeddings are the output matrix
+SAFE = [  # types that `best_loss` may have: a number of NumPy
     (np._core.multiarray.scalar, "numpy.core.multiarray.scalar"),
     np._core.multiarray.scalar,
     np.dtype,
     *(type(np.dtype(kind)) for kind in ("float32", "float64", "int64")),
 ]
-# EMS v2 IV-C and IV-D, and what only the code says: distinct labels, and a masked token
+# EMS v2 IV-C and IV-D; the masked token is in the authors' code only
 TRAIN = {"steps": 733176, "batch_pairs": 608, "amsgrad": True, "input_mask": "one"}
 
 
@@ -76,9 +76,9 @@ def import_released(
 ) -> str:
     """Write the model folder `out` and return a description of it.
 
-    `heads`: number of attention heads (default: width / 64); `segmenter`: of the languages whose
-    segmenter is Moses. Raises `EmsError` for a file that cannot be read, keys and shapes that are
-    not the authors', and a vocabulary of another size or layout.
+    `heads`: number of attention heads (default: width / 64); `segmenter`: replaces Moses. Raises
+    `EmsError` for an unreadable file, for keys and shapes that are not the authors', and for a
+    vocabulary of another size or layout.
     """
     state, of_training = read_state(weights)
     settings = sizes(state, heads, weights)
@@ -118,7 +118,7 @@ def import_released(
 
 
 def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Read encoder and heads by our names, float32. Raises `EmsError` for other weights."""
+    """Read encoder and heads in float32, by our names. Raises `EmsError` for other weights."""
     state = _loaded(path)
     keys = {key.removeprefix(MODULE): key for key in state}
     layers = max((int(match[1]) for key in keys if (match := LAYER.match(key))), default=0) + 1
@@ -155,7 +155,7 @@ def _loaded(path: Path) -> dict[str, Tensor]:
             saved = torch.load(
                 path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path)
             )
-    except Exception as error:  # of pickle, zip and torch, each with its own
+    except Exception as error:  # pickle, zip and torch each raise others
         reason = " ".join(str(error).split())[:300]
         raise EmsError(
             f"{path}: not a checkpoint of tensors and numbers only, so it is not loaded: {reason}"
@@ -176,7 +176,7 @@ def _refuse(path: Path, problem: str, keys: list[str]) -> None:
 
 
 def sizes(state: dict[str, Tensor], heads: int, path: Path) -> EncoderSettings:
-    """Return the sizes of an encoder with these weights. Raises `EmsError` if they have none."""
+    """Derive an encoder's settings from its weights. Raises `EmsError` if they do not fit."""
     names = "tokens.weight", "positions.weight", "layers.0.inner.weight"
     (_, width), (positions, _), (inner, _) = (_size(state, name, path) for name in names)
     heads = heads or max(1, width // HEAD_WIDTH)
@@ -196,7 +196,7 @@ def sizes(state: dict[str, Tensor], heads: int, path: Path) -> EncoderSettings:
 
 
 def _size(state: dict[str, Tensor], key: str, path: Path) -> tuple[int, int]:
-    """Return the rows and columns of a matrix, (0, 0) if there is none."""
+    """Return (rows, columns) of a matrix; (0, 0) if `state` lacks it."""
     shape = list(state[key].shape) if key in state else [0, 0]
     if len(shape) != 2:
         raise EmsError(f"{path}: {key} has the shape {shape}, expected two sizes")
@@ -206,25 +206,25 @@ def _size(state: dict[str, Tensor], key: str, path: Path) -> tuple[int, int]:
 def _objectives(
     heads: dict[str, Tensor], model: EncoderSettings, languages: int, pieces: int, path: Path
 ) -> Objectives:
-    """Return the objectives of such heads. Raises `EmsError` for weights that they cannot have."""
+    """Derive the objectives from their heads. Raises `EmsError` for missing or other weights."""
     width, projection = _size(heads, LANGUAGES, path)[1], _size(heads, PROJECTION, path)[0]
     output = "own" if OUTPUT in heads else "shared"
     head = HeadSettings(language_width=width, output=output, layer_norm=True, dropout=0.1)
     with torch.device("meta"):
-        made = nn.ModuleDict({"generative": GenerativeHead(model, head, languages, pieces)})
+        modules = nn.ModuleDict({"generative": GenerativeHead(model, head, languages, pieces)})
         if projection:
-            made["contrastive"] = ContrastiveHead(model, projection)
-    expected = made.state_dict().keys()
+            modules["contrastive"] = ContrastiveHead(model, projection)
+    expected = modules.state_dict().keys()
     _refuse(path, "missing", [f"heads.{key}" for key in expected - heads.keys()])
     _refuse(path, "unknown", [f"heads.{key}" for key in heads.keys() - expected])
-    _check_shapes(heads, made, path)
+    _check_shapes(heads, modules, path)
     weight = 1 if projection else 0
-    contrastive = ContrastiveSettings(weight=weight, width=projection, negatives=152)  # of each GPU
+    contrastive = ContrastiveSettings(weight=weight, width=projection, negatives=152)  # on each GPU
     return Objectives(head=head, xtr=XtrSettings(target="distinct"), contrastive=contrastive)
 
 
 def _check_shapes(state: dict[str, Tensor], module: nn.Module, path: Path) -> None:
-    """Raise `EmsError` unless all weights are finite and of the module's shapes."""
+    """Raise `EmsError` unless all weights are finite and have the module's shapes."""
     for key, value in module.state_dict().items():
         if state[key].shape != value.shape:
             raise EmsError(
@@ -236,7 +236,7 @@ def _check_shapes(state: dict[str, Tensor], module: nn.Module, path: Path) -> No
 
 
 def languages_of(vocabulary: Any, path: Path) -> list[str]:
-    """Return the languages of the control symbols. Raises `EmsError` for another layout."""
+    """List the languages of the control symbols <2xx>. Raises `EmsError` for another layout."""
     pieces = [vocabulary.id_to_piece(number) for number in range(len(vocabulary))]
     special = (vocabulary.pad_id(), vocabulary.unk_id())
     if [piece.lower() for piece in pieces[:3]] != FIRST or special != (PAD, UNK):

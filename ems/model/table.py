@@ -1,28 +1,28 @@
-"""A table of vectors of pieces and n-grams: their mean is all or a part of a sentence embedding.
+"""A table of vectors of pieces and n-grams, whose mean is a sentence embedding or is added to it.
 
-Each piece has the Latin letters and digits that it spells once it is romanised (anyascii). A batch
-of pieces is a row of letters in which everything else is a gap, and an n-gram is n neighbours of
-which only the ends may be a gap: `_na`, `nam`, `me_`. Its hash chooses a row of a table, as in
-fastText (Bojanowski et al. 2017, https://aclanthology.org/Q17-1010). So a model needs only the ids
-of pieces, in training and in use.
+Each piece is romanised to Latin letters and digits (anyascii). A batch of pieces is then a row of
+letters in which everything else is a gap. An n-gram is n neighbouring letters, of which only the
+first or last may be a gap: `_na`, `nam`, `me_`. Its hash selects a row of a table, as in fastText
+(Bojanowski et al. 2017, https://aclanthology.org/Q17-1010). So the ids of pieces suffice, in
+training and in use.
 
-An exported model runs this file (ems/export/code.py): it imports PyTorch and nothing else.
+An exported model runs this file (ems/export/folder.py), so it imports nothing but PyTorch.
 """
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-WEIGHT = 4  # of n-grams, of which there are about eight a piece; 1, 2 and 8 are worse (docs/log.md)
-MOST = 4  # letters of an n-gram, which has at least 2
-LONGEST = 32  # letters of a piece that count; SentencePiece's are up to 16 characters
+WEIGHT = 4  # weight of n-grams, about eight per piece; 1, 2 and 8 are worse (docs/log.md)
+MOST = 4  # letters in an n-gram, at most; at least 2
+LONGEST = 32  # letters of a piece that are used; a piece has up to 16 characters
 GAP = ord(" ")
-BASE, MIX = 0x100000001B3, 0x1E3779B97F4A7C15  # of the hash: 64 bits that wrap
-POSITIVE, SHIFT = 0x7FFFFFFFFFFFFFFF, 24  # its highest bits are the best mixed
+BASE, MIX = 0x100000001B3, 0x1E3779B97F4A7C15  # for hashes of 64 bits, which wrap around
+POSITIVE, SHIFT = 0x7FFFFFFFFFFFFFFF, 24  # keep the highest bits, which are mixed best
 
 
 class EmbeddingTable(nn.Module):
-    """A vector of each piece, and with `ngrams` rows of hashed n-grams too; no norm follows."""
+    """Vectors of pieces, and `ngrams` vectors of hashed n-grams; no layer norm follows."""
 
     def __init__(self, width: int, pieces: int, ngrams: int = 0) -> None:
         super().__init__()
@@ -30,9 +30,9 @@ class EmbeddingTable(nn.Module):
         self.ngrams = Ngrams(ngrams, width, pieces) if ngrams else None
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return the mean of the pieces, plus WEIGHT times that of the n-grams, [N, d].
+        """Return the mean vector of the pieces plus WEIGHT times the mean of the n-grams, [N, d].
 
-        tokens[T] are packed, lengths[N] say how many are of each sentence.
+        tokens[T] are the packed tokens of N sentences of lengths[N].
         """
         starts = lengths.cumsum(0) - lengths
         means = functional.embedding_bag(tokens, self.pieces.weight, starts, mode="mean")
@@ -40,7 +40,7 @@ class EmbeddingTable(nn.Module):
 
 
 class Ngrams(nn.Module):
-    """A table of vectors of n-grams, and the letters of each piece."""
+    """Vectors of `buckets` hashed n-grams, and the letters of each piece."""
 
     letters: Tensor
 
@@ -50,26 +50,26 @@ class Ngrams(nn.Module):
         self.register_buffer("letters", torch.zeros(pieces, LONGEST, dtype=torch.uint8))
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return the mean vector of the n-grams of each sentence, [N, d]; zero without any."""
+        """Return the mean vector of each sentence's n-grams, [N, d]; zero if it has none."""
         rows, counts = self.rows(tokens, lengths)
         starts = counts.cumsum(0) - counts
         return functional.embedding_bag(rows, self.table.weight, starts, mode="mean")
 
     def rows(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the row of each n-gram, sentence by sentence, and their number, int64[N]."""
+        """Return the row of each n-gram, sentence by sentence, and their counts, int64[N]."""
         sentence = torch.repeat_interleave(lengths, output_size=len(tokens))  # (T,)
         first = functional.pad(sentence.diff(), (1, 0), value=1) != 0  # a gap before each sentence
         letters = functional.pad(self.letters[tokens], (1, 0))  # (T, 1 + LONGEST)
         letters[:, 0] = first * GAP
-        places = letters.flatten().nonzero()[:, 0]  # of the letters
+        places = letters.flatten().nonzero()[:, 0]
         row = functional.pad(letters.flatten()[places].long(), (0, MOST), value=GAP)
         sentence = sentence[places // letters.shape[1]]  # of each letter
         filled, size = row != GAP, len(sentence)
-        hashed, inside = row[:size], torch.ones_like(filled[:size])  # inside: no gap but at an end
-        found, kept = [], []
+        hashed, inside = row[:size], torch.ones_like(filled[:size])  # inside: gaps only at ends
+        hashes, kept = [], []
         for more in range(1, MOST):  # letters after the first
             hashed = hashed * BASE + row[more : more + size]
-            found.append((hashed * MIX & POSITIVE) // (1 << SHIFT) % self.table.num_embeddings)
+            hashes.append((hashed * MIX & POSITIVE) // (1 << SHIFT) % self.table.num_embeddings)
             if more == 1:
                 kept.append(filled[:size] | filled[1 : 1 + size])
                 continue
@@ -77,4 +77,4 @@ class Ngrams(nn.Module):
             kept.append(inside)
         chosen = torch.stack(kept, 1)  # (letters, lengths)
         counts = torch.zeros_like(lengths).index_add_(0, sentence, chosen.sum(1))
-        return torch.stack(found, 1).masked_select(chosen), counts
+        return torch.stack(hashes, 1).masked_select(chosen), counts

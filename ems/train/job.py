@@ -220,7 +220,7 @@ def _untrained(
         message = "train.warmup_steps: %d, but the training ends after %d, at a lower learning rate"
         log.warning(message, train.warmup_steps, train.steps)
     pieces = vocabulary.get_piece_size()
-    system = System(settings, languages, pieces, train.precision, Pieces.of(vocabulary))
+    system = System(settings, languages, pieces, train.precision, Pieces.classify(vocabulary))
     if settings.model.ngrams:
         system.encoder.table.ngrams.letters.copy_(letters_of(vocabulary))
     return system.to(device)

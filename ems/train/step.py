@@ -96,7 +96,7 @@ class Trainer:
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """Return the loss parts of a batch and their `total`, of this process's pairs."""
-        on_device = DeviceBatch.of(batch, self.device, self.share.start, self.pairs)
+        on_device = DeviceBatch.copy(batch, self.device, self.share.start, self.pairs)
         if not self.settings.grad_cache:
             return self.system(on_device)
         self.cache = GradCache(

@@ -61,7 +61,7 @@ def validated(folder: Path, shards: list[Path], mined: Path | None = None) -> Lo
     store.check_vocabulary(path, f"make shards with `ems shards --vocabulary {path}`")
     pieces = vocabulary.get_piece_size()
     store.check(pieces)
-    system = System(settings, len(languages), pieces, known=Pieces.of(vocabulary))
+    system = System(settings, len(languages), pieces, classes=Pieces.classify(vocabulary))
     system.encoder = encoder.encoder
     try:
         system.heads.load_state_dict(load_file(folder / HEADS))

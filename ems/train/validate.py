@@ -82,7 +82,7 @@ def _sums(
     for at, (store, places) in enumerate(own_batches):
         # masks are the same in each validation
         batch = system.prepared(store.assemble(*places), 0, world.rank + at * world.size)
-        for name, value in system(DeviceBatch.of(batch, device)).items():
+        for name, value in system(DeviceBatch.copy(batch, device)).items():
             sums[name] += float(value) * batch.pairs
         sums[PAIRS] += batch.pairs
     return sums

@@ -56,7 +56,7 @@ def step(model, objectives, misplaced):
     """Take a step: forward, backward, the guard, the optimiser."""
     settings = system_settings({**SIZES, "max_tokens": 20, **model}, objectives)
     batch = System(settings, LANGUAGES, PIECES).prepared(batch_of([*sentences()]), 1, 0)
-    host = DeviceBatch.of(batch, torch.device("cpu"))
+    host = DeviceBatch.copy(batch, torch.device("cpu"))
     packing = host.packing  # of true lengths
     mode = FakeTensorMode()
     with mode:

@@ -1,8 +1,8 @@
 """The training objectives, one file each (EMS v2 section III-B to III-D), and what they share.
 
-An objective of one's own is a file in the project's folder `extensions/objectives/`: docs/extend.md
-shows one. The settings of those here stand in ems/config/objectives.py, since every command reads
-them and PyTorch takes seconds to import.
+Your own objective is a file in the project's folder `extensions/objectives/` (docs/extend.md). The
+settings of the objectives here are in ems/config/objectives.py, since every command reads them and
+PyTorch takes seconds to import.
 """
 
 from pathlib import Path

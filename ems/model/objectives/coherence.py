@@ -1,9 +1,9 @@
-"""How similar is a sentence to the one whose place it has? The regression of Wang et al. (CCL 2019,
+"""The similarity of a sentence to the one it replaces: the regression of Wang et al. (CCL 2019,
 section 3.2).
 
 The two texts of a pair are the contexts of two similar sentences with the sentences exchanged
 (`ems.shards.documents`). A linear map R of the embedding of a whole text predicts how similar the
-sentences are. That score is fixed: the encoder that found the pair gave it.
+sentences are. That score is fixed: it was computed by the encoder that mined the pair.
 """
 
 from torch import Tensor
@@ -12,7 +12,7 @@ from ems.model.objectives.system import Encoded, System, linear_objective
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """Compute the squared error of L_cl: the mean of both texts of a pair."""
+    """Compute the squared error L_cl, averaged over the two texts of a pair."""
     predicted = system.heads["coherence"](encoded.sentences)[:, 0]  # (2B,)
     return (predicted - encoded.batch.targets).square().sum() / 2
 

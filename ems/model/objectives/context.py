@@ -1,7 +1,7 @@
-"""Does a sentence stand in its context? The classifier of Wang et al. (CCL 2019, section 3.1).
+"""Whether a sentence belongs to its context: the classifier of Wang et al. (CCL 2019, section 3.1).
 
 The two texts of a pair are a context with its own sentence and the same context with another one
-(`ems.shards.documents`). A linear classifier says which is which, by the embedding of the text.
+(`ems.shards.documents`). A linear classifier of the text's embedding tells them apart.
 """
 
 import torch
@@ -12,15 +12,15 @@ from ems.model.objectives.system import Encoded, System, linear_objective
 
 
 def _certainty(system: System, encoded: Encoded) -> Tensor:
-    """Return the log odds [2B] that the classifier gives to the truth."""
+    """Return the classifier's log odds of the true class, [2B]."""
     odds = system.heads["context"](encoded.sentences)[:, 0]  # (2B,)
     return odds * (2 * encoded.batch.targets - 1)
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """Compute -log p of the truth, or 1 - p as L_ml is printed: the mean of both texts of a pair.
+    """Compute -log p of the true class, or 1 - p (`printed`), averaged over the texts of a pair.
 
-    The printed L_ml is the sum of p, "to maximize"; 1 - p has its gradient, negated.
+    The L_ml that the paper prints is the sum of p, "to maximize"; 1 - p has its negated gradient.
     """
     certainty = _certainty(system, encoded)
     if system.settings.context.loss == "printed":
@@ -29,7 +29,7 @@ def loss(system: System, encoded: Encoded) -> Tensor:
 
 
 def accuracy(system: System, encoded: Encoded) -> Tensor:
-    """Compute the percentage of texts that the classifier gets right, summed over pairs."""
+    """Compute the accuracy of the classifier in percent, summed over pairs."""
     return 50.0 * (_certainty(system, encoded) > 0).sum()
 
 

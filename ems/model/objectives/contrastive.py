@@ -1,8 +1,8 @@
 """The sentence-level contrastive objective with in-batch negatives (EMS v2 Eq. 8-11).
 
 `margin` is LaBSE's additive margin softmax, (cosine - margin) / T for the true pair, in both
-directions (EMS v2 compares it: LaBSE-EMS). Ours, and off in the papers: `both_sides`, the other
-sentences of an anchor's own side are negatives too, and `mask_duplicates`.
+directions (LaBSE-EMS in EMS v2). Two options are ours: `both_sides`, where the other sentences of
+an anchor's own side are negatives too, and `mask_duplicates`.
 """
 
 import math
@@ -29,13 +29,13 @@ from ems.model.objectives.system import (
 
 @dataclass(frozen=True)
 class Groups:
-    """The groups of `size` pairs that negatives are taken from, on one process or many.
+    """Groups of `size` pairs that share their negatives, on one process or many.
 
     The authors take the negatives of each of four GPUs from its own 152 pairs (EMS v2 IV-C): here
     batch_pairs 608 and negatives 152. This process has pairs [first, first + pairs) of the `total`
-    of the step. Where a group reaches into others, the vectors of all are gathered, and each
-    process scores its own pairs (anchors) against their whole groups. The gradients of N processes,
-    summed, are those of one. `size` and `pairs` divide `total`.
+    of the step. If a group spans several processes, all vectors are gathered, and each process
+    scores its own pairs (anchors) against their whole groups. The summed gradients of N processes
+    equal the gradients of one. `size` and `pairs` divide `total`.
     """
 
     size: int
@@ -45,44 +45,44 @@ class Groups:
 
     @property
     def local(self) -> bool:
-        """Return whether no group reaches into another process."""
+        """True if no group spans several processes."""
         return self.pairs % self.size == 0
 
     @property
     def block(self) -> int:
-        """Return a, the largest number of neighbouring anchors that surely share a group."""
+        """The largest number a of neighbouring anchors that always share a group."""
         return math.gcd(self.size, self.pairs)
 
-    def anchors(self, own: Tensor) -> Tensor:
-        """Divide the pairs of this process into blocks: own[pairs, ...] -> [n, a, ...]."""
-        return own.unflatten(0, (-1, self.block))
+    def anchors(self, values: Tensor) -> Tensor:
+        """Split the pairs of this process into blocks: values[pairs, ...] -> [n, a, ...]."""
+        return values.unflatten(0, (-1, self.block))
 
-    def candidates(self, own: Tensor) -> Tensor:
-        """Return the group of each block of anchors: own[pairs, ...] -> [n, size, ...].
+    def candidates(self, values: Tensor) -> Tensor:
+        """Return the group of each block of anchors: values[pairs, ...] -> [n, size, ...].
 
-        All processes must call it, in the same order. Differentiable where `own` is.
+        All processes must call it, in the same order. Differentiable if `values` is.
         """
         if self.local:
-            return own.unflatten(0, (-1, self.size))
-        groups = _Gather.apply(own, self.first, self.total).unflatten(0, (-1, self.size))
+            return values.unflatten(0, (-1, self.size))
+        groups = _Gather.apply(values, self.first, self.total).unflatten(0, (-1, self.size))
         starts = range(self.first, self.first + self.pairs, self.block)
         return groups[[start // self.size for start in starts]]  # (n, size, ...)
 
     def positives(self, device: torch.device) -> Tensor:
-        """Return the place of each anchor's own pair in its group, int64[n, a]."""
+        """Return the index of each anchor's own pair in its group, int64[n, a]."""
         rows = torch.arange(self.first, self.first + self.pairs, device=device)
         return self.anchors(rows % self.size)
 
 
 class _Gather(torch.autograd.Function):
-    """Gathers own[b, ...] of every process in the order of their pairs; sums the gradients."""
+    """Gathers values[b, ...] of all processes in the order of their pairs; sums the gradients."""
 
     @staticmethod
-    def forward(ctx: Any, own: Tensor, first: int, total: int) -> Tensor:
-        ctx.own = slice(first, first + len(own))
-        every = own.new_empty(total, *own.shape[1:])
-        distributed.all_gather(list(every.split(len(own))), own.contiguous())
-        return every
+    def forward(ctx: Any, values: Tensor, first: int, total: int) -> Tensor:
+        ctx.own = slice(first, first + len(values))
+        result = values.new_empty(total, *values.shape[1:])
+        distributed.all_gather(list(result.split(len(values))), values.contiguous())
+        return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
@@ -92,7 +92,7 @@ class _Gather(torch.autograd.Function):
 
 
 def groups_of(system: System, batch: DeviceBatch) -> Groups:
-    """Return the groups of negatives; a batch smaller than a group (validation) is one."""
+    """Return the groups of negatives; a batch smaller than a group (in validation) is one group."""
     size = min(system.negatives or batch.total, batch.total)
     return Groups(size, batch.pairs, batch.first, batch.total)
 
@@ -100,10 +100,10 @@ def groups_of(system: System, batch: DeviceBatch) -> Groups:
 def softmax_loss(
     scores: Tensor, positive: Tensor, mask: Tensor | None = None, margin: float = 0.0
 ) -> Tensor:
-    """Return -sum over anchors of log softmax(scores) at the true candidate, less the margin.
+    """Sum -log softmax(scores) at the true candidate over anchors; its score loses `margin` first.
 
-    scores[..., a, g] of anchors and candidates, positive[..., a] the true candidates;
-    mask[..., a, g] is true for what is no negative (the true candidate always counts).
+    scores[..., a, g] are of a anchors and g candidates, positive[..., a] the true candidates, and
+    mask[..., a, g] is true for candidates to ignore (the true candidate always counts).
     """
     place = positive[..., None]  # (..., a, 1)
     true = scores.gather(-1, place) - margin  # (..., a, 1)
@@ -113,11 +113,11 @@ def softmax_loss(
     return (scores.logsumexp(-1, keepdim=True) - true).sum()
 
 
-def contrasted(system: System, vectors: Tensor, batch: DeviceBatch) -> Tensor:
-    """Return Eq. 8 of vectors[2B, k], rows i and B + i a pair: both directions, summed over pairs.
+def contrastive_loss(system: System, vectors: Tensor, batch: DeviceBatch) -> Tensor:
+    """Compute Eq. 8 in both directions, summed over pairs: rows i and B + i of vectors[2B, k].
 
-    Scores are cosine / temperature (Eq. 9), or inner product / temperature. Equal `batch.keys[2B]`
-    mark sentences of the same text, which then are no negatives. Validation has the whole margin.
+    Scores are cosine / temperature (Eq. 9), or inner product / temperature. Sentences with equal
+    `batch.keys[2B]` are never each other's negatives. Validation uses the full margin.
     """
     settings, groups, pairs = system.contrast, groups_of(system, batch), batch.pairs
     temperature = settings.temperature
@@ -134,7 +134,7 @@ def contrasted(system: System, vectors: Tensor, batch: DeviceBatch) -> Tensor:
     true = groups.positives(vectors.device)  # (n, a)
     if not settings.both_sides:
         forward = anchors[:, :, 0] @ candidates[:, :, 1].mT / temperature  # (n, a, g)
-        if groups.local:  # the anchors are the candidates: one product for both directions
+        if groups.local:  # anchors are all candidates, so one product serves both directions
             backward = forward.mT
         else:
             backward = anchors[:, :, 1] @ candidates[:, :, 0].mT / temperature
@@ -150,9 +150,9 @@ def contrasted(system: System, vectors: Tensor, batch: DeviceBatch) -> Tensor:
 
 
 def duplicates(anchors: Tensor, candidates: Tensor) -> Tensor:
-    """Return which pairs share a sentence, and so are translations of each other, bool[..., a, g].
+    """Mark pairs that share a sentence, and so are translations of each other: bool[..., a, g].
 
-    anchors[..., a, 2], candidates[..., g, 2] are keys of both sides of pairs: a key for each text.
+    anchors[..., a, 2] and candidates[..., g, 2] are the keys of both sides of pairs.
     """
     one, two = (anchors[..., :, None, side] for side in (0, 1))  # (..., a, 1)
     first, second = (candidates[..., None, :, side] for side in (0, 1))  # (..., 1, g)
@@ -160,7 +160,7 @@ def duplicates(anchors: Tensor, candidates: Tensor) -> Tensor:
 
 
 def margin_at(margin: float, warmup_steps: int, step: int) -> float:
-    """Return the margin of a step: it rises linearly from 0 over `warmup_steps`."""
+    """Return the margin at a step; it rises linearly from 0 during `warmup_steps`."""
     return margin * min(1.0, step / warmup_steps) if warmup_steps else margin
 
 
@@ -183,21 +183,21 @@ def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int)
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """Compute Eq. 8 of the MLP's output, or of the embeddings if there is no MLP."""
+    """Compute Eq. 8 for the MLP's output, or for the embeddings if there is no MLP."""
     vectors = encoded.sentences
     if "contrastive" in system.heads:
         vectors = system.heads["contrastive"](vectors)  # (2B, d_cntrs)
-    return contrasted(system, vectors, encoded.batch)
+    return contrastive_loss(system, vectors, encoded.batch)
 
 
 def flops(system: System, lengths: np.ndarray) -> int:
     head = linear_weights(system.heads["contrastive"]) if "contrastive" in system.heads else 0
     width = system.contrast.width or system.encoder.settings.pooled_width
-    return 2 * head * len(lengths) + contrasted_flops(system, lengths, width)
+    return 2 * head * len(lengths) + contrastive_flops(system, lengths, width)
 
 
-def contrasted_flops(system: System, lengths: np.ndarray, width: int) -> int:
-    both = similarity_flops(system, lengths, width)  # of two products, where often one serves both
+def contrastive_flops(system: System, lengths: np.ndarray, width: int) -> int:
+    both = similarity_flops(system, lengths, width)  # counts a product for each direction
     return 2 * both if system.contrast.both_sides else both // 2
 
 

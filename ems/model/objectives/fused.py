@@ -2,10 +2,10 @@
 
 XTR, UGT, SMLM and MLM share it: each of N states predicts a distribution over V pieces, given as a
 few (row, token, weight) entries. Two identities make it cheap:
-- sum_w p(w) (logsumexp(z) - z(w)) = mass logsumexp(z) - <state, sum_w p(w) W_w>: labels meet the
-  few output vectors that they name, never the logits, so a GPU never waits for the host;
-- the gradient by logits is mass softmax(z) - p. It is made in the forward pass, chunk by chunk of
-  rows in one buffer that the softmax overwrites; logsumexp is max logit - log max softmax.
+- sum_w p(w) (logsumexp(z) - z(w)) = mass logsumexp(z) - <state, sum_w p(w) W_w>: labels need only
+  the few output vectors that they name, not the logits, so a GPU never waits for the host;
+- the gradient by logits is mass softmax(z) - p. The forward pass computes it in chunks of rows, in
+  one buffer that the softmax overwrites; logsumexp is max logit - log max softmax.
 """
 
 from collections.abc import Callable
@@ -16,15 +16,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-CHUNK = 1 << 22  # logits held at once: 16 MB in float32
-ON_GPU = 16  # times as many there, since each chunk reads all output vectors and their gradients
+CHUNK = 1 << 22  # logits in memory at once: 16 MB in float32
+ON_GPU = 16  # factor on a GPU, since each chunk reads all output vectors and their gradients
 
 
 @dataclass
 class Target:
     """Sparse label rows: row[T], token[T] and weight[T] of each entry, in any order.
 
-    The weights of a token that a row has twice are summed; those of a row need not add up to 1.
+    Entries of the same row and token are summed. The weights of a row need not add up to 1.
     """
 
     row: Tensor
@@ -35,8 +35,8 @@ class Target:
         """Return the sum of the weights of each row, [rows]."""
         return self.weight.new_zeros(rows).index_add(0, self.row, self.weight)
 
-    def of(self, chosen: Tensor, rows: int) -> "Target":
-        """Return the entries of the `chosen` of all `rows`, which are counted anew from 0."""
+    def select(self, chosen: Tensor, rows: int) -> "Target":
+        """Return the entries of the `chosen` of `rows` rows, which become rows 0, 1, ..."""
         place = torch.full((rows,), -1, device=chosen.device)
         place[chosen] = torch.arange(len(chosen), device=chosen.device)
         kept = place[self.row] >= 0
@@ -44,7 +44,7 @@ class Target:
 
 
 class _FusedCrossEntropy(torch.autograd.Function):
-    """The sum over rows, with its gradients by states, output and bias."""
+    """The cross-entropy summed over rows, with its gradients by states, output and bias."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
@@ -55,7 +55,7 @@ class _FusedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        # scaled in place; a second pass over the graph computes them again
+        # gradients are scaled in place, so a second backward pass must compute them again
         gradients, ctx.gradients = ctx.gradients, None
         if gradients is None:
             _, gradients = _value_and_gradients(ctx.saved_tensors, ctx.needs_input_grad)
@@ -65,7 +65,7 @@ class _FusedCrossEntropy(torch.autograd.Function):
 def _value_and_gradients(
     inputs: tuple[Any, ...], needs: tuple[bool, ...]
 ) -> tuple[Tensor, tuple[Tensor | None, ...]]:
-    """Return the sum over rows, and its gradients by states, output and bias if `needs` asks."""
+    """Return the sum over rows, and its gradients by states, output and bias if any is needed."""
     states, output, bias, *entries = inputs
     target = Target(*entries)
     mass = target.mass(len(states))  # (N,)
@@ -95,9 +95,9 @@ def _softmax_part(
     grad_states = torch.empty(states.shape, **sums) if needs else None
     grad_output = torch.zeros(output.shape, **sums) if needs else None
     grad_bias = torch.zeros(len(output), **sums) if needs_bias else None
-    most = max(1, (CHUNK * ON_GPU if states.is_cuda else CHUNK) // len(output))  # rows at once
+    most = max(1, (CHUNK * ON_GPU if states.is_cuda else CHUNK) // len(output))  # rows in a chunk
     chunks = max(1, ceil(len(states) / most))
-    step = max(1, ceil(len(states) / chunks))  # rows of a chunk: about equal
+    step = max(1, ceil(len(states) / chunks))  # chunks of about equal size
     held = states.new_empty(step, len(output))  # (step, V)
     for first in range(0, len(states), step):
         part = slice(first, first + step)
@@ -127,13 +127,13 @@ def fused_cross_entropy(
     bias: Tensor | None = None,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Return -sum of p(w) log softmax(states output^T + bias)(w) over rows and tokens of `target`.
+    """Sum -p(w) log softmax(states output^T + bias)(w) over the entries of `target`.
 
-    states[N, k], output[V, k], bias[V]. The logits are of `dtype` (default: that of `states`), sums
-    of the dtype of the weights.
+    states[N, k], output[V, k], bias[V]. Logits have `dtype` (default: the dtype of `states`), sums
+    have the dtype of the weights.
     """
     factors = (states, output, bias)
-    if not torch.is_grad_enabled():  # validation: no gradient is made
+    if not torch.is_grad_enabled():  # in validation, compute no gradients
         factors = tuple(part if part is None else part.detach() for part in factors)
     if dtype:
         factors = tuple(part if part is None else part.to(dtype) for part in factors)
@@ -142,10 +142,10 @@ def fused_cross_entropy(
 
 @torch.no_grad()
 def entropy(target: Target, pieces: int) -> Tensor:
-    """Return -sum of p log p over the distinct (row, token) of `target`; tokens < `pieces`."""
-    # no size depends on values, so a GPU is not waited for
+    """Sum -p log p over the distinct (row, token) of `target`; tokens are below `pieces`."""
+    # no size depends on values, so nothing waits for a GPU
     keys, order = torch.sort(target.row * pieces + target.token, stable=True)
-    number = (keys.diff(prepend=keys[:1]) != 0).cumsum(0)  # of the distinct key of each entry
+    number = (keys.diff(prepend=keys[:1]) != 0).cumsum(0)  # numbers the distinct keys
     share = target.weight.new_zeros(len(keys)).index_add(0, number, target.weight[order])
     return -torch.special.xlogy(share, share).sum()
 
@@ -158,8 +158,9 @@ def kl_loss(
     dtype: torch.dtype | None = None,
     cross_entropy: Callable[..., Tensor] = fused_cross_entropy,
 ) -> Tensor:
-    """Return the sum over rows of KL(p || softmax(states output^T + bias)), p the rows of `target`:
-    `cross_entropy` less the entropy of the target.
+    """Sum KL(p || softmax(states output^T + bias)) over the rows p of `target`.
+
+    This is `cross_entropy` minus the entropy of the target.
     """
     crossed = cross_entropy(states, output, target, bias=bias, dtype=dtype)
     return crossed - entropy(target, len(output))

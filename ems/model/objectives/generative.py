@@ -1,4 +1,4 @@
-"""The generative head (EMS v2 Eq. 2-5), which xtr, ugt, smlm and mlm share."""
+"""The generative head (EMS v2 Eq. 2-5), shared by xtr, ugt, smlm and mlm."""
 
 from collections.abc import Callable
 
@@ -14,10 +14,10 @@ from ems.model.objectives.system import Parts, System, linear_weights
 
 
 class GenerativeHead(nn.Module):
-    """Maps a state and the target language to the state that is scored against every piece.
+    """Maps a state and a target language to a state that is scored against every piece.
 
-    Eq. 2-5: the embedding of the language, concatenation (language first), L_fc with bias, swish,
-    L_emb. Layer norms and dropout are the authors' code; the Lightweight paper shares L_emb.
+    Eq. 2-5: language embedding, concatenation (language first), L_fc with bias, swish, L_emb.
+    Layer norms and dropout are the authors' code; the Lightweight paper shares L_emb.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class GenerativeHead(nn.Module):
         start_values(self, model.start)
 
     def forward(self, states: Tensor, languages: Tensor) -> Tensor:
-        """Map states[N, d] and target languages[N] to [N, k]; k is d_la + d, or d if shared."""
+        """Map states[N, d] and target languages[N] to [N, k], k = d_la + d (d if L_emb is shared)."""
         if self.languages is not None:
             language = self.dropout(self.language_norm(self.languages(languages)))  # (N, d_la)
             states = torch.cat([language, states], dim=1)  # (N, d_la + d)
@@ -55,10 +55,10 @@ def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int)
 def generate(
     system: System, loss: Callable[..., Tensor], states: Tensor, languages: Tensor, target: Target
 ) -> Tensor:
-    """Return the `loss` of what states[N, d] predict in languages[N], against a target.
+    """Compute the `loss` between a target and the predictions of states[N, d] in languages[N].
 
-    Logits are in bfloat16 where products are, but not in float16: `fused_cross_entropy` makes its
-    gradient before the loss is scaled, when small shares of the softmax would become 0.
+    Logits are bfloat16 if products are, but never float16: `fused_cross_entropy` computes its
+    gradient before the loss is scaled, and small softmax values would underflow to 0.
     """
     head = system.heads["generative"]
     output = system.encoder.tokens if head.output is None else head.output
@@ -67,12 +67,12 @@ def generate(
 
 
 def flops_of_state(system: System) -> int:
-    """Count the operations of one prediction, output layer included."""
+    """Count the operations of one prediction, including the output layer."""
     head = system.heads["generative"]
     shared = system.encoder.tokens.weight.numel() if head.output is None else 0
     return 2 * (linear_weights(head) + shared)
 
 
 def flops_of_sentences(system: System, lengths: np.ndarray) -> int:
-    """Count the operations if each sentence embedding predicts once."""
+    """Count the operations of one prediction by each sentence embedding."""
     return flops_of_state(system) * len(lengths)

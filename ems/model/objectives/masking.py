@@ -1,8 +1,8 @@
-"""Masking: the tokens of a batch that are hidden from the encoder, for UGT, SMLM and MLM.
+"""Masking: tokens of a batch that are hidden from the encoder, for UGT, SMLM and MLM.
 
-`one` hides one token of one random side of each pair (the authors' code of EMS), `word` prefers
-tokens that are not only punctuation (the Lightweight code), `mlm` is BERT's. Masks are a function
-of (seed, step) and of a pair's place in the step: processes that share a step mask what one would.
+`one` hides one token on a random side of each pair (the authors' code of EMS), `word` prefers
+tokens with a letter or digit (the Lightweight code), `mlm` is BERT's masking. Masks are a function
+of (seed, step) and of a pair's place in the step, so they do not depend on the number of processes.
 """
 
 import unicodedata
@@ -16,19 +16,19 @@ from ems.text.subwords import MASK
 
 SHARE, REPLACED, RANDOM = 0.15, 0.8, 0.1  # of MLM (Devlin et al. 2019, section 3.1)
 WORD_START = "▁"
-HIDES = ("mlm", "word", "one")  # the first one that a system needs is used
+HIDES = ("mlm", "word", "one")  # a system uses the first one that it needs
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """bool[V] each: `text` (no control symbol), and `word` (text and not only punctuation)."""
+    """Classes of pieces, bool[V] each: `text` (no control symbol) and `word` (not punctuation)."""
 
     text: np.ndarray
     word: np.ndarray
 
     @classmethod
-    def of(cls, vocabulary: sentencepiece.SentencePieceProcessor) -> "Pieces":
-        """Classify the pieces of a vocabulary; <unk> is neither."""
+    def classify(cls, vocabulary: sentencepiece.SentencePieceProcessor) -> "Pieces":
+        """Classify the pieces of a vocabulary; <unk> belongs to neither class."""
         text, word = [], []
         for at in range(vocabulary.get_piece_size()):
             letters = vocabulary.id_to_piece(at).strip(WORD_START)
@@ -49,16 +49,16 @@ class Masker:
     def __call__(
         self, batch: Batch, seed: int, step: int, first: int = 0, total: int | None = None
     ) -> Batch:
-        """Return the batch with `inputs` and `places`; `first` and `total` as in `prepared`."""
-        # far ahead in the stream of the draw, so that masks and pairs are independent
+        """Add `inputs` and `places` to a batch; `first` and `total` as in `System.prepared`."""
+        # the counter is far ahead of the draw's, so that masks and pairs are independent
         random = np.random.Generator(np.random.Philox(key=[seed, step], counter=[0, 0, 0, 1]))
         total = total or batch.pairs
-        own = slice(first, first + batch.pairs)  # of the step
+        own = slice(first, first + batch.pairs)  # this batch's pairs in the step
         starts, lengths = np.empty_like(batch.lengths), np.empty_like(batch.lengths)
         starts[batch.rows] = np.cumsum(batch.lengths) - batch.lengths
         lengths[batch.rows] = batch.lengths
         if self.hide == "mlm":
-            grid = random.random((total, 2, self.max_tokens, 3))[own]  # of each possible token
+            grid = random.random((total, 2, self.max_tokens, 3))[own]  # three per possible token
             places, inputs = self._mlm(batch, starts, lengths, grid)
         else:
             places, inputs = self._one(batch, starts, lengths, random.random((2, total))[:, own])
@@ -67,9 +67,9 @@ class Masker:
     def _one(
         self, batch: Batch, starts: np.ndarray, lengths: np.ndarray, random: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return places[B], in the order of the pairs, and inputs[T] with <mask> there.
+        """Return places[B], in the order of the pairs, and inputs[T] with <mask> at these places.
 
-        starts[2B], lengths[2B] are of sentences by row, random[2, B] numbers in [0, 1).
+        starts[2B], lengths[2B] describe sentences by row, random[2, B] are numbers in [0, 1).
         """
         side, pick = random
         rows = np.arange(batch.pairs) + batch.pairs * (side < 0.5)  # (B,)
@@ -87,7 +87,7 @@ class Masker:
     def _mlm(
         self, batch: Batch, starts: np.ndarray, lengths: np.ndarray, grid: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return places[M], ascending, and inputs[T] as BERT sees them."""
+        """Return places[M], ascending, and inputs[T] masked like BERT's."""
         row = np.repeat(batch.rows, batch.lengths)  # (T,)
         position = np.arange(len(row)) - starts[row]
         order, fate, pick = grid[row % batch.pairs, row // batch.pairs, position].T  # (T,) each
@@ -108,7 +108,7 @@ def masked_count(lengths: np.ndarray) -> np.ndarray:
 
 
 def sentence_keys(batch: Batch) -> np.ndarray:
-    """Return a 64-bit hash of the tokens of each sentence by row, int64[2B]."""
+    """Hash the tokens of each sentence to 64 bits, by row: int64[2B]."""
     lengths = batch.lengths
     starts = np.cumsum(lengths) - lengths
     position = np.arange(len(batch.tokens)) - np.repeat(starts, lengths)
@@ -119,7 +119,7 @@ def sentence_keys(batch: Batch) -> np.ndarray:
 
 
 def _mix(values: np.ndarray) -> np.ndarray:
-    """Mix uint64: every bit of the result depends on every bit (splitmix64)."""
+    """Mix uint64 so that every bit of the result depends on every bit of the input (splitmix64)."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,4 +1,4 @@
-"""The masked language model of BERT, which the Lightweight paper compares (section 4.5)."""
+"""BERT's masked language model, a baseline of the Lightweight paper (section 4.5)."""
 
 import numpy as np
 import torch
@@ -11,10 +11,10 @@ from ems.model.objectives.system import Encoded, Objective, System
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """Let the states of masked tokens predict them in their language.
+    """Predict masked tokens from their states, in their language.
 
-    The weights of a sentence add up to 1, as in XTR and SMLM, so the sum over pairs is the same
-    however many processes share a step. (BERT takes the mean over the masked tokens of a batch.)
+    The weights of a sentence add up to 1, as in XTR and SMLM, so the sum over pairs does not depend
+    on the number of processes. (BERT averages over the masked tokens of a batch.)
     """
     batch, (sentence, hidden) = encoded.batch, encoded.masked  # (M,) each
     states = encoded.states[batch.places].to(encoded.sentences.dtype)  # (M, d)

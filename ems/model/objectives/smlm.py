@@ -1,4 +1,4 @@
-"""Single-word masked language model across languages, SMLM (Lightweight Eq. 1)."""
+"""The cross-lingual single-word masked language model, SMLM (Lightweight Eq. 1)."""
 
 import torch
 from torch import Tensor
@@ -9,9 +9,9 @@ from ems.model.objectives.system import Encoded, Objective, System
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """Let both sides of a pair predict the masked token in its language.
+    """Predict the masked token from both sides of a pair, in the token's language.
 
-    This is Eq. 1, -log P(w_t | S without w_t) - log P(w_t | S'), for one choice of S in each step.
+    This is Eq. 1, -log P(w_t | S without w_t) - log P(w_t | S'), for one choice of S per step.
     """
     batch, (row, hidden) = encoded.batch, encoded.masked  # (B,) each
     other = batch.other[row]

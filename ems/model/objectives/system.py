@@ -1,8 +1,8 @@
 """A system: an encoder with the heads of its objectives, and the losses of a batch.
 
-All objectives see the same encoded batch; if one of them masks tokens, all see them masked
-(Lightweight 3.3). Each part is a sum over pairs, divided by the B pairs of the step (EMS v2 Eq.
-12), also where the batch is one process's share of them. Parts are logged unweighted.
+All objectives share one encoded batch; if one of them masks tokens, all see them masked
+(Lightweight 3.3). Each loss is a sum over pairs, divided by the B pairs of the step (EMS v2 Eq.
+12), even if the batch is one process's share of them. Losses are logged unweighted.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from ems.base.errors import EmsError
 from ems.config.model import EncoderSettings
 from ems.config.objectives import Objectives
 from ems.config.train import TrainSettings
-from ems.model import objectives  # as a whole: its files are a part of the source of training
+from ems.model import objectives  # puts all objectives into the source hash of training
 from ems.model.devices import onto
 from ems.model.encoder import Encoder, start_values
 from ems.model.objectives.masking import HIDES, Masker, Pieces, sentence_keys
@@ -37,14 +37,14 @@ class Parts(Protocol):
 
 @dataclass
 class DeviceBatch:
-    """A `Batch` as tensors on a device: the pairs from `first` on of the `total` of the step."""
+    """A `Batch` on a device: pairs from number `first` on, of the `total` pairs of the step."""
 
     tokens: Tensor
     lengths: Tensor
     rows: Tensor
     languages: Tensor
     inputs: Tensor
-    sizes: Tensor  # the lengths on the host, for packing without waiting for a GPU
+    sizes: Tensor  # lengths on the host, to pack without waiting for a GPU
     total: int
     first: int = 0
     step: int = 0
@@ -53,10 +53,10 @@ class DeviceBatch:
     keys: Tensor | None = None
 
     @classmethod
-    def of(
+    def copy(
         cls, batch: Batch, device: torch.device, first: int = 0, total: int | None = None
     ) -> "DeviceBatch":
-        """Copy a batch to a device; without `total` it is all of its step."""
+        """Copy a batch to a device; `total` defaults to the pairs of the batch."""
         fields = {name: value for name, value in vars(batch).items() if value is not None}
         step, sizes = fields.pop("step"), torch.from_numpy(batch.lengths)
         tensors = {name: onto(device, torch.from_numpy(value)) for name, value in fields.items()}
@@ -74,59 +74,62 @@ class DeviceBatch:
 
     @cached_property
     def row(self) -> Tensor:
-        """Return the row of each token's sentence, int64[T]."""
+        """The row of each token's sentence, int64[T]."""
         return torch.repeat_interleave(self.rows, self.lengths, output_size=len(self.tokens))
 
     @cached_property
     def other(self) -> Tensor:
-        """Return the row of the translation of each row, int64[2B]."""
+        """The row of each row's translation, int64[2B]."""
         return torch.arange(2 * self.pairs, device=self.rows.device).roll(self.pairs)
 
     def labels(self, masked: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Return (row[T], token[T], lengths[2B]): the tokens of the translation of each row."""
+        """Return (row[T], token[T], lengths[2B]): the tokens and length of each row's translation.
+
+        `masked` gives the tokens as the encoder sees them.
+        """
         lengths = torch.empty_like(self.lengths).index_copy(0, self.rows, self.lengths)
         return self.other[self.row], self.inputs if masked else self.tokens, lengths[self.other]
 
 
 @dataclass
 class Encoded:
-    """A batch, the states[T, d] of its tokens and its sentences[2B, d] by row."""
+    """A batch with the states[T, d] of its tokens and the embeddings sentences[2B, d] by row."""
 
     batch: DeviceBatch
-    states: Tensor | None  # None: encoded in parts (GradCache), or by a table alone
+    states: Tensor | None  # None: encoded in parts (GradCache), or without layers
     sentences: Tensor
 
     @property
     def sides(self) -> tuple[Tensor, ...]:
-        """Return the embeddings [B, d] of the first and of the second sides."""
+        """The embeddings [B, d] of the first sides and of the second sides."""
         return self.sentences.split(self.batch.pairs)
 
     @property
     def masked(self) -> tuple[Tensor, Tensor]:
-        """Return (row[M], token[M]): the sentences of the masked tokens, and these tokens."""
+        """(row[M], token[M]): the sentences of the masked tokens, and these tokens."""
         return self.batch.row[self.batch.places], self.batch.tokens[self.batch.places]
 
 
 @dataclass(frozen=True)
 class Objective:
-    """One objective: its `loss(system, encoded)`, a sum over the pairs of a batch; what it needs.
+    """An objective: its `loss(system, encoded)`, summed over the pairs of a batch, and its needs.
 
-    `add_head(heads, settings, languages, pieces)` adds to the heads of a system. `accuracy` is a
-    percentage, summed over pairs; it is logged. `flops(system, lengths[2B])` are the operations of
-    a forward pass, without the encoder.
+    `add_head(heads, settings, languages, pieces)` adds to the heads of a system. `accuracy`, a
+    percentage summed over pairs, is logged. `flops(system, lengths[2B])` counts the operations of a
+    forward pass, without the encoder.
     """
 
     loss: Callable[["System", Encoded], Tensor]
     add_head: Callable[[nn.ModuleDict, "Parts", int, int], None] = lambda *_: None
-    hide: str = ""  # what the encoder must not see (`Masker.hide`)
-    states: bool = False  # whether the loss needs the states of tokens
+    hide: str = ""  # tokens to hide from the encoder (`Masker.hide`)
+    states: bool = False  # True if the loss needs the states of tokens
     accuracy: Callable[["System", Encoded], Tensor] | None = None
     flops: Callable[["System", np.ndarray], int] = lambda *_: 0
-    order: int = 100  # in sums and among heads, so that the same settings give the same bits
+    order: int = 100  # position in sums and among heads: fixed, so that bits are reproducible
 
 
-def linear_objective(name: str, loss: Callable[..., Tensor], **more: Any) -> Objective:
-    """Return an objective whose head is a linear map of an embedding to one number."""
+def linear_objective(name: str, loss: Callable[..., Tensor], **options: Any) -> Objective:
+    """Create an objective whose head maps an embedding linearly to one number."""
 
     def add_head(heads: nn.ModuleDict, settings: Parts, languages: int, pieces: int) -> None:
         heads[name] = nn.Linear(settings.model.pooled_width, 1)
@@ -135,13 +138,13 @@ def linear_objective(name: str, loss: Callable[..., Tensor], **more: Any) -> Obj
     def flops(system: System, lengths: np.ndarray) -> int:
         return 2 * linear_weights(system.heads[name]) * len(lengths)
 
-    return Objective(loss, add_head, flops=flops, **more)
+    return Objective(loss, add_head, flops=flops, **options)
 
 
 def load_objectives(settings: Objectives) -> dict[str, Objective]:
-    """Return the objectives that have a weight in `objectives` of an experiment, in their order.
+    """Import the objectives with a weight, sorted by `Objective.order`.
 
-    Raises `EmsError` for one without a file of its name.
+    Raises `EmsError` if an objective has no file of its name.
     """
     loaded = {}
     for name in sorted(settings.active):
@@ -154,24 +157,29 @@ def load_objectives(settings: Objectives) -> dict[str, Objective]:
 
 
 class System(nn.Module):
+    """An encoder and the heads of its objectives.
+
+    `pieces`: size of the vocabulary; `classes`: its text and words (default: all pieces).
+    """
+
     def __init__(
         self,
         settings: Parts,
         languages: int,
         pieces: int,
         precision: str = "float32",
-        known: Pieces | None = None,
+        classes: Pieces | None = None,
     ) -> None:
         super().__init__()
         model, self.settings = settings.model, settings.objectives
         self.objectives = load_objectives(self.settings)
         self.contrast = self.settings.contrastive
         self.masked_labels = settings.train.input_mask == "one"
-        needed = {settings.train.input_mask, *(each.hide for each in self.objectives.values())}
+        needed = {settings.train.input_mask, *(one.hide for one in self.objectives.values())}
         hide = next((hide for hide in HIDES if hide in needed), None)
         words = np.arange(pieces) > MASK + languages  # after <pad>, <unk>, <mask>, language tokens
-        known = known or Pieces(words, words)
-        self.masker = Masker(hide, known, model.max_tokens) if hide else None
+        classes = classes or Pieces(words, words)
+        self.masker = Masker(hide, classes, model.max_tokens) if hide else None
         self.half = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(precision)
         self.encoder = Encoder(model, pieces)
         self.heads = nn.ModuleDict()
@@ -185,9 +193,9 @@ class System(nn.Module):
     def prepared(
         self, batch: Batch, seed: int, step: int, first: int = 0, total: int | None = None
     ) -> Batch:
-        """Return the batch of a step with what the objectives need: masks, keys, its number.
+        """Add masks, keys and the step number to a batch, as the objectives need them.
 
-        Its pairs are those from `first` on of the `total` of the step (all of them, if None).
+        The batch has the pairs from number `first` on, of `total` in the step (default: its own).
         """
         if self.masker:
             batch = self.masker(batch, seed, step, first, total)
@@ -195,17 +203,17 @@ class System(nn.Module):
         return replace(batch, keys=keys, step=step)
 
     def forward(self, batch: DeviceBatch) -> dict[str, Tensor]:
-        """Return the loss parts of a batch by name, accuracies, and the weighted `total`."""
+        """Compute the losses and accuracies of a batch by name, and the weighted `total`."""
         packing = batch.packing if self.encoder.settings.attends else None
         return self.losses(batch, *self.encode(batch.inputs, batch.lengths, packing))
 
     def encode(
         self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None
     ) -> tuple[Tensor | None, Tensor]:
-        """Return states[T, d] and embeddings[N, d] of packed tokens[T] of N sentences.
+        """Encode packed tokens[T] of N sentences to states[T, d] and embeddings[N, d].
 
-        In half precision the residual stream stays float32. float16 is for training alone: the
-        authors validate in float32.
+        In half precision the residual stream stays float32. float16 is used in training only, since
+        the authors validate in float32.
         """
         on = self.half == torch.bfloat16 or (self.half is not None and self.training)
         with torch.autocast(tokens.device.type, self.half, enabled=on):
@@ -214,7 +222,7 @@ class System(nn.Module):
     def losses(
         self, batch: DeviceBatch, states: Tensor | None, vectors: Tensor
     ) -> dict[str, Tensor]:
-        """Return what `forward` returns, from states[T, d] and embeddings[2B, d] in their order."""
+        """Compute the result of `forward` from states[T, d] and embeddings[2B, d] as encoded."""
         sentences = torch.empty_like(vectors).index_copy(0, batch.rows, vectors)  # (2B, d), by row
         encoded = Encoded(batch, states, sentences)
         parts = {
@@ -236,17 +244,17 @@ class System(nn.Module):
 
     @property
     def negatives(self) -> int | None:
-        """Return the pairs of a group; None for all of a step."""
+        """Number of pairs in a group; None for all pairs of a step."""
         return None if self.contrast.negatives == "batch" else self.contrast.negatives
 
 
 def similarity_flops(system: System, lengths: np.ndarray, width: int | None = None) -> int:
-    """Count the operations of comparing vectors (default: the embeddings) with their groups."""
+    """Count the operations that compare vectors[2B, width] (default: embeddings) in groups."""
     pairs = len(lengths) // 2
     group = min(system.negatives or pairs, pairs)
     return 4 * (width or system.encoder.settings.pooled_width) * pairs * group
 
 
 def linear_weights(module: nn.Module) -> int:
-    """Count the weights of the linear layers of a module: half the operations of one row."""
+    """Count the weights of a module's linear layers: half the operations of one row."""
     return sum(m.weight.numel() for m in module.modules() if isinstance(m, nn.Linear))

@@ -1,4 +1,4 @@
-"""The unified generative task, UGT: XTR and SMLM in one label (Lightweight Eq. 3-4).
+"""The unified generative task, UGT: XTR and SMLM in one target (Lightweight Eq. 3-4).
 
 One token w_t of each pair is masked, in S1 or in S2. A sentence S with translation S' predicts
 - Eq. 3, N_w / |S'|, if w_t is masked in S';
@@ -15,14 +15,14 @@ from ems.model.objectives.xtr import xtr_target
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """Compute XTR with labels half of which, in a sentence with a masked token, is that token.
+    """Compute XTR, where the masked token takes half of the target of its own sentence.
 
-    If S' has that token too, it gets the sum of both; in the authors' code (`distinct`) its 1/2 is
+    If S' has that token too, both weights are summed; in the authors' code (`distinct`) its 1/2 is
     overwritten by 1 / (2 |S'|).
     """
     batch, distinct = encoded.batch, system.settings.ugt.target == "distinct"
     base = xtr_target(*batch.labels(masked=distinct), encoded.sentences.dtype, distinct)
-    masked, hidden = encoded.masked  # (B,): the row with the masked token of each pair, that token
+    masked, hidden = encoded.masked  # (B,): row and id of the masked token of each pair
     halved = torch.zeros(2 * len(masked), dtype=torch.bool, device=masked.device)
     halved[masked] = True  # (2B,)
     weight = torch.where(halved[base.row], base.weight / 2, base.weight)

@@ -20,8 +20,8 @@ def xtr_target(
 ) -> Target:
     """Return the labels p(w) = N_w / |S| of Eq. 7: each token of S adds 1 / |S| to a row.
 
-    row[T], token[T] are the tokens of the predicted sentences, lengths[N] their numbers per row.
-    `distinct` is the authors' code: repeated tokens count once, so a row may add up to less than 1.
+    row[T] and token[T] are the tokens of the predicted sentences, lengths[N] the lengths |S|.
+    `distinct` (the authors' code) counts repeated tokens once, so a row may sum to less than 1.
     """
     if distinct:
         pieces = token.amax() + 1
@@ -38,11 +38,11 @@ def sampled_cross_entropy(
     bias: Tensor | None = None,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Return `fused_cross_entropy` over a sample of the vocabulary (`xtr.sampled`).
+    """Compute `fused_cross_entropy` over a sample of the vocabulary (`xtr.sampled`).
 
     The normaliser Z = sum_w exp z(w) of each row is estimated from the L distinct labels of the
-    batch and n = `count` other pieces, drawn uniformly without replacement, each counted
-    (V - L) / n times: a constant bias of the logits. The estimate of Z is unbiased.
+    batch and n = `count` other pieces, drawn uniformly without replacement. Each of these counts
+    (V - L) / n times, by a constant bias of its logit, so the estimate of Z is unbiased.
     """
     chosen, token, times = sample(target.token, len(output), count)
     correction = times.log().to(states.dtype)  # (n,)
@@ -53,9 +53,9 @@ def sampled_cross_entropy(
 
 @torch.no_grad()
 def sample(token: Tensor, pieces: int, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the chosen pieces [n], each label's place among them [T], and each one's count [n].
+    """Return the sampled pieces [n], each label's index in them [T], and each one's factor [n].
 
-    They are drawn from PyTorch's generator on the CPU, which the trainer seeds.
+    Draws from PyTorch's generator on the CPU, which the trainer seeds.
     """
     is_label = torch.zeros(pieces, dtype=torch.bool, device=token.device)
     is_label[token] = True
@@ -70,10 +70,10 @@ def sample(token: Tensor, pieces: int, count: int) -> tuple[Tensor, Tensor, Tens
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """Let each sentence predict the tokens of the other side in that side's language.
+    """Predict the tokens of each sentence's translation, in the translation's language.
 
-    Training may let only a `share` of the sentences predict, others in each step, and may sample
-    the softmax.
+    In training a `share` of the sentences may predict, other ones in each step, and the softmax may
+    be sampled.
     """
     batch, settings = encoded.batch, system.settings.xtr
     labels, distinct = batch.labels(system.masked_labels), settings.target == "distinct"
@@ -82,7 +82,7 @@ def loss(system: System, encoded: Encoded) -> Tensor:
     every = _every(system) if system.training else 1
     if every > 1:
         rows = torch.arange(batch.step % every, 2 * batch.pairs, every, device=batch.rows.device)
-        target = target.of(rows, 2 * batch.pairs)
+        target = target.select(rows, 2 * batch.pairs)
     cross_entropy = fused_cross_entropy
     if system.training and settings.sampled:
         cross_entropy = partial(sampled_cross_entropy, count=settings.sampled)
@@ -96,7 +96,7 @@ def flops(system: System, lengths: np.ndarray) -> int:
 
 
 def _every(system: System) -> int:
-    """Return n where one of n sentences predicts in a training step."""
+    """Return n if one of n sentences predicts in a training step."""
     return round(1 / system.settings.xtr.share)
 
 
