@@ -25,7 +25,7 @@ from ems.model.devices import Adam
 from ems.model.objectives.system import DeviceBatch, System
 from ems.shards.reader import PairStore
 from ems.train.memory import keep_freed
-from ems.train.step import AHEAD, drawn
+from ems.train.step import AHEAD, prefetch
 
 RATE = 1e-4
 WORKERS = 4  # processes that collate batches for a GPU
@@ -127,7 +127,7 @@ def our_steps(job: Job, name: str) -> Iterator[None]:
     optimizer = Adam(system.parameters(), lr=RATE, fused=True)
     scaler = scaler_of(job)
     ahead = AHEAD if job.device.type == "cuda" else 0
-    batches = drawn(lambda pairs: job.store.assemble(*job.located(pairs)), job.chosen, ahead)
+    batches = prefetch(lambda pairs: job.store.assemble(*job.located(pairs)), job.chosen, ahead)
     for step, batch in enumerate(batches):
         torch.manual_seed(step)
         losses = system(DeviceBatch.copy(batch, job.device))

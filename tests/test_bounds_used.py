@@ -78,7 +78,7 @@ def test_checkpoints_sort_by_their_steps(tmp_path):
         _folder(tmp_path, step).mkdir()
     assert checkpoints(tmp_path) == [_folder(tmp_path, step) for step in steps]
     most = TRAIN["keep_checkpoints"]["maximum"]
-    assert Keep(most, most, STEPS[1], STEPS[1]).of(steps) == set(steps)
+    assert Keep(most, most, STEPS[1], STEPS[1]).kept(steps) == set(steps)
 
 
 def test_of_fewer_items_than_neighbours_all_are():

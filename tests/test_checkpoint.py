@@ -117,11 +117,11 @@ def test_the_newest_checkpoints_are_kept_and_none_after_the_end(count, expected,
 
 
 def test_those_to_average_stay_whatever_was_saved_between_them():
-    keep = Keep(newest=2, regular=3, every=10, last=45)
-    assert keep.of([10, 20, 23]) == {10, 20, 23}
-    assert keep.of([10, 20, 23, 30, 31]) == {10, 20, 30, 31}
-    assert keep.of([10, 20, 30, 40, 45]) == {30, 40, 45}
-    assert Keep(newest=2).of([1, 2, 3]) == {2, 3}
+    keep = Keep(newest=2, regular=3, interval=10, last=45)
+    assert keep.kept([10, 20, 23]) == {10, 20, 23}
+    assert keep.kept([10, 20, 23, 30, 31]) == {10, 20, 30, 31}
+    assert keep.kept([10, 20, 30, 40, 45]) == {30, 40, 45}
+    assert Keep(newest=2).kept([1, 2, 3]) == {2, 3}
 
 
 def test_a_newer_corrupt_one_does_not_push_out_the_good_one_below_it(toy, tmp_path):
@@ -129,7 +129,7 @@ def test_a_newer_corrupt_one_does_not_push_out_the_good_one_below_it(toy, tmp_pa
     state = train_until(toy, tmp_path, 20, train=settings)
     (state / "step-00000020").rename(state / "step-00000025")
     model, adam = torch.nn.Linear(1, 1), torch.optim.Adam([torch.zeros(1)])
-    done = checkpoint.Progressed(step=22)
+    done = checkpoint.RunProgress(step=22)
     checkpoint.save_checkpoint(state, model, adam, done, Keep(newest=1))
     assert steps(state) == [22, 25]
 
@@ -200,7 +200,7 @@ def test_set_back_it_goes_on_and_afresh_it_starts_anew(
     monkeypatch.setenv("EMS_AFRESH", variable)
     other = toy.train(tmp_path, afresh=not variable, **changes)
     assert "from step 0" in caplog.text
-    assert f"{state}: checkpoints of other settings, deleted as asked" in caplog.text
+    assert f"{state}: deleted checkpoints of other settings" in caplog.text
     assert contents(other) == contents(toy.train(tmp_path / "alone", **changes))
 
 

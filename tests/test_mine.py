@@ -24,7 +24,7 @@ from ems.shards.documents import DocumentStore, MinedPairs, MinedStore
 from ems.shards.index import read_index, shards_of
 from ems.train import mine_documents as mining
 from ems.train.mine_documents import Rounds, share_right
-from ems.train.trained import validated
+from ems.train.trained import validate_model
 
 SEED, LIMIT, K = 3, 30, 2
 
@@ -282,12 +282,12 @@ def test_a_model_is_validated_on_mined_pairs_by_its_squared_error(toy, never_kil
     heads["coherence.weight"].zero_()
     heads["coherence.bias"].fill_(0.25)
     save_file(heads, out / "heads.safetensors")
-    row = validated(out, toy.documents["training"], never_killed[0])
+    row = validate_model(out, toy.documents["training"], never_killed[0])
     targets = np.load(never_killed[0] / "pairs.npy")["similarity"]
     assert (
         row["coherence"] == row["total"] == pytest.approx(np.mean((targets - 0.25) ** 2), rel=1e-4)
     )
-    one_line(validated, out, toy.documents["training"])  # without mined pairs
+    one_line(validate_model, out, toy.documents["training"])  # without mined pairs
 
 
 def test_mined_pairs_of_other_documents_are_an_error(toy, never_killed, tmp_path):

@@ -34,7 +34,7 @@ from ems.model.objectives.masking import Masker, Pieces
 from ems.shards.index import shards_in
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
-from ems.train.trained import validated
+from ems.train.trained import validate_model
 
 PAIRS = [  # de, en
     ("kalo mine so", "ne ru"),
@@ -127,7 +127,7 @@ def test_the_losses_of_the_imported_model_are_those_of_the_authors_code(made):
     out, state = imported(made), state_of(made)
     shards = make_shards(made, out)
     masked, unmasked = seen_sides(out, shards)
-    row = validated(out, [shards])
+    row = validate_model(out, [shards])
     xtr, contrastive = losses(state, masked)
     assert row["xtr"] == pytest.approx(xtr, rel=1e-4)
     assert row["contrastive"] == pytest.approx(contrastive, rel=1e-4)
@@ -166,7 +166,7 @@ def test_heads_that_share_the_embeddings_or_have_no_projection_are_read_too(made
         shared[f"module.model.transform.LayerNorm.{kind}"] = torch.ones(WIDTH)
     torch.save(checkpoint(shared), made / "weights.pt")
     out = imported(made)
-    row = validated(out, [make_shards(made, out)])
+    row = validate_model(out, [make_shards(made, out)])
     assert row.keys() == {"xtr", "total", "p1", "p1_by_language"}
 
 
@@ -178,7 +178,7 @@ def test_shards_of_another_vocabulary_and_a_model_without_heads_are_refused(made
     torch.save(checkpoint(state), made / "weights.pt")
     out = imported(made)
     with pytest.raises(EmsError, match=r"found another one; make shards .*vocabulary\.model"):
-        validated(out, [shards])
+        validate_model(out, [shards])
     shards = make_shards(made, out)
     (out / "heads.safetensors").unlink()
     command = ["validate", "--model", str(out), "--shards", str(shards)]

@@ -9,7 +9,7 @@ from made.train import Toy, contents, rows, train_into, train_until
 from safetensors.torch import load_file
 
 from ems.model.encode import SentenceEncoder
-from ems.train.trained import validated
+from ems.train.trained import validate_model
 
 LEARNT = [
     ("cross-entropy", 0.6931, 65),
@@ -49,9 +49,9 @@ def test_its_log_has_the_loss_the_accuracy_and_the_p1_of_pairs(never_killed):
 
 def test_a_finished_model_has_the_row_of_its_last_validation(toy, never_killed):
     last = rows(never_killed, "validation")[-1]
-    of_documents = validated(never_killed, toy.documents["validation"])
+    of_documents = validate_model(never_killed, toy.documents["validation"])
     assert of_documents == {key: last[key] for key in ("context", "context_accuracy", "total")}
-    of_pairs = validated(never_killed, toy.shards("validation"))
+    of_pairs = validate_model(never_killed, toy.shards("validation"))
     assert of_pairs == {key: last[key] for key in ("p1", "p1_by_language")}
 
 
@@ -59,12 +59,12 @@ def test_a_finished_model_has_the_row_of_its_last_validation(toy, never_killed):
 def test_a_model_is_validated_on_what_it_learnt_from_alone(both, toy, never_killed, tmp_path):
     documents = toy.documents["validation"]
     if both:
-        one_line(validated, never_killed, [*documents, *toy.shards("validation")])
-        one_line(validated, never_killed, documents, tmp_path)
+        one_line(validate_model, never_killed, [*documents, *toy.shards("validation")])
+        one_line(validate_model, never_killed, documents, tmp_path)
     else:
         pairs = toy.train(tmp_path, train={"steps": 1})
-        message = one_line(validated, pairs, documents)
-        assert "expected pairs; or documents, for a model that learnt `context`" in message
+        message = one_line(validate_model, pairs, documents)
+        assert "expected pairs; or documents, for a model trained with `context`" in message
 
 
 @pytest.mark.parametrize(("kill", "step"), [(train_until, 10), (train_into, 13)])

@@ -20,7 +20,7 @@ from ems.train import step as step_module
 from ems.train.data import Data
 from ems.train.job import train
 from ems.train.measures import Meter, peak_of, step_flops
-from ems.train.step import AHEAD, drawn
+from ems.train.step import AHEAD, prefetch
 
 CPU = torch.device("cpu")
 
@@ -119,14 +119,14 @@ def test_batches_come_in_order_and_no_more_than_three_wait():
         made.append(step)
         return step * step
 
-    with closing(drawn(make, range(5, 50))) as batches:
+    with closing(prefetch(make, range(5, 50))) as batches:
         assert [next(batches) for _ in range(10)] == [step * step for step in range(5, 15)]
         assert drawing()
         time.sleep(0.3)
         assert len(made) == 10 + AHEAD
     assert made == list(range(5, 5 + len(made)))
     assert not drawing()
-    assert list(drawn(make, range(2))) == list(drawn(make, range(2), ahead=0)) == [0, 1]
+    assert list(prefetch(make, range(2))) == list(prefetch(make, range(2), ahead=0)) == [0, 1]
     assert not drawing()
 
 
@@ -141,7 +141,7 @@ def test_an_error_while_drawing_is_raised_where_the_batch_is_asked_for():
             raise OSError("the disk is gone")
         return step
 
-    with closing(drawn(make, range(10))) as batches:
+    with closing(prefetch(make, range(10))) as batches:
         assert [next(batches) for _ in range(3)] == [0, 1, 2]
         with pytest.raises(OSError, match="the disk is gone"):
             next(batches)
@@ -152,11 +152,11 @@ def test_drawing_ahead_changes_no_byte_of_the_model(toy, never_killed, tmp_path,
 
     def spy(draw, steps, ahead):
         assert ahead == 0  # one thread on a CPU
-        for batch in drawn(draw, steps):
+        for batch in prefetch(draw, steps):
             used.append(len(drawing()))
             yield batch
 
-    monkeypatch.setattr(step_module, "drawn", spy)
+    monkeypatch.setattr(step_module, "prefetch", spy)
     assert contents(toy.train(tmp_path)) == contents(never_killed)
     assert used == [1] * 30
 

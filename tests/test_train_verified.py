@@ -155,7 +155,7 @@ def test_a_long_run_says_how_long_it_is_and_how_far_the_checksums_are(
     assert lines[0] == f"verify shards: start, {size:,} bytes"
     assert lines[-1].startswith(f"verify shards: {size:,}/{size:,} bytes (100 %), ")
     assert any(
-        "of training are left: every byte of the shards is read" in m for m in caplog.messages
+        "of training are left: verifying every byte of the shards" in m for m in caplog.messages
     )
 
 

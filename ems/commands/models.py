@@ -103,9 +103,9 @@ def validate(
     """Print the validation losses and P@1 of a model."""
     import json
 
-    from ems.train.trained import validated
+    from ems.train.trained import validate_model
 
-    print(json.dumps(validated(model, shards, mined)))
+    print(json.dumps(validate_model(model, shards, mined)))
 
 
 def bench(

@@ -175,7 +175,7 @@ class FusedEncoder:
         if sha256_file(trained / DESCRIPTION) != about.of.sha256:
             problem = f"not the model that {folder} was made with; make that folder again"
             raise Damaged(trained / DESCRIPTION, problem)
-        self.trained, self.ngrams = SentenceEncoder(trained), NgramEncoder.of(folder)
+        self.trained, self.ngrams = SentenceEncoder(trained), NgramEncoder.load(folder)
         self.weight, self.power = about.weight, about.power
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:

@@ -121,10 +121,7 @@ class SentenceEncoder:
         return digest([*parts, self.precision] if self.precision != "float32" else parts)
 
     def tokenise(self, lines: list[str], language: str | None) -> list[np.ndarray]:
-        """Tidy, segment and lower-case lines and cut them into pieces; return ids, int64[T] each.
-
-        Raises `EmsError` for a language that the model does not know.
-        """
+        """Tidy, segment, lower-case lines and cut them into pieces; return ids, int64[T] each."""
         if language is None:
             self._check_alike()
         elif language not in self.segmenters:

@@ -44,10 +44,7 @@ class _Described(Record, extra="allow"):
 
 
 class Description(_Described):
-    """The model.json of a trained encoder, or an ems.json in the same form.
-
-    `weights`: file of an exported encoder; `dimensions`: size of its vectors.
-    """
+    """The model.json of a trained encoder, or an ems.json in this form, with its `weights`."""
 
     segmenters: Annotated[dict[str, SegmenterName], Field(min_length=1)]
     sha256: dict[Below, NonBlank]

@@ -1,1 +1,1 @@
-"""Training: a job, its steps, its record; a resumed run gives the bits of an uninterrupted one."""
+"""Training: a job, its steps, its record. A resumed run gives the bits of an uninterrupted one."""

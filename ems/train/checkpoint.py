@@ -1,12 +1,12 @@
-"""Checkpoints: everything that the next step depends on.
+"""Checkpoints: everything that the next step of a training run depends on.
 
-    <state>/lock                        held by the process that trains this system
+    <state>/lock                        locked by the process that trains this system
     <state>/<identity>/identity.json    the settings and data of the checkpoints (job.py)
     <state>/<identity>/step-00000200/   model.safetensors  optimizer.safetensors
                                         losses.jsonl  times.jsonl  state.json
 
 state.json is written last and holds the sha256 of the other files and of itself; a damaged
-checkpoint is passed over. Batches and dropout are functions of (seed, step): no state is kept.
+checkpoint is skipped. Batches and dropout are functions of (seed, step), so they need no state.
 """
 
 import json
@@ -41,44 +41,44 @@ class _State(Record, extra="allow"):
 
 
 @dataclass
-class Progressed:
-    """The progress of a run."""
+class RunProgress:
+    """The progress of a run, as a checkpoint stores it."""
 
     step: int = 0
-    attempts: int = 0  # this start, and those before that saved something
+    attempts: int = 0  # this start, and the earlier ones that saved a checkpoint
     seconds: float = 0.0  # wall time
-    waited: float = 0.0  # those of them spent waiting for data
+    waited: float = 0.0  # seconds spent waiting for data
     tokens: int = 0
     summed: int = 0  # steps since the last row of the log
-    sums: dict[str, float] = field(default_factory=dict)  # their loss parts
-    scaling: dict[str, float] = field(default_factory=dict)  # of the loss in float16
+    sums: dict[str, float] = field(default_factory=dict)  # losses, summed over these steps
+    scaling: dict[str, float] = field(default_factory=dict)  # state of float16's loss scaling
     losses: list[LogRow] = field(default_factory=list)
     times: list[LogRow] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Keep:
-    """Which checkpoints to keep: the `newest`, and those that the model is going to be made of: the
-    `best`, or the last `regular` ones to average.
+    """Which checkpoints to keep: the `newest`, plus the one or more that make the model, which are
+    the `best` or the last `regular` ones, to be averaged.
 
-    Only checkpoints at a multiple of `every` steps or at step `last` are averaged, not one that a
-    signal caused: a run that was stopped gives the same model.
+    A checkpoint is regular at a multiple of `interval` steps and at step `last`. One that a signal
+    caused is not, so a stopped and resumed run gives the same model.
     """
 
     newest: int
     regular: int = 0
-    every: int = 1
+    interval: int = 1
     last: int = 0
     best: int | None = None
 
-    def of(self, steps: list[int]) -> set[int]:
+    def kept(self, steps: list[int]) -> set[int]:
         return {*steps[-self.newest :], *self.chosen(steps)}
 
     def chosen(self, steps: list[int]) -> list[int]:
-        """Return which of these steps, ascending, the model is made of; none: the last."""
+        """Choose, from ascending steps, the ones that make the model; empty: the last weights."""
         if self.best is not None:
             return [self.best]
-        regular = [step for step in steps if step % self.every == 0 or step == self.last]
+        regular = [step for step in steps if step % self.interval == 0 or step == self.last]
         return regular[-self.regular :] if self.regular else []
 
 
@@ -87,9 +87,9 @@ def json_lines(rows: list[LogRow]) -> str:
 
 
 def save_checkpoint(
-    state: Path, modules: nn.Module, optimizer: torch.optim.Optimizer, done: Progressed, keep: Keep
+    state: Path, modules: nn.Module, optimizer: torch.optim.Optimizer, done: RunProgress, keep: Keep
 ) -> None:
-    """Save the state after `done.step` steps and remove the checkpoints that `keep` does not."""
+    """Save the state after `done.step` steps; remove older checkpoints except those to `keep`."""
     ours = {*FILES, STATE}
     own = _folder(state, done.step)
     with atomic_path(own, lambda old: {path.name for path in old.iterdir()} <= ours) as folder:
@@ -102,7 +102,7 @@ def save_checkpoint(
         value = {**numbers, "sha256": {name: sha256_file(folder / name) for name in FILES}}
         write_json(folder / STATE, {**value, "check": digest(value)})
     older = [path for path in checkpoints(state) if step_of(path) <= done.step]
-    kept = keep.of([step_of(path) for path in older])
+    kept = keep.kept([step_of(path) for path in older])
     for path in older:
         if step_of(path) not in kept:
             _remove(path)
@@ -113,7 +113,7 @@ def _folder(state: Path, step: int) -> Path:
 
 
 def step_of(folder: Path) -> int:
-    """Return the steps that were done when a checkpoint was saved."""
+
     return int(folder.name.removeprefix("step-"))
 
 
@@ -122,14 +122,14 @@ def checkpoints(state: Path) -> list[Path]:
 
 
 def _remove(folder: Path) -> None:
-    """Rename a checkpoint, then delete it: a kill never leaves part of one under its name."""
+    """Rename a checkpoint, then delete it, so that a kill leaves no partial one under its name."""
     doomed = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     folder.rename(doomed)
     shutil.rmtree(doomed)
 
 
 def verified(folder: Path) -> Json:
-    """Read state.json of a checkpoint. Raises `Damaged` if a file is not as it was written."""
+    """Read state.json of a checkpoint. Raises `Damaged` if a file has changed or is missing."""
     value = read_json(folder / STATE, _State).model_dump()
     whole = value.pop("check") == digest(value) and value["sha256"].keys() >= {*FILES}
     if not whole or value["step"] != step_of(folder):
@@ -142,7 +142,7 @@ def verified(folder: Path) -> Json:
 
 def load_checkpoint(
     state: Path, modules: nn.Module, optimizer: torch.optim.Optimizer
-) -> Progressed:
+) -> RunProgress:
     """Load the newest undamaged checkpoint and return its progress (step 0 if there is none)."""
     for folder in reversed(checkpoints(state)):
         try:
@@ -155,10 +155,10 @@ def load_checkpoint(
             continue
         modules.load_state_dict(weights)
         _restore(optimizer, moments)
-        return Progressed(**numbers, losses=losses, times=times)
+        return RunProgress(**numbers, losses=losses, times=times)
     if checkpoints(state):
         log.warning("%s: none of its checkpoints can be read; training starts anew", state)
-    return Progressed()
+    return RunProgress()
 
 
 def _rows(path: Path) -> list[LogRow]:
@@ -167,7 +167,7 @@ def _rows(path: Path) -> list[LogRow]:
 
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     states = optimizer.state_dict()["state"].items()
-    return {f"{at}.{name}": value for at, state in states for name, value in state.items()}
+    return {f"{index}.{name}": value for index, state in states for name, value in state.items()}
 
 
 def _restore(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
@@ -180,17 +180,17 @@ def _restore(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> No
 
 
 def chosen_weights(state: Path, keep: Keep) -> tuple[dict[str, Tensor], list[int]]:
-    """Return the mean weights of the checkpoints that `keep` chooses, and their steps.
+    """Average the weights of the checkpoints that `keep` chooses; return them and the steps.
 
     Raises `EmsError` if one of them is damaged.
     """
-    every = checkpoints(state)
-    folders = [_folder(state, step) for step in keep.chosen([step_of(path) for path in every])]
+    present = checkpoints(state)
+    folders = [_folder(state, step) for step in keep.chosen([step_of(path) for path in present])]
     for folder in folders:
         try:
             verified(folder)
         except EmsError as error:
-            later = ", ".join(path.name for path in every if path >= folder)
+            later = ", ".join(path.name for path in present if path >= folder)
             raise EmsError(
                 f"the model is made of this checkpoint: {error.finding}; delete {later} in {state} "
                 "and run the same command again: training goes on from the checkpoint before"
@@ -202,7 +202,7 @@ def chosen_weights(state: Path, keep: Keep) -> tuple[dict[str, Tensor], list[int
 
 
 def _mean(tensors: list[Tensor]) -> Tensor:
-    """Return the mean in the tensors' own type, summed in float64; of integers the last tensor."""
+    """Average tensors in float64 and return their own dtype; for integers, return the last."""
     last = tensors[-1]
     if not last.is_floating_point():
         return last

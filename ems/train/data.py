@@ -1,8 +1,8 @@
-"""What a training is made from: shards, which are verified as it goes, and weights to start from.
+"""Inputs of a training run: shards, which are verified on the way, and weights to start from.
 
-The sizes of shards are looked at again before anything is saved. In a long run (more than an hour
-is left by the median of its first steps) every byte is read once, before the first checkpoint, and
-compared with the checksums. Several processes verify a share each and end with the same error.
+The sizes of shards are checked again before anything is saved. If more than an hour is left, by the
+median of the first steps, every byte is read once before the first checkpoint and compared with the
+checksums. Several processes verify a share each and all raise the same error.
 """
 
 import time
@@ -27,19 +27,19 @@ from ems.shards.reader import PairStore
 from ems.shards.shard import Shard, check_sizes, verify_shards
 from ems.train.distributed import World
 
-VALIDATION = "validation"  # the role of shards besides TRAIN
-LONG = 3600.0  # seconds of training that are left
-TIMED = 20  # steps that are timed
+VALIDATION = "validation"  # role of shards, like TRAIN
+LONG = 3600.0  # seconds of a run that is worth verifying every byte
+TIMED = 20  # steps to time first
 
 
 @dataclass
 class Data:
-    """The pairs of a training run, and the vocabulary that their shards were made with."""
+    """The pairs or documents of a training run, and the vocabulary of their shards."""
 
     training: PairStore
     validation: PairStore | None
     vocabulary: Path
-    held_out: PairStore | None = None  # documents to validate on besides, if it learns from some
+    held_out: PairStore | None = None  # documents to validate on, if it learns from documents
 
     def stores(self) -> dict[str, PairStore]:
         roles = {"train": self.training, "validation": self.validation, "held out": self.held_out}
@@ -57,7 +57,7 @@ def training_data(
     vocabulary: Path,
     mined: Path | None = None,
 ) -> Data:
-    """Open the shards of an index (role -> folders), or the pairs that were `mined` in them."""
+    """Open the shards of an index (role -> folders), or the pairs `mined` in them."""
     objectives, limit = settings.objectives, settings.model.max_tokens
     share, held_out = settings.train.corpus_share, None
     held = validation_pairs(settings, languages, index)
@@ -82,24 +82,24 @@ def training_data(
 def validation_pairs(
     settings: Parts, languages: list[str], index: dict[str, list[Path]]
 ) -> PairStore | None:
-    """Open the pairs of an index to validate on; None where there are none."""
+    """Open the validation pairs of an index; None if it has none."""
     folders = shards_of(index[VALIDATION], languages)
     return PairStore(folders, languages, settings.model.max_tokens) if folders else None
 
 
 class Verification:
-    """Verifies every byte of the shards once per start of a long run, and sizes at each save."""
+    """Verifies the sizes of shards at each save, and all bytes once per start of a long run."""
 
     def __init__(
         self, stores: Iterable[PairStore], world: World, now: Callable[[], float] = time.monotonic
     ) -> None:
         self.shards = [shard for store in stores for shard in store.shards]
         self.world, self.now = world, now
-        self.starts: list[float] = []  # of steps
+        self.starts: list[float] = []  # times at which steps began
         self.left, self.due = 0, True
 
     def step(self, left: int) -> None:
-        """Time a step that starts, the first of `left`; verify once TIMED steps are timed."""
+        """Time the start of a step, `left` steps before the end; verify after TIMED steps."""
         if not self.due:
             return
         self.left = left
@@ -108,13 +108,13 @@ class Verification:
         self.starts.append(self.now())
 
     def settle(self) -> None:
-        """Verify what is due, before anything is saved. Raises `EmsError` in all processes."""
+        """Verify all that is due. Call before saving. Raises `EmsError` in all processes."""
         self._share(check_sizes)
         if not self.due or not self.starts:
             return
         seconds = self.left * float(np.median(np.diff([*self.starts, self.now()])))
         if self.world.any(seconds > LONG):
-            log.info("%s of training are left: every byte of the shards is read", clock(seconds))
+            log.info("%s of training are left: verifying every byte of the shards", clock(seconds))
             self._share(verify_shards)
         self.due = False
 
@@ -124,13 +124,13 @@ class Verification:
             check(self.shards[self.world.rank :: self.world.size])
         except EmsError as error:
             fault = str(error)
-        if faults := list(filter(None, self.world.gathered(fault))):
+        if faults := list(filter(None, self.world.gather(fault))):
             raise EmsError(faults[0])
 
 
 @dataclass(frozen=True)
 class Start:
-    """The model folder that a training starts from."""
+    """The model folder that a training run starts from."""
 
     folder: Path
     languages: list[str]  # of its heads
@@ -152,17 +152,17 @@ class Start:
                 anew.append(name)
             else:
                 head.load_state_dict(own)
-        new = f"; these heads begin anew: {', '.join(anew)}" if anew else ""
+        new = f"; new heads: {', '.join(anew)}" if anew else ""
         log.info("train: starts from the weights in %s%s", self.folder, new)
 
 
 def start_of(
     experiment: Experiment, name: str, folder: Path | None, store: PairStore
 ) -> Start | None:
-    """Return what the training of system `name` starts from; None for its own start values.
+    """Check the model folder that system `name` starts from; None: random weights.
 
-    Raises `EmsError` if only one of `folder` and `train.start_from` is set, and for a folder with
-    another vocabulary than the shards of `store`.
+    Raises `EmsError` if only one of `folder` and `train.start_from` is set, and if the folder's
+    vocabulary is not the one of the shards of `store`.
     """
     setting = experiment.systems[name].train.start_from
     if setting and folder is None:
@@ -174,10 +174,10 @@ def start_of(
         problem = f"systems.{name} has no train.start_from; set it to a system"
         raise EmsError(f"--start {folder}: {problem}")
     description = read_model(folder)
-    languages = read_json(folder / DESCRIPTION, Spoken).languages  # without, heads would begin anew
+    languages = read_json(folder / DESCRIPTION, Spoken).languages  # required, to keep the heads
     store.check_vocabulary(folder / VOCABULARY, f"give the model of {setting}")
     if sha256_file(folder / ENCODER) != description.sha256[ENCODER]:
-        raise Damaged(folder / ENCODER, "its sha256 is not the one in model.json beside it")
+        raise Damaged(folder / ENCODER, "its sha256 is not the one in model.json")
     sha256 = " ".join(sha256_file(folder / file) for file in (ENCODER, HEADS))
     return Start(folder, languages, sha256)
 
@@ -190,10 +190,10 @@ def _tensors(path: Path) -> dict[str, Tensor]:
 
 
 def _difference(module: nn.Module, tensors: dict[str, Tensor]) -> str:
-    """Return the first tensor that a module and a file do not share in the same shape, or ""."""
+    """Describe the first tensor that is missing or has another shape in one of the two, or ""."""
     own = {key: tuple(value.shape) for key, value in module.state_dict().items()}
-    given = {key: tuple(value.shape) for key, value in tensors.items()}
-    for key in sorted(own.keys() | given.keys()):
-        if own.get(key) != given.get(key):
-            return f"{key}: {given.get(key, 'none')}, but {own.get(key, 'none')} here"
+    saved = {key: tuple(value.shape) for key, value in tensors.items()}
+    for key in sorted(own.keys() | saved.keys()):
+        if own.get(key) != saved.get(key):
+            return f"{key}: {saved.get(key, 'none')}, but {own.get(key, 'none')} here"
     return ""

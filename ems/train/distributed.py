@@ -1,8 +1,8 @@
 """Data parallel training under `torchrun`: several processes share the pairs of each step.
 
 Gradients are summed, not averaged: each process divides its losses by the pairs of the whole step
-(EMS v2 Eq. 12). `GradientSum` does it: DistributedDataParallel lays out its buckets anew after
-the first backward pass: a resumed run of three processes would differ in the last bits.
+(EMS v2 Eq. 12). `GradientSum` replaces DistributedDataParallel, which rebuilds its buckets after
+the first backward pass, so that a resumed run of three processes would differ in the last bits.
 """
 
 import os
@@ -20,9 +20,9 @@ from ems.base import torchrun
 from ems.base.errors import EmsError
 
 T = TypeVar("T")
-AGREE_EVERY = 10  # steps on a GPU after which the processes ask each other whether to stop
-WAIT = timedelta(minutes=30)  # at most for the others: a lost machine, rank 0 with a checkpoint
-BUCKET = 25 << 20  # bytes of gradients sent at once, at least
+AGREE_EVERY = 10  # steps on a GPU between two exchanges about whether to stop
+WAIT = timedelta(minutes=30)  # longest wait for another process, as for rank 0 to save
+BUCKET = 25 << 20  # bytes of gradients to send at once, at least
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class World:
         return self.rank == 0
 
     def share(self, pairs: int) -> slice:
-        """Return this process's part of a step's pairs. Raises `EmsError` if parts are unequal."""
+        """Return this process's part of a step's pairs. Raises `EmsError` for unequal parts."""
         if pairs % self.size:
             raise EmsError(
                 f"train.batch_pairs: {pairs} pairs cannot be shared by {self.size} processes; "
@@ -48,7 +48,7 @@ class World:
         return slice(self.rank * own, (self.rank + 1) * own)
 
     def sum(self, values: Tensor) -> Tensor:
-        """Return the sum of `values` (any shape) over all processes."""
+        """Sum `values` (any shape) over all processes."""
         if self.size > 1:
             values = values.detach().clone()
             distributed.all_reduce(values)
@@ -62,7 +62,7 @@ class World:
         return dict(zip(parts, values, strict=True))
 
     def any(self, flag: bool) -> bool:
-        """Return whether the flag of any process is set, once all have called this."""
+        """Return whether any process has the flag set. Waits until all have called it."""
         if self.size == 1:
             return flag
         return bool(self.sum(torch.tensor(float(flag), device=self.device)) > 0)
@@ -70,7 +70,7 @@ class World:
     def wait(self) -> None:
         self.any(False)
 
-    def gathered(self, value: T) -> list[T]:
+    def gather(self, value: T) -> list[T]:
         """Return the values of all processes, by rank."""
         values = [value] * self.size
         if self.size > 1:
@@ -78,19 +78,19 @@ class World:
         return values
 
     def check_same(self, step: int) -> None:
-        """Raise `EmsError` unless all processes have done as many steps."""
-        steps = self.gathered(step)
+        """Raise `EmsError` unless all processes are at the same step."""
+        steps = self.gather(step)
         if min(steps) != max(steps):
             raise EmsError(
                 f"the processes read different checkpoints, of step {min(steps)} and of step "
-                f"{max(steps)}: they need one file system; start again once it shows all of them "
-                "the same"
+                f"{max(steps)}: they need one file system; start again once all machines see the "
+                "same files"
             )
 
 
 @contextmanager
-def joined(device: torch.device) -> Iterator[World]:
-    """Connect the processes that torchrun started. Raises `EmsError` if a GPU has several."""
+def process_group(device: torch.device) -> Iterator[World]:
+    """Connect the processes that torchrun started. Raises `EmsError` if they outnumber GPUs."""
     world = World(torchrun.rank(), torchrun.processes(), device.type)
     if world.size == 1:
         yield world
@@ -111,36 +111,35 @@ def joined(device: torch.device) -> Iterator[World]:
 
 
 def dropout_seed(seed: int, step: int, rank: int = 0, part: int = 0) -> int:
-    """Return the seed of the dropout of a step, a process and a part of a batch (GradCache)."""
-    # seeds differ in their low 32 bits, all that PyTorch's generator on a CPU uses
+    """Return the dropout seed of a step, a process and a part of a batch (GradCache)."""
+    # seeds differ in the low 32 bits, since PyTorch's CPU generator ignores the others
     return seed * 1_000_003 + step + rank * 0x9E3779B1 + part * 0x85EBCA6B
 
 
 class GradientSum:
     """Sums gradients over all processes, bucket by bucket, as the backward pass fills the buckets.
 
-    Call `finish` after the backward pass of a step. Backward passes before the last one belong into
-    `waiting`.
+    Call `finish` after the last backward pass of a step. Run earlier ones inside `paused`.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], world: World) -> None:
-        last_first = [p for p in parameters if p.requires_grad][::-1]  # about as they are filled
+        last_first = [p for p in parameters if p.requires_grad][::-1]  # about the order of filling
         self.buckets = _buckets(last_first) if world.size > 1 else []
         self.sent: list[tuple[list[nn.Parameter], Tensor, distributed.Work]] = []
-        self.open = [len(bucket) for bucket in self.buckets]  # gradients that are still missing
-        self.paused = False
+        self.open = [len(bucket) for bucket in self.buckets]  # gradients still missing
+        self.sends = True
         for index, bucket in enumerate(self.buckets):
             for parameter in bucket:
                 parameter.register_post_accumulate_grad_hook(partial(self._filled, index))
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Send nothing within this block; backward passes in it add to the gradients."""
-        self.paused = True
+    def paused(self) -> Iterator[None]:
+        """Send nothing within this block, in which backward passes add to the gradients."""
+        self.sends = False
         try:
             yield
         finally:
-            self.paused = False
+            self.sends = True
 
     def finish(self) -> None:
         """Send the remaining buckets and replace the gradients by their sums."""
@@ -155,10 +154,10 @@ class GradientSum:
         self.open = [len(bucket) for bucket in self.buckets]
 
     def _filled(self, index: int, _: Tensor) -> None:
-        if self.paused:
+        if not self.sends:
             return
         self.open[index] -= 1
-        # in the order of the buckets, on all processes alike
+        # all processes must send in the same order, the order of the buckets
         while len(self.sent) < len(self.buckets) and not self.open[len(self.sent)]:
             self._send()
 

@@ -1,9 +1,9 @@
-"""Training one system as a job: from shards and a vocabulary to its model folder.
+"""The training of one system as a job: from shards and a vocabulary to a model folder.
 
-The state for resuming lies in a folder that neither Snakemake nor DVC deletes. Of several processes
-the first one locks it and writes the model. Checkpoints lie in a folder named by the hash of the
-run's identity, everything that a model depends on. A run that finds checkpoints of another identity
-stops and lists the differences.
+The state for resuming is in a folder that neither Snakemake nor DVC deletes. The first of several
+processes locks it and writes the model. Checkpoints are in a folder named by the hash of the run's
+identity: everything that a model depends on. A run that finds checkpoints of another identity stops
+and lists the differences.
 """
 
 import fcntl
@@ -43,7 +43,7 @@ from ems.model.table import GAP, LONGEST
 from ems.text.subwords import load_vocabulary
 from ems.train.checkpoint import checkpoints, json_lines, step_of
 from ems.train.data import Data, start_of
-from ems.train.distributed import World, joined
+from ems.train.distributed import World, process_group
 from ems.train.journal import Journal
 from ems.train.measures import LogRow, Scalars
 from ems.train.memory import check_fits, keep_freed
@@ -66,11 +66,11 @@ def train(
 ) -> None:
     """Train system `name` and write its model folder `out`; resume from `state` if possible.
 
-    `times` is the log of the times (apart from the model: they differ from run to run), `scalars`
-    the folder of TensorBoard's event file, `start` the model folder to start from. Raises
-    `EmsError` when the memory is too small, when the state is that of other settings (unless
-    `afresh`, or the environment variable of that name: it is deleted), when a loss is not finite,
-    and, with the exit status for requeueing, after SIGTERM or SIGUSR1.
+    `times`: log of times, which differ from run to run and so are not in the model folder;
+    `scalars`: folder of TensorBoard's event file; `start`: model folder to start from; `afresh` (or
+    the environment variable AFRESH): delete the state of other settings. Raises `EmsError` if
+    memory is too small, if there is a state of other settings, if a loss is not finite, and, with
+    the exit status for requeueing, after SIGTERM or SIGUSR1.
     """
     experiment = experiment.of_system(name)
     settings = experiment.systems[name]
@@ -93,8 +93,8 @@ def train(
     }
     seed = experiment.seed if settings.train.seed is None else settings.train.seed
     afresh = afresh or bool(os.environ.get(AFRESH))
-    with joined(device) as world, _claimed(state, identity, afresh, world) as folder:
-        torch.set_num_threads(settings.train.threads)  # it changes the last bits of sums
+    with process_group(device) as world, _claimed(state, identity, afresh, world) as folder:
+        torch.set_num_threads(settings.train.threads)  # changes the last bits of sums
         torch.manual_seed(seed)
         system = _untrained(settings, len(experiment.languages), vocabulary, device)
         if weights:
@@ -113,7 +113,7 @@ def train(
 
 
 def _checked_vocabulary(data: Data) -> str:
-    """Return the sha256 of the vocabulary. Raises `Damaged` if another one made the shards."""
+    """Return the sha256 of the vocabulary. Raises `Damaged` if the shards have another one."""
     expected = sha256_file(data.vocabulary)
     for store in data.stores().values():
         if store.vocabulary_sha256 != expected:
@@ -124,23 +124,24 @@ def _checked_vocabulary(data: Data) -> str:
 
 @contextmanager
 def _claimed(folder: Path, identity: Json, afresh: bool, world: World) -> Iterator[Path]:
-    """Lock the state folder of this identity for all processes; delete it unless an error ends."""
+    """Lock the state folder of this identity for all processes; delete it after success."""
     state = folder / digest(identity)
     with claimed(folder) if world.leads else nullcontext():
         if world.leads:
             claim_identity(folder, identity, afresh)
-        world.wait()  # until it is locked
+        world.wait()  # for the lock
         yield state
-        world.wait()  # until the others have read what they need
+        world.wait()  # for processes that still read
         if world.leads:
             shutil.rmtree(state)
 
 
 @contextmanager
 def claimed(state: Path) -> Iterator[None]:
-    """Lock the state folder of a system; at the end, remove it if nothing else is in it.
+    """Lock the state folder of a system; at the end, remove it if it is empty.
 
-    The kernel holds the lock (flock), so it ends with the process. Raises `EmsError` if it is held.
+    The lock ends with the process, since the kernel holds it (flock). Raises `EmsError` if another
+    process has locked the folder.
     """
     check_state(state, (IDENTITY, "step-", "bad-batch-"))
     state.mkdir(parents=True, exist_ok=True)
@@ -148,7 +149,7 @@ def claimed(state: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             locked = os.fstat(handle.fileno()).st_ino == (state / "lock").stat().st_ino
-        except (BlockingIOError, FileNotFoundError):  # the latter: its holder has just finished
+        except (BlockingIOError, FileNotFoundError):  # the latter: its owner has just finished
             locked = False
         except OSError as error:
             log.warning("%s: no locks in this file system (%s); going on without", state, error)
@@ -163,9 +164,9 @@ def claimed(state: Path) -> Iterator[None]:
 
 
 def claim_identity(state: Path, identity: Json, afresh: bool = False) -> Path:
-    """Return the folder of this identity in a locked state folder, without what a kill left there.
+    """Return the folder of this identity in a locked state folder, without leftovers of a kill.
 
-    Raises `EmsError` if there are checkpoints of another identity; `afresh` deletes those instead.
+    Raises `EmsError` if there are checkpoints of another identity; `afresh` deletes them instead.
     """
     own = state / digest(identity)
     for other in sorted(path for path in state.iterdir() if path.is_dir() and path != own):
@@ -181,10 +182,10 @@ def claim_identity(state: Path, identity: Json, afresh: bool = False) -> Path:
                     "from there; to train from step 0 delete that folder, or say `ems train "
                     "--afresh`, or `snakemake --config afresh=true -- ...`"
                 )
-            log.warning("%s: checkpoints of other settings, deleted as asked", other)
+            log.warning("%s: deleted checkpoints of other settings, because of `afresh`", other)
         shutil.rmtree(other)
     for path in own.glob(".*.part"):
-        log.info("%s: left by a run that was killed; removed", path)
+        log.info("%s: removed an unfinished file of a killed run", path)
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     if not (own / IDENTITY).exists():
         write_json(own / IDENTITY, identity)
@@ -192,7 +193,7 @@ def claim_identity(state: Path, identity: Json, afresh: bool = False) -> Path:
 
 
 def differences(old: Json, new: Json) -> list[str]:
-    """Describe each key that differs, as `train.seed 3 -> 4`; the source is one line."""
+    """Describe each key that differs, like `train.seed 3 -> 4`; `source` is one line."""
     before, after = _flat(old), _flat(new)
     lines = []
     for key in sorted(before | after):
@@ -217,7 +218,7 @@ def _untrained(
     if train.precision == "bfloat16" and not has_bfloat16(device):
         log.warning("train.precision: %s has no bfloat16 units; float32 is faster here", device)
     if 0 < train.steps < train.warmup_steps:
-        message = "train.warmup_steps: %d, but the training ends after %d, at a lower learning rate"
+        message = "train.warmup_steps: %d, but training ends after %d steps, below the full rate"
         log.warning(message, train.warmup_steps, train.steps)
     pieces = vocabulary.get_piece_size()
     system = System(settings, languages, pieces, train.precision, Pieces.classify(vocabulary))
@@ -227,27 +228,27 @@ def _untrained(
 
 
 def letters_of(vocabulary: SentencePieceProcessor) -> Tensor:
-    """Return what each piece spells, uint8[pieces, LONGEST]: letters, digits and gaps, then 0."""
+    """Spell each piece, uint8[pieces, LONGEST]: letters, digits and gaps, padded with 0."""
     letters = torch.zeros(vocabulary.get_piece_size(), LONGEST, dtype=torch.uint8)
-    for at in range(len(letters)):
-        symbol = vocabulary.is_control(at) or vocabulary.is_unknown(at) or vocabulary.is_byte(at)
-        spelt = " " if symbol else "".join(map(_spelt, vocabulary.id_to_piece(at)))
-        codes = list(spelt.encode()[:LONGEST])
-        letters[at, : len(codes)] = torch.tensor(codes, dtype=torch.uint8)
+    for i in range(len(letters)):
+        symbol = vocabulary.is_control(i) or vocabulary.is_unknown(i) or vocabulary.is_byte(i)
+        spelling = " " if symbol else "".join(map(_spell, vocabulary.id_to_piece(i)))
+        codes = list(spelling.encode()[:LONGEST])
+        letters[i, : len(codes)] = torch.tensor(codes, dtype=torch.uint8)
     return letters
 
 
-def _spelt(character: str) -> str:
-    """Return the letters of a character: a gap for punctuation, nothing for a soft sign."""
+def _spell(character: str) -> str:
+    """Romanise a character: punctuation is a gap, a soft sign is nothing."""
     letters = OTHER.sub("", anyascii(character).lower())
-    mute = unicodedata.category(character)[0] in "LM"  # of letters and marks
+    mute = unicodedata.category(character)[0] in "LM"  # a letter or mark
     return letters if letters or mute else chr(GAP)
 
 
 def _describe(
     experiment: Experiment, name: str, identity: str, best: LogRow | None, out: Path
 ) -> None:
-    """Write model.json, which completes the folder; `best` is the validation that is kept."""
+    """Write model.json, which completes the folder; `best`: the validation of the kept step."""
     settings = stage_settings(experiment, "train", system=name)
     description = {
         "experiment": experiment.name,

@@ -1,10 +1,10 @@
-"""The record of a training run, and when it is made: losses, times, validation, checkpoints.
+"""The record of a training run, and its schedule: losses, times, validation, checkpoints.
 
 Losses are summed on the device and read when a row of the log is due, so that no step waits for a
-GPU. With several processes all values are those of all processes; the first one writes them.
+GPU. With several processes every value is summed over all of them, and the first one writes it.
 
-SIGTERM and SIGUSR1 (Slurm's `--signal=USR1@120`) finish the step, save, and exit so that the job is
-run again. SIGINT is not caught: it stops at once.
+After SIGTERM and SIGUSR1 (Slurm's `--signal=USR1@120`) the run finishes its step, saves, and exits
+with the status for requeueing. SIGINT is not caught and stops it immediately.
 """
 
 import json
@@ -22,14 +22,14 @@ from ems.base.errors import REQUEUE, EmsError
 from ems.base.progress import Progress, log
 from ems.base.schema import plain
 from ems.shards.reader import Batch
-from ems.train.checkpoint import Keep, Progressed, chosen_weights, load_checkpoint, save_checkpoint
+from ems.train.checkpoint import Keep, RunProgress, chosen_weights, load_checkpoint, save_checkpoint
 from ems.train.data import Data, Verification
 from ems.train.distributed import AGREE_EVERY
 from ems.train.measures import BY_LANGUAGE, LogRow, Meter, Scalars, peak_flops, rounded, step_flops
 from ems.train.step import Trainer, learning_rate
 from ems.train.validate import validate
 
-SCALING = ("scale", "skipped")  # what a row of the log has of the scale of the loss
+SCALING = ("scale", "skipped")  # fields of float16's loss scaling in a row of the log
 LOG_EVERY = 50  # steps between two lines of the loss log
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 
@@ -42,36 +42,36 @@ class Journal:
         documents = trainer.store.documents and settings.best_by == "loss"
         if settings.keep == "best" and (data.held_out if documents else data.validation) is None:
             raise EmsError(
-                f"systems.{name}: train.keep: best compares validations, and there are no "
+                f"systems.{name}: train.keep: best compares validations, but there are no "
                 f"{'documents' if documents else 'pairs'} to validate on; set `validation`, or "
                 "keep: last"
             )
         self.name, self.trainer, self.settings = name, trainer, settings
         self.world, self.validation, self.scalars = trainer.world, data.validated, scalars
-        self.done, self.stop = Progressed(), Stop()
-        self.sums: dict[str, Tensor] = {}  # of loss parts: float64 scalars on the device
+        self.done, self.stop = RunProgress(), Stop()
+        self.sums: dict[str, Tensor] = {}  # losses: float64 scalars on the device
         self.verification = Verification(data.stores().values(), self.world)
 
     def run(self) -> None:
-        """Train up to the last step; the system then has the weights of the model."""
+        """Train up to the last step, then load the weights of the model into the system."""
         start = self.resume()
         self.trainer.system.train()
-        with self.stop.heeded(), closing(self.trainer.batches(start)) as batches:
-            self.validate_if_due()  # at step 0, or again if a signal ended it
+        with self.stop.catching(), closing(self.trainer.batches(start)) as batches:
+            self.validate_if_due()  # at step 0, or if a signal ended the last validation
             for batch in self.timed(batches):
                 self.add(self.trainer.step(batch))
         self.choose()
         self.verification.settle()  # after the last validation
 
     def resume(self) -> int:
-        """Load the newest checkpoint, if there is one; return the number of steps done."""
+        """Load the newest checkpoint, if any; return the number of steps done."""
         trainer = self.trainer
         self.done = load_checkpoint(trainer.state, trainer.system, trainer.optimizer)
         start = self.done.step
         self.done.attempts += 1
         self.world.check_same(start)
         trainer.set_scaling(self.done.scaling)
-        self.started = time.monotonic() - self.done.seconds  # those before a kill count
+        self.started = time.monotonic() - self.done.seconds  # include earlier attempts
         self.sums = {
             name: torch.tensor(value, dtype=torch.float64, device=trainer.device)
             for name, value in self.done.sums.items()
@@ -85,7 +85,7 @@ class Journal:
         return start
 
     def timed(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """Yield the batches of the remaining steps; count them and the time waited for each."""
+        """Yield the batches of the remaining steps; count tokens and the time spent waiting."""
         total = self.settings.steps
         progress = Progress(f"train {self.name}", total, "steps", before=self.done.step)
         peak = peak_flops(self.trainer.device, self.settings.precision != "float32")
@@ -96,7 +96,7 @@ class Journal:
             batch = next(batches)
             waited = time.monotonic() - before
             tokens = int(batch.lengths.sum())
-            self.done.tokens += tokens * self.world.size  # about: other processes have as many
+            self.done.tokens += tokens * self.world.size  # approximate: processes differ slightly
             self.done.waited += waited
             flops = step_flops(self.trainer.system, batch.lengths)
             self.meter.add(batch.pairs, tokens, flops, waited)
@@ -110,7 +110,7 @@ class Journal:
         return f"{rates}, step {self.done.step}" + (f", loss {losses}" if losses else "")
 
     def add(self, parts: dict[str, Tensor]) -> None:
-        """Count a step; log, validate and save when due. A signal saves and raises `EmsError`."""
+        """Count a step; log, validate and save if due. Raises `EmsError` after a signal, saved."""
         values = {name: part.detach().double() for name, part in parts.items()}
         self.sums = {name: self.sums.get(name, 0) + value for name, value in values.items()}
         self.done.summed += 1
@@ -123,7 +123,7 @@ class Journal:
             rate = learning_rate(done - 1, self.settings)
             self._record("train", {**self._means(), "lr": rate, **shown})
             self.sums, self.done.summed = {}, 0
-        # several processes ask each other whether one got a signal, where that is cheap
+        # asking all processes for a signal costs a wait, so a GPU does it every AGREE_EVERY steps
         asks = self.world.size == 1 or self.trainer.waits or done % AGREE_EVERY == 0
         if not last and asks and self.world.any(bool(self.stop.name)):
             self._save_and_stop()
@@ -163,12 +163,12 @@ class Journal:
         self._save()
         raise EmsError(
             f"stopped by {self.stop.name} after step {self.done.step:,}, which is saved; the same "
-            f"command goes on from there (exit status {REQUEUE})",
+            f"command continues from there (exit status {REQUEUE})",
             REQUEUE,
         )
 
     def best(self) -> LogRow | None:
-        """Return the best validation after step 0, the later of equal ones, if it is to be kept."""
+        """Return the best validation after step 0, the latest on ties; None if `keep: last`."""
         rows = [row for row in self.done.losses if row["part"] == "validation" and row["step"]]
         if self.settings.keep == "last" or not rows:
             return None
@@ -181,13 +181,13 @@ class Journal:
         return Keep(
             newest=settings.keep_checkpoints,
             regular=settings.average_checkpoints,
-            every=settings.checkpoint_every,
+            interval=settings.checkpoint_every,
             last=settings.steps,
             best=best["step"] if best else None,
         )
 
     def choose(self) -> None:
-        """Load the weights of the best step, or the mean of the last checkpoints, if asked for."""
+        """Load the best weights or the mean of the last checkpoints, as the settings say."""
         best = self.best()
         if not self.done.step or not (self.settings.average_checkpoints or best):
             return
@@ -197,12 +197,12 @@ class Journal:
             best["kept"] = True
             _log_validation(f"at step {best['step']}, whose weights are kept", best)
             return
-        log.info("train %s: the weights are the means of those of steps %s", self.name, steps)
+        log.info("train %s: averaged the weights of steps %s", self.name, steps)
         if self.validation:
             _log_validation("of the mean", self._validated())
 
     def validate_if_due(self) -> bool:
-        """Validate if this step asks for it and has no validation yet; return whether it did."""
+        """Validate if this step is due and has no validation yet; return True if validated."""
         step = self.done.step
         due = step % self.settings.validate_every == 0 or step == self.settings.steps
         rows = [row for row in self.done.losses if row["part"] == "validation"] if due else []
@@ -211,7 +211,7 @@ class Journal:
         self.trainer.check_finite()
         self.trainer.check_weights(step)
         try:
-            # a signal ends the validation of a single process; the resumed run starts with it
+            # a signal interrupts the validation of a single process; the resumed run repeats it
             with self.stop.at_once() if self.world.size == 1 else nullcontext():
                 parts = self._validated()
         except StoppedError:
@@ -233,18 +233,19 @@ def _log_validation(when: str, values: LogRow) -> None:
 
 
 class StoppedError(BaseException):
-    """A signal came within `at_once`."""
+    """A signal arrived within `at_once`."""
 
 
 class Stop:
-    """A request to stop: `name` is that of the signal, or empty."""
+    """A request to stop: `name` of the signal that arrived, or ""."""
 
     def __init__(self) -> None:
         self.name = ""
         self._at_once = False
 
     @contextmanager
-    def heeded(self) -> Iterator[None]:
+    def catching(self) -> Iterator[None]:
+        """Note signals instead of dying of them within this block."""
         before = {number: signal.signal(number, self._received) for number in SIGNALS}
         try:
             yield
@@ -259,7 +260,7 @@ class Stop:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Raise `StoppedError` within this block, whose work can be done again, at a signal."""
+        """Raise `StoppedError` on a signal within this block, whose work can be repeated."""
         self._at_once = True
         try:
             if self.name:

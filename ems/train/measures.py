@@ -1,11 +1,11 @@
-"""Figures of a training run: the log's rows as TensorBoard's scalars, rates, and utilisation (MFU).
+"""Figures of a training run: TensorBoard scalars, throughput, and utilisation (MFU).
 
-TensorBoard's event file is a view of the loss log: each start of a run writes the log so far anew.
+TensorBoard's event file is a view of the loss log: each start of a run writes the whole log again.
 
-MFU (Chowdhery et al. 2022, PaLM, appendix B) is the operations that the model needs divided by
-those that the device could do in the same time. A forward pass of T real tokens in sentences of L_i
-tokens needs 2 T weights of the linear layers, 4 d sum L_i^2 per layer of attention, and what
-`Objective.flops` counts; a backward pass needs twice that. Nothing else counts.
+MFU (Chowdhery et al. 2022, PaLM, appendix B) is the number of operations that the model needs,
+divided by the number that the device could do in the same time. A forward pass of T real tokens, in
+sentences of L_i tokens, needs 2 T operations per weight of the linear layers, 4 d sum L_i^2 per
+layer of attention, and `Objective.flops`. A backward pass needs twice as many. Nothing else counts.
 """
 
 import time
@@ -20,11 +20,11 @@ from ems.base.files import read_table
 from ems.config.train import check_tensorboard
 from ems.model.objectives.system import System
 
-SUFFIX = ".ems"  # of our event files: others in the folder are not ours to delete
+SUFFIX = ".ems"  # marks our event files; others in the folder are never deleted
 LogRow = dict[str, Any]  # a line of losses.jsonl or times.jsonl
 NO_SCALARS = {"part", "step", "pairs"}  # keys of a row
 BY_LANGUAGE, BY_CORPUS = "p1_by_language", "p1_by_corpus"
-TAGS = {BY_LANGUAGE: "p1", BY_CORPUS: BY_CORPUS}  # of the numbers in a mapping
+TAGS = {BY_LANGUAGE: "p1", BY_CORPUS: BY_CORPUS}  # tag prefixes of the values in these mappings
 
 
 def rounded(value: Any) -> Any:
@@ -35,7 +35,7 @@ def rounded(value: Any) -> Any:
 
 
 class Scalars:
-    """The event file of a run in `folder`, if any. Raises `EmsError` without tensorboard."""
+    """Writes an event file in `folder`, if any. Raises `EmsError` if tensorboard is missing."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
@@ -44,7 +44,7 @@ class Scalars:
             check_tensorboard()
 
     def write(self, log: list[LogRow]) -> None:
-        """Add the last row of the loss log; the first time all rows, in place of older files."""
+        """Add the last row of the loss log; the first call replaces older files by all rows."""
         if self.folder is None:
             return
         rows = log[-1:] if self.writer else log
@@ -52,7 +52,7 @@ class Scalars:
             from torch.utils.tensorboard import SummaryWriter
 
             old = list(self.folder.glob(f"events.out.tfevents.*{SUFFIX}"))
-            # purge_step: a TensorBoard that has the page open drops the values of older files
+            # purge_step: an open TensorBoard page drops the values of older files
             self.writer = SummaryWriter(str(self.folder), purge_step=0, filename_suffix=SUFFIX)
             for path in old:
                 path.unlink()
@@ -67,7 +67,7 @@ class Scalars:
 
 
 def scalars(row: LogRow) -> dict[str, float]:
-    """Return the numbers of a row by tag, like "train/xtr", "p1/de" or "p1_by_corpus/NTREX"."""
+    """Return the values of a row by tag, like "train/xtr", "p1/de" or "p1_by_corpus/NTREX"."""
     values = {f"{row['part']}/{k}": row[k] for k in row if k not in NO_SCALARS | TAGS.keys()}
     for key, tag in TAGS.items():
         values |= {f"{tag}/{name}": value for name, value in row.get(key, {}).items()}
@@ -75,7 +75,7 @@ def scalars(row: LogRow) -> dict[str, float]:
 
 
 def step_flops(system: System, lengths: np.ndarray) -> int:
-    """Count the FLOPs of a step; `lengths[2B]` are the tokens of its sentences."""
+    """Count the FLOPs of a step; `lengths[2B]`: number of tokens of each sentence."""
     settings, lengths = system.encoder.settings, lengths.astype(np.int64)
     forward = 2 * system.layer_weights * int(lengths.sum())
     forward += 4 * settings.width * settings.layers * int((lengths**2).sum())
@@ -85,12 +85,12 @@ def step_flops(system: System, lengths: np.ndarray) -> int:
 
 
 def peak_flops(device: torch.device, half: bool) -> float | None:
-    """Return the peak FLOP/s of a GPU in bfloat16 (`half`) or float32; None if not known."""
+    """Return the peak FLOP/s of a GPU in bfloat16 (`half`) or float32; None if unknown."""
     return peak_of(torch.cuda.get_device_name(device), half) if device.type == "cuda" else None
 
 
 def peak_of(name: str, half: bool) -> float | None:
-    """Return the dense peak FLOP/s of matrix products, of the first row of gpus.tsv that fits."""
+    """Return the dense peak FLOP/s of matrix products, by the first matching row of gpus.tsv."""
     for row in read_table(Path(__file__).with_name("gpus.tsv")):
         if row["name"] in name.split("-")[0]:
             peak = row["bfloat16" if half else "float32"]
@@ -100,7 +100,7 @@ def peak_of(name: str, half: bool) -> float | None:
 
 @dataclass
 class Meter:
-    """Measures throughput since the last `read`, of all `processes`. `peak`: a device's FLOP/s."""
+    """Measures throughput since the last `read`, summed over `processes`. `peak`: FLOP/s of one."""
 
     peak: float | None = None
     processes: int = 1
@@ -111,14 +111,14 @@ class Meter:
     since: float = field(default_factory=time.monotonic)
 
     def add(self, pairs: int, tokens: int, flops: int, waited: float) -> None:
-        """Count a step, which waited so many seconds for its batch."""
+        """Count a step; `waited`: seconds until its batch was ready."""
         self.pairs += pairs
         self.tokens += tokens
         self.flops += flops
         self.waited += waited
 
     def read(self, now: float) -> str:
-        """Format the rates since the last reading; `now` is of `time.monotonic`."""
+        """Format the rates since the last call; `now` is `time.monotonic()`."""
         seconds = max(now - self.since, 1e-9)
         used = f"{100 * self.flops / seconds / self.peak:.1f} %" if self.peak else "-"
         each = seconds / self.processes

@@ -1,8 +1,8 @@
-"""Memory: models that do not fit are refused, large batches fit small GPUs, freed memory is kept.
+"""Memory: reject models that do not fit, fit large batches on small GPUs, keep freed memory.
 
 `GradCache` is exact (Gao et al., "Scaling Deep Contrastive Learning Batch Size under Memory Limited
 Setup", RepL4NLP 2021). Each part of a batch is encoded without activations, the losses give the
-gradient of the embeddings, and each part is encoded again, with the same dropout, to pass it on.
+gradient of the embeddings, and each part is encoded again, with the same dropout, to propagate it.
 """
 
 import ctypes
@@ -18,16 +18,16 @@ from torch.overrides import TorchFunctionMode
 from ems.base.errors import EmsError
 from ems.model.objectives.system import Parts, System
 
-COPIES = 4  # of each parameter: itself, its gradient, Adam's two moments; AMSGrad has a third
+COPIES = 4  # values per parameter: itself, its gradient, Adam's two moments; AMSGrad has a third
 FLOAT = 4  # bytes
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of mallopt
-KEPT, LARGEST = (1 << 31) - 1, 1 << 30  # bytes: free at the end of the heap; of one block
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # options of mallopt
+KEPT, LARGEST = (1 << 31) - 1, 1 << 30  # bytes: free memory at the heap's end; size of a block
 
 
 def keep_freed() -> None:
     """Let this process keep the memory that it frees: new pages cost a sixth of a step's time.
 
-    Only the GNU C library has the two settings (mallopt(3)); elsewhere nothing happens.
+    Does nothing without the GNU C library, which alone has these settings (mallopt(3)).
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -38,7 +38,7 @@ def keep_freed() -> None:
 def check_fits(
     name: str, settings: Parts, languages: int, pieces: int, device: torch.device
 ) -> None:
-    """Raise `EmsError` if weights, gradients and moments need more than the device's memory."""
+    """Raise `EmsError` if weights, gradients and moments exceed the device's memory."""
     system = without_memory(settings, languages, pieces)
     parameters = sum(value.numel() for value in system.parameters())
     copies = COPIES + settings.train.amsgrad if settings.train.steps else 1
@@ -47,20 +47,20 @@ def check_fits(
         present = torch.cuda.get_device_properties(device).total_memory
     if needed > present:
         raise EmsError(
-            f"systems.{name}: {parameters:,} parameters need {needed / 1e9:,.1f} GB of memory to "
-            f"be trained, {device.type} has {present / 1e9:,.1f} GB; lower model.width, "
-            "model.layers, model.feed_forward or vocabulary.size"
+            f"systems.{name}: training {parameters:,} parameters needs {needed / 1e9:,.1f} GB of "
+            f"memory, {device.type} has {present / 1e9:,.1f} GB; lower model.width, model.layers, "
+            "model.feed_forward or vocabulary.size"
         )
 
 
 def without_memory(settings: Parts, languages: int, pieces: int) -> System:
-    """Return a system on PyTorch's meta device, which has shapes and no values, to count with."""
+    """Create a system on PyTorch's meta device, with shapes but no values."""
     with torch.device("meta"), _NoStartValues():
         return System(settings, languages, pieces)
 
 
 class _NoStartValues(TorchFunctionMode):
-    """Skips `normal_`, which on the meta device would spend seconds to load PyTorch's compiler."""
+    """Skips `normal_`, which on the meta device loads PyTorch's compiler (seconds)."""
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -72,19 +72,19 @@ class _NoStartValues(TorchFunctionMode):
 
 @dataclass
 class GradCache:
-    """Sentences, shortest first, encoded in at most `count` parts of about as many tokens each."""
+    """Encodes sentences, shortest first, in at most `count` parts of about equal token counts."""
 
     encode: Callable[[Tensor, Tensor], Tensor]  # tokens[T], lengths[N] -> [N, d]
     tokens: Tensor
     lengths: Tensor
     count: int
-    seed: Callable[[int], int]  # of the dropout of a part
+    seed: Callable[[int], int]  # part number -> dropout seed
 
     def vectors(self) -> Tensor:
         return torch.cat([self._encode(*part) for part in self._parts()])
 
     def backward(self, grad: Tensor) -> None:
-        """Pass the gradient[N, d] of the embeddings on, with activations of one part at a time."""
+        """Propagate grad[N, d] of the embeddings, with the activations of one part at a time."""
         for part in self._parts():
             self._encode(*part).backward(grad[part[2]])
 

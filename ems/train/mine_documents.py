@@ -1,17 +1,18 @@
 """Mine pairs of similar sentences in documents of two languages (Wang et al., CCL 2019, 3.2).
 
 The paper samples m x m sentences and keeps the best min(m x m, 1000) pairs, until there are enough.
-Where it is silent: all pairs of two languages take turns, and m sentences are drawn without
-replacement, as a function of (seed, round).
+It leaves the rest open. Here the language pairs take turns, and m sentences of each language are
+drawn without replacement, as a function of (seed, round).
 
-Pairs of the validation corpus are hidden among the sentences of the first round of their languages.
-How many of them the same search finds is reported.
+To measure the search, pairs of the validation corpus are hidden among the sentences of the first
+round of each language pair. The manifest reports how many of them it finds.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -35,17 +36,17 @@ from ems.shards.shard import allow_open_files, check_sizes
 from ems.text.pieces import Advance, Piece, done_pieces
 from ems.train.data import validation_pairs
 
-STREAM = [0, 0, 0, 3]  # of random numbers, far from those of batches
-SENTENCES = 5_000  # encoded to one file
-PAIRS = 10_000  # of the rounds in one file, about
-MOST = 1_000  # rounds in one file
-HIDDEN = 1000  # translations of two languages, at most: as many as Tatoeba has of most
+STREAM = [0, 0, 0, 3]  # counter of random numbers, far from the one of batches
+SENTENCES = 5_000  # in one file of vectors
+PAIRS = 10_000  # in one file of compared rounds, about
+MOST = 1_000  # rounds in one file, at most
+HIDDEN = 1000  # hidden translations of a language pair, at most: Tatoeba's usual size
 Tokens = list[np.ndarray]
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """The rounds over languages with `sizes` sentences, that `share` of all at even distances."""
+    """Rounds over languages of `sizes` sentences, an evenly spaced `share` of the documents."""
 
     settings: MiningSettings
     sizes: tuple[int, ...]
@@ -56,24 +57,24 @@ class Rounds:
     def turns(self) -> list[tuple[int, int]]:
         return list(combinations(range(len(self.sizes)), 2))
 
-    def languages(self, at: int) -> tuple[int, int]:
-        return self.turns[at % len(self.turns)]
+    def languages(self, number: int) -> tuple[int, int]:
+        return self.turns[number % len(self.turns)]
 
-    def kept(self, at: int) -> int:
-        first, second = (min(self.settings.sample, self.sizes[one]) for one in self.languages(at))
-        return min(first * second, self.settings.keep)
+    def kept(self, number: int) -> int:
+        samples = (min(self.settings.sample, self.sizes[one]) for one in self.languages(number))
+        return min(prod(samples), self.settings.keep)
 
     @cached_property
     def count(self) -> int:
-        of_turns = np.cumsum([self.kept(at) for at in range(len(self.turns))])
-        whole, left = divmod(self.settings.pairs, int(of_turns[-1]))
-        return whole * len(self.turns) + (int(np.searchsorted(of_turns, left)) + 1 if left else 0)
+        sums = np.cumsum([self.kept(number) for number in range(len(self.turns))])
+        whole, left = divmod(self.settings.pairs, int(sums[-1]))
+        return whole * len(self.turns) + (int(np.searchsorted(sums, left)) + 1 if left else 0)
 
-    def drawn(self, at: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sentences of either language that round `at` compares, ascending."""
-        random = np.random.Generator(np.random.Philox(key=[self.seed, at], counter=STREAM))
+    def drawn(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw the sentences of both languages that a round compares, ascending."""
+        random = np.random.Generator(np.random.Philox(key=[self.seed, number], counter=STREAM))
         drawn = []
-        for size in (self.sizes[one] for one in self.languages(at)):
+        for size in (self.sizes[one] for one in self.languages(number)):
             m = min(size, self.settings.sample)
             within = np.sort(random.choice(size, m, replace=False, shuffle=False))
             drawn.append((within / self.share).astype(np.int64))
@@ -82,8 +83,8 @@ class Rounds:
     def all_drawn(self) -> list[np.ndarray]:
         """Return the sentences of each language that any round compares, ascending."""
         parts: list[list[np.ndarray]] = [[np.empty(0, np.int64)] for _ in self.sizes]
-        for at in range(self.count):
-            for language, rows in zip(self.languages(at), self.drawn(at), strict=True):
+        for number in range(self.count):
+            for language, rows in zip(self.languages(number), self.drawn(number), strict=True):
                 parts[language].append(rows)
         return [np.unique(np.concatenate(rows)) for rows in parts]
 
@@ -98,9 +99,9 @@ def mine(
 ) -> Json:
     """Mine the pairs of system `name` in documents, write their folder `out`, return its manifest.
 
-    `index` maps roles to shards, `model` is the model folder to embed with, `state` the folder for
-    what is done (default: beside `out`). Raises `EmsError` for documents of fewer than two
-    languages, and for a model with another vocabulary than theirs.
+    `index` maps roles to shards; `model`: model folder to embed with; `state`: folder of finished
+    pieces (default: next to `out`). Raises `EmsError` for documents of fewer than two languages,
+    and for a model whose vocabulary is not theirs.
     """
     settings, languages = experiment.systems[name], list(experiment.languages)
     coherence, training = settings.objectives.coherence, settings.train
@@ -142,16 +143,17 @@ def mine(
 
 
 def _pieces(source: Path, total: int, size: int) -> list[Piece]:
-    """Return numbers 0 to `total` in pieces of `size`; `first` and `lines` say which."""
+    """Split the numbers below `total` into pieces of `size`: `lines` numbers from `first` on."""
     starts = range(0, total, size)
     return [
-        Piece(source, at, 0, 0, start, min(size, total - start)) for at, start in enumerate(starts)
+        Piece(source, i, 0, 0, start, min(size, total - start)) for i, start in enumerate(starts)
     ]
 
 
 class PairSearch:
-    """The search for pairs: its sentences have a number each, first those that rounds draw, then
-    known translations. `vectors` are their embeddings of length 1, in arrays of SENTENCES each.
+    """The search for pairs. It numbers the sentences drawn by rounds, then the hidden translations.
+
+    `vectors` are their embeddings of length 1, in arrays of SENTENCES each.
     """
 
     vectors: list[np.ndarray]
@@ -170,12 +172,12 @@ class PairSearch:
         self.drawn = rounds.all_drawn()
         self.rows = np.concatenate(self.drawn)
         self.begins = np.cumsum([0, *map(len, self.drawn)])
-        self.tokens: list[np.ndarray] = []  # of known translations
-        self.known: dict[tuple[int, int], list[range]] = {}  # their numbers
+        self.tokens: list[np.ndarray] = []  # of hidden translations
+        self.hidden: dict[tuple[int, int], list[range]] = {}  # their numbers, side by side
         for turn in rounds.turns[: rounds.count]:
             for side in translations(truth, *(self.languages[one] for one in turn)):
                 numbers = range(len(self), len(self) + len(side))
-                self.known.setdefault(turn, []).append(numbers)
+                self.hidden.setdefault(turn, []).append(numbers)
                 self.tokens += side
 
     def __len__(self) -> int:
@@ -189,34 +191,34 @@ class PairSearch:
         tokens = self._texts(languages, rows) + self.tokens[first:last]
         vectors = embed_tokens(self.encoder.encoder, tokens)
         check_sizes(self.documents.shards)
-        where = f"{self.encoder.folder}, sentences {start:,} and on"
+        place = f"{self.encoder.folder}, sentences {start:,} and on"
         with open(out, "wb") as writer:
-            np.save(writer, normalised(vectors, where))
+            np.save(writer, normalised(vectors, place))
         advance(piece.lines)
 
     def write(self, piece: Piece, out: Path, advance: Advance) -> None:
-        """Write the pairs PAIR[P] of the rounds of a piece."""
+        """Compare the rounds of a piece and write their pairs, PAIR[P]."""
         rows = []
-        for at in range(piece.first, piece.first + piece.lines):
-            rows.append(self.compared(at))
+        for number in range(piece.first, piece.first + piece.lines):
+            rows.append(self.compared(number))
             advance(1)
         with open(out, "wb") as writer:
             np.save(writer, np.concatenate(rows))
 
-    def compared(self, at: int) -> np.ndarray:
-        """Return the pairs that round `at` keeps, PAIR[P]."""
-        first, second = self.rounds.drawn(at)
-        pairs = best_pairs(*self._vectors_of_round(at), *self.limits)
+    def compared(self, number: int) -> np.ndarray:
+        """Compare the sentences of a round; return the pairs to keep, PAIR[P]."""
+        first, second = self.rounds.drawn(number)
+        pairs = best_pairs(*self._vectors_of_round(number), *self.limits)
         rows = np.empty(len(pairs.score), PAIR)
-        rows["languages"], rows["round"] = self.rounds.languages(at), at
+        rows["languages"], rows["round"] = self.rounds.languages(number), number
         rows["rows"] = np.stack([first[pairs.first], second[pairs.second]], 1)
         rows["score"], rows["similarity"] = pairs.score, pairs.similarity
         return rows
 
     def summary(self, rows: np.ndarray) -> dict[str, Json]:
-        """Return what was mined by language pair; `equal` counts pairs of the same pieces."""
+        """Summarise mined pairs by language pair; `equal` counts pairs of identical sentences."""
         result = {}
-        for at, turn in enumerate(self.rounds.turns[: self.rounds.count]):
+        for number, turn in enumerate(self.rounds.turns[: self.rounds.count]):
             own = rows[(rows["languages"] == turn).all(axis=1)]
             first, second = (
                 self._texts(own["languages"][:, side], own["rows"][:, side]) for side in (0, 1)
@@ -228,9 +230,9 @@ class PairSearch:
                 "cosine": float(own["similarity"].mean()),
                 "csls": float(own["score"].mean()),
             }
-            if self.known[turn][0]:
-                known = [self._taken(numbers) for numbers in self.known[turn]]
-                about["known"] = share_right(known, self._vectors_of_round(at), *self.limits)
+            if self.hidden[turn][0]:
+                hidden = [self._taken(numbers) for numbers in self.hidden[turn]]
+                about["known"] = share_right(hidden, self._vectors_of_round(number), *self.limits)
             pair = "-".join(self.languages[one] for one in turn)
             log.info("mined %s: %s", pair, about)
             result[pair] = about
@@ -240,29 +242,29 @@ class PairSearch:
         places = self.documents.places(languages, rows)
         return [shard.piece(0, row, self.documents.max_tokens) for shard, row in places]
 
-    def _vectors_of_round(self, at: int) -> list[np.ndarray]:
-        drawn = zip(self.rounds.languages(at), self.rounds.drawn(at), strict=True)
+    def _vectors_of_round(self, number: int) -> list[np.ndarray]:
+        drawn = zip(self.rounds.languages(number), self.rounds.drawn(number), strict=True)
         return [
             self._taken(self.begins[language] + np.searchsorted(self.drawn[language], rows))
             for language, rows in drawn
         ]
 
     def _taken(self, numbers: np.ndarray | range) -> np.ndarray:
-        """Return the vectors of sentences, float32[len(numbers), d]."""
+        """Read the vectors of sentences, float32[len(numbers), d]."""
         numbers = np.asarray(numbers)
         taken = np.empty((len(numbers), self.vectors[0].shape[1]), np.float32)
-        part = numbers // SENTENCES
-        for at in np.unique(part):
-            inside = part == at
-            taken[inside] = self.vectors[at][numbers[inside] - at * SENTENCES]
+        files = numbers // SENTENCES
+        for file in np.unique(files):
+            inside = files == file
+            taken[inside] = self.vectors[file][numbers[inside] - file * SENTENCES]
         return taken
 
 
 def translations(store: PairStore | None, first: str, second: str) -> tuple[Tokens, Tokens]:
-    """Return the tokens of up to HIDDEN sentences in two languages, translations of one another.
+    """Return the tokens of up to HIDDEN sentences and of their translations.
 
-    Of two languages that no pair has these are sentences with the same translation into a third
-    one, English if it can be.
+    If the store lacks the language pair, sentences with the same translation into a third language
+    count, preferably English.
     """
     pairs = store.groups if store else {}
     pivots = (
@@ -292,9 +294,10 @@ def _sides(store: PairStore, first: str, second: str) -> Iterator[tuple[np.ndarr
 def share_right(
     hidden: Sequence[np.ndarray], others: Sequence[np.ndarray], keep: int, k: int, device: str
 ) -> Json:
-    """Mine among `hidden`[T, d], translations row by row, and `others`[m, d] of the two languages.
+    """Mine among `hidden`[T, d], translations row by row, and `others`[m, d] in two languages.
 
-    Of the pairs with a hidden sentence, `share` percent are translations, at random `chance`.
+    `share` is the percentage of translations among pairs with a hidden sentence, `chance` its
+    expected value for random pairs.
     """
     pools = [np.concatenate([own, more]) for own, more in zip(hidden, others, strict=True)]
     pairs = best_pairs(*pools, keep, k, device)
@@ -302,12 +305,12 @@ def share_right(
     has_hidden = (pairs.first < count) | (pairs.second < count)
     known = int(has_hidden.sum())
     right = int((has_hidden & (pairs.first == pairs.second)).sum())
-    of_all = len(pools[0]) * len(pools[1]) - len(others[0]) * len(others[1])
+    candidates = len(pools[0]) * len(pools[1]) - len(others[0]) * len(others[1])
     return {
         "hidden": count,
         "among": [len(pool) for pool in pools],
         "known": known,
         "right": right,
         "share": 100 * right / known if known else None,
-        "chance": 100 * count / of_all,
+        "chance": 100 * count / candidates,
     }

@@ -1,13 +1,13 @@
 """One step of training: the losses of a batch, their gradient, an update of the weights.
 
 Notable choices:
-- a step is a function of (seed, step) and the state before it: the batch and the dropout are seeded
-  with that key, so a resumed run produces the same bits as an uninterrupted one;
-- no step waits for a GPU. Whether losses and gradients are finite is a flag on the device, which
-  the optimiser takes as `found_inf`: this and every later step then changes nothing. The flag is
-  read before anything is saved;
-- in float16 the loss is scaled (GradScaler), and a step whose gradients overflow is skipped;
-- several processes (distributed.py) share the pairs of a step and end it with the same weights.
+- A step is a function of (seed, step) and the state before it. Batch and dropout are seeded with
+  that key, so a resumed run produces the same bits as an uninterrupted one.
+- No step waits for a GPU. A flag on the device says whether losses and gradients are finite. The
+  optimiser takes it as `found_inf`, so that this and later steps change nothing. The flag is read
+  before anything is saved.
+- In float16 the loss is scaled (GradScaler), and a step whose gradients overflow is skipped.
+- Several processes (distributed.py) share the pairs of a step and end it with the same weights.
 """
 
 import math
@@ -31,14 +31,14 @@ from ems.train.distributed import GradientSum, World, dropout_seed
 from ems.train.memory import GradCache
 
 T = TypeVar("T")
-AHEAD = 3  # batches drawn before they are needed, at most
+AHEAD = 3  # batches to draw in advance, at most
 NORM = "gradient norm"
-LEAST_SCALE = 1e-4  # of the loss; fairseq's --min-loss-scale
-SHOWN = 3  # pairs of a bad batch that the message names; the file has all
+LEAST_SCALE = 1e-4  # smallest scale of the loss; fairseq's --min-loss-scale
+SHOWN = 3  # pairs of a bad batch in the message; the file has all
 
 
 class Trainer:
-    """A system with its optimiser, and the pairs that it is trained on (EMS v2 section IV-C)."""
+    """A system with its optimiser and the pairs to train on (EMS v2 section IV-C)."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Trainer:
     ) -> None:
         self.system, self.settings, self.seed = system, settings, seed
         self.store, self.state, self.device, self.world = store, state, device, world
-        self.pairs = settings.batch_pairs  # of a step, of which this process has a share
+        self.pairs = settings.batch_pairs  # in a step; this process has a `share`
         self.share = world.share(self.pairs)
         self.gradients = GradientSum(system.parameters(), world)
         system.encoder.checkpoint_layers = settings.checkpoint_layers
@@ -62,7 +62,7 @@ class Trainer:
             if settings.grad_cache and objective.states:
                 raise EmsError(
                     "train.grad_cache: it keeps the embeddings of sentences, but "
-                    f"objectives.{name} needs the states of their tokens; leave one of them out"
+                    f"objectives.{name} needs the states of their tokens; remove one of them"
                 )
         self.optimizer = Adam(
             _groups(system, settings.table_rate),
@@ -72,21 +72,21 @@ class Trainer:
         )
         self.scaler = torch.amp.GradScaler(device.type, enabled=settings.precision == "float16")
         self.guard = Guard(device, skips=self.scaler.is_enabled())
-        self.waits = device.type == "cpu"  # for the loss of each step
+        self.waits = device.type == "cpu"  # True: the loss of each step is read
 
     def batches(self, start: int) -> Iterator[Batch]:
-        """Yield the batches from step `start` on, drawn ahead if there is a core to do it."""
+        """Yield the batches from step `start` on, drawn in advance if a core is free for that."""
         alone = self.device.type == "cpu" and self.settings.threads == 1
-        return drawn(self.draw, range(start, self.settings.steps), 0 if alone else AHEAD)
+        return prefetch(self.draw, range(start, self.settings.steps), 0 if alone else AHEAD)
 
     def draw(self, step: int) -> Batch:
-        """Return this process's share of the batch of a step."""
+        """Draw this process's share of the batch of a step."""
         alpha = self.settings.sampling_alpha
         batch = self.store.draw(self.seed, step, self.pairs, alpha, self.share)
         return self.system.prepared(batch, self.seed, step, self.share.start, self.pairs)
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
-        """Train on the batch of a step; return the loss parts and `total` over all processes."""
+        """Train on the batch of a step; return the losses and `total` over all processes."""
         torch.manual_seed(dropout_seed(self.seed, batch.step, self.world.rank))
         parts = self.forward(batch)
         self.backward(parts)
@@ -95,7 +95,7 @@ class Trainer:
         return parts
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
-        """Return the loss parts of a batch and their `total`, of this process's pairs."""
+        """Compute the losses of this process's pairs and their weighted `total`."""
         on_device = DeviceBatch.copy(batch, self.device, self.share.start, self.pairs)
         if not self.settings.grad_cache:
             return self.system(on_device)
@@ -117,14 +117,14 @@ class Trainer:
         if not self.settings.grad_cache:
             total.backward()
         else:
-            with self.gradients.waiting():  # each parameter has several backward passes
+            with self.gradients.paused():  # each parameter has several backward passes
                 total.backward()
                 self.cache.backward(self.vectors.grad)
         self.gradients.finish()
         self.scaler.unscale_(self.optimizer)
 
     def update(self, step: int, parts: dict[str, Tensor]) -> None:
-        """Take the optimiser step, unless a loss or gradient of this or a former step is bad."""
+        """Step the optimiser, unless a loss or gradient of this or an earlier step is bad."""
         self.optimizer.found_inf = self.guard.look(step, parts, self.system.parameters())
         if self.waits:
             self.check_finite()
@@ -135,7 +135,7 @@ class Trainer:
             self.scaler.update()
 
     def check_finite(self) -> None:
-        """Raise `EmsError` if a loss or gradient was not finite. Waits for the device."""
+        """Wait for the device; raise `EmsError` if a loss or gradient was not finite."""
         if bad := self.guard.first_bad():
             step, values = bad
             problem = f"the loss of step {step} is not finite"
@@ -143,10 +143,10 @@ class Trainer:
                 problem += f" {self._write_bad_batch(step, values)}"
             raise self._diverged(problem)
         if self.scaler.is_enabled() and self.scaler.get_scale() < LEAST_SCALE:
-            raise self._diverged("the gradients overflow float16 however small the loss is scaled")
+            raise self._diverged("the gradients overflow float16 even at the smallest loss scale")
 
     def scaling(self) -> dict[str, float]:
-        """Return the scale of the loss and the steps `skipped`; float16 alone has one. Waits."""
+        """Return the state of float16's loss scaling and the steps `skipped`, else {}. Waits."""
         state = self.scaler.state_dict()
         return {**state, "skipped": int(self.guard.skipped)} if state else {}
 
@@ -156,7 +156,7 @@ class Trainer:
             self.guard.skipped.fill_(state["skipped"])
 
     def check_weights(self, done: int) -> None:
-        """Raise `EmsError` if the last step, whose own loss was finite, spoilt a weight."""
+        """Raise `EmsError` if the last step, though its loss was finite, spoilt a weight."""
         for name, value in self.system.named_parameters():
             if not torch.isfinite(value).all():
                 raise self._diverged(f"the weights {name} are not finite after {done} steps")
@@ -173,9 +173,9 @@ class Trainer:
         pairs = []
         for shard, row in self.store.places(*self.store.drawn(self.seed, step, self.pairs, alpha)):
             corpus, version, pair = shard.folder.resolve().parts[-4:-1]
-            place = {"corpus": corpus, "version": version, "pair": pair}
-            place["line"] = int(shard.lines[row])
-            pairs.append({**place, "shard": str(shard.folder), "row": row})
+            origin = {"corpus": corpus, "version": version, "pair": pair}
+            origin["line"] = int(shard.lines[row])
+            pairs.append({**origin, "shard": str(shard.folder), "row": row})
         path = self.state / f"bad-batch-{step}.json"
         texts = {name: str(value) for name, value in values.items()}  # JSON has no NaN
         write_json(path, {"values": texts, "pairs": pairs})
@@ -189,8 +189,8 @@ class Trainer:
 
 def _groups(system: System, table_rate: float) -> list[dict[str, Any]]:
     tables = [] if system.encoder.table is None else [*system.encoder.table.parameters()]
-    own = {id(parameter) for parameter in tables}
-    others = [parameter for parameter in system.parameters() if id(parameter) not in own]
+    in_tables = {id(parameter) for parameter in tables}
+    others = [parameter for parameter in system.parameters() if id(parameter) not in in_tables]
     groups = [{"params": others, "times": 1.0}, {"params": tables, "times": table_rate}]
     return [group for group in groups if group["params"]]
 
@@ -199,7 +199,7 @@ class Guard:
     """Remembers the first step whose loss or gradient was not finite, and its values."""
 
     def __init__(self, device: torch.device, skips: bool = False) -> None:
-        self.skips = skips  # a step with a bad gradient and a good loss is not bad, but skipped
+        self.skips = skips  # True: skip a step with a finite loss and an overflowing gradient
         self.skipped = torch.zeros((), dtype=torch.int64, device=device)
         self.first = torch.full((), -1, dtype=torch.int64, device=device)
         self.names: list[str] = []
@@ -209,7 +209,7 @@ class Guard:
     def look(
         self, step: int, parts: dict[str, Tensor], parameters: Iterable[nn.Parameter]
     ) -> Tensor:
-        """Return 1.0 on the device if this or a former step is bad, or this one is skipped."""
+        """Return 1.0, on the device, if this or an earlier step is bad or this one is skipped."""
         norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
         self.names = [*parts, NORM]
         values = torch.stack([*(part.detach().float() for part in parts.values()), norm.float()])
@@ -222,7 +222,7 @@ class Guard:
         return ((self.first >= 0) | overflow).float()
 
     def first_bad(self) -> tuple[int, dict[str, float]] | None:
-        """Return the first bad step and its values, if there was one. Waits for the device."""
+        """Wait for the device; return (step, values) of the first bad step, or None."""
         step = int(self.first)
         if step < 0 or self.values is None:
             return None
@@ -232,9 +232,9 @@ class Guard:
 def learning_rate(step: int, settings: TrainSettings) -> float:
     """Return the rate of `step` (from 0): linear warm-up, then constant or falling.
 
-    The paper names the warm-up (EMS v2 IV-C) and no decay: `constant`. `linear` falls from the end
-    of the warm-up, `cosine` is the authors' code; both reach 0 at `schedule_steps` (default:
-    `steps`). `step`, the code of Lightweight, is lower by `schedule_factor` from there on.
+    The paper has a warm-up (EMS v2 IV-C) and no decay: `constant`. `linear` falls from the end of
+    the warm-up, `cosine` is the authors' code; both reach 0 at `schedule_steps` (default: `steps`).
+    `step`, the code of Lightweight, multiplies the rate by `schedule_factor` from that step on.
     """
     peak, warmup, schedule = settings.learning_rate, settings.warmup_steps, settings.schedule
     period = settings.schedule_steps or settings.steps
@@ -248,8 +248,8 @@ def learning_rate(step: int, settings: TrainSettings) -> float:
     return peak * max(0.0, (period - step) / max(1, period - warmup))
 
 
-def drawn(draw: Callable[[int], T], steps: Iterable[int], ahead: int = AHEAD) -> Iterator[T]:
-    """Yield `draw(step)` of each step; a thread draws up to `ahead` steps early (0: no thread)."""
+def prefetch(draw: Callable[[int], T], steps: Iterable[int], ahead: int = AHEAD) -> Iterator[T]:
+    """Yield `draw(step)` for each step; a thread draws up to `ahead` in advance (0: no thread)."""
     if not ahead:
         yield from map(draw, steps)
         return

@@ -1,4 +1,4 @@
-"""The losses of a finished model on shards: of one trained here, or of the authors' checkpoint."""
+"""Validation of a finished model, our own or the authors' checkpoint, on shards."""
 
 from pathlib import Path
 from typing import Annotated
@@ -30,11 +30,12 @@ class _Trained(Spoken):
     training: _Training
 
 
-def validated(folder: Path, shards: list[Path], mined: Path | None = None) -> LogRow:
-    """Return the row of validation of a model folder on `shards`, in float32.
+def validate_model(folder: Path, shards: list[Path], mined: Path | None = None) -> LogRow:
+    """Validate a model folder on `shards` in float32; return the row of the log.
 
-    They hold pairs, or documents if the model learnt from them; `mined` is a folder of pairs mined
-    in these. Raises `EmsError` for shards of another kind, and `Damaged` for heads of another.
+    Shards hold pairs, or documents for a model trained on them; `mined`: a folder of pairs mined in
+    these documents. Raises `EmsError` for the wrong kind of shards, and `Damaged` if heads do not
+    fit their settings.
     """
     encoder = SentenceEncoder(folder)
     path = folder / DESCRIPTION
@@ -42,7 +43,7 @@ def validated(folder: Path, shards: list[Path], mined: Path | None = None) -> Lo
     languages, vocabulary = description.languages, encoder.vocabulary
     settings = checked(trained_model(), description.training.system, f"{path}: training")
     limit, own = settings.model.max_tokens, settings.objectives
-    folders = [shard for each in shards for shard in shards_in(each)]
+    folders = [shard for parent in shards for shard in shards_in(parent)]
     sides = {len(read_json(shard / MANIFEST, Spoken).languages) for shard in folders}
     if sides == {2} and not mined:
         store = PairStore(folders, languages, limit)
@@ -54,8 +55,8 @@ def validated(folder: Path, shards: list[Path], mined: Path | None = None) -> Lo
         store = DocumentStore(folders, languages, limit, own.context.k)
     else:
         raise EmsError(
-            "--shards: expected pairs; or documents, for a model that learnt `context`, or with "
-            "--mined, for one that learnt `coherence`; name other shards or another model"
+            "--shards: expected pairs; or documents, for a model trained with `context`; or with "
+            "--mined, for a model trained with `coherence`. Name other shards or another model"
         )
     path = folder / VOCABULARY
     store.check_vocabulary(path, f"make shards with `ems shards --vocabulary {path}`")

@@ -13,36 +13,36 @@ from ems.shards.reader import PairStore
 from ems.train.distributed import World
 from ems.train.measures import BY_CORPUS, BY_LANGUAGE, LogRow
 
-PAIRS = "pairs"  # beside the sums of the losses: their number
-MOST = 1000  # pairs of a corpus and language pair that are validated on, its first ones
+PAIRS = "pairs"  # key of the number of pairs, next to the sums of losses
+MOST = 1000  # first pairs to use of each corpus and language pair
 
 
 @torch.no_grad()
 def validate(
     system: System, store: PairStore, batch_pairs: int, world: World | None = None
 ) -> LogRow:
-    """Return the mean loss parts over all pairs, `p1`, `p1_by_language` and `p1_by_corpus`.
+    """Return the mean losses over all pairs, `p1`, `p1_by_language` and `p1_by_corpus`.
 
-    P@1 is a percentage, the mean of both directions, of MOST pairs of each corpus and language
-    pair. `p1` is the mean of the corpora (`p1_by_corpus`, if they are several), each the mean of
-    its language pairs; a language pair is named by its language that is not English ("de", or
-    "de-fr"). Documents have no P@1, and pairs have no losses of a system that learns from
-    documents. A batch is of one corpus and language pair. Several processes share the work.
+    P@1 (%) is the mean of both directions, over MOST pairs of each corpus and language pair. `p1`
+    is the mean over corpora (`p1_by_corpus`, if there are several) of the mean over language pairs.
+    A language pair is named without English ("de", or "de-fr"). Documents have no P@1; a system
+    that learns from documents has no losses on pairs. Each batch has one corpus and language pair.
+    Several processes share the work.
     """
     world = world or World()
     stores = {"": store} if store.documents else store.by_corpus()
-    searched = [
-        (name, pair, at)
-        for name, own in stores.items()
-        for at, pair in enumerate(() if store.documents else own.groups)
+    searches = [
+        (name, pair, group)
+        for name, corpus in stores.items()
+        for group, pair in enumerate(() if store.documents else corpus.groups)
     ]
     system.eval()
     learnt = system.settings.documents == store.documents
     size = system.negatives or batch_pairs
     sums = _sums(system, list(stores.values()), size, world) if learnt else {}
     scores = [
-        _p1(system, stores[name], at) if number % world.size == world.rank else 0.0
-        for number, (name, _, at) in enumerate(searched)
+        _p1(system, stores[name], group) if number % world.size == world.rank else 0.0
+        for number, (name, _, group) in enumerate(searches)
     ]
     values = torch.tensor([*sums.values(), *scores], dtype=torch.float64)
     values = world.sum(values.to(system.encoder.device)).tolist()
@@ -50,12 +50,12 @@ def validate(
     totals, scores = values[: len(sums)], values[len(sums) :]
     losses = {name: total / totals[-1] for name, total in zip(sums, totals, strict=True)}
     losses.pop(PAIRS, None)
-    return losses if store.documents else losses | _means(searched, scores)
+    return losses if store.documents else losses | _means(searches, scores)
 
 
-def _means(searched: list[tuple[str, tuple[str, ...], int]], scores: list[float]) -> LogRow:
+def _means(searches: list[tuple[str, tuple[str, ...], int]], scores: list[float]) -> LogRow:
     by_corpus, by_pair = defaultdict(list), defaultdict(list)
-    for (corpus, pair, _), score in zip(searched, scores, strict=True):
+    for (corpus, pair, _), score in zip(searches, scores, strict=True):
         by_corpus[corpus].append(score)
         by_pair[pair].append(score)
     corpora = {name: float(np.mean(own)) for name, own in by_corpus.items()}
@@ -70,7 +70,7 @@ def _means(searched: list[tuple[str, tuple[str, ...], int]], scores: list[float]
 def _sums(
     system: System, stores: list[PairStore], batch_pairs: int, world: World
 ) -> dict[str, float]:
-    """Sum each loss part over the pairs of this process; the last value is their number."""
+    """Sum each loss over the pairs of this process; the last value is the number of pairs."""
     device = system.encoder.device
     sums = dict.fromkeys([*system.parts, PAIRS], 0.0)
     batches = (
@@ -79,9 +79,9 @@ def _sums(
         for places in store.places_in_order(batch_pairs, None if store.documents else MOST)
     )
     own_batches = islice(batches, world.rank, None, world.size)
-    for at, (store, places) in enumerate(own_batches):
-        # masks are the same in each validation
-        batch = system.prepared(store.assemble(*places), 0, world.rank + at * world.size)
+    for number, (store, places) in enumerate(own_batches):
+        # seed 0: masks are the same in each validation
+        batch = system.prepared(store.assemble(*places), 0, world.rank + number * world.size)
         for name, value in system(DeviceBatch.copy(batch, device)).items():
             sums[name] += float(value) * batch.pairs
         sums[PAIRS] += batch.pairs

@@ -18,7 +18,7 @@ from torch.nn import functional
 from ems.model.objectives.contrastive import Groups
 from ems.train import distributed
 from ems.train.data import Verification
-from ems.train.distributed import GradientSum, World, joined
+from ems.train.distributed import GradientSum, World, process_group
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIRS, WIDTH = 12, 5
@@ -111,12 +111,12 @@ def error_of(function, *arguments):
 
 def main(out: Path):
     torch.set_num_threads(1)
-    with joined(torch.device("cpu")) as world:
+    with process_group(torch.device("cpu")) as world:
         results = {str(size): step_of_groups(world, size) for size in SIZES}
         distributed.BUCKET = 1  # every parameter by itself
         results["small buckets"] = step_of_groups(world, 4)
         results["any"] = [world.any(flag) for flag in (world.rank == world.size - 1, False)]
-        results["gathered"] = world.gathered(world.rank)
+        results["gathered"] = world.gather(world.rank)
         results["verified"] = [verified(world, spoilt) for spoilt in (None, 1)]
         results["same"] = [error_of(world.check_same, step) for step in (7, 7 + world.rank)]
     (out / f"rank{world.rank}.json").write_text(json.dumps(results))

@@ -17,7 +17,7 @@ import torch
 from ems.commands import cli
 from ems.train import data
 from ems.train import job as training
-from ems.train.distributed import joined
+from ems.train.distributed import process_group
 
 
 def words(folder: Path, job: str, experiment: str = ""):
@@ -31,8 +31,8 @@ def words(folder: Path, job: str, experiment: str = ""):
 
 def main(folder: Path, *jobs: str):
     os.chdir(folder)  # where config.yaml is
-    with joined(torch.device("cpu")) as world:
-        training.joined = lambda device: nullcontext(world)  # the processes stay joined
+    with process_group(torch.device("cpu")) as world:
+        training.process_group = lambda device: nullcontext(world)  # the processes stay joined
         for job in jobs:
             (folder / job).mkdir(exist_ok=True)
             data.LONG = 0.0 if job == "verified" else 3600.0

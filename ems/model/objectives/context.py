@@ -29,7 +29,7 @@ def loss(system: System, encoded: Encoded) -> Tensor:
 
 
 def accuracy(system: System, encoded: Encoded) -> Tensor:
-    """Compute the accuracy of the classifier in percent, summed over pairs."""
+    """Compute the accuracy in percent, summed over pairs."""
     return 50.0 * (_certainty(system, encoded) > 0).sum()
 
 

@@ -39,7 +39,7 @@ class GenerativeHead(nn.Module):
         start_values(self, model.start)
 
     def forward(self, states: Tensor, languages: Tensor) -> Tensor:
-        """Map states[N, d] and target languages[N] to [N, k], k = d_la + d (d if L_emb is shared)."""
+        """Map states[N, d] and target languages[N] to [N, k], k = d_la + d, or d if shared."""
         if self.languages is not None:
             language = self.dropout(self.language_norm(self.languages(languages)))  # (N, d_la)
             states = torch.cat([language, states], dim=1)  # (N, d_la + d)

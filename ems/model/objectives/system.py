@@ -83,10 +83,7 @@ class DeviceBatch:
         return torch.arange(2 * self.pairs, device=self.rows.device).roll(self.pairs)
 
     def labels(self, masked: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Return (row[T], token[T], lengths[2B]): the tokens and length of each row's translation.
-
-        `masked` gives the tokens as the encoder sees them.
-        """
+        """Return (row[T], token[T], lengths[2B]) of each row's translation, masked or not."""
         lengths = torch.empty_like(self.lengths).index_copy(0, self.rows, self.lengths)
         return self.other[self.row], self.inputs if masked else self.tokens, lengths[self.other]
 
@@ -157,10 +154,7 @@ def load_objectives(settings: Objectives) -> dict[str, Objective]:
 
 
 class System(nn.Module):
-    """An encoder and the heads of its objectives.
-
-    `pieces`: size of the vocabulary; `classes`: its text and words (default: all pieces).
-    """
+    """An encoder and heads for `languages` and `pieces`, whose `classes` guide masking."""
 
     def __init__(
         self,
