@@ -32,7 +32,7 @@ fuzz: MINUTES ?= 60
 fuzz: setup
 	PYTHONPATH=tests python -m fuzz.campaign --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-# Checks and measures EMS on a GPU (docs/gpu.md). DEVICE=cpu is the same in small; PARTS=laws,throughput and SIZES=ems are
+# Checks and measures EMS on a GPU (docs/cluster.md). DEVICE=cpu is the same in small; PARTS=laws,throughput and SIZES=ems are
 # some of it.
 DEVICE ?= cuda
 gpu: MINUTES ?= 8
@@ -55,7 +55,7 @@ setup: .venv/installed
 	python -m pip install --quiet "$$(grep '^pip==' envs/requirements.lock)"
 	touch $@
 
-# Tools that use EMS, for the tests of docs/interop.md, and a server of S3 for those of remotes, each in an environment
+# Tools that use EMS, for the tests of docs/export.md, and a server of S3 for those of remotes, each in an environment
 # of its own. OpusFilter loads EMS, so it sees the packages of .venv.
 interop: .interop/opuscleaner/installed .interop/opusfilter/installed .interop/moto/installed
 .interop/opusfilter/installed: .venv/installed

@@ -1,4 +1,4 @@
-"""Laws of envs/mteb_offline.py: MTEB's own tasks give the figures that docs/mteb.md defines, of our
+"""Laws of envs/mteb_offline.py: MTEB's own tasks give the figures that docs/benchmarks.md defines, of our
 vectors, and our score file's where the definition is the same; sentence-transformers does too."""
 
 import importlib.util

@@ -1,6 +1,6 @@
 """`ems init`: choose corpora of OPUS for some languages, say why, and write a valid experiment.
 
-docs/languages.md ("How `ems init` chooses") states the rule, which is the same for everyone.
+docs/data.md ("How `ems init` chooses") states the rule, which is the same for everyone.
 experiment.yaml.jinja is the file that is written, with a comment on each value that one may change.
 """
 
@@ -66,7 +66,7 @@ class Size:
     most: int
 
 
-# the second is `ems-plus` of configs/small62.yaml (docs/ladder.md)
+# the second is `ems-plus` of configs/small62.yaml (docs/results.md)
 TABLE_SIZES = (
     Size(300_000, 256, 1 << 16, 1024, 6, 2_000),
     Size(2_000_000, 256, 1 << 16, 2048, 6, 4_000),
@@ -139,7 +139,7 @@ def _check_covered(languages: list[Named], picks: list[Pick]) -> None:
             others = ", ".join(each.code for each in languages if each != language)
             raise EmsError(
                 f"--languages: OPUS has no text of {language} with {others}, as of {opus_date()}"
-                f"{nearest(language)}; leave it out, or bring text of your own (docs/languages.md)"
+                f"{nearest(language)}; leave it out, or bring text of your own (docs/data.md)"
             )
 
 

@@ -1,4 +1,4 @@
-"""The recipes of docs/extend.md and docs/interop.md, as the tests run them: files with their names,
+"""The recipes of docs/extend.md and docs/export.md, as the tests run them: files with their names,
 programs, and commands."""
 
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 from conftest import ROOT
 
 PAGE = ROOT / "docs/extend.md"
-INTEROP = ROOT / "docs/interop.md"
+INTEROP = ROOT / "docs/export.md"
 FILE = re.compile(r"^`([^`\n]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^    (\S.*)$", re.MULTILINE)
