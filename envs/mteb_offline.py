@@ -5,8 +5,8 @@
 
 Each task gets our sentences in the layout of its data set on the Hugging Face hub. Encoding,
 search, classifier and metrics are MTEB's. The same figures are computed once more, from the vectors
-of `ems.Encoder` by the definitions of docs/benchmarks.md. `hub: true` in the JSON says that a subset has
-as many sentences and characters as MTEB publishes of its own data.
+of `ems.Encoder` by the definitions of docs/benchmarks.md. `hub: true` in the JSON marks a subset
+with as many sentences and characters as MTEB publishes for its own data.
 """
 
 import argparse

@@ -74,7 +74,11 @@ def test_each_example_of_the_page_has_its_test_here():
     shown = [each for each in headings if "```" in section(each, INTEROP)]
     shown += [each for each in headings if COMMAND.search(section(each, INTEROP))]
     tested = {"sentence-transformers", "transformers", "onnxruntime", "faiss"}
-    assert set(shown) - {"Write an export", "Models with n-grams"} == tested | {"OpusCleaner", "OpusFilter", "vecalign"}
+    assert set(shown) - {"Write an export", "Models with n-grams"} == tested | {
+        "OpusCleaner",
+        "OpusFilter",
+        "vecalign",
+    }
 
 
 @pytest.mark.parametrize("tool", ["sentence-transformers", "transformers", "onnxruntime"])

@@ -1,5 +1,6 @@
-"""Laws of envs/mteb_offline.py: MTEB's own tasks give the figures that docs/benchmarks.md defines, of our
-vectors, and our score file's where the definition is the same; sentence-transformers does too."""
+"""Laws of envs/mteb_offline.py: MTEB's own tasks give the figures that docs/benchmarks.md defines,
+for our vectors, and our score file's where the definition is the same; so does
+sentence-transformers."""
 
 import importlib.util
 import json
