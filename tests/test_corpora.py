@@ -90,7 +90,7 @@ def test_what_is_no_zip_or_has_no_pairs_is_an_error_that_names_the_file(tmp_path
     moses(tmp_path / "x.zip", b"", b"")
     if content is not None:
         (tmp_path / "x.zip").write_bytes(content)
-    expected = "no sentence pairs in it" if content is None else "not a zip archive"
+    expected = "contains no sentence pairs" if content is None else "not a zip archive"
     with pytest.raises(EmsError, match=rf"x\.zip: {expected}"):
         count_pairs(tmp_path / "x.zip", "C", "de-en")
 
@@ -144,7 +144,7 @@ def test_pairs_of_the_threshold_or_better_come_in_the_files_order(tmp_path):
     assert count_mined(path) == 2
     assert list(read_mined(path, 1.04))[2:] == [("Drei", "Three"), ("Vier", "Four")]
     assert [count_mined(path, threshold) for threshold in (1.2, 1.0749, 0)] == [1, 3, 4]
-    with pytest.raises(EmsError, match=r"x\.tsv\.gz: no pair in it has a score of 2 or more"):
+    with pytest.raises(EmsError, match=r"x\.tsv\.gz: contains no pair with a score of 2 or more"):
         count_mined(path, 2.0)
     path = mined(tmp_path / "x.tsv.gz", LINES[::-1])  # nothing relies on the best standing first
     assert list(read_mined(path)) == [("Zwei", "Two"), ("Hallo", "Hello")]
@@ -214,7 +214,7 @@ FORMATS = {  # how a pair is fetched, where it lies, contents as they are and ot
         good=sides(b"a\nb\n", b"c\nd\n"),
         other=sides(b"a\n", b"c\n"),
         bad=sides(b"a\nb\n", b"c\n"),
-        message="equal line counts",
+        message="equally many lines",
     ),
     "mined": SimpleNamespace(
         fetch=lambda source, out: fetch_file("mined", source, "", "", "de-en", out),

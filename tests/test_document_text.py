@@ -50,7 +50,7 @@ def test_documents_are_those_of_a_plain_loop_packed_or_not(tmp_path, seed, suffi
     ("content", "message"),
     [
         (b"", "is empty"),
-        (b"\n \n\n", "no document in it"),
+        (b"\n \n\n", "contains no document"),
         (b"a" * 30 + b"\nb", r"line 1 is longer than 20 bytes"),
         (b"a b\n\n" + b"word\n" * 9, r"document that begins at line 3 is longer than 40 bytes"),
         (b"\x1f\x8b not gzip", "damaged or cut short"),
@@ -105,7 +105,7 @@ def test_a_raw_zip_without_xml_or_with_too_long_a_file_is_one_clear_error(tmp_pa
     path = raw_zip(tmp_path / "en.zip", a="<text><s>F.</s>")
     with pytest.raises(EmsError, match=r"en.zip: .*a.xml: expected XML with a sentence in each"):
         list(read_documents(path))
-    with pytest.raises(EmsError, match="no document in it"):
+    with pytest.raises(EmsError, match="contains no document"):
         count_documents(raw_zip(tmp_path / "de.zip"))
     monkeypatch.setattr(monolingual, "LARGEST", 10)
     with pytest.raises(EmsError, match=r"a\.xml has 15 bytes, more than 10"):

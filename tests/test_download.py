@@ -118,7 +118,7 @@ def test_a_file_that_changes_between_two_parts_is_never_mixed(world, name, lies)
 
 def test_the_next_run_goes_on_where_the_last_one_gave_up(world):
     with world.site(CUT, cut(50_000), good) as site:
-        world.fails(site, r"broke off .* 2 times; .*from byte 150,000", left=PART, retries=1)
+        world.fails(site, r"broke off .* 2 times; .*at byte 150,000", left=PART, retries=1)
         world.fetched(site)
     assert site.ranges() == [None, REST, "bytes=150000-"]
 
@@ -250,7 +250,7 @@ def test_a_page_in_the_place_of_the_rest_leaves_what_is_here(world):
 def test_a_file_that_the_server_packs_on_its_way_is_refused_unless_that_is_its_form(world):
     packed = File(b"\x1f\x8b" + bytes(500), {"Content-Encoding": "gzip"})
     with world.site(good, file=packed) as site:
-        world.fails(site, r"the server packs it \(gzip\)", name="x.tsv")
+        world.fails(site, r"the server compresses it \(gzip\)", name="x.tsv")
         world.fetched(site, packed.content, name="x.tsv.gz")
 
 

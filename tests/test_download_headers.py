@@ -123,8 +123,8 @@ def test_a_long_header_is_shown_in_short(world, name):
 @pytest.mark.parametrize(
     ("location", "expected"),
     [
-        ("http://[::1/x.zip", r"x\.zip: expected an address, found none .*; check `sources`"),
-        ("file://[/x.zip", r"x\.zip: expected an address, found none .*; check `sources`"),
+        ("http://[::1/x.zip", r"x\.zip: not a valid address .*; check `sources`"),
+        ("file://[/x.zip", r"x\.zip: not a valid address .*; check `sources`"),
         (f"http://{'a' * 300}/x.zip", "download failed"),  # longer than the name of a file
     ],
 )

@@ -134,7 +134,7 @@ def test_an_unknown_corpus_or_version_says_what_may_be_meant(project):
 
     named = "corpora.0.name: unknown corpus 'CCAlinged'; did you mean CCAligned or MultiCCAligned?"
     assert named in project.error(value("CCAlinged", "v1"))
-    newer = "corpora.0.version: unknown version 'v2' of NLLB; allowed: v1 (a newer one"
+    newer = "corpora.0.version: unknown version 'v2' of NLLB; allowed: v1 (a newer release"
     assert newer in project.error(value("NLLB", "v2"))
     known = [("NLLB", "v1", {}), ("XLEnt", "v1.1", {}), ("NLLB", "v2", {"source": HOST})]
     for name, version, more in known:
@@ -354,7 +354,7 @@ def test_a_pair_without_english_has_its_files_too():
 
 def test_what_is_no_such_database_is_one_clear_line(tmp_path):
     out = tmp_path / "out.xz"
-    with pytest.raises(EmsError, match=r"gone\.db: no such file; it is opusdata"):
+    with pytest.raises(EmsError, match=r"gone\.db: no such file; expected opusdata"):
         update_table(tmp_path / "gone.db", out)
     (tmp_path / "text.db").write_text("no database, but long enough to be looked at" * 99)
     with pytest.raises(EmsError, match=r"expected OpusTools' SQLite database"):
@@ -362,7 +362,7 @@ def test_what_is_no_such_database_is_one_clear_line(tmp_path):
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"x" * 9999)[:30])
     with pytest.raises(EmsError, match=r"cut\.gz: cannot be unpacked"):
         update_table(tmp_path / "cut.gz", out)
-    with pytest.raises(EmsError, match="no Moses zips of OPUS in it"):
+    with pytest.raises(EmsError, match="lists no Moses zips of OPUS"):
         update_table(database(tmp_path / "empty.db", []), out)
     assert not out.exists()
 

@@ -118,7 +118,7 @@ def raises(error):
 FAILURES = {
     "printed": (
         lambda options: print("Unable to retrieve the data."),
-        r"brought 0 files instead of one \(Unable to retrieve the data\.\)",
+        r"downloaded 0 files instead of one \(Unable to retrieve the data\.\)",
     ),
     **{
         type(error).__name__: (raises(error), "OpusTools failed")
@@ -219,8 +219,8 @@ def test_real_the_file_comes_through_the_package(hosts, out):
 @pytest.mark.parametrize(
     ("corpus", "content", "expected"),
     [
-        ("D", moses(), "brought 0 files instead of one"),  # OPUS does not have it
-        ("C", None, "brought 0 files instead of one|OpusTools failed"),  # it is gone
+        ("D", moses(), "downloaded 0 files instead of one"),  # OPUS does not have it
+        ("C", None, "downloaded 0 files instead of one|OpusTools failed"),  # it is gone
         ("C", b"<!DOCTYPE html><html></html>", "not a zip archive, found a web page"),
     ],
 )

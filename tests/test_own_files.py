@@ -129,7 +129,7 @@ def test_a_file_of_another_form_is_one_error(tmp_path):
 def test_two_files_of_unequal_lines_are_an_error(tmp_path):
     paths = write_form(tmp_path, "two", ("de", "fr"), ROWS)
     Path(paths[1]).write_text("one line\n")
-    with pytest.raises(EmsError, match=r"mine.de has 3 lines, but .*mine.fr has 1; a line of one"):
+    with pytest.raises(EmsError, match=r"mine.de has 3 lines, but .*mine.fr has 1; line n of one"):
         clean(tmp_path, corpus(paths))
 
 

@@ -151,7 +151,7 @@ def test_two_snakemakes_that_share_a_data_folder_bring_each_file_once(tmp_path):
     assert "cannot be locked" in refused
     assert "--unlock" in refused
     assert asked == files
-    kept = sum(log_of(project).count("has just made it; kept") for project in clones)
+    kept = sum(log_of(project).count("has just written it; kept") for project in clones)
     assert kept == 4 + 2  # archives, and languages of the benchmark
     assert all("Nothing to be done" in output for output in after)
     for name in files:
@@ -244,7 +244,7 @@ def test_what_another_process_makes_while_one_waits_is_kept(tmp_path):
         (out / "manifest.json").write_text("{}")
     log = run.communicate()[1]
     assert run.returncode == 0, log
-    assert "another process has just made it; kept" in log
+    assert "another process has just written it; kept" in log
     assert [path.name for path in out.iterdir()] == ["manifest.json"]
 
 

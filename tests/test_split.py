@@ -95,9 +95,9 @@ def test_only_a_line_feed_ends_the_name_of_a_document_and_spaces_around_it_go(tm
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "found an empty one"),
-        (b"a\n\nb\n", "found an empty one"),
-        (b"a\n  \n", "found an empty one"),
+        (b"", "found an empty line"),
+        (b"a\n\nb\n", "found an empty line"),
+        (b"a\n  \n", "found an empty line"),
         (b"a\n\xff\n", "not UTF-8 at byte 2"),
         (None, "no such file"),
     ],

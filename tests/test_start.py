@@ -17,7 +17,7 @@ from ems.config.languages import (
     opus_releases,
 )
 from ems.config.load import load_experiment, load_site
-from ems.corpora.catalogue import NOISE, UNRATED, about
+from ems.corpora.catalogue import NOISE, UNRATED, catalogue_entry
 from ems.workflow.init import (
     LEAST_PAIRS,
     TABLE_SIZES,
@@ -173,7 +173,7 @@ def test_what_is_left_out_has_its_reason():
     assert reasons["ELRA-W0301"] == "fewer than 5,000 pairs"
     assert all(pick.most >= LEAST_PAIRS for pick in picks if pick.most)
     assert {pick.offer.corpus for pick in picks} == {each.corpus for each in offers("en", "pl")}
-    assert all(about(name).noise != "names" for name in set(reasons) - {"XLEnt"} - TITLES)
+    assert all(catalogue_entry(name).noise != "names" for name in set(reasons) - {"XLEnt"} - TITLES)
 
 
 TITLES = {"LinguaTools-WikiTitles", "WikiTitles"}
@@ -202,7 +202,7 @@ def test_each_pair_validates_on_one_corpus_and_trains_on_what_is_left_of_it():
     picks = [pick for pick in choose(BASQUE, BUDGET) if pick.most]
     chosen = validation_of(picks)
     assert sorted(pair for pairs in chosen.values() for pair in pairs) == sorted(BASQUE)
-    noises = {about(name).noise for name in chosen}
+    noises = {catalogue_entry(name).noise for name in chosen}
     assert noises <= {"clean", "fair"}
     assert UNRATED in NOISE
 

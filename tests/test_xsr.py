@@ -141,7 +141,7 @@ def test_more_candidates_than_there_are_pairs_are_an_error_that_names_the_archiv
     ("content", "message"),
     [
         (None, "no such file"),
-        (zipped(zip(SIDES, (b"a\n" * 90, b"b\n" * 91), strict=True)), "equal line counts"),
+        (zipped(zip(SIDES, (b"a\n" * 90, b"b\n" * 91), strict=True)), "equally many lines"),
     ],
     ids=["missing", "unequal sides"],
 )

@@ -1,1 +1,1 @@
-"""Parallel corpora: the OPUS catalogue, the fetcher, Moses zips, and the embedded demo corpus."""
+"""Corpora and evaluation sets: what exists, downloads, readers, and the embedded demo corpus."""

@@ -1,11 +1,10 @@
-"""Read archives and packed files that others made (.zip, .tar, .gz, .bz2, .xz, .zst), in limits.
+"""Read third-party archives (.zip, .tar, .gz, .bz2, .xz, .zst) within limits on size and memory.
 
-Sizes in headers are never believed: every byte that comes out is counted against the limits. A
-zip's table of contents, the headers of a tar and the length of a line are bounded too, so no
-archive decides how much memory it takes.
+Sizes in headers are not trusted: every unpacked byte is counted against the limits. A zip's table
+of contents, tar headers and line lengths are bounded too, so no archive can exhaust the memory.
 
 `unpack` is stricter than the data filter of PEP 706, which strips the `/` of an absolute name and
-makes links: a member is refused for its name or type even if it is not wanted.
+creates links: here any member with a dangerous name or type is an error, even an unwanted one.
 """
 
 import bz2
@@ -29,9 +28,9 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import unreadable
 
 BLOCK = 1 << 18  # bytes read at once
-SMALL = 1 << 24  # bytes that any archive may unpack to, whatever its ratio: repeated lines
+SMALL = 1 << 24  # bytes that every archive may unpack to, whatever its ratio (repeated lines)
 LONGEST_LINE = 1 << 24  # bytes
-LONGEST_HEADER = 1 << 16  # bytes of a header of a tar: a long name, or pax records
+LONGEST_HEADER = 1 << 16  # bytes of a tar header: a long name, or pax records
 EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 EXTENDED += (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 TABLE_ENTRY = 256  # bytes of an entry in a zip's table, more than names need
@@ -39,12 +38,12 @@ END_RECORD = 22  # bytes of a zip's last record, without its comment
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # Python unpacks others without a bound
 TAR_NAME = re.compile(r"\.(tar|tgz|tbz2?)(\.|$)")
 REFUSED = "it is not unpacked: check where it came from"
-# What the readers raise for a damaged archive: RuntimeError (RecursionError too) for an unknown
-# version or flag of a zip and for headers within headers, ValueError and KeyError for odd numbers
+# Exceptions of the readers for a damaged archive: RuntimeError (RecursionError too) for an unknown
+# version or flag of a zip and for nested headers, ValueError and KeyError for invalid numbers
 DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, struct.error, EOFError, OSError)
 DAMAGED += (RuntimeError, ValueError, KeyError, OverflowError, lzma.LZMAError)
 
-Member = tuple[str, bool, Callable[[], BinaryIO]]  # name, whether it is a folder, its content
+Member = tuple[str, bool, Callable[[], BinaryIO]]  # name, is a folder, opens the content
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Budget:
         self.packed = archive.stat().st_size
 
     def spend(self, count: int) -> None:
-        """Count `count` bytes more. Raises `EmsError` if that is beyond a limit."""
+        """Add `count` unpacked bytes. Raises `EmsError` if the total exceeds a limit."""
         self.used += count
         if self.used > self.limits.max_bytes:
             limit = f"the limit of {self.limits.max_bytes:,} bytes"
@@ -78,7 +77,7 @@ class Budget:
 
 @contextmanager
 def reading(archive: Path) -> Iterator[None]:
-    """Raise `Damaged` for what a reader raises for a damaged archive. Write outside of it."""
+    """Turn a reader's exceptions for a damaged archive into `Damaged`. Do not write inside."""
     try:
         yield
     except DAMAGED as error:
@@ -107,24 +106,24 @@ class _Guarded(io.RawIOBase):
 
 
 def guarded(stream: BinaryIO, archive: Path, budget: Budget | None = None) -> BinaryIO:
-    """Wrap a stream of `archive`: it raises `Damaged`, and spends its bytes from `budget`."""
+    """Wrap a stream so that damage raises `Damaged` and every byte is charged to `budget`."""
     return io.BufferedReader(_Guarded(stream, archive, budget), BLOCK)
 
 
-def read_lines_of(stream: BinaryIO, where: str) -> Iterator[bytes]:
-    """Yield the lines of a stream, ended by LF only. Raises `EmsError` for one that is too long."""
+def stream_lines(stream: BinaryIO, location: str) -> Iterator[bytes]:
+    """Yield the lines of a stream, split at LF only. Raises `EmsError` for an overlong line."""
     lines = iter(partial(stream.readline, LONGEST_LINE + 1), b"")
     for number, line in enumerate(lines, start=1):
         if len(line) > LONGEST_LINE:
             raise EmsError(
-                f"{where}: line {number:,} is longer than {LONGEST_LINE:,} bytes; this is no text "
-                "of sentences: check where it came from"
+                f"{location}: line {number:,} is longer than {LONGEST_LINE:,} bytes; expected one "
+                "sentence per line: check where the file came from"
             )
         yield line
 
 
-def count_lines_of(stream: BinaryIO) -> int:
-    """Return the number of lines that are left in a stream; a last one without LF counts."""
+def count_stream_lines(stream: BinaryIO) -> int:
+    """Count the lines left in a stream, including a last line without LF."""
     lines, last = 0, b"\n"
     while block := stream.read(BLOCK):
         lines += block.count(b"\n")
@@ -141,7 +140,7 @@ def first_bytes(archive: Path) -> bytes:
 
 
 def decompressed(archive: Path) -> BinaryIO:
-    """Open a packed or plain file to read its content; its first bytes say which it is."""
+    """Open a compressed or plain file for reading; its first bytes decide which it is."""
     start = first_bytes(archive)
     for magic, opener in ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open)):
         if start.startswith(magic):
@@ -155,7 +154,7 @@ def decompressed(archive: Path) -> BinaryIO:
             f"{archive}: unpacking it needs backports.zstd: pip install -e '.[files]'"
         ) from None
 
-    class File(zstd.ZstdFile):  # refuses windows of more than 128 MB, and a file cut short
+    class File(zstd.ZstdFile):  # rejects windows over 128 MB and truncated files
         def read(self, size: int = -1) -> bytes:
             try:
                 return super().read(size)
@@ -166,7 +165,7 @@ def decompressed(archive: Path) -> BinaryIO:
 
 
 def open_packed(archive: Path, limits: Limits = LIMITS) -> BinaryIO:
-    """Open the content of a packed or plain file as a stream, within the limits."""
+    """Open a compressed or plain file as a stream that enforces the limits."""
     if not first_bytes(archive):
         raise Damaged(archive, "is empty")
     return guarded(decompressed(archive), archive, Budget(archive, limits))
@@ -176,41 +175,41 @@ def open_packed(archive: Path, limits: Limits = LIMITS) -> BinaryIO:
 
 
 class _Bounded(io.FileIO):
-    most = 0  # bytes that may be read at once
+    max_read = 0  # bytes per read
 
     def read(self, size: int = -1) -> bytes:  # type: ignore[override]
-        if size > self.most:
+        if size > self.max_read:
             raise EmsError(
                 f"{self.name}: its table of contents has {size:,} bytes, more than "
-                f"{self.most:,}: too many members; {REFUSED}"
+                f"{self.max_read:,}: too many members; {REFUSED}"
             )
         return super().read(size)
 
 
 @contextmanager
 def open_zip(archive: Path, limits: Limits = LIMITS) -> Iterator[zipfile.ZipFile]:
-    """Open a zip for `open_member`. Raises `EmsError` if it is none."""
+    """Open a zip for `open_member`. Raises `Damaged` if it is not a valid zip."""
     first_bytes(archive)
     with _Bounded(str(archive)) as file:
-        file.most = max(1 << 20, limits.max_members * TABLE_ENTRY)
+        file.max_read = max(1 << 20, limits.max_members * TABLE_ENTRY)
         try:
             packed = zipfile.ZipFile(file)
         except DAMAGED:
             raise Damaged(archive, "not a zip archive") from None
         with packed:
-            # Python does not compare the number of members in the end record with the table, where
-            # a damaged length hides the next member
+            # Python does not compare the member count of the end record with the table, in which a
+            # damaged length hides the next member
             file.seek(-END_RECORD - len(packed.comment), io.SEEK_END)
-            record, found = file.read(END_RECORD), len(packed.infolist())
+            record, count = file.read(END_RECORD), len(packed.infolist())
             stated = int.from_bytes(record[10:12], "little")  # 0xFFFF: in the record of zip64
-            if not record.startswith(b"PK\x05\x06") or stated not in (found & 0xFFFF, 0xFFFF):
-                problem = f"its end counts {stated:,} members, its table has {found:,}"
+            if not record.startswith(b"PK\x05\x06") or stated not in (count & 0xFFFF, 0xFFFF):
+                problem = f"its end counts {stated:,} members, its table has {count:,}"
                 raise Damaged(archive, f"damaged ({problem})")
             yield packed
 
 
 def open_member(packed: zipfile.ZipFile, member: str | zipfile.ZipInfo, budget: Budget) -> BinaryIO:
-    """Open the only member of a name. Raises `EmsError` for two, and as `check_member` does."""
+    """Open a member by unique name or by entry. Raises `EmsError` if ambiguous or refused."""
     if isinstance(member, str):
         members = [info for info in packed.infolist() if info.filename == member]
         if len(members) != 1:
@@ -225,7 +224,7 @@ def open_member(packed: zipfile.ZipFile, member: str | zipfile.ZipInfo, budget: 
 
 
 def check_member(archive: Path, info: zipfile.ZipInfo) -> None:
-    """Raise `EmsError` for a link, a device, encryption, or a method without a bound."""
+    """Raise `EmsError` for a link, a device, encryption, or an unsupported compression method."""
     kind = stat.S_IFMT(info.external_attr >> 16)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
         raise EmsError(f"{archive}: {info.filename!r} is a link or a device; {REFUSED}")
@@ -242,13 +241,13 @@ def check_member(archive: Path, info: zipfile.ZipInfo) -> None:
 
 
 def unpack(
-    archive: Path, wanted: Callable[[str], str | None], out: Path, limits: Limits = LIMITS
+    archive: Path, target_of: Callable[[str], str | None], out: Path, limits: Limits = LIMITS
 ) -> list[Path]:
-    """Write the members that `wanted` names to `out`; return the files in the archive's order.
+    """Write selected members below `out`; return the paths in the archive's order.
 
-    `wanted` gets each member's name, tidied, and returns its place below `out`, or None. Raises
-    `EmsError` for links, devices, names that lead elsewhere, two members for one place, too much
-    data, damage, and if nothing is wanted; the caller then removes `out`.
+    `target_of` maps a member's normalised name to its path below `out`, or to None to skip it.
+    Raises `EmsError` for links, devices, names that lead out of `out`, two members with one target,
+    too much data, damage, and if no member is selected; the caller then removes `out`.
     """
     number, example, written = 0, "", []
     for number, (member, is_folder, open_it) in enumerate(_members(archive, limits), start=1):
@@ -258,9 +257,9 @@ def unpack(
         if is_folder:
             continue
         example = example or f" (the first is {name!r})"
-        if (place := wanted(name)) is None:
+        if (relative := target_of(name)) is None:
             continue
-        target = out / _tidy(archive, place)
+        target = out / _tidy(archive, relative)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with open_it() as stream, open(target, "xb") as writer:
@@ -271,7 +270,7 @@ def unpack(
         written.append(target)
     if not written:
         raise EmsError(
-            f"{archive}: none of its {number:,} members is one of those expected{example}; check "
+            f"{archive}: none of its {number:,} members has an expected name{example}; check "
             "that the address is right"
         )
     return written
@@ -296,7 +295,7 @@ def _members(archive: Path, limits: Limits) -> Iterator[Member]:
 
 
 def _tidy(archive: Path, name: str, is_folder: bool = False) -> str:
-    """Return a name without `.` and `//`. Raises `EmsError` if it could lead out of a folder."""
+    """Normalise `.` and `//` in a name. Raises `EmsError` if it could lead out of the folder."""
     problems = {
         "an absolute name": name.startswith("/"),
         "a name with `..`": ".." in name.split("/"),
@@ -325,7 +324,7 @@ def _tar_members(archive: Path, budget: Budget) -> Iterator[Member]:
     with reading(archive), guarded(decompressed(archive), archive, budget) as stream:
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as packed:
             while (member := packed.next()) is not None:
-                packed.members = []  # they would all stay in memory
+                packed.members = []  # tarfile would keep them all in memory
                 plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse()
                 if not (plain or member.isdir()):
                     raise EmsError(
@@ -334,12 +333,12 @@ def _tar_members(archive: Path, budget: Budget) -> Iterator[Member]:
                     )
                 content = packed.extractfile(member)
                 yield member.name, member.isdir(), partial(guarded, content, archive)
-        while stream.read(BLOCK):  # the checksum is behind the end mark
+        while stream.read(BLOCK):  # the checksum follows the end mark
             pass
 
 
 class _Header(tarfile.TarInfo):
-    """A header of a tar, whose size is bounded; a damaged one is an error and not the end."""
+    """Tar header of bounded size; a damaged header is an error, not the end of the archive."""
 
     @classmethod
     def frombuf(cls, buf: bytes, encoding: str, errors: str) -> tarfile.TarInfo:
@@ -351,6 +350,6 @@ class _Header(tarfile.TarInfo):
             raise tarfile.ReadError("no end mark where the members end") from None
         if header.type in EXTENDED and header.size > LONGEST_HEADER:
             raise tarfile.ReadError(f"headers of {header.size:,} bytes")
-        if header.type == tarfile.GNUTYPE_SPARSE:  # whose header has any length
+        if header.type == tarfile.GNUTYPE_SPARSE:  # its header has no bound
             raise tarfile.ReadError(f"{header.name!r} is a sparse file")
         return header

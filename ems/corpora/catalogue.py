@@ -1,12 +1,12 @@
-"""What we know about corpora (catalogue.tsv), whether one exists, and what it takes to download.
+"""The catalogue of corpora (catalogue.tsv): known names and versions, licences, download sizes.
 
-The catalogue adds to OPUS's table (ems/config/languages.py) the licence, how clean a corpus is
-(NOISE), the one whose text it `repeats`, and further `versions`. A corpus of the user's own needs
-no entry: it gives its `source:` instead.
+The catalogue adds to OPUS's table (ems/config/languages.py) the licence, a rating of noise (NOISE),
+the corpus whose text this one `repeats`, and further `versions`. Your own corpus needs no entry; it
+gives its `source:` instead.
 
-Sizes need no network. What OPUS does not count (a corpus of one's own, a newer release) is None,
+Sizes need no network. A size that OPUS does not list (your own corpus, a newer release) is None,
 never 0. LASER's mined files only have an upper bound: OPUS's release is the same corpus at the
-lower threshold of 1.04. Evaluation sets are small, but for those drawn from whole corpora.
+lower threshold of 1.04. Evaluation sets are small, except sets that are drawn from whole corpora.
 """
 
 import difflib
@@ -25,7 +25,7 @@ from ems.config.plugins import benchmark
 from ems.corpora.split import span_of_part
 
 UNRATED = "unrated"
-NOISE = {  # in the order in which `ems init` takes them
+NOISE = {  # in the order in which `ems init` prefers them
     "clean": "translated sentence by sentence by people",
     "fair": "translated by people, aligned by programs, or with another flaw",
     UNRATED: "not rated",
@@ -37,7 +37,7 @@ NOISE = {  # in the order in which `ems init` takes them
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """What the catalogue says of a corpus: `versions` besides those of OPUS, licence or ''."""
+    """One row of the catalogue. `versions` are not in OPUS's table; `licence` is '' if unknown."""
 
     versions: tuple[str, ...] = ()
     noise: str = UNRATED
@@ -55,25 +55,24 @@ def catalogue() -> dict[str, CatalogueEntry]:
     }
 
 
-def about(name: str) -> CatalogueEntry:
+def catalogue_entry(name: str) -> CatalogueEntry:
     return catalogue().get(name, CatalogueEntry())
 
 
 def licence_of(name: str) -> str:
-    """Return the licence of a corpus, or where to look for it."""
-    return about(name).licence or f"see https://opus.nlpl.eu/{name}.php"
+    return catalogue_entry(name).licence or f"see https://opus.nlpl.eu/{name}.php"
 
 
 def versions_of(name: str) -> tuple[str, ...]:
-    """Return the versions of a corpus, those of OPUS first; none if it is unknown."""
-    return (*opus_releases().get(name, ()), *about(name).versions)
+    """Return the versions of a corpus, OPUS releases first; () if it is unknown."""
+    return (*opus_releases().get(name, ()), *catalogue_entry(name).versions)
 
 
 def check_corpora(experiment: Experiment) -> None:
-    """Raise `EmsError` with the key and what it may have meant for an unknown corpus or version."""
-    entries = [(f"corpora.{at}", corpus) for at, corpus in enumerate(experiment.corpora)]
+    """Raise `EmsError` with the setting and similar names for an unknown corpus or version."""
+    entries = [(f"corpora.{index}", corpus) for index, corpus in enumerate(experiment.corpora)]
     entries += [("validation", corpus) for corpus in experiment.validation]
-    newer = "a newer one, and a corpus of your own, needs `source:`, an address or a DIRECTORY"
+    newer = "a newer release or your own corpus needs `source:`, an address or a DIRECTORY"
     for key, corpus in entries:
         if corpus.own or corpus.documents:
             continue
@@ -84,7 +83,7 @@ def check_corpora(experiment: Experiment) -> None:
             named = did_you_mean(corpus.name, {*catalogue(), *opus_releases()})
             raise EmsError(
                 f"{key}.name: unknown corpus {corpus.name!r}{named}; `ems corpora search LANGUAGE` "
-                f"lists those of OPUS, as of {opus_date()} ({newer})"
+                f"lists the corpora of OPUS, as of {opus_date()} ({newer})"
             )
         raise EmsError(
             f"{key}.version: unknown version {corpus.version!r} of {corpus.name}; "
@@ -93,9 +92,9 @@ def check_corpora(experiment: Experiment) -> None:
 
 
 def did_you_mean(word: str, names: Collection[str]) -> str:
-    """Return "; did you mean A or B?" of the names that are nearest to a word, or nothing."""
+    """Return "; did you mean A or B?" for the most similar names, or ""."""
     folded = {name.lower(): name for name in sorted(names)}
-    near = [folded[each] for each in difflib.get_close_matches(word.lower(), folded)]
+    near = [folded[name] for name in difflib.get_close_matches(word.lower(), folded)]
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
@@ -104,10 +103,10 @@ def did_you_mean(word: str, names: Collection[str]) -> str:
 
 @dataclass(frozen=True)
 class PairSize:
-    """One language pair of one corpus of an experiment; None: not known.
+    """Size of one language pair of a corpus; None: unknown.
 
-    `lines` are all sentence pairs of its files, `used` those of the part under the cap, which
-    `at_most` bounds. `shared`: the files count for another part of the corpus.
+    `lines` counts all sentence pairs of its files, `used` the pairs left after `part` and the cap,
+    `at_most` is an upper bound of `used`. `shared`: another part of the corpus counts the files.
     """
 
     role: str
@@ -121,7 +120,7 @@ class PairSize:
 
     @property
     def language(self) -> str:
-        """The side that is not English, or the language of documents."""
+        """The language other than English, or the language of documents."""
         return other_language(self.pair)
 
     @property
@@ -146,7 +145,7 @@ def pair_sizes(experiment: Experiment) -> list[PairSize]:
 def _size(role: str, corpus: Corpus, pair: str, split: Split | None, shared: bool) -> PairSize:
     known = {} if corpus.documents else opus_files(corpus.name, corpus.version)
     files = [known.get(name) for name in corpus.files(pair)]
-    kilobytes = 0 if shared or corpus.paths else None  # the user's own are read in place
+    kilobytes = 0 if shared or corpus.paths else None  # the user's own files are read in place
     if corpus.own or None in files or None in [file.pairs for file in files]:
         return PairSize(role, corpus, pair, kilobytes=kilobytes, shared=shared)
     used, cap = 0, corpus.cap(pair)
@@ -166,7 +165,7 @@ def _size(role: str, corpus: Corpus, pair: str, split: Split | None, shared: boo
 
 
 def set_sizes(experiment: Experiment) -> list[Json]:
-    """Return the sets drawn from whole corpora: files, sentence pairs, KB (None: not known)."""
+    """Return files, sentence pairs and KB (None: unknown) of each set drawn from whole corpora."""
     sizes = []
     for name, evalset in experiment.evalsets.items():
         corpus = benchmark(name).corpus

@@ -1,4 +1,4 @@
-"""Checks of a file's content: it begins as its name promises, and is what its lock remembers."""
+"""Check that a file begins as its suffix promises and that it matches its lock."""
 
 from pathlib import Path
 
@@ -7,10 +7,10 @@ from ems.base.files import read_json, sha256_file
 from ems.base.progress import Progress
 from ems.base.schema import Below, Count, NonBlank, Record
 
-START = 512  # bytes of a file that are looked at
+START = 512  # bytes that `check_start` looks at
 GZIP = (0, (b"\x1f\x8b",), "a gzip file")
 BZIP2 = (0, (b"BZh",), "a bzip2 file")
-MAGIC = {  # suffix -> (offset, the bytes that may stand there, the kind of file)
+MAGIC = {  # suffix -> (offset, allowed bytes there, kind of file)
     ".zip": (0, (b"PK\x03\x04", b"PK\x05\x06"), "a zip archive"),
     ".gz": GZIP,
     ".tgz": GZIP,
@@ -24,7 +24,7 @@ WAY_OUT = "look at the address in a browser, or set `sources` to a mirror direct
 
 
 class Content(Record):
-    """A file of a manifest."""
+    """Size and checksum of a file listed in a manifest."""
 
     bytes: Count
     sha256: NonBlank
@@ -39,7 +39,7 @@ class UnitManifest(Record):
 
 
 def lock_of(path: Path) -> Path:
-    """Return the file beside a download that says what it was when it first came."""
+    """Return the path of a download's lock, which records its first url, size and checksum."""
     return path.with_name(path.name + LOCK)
 
 
@@ -48,17 +48,17 @@ def read_lock(path: Path) -> Locked:
 
 
 def check_lock(path: Path) -> str:
-    """Return the SHA-256 of a file. Raises `Damaged` if its lock, if it has one, says another."""
+    """Return the SHA-256 of a file. Raises `Damaged` if it is missing or differs from its lock."""
     if not path.is_file():
         raise Damaged(path, "no such file")
     sha256, lock = sha256_file(path), lock_of(path)
     if lock.is_file() and read_lock(path).sha256 != sha256:
-        raise Damaged(path, f"its sha256 is not the one in {lock.name} beside it")
+        raise Damaged(path, f"its sha256 is not the one in {lock.name}")
     return sha256
 
 
 def check_file(path: Path) -> str:
-    """Return the SHA-256 of a file. Raises `Damaged` if it, or what it lists, has changed."""
+    """Return the SHA-256 of a file. Raises `Damaged` if it, or a file it lists, has changed."""
     if path.name.endswith(MANIFEST):
         for name, entry in read_json(path, UnitManifest).files.items():
             file = path.parent / name
@@ -70,7 +70,7 @@ def check_file(path: Path) -> str:
 
 
 def check_downloads(folder: Path) -> tuple[int, list[Damaged]]:
-    """Return the number of locked downloads and units in a folder, and an error for each change."""
+    """Return (number of locked downloads and units, errors of the changed ones) of a folder."""
     if not folder.is_dir():
         raise EmsError(f"{folder}: no such folder; name the folder `data` of config.yaml")
     locked = (path.with_name(path.name.removesuffix(LOCK)) for path in folder.rglob(f"*{LOCK}"))
@@ -80,12 +80,12 @@ def check_downloads(folder: Path) -> tuple[int, list[Damaged]]:
         try:
             check_file(path)
         except Damaged as error:
-            damaged[error.path] = error  # one that also stands in a manifest is said once
+            damaged[error.path] = error  # report a file once, also if a manifest lists it
     return len(paths), list(damaged.values())
 
 
-def check_start(start: bytes, name: str, where: str) -> None:
-    """Raise `EmsError` unless a file `name` may begin with these bytes, and not as a web page."""
+def check_start(start: bytes, name: str, location: str) -> None:
+    """Raise `EmsError` if a file called `name` cannot begin like this, or is a web page."""
     suffix = Path(name).suffix.lower()
     offset, allowed, kind = MAGIC.get(suffix, (0, (b"",), "a file"))
     letters = start.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n")  # UTF-16, BOMs
@@ -98,10 +98,10 @@ def check_start(start: bytes, name: str, where: str) -> None:
     else:
         return
     expected = f"not {kind}" if suffix in MAGIC else f"expected {kind}"
-    raise EmsError(f"{where}: {expected}, found {problem}; {WAY_OUT}")
+    raise EmsError(f"{location}: {expected}, found {problem}; {WAY_OUT}")
 
 
 def short(text: str, limit: int = 100) -> str:
-    """Return a server's words for a message: one line of at most `limit` characters."""
+    """Shorten a server's text for a message: one line of at most `limit` characters."""
     words = " ".join(text.split())
     return words if len(words) <= limit else f"{words[:limit]}…"

@@ -1,8 +1,8 @@
-"""Bring one file from a source (directory, http or https host) to its place, whole and checked.
+"""Fetch one file of a corpus from a source (directory, http or https host) and check it.
 
-Downloads are trusted on first use: url, bytes and sha256 go into `<file>.lock.json` beside the
-file, which stays when the file is deleted, and a later download that differs is an error. What ems
-generates itself (the demo) is not compared with its lock.
+Downloads are trusted on first use. The lock `<file>.lock.json` records url, bytes and sha256 and
+stays if the file is deleted; a later download that differs is an error. Files that ems generates
+itself (the demo) are not compared with their locks.
 """
 
 import math
@@ -35,9 +35,9 @@ from ems.corpora.opustools import moses_by_opustools
 from ems.corpora.slots import held
 from ems.corpora.split import read_document_names
 
-Lock = Json  # "url", "bytes", "sha256", and what a check adds
+Lock = Json  # "url", "bytes", "sha256", and the counts of a check
 Form = Literal["moses", "documents", "mined", "text", "dump"]
-Check = Callable[[Path], Lock]  # returns what to add to the lock; raises EmsError for a bad file
+Check = Callable[[Path], Lock]  # returns entries for the lock; raises EmsError for a bad file
 
 
 def fetch_file(
@@ -50,10 +50,10 @@ def fetch_file(
     locked: bool = True,
     downloads: Downloads = DOWNLOADS,
 ) -> Lock:
-    """Fetch and check one file of a corpus; return its lock, with what the check counted.
+    """Fetch and check one file of a corpus; return its lock, which includes the counts.
 
-    documents: the file that names each line's document; mined: LASER's file of a pair; text: the
-    documents of one language; dump: a Wikipedia, of which only the start is checked.
+    Forms: OPUS's zip (moses), the document name of each line (documents), LASER's file of a
+    language pair (mined), documents of one language (text), a Wikipedia (dump; start checked).
     """
     match form:
         case "moses":
@@ -70,7 +70,7 @@ def fetch_file(
 
 
 def _counts(form: Form, corpus: str, pair: str, path: Path) -> dict[str, int]:
-    """Return what is counted in a file. Raises `EmsError` if it is not of its form."""
+    """Return the counts of a file for its lock. Raises `EmsError` if it does not have its form."""
     match form:
         case "moses":
             return {"pairs": count_pairs(path, corpus, pair)}
@@ -87,9 +87,9 @@ def _counts(form: Form, corpus: str, pair: str, path: Path) -> dict[str, int]:
 def fetch(
     location: str, out: Path, check: Check, locked: bool = True, downloads: Downloads = DOWNLOADS
 ) -> Lock:
-    """Copy or download `location` to `out` after `check(temporary)` passed; return the lock.
+    """Copy or download `location`, check it, and move it to `out`; return the lock.
 
-    After an `EmsError` (no source, failed check, not what the lock says) all is as before.
+    An `EmsError` (no source, failed check, different from the lock) leaves `out` unchanged.
     """
     with bring(location, out, downloads) as path:
         lock = lock_entry(path, out, location, check, locked)
@@ -100,7 +100,7 @@ def fetch(
 
 
 def bring(location: str, out: Path, downloads: Downloads) -> AbstractContextManager[Path]:
-    """Copy or download `location` to a temporary file beside `out`, for the caller to move."""
+    """Copy or download `location` to a temporary file next to `out`, for the caller to move."""
     if location.startswith(f"{OPUSTOOLS}:"):
         return moses_by_opustools(location, out, downloads)
     if is_remote(location):
@@ -109,17 +109,17 @@ def bring(location: str, out: Path, downloads: Downloads) -> AbstractContextMana
 
 
 def lock_entry(path: Path, out: Path, location: str, check: Check, locked: bool = True) -> Lock:
-    """Return the lock of a file for `out`. Raises `EmsError` for a failed check or another lock."""
+    """Return the lock of a file for `out`. Raises `EmsError` if a check or its lock fails."""
     with open(path, "rb") as reader:
         check_start(reader.read(START), out.name, location)
     try:
         added = check(path)
     except EmsError as error:
-        text = error.finding.replace(str(path), location)  # the file is going to be removed
+        text = error.finding.replace(str(path), location)  # name the source: `path` is temporary
         if not isinstance(error, Damaged):
             raise EmsError(text) from None
         if is_remote(location):
-            advice = "fetch it again later, or set `sources` to another place"
+            advice = "fetch it again later, or set `sources` to another host or directory"
             raise EmsError(f"{text}; {advice}") from None
         raise Damaged(local_path(location), text.removeprefix(f"{location}: ")) from None
     lock = {"url": location, "bytes": path.stat().st_size, "sha256": sha256_file(path), **added}
@@ -136,7 +136,7 @@ def lock_entry(path: Path, out: Path, location: str, check: Check, locked: bool 
 
 @contextmanager
 def _copied(source: Path, out: Path) -> Iterator[Path]:
-    """Yield a copy of `source` beside `out`, which is removed unless the caller moves it."""
+    """Yield a copy of `source` next to `out`, which is removed unless the caller moves it."""
     check_readable(source)
     try:
         reader = open(source, "rb")  # noqa: SIM115

@@ -1,4 +1,4 @@
-"""Where a source, a directory or a web address, keeps the files of a corpus."""
+"""Locations of a corpus's files in a source (a directory or a web address) and on this machine."""
 
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
@@ -20,7 +20,7 @@ def opus_location(source: str, corpus: str, version: str, pair: str) -> str:
 
 
 def corpus_location(source: str, corpus: str, version: str) -> str:
-    """Return where a source keeps a corpus; OPUS hosts prefix its name with `OPUS-`."""
+    """Return the folder of a corpus in a source; OPUS hosts prefix its name with `OPUS-`."""
     prefix = "OPUS-" if is_remote(source) else ""
     return f"{source.rstrip('/')}/{prefix}{corpus}/{version}"
 
@@ -30,8 +30,9 @@ def mined_location(source: str, pair: str) -> str:
 
 
 def text_location(corpus: Corpus, file: str, data: Path) -> str:
-    """Return where the documents of one language are fetched from: FILE.txt.gz, or of a directory
-    FILE.txt, whichever is in `data` already. A `path` may have OPUS's raw FILE.zip instead.
+    """Return the location of one language's documents: FILE.txt.gz, or FILE.txt in a directory.
+
+    The one that is in `data` is preferred. A `path` may have OPUS's raw FILE.zip instead.
     """
     folder = corpus.path or f"{corpus.source.rstrip('/')}/{corpus.name}/{corpus.version}"
     packed = f"{folder}/{file}.txt.gz"
@@ -45,7 +46,7 @@ def text_location(corpus: Corpus, file: str, data: Path) -> str:
 
 
 def text_file(corpus: Corpus, file: str, data: Path) -> Path:
-    """Return where the documents of one language lie once they are fetched, or in place."""
+    """Return the path of the documents of one language, once fetched or in place."""
     if corpus.dumped:
         return data / "wikipedia" / corpus.version / f"{file}.txt.gz"
     path = local_path(text_location(corpus, file, data))
@@ -68,6 +69,4 @@ def address(url: str) -> SplitResult:
     try:
         return urlsplit(url)
     except ValueError as error:
-        raise EmsError(
-            f"{url}: expected an address, found none ({error}); check `sources`"
-        ) from None
+        raise EmsError(f"{url}: not a valid address ({error}); check `sources`") from None

@@ -1,12 +1,12 @@
-"""Documents of one language: text, OPUS's zips of raw text, and the dumps of Wikipedia.
+"""Documents of one language: text files, OPUS's zips of raw text, and Wikipedia dumps.
 
-Text is plain or gz, one sentence a line, a blank line after each document. Of OPUS's zip each XML
-file is a document and each <s> a sentence. A document is held in memory as a whole, so a file
-without blank lines is an error and not a full machine.
+A text file is plain or gz, with one sentence per line and a blank line after each document. In
+OPUS's zip each XML file is a document and each <s> a sentence. Documents are held in memory as a
+whole, so their size is limited: a file without blank lines is an error.
 
-A dump, `<code>wiki-<date>-pages-articles-multistream.xml.bz2`, is bzip2 streams one after the
-other: the head with the site's names, then a hundred pages each, then the end of the XML. So pieces
-of it can be read by many processes, and an interrupted reader goes on in the middle.
+A dump, `<code>wiki-<date>-pages-articles-multistream.xml.bz2`, is a sequence of bzip2 streams: the
+head with the site's names, a hundred pages each, the end of the XML. Several processes can read
+pieces of it, and an interrupted reader resumes in the middle.
 """
 
 import bz2
@@ -23,15 +23,15 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import unreadable
 from ems.corpora import archive
 
-LARGEST = 1 << 26  # bytes of a document: the Bible has 4 million
-# of a dump: 80 bits that begin a stream (no other bytes look like this), and what it says in XML
+LARGEST = 1 << 26  # bytes of a document; the Bible has 4 million
+# The first 80 bits of a bzip2 stream, which occur nowhere else, and the XML tags of a dump
 STREAM, STREAM_BYTES = re.compile(rb"BZh[1-9]1AY&SY"), 10
 ROOT, END = b"<mediawiki", b"</mediawiki>\n"
 
 
 @dataclass(frozen=True)
 class RawDocument:
-    """The lines of one document with their ends, the first of them number `first`; maybe none."""
+    """Lines of one document with their line ends; `first` is the number of the first line."""
 
     first: int
     lines: tuple[bytes, ...]
@@ -44,33 +44,33 @@ def read_documents(path: Path) -> Iterator[RawDocument]:
         return
     with archive.open_packed(path) as stream:
         lines: list[bytes] = []
-        first, held = 1, 0
-        for number, line in enumerate(archive.read_lines_of(stream, str(path)), start=1):
+        first, size = 1, 0
+        for number, line in enumerate(archive.stream_lines(stream, str(path)), start=1):
             if not line.strip():
                 yield RawDocument(first, tuple(lines))
-                lines, first, held = [], number + 1, 0
+                lines, first, size = [], number + 1, 0
                 continue
             lines.append(line)
-            held += len(line)
-            if held > LARGEST:
+            size += len(line)
+            if size > LARGEST:
                 raise EmsError(
                     f"{path}: the document that begins at line {first:,} is longer than "
-                    f"{LARGEST:,} bytes; expected a blank line after each document: put them in"
+                    f"{LARGEST:,} bytes; add a blank line after each document"
                 )
         if lines:
             yield RawDocument(first, tuple(lines))
 
 
 def _raw_documents(path: Path) -> Iterator[RawDocument]:
-    """Yield the documents of OPUS's raw/LANGUAGE.zip; sentences are numbered through its files."""
+    """Yield the documents of OPUS's raw/LANGUAGE.zip; numbering continues across its files."""
     first = 1
     with archive.open_zip(path) as packed:
         for info in packed.infolist():
             if not info.filename.endswith(".xml"):
                 continue
             if info.file_size > LARGEST:
-                many = f"{info.filename} has {info.file_size:,} bytes, more than {LARGEST:,}"
-                raise EmsError(f"{path}: {many}; divide it into files of a document each")
+                problem = f"{info.filename} has {info.file_size:,} bytes, more than {LARGEST:,}"
+                raise EmsError(f"{path}: {problem}; split it into one file per document")
             lines = []
             with archive.open_member(packed, info, archive.Budget(path)) as stream:
                 try:
@@ -87,13 +87,13 @@ def _raw_documents(path: Path) -> Iterator[RawDocument]:
 
 
 def count_documents(path: Path) -> dict[str, int]:
-    """Return the numbers of documents with text, and of such lines. Raises `EmsError` for 0."""
+    """Count the documents with text and their lines. Raises `EmsError` if there are none."""
     counts = {"documents": 0, "sentences": 0}
     for document in read_documents(path):
         counts["documents"] += bool(document.lines)
         counts["sentences"] += len(document.lines)
     if not counts["documents"]:
-        raise EmsError(f"{path}: no document in it (every line is blank)")
+        raise EmsError(f"{path}: contains no document (every line is blank)")
     return counts
 
 
@@ -101,7 +101,7 @@ def count_documents(path: Path) -> dict[str, int]:
 
 
 def check_dump(path: Path) -> dict[str, int]:
-    """Return {}. Raises `EmsError` for a file that does not begin as a dump."""
+    """Return {}. Raises `EmsError` if the file does not begin like a dump of MediaWiki."""
     with bz2.open(path) as packed:
         start = archive.guarded(packed, path, archive.Budget(path)).read(archive.BLOCK)
     if not start.lstrip().startswith(ROOT):
@@ -110,26 +110,29 @@ def check_dump(path: Path) -> dict[str, int]:
 
 
 def streams(path: Path) -> tuple[list[int], str]:
-    """Return where each stream of a dump begins and where the last one ends, and the SHA-256."""
-    places: list[int] = []
-    hasher, read, rest = hashlib.sha256(), 0, b""
+    """Return the byte offsets of the streams of a dump, plus its size, and its SHA-256."""
+    offsets: list[int] = []
+    hasher, read, tail = hashlib.sha256(), 0, b""
     try:
         with open(path, "rb") as reader:
             while block := reader.read(archive.BLOCK):
                 hasher.update(block)
-                start, joined = read - len(rest), rest + block
-                places += [start + match.start() for match in STREAM.finditer(joined)]
+                start, joined = read - len(tail), tail + block
+                offsets += [start + match.start() for match in STREAM.finditer(joined)]
                 read += len(block)
-                rest = joined[-STREAM_BYTES + 1 :]
+                tail = joined[-STREAM_BYTES + 1 :]
     except OSError as error:
         raise unreadable(path, error) from None
-    if places[:1] != [0]:
+    if offsets[:1] != [0]:
         raise Damaged(path, "not a bzip2 file")
-    return [*places, read], hasher.hexdigest()
+    return [*offsets, read], hasher.hexdigest()
 
 
 def open_pages(path: Path, head: int, start: int, end: int) -> BinaryIO:
-    """Open the streams between two bytes as XML, with the head of the dump. Raises `EmsError`."""
+    """Open the streams in bytes `start` to `end` as XML, after the `head` bytes of the dump.
+
+    Raises `EmsError` if they do not begin with a page, as in a dump that is not multistream.
+    """
     try:
         with open(path, "rb") as reader:
             first = reader.read(head)

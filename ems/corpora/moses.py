@@ -1,13 +1,13 @@
-"""Parallel text as it is published: OPUS's Moses zips and LASER's mined files, checked, streamed.
+"""Check and stream published parallel text: OPUS's Moses zips and LASER's mined files.
 
 `<corpus>/<version>/moses/<a>-<b>.txt.zip`: only the members `<corpus>.<a>-<b>.<a>` and `.<b>` are
-read. A line ends at LF and nowhere else, so a stray U+2028 or CR cannot shift one side against the
-other; unequal line counts are an error, never a truncation.
+read. Lines are split at LF only, so a stray U+2028 or CR cannot shift one side against the other;
+unequal line counts are an error, never a truncation.
 
 `WikiMatrix.<a>-<b>.tsv.gz` has lines `score<TAB>text<TAB>text` (Schwenk et al., EACL 2021): the
-margin score of Artetxe & Schwenk (2019). Its authors recommend 1.04, at which OPUS has it as Moses
-zips, the sentence-transformers recipe 1.075. "The entire WikiMatrix" of EMS v2 section IV-A is this
-file at 1.075, less its first 1,000 pairs, which validate: inferred from the paper's counts.
+margin score of Artetxe & Schwenk (2019). Its authors recommend a threshold of 1.04, which OPUS's
+Moses zips have; the sentence-transformers recipe uses 1.075. "The entire WikiMatrix" of EMS v2
+section IV-A is this file at 1.075 without 1,000 pairs for validation: inferred from its counts.
 """
 
 import math
@@ -23,12 +23,12 @@ from ems.config.experiment import Corpus
 from ems.corpora import archive
 from ems.corpora.own import Bad, count_own, read_own
 
-SHOWN = 10  # names of members in an error
+SHOWN = 10  # member names in an error
 LINES = 1000  # decoded at once
-# nothing is unpacked to disk, and CCMatrix en-es has 100 GB of text
+# high, because nothing is unpacked to disk and CCMatrix en-es has 100 GB of text
 MOSES_LIMITS = archive.Limits(1 << 42)
-RawSide = str | Bad | None  # a text, why the row is no pair, or None: not UTF-8, and it need not be
-RawRow = tuple[RawSide, RawSide, int]  # source, target, line
+RawSide = str | Bad | None  # a text, the reason for a bad row, or None for dropped text not UTF-8
+RawRow = tuple[RawSide, RawSide, int]  # source, target, line number
 THRESHOLD = 1.075  # margin score of a mined pair
 
 
@@ -38,27 +38,27 @@ def members(corpus: str, pair: str) -> tuple[str, str]:
 
 
 def count_pairs(path: Path, corpus: str, pair: str) -> int:
-    """Return the number of sentence pairs. Raises `EmsError` for a bad archive or unequal sides."""
+    """Count the sentence pairs. Raises `EmsError` for a bad archive or unequal sides."""
     names = members(corpus, pair)
     with _open(path, names) as sides:
-        counts = [archive.count_lines_of(side) for side in sides]
+        counts = [archive.count_stream_lines(side) for side in sides]
     if counts[0] != counts[1]:
         raise EmsError(
-            f"{path}: the two sides must have equal line counts, but {names[0]} has {counts[0]:,} "
+            f"{path}: its sides must have equally many lines, but {names[0]} has {counts[0]:,} "
             f"and {names[1]} has {counts[1]:,} lines; the file is broken at its source"
         )
     if not counts[0]:
-        raise EmsError(f"{path}: no sentence pairs in it ({names[0]} is empty)")
+        raise EmsError(f"{path}: contains no sentence pairs ({names[0]} is empty)")
     return counts[0]
 
 
 def read_pairs(
     path: Path, corpus: str, pair: str, undecodable: str = "error"
 ) -> Iterator[tuple[str | None, str | None]]:
-    """Yield the pairs of an archive as text; a side that is not UTF-8 is None or an `EmsError`."""
+    """Yield the pairs of a zip. A side not UTF-8 is None ("drop") or an `EmsError` ("error")."""
     names = members(corpus, pair)
     with _open(path, names) as sides:
-        lines = map(archive.read_lines_of, sides, [f"{path}: {name}" for name in names])
+        lines = map(archive.stream_lines, sides, [f"{path}: {name}" for name in names])
         rows, number = zip(*lines, strict=True), 1
         for batch in batched(rows, lambda row: len(row[0]) + len(row[1]), LINES):
             columns = zip(names, zip(*batch, strict=True), strict=True)
@@ -70,26 +70,25 @@ def read_pairs(
 def decode_lines(
     lines: tuple[bytes, ...], undecodable: str, path: Path, number: int, member: str = ""
 ) -> list[str | None]:
-    """Decode lines, the first of this number; what is not UTF-8 is None or an `EmsError`."""
+    """Decode lines, the first one numbered `number`, as `read_pairs` does."""
     with suppress(UnicodeDecodeError):
         text = b"".join(lines).decode()
         if "\0" not in text:
             texts = text.removesuffix("\n").split("\n")
             return [line.rstrip("\r") for line in texts] if "\r" in text else texts
     decoded: list[str | None] = []
-    for at, line in enumerate(lines, start=number):
+    for line_number, line in enumerate(lines, start=number):
         try:
             text = line.decode("utf-8").rstrip("\r\n")
-            # ASCII in UTF-16, without its byte order mark, can be read as UTF-8
+            # ASCII in UTF-16 without a byte order mark is valid UTF-8
             utf16 = len(text) >= 4 and (set(text[::2]) == {"\0"}) != (set(text[1::2]) == {"\0"})
             problem = "UTF-16: every other character is NUL" if utf16 else ""
         except UnicodeDecodeError as error:
             problem = error.reason
         if problem and undecodable != "drop":
-            raise EmsError(
-                f"{path}: line {at:,}{f' of {member}' if member else ''} is not UTF-8 ({problem}); "
-                "convert the corpus to UTF-8, or set clean.undecodable: drop"
-            )
+            place = f"line {line_number:,}{f' of {member}' if member else ''}"
+            advice = "convert the corpus to UTF-8, or set clean.undecodable: drop"
+            raise EmsError(f"{path}: {place} is not UTF-8 ({problem}); {advice}")
         decoded.append(None if problem else text)
     return decoded
 
@@ -109,41 +108,42 @@ def _open(path: Path, names: tuple[str, str]) -> Iterator[list[BinaryIO]]:
 
 
 def count_mined(path: Path, threshold: float = THRESHOLD) -> int:
-    """Return the number of pairs with a score of `threshold` or more. Raises `EmsError` for 0."""
+    """Count the pairs with a score of at least `threshold`. Raises `EmsError` if there are none."""
     count = sum(1 for _ in read_mined(path, threshold))
     if not count:
-        raise EmsError(f"{path}: no pair in it has a score of {threshold:g} or more")
+        raise EmsError(f"{path}: contains no pair with a score of {threshold:g} or more")
     return count
 
 
 def read_mined(path: Path, threshold: float = THRESHOLD) -> Iterator[tuple[str, str]]:
-    """Yield the pairs with a score of `threshold` or more. Raises `Damaged` for a bad line."""
+    """Yield the pairs with a score of at least `threshold`. Raises `Damaged` for a bad line."""
     with archive.open_packed(path) as stream:
-        for number, line in enumerate(archive.read_lines_of(stream, str(path)), start=1):
-            where = f"line {number:,}"
+        for number, line in enumerate(archive.stream_lines(stream, str(path)), start=1):
+            line_name = f"line {number:,}"
             try:
                 columns = line.decode("utf-8").rstrip("\r\n").split("\t")
             except UnicodeDecodeError as error:
-                raise Damaged(path, f"{where} is not UTF-8 ({error.reason})") from None
+                raise Damaged(path, f"{line_name} is not UTF-8 ({error.reason})") from None
             if len(columns) != 3:
                 problem = f"{len(columns)} columns, expected score, text and text"
-                raise Damaged(path, f"{where} has {problem}")
+                raise Damaged(path, f"{line_name} has {problem}")
             try:
                 score = float(columns[0])
             except ValueError:
                 score = math.nan
             if not math.isfinite(score):
-                raise Damaged(path, f"{where} begins with {columns[0][:40]!r}, expected a score")
+                problem = f"begins with {columns[0][:40]!r}, expected a score"
+                raise Damaged(path, f"{line_name} {problem}")
             if score >= threshold:
                 yield columns[1], columns[2]
 
 
-# --- rows of a corpus, whatever its form: where cleaning begins
+# --- rows of a corpus in any form: the input of cleaning
 
 
 @dataclass(frozen=True)
 class CorpusFile:
-    """A file of a corpus (several paths if the user's own), and the pair it is named after."""
+    """One file of a corpus (your own text may have several paths); `name` is its language pair."""
 
     corpus: Corpus
     paths: tuple[Path, ...]
@@ -155,7 +155,7 @@ class CorpusFile:
 
     @property
     def place(self) -> str:
-        """Where it lies among the corpora, "A/v1/moses/de-en.txt.zip"; of the user's, its path."""
+        """Path below the corpora, "A/v1/moses/de-en.txt.zip"; the full paths of your own text."""
         if self.corpus.paths:
             return ", ".join(map(str, self.paths))
         folder = "mined/" if self.corpus.mined else "" if self.corpus.documents else "moses/"
@@ -163,7 +163,7 @@ class CorpusFile:
 
 
 def count_rows(file: CorpusFile) -> int:
-    """Return the number of rows, bad ones too; of a mined file, those above the threshold."""
+    """Count the rows, including bad ones; in a mined file only rows above the threshold."""
     if file.corpus.paths:
         return count_own(list(file.paths))
     if file.corpus.mined:
@@ -172,7 +172,7 @@ def count_rows(file: CorpusFile) -> int:
 
 
 def read_rows(file: CorpusFile, undecodable: str = "error", before: int = 0) -> Iterator[RawRow]:
-    """Yield the rows, sides in the order of the corpus's pair, lines counted from `before` + 1.
+    """Yield the rows, sides in the order of the corpus's pair, lines numbered from `before` + 1.
 
     Raises `EmsError` for a damaged file, and for text not UTF-8 unless `undecodable` is "drop".
     """

@@ -1,13 +1,12 @@
-"""What the package OpusTools gives: a second way to OPUS's Moses zips, and the table of its files.
+"""Use the package OpusTools: download OPUS's Moses zips, and read the table of OPUS's files.
 
-OpusTools downloads to a file that it names, so it gets a folder of its own. It prints its failures
-and returns, or ends in a traceback: only a file that is there counts as success. It never gives up
-on a silent server, so sockets get a timeout.
+OpusTools chooses the name of the file it downloads, so it gets a folder of its own. It prints its
+failures and returns, or ends in a traceback: only an existing file counts as success. It waits for
+a silent server forever, so sockets get a timeout.
 
-`ems corpora update` makes ems/config/languages/opus.tsv.xz from its database (SQLite,
-`opusdata.db.gz`). Left out are files whose codes are not sorted (News-Commentary v16 has a stray
-en-cs beside its cs-en), or at another address than their name says, and files without a pair in a
-release that is counted.
+`ems corpora update` creates ems/config/languages/opus.tsv.xz from its database (SQLite,
+`opusdata.db.gz`). It omits files whose codes are not sorted (News-Commentary v16 has both en-cs and
+cs-en), whose address does not match their name, or without a pair in a release that has counts.
 """
 
 import contextlib
@@ -46,7 +45,7 @@ FileRow = tuple[str, str, str, str, int, int]  # corpus, version, two codes, pai
 def moses_by_opustools(location: str, out: Path, downloads: Downloads) -> Iterator[Path]:
     """Yield the Moses zip at `location` in a temporary folder. Raises `EmsError` if it fails."""
     folder = out.with_name(f".{out.name}.{OPUSTOOLS}")
-    shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
+    shutil.rmtree(folder, ignore_errors=True)  # left by a killed run
     folder.mkdir(parents=True)
     try:
         with slot(OPUSTOOLS, downloads.per_host, downloads.slots):
@@ -54,8 +53,8 @@ def moses_by_opustools(location: str, out: Path, downloads: Downloads) -> Iterat
         files = sorted(folder.rglob("*.zip"))
         if len(files) != 1:
             raise EmsError(
-                f"{location}: OpusTools brought {len(files)} files instead of one ({printed}); "
-                "check the network, the corpus, its version and the pair"
+                f"{location}: OpusTools downloaded {len(files)} files instead of one ({printed}); "
+                "check the network, the corpus, its version and the language pair"
             )
         yield files[0]
     finally:
@@ -79,7 +78,7 @@ def _get(location: str, folder: Path, stall: float) -> str:
                 download_dir=str(folder),
                 suppress_prompts=True,
             ).get_files()
-    except (Exception, SystemExit) as error:  # a library that lets anything through
+    except (Exception, SystemExit) as error:  # OpusTools catches nothing itself
         raise EmsError(
             f"{location}: OpusTools failed ({type(error).__name__}: {error}); check the network, "
             "or set `sources` in config.yaml to a host or a directory"
@@ -118,9 +117,9 @@ def packaged_database() -> Path:
 
 
 def update_table(database: Path, out: Path) -> int:
-    """Write the table of all Moses zips to `out`; return their number."""
+    """Write the table of all Moses zips to `out`; return the number of zips."""
     if not database.is_file():
-        raise EmsError(f"{database}: no such file; it is opusdata.db.gz of OpusTools")
+        raise EmsError(f"{database}: no such file; expected opusdata.db.gz of OpusTools")
     rows, seconds = _read_database(database)
     releases: dict[tuple[str, str], dict[tuple[str, str], FileRow]] = {}
     for row in rows:
@@ -144,7 +143,7 @@ def update_table(database: Path, out: Path) -> int:
 
 
 def _read_database(database: Path) -> tuple[list[FileRow], float]:
-    """Return the rows of the Moses zips, and the time in the packed file, or of the file."""
+    """Return the rows of the Moses zips, and the time of the database (seconds since 1970)."""
     with tempfile.TemporaryDirectory() as folder:
         unpacked, seconds = database, database.stat().st_mtime
         with open(database, "rb") as reader:
@@ -165,5 +164,5 @@ def _read_database(database: Path) -> tuple[list[FileRow], float]:
         except sqlite3.Error as error:
             raise EmsError(f"{database}: expected OpusTools' SQLite database ({error})") from None
     if not rows:
-        raise EmsError(f"{database}: no Moses zips of OPUS in it; is it the whole database?")
+        raise EmsError(f"{database}: lists no Moses zips of OPUS; is it the whole database?")
     return rows, seconds

@@ -1,7 +1,7 @@
-"""The user's own text, read where it lies: two columns, two files, JSON lines, or parquet.
+"""Read the user's own text in place: two columns, two files, JSON lines, or parquet.
 
-The name of a file says its form, its first bytes how it is packed. Each row of a file is a pair of
-texts, or the reason why it is none (`Bad`): one bad row of a million must not stop a run.
+The file name decides the form, the first bytes the compression. Each row is a pair of texts or a
+`Bad` with the reason: one bad row among a million must not stop a run.
 """
 
 import json
@@ -14,19 +14,19 @@ from typing import Any
 
 from ems.base.errors import EmsError
 from ems.config.experiment import Corpus
-from ems.corpora.archive import Limits, count_lines_of, open_packed, reading
+from ems.corpora.archive import Limits, count_stream_lines, open_packed, reading
 
 PARQUET, TWO_FILES = ".parquet", "two files"
 FORMS = (".tsv", ".jsonl", ".ndjson", ".json", PARQUET)
 PACKED = {".gz", ".bz2", ".xz", ".zst"}
 LONGEST_ROW = 1_000_000  # bytes
 SHOWN = 80  # characters of a bad row in a message
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some programs put it before UTF-8
-TRANSLATION = "translation"  # column or key of Hugging Face's data sets
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some programs write it before UTF-8
+TRANSLATION = "translation"  # column or key in Hugging Face datasets
 OWN_LIMITS = Limits(1 << 42, math.inf)  # nothing is unpacked to disk
-BATCH = 1000  # rows of a parquet file that are read at once
+BATCH = 1000  # rows of a parquet file read at once
 
-BAD = {  # reason -> in words
+BAD = {  # reason -> its wording in messages
     "malformed": "not two texts",
     "undecodable": "not UTF-8",
     "nul": "with a NUL",
@@ -36,18 +36,18 @@ BAD = {  # reason -> in words
 
 @dataclass(frozen=True, slots=True)
 class Bad:
-    """A row that is no pair: the reason, a key of BAD, and how it begins."""
+    """A row that is not a pair of texts: `reason` is a key of BAD, `text` how the row begins."""
 
     reason: str
     text: str
 
 
-Codes = tuple[str, str]  # the languages of both sides
+Codes = tuple[str, str]  # languages of the two sides
 OwnRow = tuple[str, str] | Bad
 
 
 def own_files(corpus: Corpus, pair: str) -> list[Path]:
-    """Return the user's files of a pair; of a folder its parquet files, or those named train."""
+    """Return the user's files of a language pair; in a folder the parquet files (train* if any)."""
     places = [Path(place) for place in corpus.paths[pair]]
     if len(places) > 1 or not places[0].is_dir():
         return places
@@ -56,11 +56,11 @@ def own_files(corpus: Corpus, pair: str) -> list[Path]:
 
 
 def check_needs(paths: list[Path]) -> None:
-    """Raise `EmsError` for a form that no reader has, and if a package is missing that reads it."""
+    """Raise `EmsError` for an unsupported form, or if the package that reads it is missing."""
     if _form(paths) == PARQUET and find_spec("pyarrow") is None:
         raise EmsError(f"{paths[0]}: reading parquet needs pyarrow: pip install -e '.[files]'")
     for path in paths:
-        open_packed(path, OWN_LIMITS).close()  # raises if it is packed as nothing here can read
+        open_packed(path, OWN_LIMITS).close()  # raises if a package to unpack it is missing
 
 
 def _form(paths: list[Path]) -> str:
@@ -73,35 +73,35 @@ def _form(paths: list[Path]) -> str:
     if path.is_dir():
         raise EmsError(f"{path}: no parquet file in this folder; save the dataset as parquet")
     raise EmsError(
-        f"{path}: expected a name that ends in {', '.join(FORMS)} (packed or not), or two files of "
-        "as many lines; rename it"
+        f"{path}: expected a name that ends in {', '.join(FORMS)} (packed or not), or two files "
+        "with the same number of lines; rename it"
     )
 
 
 def count_own(paths: list[Path]) -> int:
-    """Return the number of rows, good and bad. Raises `EmsError` for unequal or bad files."""
+    """Count the rows, good and bad. Raises `EmsError` for unreadable files or unequal lengths."""
     if _form(paths) == PARQUET:
         return sum(_open_parquet(path).metadata.num_rows for path in paths)
     counts = []
     for path in paths:
         with open_packed(path, OWN_LIMITS) as stream:
-            counts.append(count_lines_of(stream))
+            counts.append(count_stream_lines(stream))
     if counts[0] != counts[-1]:
         raise EmsError(
-            f"{paths[0]} has {counts[0]:,} lines, but {paths[1]} has {counts[1]:,}; a line of one "
-            "must be the translation of the same line of the other"
+            f"{paths[0]} has {counts[0]:,} lines, but {paths[1]} has {counts[1]:,}; line n of one "
+            "must be the translation of line n of the other"
         )
     return counts[0]
 
 
 def read_own(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
-    """Yield the rows in their order; `codes` name the sides in JSON and parquet."""
+    """Yield the rows in order; `codes` are the keys of the two sides in JSON and parquet."""
     form = _form(paths)
     if form == PARQUET:
         yield from _rows_of_parquet(paths, codes)
         return
     if form == TWO_FILES:
-        for first, second in zip(*map(_texts_of, paths), strict=False):  # were counted before
+        for first, second in zip(*map(_texts_of, paths), strict=False):  # `count_own` compared them
             if isinstance(first, Bad) or isinstance(second, Bad):
                 yield first if isinstance(first, Bad) else second
             else:
@@ -117,7 +117,7 @@ def read_own(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
             try:
                 value = json.loads(text)
             except (ValueError, RecursionError):
-                value = None  # no object, like null
+                value = None  # not an object, so the row is bad
             yield _row_of_object(value, codes, text)
 
 
@@ -125,7 +125,7 @@ def read_own(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
 
 
 def _texts_of(path: Path) -> Iterator[str | Bad]:
-    """Yield the text of each line of a file without its end, LF or CR LF."""
+    """Yield the text of each line without its end, LF or CR LF; `Bad` if too long or not UTF-8."""
     first = True
     with open_packed(path, OWN_LIMITS) as stream:
         while line := stream.readline(LONGEST_ROW + 2):
@@ -175,9 +175,9 @@ def _columns(path: Path, file: Any, codes: Codes) -> list[str]:
     names = set(file.schema_arrow.names)
     if TRANSLATION in names:
         fields = {field.name for field in file.schema_arrow.field(TRANSLATION).flatten()}
-        wanted = [f"{TRANSLATION}.{code}" for code in codes]
-        if set(wanted) <= fields:
-            return wanted
+        columns = [f"{TRANSLATION}.{code}" for code in codes]
+        if set(columns) <= fields:
+            return columns
         names = fields
     elif set(codes) <= names:
         return list(codes)
@@ -188,20 +188,20 @@ def _columns(path: Path, file: Any, codes: Codes) -> list[str]:
 
 
 def _values(batch: Any, first: int = 0) -> list[Any]:
-    """Return the rows as objects, and a row that is not UTF-8 as a bad one."""
+    """Return the rows of a batch as objects; a row that is not UTF-8 is a `Bad`."""
     try:
         return batch.to_pylist()
     except UnicodeDecodeError:
         if batch.num_rows == 1:
             return [_bad("undecodable", f"row {first:,} of a thousand")]
-    return [value for at in range(batch.num_rows) for value in _values(batch.slice(at, 1), at)]
+    return [value for row in range(batch.num_rows) for value in _values(batch.slice(row, 1), row)]
 
 
 # --- rows
 
 
 def _row_of_object(value: Any, codes: Codes, shown: str) -> OwnRow:
-    """Return the row of an object with the texts; null is no text. `shown` is how it is written."""
+    """Return the pair in an object; null is an empty text. `shown` represents it in messages."""
     if isinstance(value, dict) and isinstance(value.get(TRANSLATION), dict):
         value = value[TRANSLATION]
     if not isinstance(value, dict) or any(code not in value for code in codes):
@@ -211,13 +211,13 @@ def _row_of_object(value: Any, codes: Codes, shown: str) -> OwnRow:
         return _bad("malformed", shown)
     try:
         "".join(texts).encode()
-    except UnicodeEncodeError:  # "\ud800" is half of a character
+    except UnicodeEncodeError:  # "\ud800" is a lone surrogate
         return _bad("undecodable", shown)
     return _pair(*texts)
 
 
 def _pair(first: str, second: str) -> OwnRow:
-    """Return the row of two texts, a bad one if the pipeline cannot take them."""
+    """Return two texts as a row, or a `Bad` if they contain a NUL or are too long."""
     if "\0" in first or "\0" in second:
         return _bad("nul", f"{first}\t{second}")
     most_bytes = 4 * (len(first) + len(second))

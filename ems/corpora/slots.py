@@ -1,12 +1,12 @@
-"""Locks between the processes that download: so many connections to a host, one writer to a file.
+"""Locks between downloading processes: a limit of connections to a host, one writer to a file.
 
-The locks are `flock`s on files, which the kernel releases however a process dies. The files of the
-connections stay: if one were removed while another process has it open, two could hold its slot.
+The locks are `flock`s on files, which the kernel releases however a process ends. The lock files of
+connections are kept: if one were removed while open elsewhere, two processes could hold its slot.
 
-A network file system may have no locks, or locks that other machines do not see, and does not say
-which. So a file is locked twice, beside itself for other machines and in a temporary folder for the
-processes of this one, and what must not be mixed has the name of its machine in it (`MACHINE`).
-Without locks between machines a file may be downloaded twice, never by two into one.
+A network file system may have no locks, or locks that other machines do not see, without saying so.
+A file is therefore locked twice, in its own folder for other machines and in a temporary folder for
+this one, and partial files are named after the machine (`MACHINE`). Without locks between machines
+a file may be downloaded twice, but never by two processes into one file.
 """
 
 import fcntl
@@ -25,15 +25,15 @@ from pathlib import Path
 
 from ems.base.progress import log
 
-PAUSE = 0.2  # seconds between two attempts to get a slot
-PLANNED = "EMS_PLANNED"  # when the Snakemake that started this process read its plan
+PAUSE = 0.2  # seconds between attempts to get a slot
+PLANNED = "EMS_PLANNED"  # time at which the Snakemake that started this process made its plan
 NOT_IN_NAMES = "[^A-Za-z0-9.-]"
 MACHINE = f"on-{re.sub(NOT_IN_NAMES, '_', socket.gethostname())[:64]}"  # a part of file names
 
 
 @contextmanager
 def slot(host: str, limit: int, folder: Path | None) -> Iterator[None]:
-    """Hold one of `limit` connections to a host; `folder` (None: a temporary one) has the locks."""
+    """Hold one of `limit` connections to a host. `folder` (default: temporary) holds the locks."""
     folder = folder or Path(tempfile.gettempdir()) / f"ems-downloads-{os.getuid()}"
     folder.mkdir(parents=True, exist_ok=True)
     name = re.sub(NOT_IN_NAMES, "_", host)[:200]
@@ -49,7 +49,7 @@ def slot(host: str, limit: int, folder: Path | None) -> Iterator[None]:
 
 
 def _lock(handle: io.FileIO, wait: bool = False) -> bool:
-    """Lock a file; return False if another process holds it and `wait` is not set."""
+    """Lock a file; return False if another process holds the lock and `wait` is not set."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
@@ -61,7 +61,7 @@ def _lock(handle: io.FileIO, wait: bool = False) -> bool:
 
 @contextmanager
 def held(path: Path) -> Iterator[io.FileIO]:
-    """Open or make `path` to read and append, by this process alone; remove it if empty."""
+    """Open or create `path` to read and append, exclusively; remove it afterwards if empty."""
     name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]
     here = Path(tempfile.gettempdir()) / f"ems-{os.getuid()}-{name}.lock"
     with _held(here), _held(path) as handle:
@@ -70,19 +70,19 @@ def held(path: Path) -> Iterator[io.FileIO]:
 
 @contextmanager
 def alone(target: Path, last: Path) -> Iterator[bool]:
-    """Keep other processes from making `target`, of which `last` is written last, during the block.
+    """Keep other processes from writing `target` during the block; its file `last` is written last.
 
-    Yields True if another process made it while this one waited, or since the Snakemake that
-    started this one made its plan: two that share a data folder plan the same downloads.
+    Yield True if another process wrote it while this one waited, or after the Snakemake that
+    started this one made its plan: two runs that share a data folder plan the same downloads.
     """
     planned = float(os.environ.get(PLANNED, "inf"))
     before, place = _written(last), target.absolute()  # "." has no name
     with held(place.parent / f".{place.name}.lock"):
         now = _written(last) if target.exists() else 0.0
-        made = now > before or now >= planned
-        if made:
-            log.info("%s: another process has just made it; kept", target)
-        yield made
+        exists = now > before or now >= planned
+        if exists:
+            log.info("%s: another process has just written it; kept", target)
+        yield exists
 
 
 def _written(path: Path) -> float:

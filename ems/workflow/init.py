@@ -18,7 +18,7 @@ from ems.base.schema import check_name
 from ems.config.languages import opus_date
 from ems.config.load import load_experiment, load_site
 from ems.config.plugins import benchmarks
-from ems.corpora.catalogue import NOISE, UNRATED, about, check_corpora, licence_of
+from ems.corpora.catalogue import NOISE, UNRATED, catalogue_entry, check_corpora, licence_of
 from ems.tables.declarations import words_of
 from ems.workflow.downloads import UNKNOWN, aligned
 from ems.workflow.search import PIVOT, Named, Offer, find_language, nearest, offers
@@ -209,7 +209,7 @@ def _why_not(found: list[Offer]) -> dict[Offer, str]:
     """Return why each of the offers of a pair is left out, "" for one that may be taken."""
     names, reasons = {offer.corpus for offer in found}, dict.fromkeys(found, "")
     for offer in found:
-        repeated = about(offer.corpus).repeats
+        repeated = catalogue_entry(offer.corpus).repeats
         least = LEAST_UNRATED if offer.noise == UNRATED else LEAST_PAIRS
         if offer.noise == "names":
             reasons[offer] = "names, no sentences"

@@ -28,7 +28,7 @@ from ems.config.languages import (
     opus_pair,
     opus_releases,
 )
-from ems.corpora.catalogue import NOISE, about, catalogue, did_you_mean, licence_of
+from ems.corpora.catalogue import NOISE, catalogue, catalogue_entry, did_you_mean, licence_of
 from ems.workflow.downloads import UNKNOWN, aligned
 
 PIVOT = "en"
@@ -136,7 +136,7 @@ class Offer:
     @property
     def noise(self) -> str:
         """The class of the corpus, one of NOISE."""
-        return about(self.corpus).noise
+        return catalogue_entry(self.corpus).noise
 
 
 def offers(first: str, second: str) -> list[Offer]:
@@ -215,7 +215,7 @@ def _entry(offer: Offer) -> Json:
         "files": list(offer.files),
         "sentence_pairs": offer.pairs,
         "kilobytes": offer.kilobytes,
-        "licence": about(offer.corpus).licence or None,
+        "licence": catalogue_entry(offer.corpus).licence or None,
     }
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.corpora.evalsets.formats import numbered_lines, rows, some
+from ems.corpora.evalsets.formats import check_count, numbered_lines, rows
 
 PARTS = ("sample", "training")
 
@@ -59,7 +59,7 @@ def read_part(folder: Path, code: str, part: str) -> Mining:
         if (one, other) in pairs:
             raise EmsError(f"{gold}: line {number}: {one} {other} is there twice")
         pairs[one, other] = None
-    some(len(pairs), gold, "pairs of ids")
+    check_count(len(pairs), gold, "pairs of ids")
     return Mining(*sides, list(pairs))
 
 
@@ -69,7 +69,7 @@ def _by_id(path: Path) -> dict[str, str]:
         if name in sentences:
             raise EmsError(f"{path}: line {number}: the id {name} is there twice")
         sentences[name] = sentence
-    some(len(sentences), path, "sentences")
+    check_count(len(sentences), path, "sentences")
     return sentences
 
 

@@ -13,11 +13,11 @@ PLACE = 5
 PARTS = {"sample": (40, 60), "training": (100, 200)}  # pairs, other sentences of either side
 
 
-def made(material: Material) -> Files:
+def demo_files(material: Material) -> Files:
     """Return sentences, English sentences and gold of each language and part."""
     files: Files = {}
     for part, (pairs, alone) in PARTS.items():
-        pool = material.any(pairs + 2 * alone)
+        pool = material.draw(pairs + 2 * alone)
         for language in demo_codes("bucc2018"):
             own = material.shuffled(pool)
             both, english, other = own[:pairs], own[pairs:][:alone], own[pairs + alone :]

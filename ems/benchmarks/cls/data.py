@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.corpora.evalsets.formats import Document, Subset, parts, records, some
+from ems.corpora.evalsets.formats import Document, Subset, check_count, parts, records
 
 CODES = ("en", "de", "fr", "jp")  # the Japanese folder is `jp`, as published
 DOMAINS = ("books", "dvd", "music")
@@ -47,7 +47,7 @@ def read_split(folder: Path, code: str, domain: str, split: str) -> Iterator[Doc
         if not (title or text):
             raise EmsError(f"{path}: line {line}: a review without text")
         yield Document(label, title, text)
-    some(count, path, "reviews (<item>)")
+    check_count(count, path, "reviews (<item>)")
 
 
 def _label(rating: str) -> str:

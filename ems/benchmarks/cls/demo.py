@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 
 from ems.corpora.demo.grammar import DemoSentence, Template, below
 from ems.corpora.demo.mirror import Files, demo_codes
-from ems.corpora.demo.texts import Material, labels_beside
+from ems.corpora.demo.texts import Material, read_labels
 
 PLACE = 10
 EACH = 50  # reviews of either class, in each domain and split
@@ -24,7 +24,7 @@ STARS = {"negative": ("1.0", "2.0"), "positive": ("5.0", "4.0")}
 WordsBySlot = dict[str, Sequence[str]]  # slot's category -> the English words that may fill it
 
 
-def made(material: Material) -> Files:
+def demo_files(material: Material) -> Files:
     """Return `<xx>/<domain>/{train,test}.review`."""
     files: Files = {}
     for domain, kind in plan()["domains"].items():
@@ -63,7 +63,7 @@ class Review:
 @cache
 def plan() -> Any:
     """Return demo.yaml: frames and words of each class, and the domains."""
-    return labels_beside(__file__)
+    return read_labels(__file__)
 
 
 def reviews_of(
@@ -81,7 +81,7 @@ def reviews_of(
     words = {**labels["words"][classes[0]], **(things or {})}
     titles = _worded(material, labels["title"], words, count)
     feelings = _worded(material, labels["feeling"][classes[1]], labels["words"][classes[1]], count)
-    others = material.of(frames, count)
+    others = material.draw_from(frames, count)
     return [
         Review(rating, title, tuple(body))
         for rating, title, *body in zip(ratings, titles, feelings, others, strict=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.schema import Settings
-from ems.corpora.evalsets.formats import Document, Subset, numbered_lines, some
+from ems.corpora.evalsets.formats import Document, Subset, check_count, numbered_lines
 
 SPLITS = ("train", "valid", "test")
 EVALUATED = ("valid", "test")
@@ -58,7 +58,7 @@ def _read(path: Path) -> list[Document]:
         if not text.strip():
             raise EmsError(f"{path}: line {number} has an empty sentence")
         documents.append(Document(label, "", text))
-    some(len(documents), path, "sentences")
+    check_count(len(documents), path, "sentences")
     return documents
 
 

@@ -19,7 +19,7 @@ CLASSES = {  # is_counterfactual -> frames
 HEADER = ("sentence", "is_counterfactual")
 
 
-def made(material: Material) -> Files:
+def demo_files(material: Material) -> Files:
     frames = read_frames(Path(__file__).with_name("demo.yaml"))
     files: Files = {}
     for split, count in PER_CLASS.items():

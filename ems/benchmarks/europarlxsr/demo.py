@@ -7,5 +7,5 @@ from ems.corpora.demo.texts import Material
 PLACE = 7
 
 
-def made(material: Material) -> Files:
-    return moses_zips("Europarl", material.any(PAIRS), demo_codes("europarlxsr"))
+def demo_files(material: Material) -> Files:
+    return moses_zips("Europarl", material.draw(PAIRS), demo_codes("europarlxsr"))

@@ -7,7 +7,7 @@ PLACE = 1
 SENTENCES = 200
 
 
-def made(material: Material) -> Files:
+def demo_files(material: Material) -> Files:
     sentences = material.benchmark[:SENTENCES]
     return {
         f"devtest/{code}.devtest": lines(sentence.texts[language] for sentence in sentences)

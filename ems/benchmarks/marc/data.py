@@ -13,7 +13,7 @@ from typing import Any
 from ems.base.errors import EmsError
 from ems.base.files import parse_json
 from ems.base.schema import Settings
-from ems.corpora.evalsets.formats import Document, Subset, numbered_lines, parts, some
+from ems.corpora.evalsets.formats import Document, Subset, check_count, numbered_lines, parts
 
 EVALUATED = ("dev", "test")
 CLASSES = ("negative", "positive")
@@ -58,7 +58,7 @@ def read_split(folder: Path, code: str, split: str) -> Iterator[Document]:
         if language != code:
             raise EmsError(f"{path}: line {number}: a review in {language!r}, expected {code}")
         yield Document(label, title, body)
-    some(number, path, "reviews")
+    check_count(number, path, "reviews")
 
 
 def _text(value: Any) -> str:

@@ -17,7 +17,7 @@ CLASSES = {  # stars -> class of the title, of the text
 }
 
 
-def made(material: Material) -> Files:
+def demo_files(material: Material) -> Files:
     files: Files = {}
     frames = [name for kind in plan()["domains"].values() for name in kind["frames"]]
     for split, count in SPLITS.items():

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.schema import Settings
-from ems.corpora.evalsets.formats import Document, Subset, numbered_lines, parts, some, tree
+from ems.corpora.evalsets.formats import Document, Subset, check_count, numbered_lines, parts, tree
 
 CLASSES = ("CCAT", "ECAT", "GCAT", "MCAT")  # corporate, economics, government, markets
 TOPICS = ".//codes[@class='bip:topics:1.0']/code"
@@ -41,7 +41,7 @@ def read_index(folder: Path, code: str, split: str) -> list[Path]:
         if name is None:
             raise EmsError(f"{path}: line {number}: expected PART-NUMBER, found {line[:40]!r}")
         items.append(folder / corpus_folder(code) / name[1] / f"{name[2]}.xml")
-    some(len(items), path, "names of news items")
+    check_count(len(items), path, "names of news items")
     return items
 
 

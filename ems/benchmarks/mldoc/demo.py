@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 from ems.corpora.demo.grammar import DemoSentence
 from ems.corpora.demo.mirror import Files, demo_codes, lines
-from ems.corpora.demo.texts import Material, labels_beside
+from ems.corpora.demo.texts import Material, read_labels
 
 PLACE = 12
 SPLITS = {"train.80": 20, "dev": 10, "test": 20}  # items of each class
@@ -34,7 +34,7 @@ ITEM = """\
 Story = tuple[str, list[DemoSentence]]  # class; headline and paragraphs
 
 
-def made(material: Material) -> Files:
+def demo_files(material: Material) -> Files:
     """Return the items of each language, and the indices of MLDoc."""
     files: Files = {}
     numbers = count(2000)
@@ -63,10 +63,10 @@ def made(material: Material) -> Files:
 def _stories(material: Material, split: str, each: int) -> list[Story]:
     """Return `each` items of each class, in random order."""
     stories: list[Story] = []
-    for label, names in labels_beside(__file__).items():
+    for label, names in read_labels(__file__).items():
         sizes = [1 + PARAGRAPHS] * each
         if split == "test":
             sizes[0] = 1 + LONG
-        sentences = iter(material.of(names, sum(sizes)))
+        sentences = iter(material.draw_from(names, sum(sizes)))
         stories += [(label, [next(sentences) for _ in range(size)]) for size in sizes]
     return material.shuffled(stories)

@@ -8,7 +8,7 @@ PLACE = 3
 SENTENCES, DOCUMENT = 120, 10  # in all, in a document
 
 
-def made(material: Material) -> Files:
+def demo_files(material: Material) -> Files:
     documents = [f"demo-news.{1 + number // DOCUMENT}" for number in range(SENTENCES)]
-    zips = moses_zips("NTREX", material.any(SENTENCES), OTHERS)
+    zips = moses_zips("NTREX", material.draw(SENTENCES), OTHERS)
     return {**zips, "DOCUMENT_IDS.tsv": lines(documents)}

@@ -7,5 +7,5 @@ PLACE = 6
 PAIRS = 400  # of a language
 
 
-def made(material: Material) -> Files:
-    return moses_zips("ParaCrawl", material.any(PAIRS), demo_codes("paracrawl"))
+def demo_files(material: Material) -> Files:
+    return moses_zips("ParaCrawl", material.draw(PAIRS), demo_codes("paracrawl"))

@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.corpora.evalsets.formats import named_rows, numbered_lines, some
+from ems.corpora.evalsets.formats import check_count, named_rows, numbered_lines
 
 CODES = ("de", "en", "es", "fr", "ja", "ko", "zh")
 SPLITS = ("dev", "test")
@@ -56,7 +56,7 @@ def read_numbered(folder: Path, code: str, split: str) -> list[tuple[int, Paraph
     else:
         lines = named_rows(path, COLUMNS)
     pairs = [_pair(path, number, *columns) for number, columns in lines]
-    some(len(pairs), path, "pairs of sentences")
+    check_count(len(pairs), path, "pairs of sentences")
     return [
         (row, pair)
         for row, pair in enumerate(pairs)

@@ -18,7 +18,7 @@ PAIRS = {"dev": 120, "test": 200}
 HEADER = ("id", "sentence1", "sentence2", "label")
 
 
-def made(material: Material) -> Files:
+def demo_files(material: Material) -> Files:
     """Return dev and test of each language; rows n of all are translations of one another.
 
     Raises `EmsError` if another sentence says already what a reworded one says.
@@ -27,7 +27,7 @@ def made(material: Material) -> Files:
     reworded = read_frames(Path(__file__).with_name("demo.yaml"))
     for split, count in PAIRS.items():
         pairs = []
-        for at, first in enumerate(material.of(list(reworded), count)):
+        for at, first in enumerate(material.draw_from(list(reworded), count)):
             meaning = first if at % 2 else material.drawer.neighbour(first)
             name = first.template.name
             second = reworded[name].sentence(meaning.fillers)

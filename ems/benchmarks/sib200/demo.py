@@ -5,18 +5,18 @@ is scored on.
 """
 
 from ems.corpora.demo.mirror import Files, demo_codes, table
-from ems.corpora.demo.texts import Material, labels_beside
+from ems.corpora.demo.texts import Material, read_labels
 
 PLACE = 4
 PER_TOPIC = {"train": 30, "dev": 10, "test": 20}
 HEADER = ("index_id", "category", "text")
 
 
-def made(material: Material) -> Files:
+def demo_files(material: Material) -> Files:
     files: Files = {}
-    topics = labels_beside(__file__).items()
+    topics = read_labels(__file__).items()
     for split, count in PER_TOPIC.items():
-        labelled = [(topic, s) for topic, names in topics for s in material.of(names, count)]
+        labelled = [(topic, s) for topic, names in topics for s in material.draw_from(names, count)]
         mixed = material.shuffled(labelled)
         for language, code in demo_codes("sib200").items():
             rows = [(str(at), topic, s.texts[language]) for at, (topic, s) in enumerate(mixed)]

@@ -12,7 +12,7 @@ from pathlib import Path
 from ems.base.errors import EmsError
 from ems.base.files import parse_json
 from ems.base.schema import Settings
-from ems.corpora.evalsets.formats import NumberedColumns, named_rows, numbered_lines, some
+from ems.corpora.evalsets.formats import NumberedColumns, check_count, named_rows, numbered_lines
 
 SPLITS = ("dev", "test")
 LABELS = ("entailment", "neutral", "contradiction")
@@ -66,7 +66,7 @@ def read_all(folder: Path, split: str) -> Iterator[tuple[str, Inference]]:
 def read_split(folder: Path, code: str, split: str) -> list[Inference]:
     """Return the pairs of one language (its iso1 code) of dev or test."""
     pairs = [pair for language, pair in read_all(folder, split) if language == code]
-    some(len(pairs), split_path(folder, split), f"pairs of the language {code}")
+    check_count(len(pairs), split_path(folder, split), f"pairs of the language {code}")
     return pairs
 
 

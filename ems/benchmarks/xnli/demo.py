@@ -22,7 +22,7 @@ REQUESTS = ("please_", "i_would_like")  # how the names of such templates begin
 Facts = tuple[DemoSentence, ...]  # two in a premise, one in a hypothesis
 
 
-def made(material: Material) -> Files:
+def demo_files(material: Material) -> Files:
     """Return dev and test of all languages, and the English training part."""
     rows = [
         (_text(premise, "en"), _text(other, "en"), label.replace("contradiction", "contradictory"))

@@ -13,7 +13,7 @@ from pathlib import Path
 from ems.base.errors import Damaged
 from ems.base.files import read_json
 from ems.base.schema import Record
-from ems.corpora.evalsets.formats import numbered_lines, some
+from ems.corpora.evalsets.formats import check_count, numbered_lines
 
 AUGMENTED = "eng_Latn_augmented.devtest"
 KINDS = "eng_Latn_errtype.devtest.json"
@@ -51,7 +51,7 @@ def read_negatives(folder: Path) -> list[Negative]:
         if not line.strip():
             raise Damaged(path, f"line {number} is empty; expected one sentence on every line")
         negatives.append(Negative(line.strip(), *kinds.get(line.strip(), ("", ""))))
-    some(len(negatives), path, "sentences")
+    check_count(len(negatives), path, "sentences")
     if not any(negative.source for negative in negatives):
         raise Damaged(path, f"none of its {len(negatives):,} sentences is in {KINDS}")
     return negatives

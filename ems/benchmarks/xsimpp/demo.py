@@ -8,16 +8,16 @@ import json
 
 from ems.benchmarks.flores200.demo import SENTENCES
 from ems.corpora.demo.mirror import Files, lines
-from ems.corpora.demo.texts import Material, labels_beside
+from ems.corpora.demo.texts import Material, read_labels
 
 PLACE = 2
 NEGATIVES = 3  # made of each English sentence of FLORES
 ENTITY = "entity_replacement"  # of a slot that demo.yaml does not list
 
 
-def made(material: Material) -> Files:
+def demo_files(material: Material) -> Files:
     """Return the made sentences of FLORES-200's English ones, and what was changed in each."""
-    kinds = {slot: kind for kind, slots in labels_beside(__file__).items() for slot in slots}
+    kinds = {slot: kind for kind, slots in read_labels(__file__).items() for slot in slots}
     made: dict[str, dict[str, str]] = {}
     for source in material.benchmark[:SENTENCES]:
         for _ in range(NEGATIVES if source.template else 0):

@@ -1,12 +1,12 @@
-"""The demo's lexicon, frames and free sentences, and drawing new sentences from them.
+"""Read the demo's lexicon, frames and free sentences, and draw new sentences from them.
 
-A category is one TSV of `lexicon/`: a row is a word, a column a language. The head names the forms
-that the column's cells list between slashes (`de:nom,acc,dat`, `mein Vater/meinen Vater/...`); the
-last one of a cell serves for those that it lacks. The form `g` is the word's gender in that
-language; a column `g` holds in all of them (people). `train.yaml` explains the notation of frames.
+A category is one TSV in `lexicon/` with a row per word and a column per language. The column head
+names the forms that the cells list between slashes (`de:nom,acc,dat`, `mein Vater/meinen
+Vater/...`); the last form of a cell stands for any missing ones. The form `g` is the word's gender
+in that language; a column `g` holds for all languages (people). `train.yaml` explains frames.
 
-A sentence is taken only if its key is new in every language, so training cannot meet the benchmark
-by chance. Only `Random.random()` is used, whose sequence Python guarantees.
+A sentence is accepted only if its key is new in every language, so that training cannot contain the
+benchmark by chance. Only `Random.random()` is used, because Python guarantees its sequence.
 """
 
 import re
@@ -30,9 +30,9 @@ T = TypeVar("T")
 HERE = Path(__file__).parent
 LANGUAGES = ("en", "de", "fr", "es", "ru", "zh", "ja", "ar")
 OTHERS = LANGUAGES[1:]
-BENCHMARK_ONLY = ("it",)  # of no corpus, so that a system meets a language it was not trained on
+BENCHMARK_ONLY = ("it",)  # in no corpus, to evaluate a language without training data
 GENDER, GENDERS = "g", ("m", "f", "n")
-LARGEST_SHARE = 0.6  # of a template's combinations that may be drawn
+LARGEST_SHARE = 0.6  # of a template's combinations, which may be drawn
 NOISE = regex.compile(r"[^\p{L}\p{N}\p{M}]+")
 SLOT = re.compile(
     r"\{(?P<slot>[a-z]+\d?)"
@@ -42,7 +42,7 @@ SLOT = re.compile(
 
 @dataclass(frozen=True)
 class Category:
-    """One kind of word: the rows of its table."""
+    """Words of one kind: `rows` of the table `lexicon/<name>.tsv`."""
 
     name: str
     rows: list[dict[str, str]]
@@ -52,12 +52,12 @@ class Category:
         return len(self.rows)
 
     def column(self, language: str, form: str | None = None) -> list[str]:
-        """Return one form of every word, by default the first one that is no gender."""
+        """Return one form of every word; default: the first form except the gender."""
         head = next(head for head in self.rows[0] if head.partition(":")[0] == language)
         forms = head.partition(":")[2].split(",")
-        at = forms.index(form) if form else int(forms[0] == GENDER)
+        index = forms.index(form) if form else int(forms[0] == GENDER)
         cells = [row[head].split("/") for row in self.rows]
-        return [cell[min(at, len(cell) - 1)] for cell in cells]
+        return [cell[min(index, len(cell) - 1)] for cell in cells]
 
     def genders(self, language: str) -> list[str]:
         in_all = GENDER in self.rows[0]
@@ -83,8 +83,10 @@ class DemoSentence:
 
 
 class Frame(NamedTuple):
-    """A text with `{}` for each of its words: (slot, agree, table), where `table[j][k]` is the text
-    for the k-th word of the slot and the j-th of the slot it agrees with, maybe itself.
+    """Text with a `{}` for each of `words`: (slot, agree, table).
+
+    `table[j][k]` is the text of the k-th word of `slot` with the j-th word of `agree`, the slot
+    with which it agrees (may be the same slot).
     """
 
     text: str
@@ -93,7 +95,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True)
 class Template:
-    """One meaning with slots, and its frame in each language that it has."""
+    """One meaning with slots, and its frame by language."""
 
     name: str
     heldout: bool
@@ -105,7 +107,7 @@ class Template:
         return prod(slot.size for slot in self.slots)
 
     def random_fillers(self, random: Random) -> list[int]:
-        """Return one of the combinations, drawn by a single number."""
+        """Draw a word index for each slot; uses one random number."""
         index, fillers = below(random, self.space), []
         for slot in self.slots:
             index, filler = divmod(index, slot.size)
@@ -113,7 +115,7 @@ class Template:
         return fillers
 
     def sentence(self, fillers: Sequence[int]) -> DemoSentence:
-        """Return the sentence with these fillers, the first letter in upper case, after ¿ ¡ too."""
+        """Fill the slots and capitalise the first letter, also after ¿ and ¡."""
         texts = {}
         for language, frame in self.frames.items():
             words = (table[fillers[agree]][fillers[slot]] for slot, agree, table in frame.words)
@@ -124,7 +126,7 @@ class Template:
 
 
 def read_frames(path: Path, heldout: bool = True) -> dict[str, Template]:
-    """Return the templates of a file of frames by name, in its order."""
+    """Read a file of frames: templates by name, in the order of the file."""
     templates = {}
     for name, texts in parse_yaml(path.read_text("utf-8")).items():
         names = sorted({match["slot"] for match in SLOT.finditer(texts["en"])})
@@ -157,18 +159,18 @@ def read_free() -> list[dict[str, str]]:
 
 
 def key(text: str) -> str:
-    """Return what decontamination compares: NFKC, lower case, only letters, digits and marks."""
+    """Return a sentence's key for decontamination: NFKC, lower case, letters, digits and marks."""
     return NOISE.sub("", unicodedata.normalize("NFKC", text).lower())
 
 
 class Drawer:
-    """Draws sentences whose keys are all new, each combination at most once."""
+    """Draws sentences with new keys; each combination of words is drawn at most once."""
 
     def __init__(self, random: Random) -> None:
         self.random, self.seen = random, set[str]()
 
     def admit(self, sentence: DemoSentence) -> bool:
-        """True if the sentence is new in every language; it is remembered then."""
+        """Return True and remember the sentence if it is new in every language."""
         keys = [key(text) for text in sentence.texts.values()]
         is_new = self.seen.isdisjoint(keys)
         if is_new:
@@ -178,10 +180,10 @@ class Drawer:
     def find(
         self, template: Template, choose: Callable[[], Sequence[int]], tries: int
     ) -> DemoSentence | None:
-        """Return the first new sentence, of different words, of the fillers that `choose` draws."""
+        """Return the first new sentence with distinct words among the fillers from `choose`."""
         for _ in range(tries):
             fillers = choose()
-            words = {(slot.name, at) for slot, at in zip(template.slots, fillers, strict=True)}
+            words = {(slot.name, word) for slot, word in zip(template.slots, fillers, strict=True)}
             if len(words) == len(fillers) and self.admit(new := template.sentence(fillers)):
                 return new
         return None
@@ -189,13 +191,13 @@ class Drawer:
     def new(
         self, template: Template, choose: Callable[[], Sequence[int]], tries: int = 1000
     ) -> DemoSentence:
-        """Return what `find` does. Raises `EmsError` if it finds nothing."""
+        """Call `find`. Raises `EmsError` if it returns None."""
         if sentence := self.find(template, choose, tries):
             return sentence
         raise EmsError(f"template {template.name}: no unused sentence in {tries:,} tries")
 
     def draw_evenly(self, templates: Sequence[Template], total: int) -> list[DemoSentence]:
-        """Draw `total` sentences, as equally many of each template as its space allows; shuffled."""
+        """Draw `total` sentences in random order, shared evenly among the templates (`quotas`)."""
         capacities = [int(template.space * LARGEST_SHARE) for template in templates]
         drawn: list[DemoSentence] = []
         for template, count in zip(templates, quotas(capacities, total), strict=True):
@@ -204,7 +206,7 @@ class Drawer:
         return shuffled(drawn, self.random)
 
     def neighbour(self, sentence: DemoSentence) -> DemoSentence:
-        """Return a new sentence of the same template with the filler of one slot exchanged."""
+        """Return a new sentence of the same template with one slot changed."""
         template = sentence.template
 
         def exchanged() -> list[int]:
@@ -217,7 +219,7 @@ class Drawer:
 
 
 def quotas(capacities: Sequence[int], total: int) -> list[int]:
-    """Share `total` out equally, none beyond its capacity; the rest goes to larger ones."""
+    """Split `total` evenly; what exceeds a capacity goes to those with larger capacities."""
     shares = [0] * len(capacities)
     smallest_first = sorted(range(len(capacities)), key=capacities.__getitem__)
     for done, index in enumerate(smallest_first):

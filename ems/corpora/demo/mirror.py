@@ -1,12 +1,12 @@
-"""Write the demo corpus as a mirror: a folder with the layout of OPUS and of LASER's Tatoeba v1.
+"""Write the demo corpus as a mirror: a folder laid out like OPUS and LASER's Tatoeba v1.
 
 opus/Demo/v1/moses/<a>-<b>.txt.zip        training pairs, a < b in string order
 opus/DemoDev/v1/moses/<a>-<b>.txt.zip     validation pairs
 tatoeba/tatoeba.<iso3>-eng.<iso3|eng>     benchmark
-<set>/...                                 the other evaluation sets, each as published
+<set>/...                                 the other evaluation sets, in their published layouts
 documents/DemoDocuments/v1/<a>.txt        documents of single languages
 manifest.json                             counts and checksums; written last
-.ems-demo                                 marks the folder as one that may be replaced; first
+.ems-demo                                 marks a folder that may be replaced; written first
 """
 
 import io
@@ -25,15 +25,15 @@ from ems.corpora.demo.texts import SEED, Material, TextPair, build, stories
 
 VERSION = "v1"
 DOCUMENTS = "DemoDocuments"  # the corpus of documents
-MARK = ".ems-demo"  # written first: what is in a folder with it may be replaced
-STAMP = (2020, 1, 1, 0, 0, 0)  # of every zip member, so that the same text is the same bytes
+MARK = ".ems-demo"  # written first: the content of a folder with it may be replaced
+STAMP = (2020, 1, 1, 0, 0, 0)  # of every zip member, so that the same text gives the same bytes
 UNIX = 3
 
 Files = dict[str, str | bytes]  # name below a folder -> content
 
 
 def write_mirror(root: Path) -> None:
-    """Write the mirror below `root`; with `manifest.json`, which is written last, it is whole."""
+    """Write the mirror below `root`; it is complete once `manifest.json` exists."""
     total = 4 * len(OTHERS) + 2 * len(BENCHMARK_ONLY) + len(demo_sets()) + len(LANGUAGES)
     progress = Progress("demo corpus", total, "files and sets")
     check_target(root, _is_mirror)
@@ -41,12 +41,12 @@ def write_mirror(root: Path) -> None:
     (root / "manifest.json").unlink(missing_ok=True)
     material = build()
     folders = dict(_corpora(material))
-    folders |= {at: module(name, "demo").made(material) for at, name in demo_sets().items()}
-    documents = stories(material).items()  # drawn last, so that what is before stays
+    folders |= {at: module(name, "demo").demo_files(material) for at, name in demo_sets().items()}
+    documents = stories(material).items()  # drawn last, to keep the bytes of the other files
     folders[f"documents/{DOCUMENTS}/{VERSION}"] = {f"{code}.txt": text for code, text in documents}
     sums = {}
     for folder, files in folders.items():
-        with atomic_path(root / folder, lambda folder: True) as temporary:  # of a mirror: ours
+        with atomic_path(root / folder, lambda folder: True) as temporary:  # may replace our own
             for name, content in files.items():
                 path = temporary / name
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def write_mirror(root: Path) -> None:
 
 
 def _is_mirror(root: Path) -> bool:
-    """True for a mirror, also one whose mark was being written."""
+    """Return True for a mirror, even if writing of its mark was interrupted."""
     return (root / MARK).exists() or all(p.name.startswith(f".{MARK}.") for p in root.iterdir())
 
 
@@ -75,7 +75,7 @@ def _is_mirror(root: Path) -> bool:
 
 
 def _corpora(material: Material) -> Iterator[tuple[str, Files]]:
-    """Yield (folder, files) of training, validation and the benchmark Tatoeba."""
+    """Yield (folder, files) of the training and validation corpora and of Tatoeba."""
     train = dict(_moses("Demo", language, train_pairs(material, language)) for language in OTHERS)
     yield f"opus/Demo/{VERSION}", train
     yield f"opus/DemoDev/{VERSION}", moses_zips("DemoDev", material.dev, OTHERS)
@@ -89,9 +89,9 @@ def _corpora(material: Material) -> Iterator[tuple[str, Files]]:
 
 
 def demo_sets() -> dict[str, str]:
-    """Return folder of the mirror -> the benchmark that writes it, in the order of drawing.
+    """Return {folder of the mirror: benchmark that writes it} in the order of drawing.
 
-    That is `PLACE` of a `demo` module: a new one goes to the end, so the bytes of the others stay.
+    `PLACE` of a `demo` module is its position; a new one goes last, to keep the others' bytes.
     """
     demos = {name: module(name, "demo") for name in benchmarks() if has(name, "demo")}
     places = {name: getattr(demo, "PLACE", len(demos)) for name, demo in demos.items()}
@@ -102,7 +102,7 @@ def demo_sets() -> dict[str, str]:
 
 
 def demo_codes(name: str) -> dict[str, str]:
-    """Return language -> code in a benchmark of the languages that it and the demo have."""
+    """Return {language: its code in the benchmark} for the languages of both it and the demo."""
     record, languages = benchmarks()[name], load_languages()
     order = LANGUAGES if isinstance(record.codes, str) else record.codes
     codes = {code: record.code_of(languages[code]) for code in order if code in LANGUAGES}
@@ -110,13 +110,13 @@ def demo_codes(name: str) -> dict[str, str]:
 
 
 def train_pairs(material: Material, language: str) -> list[TextPair]:
-    """Return one language's training pairs with its leak among them."""
+    """Return the training pairs of one language, shuffled together with its leaked pairs."""
     pairs = [*pairs_of(material.train[language], language), *material.leak[language]]
     return shuffled(pairs, Random(f"{SEED} {language}"))
 
 
 def pairs_of(sentences: Iterable[DemoSentence], language: str) -> list[TextPair]:
-    """Return the sentences that are in `language` as (English, `language`)."""
+    """Return (English, `language`) of each sentence that has `language`."""
     return [sentence.pair(language) for sentence in sentences if language in sentence.texts]
 
 
@@ -132,12 +132,12 @@ def table(rows: Iterable[Sequence[str]]) -> str:
 
 
 def moses_zips(corpus: str, sentences: Sequence[DemoSentence], languages: Iterable[str]) -> Files:
-    """Return the Moses zip of each language with English: `moses/de-en.txt.zip`."""
+    """Return {"moses/de-en.txt.zip": bytes} of each language paired with English."""
     return dict(_moses(corpus, code, pairs_of(sentences, code)) for code in languages)
 
 
 def _moses(corpus: str, language: str, pairs: list[TextPair]) -> tuple[str, bytes]:
-    """Return name and bytes of a zip in OPUS' Moses layout, line n aligned to line n."""
+    """Return (name, bytes) of a zip in OPUS's Moses layout."""
     a, b = sorted(("en", language))
     words = {"corpus": corpus, "version": VERSION, "a": a, "b": b, "pairs": len(pairs)}
     texts = parse_yaml((HERE / "moses.yaml").read_text("utf-8"))

@@ -1,9 +1,9 @@
-"""Which of the demo's sentences go where: benchmark, validation, training, leak, and further texts.
+"""Divide the demo's sentences among benchmark, validation, training, leak, and further texts.
 
 Half of the benchmark comes from frames that training never sees. A third of each language's
-training pairs has English sides that every language shares; the rest is a third of a common pool.
-One drawer draws everything, so no sentence is in two places, unless a set's own description says
-so. What is drawn later changes nothing before.
+training pairs has English sides that every language shares; the others are a third of a common
+pool. One drawer draws everything, so no sentence is used twice unless a set's description says so.
+Sentences drawn later do not change earlier ones.
 """
 
 import unicodedata
@@ -34,20 +34,20 @@ from ems.corpora.demo.grammar import (
 SEED = 20250101
 BENCH_HELDOUT, BENCH_FREE, BENCH_TRAIN = 300, 40, 260
 DEV_FREE, DEV_TRAIN = 20, 280
-COMMON, OWN, POOL = 6_000, 12_000, 36_000  # training pairs: of all languages, of one, drawn from
-LEAKED_OF_A_KIND = 40  # verbatim, disguised, one side alone
+COMMON, OWN, POOL = 6_000, 12_000, 36_000  # training pairs: shared, from the pool, in the pool
+LEAKED_OF_A_KIND = 40  # each of verbatim, disguised, one side only
 LEAKED_PAIRS = 3 * LEAKED_OF_A_KIND
-HERO = "person"  # the slot that is the same in all sentences of a story
-STORIES = 150  # of each language
-SHORTEST, LONGEST = 3, 8  # sentences of a story
-TRIES = 30  # of a template for a story: few of its sentences may be left
+HERO = "person"  # the slot with the same word in all sentences of a story
+STORIES = 150  # per language
+SHORTEST, LONGEST = 3, 8  # sentences in a story
+TRIES = 30  # per template and story; few unused sentences may be left
 
 TextPair = tuple[str, str]  # English, other language
 
 
 @dataclass(frozen=True)
 class Material:
-    """The demo corpus (`leak` is not in `train`), all templates, and what draws new sentences."""
+    """The demo corpus (`leak` is not part of `train`), all templates, and the drawer."""
 
     benchmark: list[DemoSentence]
     dev: list[DemoSentence]
@@ -56,12 +56,12 @@ class Material:
     templates: dict[str, Template]
     drawer: Drawer
 
-    def any(self, count: int) -> list[DemoSentence]:
-        """Return `count` new sentences, equally many of each template, in random order."""
-        return self.of(list(self.templates), count)
+    def draw(self, count: int) -> list[DemoSentence]:
+        """Draw `count` new sentences evenly from all templates, in random order."""
+        return self.draw_from(list(self.templates), count)
 
-    def of(self, names: Sequence[str], count: int) -> list[DemoSentence]:
-        """Return `count` new sentences, equally many of each of these templates."""
+    def draw_from(self, names: Sequence[str], count: int) -> list[DemoSentence]:
+        """Draw `count` new sentences evenly from the named templates, in random order."""
         return self.drawer.draw_evenly([self.templates[name] for name in names], count)
 
     def shuffled(self, items: Sequence[Any]) -> list[Any]:
@@ -69,19 +69,19 @@ class Material:
 
 
 def build() -> Material:
-    """Make the corpus: the same sentences in the same order each time."""
+    """Draw the corpus: every call returns the same sentences in the same order."""
     random = Random(SEED)
     drawer = Drawer(random)
     free = [DemoSentence(texts) for texts in shuffled(read_free(), random)]
     if not all(drawer.admit(sentence) for sentence in free):
         raise EmsError("free.tsv: two sentences have the same letters in one of the languages")
     templates = read_frames(HERE / "train.yaml", heldout=False)
-    known = list(templates.values())
+    learnt = list(templates.values())
     templates |= read_frames(HERE / "heldout.yaml")
     heldout = drawer.draw_evenly([t for t in templates.values() if t.heldout], BENCH_HELDOUT)
     free_train = free[BENCH_FREE + DEV_FREE :]
     wanted = BENCH_TRAIN + DEV_TRAIN + COMMON - len(free_train) + POOL
-    drawn = iter(drawer.draw_evenly(known, wanted))
+    drawn = iter(drawer.draw_evenly(learnt, wanted))
     benchmark = [*heldout, *free[:BENCH_FREE], *islice(drawn, BENCH_TRAIN)]
     dev = [*free[BENCH_FREE:][:DEV_FREE], *islice(drawn, DEV_TRAIN)]
     common = [*free_train, *islice(drawn, COMMON - len(free_train))]
@@ -92,11 +92,11 @@ def build() -> Material:
     return Material(benchmark, dev, train, leak, templates, drawer)
 
 
-# --- the leak: benchmark pairs in training, for decontamination to find
+# --- the leak: benchmark pairs in the training text, which decontamination must find
 
 
 def _leak(benchmark: Sequence[DemoSentence], language: str, drawer: Drawer) -> list[TextPair]:
-    """Return LEAKED_PAIRS: verbatim, in disguise on both sides, and one side with a neighbour's."""
+    """Return LEAKED_PAIRS: verbatim, both sides disguised, one side next to a neighbour's."""
     chosen = shuffled(benchmark, drawer.random)
     one_side = [s for s in chosen if s.template is not None][:LEAKED_OF_A_KIND]
     taken = {id(sentence) for sentence in one_side}
@@ -111,17 +111,17 @@ def _leak(benchmark: Sequence[DemoSentence], language: str, drawer: Drawer) -> l
 
 
 def disguise(text: str, number: int) -> str:
-    """Return `text` in disguise `number`, or in the next that keeps its key ("ß" becomes "SS")."""
+    """Return `text` in disguise `number`, or in the next that keeps its key ("ß" → "SS" does not)."""
     wide = {code: code + 0xFEE0 for code in range(0x21, 0x7F)} | str.maketrans(
         "。，？！、", ".,?!,"
     )
     apart = text.replace(" ", " \u00a0") if " " in text else f"{text[:-2]}\u3000{text[-2:]}"
     disguises = (
         text.upper() + "!!",
-        # ASCII in full width, full-width marks as ASCII, some Arabic as ligatures
+        # ASCII in full width, full-width punctuation as ASCII, some Arabic as ligatures
         text.translate(wide).replace("لا", "ﻻ").replace(".", "…"),
-        f"{apart.rstrip('.。')} .",  # doubled and no-break spaces, or one before the last letter
-        "« " + unicodedata.normalize("NFD", text.lower()) + " »",  # letters and marks apart
+        f"{apart.rstrip('.。')} .",  # extra no-break spaces, or a space before the last two letters
+        "« " + unicodedata.normalize("NFD", text.lower()) + " »",  # combining marks decomposed
         "– " + text.lower().rstrip(".。!！?？؟ ") + " –",  # a line of dialogue
     )
     for turn in range(len(disguises)):
@@ -135,10 +135,10 @@ def disguise(text: str, number: int) -> str:
 
 
 def stories(material: Material) -> dict[str, str]:
-    """Return language -> its documents, one sentence a line, a blank line after each document.
+    """Return {language: documents}, one sentence per line, a blank line after each document.
 
-    Nothing in them is parallel. All sentences of a story are about the same person, so a context
-    tells which sentences fit into it.
+    They are not parallel. All sentences of a story are about the same person, so that the context
+    of a sentence is informative.
     """
     random, people = material.drawer.random, read_lexicon()[HERO]
     learnt = [template for template in material.templates.values() if not template.heldout]
@@ -156,7 +156,7 @@ def stories(material: Material) -> dict[str, str]:
 
 
 def _about(person: int, template: Template, drawer: Drawer) -> DemoSentence | None:
-    """Return a new sentence whose first slot for people holds `person`, or None."""
+    """Return a new sentence whose first HERO slot is `person`; None if not found in TRIES."""
     index = [slot.name for slot in template.slots].index(HERO)
 
     def choose() -> list[int]:
@@ -166,6 +166,6 @@ def _about(person: int, template: Template, drawer: Drawer) -> DemoSentence | No
     return drawer.find(template, choose, TRIES)
 
 
-def labels_beside(module: str) -> Any:
-    """Return the labels of a set and what they stand for: the .yaml beside a module's `__file__`."""
+def read_labels(module: str) -> Any:
+    """Read a demo set's labels from the YAML next to the module with this `__file__`."""
     return parse_yaml(Path(module).with_suffix(".yaml").read_text("utf-8"))

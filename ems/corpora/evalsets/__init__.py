@@ -1,1 +1,1 @@
-"""Readers of the benchmarks' published formats; decontamination and the benchmarks use the same."""
+"""Fetch and read evaluation sets as published, for decontamination and for the benchmarks."""

@@ -1,9 +1,8 @@
 """Fetch one unit of an evaluation set: download, check, unpack, and write its manifest last.
 
-The readers of the benchmark read every file in a temporary folder first, so that malformed files
-never become data and are never locked. Then the files move to their places, and the manifest, which
-the workflow waits for, is written. It does not name the source, so a different mirror makes no
-result stale.
+The benchmark's readers first read every file in a temporary folder, so malformed files never become
+data and are never locked. Then the files are moved into place, and the manifest that the workflow
+waits for is written. It does not name the source, so switching to a mirror makes no result stale.
 """
 
 import os
@@ -24,7 +23,7 @@ from ems.corpora.evalsets.sets import Unit, manifest_name, unit
 from ems.corpora.fetch import bring, lock_entry
 from ems.corpora.slots import MACHINE
 
-ARCHIVES = "downloads"  # the folder of archives and their locks, below that of the set
+ARCHIVES = "downloads"  # subfolder for archives and their locks
 
 
 def fetch_evalset(
@@ -35,10 +34,10 @@ def fetch_evalset(
     locked: bool = True,
     downloads: Downloads = DOWNLOADS,
 ) -> int:
-    """Fetch the unit `code` of a set into `folder`; return its number of sentences or documents.
+    """Fetch the unit `code` of an evaluation set; return its number of sentences or documents.
 
-    `source` is a directory or an address ('': the published one). After an `EmsError` nothing has
-    become data.
+    `source` is a directory or an address ('': the published one). If an `EmsError` is raised, the
+    data in `folder` are unchanged.
     """
     wanted = unit(name, code)
     base = (source or wanted.base).rstrip("/")
@@ -47,11 +46,11 @@ def fetch_evalset(
     manifest = folder / manifest_name(code)
     with ExitStack() as stack:
         folder.mkdir(parents=True, exist_ok=True)
-        prefix = f".unit-{code}.{MACHINE}."  # another machine may be at work
-        for stale in folder.glob(f"{prefix}*.part"):  # of a killed job
+        prefix = f".unit-{code}.{MACHINE}."  # another machine may be fetching the same unit
+        for stale in folder.glob(f"{prefix}*.part"):  # left by a killed job
             shutil.rmtree(stale)
-        made = tempfile.TemporaryDirectory(dir=folder, prefix=prefix, suffix=".part")
-        temporary = Path(stack.enter_context(made))
+        scratch = tempfile.TemporaryDirectory(dir=folder, prefix=prefix, suffix=".part")
+        temporary = Path(stack.enter_context(scratch))
         locks, parts = {}, []
         for file in wanted.files:
             place = folder / ARCHIVES / Path(file).name if wanted.is_archive else folder / file
@@ -64,13 +63,13 @@ def fetch_evalset(
             locks[place] = lock_entry(path, place, location, check, locked)
         try:
             count = int(module(name, "data").read_unit(temporary, code))
-        except EmsError as error:  # of the source, not of the temporary folder
+        except EmsError as error:  # name the source, not the temporary folder
             prefix = f"{base}/{wanted.files[0]}: " if wanted.is_archive else f"{base}/"
             message = error.finding.replace(f"{temporary}/", prefix)
             raise EmsError(message.replace(f"{temporary}: ", f"{base}: ")) from None
         for place, lock in locks.items():
             write_json(lock_of(place), lock)
-        manifest.unlink(missing_ok=True)  # of other files
+        manifest.unlink(missing_ok=True)  # it lists the files that are replaced now
         files = {}
         for unpacked in sorted(path for path in temporary.rglob("*") if path.is_file()):
             relative = str(unpacked.relative_to(temporary))
@@ -85,7 +84,7 @@ def fetch_evalset(
 
 
 def _is_here(place: Path, location: str) -> bool:
-    """True if the file was fetched from `location` before and is as its lock says."""
+    """Return True if the file was fetched from `location` before and matches its lock."""
     if not (place.is_file() and lock_of(place).is_file()):
         return False
     lock = read_lock(place)
@@ -96,7 +95,7 @@ def _lay_out(unit: Unit, file: str, folder: Path, path: Path) -> Json:
     sha256 = sha256_file(path)
     if unit.sha256 not in ("", sha256):
         raise EmsError(
-            f"{path}: sha256 {sha256}, but that of the published file is {unit.sha256}; fetch it "
+            f"{path}: sha256 {sha256}, but the published file has {unit.sha256}; fetch it "
             f"from {unit.base}, or, if you trust the file, unpack it and set "
             f"evalsets.{unit.set}.path to its folder"
         )

@@ -1,8 +1,7 @@
-"""What readers of benchmarks share: lines and columns, XML that others made, documents.
+"""Helpers for readers of benchmarks: lines, columns, XML, documents.
 
-Files are streamed, and errors name the file and the line. Only LF ends a line; a CR before it is no
-part of the text. Nothing is quoted: a quotation mark is a character like any other (XNLI, PAWS-X
-and BUCC hold single ones).
+Files are streamed, and errors name the file and the line. Only LF ends a line; a CR before it is
+dropped. Quotation marks have no special meaning: XNLI, PAWS-X and BUCC contain unpaired ones.
 """
 
 import re
@@ -26,7 +25,6 @@ FieldRecord = tuple[int, dict[str, str]]  # (line where it begins, its fields)
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a file of a benchmark. Raises `EmsError` if it is absent."""
     try:
         return open(path, "rb")
     except FileNotFoundError:
@@ -44,7 +42,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def rows(path: Path, columns: int) -> NumberedColumns:
-    """Yield (number, columns) of each line of a tab-separated file with so many columns."""
+    """Yield (line number, columns) of a tab-separated file. Raises `EmsError` for other widths."""
     for number, line in numbered_lines(path):
         yield number, _split(path, number, line, columns)
 
@@ -57,7 +55,7 @@ def _split(path: Path, number: int, line: str, expected: int) -> list[str]:
 
 
 def named_rows(path: Path, names: tuple[str, ...]) -> NumberedColumns:
-    """Yield (number, the columns `names`) of each line below a tab-separated file's header."""
+    """Yield (line number, the columns `names`) of a tab-separated file with a header."""
     lines = numbered_lines(path)
     header = next(lines, (0, ""))[1].split("\t")
     missing = [name for name in names if name not in header]
@@ -72,13 +70,13 @@ def named_rows(path: Path, names: tuple[str, ...]) -> NumberedColumns:
         yield number, [columns[place] for place in places]
 
 
-def some(count: int, path: Path, what: str) -> None:
+def check_count(count: int, path: Path, expected: str) -> None:
     if not count:
-        raise EmsError(f"{path}: expected {what}, found none; fetch the benchmark again")
+        raise EmsError(f"{path}: expected {expected}, found none; fetch the benchmark again")
 
 
 def read_sentences(path: Path) -> list[str]:
-    """Return the lines of a benchmark's file. Raises `EmsError` for a bad file or an empty line."""
+    """Return one sentence per line. Raises `EmsError` for a missing file or an empty line."""
     lines = read_lines(path)
     for number, line in enumerate(lines or [""], start=1):
         if not line.strip():
@@ -88,12 +86,12 @@ def read_sentences(path: Path) -> list[str]:
 
 # --- XML
 #
-# Expat alone says on which line a record begins. Entity declarations are refused, since a few lines
-# of them can grow to gigabytes.
+# Expat is used because it reports the line of each record. Entity declarations are refused, since a
+# few lines of them can expand to gigabytes.
 
 
 def records(path: Path, name: str) -> Iterator[FieldRecord]:
-    """Yield the line of each element `name`, and its children's text. Raises `EmsError`."""
+    """Yield (line number, {child: text}) of each element `name`. Raises `EmsError` for bad XML."""
     complete: list[FieldRecord] = []
     record: FieldRecord | None = None
     field, texts = "", [""]
@@ -129,8 +127,8 @@ def records(path: Path, name: str) -> Iterator[FieldRecord]:
                 parser.Parse(block, not block)
             except expat.ExpatError as error:
                 problem = expat.errors.messages.get(error.code, "damaged")
-                where = f"{path}: line {error.lineno}"
-                raise EmsError(f"{where}: not valid XML ({problem})") from None
+                line = f"{path}: line {error.lineno}"
+                raise EmsError(f"{line}: not valid XML ({problem})") from None
             yield from complete
             complete.clear()
             if not block:
@@ -138,7 +136,7 @@ def records(path: Path, name: str) -> Iterator[FieldRecord]:
 
 
 def tree(path: Path) -> ElementTree.Element:
-    """Return a small document. Raises `EmsError` with the line for a file that is no XML."""
+    """Parse a small XML document. Raises `EmsError` with the line if it is not valid."""
     with opened(path) as reader:
         content = reader.read()
     if b"<!ENTITY" in content:
@@ -151,14 +149,14 @@ def tree(path: Path) -> ElementTree.Element:
 
 # --- documents
 #
-# Decontamination takes the whole text, its title, each line and each sentence, as a parallel corpus
-# holds sentences. They end at . ! ? … before white space, at 。！？ and at line ends. This cuts too
-# often (after "Mr."), which costs a few more keys, but needs no model.
+# Decontamination removes the whole text, its title, each line and each sentence, because parallel
+# corpora consist of sentences. A sentence ends at . ! ? … before white space, at 。！？ and at line
+# ends. This splits too often (after "Mr."), which costs a few more keys but needs no model.
 
 
 @dataclass(frozen=True)
 class Document:
-    """A text with its class and its title, '' where it has none."""
+    """A text with its class (`label`) and its title ('' if it has none)."""
 
     label: str
     title: str
@@ -167,7 +165,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Subset:
-    """A part (train, valid, test) of a set of documents: code of the language, domain or ''."""
+    """One part (train, valid, test) of a document set: language code, domain ('' if none)."""
 
     code: str
     domain: str
@@ -175,12 +173,12 @@ class Subset:
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text, without white space around them and without empty ones."""
+    """Split a text into sentences; strip white space and drop empty ones."""
     return [part for part in map(str.strip, SENTENCE_ENDS.split(text)) if part]
 
 
 def parts(documents: Iterable[Document]) -> Iterator[str]:
-    """Return what training must not see of documents: title, text, and each sentence of both."""
+    """Yield the texts that training must not contain: title, text, and each sentence of both."""
     for document in documents:
         for text in filter(None, (document.title, document.text)):
             yield text

@@ -1,13 +1,13 @@
-"""The files and the sentences of an experiment's evaluation sets, asked of their `data` modules.
+"""Files and sentences of an experiment's evaluation sets, as the `data` modules define them.
 
-Decontamination takes every sentence of every split that a benchmark evaluates on (`read_sides`),
-not what only trains a classifier, nor whole corpora that a benchmark draws its sentences from. A
-copy of the user's (`path`) and the embedded sets are used in place; any other set is fetched in
-units, each with a manifest, or lies among the corpora.
+Decontamination removes every sentence of every split that a benchmark evaluates on (`read_sides`).
+It keeps text that only trains a classifier, and whole corpora that a benchmark samples from. Your
+own copy (`path`) and the embedded sets are used in place. Any other set is fetched in units, each
+with a manifest, or is part of a corpus.
 
-A unit is a line of units.tsv of the benchmark's folder (`members`: a pattern for the names inside
-an archive, whose first group is the file's place in the set's folder), or a language. No stage
-reads units.tsv: a new address must not make results stale.
+A unit is a row of units.tsv in the benchmark's folder, or a language. `members` is a pattern for
+names inside an archive; its first group is the file's path below the set's folder. No stage reads
+units.tsv, because a new address must not make results stale.
 """
 
 import re
@@ -27,17 +27,17 @@ Sides = Iterable[Iterable[str]]
 
 
 def read_bitext(experiment: Experiment, name: str, folder: Path, code: str) -> list[list[str]]:
-    """Return [sentences, English sentences] of one language of a set of translations, aligned."""
+    """Return [sentences, English sentences] of one language of a translated set, aligned."""
     return list(module(name, "data").read_language(folder, code, **_parts(experiment, name)))
 
 
 def read_sides(experiment: Experiment, name: str, folder: Path, code: str) -> Sides:
-    """Return all sentences of one language of a set: both sides of translations, else one side."""
+    """Return the sentences of one language: both sides of a translated set, otherwise one side."""
     return module(name, "data").read_sides(folder, code, **_parts(experiment, name))
 
 
 def _parts(experiment: Experiment, name: str) -> Json:
-    """Return the arguments that choose a part of a set, for sets that have parts."""
+    """Return the reader's arguments that select a part of the set; {} if it has no parts."""
     record, evalset = benchmark(name), experiment.evalsets[name]
     if record.dev:
         return {"dev": evalset.dev}
@@ -48,13 +48,13 @@ def _parts(experiment: Experiment, name: str) -> Json:
 
 
 def _names(name: str, function: str, *arguments: Any, **options: Any) -> tuple[str, ...]:
-    """Return what a function of a set's `data` module names; nothing if it is absent."""
-    names = getattr(module(name, "data"), function, None)
-    return names(*arguments, **options) if names else ()
+    """Call an optional function of the set's `data` module; return () if it is absent."""
+    list_names = getattr(module(name, "data"), function, None)
+    return list_names(*arguments, **options) if list_names else ()
 
 
 def default_folder(experiment: Experiment, name: str, data: Path) -> Path:
-    """Return the folder of a set: the user's copy, the demo's, the corpus's, or its own."""
+    """Return the folder of a set: `path`, the demo's, the corpus it is part of, or its own."""
     evalset, record = experiment.evalsets[name], benchmark(name)
     if evalset.path:
         return Path(evalset.path)
@@ -65,7 +65,7 @@ def default_folder(experiment: Experiment, name: str, data: Path) -> Path:
 
 
 def set_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
-    """Return the files of a set; those that only train a classifier if it is a benchmark."""
+    """Return the files of a set; the classifier's training files only if it is a benchmark."""
     evalset, paths = experiment.evalsets[name], []
     chosen = {"dev": evalset.dev} if benchmark(name).dev else {}
     for code in evalset.languages:
@@ -83,7 +83,7 @@ def set_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
 
 
 def units_of(experiment: Experiment, name: str) -> list[str]:
-    """Return the units to fetch for a set; none if it is used in place."""
+    """Return the units to fetch for a set; [] if it is used in place."""
     evalset = experiment.evalsets[name]
     if evalset.path or evalset.embedded:
         return []
@@ -101,7 +101,7 @@ def fetched_files(experiment: Experiment, name: str, folder: Path) -> list[Path]
 
 
 def data_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
-    """Return the files that scores depend on: those of each language, or manifests of archives."""
+    """Return the files that scores depend on: one per language, or the manifests of archives."""
     if _by_language(experiment, name):
         return set_files(experiment, name, folder)
     return fetched_files(experiment, name, folder)
@@ -112,7 +112,7 @@ def manifest_name(unit: str) -> str:
 
 
 def unit_source(experiment: Experiment, name: str) -> str:
-    """Return where the units of a set come from: its entry under `sources`, '' for as published."""
+    """Return the source of a set's units: its entry under `sources`; '' (default: as published)."""
     source = experiment.sources.get(name, "")
     return source.rpartition("/")[0] or "." if _is_archive(name, source) else source
 
@@ -122,7 +122,7 @@ def _by_language(experiment: Experiment, name: str) -> bool:
 
 
 def _is_archive(name: str, source: str) -> bool:
-    """True if a source is the one archive of a set that may also come language by language."""
+    """Return True if `source` is the archive of a set that is also published by language."""
     archive = getattr(module(name, "data"), "ARCHIVE", None)
     return bool(archive) and source.endswith(archive)
 
@@ -132,7 +132,7 @@ def _is_archive(name: str, source: str) -> bool:
 
 @dataclass(frozen=True)
 class Unit:
-    """Files of an address ('': none is published); the sha256 is documented for a single one."""
+    """Files fetched together from the address `base`, with published checksum; '': unpublished."""
 
     set: str
     unit: str
@@ -146,14 +146,14 @@ class Unit:
         return bool(self.members)
 
     def place(self, member: str) -> str | None:
-        """Return the place of an archive's member in the set's folder; None if it is not needed."""
+        """Return the path of an archive's member below the set's folder; None if not needed."""
         match = re.fullmatch(self.members, member)
         return match[1] if match else None
 
 
 @cache
 def units(name: str) -> dict[str, Unit]:
-    """Return the units in a benchmark's units.tsv by name; none if it has no such file."""
+    """Read a benchmark's units.tsv, by name of the unit; {} if it has no such file."""
     path = folder(name) / "units.tsv"
     if not path.is_file():
         return {}
@@ -162,7 +162,7 @@ def units(name: str) -> dict[str, Unit]:
 
 
 def unit(name: str, code: str) -> Unit:
-    """Return a unit of units.tsv, or a language's. Raises `EmsError` for another."""
+    """Look up a unit in units.tsv, or the unit of a language. Raises `EmsError` if unknown."""
     if code in units(name):
         return units(name)[code]
     if benchmark(name).by_language:
