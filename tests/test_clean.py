@@ -217,7 +217,7 @@ def test_a_capped_corpus_is_the_same_for_the_same_seed_only(tmp_path):
 
 
 def test_a_corpus_of_which_nothing_is_left_is_an_error_and_no_file(tmp_path):
-    with pytest.raises(EmsError, match=r"x\.zip: none of its 2 pairs is left: .*'evaluation': 2"):
+    with pytest.raises(EmsError, match=r"x\.zip: cleaning removed all 2 pairs: .*'evaluation': 2"):
         clean(tmp_path, [("a", "x"), ("y", "B.")], (["a"], ["b"]))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["evalkeys.tsv", "x.zip"]
 

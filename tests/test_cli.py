@@ -212,7 +212,7 @@ def test_an_error_is_the_last_line_of_the_log_after_what_went_in(ems, archive):
     assert "decontaminate Demo de-en: start, 3 pairs" in lines[-3]
     assert "decontaminate Demo de-en: 3/3 pairs" in lines[-2]
     counts = "{'cap': 0, 'both_empty': 0, 'one_empty': 0, 'evaluation': 3}"
-    assert f"none of its 3 pairs is left: {counts}" in message
+    assert f"cleaning removed all 3 pairs: {counts}" in message
 
 
 def test_an_unforeseen_error_is_in_the_log_with_where_it_happened(ems, monkeypatch):

@@ -188,7 +188,7 @@ def test_pairs_are_no_documents_and_documents_no_pairs(library, tmp_path):
 def test_one_sentence_of_a_language_is_an_error_in_one_line(tmp_path):
     folder = write_document_shard(tmp_path / "en", "en", [[[11, 12]]])
     message = one_line(lambda: DocumentStore([folder], ["en"], LONG, 1))
-    assert message.startswith("documents of en: expected two sentences or more")
+    assert message.startswith("documents of en: expected at least two sentences")
 
 
 def test_documents_that_do_not_fit_their_sentences_are_found_before_training(library):

@@ -120,7 +120,7 @@ def test_a_manifest_of_one_language_without_documents_is_damaged(made, tmp_path)
     manifest = json.loads(path.read_text())
     del manifest["documents"]
     path.write_text(json.dumps(manifest))
-    with pytest.raises(Damaged, match="of one language, but without `documents`"):
+    with pytest.raises(Damaged, match="it has one language but no `documents`"):
         Shard(path.parent)
 
 

@@ -236,5 +236,5 @@ def test_a_line_that_is_not_utf8_is_an_error_with_its_number(tmp_path, line):
 
 
 def test_a_corpus_of_which_nothing_is_left_is_an_error(tmp_path):
-    with pytest.raises(EmsError, match=r"none of its 2 sentences is left: .*'no_context': 2"):
+    with pytest.raises(EmsError, match=r"cleaning removed all 2 sentences: .*'no_context': 2"):
         cleaned(tmp_path, raw([[b"a"], [b"b"]]))

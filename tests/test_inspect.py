@@ -75,7 +75,7 @@ def results(tmp_path_factory):
     return Results(tmp_path_factory.mktemp("results"))
 
 
-MINED_LINE = "line 8 of those with a score of 1.05 or more, of W/v1/mined/W.de-en.tsv.gz"
+MINED_LINE = "line 8 of the lines with a score of 1.05 or more of W/v1/mined/W.de-en.tsv.gz"
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,11 @@ def test_a_folder_of_shards_or_one_of_them_is_enough(results):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--pair de-en --row 119", "--row 119: there are 119 pairs, so a row is one of"),
-        ("--pair de-fr --row 0", "--pair de-fr: no shard holds it; there are de-en, en-ja"),
+        ("--pair de-en --row 119", "--row 119: found 119 pairs; give a row from 0 to 118"),
+        (
+            "--pair de-fr --row 0",
+            "--pair de-fr: no shard holds it; the language pairs are de-en, en-ja",
+        ),
         ("--row 0", "give the language pair too"),
         ("--pair de-en --row 0 --shard x", "either --index FILE and --pair, or"),
         ("--pair de-en --row 0 --vocabulary v", "v: not the vocabulary that"),
@@ -160,4 +163,4 @@ def test_a_shard_of_wrong_numbers_is_one_clear_line_and_verify_reads_every_byte(
         message = results.ems.error("inspect", "--shard", file.parent, "--row", 0)
         verified = results.ems.error("verify", "--index", results.index)
     assert f"00002/{name}: {expected}" in message
-    assert f"00002/{name}: its sha256 is not the one in the manifest" in verified
+    assert f"00002/{name}: its SHA-256 is not the one in the manifest" in verified

@@ -73,7 +73,7 @@ def test_cleaning_holds_a_few_of_them(texts, tmp_path):
         archive.writestr("X.de-en.de", "".join(f"{text}\n" for text in texts))
         archive.writestr("X.de-en.en", "".join(f"side {at}\n" for at in range(LINES)))
     imports = "from ems.corpora.moses import read_pairs\n"
-    imports += f"sys.path.append({str(ROOT / 'tests')!r})\nfrom made.filters import passed\n"
+    imports += f"sys.path.append({str(ROOT / 'tests')!r})\nfrom made.text import passed\n"
     imports += "from ems.text.filters import CleanReport"
     work = CLEAN.format(lines=LINES)
     peak = peak_of(imports, work, tmp_path / "x.zip", tmp_path / "out.tsv")

@@ -190,10 +190,10 @@ def test_parameters_are_variables_of_the_shell_and_never_words_of_it(tmp_path):
         ("false | cat", r"exit status 1; the end of its stderr: \(nothing\)"),
         ("no-such-program", r"exit status 127; .*no-such-program"),
         ("kill -9 $$", r"exit status -9"),
-        ("tac", r"none of the lines that it read, or not in their order"),
-        ("sed s/gut/bad/", r"it wrote 'bad 0\\tgood 0\\n', which is none of the lines"),
-        ("cat >/dev/null", r"none of its 60 pairs is left: .*'own filter\.json': 60"),
-        ("cat; echo more", r"it wrote 'more\\n', which is none"),
+        ("tac", r"which it did not read, or not in this order"),
+        ("sed s/gut/bad/", r"it wrote 'bad 0\\tgood 0\\n', which it did not read"),
+        ("cat >/dev/null", r"cleaning removed all 60 pairs: .*'own filter\.json': 60"),
+        ("cat; echo more", r"it wrote 'more\\n', which it did not read"),
     ],
 )
 def test_a_program_that_fails_or_changes_rows_is_one_error(tmp_path, command, words):

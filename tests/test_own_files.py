@@ -167,7 +167,7 @@ def test_a_file_that_goes_or_grows_meanwhile_is_an_error(tmp_path, change, monke
 
     monkeypatch.setattr("ems.text.clean._check_may_be_empty", meanwhile)
     monkeypatch.setattr("ems.text.clean.check_form", meanwhile)
-    with pytest.raises(EmsError, match=r"is gone: put it back|changed while it was read"):
+    with pytest.raises(EmsError, match=r"restore this file|changed while it was being read"):
         clean(tmp_path, corpus(str(path)))
     assert not list(tmp_path.glob("*out*"))
 

@@ -177,7 +177,9 @@ def test_shards_of_another_vocabulary_and_a_model_without_heads_are_refused(made
     state = make_state(48)
     torch.save(checkpoint(state), made / "weights.pt")
     out = imported(made)
-    with pytest.raises(EmsError, match=r"found another one; make shards .*vocabulary\.model"):
+    with pytest.raises(
+        EmsError, match=r"not the vocabulary of the shards .*; make shards .*vocabulary\.model"
+    ):
         validate_model(out, [shards])
     shards = make_shards(made, out)
     (out / "heads.safetensors").unlink()

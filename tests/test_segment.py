@@ -128,7 +128,7 @@ def test_a_line_that_mecab_would_split_stays_one_and_else_is_an_error_and_no_shi
     assert [characters(line) for line in usable("mecab-jumandic", "ja")(lines)] == lines
     whole = replace(mecab_jumandic.SEGMENTER, limit=2_000_000)
     monkeypatch.setattr(mecab_jumandic, "SEGMENTER", whole)
-    with pytest.raises(EmsError, match=r"2 lines went in and 3 came out; .*cannot be aligned"):
+    with pytest.raises(EmsError, match=r"2 lines went in and 3 came out, .*be aligned"):
         segmenter("mecab-jumandic", "ja")(lines)
 
 

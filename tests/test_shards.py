@@ -167,7 +167,7 @@ def test_a_shard_without_pairs_is_an_error_and_no_folder(world, tmp_path):
 def test_a_vocabulary_that_uint16_cannot_hold_is_an_error(world, tmp_path, monkeypatch):
     monkeypatch.setattr(writer, "MAX_PIECES", 199)
     writer._encoder.cache_clear()
-    with pytest.raises(EmsError, match=r"v\.model: 200 pieces; uint16 holds 199"):
+    with pytest.raises(EmsError, match=r"v\.model: 200 pieces; expected at most 199"):
         write_shards(world / "text" / "A" / "de-en.tsv", world / "v.model", tmp_path / "de-en")
     assert list(tmp_path.iterdir()) == []
 

@@ -54,7 +54,7 @@ def change_an_id(shard):
     content = bytearray(path.read_bytes())
     content[0] ^= 1
     path.write_bytes(content)
-    return f"{path}: its sha256 is not the one in the manifest"
+    return f"{path}: its SHA-256 is not the one in the manifest"
 
 
 @pytest.mark.parametrize(("role", "saved"), [("training", 0), ("validation", 0), ("training", 10)])

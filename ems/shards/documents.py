@@ -1,16 +1,16 @@
-"""Shards of documents -> batches of sentences in their contexts (Wang et al., CCL 2019).
+"""Batches of sentences in context, from shards of documents (Wang et al., CCL 2019).
 
-`DocumentStore` (section 3.1): a pair of the batch is a sentence drawn as `PairStore` draws pairs, a
-language with p ~ n^alpha. Its two texts are the up to k sentences before it, the sentence, and the
-up to k after it (C_k), and the same with another sentence of the language in its place.
+`DocumentStore` (section 3.1): each pair of a batch is a sentence, drawn like a pair of `PairStore`
+with p ~ n^alpha for its language. Its two texts are up to k sentences before it, the sentence, and
+up to k after it (C_k); and the same with another sentence of the language in its place.
 
-`MinedStore` (section 3.2): a pair is a mined pair of similar sentences, its language pair drawn
-with p ~ n^alpha. Its two texts are the sentences in exchanged places: the second in the context of
-the first, the first in that of the second. Both have the similarity of the sentences as target.
+`MinedStore` (section 3.2): each pair is a mined pair of similar sentences, with p ~ n^alpha for its
+language pair. Its two texts are the second sentence in the context of the first, and the first in
+the context of the second. The target of both is the similarity of the sentences.
 
-Mined pairs are a folder, which `ems mine-documents` writes:
+Mined pairs are a folder, written by `ems mine-documents`:
 
-    pairs.npy       a row per pair (PAIR), language pair by language pair, there the best first
+    pairs.npy       one row per pair (PAIR), by language pair, best first
     manifest.json   languages, pairs by language pair, sha256 of the file, vocabulary and shards
 """
 
@@ -26,11 +26,11 @@ from ems.shards.reader import Batch, PairStore, packed
 from ems.shards.shard import Shard, ShardRow
 
 TRUE, REPLACED = 1.0, 0.0  # targets
-STREAM = [0, 0, 0, 2]  # of random numbers, far from those of the draw and of masks
+STREAM = [0, 0, 0, 2]  # random stream, apart from the streams of the draw and of masks
 PAIR = np.dtype(
     [
-        ("languages", "<i2", 2),  # of both sentences, by their place in `languages`
-        ("rows", "<i8", 2),  # of both, counted through the shards of the language
+        ("languages", "<i2", 2),  # indices into the manifest's `languages`
+        ("rows", "<i8", 2),  # numbered through the shards of the language
         ("round", "<i8"),
         ("score", "<f8"),  # CSLS
         ("similarity", "<f8"),  # the cosine
@@ -40,7 +40,7 @@ TARGETS = {"cosine": "similarity", "csls": "score"}
 
 
 class DocumentStore(PairStore):
-    """All shards of documents; contexts have up to `k` sentences on each side."""
+    """A `PairStore` of documents; contexts have up to `k` sentences on each side."""
 
     documents = True
 
@@ -52,14 +52,14 @@ class DocumentStore(PairStore):
         for (code,), size in zip(self.groups, self.sizes.tolist(), strict=True):
             if size < 2:
                 raise EmsError(
-                    f"documents of {code}: expected two sentences or more, one to take the place "
-                    f"of the other, found {size}; add text, or raise train.corpus_share"
+                    f"documents of {code}: expected at least two sentences, found {size}; add text "
+                    "or raise train.corpus_share"
                 )
 
     def check(self, pieces: int) -> None:
         super().check(pieces)
         for shard in self.shards:
-            _ = shard.documents  # checked when it is first used
+            _ = shard.documents  # is checked on first use
 
     def draw(
         self, seed: int, step: int, batch_pairs: int, alpha: float, share: slice = slice(None)
@@ -71,8 +71,8 @@ class DocumentStore(PairStore):
     def assemble(
         self, groups: np.ndarray, within: np.ndarray, others: np.ndarray | None = None
     ) -> Batch:
-        """Return the batch of sentences `within[i]` of language `groups[i]`, and replaced by
-        `others[i]` of it (default: always the same ones, for validation).
+        """Return the batch of sentences `within[i]` of language `groups[i]`, each also replaced by
+        sentence `others[i]` (default: a fixed choice, for validation).
         """
         if others is None:
             others = self._others(groups, within, 0, int(within[0]))
@@ -81,18 +81,15 @@ class DocumentStore(PairStore):
         return self.batch([*places, *places], [*places, *replacing], targets)
 
     def batch(self, places: list[ShardRow], middles: list[ShardRow], targets: np.ndarray) -> Batch:
-        """Return the batch of contexts of `places[2B]` around the sentences at `middles[2B]`;
-        `targets[2B]` say how well each fits.
-        """
+        """Return the batch of contexts of `places` around the sentences at `middles`, [2B] each."""
         sentences = (shard.piece(0, row, self.max_tokens) for shard, row in middles)
         texts = [self.text(*at, middle) for at, middle in zip(places, sentences, strict=True)]
         codes = [self.languages.index(shard.languages[0]) for shard, _ in places]
         return packed(texts, np.array(codes), targets)
 
     def text(self, shard: Shard, row: int, middle: np.ndarray) -> np.ndarray:
-        """Return the context of a row around the sentence `middle`, uint16[L], L <= max_tokens.
-
-        A text that is too long loses the far ends of its context, the longer side first.
+        """Return the context of a row around the sentence `middle`, uint16[L], L <= max_tokens. A
+        text that is too long is cut at the ends, on the longer side first.
         """
         at = int(np.searchsorted(shard.documents, row, side="right"))
         start, end = shard.documents[at - 1 : at + 1].tolist()
@@ -104,7 +101,7 @@ class DocumentStore(PairStore):
         return np.concatenate([before[len(before) - left :], middle, after[: room - left]])
 
     def _others(self, groups: np.ndarray, within: np.ndarray, *key: int) -> np.ndarray:
-        """Return another sentence of the language of each one, all alike, by a random key."""
+        """Draw another sentence of its language for each sentence, uniformly, by a random key."""
         random = np.random.Generator(np.random.Philox(key=key, counter=STREAM))
         sizes = self.sizes[groups]
         steps = 1 + (random.random(len(groups)) * (sizes - 1)).astype(np.int64)
@@ -115,48 +112,48 @@ class DocumentStore(PairStore):
 
 
 class MinedPairs:
-    """A folder of mined pairs. Raises `EmsError` if it is damaged or of other documents."""
+    """A folder of mined pairs. Raises `EmsError` if it is damaged or from other documents."""
 
     def __init__(self, folder: Path, documents: DocumentStore) -> None:
         manifest = read_json(folder / MANIFEST, MinedManifest)
         self.folder, self.sha256 = folder, manifest.sha256
         self.languages: list[str] = manifest.languages
         if sha256_file(folder / PAIRS) != self.sha256:
-            raise Damaged(folder / PAIRS, f"its sha256 is not the one in {MANIFEST} beside it")
+            raise Damaged(folder / PAIRS, f"its SHA-256 is not the one in {MANIFEST}")
         self.rows = np.load(folder / PAIRS)  # PAIR[pairs]
         mine = documents.fingerprint, documents.vocabulary_sha256, languages_of(documents)
         if (manifest.shards, manifest.vocabulary_sha256, self.languages) != mine:
-            raise Damaged(folder, "mined in other documents than those of the shards")
-        self.starts = _starts(self.rows)  # of each language pair, and the end
+            raise Damaged(folder, "mined in other documents than these shards")
+        self.starts = _starts(self.rows)  # first row of each language pair, and the end
 
         firsts = self.rows["languages"][self.starts[:-1]].tolist()
         self.groups = [tuple(self.languages[at] for at in pair) for pair in firsts]
 
-    def of(self, pair: str | None) -> np.ndarray:
-        """Return the rows of a language pair, like "de-en", or all. Raises `EmsError` for none."""
+    def select(self, pair: str | None) -> np.ndarray:
+        """Return the rows of a language pair like "de-en" (None: all). Raises `EmsError` for 0."""
         if pair is None:
             return self.rows
         for at, codes in enumerate(self.groups):
             if sorted(codes) == sorted(pair.split("-")):
                 return self.rows[self.starts[at] : self.starts[at + 1]]
         names = ", ".join("-".join(codes) for codes in self.groups)
-        raise EmsError(f"--pair {pair}: nothing was mined for it; there are {names}")
+        raise EmsError(f"--pair {pair}: no mined pairs; the language pairs are {names}")
 
 
 def _starts(rows: np.ndarray) -> np.ndarray:
-    """Return where each language pair starts, and the end of the last, int64[pairs + 1]."""
+    """Return the first row of each language pair, and the end, int64[language pairs + 1]."""
     codes = rows["languages"]
     changes = np.flatnonzero((codes[1:] != codes[:-1]).any(axis=1)) + 1
     return np.concatenate([[0], changes, [len(rows)]])
 
 
 def languages_of(documents: DocumentStore) -> list[str]:
-    """Return the languages that there are documents of, in the order of the store's groups."""
+    """Return the languages of the documents, in the order of the store's groups."""
     return [code for (code,) in documents.groups]
 
 
-def write_mined(out: Path, documents: DocumentStore, rows: np.ndarray, more: Json) -> Json:
-    """Write the folder of mined pairs PAIR[pairs], and return its manifest, which has `more`."""
+def write_mined(out: Path, documents: DocumentStore, rows: np.ndarray, extra: Json) -> Json:
+    """Write a folder of mined pairs PAIR[pairs]; return its manifest, which includes `extra`."""
     rows = rows[np.lexsort((*rows["rows"].T[::-1], -rows["score"], *rows["languages"].T[::-1]))]
     languages, starts = languages_of(documents), _starts(rows)
     names = ["-".join(languages[at] for at in rows["languages"][start]) for start in starts[:-1]]
@@ -169,14 +166,14 @@ def write_mined(out: Path, documents: DocumentStore, rows: np.ndarray, more: Jso
             "sha256": sha256_file(folder / PAIRS),
             "shards": documents.fingerprint,
             "vocabulary_sha256": documents.vocabulary_sha256,
-            **more,
+            **extra,
         }
         write_json(folder / MANIFEST, manifest)
     return manifest
 
 
 class MinedStore(DocumentStore):
-    """Mined pairs in the contexts of their documents, as a source of batches."""
+    """A `PairStore` of mined pairs in the contexts of their documents."""
 
     def __init__(
         self,

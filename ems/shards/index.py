@@ -1,7 +1,7 @@
-"""The list of an experiment's shards by role, beside them: index.json.
+"""index.json, the list of an experiment's shards by role.
 
-The trainer reads this one file and the workflow depends on it: a job with a thousand inputs costs
-Snakemake's scheduler more than many a stage does.
+The trainer and the workflow depend on this one file, because a job with a thousand inputs would
+keep Snakemake's scheduler busy longer than many stages run.
 """
 
 import os
@@ -15,20 +15,20 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file, write_json
 from ems.base.schema import Below, Count, NonBlank, Record
 
-TRAIN = "train"  # the role without which there is no index
+TRAIN = "train"  # a role that every index has
 MANIFEST = "manifest.json"
-PAIRS = "pairs.npy"  # of a folder of mined pairs, beside its manifest
-LIST = "pairs.json"  # of a folder with a folder of shards for each language pair
-Sums = dict[Below, NonBlank]  # shard, or language pair -> SHA-256 of its manifest
+PAIRS = "pairs.npy"  # file of mined pairs, in the folder of their manifest
+LIST = "pairs.json"  # list of a folder that has a folder of shards per language pair
+Sums = dict[Below, NonBlank]  # shard or language pair -> SHA-256 of its manifest
 
 
 class FolderManifest(Record):
-    """The manifest of the shards of a corpus and language pair; that of a shard has no `shards`."""
+    """The manifest of a folder of shards, or of a single shard, which has no `shards`."""
 
     shards: Sums | None = None
 
 
-class Spoken(Record):
+class LanguageList(Record):
     languages: Annotated[list[NonBlank], Field(min_length=1)]
 
 
@@ -41,9 +41,8 @@ class MinedManifest(Record):
 
 
 def write_index(folders: dict[str, list[Path]], out: Path) -> int:
-    """Write role -> {shard below the folder of `out`: sha256 of its manifest}; return their number.
-
-    Raises `EmsError` for a folder without a manifest, and if there is no shard to train on.
+    """Write {role: {path of a shard below the folder of `out`: SHA-256 of its manifest}}; return
+    the number of shards. Raises `EmsError` if one has no manifest or there are none to train on.
     """
     index: dict[str, dict[str, str]] = {}
     for role, each in folders.items():
@@ -53,7 +52,7 @@ def write_index(folders: dict[str, list[Path]], out: Path) -> int:
             if name.startswith(os.pardir):
                 raise EmsError(
                     f"{shard}: expected shards below {out.parent}, the folder of the index; move "
-                    "one"
+                    "either"
                 )
             index[role][name] = sha256_file(shard / MANIFEST)
     if not index[TRAIN]:
@@ -66,18 +65,18 @@ def write_index(folders: dict[str, list[Path]], out: Path) -> int:
 
 
 def read_index(path: Path) -> dict[str, list[Path]]:
-    """Return role -> shard folders. Raises `Damaged` for a shard that is not as listed."""
+    """Return {role: shard folders}. Raises `Damaged` for a shard that differs from the list."""
     index = read_json(path, dict[str, Sums])
     if not index.get(TRAIN):
         raise Damaged(path, f"expected shards to train on under `{TRAIN}`, found none")
     for shard in (path.parent / name for entries in index.values() for name in entries):
         if not shard.parent.is_dir():
-            raise Damaged(path, f"lists {shard}, which is not there")  # its names may be wrong
+            raise Damaged(path, f"lists {shard}, which is not there")  # a wrong index?
     return {role: _listed(path, entries) for role, entries in index.items()}
 
 
 def _listed(path: Path, entries: dict[str, str]) -> list[Path]:
-    """Return the folders that a file lists. Raises `Damaged` for one that is not as listed."""
+    """Return the folders that a file lists. Raises `Damaged` for one that differs from the list."""
     folders = [path.parent / name for name in entries]
     for folder, sha256 in zip(folders, entries.values(), strict=True):
         manifest = folder / MANIFEST
@@ -86,15 +85,15 @@ def _listed(path: Path, entries: dict[str, str]) -> list[Path]:
     return folders
 
 
-def _read(path: Path, of: Any) -> Any:
+def _read(path: Path, model: Any) -> Any:
     try:
-        return read_json(path, of)
+        return read_json(path, model)
     except EmsError:
         return None
 
 
 def is_shards(folder: Path) -> bool:
-    """True if a folder holds the shards of a corpus and language pair, and nothing else."""
+    """Return whether a folder holds only the shards of a corpus and language pair."""
     manifest = _read(folder / MANIFEST, FolderManifest)
     if manifest is None or manifest.shards is None:
         return False
@@ -102,7 +101,7 @@ def is_shards(folder: Path) -> bool:
 
 
 def is_several(folder: Path) -> bool:
-    """True if a folder holds folders of shards and their list, and nothing else."""
+    """Return whether a folder holds only folders of shards and their list."""
     listed = _read(folder / LIST, Sums)
     if listed is None:
         return False
@@ -111,12 +110,12 @@ def is_several(folder: Path) -> bool:
 
 
 def holds_shards(folder: Path) -> bool:
-    """True for what `ems shards` writes: shards of one language pair, or of several."""
+    """Return whether a folder is one that `ems shards` writes, for one language pair or several."""
     return is_shards(folder) or is_several(folder)
 
 
 def is_mined(folder: Path) -> bool:
-    """True if a folder holds mined pairs, and nothing else."""
+    """Return whether a folder holds only mined pairs."""
     manifest = _read(folder / MANIFEST, MinedManifest)
     return bool(manifest) and {path.name for path in folder.iterdir()} <= {PAIRS, MANIFEST}
 
@@ -124,18 +123,18 @@ def is_mined(folder: Path) -> bool:
 def shards_in(folder: Path) -> list[Path]:
     """Return the shards of a folder in order; of a shard, itself. Raises `EmsError` for others."""
     if not (folder / MANIFEST).is_file():
-        raise Damaged(folder, f"no shard (it has no {MANIFEST})")
+        raise Damaged(folder, f"not a shard: it has no {MANIFEST}")
     entries = read_json(folder / MANIFEST, FolderManifest).shards
     return [folder] if entries is None else sorted(_listed(folder / MANIFEST, entries))
 
 
 def shards_of(folders: list[Path], languages: Sequence[str], sides: int = 2) -> list[Path]:
-    """Return the shards that hold pairs of these languages only, or documents (one side)."""
-    held = {folder: {*read_json(folder / MANIFEST, Spoken).languages} for folder in folders}
+    """Return the folders of these languages only, with pairs, or with documents (`sides=1`)."""
+    held = {folder: {*read_json(folder / MANIFEST, LanguageList).languages} for folder in folders}
     return [f for f, codes in held.items() if len(codes) == sides and codes <= {*languages}]
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """Return the folders of shards that a folder of several lists; any other folder itself."""
+    """Return the folders that the folder's list names, or [folder] if it has no list."""
     listed = folder / LIST
     return _listed(listed, read_json(listed, Sums)) if listed.is_file() else [folder]

@@ -1,7 +1,7 @@
-"""What a pair of the shards is: its text, its pieces, and the line of the corpus it comes from.
+"""Describe a pair of the shards: its text, its pieces, and its line in the corpus.
 
-The path of a shard says what it holds: `<experiment>/shards/<vocabulary>/<corpus>/<version>/<pair>/
-<shard>`. The vocabulary and the report of the clean stage lie in the same experiment.
+A shard's path tells what it holds: `<experiment>/shards/<vocabulary>/<corpus>/<version>/<pair>/
+<shard>`. The vocabulary and the report of the clean stage are read from the same experiment.
 """
 
 from pathlib import Path
@@ -24,60 +24,59 @@ class _Origin(Record):
 
 
 def inspect_shards(shards: list[Path], pair: str | None, row: int, vocabulary: Path | None) -> str:
-    """Describe row `row` (from 0) of the shards of a language pair (None: all), counted through."""
+    """Describe row `row` (from 0, through all shards) of a language pair (None: of all)."""
     codes = tuple(sorted(pair.split("-"))) if pair else None
     opened = list(map(Shard, shards))
     chosen = [shard for shard in opened if codes in (None, shard.languages)]
     if not chosen:
         there = ", ".join(sorted({"-".join(shard.languages) for shard in opened}))
-        raise EmsError(f"--pair {pair}: no shard holds it; there are {there}")
+        raise EmsError(f"--pair {pair}: no shard holds it; the language pairs are {there}")
     total, left = sum(shard.pairs for shard in chosen), row
     for shard in chosen if row >= 0 else ():
         if left < shard.pairs:
             return describe(ShardRow(shard, left), vocabulary)
         left -= shard.pairs
-    raise EmsError(f"--row {row}: there are {total:,} pairs, so a row is one of 0 to {total - 1}")
+    raise EmsError(f"--row {row}: found {total:,} pairs; give a row from 0 to {total - 1}")
 
 
 def inspect_mined(
     mined: Path, index: Path, pair: str | None, row: int, vocabulary: Path | None
 ) -> str:
-    """Describe a mined pair (from 0, the best first) of a language pair (None: all)."""
+    """Describe mined pair `row` (from 0, best first) of a language pair (None: all)."""
     listed = read_index(index)[TRAIN]
     codes = read_json(mined / MANIFEST, MinedManifest).languages
     documents = DocumentStore(shards_of(listed, codes, 1), codes, max_tokens=1, k=1)
     pairs = MinedPairs(mined, documents)
-    rows = pairs.of(pair)
+    rows = pairs.select(pair)
     if not 0 <= row < len(rows):
         raise EmsError(
-            f"--row {row}: there are {len(rows):,} mined pairs, so a row is one of 0 to "
-            f"{len(rows) - 1}"
+            f"--row {row}: found {len(rows):,} mined pairs; give a row from 0 to {len(rows) - 1}"
         )
-    found = rows[row : row + 1]
-    names = "-".join(codes[at] for at in found["languages"][0])
+    chosen = rows[row : row + 1]
+    names = "-".join(codes[at] for at in chosen["languages"][0])
     lines = [
-        f"mined pair {row:,} of {len(rows):,}, {names}, round {int(found['round'][0]):,}: CSLS "
-        f"{found['score'][0]:.4f}, cosine {found['similarity'][0]:.4f}"
+        f"mined pair {row:,} of {len(rows):,}, {names}, round {int(chosen['round'][0]):,}: CSLS "
+        f"{chosen['score'][0]:.4f}, cosine {chosen['similarity'][0]:.4f}"
     ]
     for side in (0, 1):
-        (place,) = documents.places(found["languages"][:, side], found["rows"][:, side])
+        (place,) = documents.places(chosen["languages"][:, side], chosen["rows"][:, side])
         lines += ["", describe(place, vocabulary)]
     return "\n".join(lines)
 
 
 def describe(place: ShardRow, vocabulary: Path | None = None) -> str:
-    """Describe in lines where a pair comes from, and the text and the pieces of its sides.
+    """Return lines that say where a pair comes from, and the text and pieces of its sides.
 
-    `vocabulary` (default: that of the workflow) must be the one that the shard was made with.
+    `vocabulary` (default: the workflow's) must be the one that the shard was encoded with.
     """
     shard = place.shard
     folder = shard.folder.resolve()
     experiment, (name, corpus, version, pair) = folder.parents[:6][-1], folder.parts[-5:-1]
     path = vocabulary or experiment / "vocab" / name / "vocabulary.model"
     if not path.exists() or sha256_file(path) != shard.vocabulary_sha256:
-        problem = f"not the vocabulary that {shard.folder} was made with"
+        problem = f"not the vocabulary that {shard.folder} was encoded with"
         if vocabulary:
-            raise EmsError(f"{path}: {problem}; give that one")
+            raise EmsError(f"{path}: {problem}; give the right one")
         raise Damaged(path, problem)
     processor = load_vocabulary(path)
     shard.pieces = processor.get_piece_size()
@@ -104,18 +103,18 @@ def describe(place: ShardRow, vocabulary: Path | None = None) -> str:
 
 
 def _origin(path: Path, line: int) -> str:
-    """Name the file and line of the corpus, by the report of the clean stage."""
+    """Return the file and line in the corpus, from the report of the clean stage."""
     if not path.exists():
-        return f"line {line:,} of the corpus ({path} would say of which file)"
+        return f"line {line:,} of the corpus (the file is unknown without {path})"
     report, before = read_json(path, _Origin), 0
     mined = report.threshold is not None
-    scored = f" of those with a score of {report.threshold:g} or more," if mined else ""
+    scored = f" of the lines with a score of {report.threshold:g} or more" if mined else ""
     for name, lines in report.files.items():
         if line <= before + lines:
             return f"line {line - before:,}{scored} of {report.archives.get(name, name)}"
         before += lines
     raise Damaged(
         path,
-        f"its files have {before:,} lines, but the pair comes from line {line:,}; it is damaged, "
-        "or of another run",
+        f"its files have {before:,} lines, but the pair comes from line {line:,}; it is damaged "
+        "or from another run",
     )

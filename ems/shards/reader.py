@@ -1,9 +1,9 @@
-"""Shards -> batches: memory-mapped, vectorised, a pure function of (seed, step).
+"""Batches from shards: memory-mapped, vectorised, a pure function of (seed, step).
 
-A batch mixes language pairs: each of its pairs draws its language pair with p ~ n^alpha (n: its
-sentence pairs over all corpora), then a sentence pair uniformly, with replacement. The generator of
-step t is keyed with (seed, t), so any step can be made again without those before it. How the pairs
-of a language pair are cut into shards changes nothing: they are counted through.
+A batch mixes language pairs: each of its pairs draws a language pair with p ~ n^alpha (n: number of
+its pairs in all corpora), then one of its pairs uniformly, with replacement. The generator of step
+t is keyed with (seed, t), so any step can be repeated without the steps before it. Batches do not
+depend on the sizes of shards, because pairs are numbered through all shards of a language pair.
 """
 
 import os
@@ -20,23 +20,21 @@ from ems.base.progress import Progress
 from ems.base.provenance import digest
 from ems.shards.shard import Shard, ShardRow, allow_open_files
 
-MAPS = 4  # files of a shard that are open while it is trained on
+MAPS = 4  # files of a shard that stay open during training
 
 
 @dataclass
 class Batch:
-    """B sentence pairs as 2B sentences, packed: no padding anywhere.
+    """B pairs as 2B sentences, packed without padding.
 
-    `tokens[T]` are the token ids of all sentences, shortest sentence first, so that attention can
-    work on groups of like length; `lengths[2B]` their lengths in that order; `rows[2B]` says which
-    sentence each is: i < B is the first side of pair i, B + i its second side; `languages[2B]` is
-    the language index of sentence i (in the order of `rows` values, not of `tokens`).
+    `tokens[T]` are the token ids of all sentences, shortest sentence first, so that attention works
+    on groups of similar length; `lengths[2B]` are their lengths in this order. `rows[2B]` are their
+    rows: i < B is the first side of pair i, B + i its second side. `languages[2B]` has the language
+    index of each row. For documents (`ems.shards.documents`), each sentence is a text, and
+    `targets[2B]` say for each row how well the sentence in its middle fits.
 
-    Of documents (`ems.shards.documents`) a sentence is a text, and `targets[2B]` by row say how
-    well the sentence in its middle fits there, 1 or 0.
-
-    Training adds what its objectives need: `inputs[T]` are the tokens with those at `places`
-    masked, `keys[2B]` by row are equal for equal sentences, `step` is the number of the step.
+    Training adds the inputs of its objectives: `inputs[T]` are the tokens masked at `places`,
+    `keys[2B]` by row are equal for equal sentences, and `step` is the number of the step.
     """
 
     tokens: np.ndarray
@@ -51,14 +49,14 @@ class Batch:
 
     @property
     def pairs(self) -> int:
-        """B, the number of sentence pairs."""
+        """B, the number of pairs."""
         return len(self.lengths) // 2
 
 
 def packed(
     sentences: list[np.ndarray], languages: np.ndarray, targets: np.ndarray | None = None
 ) -> Batch:
-    """Return sentences by row, arrays of token ids, as a batch."""
+    """Pack sentences (arrays of token ids, by row) into a batch."""
     lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
     rows = np.argsort(lengths, kind="stable")  # by length, ties by row
     tokens = np.concatenate([sentences[row] for row in rows.tolist()]).astype(np.int64)
@@ -66,9 +64,9 @@ def packed(
 
 
 class PairStore:
-    """All shards of training or validation data, or an evenly spaced `share`, as batches."""
+    """All shards of training or validation data, or an evenly spaced `share` of their pairs."""
 
-    documents = False  # whether its sentences are texts of documents
+    documents = False  # True if its sentences are texts of documents
 
     def __init__(
         self, folders: list[Path], languages: list[str], max_tokens: int, share: float = 1.0
@@ -93,11 +91,11 @@ class PairStore:
 
     @property
     def contents(self) -> str:
-        """How many pairs are used, and the hash of the shards."""
+        """The number of pairs used, and the hash of the shards."""
         return f"{int(self.sizes.sum()):,} pairs, sha256 {self.fingerprint}"
 
     def _count(self) -> None:
-        """Count the pairs through, language pair by language pair and there shard by shard."""
+        """Number the pairs through, by language pair, then by shard."""
         groups: dict[tuple[str, ...], list[int]] = {}
         for at, shard in enumerate(self.shards):
             groups.setdefault(shard.languages, []).append(at)
@@ -105,10 +103,10 @@ class PairStore:
         pairs = np.array([shard.pairs for shard in self.shards])
         whole = np.array([pairs[shards].sum() for shards in self.groups.values()])
         shares = np.maximum(1, (whole * self.share).astype(np.int64))
-        self.sizes = np.minimum(whole, shares)  # pairs of each group that are used, int64[groups]
-        self._begins = np.cumsum(whole) - whole  # where each group begins, int64[groups]
-        self._order = np.concatenate(list(self.groups.values()))  # shards as they are counted
-        self._ends = np.cumsum(pairs[self._order])  # where each of them ends
+        self.sizes = np.minimum(whole, shares)  # pairs used of each group, int64[groups]
+        self._begins = np.cumsum(whole) - whole  # first pair of each group, int64[groups]
+        self._order = np.concatenate(list(self.groups.values()))  # shards in this order
+        self._ends = np.cumsum(pairs[self._order])  # end of each of these shards
         self._codes = np.array(  # language index of both sides, int64[shards, 2]
             [[self.languages.index(code) for code in shard.languages] for shard in self.shards]
         )
@@ -128,30 +126,30 @@ class PairStore:
             raise Damaged(shard.folder, "expected pairs of sentences, found none")
 
     def check_vocabulary(self, path: Path, advice: str) -> None:
-        """Raise `EmsError` that ends in `advice` if `path` is not the vocabulary of the shards."""
+        """Raise `EmsError`, ending in `advice`, if `path` is not the vocabulary of the shards."""
         if sha256_file(path) != self.vocabulary_sha256:
             raise EmsError(
-                f"{path}: expected the vocabulary of the shards in {self.shards[0].folder.parent}, "
-                f"found another one; {advice}"
+                f"{path}: not the vocabulary of the shards in {self.shards[0].folder.parent}; "
+                f"{advice}"
             )
 
     def check(self, pieces: int) -> None:
-        """Check the sentences of all shards, whose ids are below `pieces`, and map them."""
+        """Map all shards; check their numbers, and that token ids are below `pieces`."""
         for shard in Progress("check shards", len(self.shards), "shards").over(self.shards):
             shard.pieces = pieces
-            _ = shard.ids  # checked when it is first used
+            _ = shard.ids  # is checked on first use
 
     def draw(
         self, seed: int, step: int, batch_pairs: int, alpha: float, share: slice = slice(None)
     ) -> Batch:
-        """Return the batch of a training step; `share`: the pairs of one of several processes."""
+        """Return the batch of a step, or the `share` of it that one of several processes gets."""
         chosen, within = self.drawn(seed, step, batch_pairs, alpha)
         return self.assemble(chosen[share], within[share])
 
     def drawn(
         self, seed: int, step: int, batch_pairs: int, alpha: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the language pair of each pair of a step, and its place in that, both int64[B]."""
+        """Draw B pairs: the group (language pair) of each and its position there, both int64[B]."""
         random = np.random.Generator(np.random.Philox(key=[seed, step]))
         weights = self.sizes.astype(np.float64) ** alpha
         chosen = random.choice(len(weights), size=batch_pairs, p=weights / weights.sum())
@@ -167,20 +165,20 @@ class PairStore:
         return stores
 
     def places_in_order(
-        self, batch_pairs: int, most: int | None = None
+        self, batch_pairs: int, limit: int | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield what `assemble` takes, of all pairs or the `most` first of each language pair."""
+        """Yield arguments of `assemble` for all pairs, or the first `limit` of each group."""
         for group, size in enumerate(self.sizes.tolist()):
-            end = size if most is None else min(size, most)
+            end = size if limit is None else min(size, limit)
             for start in range(0, end, batch_pairs):
                 within = np.arange(start, min(start + batch_pairs, end))
                 yield np.full(len(within), group), within
 
     def assemble(self, groups: np.ndarray, within: np.ndarray) -> Batch:
-        """Return the batch of pairs `within[i]` of language pair `groups[i]`."""
+        """Return the batch of pairs, each at position `within[i]` of group `groups[i]`."""
         shard_of, row_of = self._locate(groups, within)
         places = list(zip(shard_of.tolist(), row_of.tolist(), strict=True))
-        pieces = [  # few of each of many shards: slices cost less than indexing shard by shard
+        pieces = [  # many shards with few rows each: slices are faster than indexing by shard
             self.shards[at].piece(side, row, self.max_tokens)
             for side in (0, 1)
             for at, row in places
@@ -192,8 +190,8 @@ class PairStore:
         return [ShardRow(self.shards[at], int(row)) for at, row in located]
 
     def _locate(self, groups: np.ndarray, within: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return (shard, row in it) of each pair, both int64[len(groups)]."""
-        within = (within / self.share).astype(np.int64)  # of all pairs: at even distances
+        """Return the index of the shard and the row in it of each pair, both int64[len(groups)]."""
+        within = (within / self.share).astype(np.int64)  # evenly spaced among all pairs
         place = self._begins[groups] + within
         which = np.searchsorted(self._ends, place, side="right")
         starts = np.concatenate([[0], self._ends])[which]

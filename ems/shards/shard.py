@@ -1,12 +1,12 @@
-"""One shard on disk, memory-mapped, and what can be wrong with its numbers.
+"""One memory-mapped shard, and the checks of its numbers.
 
-Wrong ids or offsets end in an error of the model or, worse, in batches of other sentences, and the
-size of a file says nothing of them. Each file is read once, in blocks, before it is mapped: the
-pages of a map would count as memory of the process. `ems verify` checks the checksums too.
+Wrong ids or offsets would crash the model or, worse, give batches of wrong sentences, and file
+sizes cannot reveal them. Each file is therefore read once, in blocks, before it is mapped; the
+pages of a map would count as memory of the process. `ems verify` also compares checksums.
 
-Of a mapped file that another program cuts short, the rest of the last page reads as zeros, and what
-lies beyond kills the process (SIGBUS). Nothing of ours does so: shards are written beside their
-place and renamed. A training looks at the sizes again before it saves anything.
+If another program truncates a mapped file, the rest of the last page reads as zeros, and reading
+further pages kills the process (SIGBUS). ems itself never does so: it writes shards under a
+temporary name and renames them. Training checks the sizes again before it saves anything.
 """
 
 import mmap
@@ -25,15 +25,15 @@ from ems.base.progress import Progress
 from ems.base.schema import UNIQUE, Below, Count, NonBlank, Record, text
 from ems.shards.index import MANIFEST
 
-NUMBERS = 1 << 17  # numbers read at once: they stay in the processor's cache
-DOCUMENTS = "documents"  # file of a shard of one language: where each of its documents begins
-OTHERS = 64  # files that a process may have open besides
+NUMBERS = 1 << 17  # numbers read at once; fits the processor's cache
+DOCUMENTS = "documents"  # file with the first row of each document
+OTHERS = 64  # files that a process may have open for other purposes
 _CODE = "the code of a language"
 LanguageCode = Annotated[text(r"\w+", _CODE), _CODE]
 
 
 class ShardManifest(Record):
-    """The manifest of one shard; of one language it counts `documents`."""
+    """The manifest of one shard; `documents` only if it has one language."""
 
     languages: Annotated[list[LanguageCode], Field(min_length=1, max_length=2), *UNIQUE]
     pairs: Count
@@ -44,9 +44,9 @@ class ShardManifest(Record):
 
 
 class Shard:
-    """One memory-mapped shard folder, sides by code. Raises `EmsError` for a wrong file."""
+    """A memory-mapped shard folder, sides sorted by code. Raises `EmsError` for a damaged file."""
 
-    pieces = 1 << 16  # of the vocabulary, where that is known: token ids are below it
+    pieces = 1 << 16  # upper bound of token ids: the size of the vocabulary, if known
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -55,25 +55,25 @@ class Shard:
         self.pairs, self.tokens, self.sha256 = manifest.pairs, manifest.tokens, manifest.sha256
         self.vocabulary_sha256 = manifest.vocabulary_sha256
         if self.tokens.keys() != set(self.languages):
-            raise Damaged(folder / MANIFEST, "its `tokens` are not of its `languages`")
-        self.files: dict[str, tuple[type, int]] = {}  # name -> type and number of its numbers
+            raise Damaged(folder / MANIFEST, "the keys of `tokens` are not its `languages`")
+        self.files: dict[str, tuple[type, int]] = {}  # name -> (type, number of values)
         for code in self.languages:
             self.files[f"{code}.ids"] = np.uint16, self.tokens[code]
             self.files[f"{code}.offsets"] = np.int64, self.pairs + 1
         self.files["lines"] = np.int64, self.pairs
         if len(self.languages) == 1:
             if manifest.documents is None:
-                raise Damaged(folder / MANIFEST, "of one language, but without `documents`")
+                raise Damaged(folder / MANIFEST, "it has one language but no `documents`")
             self.files[DOCUMENTS] = np.int64, manifest.documents + 1
         self.check_sizes()
 
     @property
     def corpus(self) -> str:
-        """The corpus by its path, without its part: `<corpus>+<part>/<version>/<pair>/<shard>`."""
+        """The corpus without its part, from the path `<corpus>+<part>/<version>/<pair>/<shard>`."""
         return self.folder.resolve().parts[-4:][0].partition("+")[0]
 
     def check_sizes(self, *names: str) -> None:
-        """Raise `Damaged` for a file (default: any) without as many bytes as its manifest says."""
+        """Raise `Damaged` for a file (default: any) whose size is not the one in the manifest."""
         for name in names or self.files:
             dtype, count = self.files[name]
             path, expected = self.folder / name, count * np.dtype(dtype).itemsize
@@ -104,17 +104,17 @@ class Shard:
 
     @cached_property
     def documents(self) -> np.ndarray:
-        """int64[documents + 1]: the row at which each document begins, and the end."""
+        """int64[documents + 1]: the first row of each document, and the end."""
         return self._mapped(DOCUMENTS, offsets_fault, self.pairs)
 
     def _mapped(self, name: str, fault: Callable[..., str], *expected: Any) -> np.ndarray:
-        """Memory-map the numbers of a file once they have passed the check `fault`.
+        """Memory-map the numbers of a file after they have passed the check `fault`.
 
-        A plain array, since np.memmap is slow to index. Batches read a few numbers here and there:
-        without the advice the kernel reads its read-ahead with each, often 128 KB, which is 20
-        times what is needed as long as shards are larger than memory.
+        The result is a plain array because np.memmap is slow to index. Batches read a few numbers
+        in random places: without `madvise`, the kernel's read-ahead (often 128 KB) reads 20 times
+        as much as needed if shards are larger than memory.
         """
-        self.check_sizes(name)  # a file cut short since it was opened must not be mapped
+        self.check_sizes(name)  # a file truncated since it was opened must not be mapped
         path = self.folder / name
         if words := fault(path, *expected):
             raise Damaged(path, words)
@@ -124,54 +124,54 @@ class Shard:
         return np.frombuffer(pages, self.files[name][0])
 
     def piece(self, side: int, row: int, limit: int | None = None) -> np.ndarray:
-        """Return the tokens uint16[L] of one side of one pair, cut to `limit`, not copied."""
+        """Return a view of the tokens of one side of a pair, uint16[L], cut to `limit`."""
         offsets = self.offsets[side]
         return self.ids[side][offsets[row] : offsets[row + 1]][:limit]
 
 
 class ShardRow(NamedTuple):
-    """A pair, or a sentence of a document: its shard and its row there."""
+    """The position of a pair, or of a sentence of a document."""
 
     shard: Shard
     row: int
 
 
 def check_sizes(shards: Sequence[Shard]) -> None:
-    """Raise `Damaged` for the first file that was cut short since it was opened."""
+    """Raise `Damaged` for the first file whose size is not the one in the manifest."""
     for shard in shards:
         shard.check_sizes()
 
 
 def verify_shards(shards: Sequence[Shard]) -> None:
-    """Read every byte of some shards. Raises `Damaged` for the first file that is another one."""
+    """Compare all checksums. Raises `Damaged` for the first file that has changed."""
     files = [(shard, shard.folder / name) for shard in shards for name in shard.files]
     sizes = [path.stat().st_size for _, path in files]
     progress = Progress("verify shards", sum(sizes), "bytes")
     for (shard, path), size in zip(files, sizes, strict=True):
         if sha256_file(path) != shard.sha256.get(path.name):
-            raise Damaged(path, "its sha256 is not the one in the manifest beside it")
+            raise Damaged(path, "its SHA-256 is not the one in the manifest")
         progress.add(size)
     progress.close()
 
 
-def allow_open_files(more: int) -> None:
-    """Raise this process's limit of open files by `more`: Python keeps a file open for each map."""
+def allow_open_files(count: int) -> None:
+    """Raise the limit of open files by `count`, since Python keeps a file open for each map."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and more + OTHERS > hard:
+    if hard != resource.RLIM_INFINITY and count + OTHERS > hard:
         raise EmsError(
-            f"the shards are {more:,} files, but a process may open only {hard:,} here (ulimit "
-            "-Hn); have that limit raised, or make the shards again with more pairs each"
+            f"the shards are {count:,} files, but a process may open only {hard:,} here (ulimit "
+            "-Hn); raise that limit, or write the shards again with more pairs each"
         )
     if soft != resource.RLIM_INFINITY:
-        wanted = soft + more if hard == resource.RLIM_INFINITY else min(soft + more, hard)
+        wanted = soft + count if hard == resource.RLIM_INFINITY else min(soft + count, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-# --- what is wrong with the numbers of a file, in words; "" if nothing is
+# --- checks of the numbers of a file: return what is wrong, "" if nothing
 
 
 def ids_fault(path: Path, pieces: int, offsets: np.ndarray) -> str:
-    """Check that all token ids are below `pieces`; offsets int64[pairs + 1] tell the row."""
+    """Check that token ids are below `pieces`; offsets int64[pairs + 1] give the row."""
     for start, block in _blocks(path, np.uint16):
         if block.max() >= pieces:
             at = int(np.argmax(block >= pieces))
@@ -181,7 +181,7 @@ def ids_fault(path: Path, pieces: int, offsets: np.ndarray) -> str:
 
 
 def offsets_fault(path: Path, tokens: int) -> str:
-    """Check that offsets begin at 0, rise with each sentence and end at the number of `tokens`."""
+    """Check that offsets start at 0, increase strictly and end at the number of `tokens`."""
     last = 0
     for start, block in _blocks(path, np.int64):
         if start == 0 and block[0] != 0:
@@ -209,7 +209,7 @@ def lines_fault(path: Path) -> str:
 
 
 def _blocks(path: Path, dtype: type) -> Iterator[tuple[int, np.ndarray]]:
-    """Read the numbers of a file into one buffer; yield each block with the place of its first."""
+    """Read the numbers of a file into one buffer; yield (index of the first, block)."""
     buffer, start = np.empty(NUMBERS, dtype), 0
     with open(path, "rb") as handle:
         while size := handle.readinto(buffer.data):

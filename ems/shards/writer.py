@@ -1,9 +1,9 @@
-"""Segmented pairs or documents -> token shards: in parallel, resumable shard by shard, streaming.
+"""Encode segmented pairs or documents into token shards, streaming, in parallel and resumable.
 
-All tokens of a sentence are kept, since truncation (120 in the paper) belongs to the model. A pair
-of which one side has no token is dropped and counted; so is a sentence without a token, and then a
-document with fewer than two sentences. A shard is a fixed number of lines of its source, so that
-shards do not wait for each other, and the rest of its last document; one without a row is left out.
+All tokens of a sentence are kept, because truncation (120 in the paper) belongs to the model. A
+pair with an empty side is dropped and counted, as is an empty sentence of a document, and a
+document left with fewer than two. Shards can be encoded independently: each is a fixed number of
+lines of its source, to the end of the last document. Empty shards are left out.
 """
 
 import shutil
@@ -34,14 +34,14 @@ from ems.shards.index import LIST, MANIFEST, Sums, is_several, is_shards
 from ems.shards.shard import DOCUMENTS, ShardManifest
 from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
 from ems.text.subwords import WordEncoder, load_vocabulary
-from ems.text.tsv import BOUNDARY, LEAST, codes_of, read_columns, unit_of
+from ems.text.tsv import BOUNDARY, MIN_SENTENCES, codes_of, read_columns, unit_of
 from ems.text.tsv import LIST as FILES
 
-PAIRS = 1_000_000  # of a shard at most: some 100 MB, 20 seconds of one core
+PAIRS = 1_000_000  # per shard: about 100 MB, 20 seconds of one core
 ID = np.dtype(np.uint16)
 MANY = 100  # documents encoded at once
-MAX_PIECES = 65_535  # of a vocabulary; the papers have 60,000
-BIN, BINS = 10, 26  # tokens per class of the histogram of lengths; the last: 250 and more
+MAX_PIECES = 65_535  # pieces of a vocabulary: ids are uint16; the papers have 60,000
+BIN, BINS = 10, 26  # histogram of lengths: tokens per bin, number of bins (last: 250 and more)
 VocabularyFile = tuple[Path, str]  # the file and its sha256
 
 
@@ -60,8 +60,8 @@ def write_shards(
 ) -> dict[str, Any]:
     """Encode pairs `<a>-<b>.tsv`, or documents `<a>.tsv`, into shards; return their manifest.
 
-    Several are written by `workers` processes and kept in `state` (default: beside `out`) until all
-    are there. Raises `EmsError` if no pair has tokens on both sides.
+    `workers` processes write them into the folder `state` (default: next to `out`) until all are
+    finished. Raises `EmsError` if no pair has tokens on both sides.
     """
     check_target(out, is_shards)
     languages, vocabulary_sha256 = codes_of(source), sha256_file(vocabulary)
@@ -95,11 +95,9 @@ def write_several(
     pairs: int = PAIRS,
     languages: Collection[str] = (),
 ) -> dict[str, str]:
-    """Encode the pair files of a folder, those of some `languages` (none: of all), in one job.
-
-    Multi-parallel text makes pairs of a thousand language pairs, many of them small: a job for each
-    would take longer to start than to do its work. Returns language pair -> SHA-256 of its
-    manifest, which is the list in `out`.
+    """Encode the pair files of a folder in `languages` only (empty: all) in one job; return the
+    list {language pair: SHA-256 of its manifest}. Multi-parallel text gives a thousand language
+    pairs, many of them small: a job for each would take longer to start than to run.
     """
     check_target(out, is_several)
     files = read_json(source / FILES, Sums)
@@ -132,7 +130,7 @@ def write_several(
 
 
 def close_folder(folder: Path, source: Path) -> dict[str, Any]:
-    """Take out the shards without a pair, and write the manifest of the folder."""
+    """Remove shards without pairs, and write the manifest of the folder."""
     paths = sorted(folder.glob(f"*/{MANIFEST}"))
     parts = [read_json(path, _Part) for path in paths]
     languages, dropped = parts[0].languages, sum(part.dropped for part in parts)
@@ -140,7 +138,7 @@ def close_folder(folder: Path, source: Path) -> dict[str, Any]:
     if dropped and not kept:
         what = "pair with tokens on both sides" if len(languages) > 1 else "document"
         raise EmsError(f"{source}: no {what}")
-    for path in set(paths).difference(kept):  # of an empty file, which a small part may be
+    for path in set(paths).difference(kept):  # a small part of a corpus may be empty
         shutil.rmtree(path.parent)
     manifest = {
         "languages": languages,
@@ -164,11 +162,11 @@ def close_folder(folder: Path, source: Path) -> dict[str, Any]:
 
 
 def check_vocabulary(path: Path) -> Any:
-    """Return the `SentencePieceProcessor` of a file. Raises `EmsError` if uint16 is too small."""
+    """Load a `SentencePieceProcessor`. Raises `EmsError` if its ids do not fit uint16."""
     processor = load_vocabulary(path)
     size = processor.get_piece_size()
     if size > MAX_PIECES:
-        raise EmsError(f"{path}: {size:,} pieces; uint16 holds {MAX_PIECES:,}")
+        raise EmsError(f"{path}: {size:,} pieces; expected at most {MAX_PIECES:,}")
     return processor
 
 
@@ -178,7 +176,7 @@ def _encoder(vocabulary: VocabularyFile, language: str) -> WordEncoder:
 
 
 def write_shard(vocabulary: VocabularyFile, piece: Piece, folder: Path, advance: Advance) -> None:
-    """Encode a piece of a file of pairs or documents into the shard `folder`."""
+    """Encode a piece of a file of pairs or documents into the new shard `folder`."""
     languages = codes_of(piece.source)
     encoders = [_encoder(vocabulary, code) for code in languages]
     folder.mkdir()
@@ -216,7 +214,7 @@ def write_shard(vocabulary: VocabularyFile, piece: Piece, folder: Path, advance:
 def _encoded(
     encoders: list[WordEncoder], piece: Piece, advance: Advance
 ) -> Iterator[tuple[list[bytes], list[bytes], list[int]]]:
-    """Yield the pairs of a piece that have tokens on both sides, in batches: packed ids, lines."""
+    """Yield batches of the pairs with tokens on both sides: packed ids of each, lines."""
     for *sides, origins in read_columns(piece.source, piece.start, piece.lines, piece.first):
         ids = [encoder.encode(side) for encoder, side in zip(encoders, sides, strict=True)]
         columns = [*ids, list(map(int, origins))]
@@ -228,7 +226,7 @@ def _encoded(
 
 
 class Documents:
-    """The documents of a shard being written: sentences `read`, and the rows that begin each."""
+    """Documents being encoded: number of sentences `read`, and `bounds`, the first row of each."""
 
     def __init__(self) -> None:
         self.read, self.bounds = 0, [0]
@@ -236,14 +234,14 @@ class Documents:
     def encoded(
         self, encoders: list[WordEncoder], piece: Piece, advance: Advance
     ) -> Iterator[tuple[list[bytes], list[int]]]:
-        """Yield the sentences of a piece that stay, many documents at once: packed ids, lines."""
+        """Yield batches of the sentences that are kept: packed ids, lines."""
         for batch in batched(_documents(piece), lambda d: sum(len(text) for text, _ in d), MANY):
             texts, origins = zip(*chain.from_iterable(batch), strict=True)
             whole = zip(encoders[0].encode(texts), origins, strict=True)
             encoded: list[tuple[bytes, int]] = []
             for document in batch:
                 rows = [(ids, line) for ids, line in islice(whole, len(document)) if ids]
-                if len(rows) >= LEAST:
+                if len(rows) >= MIN_SENTENCES:
                     encoded += rows
                     self.bounds.append(self.bounds[-1] + len(rows))
             self.read += len(texts)

@@ -1,3 +1,1 @@
-"""Text: cleaning and decontamination, word segmentation, subwords. Pairs travel as TSV, one a
-line.
-"""
+"""Text: cleaning and decontamination, word segmentation, subwords. Pairs travel as TSV files."""

@@ -1,4 +1,4 @@
-"""Segmentation of whole files of pairs or documents in pieces, across processes (EMS v2 IV-B)."""
+"""Segmentation of whole files of pairs or documents, in parallel pieces (EMS v2 IV-B)."""
 
 from functools import lru_cache, partial
 from itertools import chain
@@ -11,9 +11,9 @@ from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
 from ems.text.segmenters.base import Segment, module_name, segmenter
 from ems.text.tsv import read_columns, unit_of
 
-# Pairs of a piece. Perl's start is then a twentieth of its work, and a worker's memory some 30 MB.
+# pairs per piece: starting Perl then costs a twentieth of the work, and a worker takes about 30 MB
 LINES = 20_000
-Names = tuple[str, ...]  # one for each language: two of pairs, one of documents
+Names = tuple[str, ...]  # one per language: two for pairs, one for documents
 
 
 def segment_tsv(
@@ -25,10 +25,10 @@ def segment_tsv(
     workers: int = 1,
     lines: int = LINES,
 ) -> int:
-    """Segment and lower-case both sides of a pair file, or documents; return the number of lines.
+    """Segment and lower-case a file of pairs or documents; return the number of lines.
 
-    Several pieces of `lines` pairs are done by `workers` processes and kept in `state` (default:
-    beside `out`) until all are there. The result depends on neither number.
+    `workers` processes share pieces of `lines` pairs, which stay in the folder `state` (default:
+    next to `out`) until all are finished. The result depends on neither number.
     """
     pieces, sha256 = cut(source, lines)
     work, unit = partial(segment_piece, languages, names), unit_of(languages)
@@ -60,16 +60,16 @@ def tools(languages: Names, names: Names) -> list[Segment]:
 def segment_piece(
     languages: Names, names: Names, piece: Piece, out: Path, advance: Advance
 ) -> None:
-    """Write the segmented pairs of a piece, in lower case only then: Moses looks at the case."""
+    """Write the segmented pairs of a piece, lower-cased afterwards because Moses needs the case."""
     batches = read_columns(piece.source, piece.start, piece.lines, piece.first, len(languages))
     columns = [list(chain.from_iterable(column)) for column in zip(*batches, strict=True)]
     *sides, origins = columns or [[] for _ in (*languages, "lines")]
     if len(origins) != piece.lines:
-        raise EmsError(f"{piece.source}: it changed while it was segmented; run again")
+        raise EmsError(f"{piece.source}: changed while it was being segmented; run again")
     words = map(_segmented, tools(languages, names), sides)
     with open(out, "w", encoding="utf-8", newline="\n") as writer:
         rows = zip(*words, origins, strict=True)
-        if len(languages) == 1:  # an empty line is the end of a document
+        if len(languages) == 1:  # an empty line ends a document
             writer.writelines(f"{text.lower()}\t{line}\n" if line else "\n" for text, line in rows)
         else:
             writer.writelines(f"{a.lower()}\t{b.lower()}\t{line}\n" for a, b, line in rows)
@@ -77,7 +77,7 @@ def segment_piece(
 
 
 def _segmented(tool: Segment, lines: list[str]) -> list[str]:
-    """Segment lines, equal ones ("Yes.") once, by one call of the tool; "" ends a document."""
+    """Segment lines in one call of the tool, each distinct line once; "" ends a document."""
     distinct = list(dict.fromkeys(filter(None, lines)))
     words = {"": "", **dict(zip(distinct, tool(distinct), strict=True))}
     return [words[line] for line in lines]

@@ -1,8 +1,8 @@
-"""Raw pairs -> clean pairs that no evaluation set contains, with every loss counted.
+"""Clean raw pairs and remove evaluation sentences; count every pair removed, by reason.
 
 One pass per corpus and language pair: part of the corpus, cap, filters (EMS v2 section IV-A: caps;
-IV-B: evaluation sentences). A pair goes if *either* side is an evaluation sentence of *any* set and
-language; with `scope: pair` only those of the pair's own languages count.
+IV-B: evaluation sentences). A pair is removed if *either* side is an evaluation sentence of *any*
+set and language; with `scope: pair`, only evaluation sentences of the pair's own languages count.
 """
 
 import random
@@ -40,7 +40,7 @@ Item = TypeVar("Item")
 
 
 class ReportFile(Counted, extra="allow"):
-    """The report on a pair of a corpus, or on a language of its documents."""
+    """The cleaning report of one language pair of a corpus, or of one language of its documents."""
 
     corpus: NonBlank
     version: NonBlank
@@ -54,15 +54,15 @@ class ReportFile(Counted, extra="allow"):
 
 @dataclass(frozen=True)
 class CleanSource:
-    """One pair of one corpus of an experiment, by its label, and the files that hold it."""
+    """One language pair of a corpus and its files. `label` is the name of the corpus."""
 
     label: str
     version: str
     pair: str
-    archives: tuple[Path, ...]  # one for each of the pair's files, in their order; or its own files
-    documents: Path | None = None  # for a corpus that is divided by document
-    held_out: Path | None = None  # keys of the sentences of `validation`, for a training corpus
-    earlier: tuple[Path, ...] = ()  # clean pairs of the corpora before it, for `across`
+    archives: tuple[Path, ...]  # one per file of the pair, in order; or the user's own files
+    documents: Path | None = None  # for a corpus that is split by document
+    held_out: Path | None = None  # keys of the `validation` sentences, for a training corpus
+    earlier: tuple[Path, ...] = ()  # clean pairs of the preceding corpora, for `across`
 
     @property
     def title(self) -> str:
@@ -74,22 +74,22 @@ class CleanJob:
     source: CleanSource
     corpus: Corpus
     files: list[CorpusFile]
-    split: Split | None  # how the corpus is divided, if only a part of it is wanted
+    split: Split | None  # how the corpus is divided, if only a part of it is used
     seed: str
     settings: CleanSettings
-    keys: list[Path]  # of the evaluation sentences that must not stay
-    against: list[str] | None  # `<evalset>/<code>` of these (None: all)
+    keys: list[Path]  # of the evaluation sentences to remove
+    against: list[str] | None  # labels `<evalset>/<code>` that count (None: all)
     key_name: str
 
 
 def clean_corpus(experiment: Experiment, source: CleanSource, keys: Path, out: Path) -> Json:
-    """Clean one pair of one corpus to the TSV `out`, or the documents of a language; write the
-    report beside it, .json, and return it.
+    """Clean one language pair of a corpus, or the documents of a language, into the TSV `out`;
+    write the report to `out` with the suffix .json, and return it.
 
-    Line numbers count through the archives in their order; `files` says how many lines each has (of
-    a mined one, how many above the threshold), and `archives` where it lies.
+    Line numbers run through the archives in order. The report's `files` counts the lines of each
+    (of a mined one: the lines above the threshold), and `archives` gives its path.
     """
-    from ems.text.clean_documents import clean_documents  # it takes a CleanJob of this module
+    from ems.text.clean_documents import clean_documents  # not above: it imports this module
 
     role, corpus = experiment.corpus(source.label, source.version)
     job, own = clean_job(experiment, source, keys), source.archives if corpus.paths else ()
@@ -123,14 +123,14 @@ def clean_corpus(experiment: Experiment, source: CleanSource, keys: Path, out: P
 
 
 def merge_reports(experiment: Experiment, reports: list[Path], out: Path) -> None:
-    """Write the decontamination report of an experiment from those of its corpora and pairs."""
+    """Write the decontamination report of an experiment from its corpora's reports."""
     read = [read_json(path, ReportFile, "*.json") for path in reports]
     entries = [report.model_dump(exclude_unset=True) for report in read]
     write_json(out, {**plain(experiment.decontaminate), "corpora": entries})
 
 
 def clean_job(experiment: Experiment, source: CleanSource, keys: Path) -> CleanJob:
-    """Return the job of a pair. Raises `EmsError` for files that are missing or too many."""
+    """Return the job of a language pair. Raises `EmsError` for missing or surplus files."""
     role, corpus = experiment.corpus(source.label, source.version)
     settings, held = experiment.cleaning(corpus), [keys]
     if role == TRAIN and experiment.decontaminate.validation:
@@ -167,18 +167,16 @@ def clean_job(experiment: Experiment, source: CleanSource, keys: Path) -> CleanJ
 
 
 def job_filters(job: CleanJob) -> list[Filter]:
-    """Return the filters of single rows, for pairs and for documents."""
+    """Return the filters that look at one row at a time, for pairs and for documents."""
     known = read_eval_keys(job.keys, job.against)
     return row_filters(job.settings, job.source.pair.split("-"), known, job.key_name)
 
 
 def _check_may_be_empty(job: CleanJob, report: CleanReport) -> None:
-    """Fail if cleaning removed every pair; only warn for the files that OPUS lists, since a small
-    one may consist of evaluation sentences.
-    """
+    """Fail if cleaning removed every pair; only warn for OPUS files, which may be all benchmark."""
     corpus, unit = job.corpus, "sentences" if job.corpus.documents else "pairs"
     where = ", ".join(str(path) for file in job.files for path in file.paths)
-    line = f"{where}: none of its {report.read:,} {unit} is left: {dict(report.removed)}"
+    line = f"{where}: cleaning removed all {report.read:,} {unit}: {dict(report.removed)}"
     if corpus.own or not opus_files(corpus.name, corpus.version):
         raise EmsError(f"{line}; leave {job.source.pair} out of this corpus, or loosen `clean`")
     log.warning("%s", line)
@@ -188,8 +186,8 @@ def _check_may_be_empty(job: CleanJob, report: CleanReport) -> None:
 
 
 def clean_pairs(job: CleanJob, out: Path) -> tuple[CleanReport, list[int]]:
-    """Stream the pairs of a corpus through every filter to `out`; return the report and the lines
-    of each file. What filters have on disk meanwhile is in the folder of `out`.
+    """Stream the pairs of a corpus through every filter to `out`, whose folder takes temporary
+    files; return the report and the number of lines of each file.
     """
     report, source = CleanReport(), job.source
     own, duplicates = job.corpus.paths, job.settings.duplicates not in OFF
@@ -216,9 +214,7 @@ def clean_pairs(job: CleanJob, out: Path) -> tuple[CleanReport, list[int]]:
 
 
 def _read(job: CleanJob, lines: list[int], report: CleanReport) -> Iterator[Pair]:
-    """Stream the pairs of all files, with so many `lines`, under their caps; count what is read and
-    cut.
-    """
+    """Stream the pairs of all files, which have `lines` lines each, and apply the cap of each."""
     streams, before = [], 0
     for file, count in zip(job.files, lines, strict=True):
         pairs, left = _of_part(job, file, count, before)
@@ -235,8 +231,8 @@ def _read(job: CleanJob, lines: list[int], report: CleanReport) -> Iterator[Pair
 def _of_part(
     job: CleanJob, file: CorpusFile, lines: int, before: int
 ) -> tuple[Iterator[Pair], int]:
-    """Return the pairs of a file that belong to the corpus's part of a split, and their number. The
-    file has `lines` lines, those before it `before`.
+    """Return the pairs of a file that belong to the corpus's part of a split, and their number.
+    The file has `lines` lines, and the files before it `before` lines in all.
     """
     read = partial(read_rows, file, job.settings.undecodable, before)
     split, part = job.split, job.corpus.part
@@ -248,15 +244,15 @@ def _of_part(
     if split.sentences:
         wanted = _sentences_of_part(job, read(), lines)
     elif job.source.documents is None:
-        raise EmsError(f"{job.corpus.label}: give the corpus's documents, --documents FILE")
+        raise EmsError(f"{job.corpus.label}: name the corpus's documents with --documents FILE")
     else:
         wanted = lines_of_part(job.source.documents, split, part, lines, file.path)
     return compress(read(), wanted), sum(wanted)
 
 
 def _sentences_of_part(job: CleanJob, rows: Iterator[Pair], lines: int) -> bytearray:
-    """Return for each row whether its sentence on one side is in the corpus's part, by its folded
-    key. A side that could not be read counts as empty.
+    """Return 1 for each row that belongs to the corpus's part of a split by sentence, else 0. The
+    folded key of one side decides; a side that could not be decoded counts as empty.
     """
     split, wanted = job.split, bytearray()
     side = job.source.pair.split("-").index(split.sentences)
@@ -269,9 +265,7 @@ def _sentences_of_part(job: CleanJob, rows: Iterator[Pair], lines: int) -> bytea
 
 
 def sampled(items: Iterable[Item], total: int, keep: int, seed: str) -> Iterator[Item]:
-    """Draw exactly `keep` of `total` items, in their order: selection sampling, seeded and
-    streaming (Knuth, TAOCP vol. 2, algorithm S).
-    """
+    """Sample exactly `keep` of `total` streamed items in order (Knuth, TAOCP 2, algorithm S)."""
     draw, left, needed = random.Random(seed), total, keep
     for item in items:
         if draw.random() * left < needed:
@@ -285,8 +279,8 @@ def sampled(items: Iterable[Item], total: int, keep: int, seed: str) -> Iterator
 
 @contextmanager
 def unchanged(paths: Sequence[Path]) -> Iterator[dict[str, str]]:
-    """Yield the SHA-256 of each file by its path. Raises `EmsError` for one that differs from its
-    lock, or that another program changes or removes inside of the context.
+    """Yield {path: SHA-256}. Raises `EmsError` for a file that differs from its lock, or that is
+    changed or removed while the context is open.
     """
 
     def state() -> list[tuple[int, int]]:
@@ -294,15 +288,14 @@ def unchanged(paths: Sequence[Path]) -> Iterator[dict[str, str]]:
             return [(stat.st_size, stat.st_mtime_ns) for stat in map(Path.stat, paths)]
         except OSError as error:
             raise EmsError(
-                f"{error.filename}: {error.strerror}; a file of the corpus is gone: put it back "
-                "and run again"
+                f"{error.filename}: {error.strerror}; restore this file of the corpus and run again"
             ) from None
 
     before = state()
     yield {str(path): check_lock(path) for path in paths}
     if state() != before:
         names = ", ".join(map(str, paths))
-        raise EmsError(f"{names}: changed while it was read; run again when it is whole")
+        raise EmsError(f"{names}: changed while it was being read; run again when it is complete")
 
 
 def _without_bad(rows: Iterable[Pair], report: CleanReport, progress: Progress) -> Iterator[Pair]:
@@ -315,7 +308,7 @@ def _without_bad(rows: Iterable[Pair], report: CleanReport, progress: Progress) 
 
 
 def check_form(path: Path, report: CleanReport) -> None:
-    """Raise `EmsError` if more than half of the rows are no pairs: the form is another one."""
+    """Raise `EmsError` if more than half of the rows are not pairs: the file format is wrong."""
     counts = {reason: report.removed[reason] for reason in BAD if report.removed[reason]}
     if 2 * sum(counts.values()) <= report.left:
         return
@@ -324,5 +317,5 @@ def check_form(path: Path, report: CleanReport) -> None:
     why = ", ".join(f"{count:,} {BAD[reason]}" for reason, count in counts.items())
     raise EmsError(
         f"{path}: {sum(counts.values()):,} of {report.left:,} rows are no pairs ({why}), like line "
-        f"{line:,}: {text!r}; expected two texts in UTF-8 in each, in the form that its name says"
+        f"{line:,}: {text!r}; expected two UTF-8 texts per row, in the format of its file name"
     )

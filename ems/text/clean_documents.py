@@ -1,8 +1,8 @@
-"""Raw documents of one language -> clean ones, with every loss counted.
+"""Clean the documents of one language; count every sentence and document removed, by reason.
 
-The pass and its filters are those of pairs. A sentence that goes leaves its neighbours side by
-side. A document with fewer than two sentences has no context to learn from (CCL 2019, 3.1), so it
-goes as well. `duplicates` means whole documents.
+The filters are the same as for pairs. Where a sentence is removed, its neighbours become adjacent.
+A document with fewer than two sentences has no context to learn from (CCL 2019, 3.1) and is removed
+as well. `duplicates` compares whole documents.
 """
 
 from collections import Counter
@@ -17,20 +17,17 @@ from ems.corpora.split import part_of_text
 from ems.text.clean import CleanJob, job_filters, sampled
 from ems.text.duplicates import REASON, Seen
 from ems.text.filters import OFF, CleanReport, filtered, in_batches
-from ems.text.tsv import LEAST
+from ems.text.tsv import MIN_SENTENCES
 
 NO_CONTEXT = "no_context"
-DocumentRow = tuple[str | None, tuple[int, int]]  # text, (number of its document, line)
+DocumentRow = tuple[str | None, tuple[int, int]]  # text, (document number, line)
 
 
 def clean_documents(
     job: CleanJob, out: Path
 ) -> tuple[CleanReport, list[int], dict[str, int | dict[str, int]]]:
-    """Write the clean documents of one language to `out`: `text<TAB>line` for each sentence, and an
-    empty line after each document.
-
-    Returns the report on the sentences, the lines of each file, and {"read", "removed", "kept"} of
-    the documents.
+    """Write the clean documents of one language to `out`, in the format of `ems.text.tsv`; return
+    the report on sentences, the lines of each file, and documents "read", "removed" and "kept".
     """
     counts = [_count(job, file.path) for file in job.files]
     report = CleanReport(read=sum(count["sentences"] for count in counts))
@@ -60,8 +57,8 @@ def clean_documents(
 
 
 def _reason(document: list[DocumentRow], seen: Seen | None) -> str:
-    """Return why a document goes, "" for one that stays."""
-    if len(document) < LEAST:
+    """Return why a document is removed; "" if it is kept."""
+    if len(document) < MIN_SENTENCES:
         return NO_CONTEXT
     if seen is not None and not seen.add(["\n".join(text for text, _ in document)])[0]:
         return REASON
@@ -69,8 +66,8 @@ def _reason(document: list[DocumentRow], seen: Seen | None) -> str:
 
 
 def _belongs(job: CleanJob, document: RawDocument) -> bool:
-    """Return whether a document is in the corpus's part of a split: its bytes decide, so the parts
-    are the same in every experiment, and equal documents are in one part.
+    """Return whether a document belongs to the corpus's part of a split. Its bytes decide: parts
+    are the same in every experiment, and equal documents share a part.
     """
     if job.split is None:
         return True
@@ -79,10 +76,10 @@ def _belongs(job: CleanJob, document: RawDocument) -> bool:
 
 
 def _count(job: CleanJob, path: Path) -> Counter[str]:
-    """Count the part's documents, the `texts` among them, their sentences, and the file's lines."""
+    """Count the part's documents, non-empty documents (`texts`), sentences; the file's lines."""
     count: Counter[str] = Counter()
     for document in read_documents(path):
-        count["lines"] = document.first + len(document.lines)  # the blank one after it
+        count["lines"] = document.first + len(document.lines)  # with the blank line after it
         if _belongs(job, document):
             count["documents"] += 1
             count["texts"] += bool(document.lines)
@@ -96,8 +93,8 @@ def _sentences(
     report: CleanReport,
     documents: CleanReport,
 ) -> Iterator[DocumentRow]:
-    """Stream the sentences of the part's documents under the cap, None for one that is not UTF-8;
-    count what the cap removes.
+    """Stream the sentences of the part's documents under the cap; None for one that is not UTF-8.
+    Count in both reports what the cap removes.
     """
     number = before = 0
     for file, count in zip(job.files, counts, strict=True):
@@ -105,7 +102,7 @@ def _sentences(
         total, cap = count["texts"], job.corpus.cap(job.source.pair)
         if capped := cap is not None and cap < total:
             documents.removed["cap"] += total - cap
-            report.removed["cap"] += count["sentences"]  # minus the drawn ones, below
+            report.removed["cap"] += count["sentences"]  # the drawn ones are subtracted below
             chosen = sampled(chosen, total, cap, f"{job.seed}/{file.name}")
         for document in chosen:
             report.removed["cap"] -= len(document.lines) if capped else 0

@@ -1,7 +1,7 @@
-"""Filters of pairs that are programs: `ems score`, and those that a JSON of OpusCleaner describes.
+"""Programs that filter pairs: `ems score`, and filters described by an OpusCleaner JSON file.
 
-A program reads `first<TAB>second` a line and writes the lines that stay, unchanged and in their
-order. It works between two files, so memory does not grow with the text.
+A program reads lines `first<TAB>second` and writes the lines to keep, unchanged and in order. It
+reads one file and writes another, so memory does not grow with the text.
 """
 
 import json
@@ -24,13 +24,13 @@ from ems.config.text import CleanSettings, CommandFilter
 from ems.text.filters import SHOWN, CleanReport, RowBatch, in_batches
 from ems.text.tsv import Pair
 
-AS_YAML = "PARAMETERS_AS_YAML"  # a variable with all parameters, for filters that name it
+AS_YAML = "PARAMETERS_AS_YAML"  # variable that holds all parameters, for filters that name it
 _NAME = "the name of a variable"
 Variable = Annotated[text("[A-Za-z_][A-Za-z_0-9]*", _NAME), _NAME]
 
 
 class _Filter(Record):
-    """A filter of OpusCleaner, as its JSON file describes it."""
+    """A filter of OpusCleaner: the content of its JSON file."""
 
     type: NonBlank
     command: NonBlank
@@ -39,8 +39,8 @@ class _Filter(Record):
 
 @dataclass(frozen=True)
 class FilterCommand:
-    """A program whose `words` start it in `folder`, with its files in `scratch`; it counts pairs
-    that it does not pass on under its `reason`.
+    """A program and its arguments, run in `folder`, with temporary files in `scratch`. Pairs that
+    it removes are counted under `reason`.
     """
 
     reason: str
@@ -49,8 +49,8 @@ class FilterCommand:
     scratch: Path
 
     def apply(self, batches: Iterable[RowBatch], report: CleanReport) -> Iterator[RowBatch]:
-        """Yield the batches of pairs that the program passes on. Raises `EmsError` with the end of
-        its stderr when it fails, and for a line that it did not read.
+        """Yield the pairs that the program keeps, in batches. Raises `EmsError` with the end of its
+        stderr if it fails, and if it writes a line that it did not read.
         """
         with tempfile.TemporaryDirectory(
             dir=self.scratch, prefix=".filter.", suffix=".part"
@@ -64,7 +64,7 @@ class FilterCommand:
             yield from in_batches(self._passed(read, lines, kept, report))
 
     def _run(self, source: Path, out: Path) -> None:
-        """Run the program from one file to another, with its progress by what it has read."""
+        """Run the program from one file to another; log progress by the bytes it has read."""
         progress = Progress(f"filter {self.reason}", source.stat().st_size, "bytes")
         with (
             open(source, "rb") as reader,
@@ -80,7 +80,7 @@ class FilterCommand:
                 while process.poll() is None:
                     with suppress(subprocess.TimeoutExpired):
                         process.wait(1)
-                    at = os.lseek(reader.fileno(), 0, os.SEEK_CUR)  # the program's position, too
+                    at = os.lseek(reader.fileno(), 0, os.SEEK_CUR)  # shared with the program
                     progress.add(at - progress.done)
             finally:
                 process.kill()
@@ -106,14 +106,13 @@ class FilterCommand:
                     report.remove(self.reason, 1, [(line, shown)])
         if row is not None:
             raise EmsError(
-                f"filter {self.reason}: it wrote {row[:SHOWN]!r}, which is none of the lines that "
-                "it read, or not in their order; expected a filter that removes lines and changes "
-                "none"
+                f"filter {self.reason}: it wrote {row[:SHOWN]!r}, which it did not read, or not in "
+                "this order; expected a filter that only removes lines"
             )
 
 
 def command_filters(settings: CleanSettings, pair: str, scratch: Path) -> list[FilterCommand]:
-    """Return the programs that filter a language pair, in their order."""
+    """Return the programs that filter a language pair, in the order in which they run."""
     filters = []
     if similarity := settings.similarity:
         first, second = pair.split("-")
@@ -125,8 +124,8 @@ def command_filters(settings: CleanSettings, pair: str, scratch: Path) -> list[F
 
 
 def check_commands(settings: CleanSettings, scratch: Path = Path()) -> list[FilterCommand]:
-    """Return the filters of OpusCleaner, in their order. Raises `EmsError` for a file that is no
-    such filter, and for parameters that do not fit it.
+    """Return the OpusCleaner filters of `clean.commands`, in order. Raises `EmsError` for a file
+    that does not describe one, and for invalid parameters.
     """
     filters = []
     for number, chosen in enumerate(settings.commands):
@@ -148,22 +147,23 @@ def check_commands(settings: CleanSettings, scratch: Path = Path()) -> list[Filt
 
 
 def _as_shell(value: Any) -> str:
-    """Return a value as OpusCleaner writes it: 1 for true, nothing for false."""
+    """Return a value as OpusCleaner writes it: "1" for true, "" for false."""
     if value is None or isinstance(value, bool):
         return "1" if value else ""
     return str(value)
 
 
 def _values(key: str, parameters: dict[str, Json], settings: CommandFilter) -> Json:
-    """Return the value of each parameter. Raises `EmsError` for one that does not fit."""
+    """Return the value of each parameter. Raises `EmsError` for an unknown or invalid one."""
     for name, value in settings.parameters.items():
         if name not in parameters:
             known = ", ".join(parameters) or "none"
             raise EmsError(f"{key}: {settings.filter} has no {name}; its parameters: {known}")
         _check_value(f"{key}.{name}", value, parameters[name])
-    values = {name: of.get("default") for name, of in parameters.items()} | settings.parameters
-    for name, of in parameters.items():
-        if of.get("required") and values[name] is None:
+    defaults = {name: parameter.get("default") for name, parameter in parameters.items()}
+    values = defaults | settings.parameters
+    for name, parameter in parameters.items():
+        if parameter.get("required") and values[name] is None:
             raise EmsError(f"{key}.{name}: this key is missing; {settings.filter} needs it")
     return values
 

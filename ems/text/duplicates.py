@@ -1,8 +1,8 @@
-"""Pairs without those that are there already: in twelve bytes of memory each, or on disk.
+"""Remove duplicate pairs, in twelve bytes of memory per pair or on disk.
 
-A Python set takes 65 bytes or more for each text. Here 64-bit hashes lie in one array, or in a file
-where there are too many, or where pairs of earlier corpora count. Two different texts of n share a
-hash with a probability of n^2 / 2^65: of 143 million, 1 in 2,000; of a billion, 1 in 37.
+A Python set takes 65 bytes or more per text. Here 64-bit hashes lie in one array, or in a file if
+there are too many or if the pairs of earlier corpora count. Two different texts among n share a
+hash with a probability of n^2 / 2^65: 1 in 2,000 for 143 million texts, 1 in 37 for a billion.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,8 +16,8 @@ from ems.base.progress import Progress
 from ems.text.filters import CleanReport, RowBatch
 from ems.text.tsv import Pair, read_columns
 
-IN_MEMORY = 100_000_000  # pairs whose hashes are held in memory, 1.2 GB; more lie on disk
-SORTED = 1 << 23  # hashes that are sorted at once: 0.6 GB of memory
+IN_MEMORY = 100_000_000  # pairs whose hashes fit in memory (1.2 GB); on disk beyond
+SORTED = 1 << 23  # hashes sorted at once: 0.6 GB of memory
 READ = 1 << 20  # hashes read at once
 REASON = "duplicates"
 HASH = np.dtype("<u8")
@@ -29,8 +29,8 @@ def without_duplicates(
     scratch: Path,
     earlier: Sequence[Path] | None = None,
 ) -> Iterator[RowBatch]:
-    """Remove the pairs that are in one of the pair files `earlier` (None: do not look), and of
-    equal ones all but the first. The folder `scratch` holds what is on disk meanwhile.
+    """Keep the first of equal pairs, and remove pairs that are in one of the pair files `earlier`.
+    With `earlier`, or if the hashes do not fit in memory, the folder `scratch` holds them.
     """
     if earlier is not None or report.left > IN_MEMORY:
         return distinct(batches, earlier or (), scratch, report)
@@ -43,30 +43,30 @@ def _texts(batch: Iterable[Pair]) -> list[str]:
 
 
 def hashes_of(texts: list[str]) -> np.ndarray:
-    """Return a hash of each text, uint64[n], none of them 0."""
+    """Return a non-zero hash of each text, uint64[n]."""
     digests = b"".join([blake2b(text.encode(), digest_size=8).digest() for text in texts])
     return np.maximum(np.frombuffer(digests, HASH), 1)
 
 
 class Seen:
-    """A set of at most `most` texts: an array with open addressing, two thirds full at most."""
+    """A set of at most `capacity` texts: a hash table with open addressing, at most 2/3 full."""
 
-    def __init__(self, most: int) -> None:
-        self.most, self.count = most, 0
-        self.table = np.zeros(max(3 * most // 2, 16), np.uint64)  # 0: nothing there
+    def __init__(self, capacity: int) -> None:
+        self.capacity, self.count = capacity, 0
+        self.table = np.zeros(max(3 * capacity // 2, 16), np.uint64)  # 0: empty
 
     def add(self, texts: list[str]) -> list[bool]:
-        """Return whether each text is new, here and in every call before; add it to the set."""
+        """Add texts to the set; return for each whether it is new, in this call and all before."""
         hashes, first = np.unique(hashes_of(texts), return_index=True)
         size = np.uint64(len(self.table))
         if self.count + len(hashes) > len(self.table):
-            raise ValueError(f"{self.count + len(hashes):,} texts in a set for {self.most:,}")
+            raise ValueError(f"{self.count + len(hashes):,} texts in a set for {self.capacity:,}")
         absent = np.zeros(len(hashes), bool)
         places, open_ = hashes % size, np.arange(len(hashes))
         while len(open_):
             there = self.table[places[open_]]
             free = open_[there == 0]
-            self.table[places[free]] = hashes[free]  # of two that want one place the last gets it
+            self.table[places[free]] = hashes[free]  # of two for one place, the last stays
             absent[free[self.table[places[free]] == hashes[free]]] = True
             open_ = open_[(there != hashes[open_]) & ~absent[open_]]
             places[open_] = (places[open_] + np.uint64(1)) % size
@@ -86,11 +86,11 @@ def distinct(
     report: CleanReport,
     part: int = SORTED,
 ) -> Iterator[RowBatch]:
-    """Yield the pairs that are in none of the pair files `earlier`, each once; count the others.
+    """Yield each distinct pair that is in none of the pair files `earlier`; count the others.
 
-    The hashes of all pairs lie in a file, those of earlier files first. A part of them, a range of
-    values, is sorted at a time, and of equal ones the first stays. `folder` holds the pairs and 8
-    bytes for each meanwhile, and memory one byte. What a killed run has left there goes first.
+    A file holds the hashes of all pairs, earlier files first. About `part` of them, a range of
+    values, are sorted at a time, and the first of equal ones stays. A pair takes its text and 8
+    bytes in `folder`, which is cleared first and removed at the end, and one byte of memory.
     """
     remove(folder)
     folder.mkdir(parents=True)
@@ -118,7 +118,7 @@ def distinct(
 
 
 def first_ones(hashes: Path, before: int, part: int = SORTED) -> np.ndarray:
-    """Return which hashes of a file, from number `before` on, are not in it before, bool[n]."""
+    """Return which hashes of a file are first occurrences, bool[n], without the first `before`."""
     total = hashes.stat().st_size // HASH.itemsize
     new = np.zeros(total - before, bool)
     parts = max(1, -(-total // part))
@@ -132,7 +132,7 @@ def first_ones(hashes: Path, before: int, part: int = SORTED) -> np.ndarray:
             values.append(block[within])
             places.append(start + within)
         found = np.concatenate(values)
-        _, first = np.unique(found, return_index=True)  # the first of equal ones
+        _, first = np.unique(found, return_index=True)  # index of the first occurrence
         chosen = np.concatenate(places)[first]
         new[chosen[chosen >= before] - before] = True
         progress.add(len(found))

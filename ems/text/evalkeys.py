@@ -1,8 +1,8 @@
-"""The keys of all evaluation sentences: one file per experiment, `key<TAB>label,label...` a line.
+"""The keys of all evaluation sentences: one file per experiment, with lines `key<TAB>label,...`.
 
-A label is `<evalset>/<code>`, the code the set's own, so the file does not depend on what an
-experiment trains on (EMS v2 section IV-B). The last line has no key: it is the SHA-256 of all
-others, since a file that was cut short would let evaluation sentences into the training data.
+A label is `<evalset>/<code>` with the evaluation set's own code, so the file does not depend on the
+languages of an experiment (EMS v2 section IV-B). The last line has no key but the SHA-256 of all
+others, because a truncated file would let evaluation sentences into the training data.
 """
 
 import hashlib
@@ -21,19 +21,18 @@ from ems.corpora.evalsets.sets import Sides, data_files, read_sides
 from ems.text.normalise import KEYS, Keys, tidier, tidy_lines
 from ems.text.tsv import codes_of, read_columns
 
-READ = 1 << 20  # bytes read at once, about
+READ = 1 << 20  # approximate bytes read at once
 
 
 def write_eval_keys(
     key_name: str, files: dict[str, Callable[[], Sides]], out: Path, format_characters: str = "keep"
 ) -> int:
-    """Write the keys of every evaluation sentence with its labels; return their number. `files`
-    maps a label to a function that reads its sides, which are tidied as those of the training side
-    are.
+    """Write the key of every evaluation sentence with its labels; return the number of keys.
+    `files` maps a label to a function that reads its sides, which are tidied like training text.
     """
     slow, keys_of = tidier(format_characters), KEYS[key_name]
     labels: dict[str, tuple[str, ...]] = {}
-    combinations: dict[tuple[str, ...], tuple[str, ...]] = {}  # one object for each: keys are many
+    combinations: dict[tuple[str, ...], tuple[str, ...]] = {}  # shares equal tuples between keys
     progress = Progress("read evaluation sets", len(files), "languages")
     for label, read in files.items():
         for side in read():
@@ -49,7 +48,7 @@ def write_eval_keys(
 
 
 def write_keys(labels: Mapping[str, Iterable[str]], out: Path) -> None:
-    """Write keys with their labels, and the checksum of the lines."""
+    """Write keys in order with their labels, then the checksum of all lines."""
     whole = hashlib.sha256()
     with atomic_path(out) as temporary, open(temporary, "wb") as writer:
         for key in sorted(labels):
@@ -64,8 +63,8 @@ def _last_line(sha256: str) -> bytes:
 
 
 def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Callable[[], Sides]]:
-    """Return a reader of the sides of each language of each set of `decontaminate.against`, which
-    lie in `folders`. Raises `Damaged` for a set that is not as it was fetched.
+    """Return {label: function that reads its sides} for the sets of `decontaminate.against`, each
+    in its folder. Raises `Damaged` for a set that has changed since it was fetched.
     """
     for name in experiment.decontaminate.against:
         for path in data_files(experiment, name, folders[name]):
@@ -79,9 +78,7 @@ def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Ca
 
 
 def held_out_files(paths: Iterable[Path]) -> dict[str, Callable[[], Sides]]:
-    """Return a reader of the sentences of each language of some clean files, as those of an
-    evaluation set that is named VALIDATION.
-    """
+    """Return {label: function that reads its sides} for clean files; the set is VALIDATION."""
     sides: dict[str, list[tuple[Path, int, int]]] = {}
     for path in paths:
         codes = codes_of(path)
@@ -96,8 +93,8 @@ def _column(path: Path, side: int, sides: int) -> Iterator[str]:
 
 
 def read_eval_keys(paths: Iterable[Path], wanted: Collection[str] | None = None) -> Keys:
-    """Return the evaluation sets that hold each key, under any label or one of `wanted`. Raises
-    `Damaged` for a file that is not as it was written.
+    """Return the evaluation sets of each key, counting only labels in `wanted` (None: all). Raises
+    `Damaged` for a file that has changed since it was written.
     """
     keys: Keys = {}
     for path in paths:
@@ -113,7 +110,7 @@ def read_eval_keys(paths: Iterable[Path], wanted: Collection[str] | None = None)
 
 
 def _blocks(path: Path) -> Iterator[list[str]]:
-    """Yield the lines of the keys in lists, then check the last one, the checksum of all bytes."""
+    """Yield lists of lines; at the end, check the last line, the checksum of all others."""
     whole, last = hashlib.sha256(), b""
     try:
         with open(path, "rb") as reader:

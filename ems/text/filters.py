@@ -1,12 +1,11 @@
-"""The filters of `clean`: which pairs go, or which sentences of documents, each counted by the name
-of its setting in the report.
+"""The filters of `clean`, which remove pairs or sentences of documents.
 
-All are off unless an experiment sets them, since the papers name none; empty sides and evaluation
-sentences always go (EMS v2 section IV-B). A row is counted once, under its first reason. Lengths
-are those of the tidy text, and a pair goes when either side is too short or too long. Words are
-between spaces, which Chinese, Japanese and Thai have none of. The ratio is that of characters: a
-Chinese sentence has a third of those of its English translation, so a limit below 5 costs good
-pairs.
+The report counts each removed row once, under the setting that removed it first. All filters are
+off by default, since the papers name none, except that empty sides and evaluation sentences are
+always removed (EMS v2 section IV-B). Lengths are measured on tidy text, and a pair is removed if
+either side is too short or too long. Words are separated by spaces, so the limits on words do not
+work for Chinese, Japanese and Thai. The ratio counts characters: a Chinese sentence has a third as
+many as its English translation, so a limit below 5 removes good pairs.
 """
 
 from collections import Counter
@@ -24,18 +23,18 @@ from ems.text.normalise import KEYS, Keys, tidy, tidy_lines, without_format
 from ems.text.tsv import Pair
 
 DROP, SWAPPED = "drop", "swapped"
-OFF = (0, "keep", "error", None)  # values of settings that do nothing
-EXAMPLES, SHOWN = 3, 80  # of rows removed for a reason, and their characters on a side
-RowBatch = list[Pair]  # some thousand rows: the text of each side, and the line or (document, line)
+OFF = (0, "keep", "error", None)  # setting values that turn a filter off
+EXAMPLES, SHOWN = 3, 80  # examples per reason, characters shown per side
+RowBatch = list[Pair]  # rows: the text of each side, and the line or (document, line)
 
 
 @dataclass
 class CleanReport:
-    """What happened to the pairs of one corpus, or the sentences: read = kept + sum of `removed`.
+    """Counts of the pairs or sentences of one corpus: read = kept + sum of `removed`.
 
-    `by_benchmark[set]` counts evaluation sentences per side ("en", "fr") and `pairs`; a pair that
-    two sets hold counts for both. `changed` counts sides of which a filter took something away.
-    `examples` are the first rows (line, text) removed for each reason.
+    `by_benchmark[set]` counts evaluation sentences per side ("en", "fr") and `pairs`; a pair found
+    in two sets counts for both. `changed` counts sides that a filter altered. `examples` are the
+    first rows (line, text) removed for each reason.
     """
 
     read: int = 0
@@ -47,11 +46,11 @@ class CleanReport:
 
     @property
     def left(self) -> int:
-        """The rows that the cap has left."""
+        """Number of rows after the cap."""
         return self.read - self.removed["cap"]
 
     def expect(self, reasons: Iterable[str]) -> None:
-        """Show these reasons with a 0, if no row goes for them."""
+        """List these reasons with a count of 0 unless they have one."""
         self.removed.update(dict.fromkeys(reasons, 0))
 
     def remove(self, reason: str, count: int, rows: Iterable[tuple[int, str]]) -> None:
@@ -60,7 +59,7 @@ class CleanReport:
             examples += islice(rows, EXAMPLES - len(examples))
 
     def keep(self, batch: RowBatch, reason: str, stays: list[bool]) -> RowBatch:
-        """Return the rows that stay, and count the others."""
+        """Return the rows whose `stays` is true; count the others under `reason`."""
         if all(stays):
             return batch
         kept = list(compress(batch, stays))
@@ -77,7 +76,7 @@ class CleanReport:
 
 @dataclass(frozen=True)
 class Filter:
-    """A step of cleaning, and the `reasons` under which it counts the rows that it removes."""
+    """A cleaning step, and the `reasons` under which it counts removed rows."""
 
     reasons: tuple[str, ...]
     apply: Callable[[RowBatch, CleanReport], RowBatch]
@@ -86,7 +85,7 @@ class Filter:
 def filtered(
     batches: Iterable[RowBatch], filters: Sequence[Filter], report: CleanReport
 ) -> Iterator[RowBatch]:
-    """Yield the rows of each batch that all filters leave."""
+    """Apply all filters to each batch, and yield its remaining rows."""
     for batch in batches:
         for step in filters:
             batch = step.apply(batch, report) if batch else batch
@@ -94,18 +93,18 @@ def filtered(
 
 
 def in_batches(rows: Iterable[Pair]) -> Iterator[RowBatch]:
-    # A side may be None: not readable. row[-2] is the second side of a pair, or the only one again.
+    # a side that cannot be decoded is None; row[-2] is the last side of a pair or document
     return batched(rows, lambda row: len(row[0] or "") + len(row[-2] or ""))
 
 
 def row_filters(
-    settings: CleanSettings, languages: Sequence[str], known: Keys, key_name: str
+    settings: CleanSettings, languages: Sequence[str], eval_keys: Keys, key_name: str
 ) -> list[Filter]:
-    """Return the filters that look at a row by itself, in their order. A row has a text for each of
-    `languages`: two of a pair, one of a document. `known` are the keys of evaluation sentences.
+    """Return the filters that look at one row at a time, in order. A row has one text per language:
+    two for a pair, one for a sentence of a document.
     """
     empty = ("both_empty", "one_empty") if len(languages) > 1 else ("empty",)
-    evaluation = partial(_without_evaluation, languages, known, KEYS[key_name])
+    evaluation = partial(_without_evaluation, languages, eval_keys, KEYS[key_name])
     filters = [
         Filter((), partial(_tidied, settings.format_characters == DROP)),
         Filter(empty, partial(_without_empty, empty)),
@@ -141,15 +140,15 @@ def _limits(settings: CleanSettings) -> list[Filter]:
     return [_condition(name, tests[name]) for name in tests if getattr(settings, name) not in OFF]
 
 
-def _condition(name: str, goes: Callable[..., bool]) -> Filter:
+def _condition(name: str, removes: Callable[..., bool]) -> Filter:
     def apply(batch: RowBatch, report: CleanReport) -> RowBatch:
-        return report.keep(batch, name, [not goes(*row[:-1]) for row in batch])
+        return report.keep(batch, name, [not removes(*row[:-1]) for row in batch])
 
     return Filter((name,), apply)
 
 
 def _tidied(drop_format: bool, batch: RowBatch, report: CleanReport) -> RowBatch:
-    """Tidy all sides. With `drop_format` they lose format characters, counted."""
+    """Tidy all sides; with `drop_format`, remove format characters and count the sides."""
 
     def without_counted(text: str) -> str:
         kept = without_format(text)
@@ -162,7 +161,7 @@ def _tidied(drop_format: bool, batch: RowBatch, report: CleanReport) -> RowBatch
 
 
 def _without_empty(reasons: tuple[str, ...], batch: RowBatch, report: CleanReport) -> RowBatch:
-    """Remove rows without text on all sides, then those without text on one."""
+    """Remove rows without text on any side, then rows without text on one side."""
     if all(map(all, batch)):
         return batch
     for reason, enough in zip(reasons, (any, all), strict=False):
@@ -172,16 +171,16 @@ def _without_empty(reasons: tuple[str, ...], batch: RowBatch, report: CleanRepor
 
 def _without_evaluation(
     languages: Sequence[str],
-    known: Keys,
+    eval_keys: Keys,
     keys_of: Callable[[list[str]], list[str]],
     batch: RowBatch,
     report: CleanReport,
 ) -> RowBatch:
-    """Remove rows with a side whose key is one of an evaluation sentence; count the sets of it."""
+    """Remove rows with an evaluation sentence on either side; count them per evaluation set."""
     columns = [keys_of([row[side] for row in batch]) for side in range(len(languages))]
-    if all(map(known.keys().isdisjoint, columns)):
+    if all(map(eval_keys.keys().isdisjoint, columns)):
         return batch
-    sets = [tuple(known.get(key, ()) for key in keys) for keys in zip(*columns, strict=True)]
+    sets = [tuple(eval_keys.get(key, ()) for key in keys) for keys in zip(*columns, strict=True)]
     for row in filter(any, sets):
         for name in set(chain.from_iterable(row)):
             counts = report.by_benchmark.setdefault(name, Counter())
@@ -194,14 +193,14 @@ def _without_evaluation(
 # --- language
 
 PACKAGE = "py3langid"  # Lui and Baldwin (ACL 2012 demos), retrained; compared in docs/log.md
-CODES = {"nb": "no"}  # of ours -> of the package
+CODES = {"nb": "no"}  # our code -> the package's code
 NO_LANGUAGE = "zxx"  # numbers, markup, addresses
-# ISO 639-3, of the package's codes: not told apart, since short sentences often fit several
+# codes of the package that are not distinguished: short sentences often fit several
 MACROLANGUAGES = ("bs hr sr", "id ms", "nn no", "wuu yue zh", "ar ary arz", "ku sdh", "ltg lv")
 
 
 def check_installed() -> None:
-    """Raise `EmsError` when the package is not installed."""
+    """Raise `EmsError` if the package for language identification is not installed."""
     if find_spec(PACKAGE) is None:
         raise EmsError(
             f"clean.language: the package {PACKAGE} is not installed; `pip install -e .[lid]`, or "
@@ -217,20 +216,20 @@ def _identifier() -> Any:
 
 
 def unknown(languages: Iterable[str]) -> list[str]:
-    """Return the languages that the package does not know."""
+    """Return the languages that the package cannot identify."""
     known = set(_identifier().labels)
     return [code for code in languages if CODES.get(code, code) not in known]
 
 
 def _alike(code: str) -> list[str]:
-    """Return the package's codes of a language and of those that are not told apart from it."""
+    """Return the package's codes that count as this language."""
     code = CODES.get(code, code)
     return next((group for group in map(str.split, MACROLANGUAGES) if code in group), [code])
 
 
 class LanguageCheck:
-    """Removes the rows with a side in another language than that of its column. A pair whose sides
-    are each in the language of the other goes, too, or is turned round.
+    """Removes rows in which a side is not in its language. A pair whose sides are in each other's
+    language is removed as well, or swapped.
     """
 
     def __init__(self, languages: Sequence[str], settings: LanguageFilter) -> None:
@@ -254,7 +253,7 @@ class LanguageCheck:
         return report.keep(batch, "language", [not any(each) for each in others])
 
     def others(self, rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-        """Return the other language that each side of each row is in, "" for its own."""
+        """Return the detected language of each side of each row; "" if it is the right one."""
 
         def other(text: str, own: list[str] | None) -> str:
             if own is None:
@@ -266,7 +265,7 @@ class LanguageCheck:
         return [tuple(map(other, row, self.own)) for row in rows]
 
     def swapped(self, others: tuple[str, ...]) -> bool:
-        """Return whether each side of a pair is in the language of the other side."""
+        """Return whether both sides of a pair are in each other's language."""
         return all(others) and all(
             own and other in own for other, own in zip(others, reversed(self.own), strict=True)
         )

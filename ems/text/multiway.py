@@ -1,12 +1,12 @@
-"""Further pairs of multi-parallel text: sentences with a translation in common.
+"""Join sentences that share a translation into further pairs.
 
-The segmented pairs of all corpora that have the language `through` are joined by the key of that
-side, as decontamination compares sentences (`decontaminate.key`). Of each sentence of `through` at
-most `most` pairs are taken: those of the language pairs that have the fewest so far, so that few
-pairs of many languages are not drowned by many pairs of few.
+The segmented pairs of all corpora with the language `through` are joined by the key of that side,
+in the form that decontamination uses (`decontaminate.key`). Each sentence of `through` gives at
+most `most` pairs, from the language pairs that have the fewest so far: a few large language pairs
+then do not outnumber many small ones.
 
-Memory is bounded: the rows are divided by the hash of their key into files, each of which is sorted
-by itself. Keys are taken in the order of their hashes, so the number of files changes nothing.
+Memory is bounded: the rows are divided by the hash of their key into files that are sorted one by
+one. Keys are taken in the order of their hashes, so the number of files does not matter.
 """
 
 import heapq
@@ -29,27 +29,27 @@ from ems.text.duplicates import Seen
 from ems.text.normalise import KEYS
 from ems.text.tsv import check_count, codes_of, is_pairs, read_columns, write_list
 
-PART = 1 << 27  # bytes of the pairs whose rows are sorted at once: half a GB of memory
-PARTS = 512  # files that are open at once, at most
-HELD = 1 << 25  # bytes of pairs that wait to be written
-KEY, TEXT = 12, 8  # bytes of the hashes of a key and of a text
+PART = 1 << 27  # bytes of pairs sorted at once: half a GB of memory
+PARTS = 512  # most files open at once
+HELD = 1 << 25  # bytes of pairs held before they are written
+KEY, TEXT = 12, 8  # bytes of a key's hash and of a text's hash
 CodePair = tuple[str, str]
 
 
 class Translation(NamedTuple):
-    """A translation of a sentence of `through`: its hash, where it comes from, and its text."""
+    """A translation of a sentence of `through`: hash, line of origin, text."""
 
     digest: bytes
     line: int
     text: bytes
 
 
-Translations = dict[str, list[Translation]]  # of one sentence: language -> distinct texts, by hash
+Translations = dict[str, list[Translation]]  # language -> distinct translations of one sentence
 
 
 @dataclass
 class JoinCounts:
-    """What became of the pairs of each language pair: `read` are all that the join could make."""
+    """Counts of pairs by language pair; `read`: all that the join could make."""
 
     read: Counter[CodePair] = field(default_factory=Counter)
     identical: Counter[CodePair] = field(default_factory=Counter)
@@ -60,11 +60,11 @@ class JoinCounts:
 def join_pairs(
     experiment: Experiment, sources: list[Path], out: Path, reports: Path, part: int = PART
 ) -> dict[str, int]:
-    """Write the further pairs of some segmented pair files, `<a>-<b>.tsv` in the folder `out`, and
-    a report on each, `<a>-<b>.json` in the folder `reports`. Return their counts.
+    """Join segmented pair files into `<a>-<b>.tsv` in the folder `out`, with a report on each,
+    `<a>-<b>.json`, in the folder `reports`. Return the counts "read" and "kept".
 
-    The line of a pair counts through the files of its first language. `part` is the size in bytes
-    of what is sorted at once. Raises `EmsError` when there is no further pair.
+    Line numbers of pairs run through the files of their first language. About `part` bytes are
+    sorted at once. Raises `EmsError` if no pair can be joined.
     """
     settings, counts = experiment.multiway, JoinCounts()
     if not settings.through:
@@ -90,7 +90,7 @@ def join_pairs(
         if not counts.kept:
             raise EmsError(
                 f"multiway: no two sentences of these {len(sources)} files share a translation "
-                f"into {settings.through}; take multiway out"
+                f"into {settings.through}; remove `multiway` from the experiment"
             )
         shutil.rmtree(rows)
         for pair in sorted(counts.read):
@@ -107,11 +107,11 @@ def join_pairs(
 def _divide(
     sources: list[Path], rows: Path, part: int, through: str, key_name: str
 ) -> tuple[list[Path], dict[Path, int]]:
-    """Write the rows of all sources in files by the hash of their key, that of the sentence in
-    `through`; return these files, and how many lines each source has.
+    """Divide the rows of all sources into files, by the hash of the key of the sentence in
+    `through`; return these files, and the number of lines of each source.
 
-    A row is key, language, text's hash, line and text, so that rows sort in the order of use. A key
-    without letters has none.
+    A row is key, language, hash of the text, line and text, so rows sort in the order of use.
+    Sentences without a key (no letters or digits) are left out.
     """
     keys_of = KEYS[key_name]
     number = min(1 + sum(path.stat().st_size for path in sources) // part, PARTS)
@@ -145,12 +145,12 @@ def _divide(
 
 
 def _sentences(parts: list[Path]) -> Iterator[Translations]:
-    """Yield the translations of each sentence that has some in two languages, by the hash of its
-    key. Of equal texts the first line counts.
+    """Yield the translations of each sentence with at least two languages, by the hash of its key.
+    Of equal texts, the first line counts.
     """
     for path in Progress("join pairs", len(parts), "parts").over(parts):
         lines = path.read_bytes().split(b"\n")
-        lines.pop()  # what follows the last line end
+        lines.pop()  # empty: follows the last line end
         lines.sort()
         for _, rows in groupby(lines, lambda row: row[: 2 * KEY]):
             translations: Translations = {}
@@ -171,7 +171,7 @@ def _sentences(parts: list[Path]) -> Iterator[Translations]:
 def _choose(
     translations: Translations, most: int, counts: JoinCounts
 ) -> list[tuple[CodePair, Translation, Translation]]:
-    """Return the pairs that are taken of one sentence, and count all of them."""
+    """Return the pairs taken from one sentence; count all that it could give."""
     candidates = []
     for pair in combinations(sorted(translations), 2):
         first, second = (translations[language] for language in pair)
@@ -179,7 +179,7 @@ def _choose(
         both = {each.digest for each in first} & {each.digest for each in second}
         counts.identical[pair] += len(both)
         pairs = ((one, two) for one, two in product(first, second) if one.digest != two.digest)
-        # of the k-th of a language pair k others come before it
+        # k pairs of its language pair precede the k-th
         candidates += [
             (counts.taken[pair] + at, pair, at, one, two)
             for at, (one, two) in enumerate(islice(pairs, most))
@@ -194,7 +194,7 @@ def _name(pair: CodePair, suffix: str = "tsv") -> str:
 
 
 def _append(waiting: dict[CodePair, list[bytes]], folder: Path) -> None:
-    """Append rows to their files, of which there are more than may be open at once."""
+    """Append rows to their files, one open at a time: there may be thousands."""
     for pair, rows in waiting.items():
         with open(folder / _name(pair), "ab") as file:
             file.writelines(rows)
@@ -202,8 +202,8 @@ def _append(waiting: dict[CodePair, list[bytes]], folder: Path) -> None:
 
 
 def _distinct(path: Path, pairs: int, folder: Path) -> int:
-    """Copy a pair file to `folder` without repetitions, which two sentences of `through` can make;
-    return how many pairs are left.
+    """Copy a pair file to `folder` without duplicates, which two sentences of `through` can give;
+    return the number of pairs left.
     """
     seen, kept = Seen(pairs), 0
     with open(folder / path.name, "w", encoding="utf-8", newline="\n") as writer:

@@ -1,9 +1,10 @@
-"""A pair file worked on in pieces, each kept in a state folder until all are done.
+"""Process a file in pieces, in parallel and resumable.
 
-A piece is a fixed number of lines (fewer where they are very long), whatever the number of workers,
-so one worker and many give the same bytes. A worker gets the place of its piece, not its text. A
-finished piece is renamed to its name, then recorded with its checksums: after `kill -9` only whole
-pieces of the same input and settings are used again. A file of one piece is done in this process.
+A piece is a fixed number of lines (fewer if they are very long) for any number of workers, so the
+result does not depend on it. A worker gets the position of its piece, not its text. Finished pieces
+stay in a state folder until all are finished: each is renamed into place, then recorded with its
+checksums. After `kill -9`, only complete pieces of the same input and settings are used again. A
+file of one piece is processed in this process.
 """
 
 import hashlib
@@ -35,13 +36,13 @@ from ems.base.provenance import digest
 from ems.base.schema import NonBlank
 from ems.text.tsv import check_count
 
-MAX_BYTES = 1 << 25  # of a piece that has to be in memory as a whole
-READ = 1 << 20  # bytes read at once, about
+MAX_BYTES = 1 << 25  # largest piece that is read into memory as a whole
+READ = 1 << 20  # approximate bytes read at once
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Some lines of a file: `lines` of them in the bytes `start` to `end`, from line `first` on."""
+    """The `lines` lines of a file from line `first`, in the bytes from `start` to `end`."""
 
     source: Path
     number: int
@@ -55,8 +56,8 @@ class Piece:
         return f"{self.number:05}"
 
 
-Advance = Callable[[int], object]  # counts lines that are done
-Work = Callable[[Piece, Path, Advance], object]  # writes the file or folder of a piece; pickled
+Advance = Callable[[int], object]  # counts finished lines
+Work = Callable[[Piece, Path, Advance], object]  # writes the file or folder of a piece; must pickle
 
 
 def cut(
@@ -64,12 +65,11 @@ def cut(
 ) -> tuple[list[Piece], str]:
     """Return the pieces of a file and its SHA-256. An empty file is one empty piece.
 
-    A piece ends after `lines` lines, or after the line that makes it `size` bytes; with `end_line`
-    only after the next line that is this one. Raises `Damaged` for a file that is absent or has
-    lost lines.
+    A piece ends after `lines` lines or after the line that reaches `size` bytes; with `end_line`,
+    after the next line equal to it. Raises `Damaged` for a file that is missing or has lost lines.
     """
     pieces: list[Piece] = []
-    start = end = held = 0  # of the open piece: its bytes so far, its lines so far
+    start = end = held = 0  # bytes and lines of the open piece
     first, hasher = 1, hashlib.sha256()
     try:
         with open(source, "rb") as reader:
@@ -105,10 +105,11 @@ def done_pieces(
     workers: int,
     unit: str = "pairs",
 ) -> Iterator[list[Path]]:
-    """Do all pieces in `workers` processes; the results, in order, lie in one folder for the block.
+    """Process all pieces in `workers` processes; yield the paths of the results, in order.
 
-    They are kept in `state` under the hash of `key` (JSON), everything that they depend on: the
-    next run with this key does what is left. Results of another key go, and after the block all.
+    All results lie in one folder below `state`, named by the hash of `key` (JSON: everything that
+    they depend on). A run with the same key resumes; results of another key are removed. `state` is
+    removed when the context closes.
     """
     check_state(state, ("pieces", "done"))
     folder = state / digest(key)
@@ -133,14 +134,14 @@ def done_pieces(
 def _share(
     work: Work, waiting: list[Piece], folder: Path, workers: int, progress: Progress
 ) -> None:
-    """Do pieces in several processes; raise what a worker raises, and leave none behind.
+    """Process pieces in several processes; raise a worker's error, and leave no worker running.
 
-    Workers are spawned and make their tools themselves: a tokenizer that was used before a fork
-    answers with other processes' lines, without an error.
+    Workers are spawned and load their own tools: a tokenizer used before a fork would silently
+    return lines of other processes.
     """
     others = set(multiprocessing.active_children())
     spawn = multiprocessing.get_context("spawn")
-    count = min(workers, len(waiting))  # also the most pieces that are handed out at once
+    count = min(workers, len(waiting))  # also the most pieces in progress at once
     pool = ProcessPoolExecutor(count, mp_context=spawn, initializer=_enter)
     queue, running = iter(waiting), dict[Future, Piece]()
     try:
@@ -155,9 +156,9 @@ def _share(
     except BrokenProcessPool:
         names = ", ".join(piece.name for piece in running.values())
         raise EmsError(
-            f"{waiting[0].source}: a worker process was killed while it was at one of the pieces "
-            f"{names}, most likely for want of memory; run again with fewer workers or more "
-            f"memory (finished pieces are kept in {folder})"
+            f"{waiting[0].source}: a worker process was killed at one of the pieces {names}, most "
+            "likely because memory ran out; run again with fewer workers or more memory "
+            f"(finished pieces are kept in {folder})"
         ) from None
     finally:
         if running:
@@ -167,7 +168,7 @@ def _share(
 
 
 def _enter() -> None:
-    """Set up a worker: leave Ctrl-C to its parent, and end when the parent has ended."""
+    """Set up a worker: leave Ctrl-C to its parent, and exit when the parent has exited."""
 
     def watch() -> None:
         multiprocessing.parent_process().join()
@@ -179,21 +180,21 @@ def _enter() -> None:
 
 def _do(work: Work, folder: Path, piece: Piece, advance: Advance = lambda lines: None) -> None:
     result = folder / "pieces" / piece.name
-    remove(result)  # of a run that was killed before it was recorded
+    remove(result)  # left by a run that was killed before recording it
     with atomic_path(result) as temporary:
         work(piece, temporary, advance)
     write_json(folder / "done" / f"{piece.name}.json", _checksums(result))
 
 
 def _is_whole(folder: Path, piece: Piece) -> bool:
-    """Return whether an earlier run has finished a piece, and every byte of it is still there."""
-    with suppress(EmsError):  # no record, or a spoilt one
+    """Return whether an earlier run has finished a piece whose bytes have not changed since."""
+    with suppress(EmsError):  # no record, or a damaged one
         recorded = read_json(folder / "done" / f"{piece.name}.json", dict[str, NonBlank])
         return recorded == _checksums(folder / "pieces" / piece.name)
     return False
 
 
 def _checksums(path: Path) -> dict[str, str]:
-    """Return the SHA-256 of a file, or of all files of a folder; nothing for what is not there."""
+    """Return the SHA-256 of a file, or of each file in a folder; {} if it does not exist."""
     files = [item for item in (path, *sorted(path.rglob("*"))) if item.is_file()]
     return {str(item.relative_to(path.parent)): sha256_file(item) for item in files}

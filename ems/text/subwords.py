@@ -1,10 +1,10 @@
 """SentencePiece: a seeded sample, training, and the subword model of an encoder (EMS v2 IV-B).
 
-The sample is drawn here, since SentencePiece's own is not reproducible (0.2.3) and knows no
-languages. The pieces are `<pad>` 0, `<unk>` 1, `<mask>` 2, then one control symbol `<2xx>` per
-language, as in the authors' vocabulary (no bos, no eos), and `<characters:xx>` for each language
-whose pieces are single characters. Training takes about twice the bytes of the sample in memory and
-0.3 GB for its table of distinct words, however large the corpus is.
+The sample is drawn here because SentencePiece's own sampling is not reproducible (0.2.3) and does
+not balance languages. The pieces are `<pad>` 0, `<unk>` 1, `<mask>` 2, one control symbol `<2xx>`
+per language, as in the authors' vocabulary (no bos, no eos), and `<characters:xx>` for each
+language whose pieces are single characters. Training takes about twice the bytes of the sample in
+memory plus 0.3 GB for distinct words, for any size of the corpus.
 """
 
 import io
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from ems.config.experiment import Experiment
 
 PAD, UNK, MASK = 0, 1, 2
-BYTE = "<0x{:02X}>"  # its piece of a byte
-LANGUAGE, CHARACTERS = "<2{}>", "<characters:{}>"  # control symbols of one
-MODEL = "*.model"  # the name of such a file
-KEPT = 1_000_000  # characters of words that an encoder remembers, some 25 MB
+BYTE = "<0x{:02X}>"  # SentencePiece's name of a byte piece
+LANGUAGE, CHARACTERS = "<2{}>", "<characters:{}>"  # control symbols of a language
+MODEL = "*.model"  # file name of a subword model
+KEPT = 1_000_000  # characters of words that an encoder caches, about 25 MB
 
 
 def quotas(counts: dict[str, int], total: int, temperature: float) -> dict[str, int]:
-    """Return how many of `total` lines each language gives: p_l ~ n_l^(1/temperature), as for
-    training batches, at most n_l. What a small language cannot fill the others get in proportion.
+    """Divide `total` lines among languages with p_l ~ n_l^(1/temperature), at most n_l each; a
+    language with fewer lines than its share passes the rest on in proportion.
     """
     left, open_ = min(total, sum(counts.values())), dict(counts)
     chosen = dict.fromkeys(counts, 0)
@@ -57,8 +57,8 @@ def quotas(counts: dict[str, int], total: int, temperature: float) -> dict[str, 
 
 
 def write_sample(experiment: "Experiment", sources: list[Path], out: Path) -> dict[str, int]:
-    """Draw the training sample of the vocabulary from segmented files, and write the language of
-    each line to `languages_of(out)`; return the number of lines per language.
+    """Draw the training sample of the vocabulary from segmented files to `out`; write the language
+    of each line to `languages_of(out)`. Return the number of lines per language.
     """
     quota, sample = drawn_sample(experiment, sources, "sample for the vocabulary")
     with (
@@ -76,8 +76,8 @@ def write_sample(experiment: "Experiment", sources: list[Path], out: Path) -> di
 def drawn_sample(
     experiment: "Experiment", sources: list[Path], what: str
 ) -> tuple[dict[str, int], Iterator[tuple[str, str]]]:
-    """Return the number of lines of each language in a sample of files, and its (language, line)s,
-    drawn in their order while they stream by (Knuth's algorithm S).
+    """Return the number of sampled lines per language, and the stream of (language, line), drawn
+    in the order of the files (Knuth's algorithm S).
     """
     settings = experiment.vocabulary
     lines = {path: count_texts(path) for path in sources}
@@ -105,12 +105,12 @@ def drawn_sample(
 
 
 def languages_of(sample: Path) -> Path:
-    """Return the file beside a sample that holds the language of each of its lines."""
+    """Return the path of the file with the language of each line of a sample."""
     return sample.with_suffix(".languages")
 
 
 def count_sample(sample: Path) -> int:
-    """Return the lines of a sample. Raises `Damaged` when its languages have another number."""
+    """Count the lines of a sample. Raises `Damaged` if its file of languages has other lines."""
     lines, codes = count_lines(sample), count_lines(languages_of(sample))
     if lines != codes:
         raise Damaged(sample, f"{lines:,} lines, but {languages_of(sample)} has {codes:,}")
@@ -119,7 +119,7 @@ def count_sample(sample: Path) -> int:
 
 def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
     """Train the subword model of an experiment and write it to `out`; return its size in pieces.
-    Raises `EmsError` when the sample is too small for the size, or changes meanwhile.
+    Raises `EmsError` if the sample is too small for the size, or changes meanwhile.
     """
     settings = experiment.vocabulary
     marked = [code for code in experiment.languages if code in settings.characters]
@@ -139,7 +139,7 @@ def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
             character_coverage=settings.character_coverage,
             byte_fallback=settings.byte_fallback,
             input_sentence_size=0,
-            num_threads=1,  # more gain nothing, and the file records their number
+            num_threads=1,  # more are no faster, and the model file records their number
             pad_id=PAD,
             unk_id=UNK,
             bos_id=-1,
@@ -153,7 +153,7 @@ def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
         )
     except (RuntimeError, OSError) as error:
         with reading_text(sample) as lines:
-            deque(lines, 0)  # is it UTF-8?
+            deque(lines, 0)  # raises an error that names the line if it is not UTF-8
         raise EmsError(
             f"vocabulary.size: SentencePiece cannot make {settings.size:,} pieces from "
             f"{sample}: {' '.join(str(error).split())}. Lower vocabulary.size or raise "
@@ -168,7 +168,7 @@ def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
 
 
 def _texts(sample: Path, marked: list[str], inside: bool = False) -> Iterator[str]:
-    """Yield the lines of a sample in the languages `marked`, or in all others."""
+    """Yield the lines of a sample in the languages `marked` (`inside`), or in all others."""
     with reading_text(sample) as lines:
         if not marked:
             yield from (line.rstrip("\n") for line in lines if not inside)
@@ -180,8 +180,8 @@ def _texts(sample: Path, marked: list[str], inside: bool = False) -> Iterator[st
 
 
 def _required(sample: Path, marked: list[str], coverage: float) -> dict[str, str]:
-    """Return the option that names characters that must be pieces: of the languages `marked`, the
-    most frequent ones that make up this share of their text.
+    """Return the option that names the characters that must be pieces: the most frequent ones of
+    the languages `marked`, up to the share `coverage` of their text.
     """
     normalise = sentencepiece.SentencePieceNormalizer(rule_name=RULE).normalize
     texts = _texts(sample, marked, True)
@@ -201,8 +201,8 @@ def encode_lines(
     language: str,
     threads: int = 1,
 ) -> list[list[int]]:
-    """Return the ids of each line: those of its characters, if the vocabulary marks the language. A
-    space is a character; there is none at the start. `threads` change no id.
+    """Return the token ids of each line, one per character if the vocabulary marks the language. A
+    space is a character, without one at the start. The ids do not depend on `threads`.
     """
     if not by_characters(processor, language):
         return processor.encode(lines, num_threads=threads)
@@ -222,12 +222,12 @@ def encode_lines(
 
 
 def by_characters(processor: sentencepiece.SentencePieceProcessor, language: str) -> bool:
-    """Return whether the pieces of a language are single characters."""
+    """Return whether the vocabulary splits a language into single characters."""
     return bool(language) and processor.piece_to_id(CHARACTERS.format(language)) != UNK
 
 
 def load_vocabulary(path: Path) -> sentencepiece.SentencePieceProcessor:
-    """Load the subword model at `path`. Raises `Damaged` when it is none."""
+    """Load a subword model. Raises `Damaged` if the file is missing or not one."""
     if not path.is_file():
         raise Damaged(path, "no such file", MODEL)
     try:
@@ -239,10 +239,9 @@ def load_vocabulary(path: Path) -> sentencepiece.SentencePieceProcessor:
 class WordEncoder:
     """Encodes lines of a language into packed token ids, each distinct word once.
 
-    SentencePiece splits at spaces before it merges, and words repeat (Zipf), so looking them up
-    takes a third of the time. Line by line are used: a vocabulary with pieces across spaces, which
-    ems does not train, a unigram model, whose sums of scores may round otherwise, and a language of
-    characters.
+    SentencePiece splits at spaces before it merges, and words repeat (Zipf), so a cache of words
+    takes a third of the time. Exceptions: a vocabulary with pieces across spaces (never trained
+    here), a unigram model (its sums of scores may round differently), a language of characters.
     """
 
     def __init__(self, processor: sentencepiece.SentencePieceProcessor, language: str = "") -> None:
@@ -251,13 +250,13 @@ class WordEncoder:
         self.by_words = not (
             any(SPACE in processor.id_to_piece(at)[1:] for at in ids)
             or by_characters(processor, language)
-            or any(processor.get_score(at) % 1 for at in ids)  # of BPE: the number of the merge
+            or any(processor.get_score(at) % 1 for at in ids)  # BPE scores are merge numbers
         )
         self.known: dict[str, bytes] = {}
         self.size = 0  # characters in `known`
 
     def encode(self, lines: tuple[str, ...]) -> list[bytes]:
-        """Return the ids of each line, as `processor.encode` gives them, packed as uint16."""
+        """Return the ids of each line, equal to `processor.encode`, packed as uint16."""
         if not self.by_words:
             return self._pack(list(lines))
         if self.size > KEPT:

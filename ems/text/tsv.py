@@ -1,7 +1,7 @@
-"""The pair files between the text stages: `first<TAB>second<TAB>line`, one pair a line, UTF-8, LF.
+"""The pair files between the text stages: lines `first<TAB>second<TAB>line`, UTF-8, LF.
 
-`line` is that of the corpus, from 1. Documents of one language are `text<TAB>line`, one sentence a
-line, with an empty line after each document.
+`line` is the line number in the corpus, from 1. A file of documents of one language has lines
+`text<TAB>line`, one per sentence, and an empty line after each document.
 """
 
 import io
@@ -14,16 +14,16 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file, unreadable, write_json
 from ems.base.schema import Count, NonBlank, Record
 
-LIST = "files.json"  # of a folder of pair files, or of their reports: name -> SHA-256
+LIST = "files.json"  # list of a folder of pair files or reports: name -> SHA-256
 CLEAN, SEGMENTED = "clean", "segmented"  # folders of pair files
 BOUNDARY = b"\n"  # the line after a document
-LEAST = 2  # sentences of a document that is kept: one alone has no context
-Pair = tuple[str, str, int]  # or a sentence of a document: (text, line)
-BatchColumns = tuple[tuple[str, ...], ...]  # first, second, line; of documents text, line
+MIN_SENTENCES = 2  # of a document: a single sentence has no context
+Pair = tuple[str, str, int]  # or (text, line) of a document
+BatchColumns = tuple[tuple[str, ...], ...]  # (first, second, line), or (text, line) of documents
 
 
 class CleanCounts(Record):
-    """How many pairs, or documents, cleaning read, removed for each reason, and kept."""
+    """Numbers of pairs or documents that cleaning read, removed by reason, and kept."""
 
     read: Count
     removed: dict[str, Count]
@@ -31,13 +31,13 @@ class CleanCounts(Record):
 
 
 class Counted(CleanCounts):
-    """The counts of the report beside clean text; `documents`: of text of single languages."""
+    """The counts in the report on a clean file; `documents` only for documents."""
 
     documents: CleanCounts | None = None
 
 
 def codes_of(path: Path) -> tuple[str, ...]:
-    """Return the languages of a pair file, or the one of documents, by the name of the file."""
+    """Return the two languages of a pair file, or the one of documents, from the file name."""
     codes = tuple(path.stem.split("-"))
     if len(codes) > 2 or not all(codes):
         raise EmsError(
@@ -48,7 +48,7 @@ def codes_of(path: Path) -> tuple[str, ...]:
 
 
 def is_pairs(folder: Path) -> bool:
-    """Return whether a folder holds the files that its list names, and nothing else."""
+    """Return whether a folder holds only the files that its list names."""
     try:
         listed = read_json(folder / LIST, dict[str, NonBlank])
     except EmsError:
@@ -65,7 +65,7 @@ def unit_of(codes: tuple[str, ...]) -> str:
 
 
 def read_tsv(path: Path, sides: int = 2) -> Iterator[Pair]:
-    """Stream the pairs of a file, or the sentences of documents (one side). Raises `Damaged` with
+    """Stream the pairs of a file, or the sentences of documents (`sides=1`). Raises `Damaged` with
     the number of a malformed line.
     """
     for columns in read_columns(path, sides=sides):
@@ -78,11 +78,10 @@ def read_tsv(path: Path, sides: int = 2) -> Iterator[Pair]:
 def read_columns(
     path: Path, start: int = 0, count: int | None = None, number: int = 1, sides: int = 2
 ) -> Iterator[BatchColumns]:
-    """Stream the pairs of a file in batches, column by column; lines of origin stay text.
+    """Stream the pairs of a file in batches, column by column; line numbers stay strings.
 
-    Reads `count` lines (default: all) from the byte `start`, where line `number` begins. With one
-    side the file has documents: text and line are "" after each. Raises `Damaged` as `read_tsv`
-    does.
+    Read `count` lines (default: all) from the byte `start`, where line `number` begins. With one
+    side, the file has documents, and text and line are "" after each. Errors: see `read_tsv`.
     """
     try:
         with open(path, "rb") as raw:
@@ -119,7 +118,7 @@ def count_lines(path: Path) -> int:
 
 
 def count_texts(path: Path) -> int:
-    """Return the pairs of a file, or the sentences of documents, checked by `check_count`."""
+    """Count the pairs of a file, or the sentences of documents; see `check_count`."""
     lines = count_lines(path)
     check_count(path, lines)
     if len(codes_of(path)) > 1:
@@ -129,8 +128,8 @@ def count_texts(path: Path) -> int:
 
 
 def check_count(path: Path, lines: int) -> None:
-    """Raise `Damaged` for a pair file of a workflow that has lost lines, or has more than it had:
-    text/clean/<corpus>/<version>/<pair>.json counts those of the file there and in text/segmented.
+    """Raise `Damaged` for a file of a workflow whose number of lines has changed: the report
+    text/clean/<corpus>/<version>/<pair>.json counts the lines in text/clean and text/segmented.
     """
     place = path.absolute()
     text, stage, *names = place.parts[-5:]
@@ -141,7 +140,7 @@ def check_count(path: Path, lines: int) -> None:
         return
     counted = read_json(report, Counted)
     if counted.read - sum(counted.removed.values()) != counted.kept:
-        raise Damaged(report, "what it read less what it removed is not what it kept")
+        raise Damaged(report, "`read` minus `removed` is not `kept`")
     expected = counted.kept + (counted.documents.kept if counted.documents else 0)
     if lines != expected:
         raise Damaged(path, f"expected {expected:,} lines, found {lines:,}")

@@ -1,8 +1,8 @@
-"""What a vocabulary does to each language: pieces per script, unknown tokens, tokens per character.
+"""Report a vocabulary: pieces per script; unknown tokens and tokens per character by language.
 
-Measured on at most LINES lines of each language that the vocabulary was trained on, so it says how
-well the pieces are shared out, not how unseen text fares. Characters are without spaces, which
-Chinese and Japanese have none of.
+It is measured on up to LINES lines per language of the vocabulary's own training sample, so it
+shows how the pieces are shared among languages, not the effect on unseen text. Spaces do not count
+as characters, because Chinese and Japanese have none.
 """
 
 import unicodedata
@@ -18,15 +18,15 @@ from ems.base.files import reading_text, sha256_file, write_json
 from ems.base.progress import Progress
 from ems.text.subwords import UNK, count_sample, encode_lines, languages_of, load_vocabulary
 
-LINES = 20_000  # of each language
+LINES = 20_000  # per language
 COUNTS = ("lines", "characters", "tokens", "unknown")
 OTHER, BYTES, CONTROL = "other", "bytes", "control"
-# scripts that are not the first word of a letter's Unicode name
+# for letters whose Unicode name does not begin with the script
 SCRIPTS = {"Cjk": "Han", "Ideographic": "Han"}
 
 
 def write_vocabulary_report(vocabulary: Path, sample: Path, out: Path) -> dict[str, Any]:
-    """Write and return the pieces, all and by script, and the counts of each language."""
+    """Write and return the report: pieces in all and by script, and COUNTS by language."""
     processor = load_vocabulary(vocabulary)
     progress = Progress("look at the vocabulary", count_sample(sample), "lines")
     languages: dict[str, dict[str, int]] = {}
@@ -55,7 +55,7 @@ def write_vocabulary_report(vocabulary: Path, sample: Path, out: Path) -> dict[s
 
 
 def _scripts(processor: sentencepiece.SentencePieceProcessor) -> Iterator[str]:
-    """Yield the script of each piece; byte pieces and control symbols count apart."""
+    """Yield the script of each piece; BYTES for a byte piece, CONTROL for a symbol."""
     for piece in range(processor.get_piece_size()):
         if processor.is_control(piece) or processor.is_unknown(piece):
             yield CONTROL
@@ -66,7 +66,7 @@ def _scripts(processor: sentencepiece.SentencePieceProcessor) -> Iterator[str]:
 
 
 def script_of(text: str) -> str:
-    """Return the script of the first letter or combining mark, like "Latin", else "other"."""
+    """Return the script of the first letter or combining mark, like "Latin"; "other" if none."""
     for character in text:
         if unicodedata.category(character)[0] in "LM":
             name = unicodedata.name(character, OTHER).split()[0].split("-")[0].capitalize()

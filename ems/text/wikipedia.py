@@ -1,7 +1,7 @@
-"""A dump of Wikipedia -> documents: one for each article, one sentence a line (CCL 2019, 4.1).
+"""Extract documents from a dump of Wikipedia: one per article, one sentence a line (CCL 2019, 4.1).
 
-mwxml reads the pages, mwparserfromhell their wikitext. Only paragraphs stay, which are split into
-sentences. The paper does not say how it took text out of Wikipedia.
+mwxml reads the pages and mwparserfromhell their wikitext. Only paragraphs are kept and split into
+sentences. The paper does not say how it extracted its text.
 """
 
 import gzip
@@ -26,26 +26,26 @@ from ems.text.segmenters.base import package, run_filter
 from ems.text.segmenters.moses import PERL
 
 NEEDS = (PERL, *map(package, ("mosestokenizer", "mwxml", "mwparserfromhell")))
-STREAMS = 100  # of a piece: 10,000 pages
-PAGES = 500  # whose sentences are split by one start of Perl
+STREAMS = 100  # per piece: 10,000 pages
+PAGES = 500  # split into sentences by one run of Perl
 REASONS = ("no_article", "redirect", "unreadable", "no_text")
 NOT_PROSE = {
     *("ref", "references", "table", "gallery", "math", "chem", "score", "timeline", "imagemap"),
     *("syntaxhighlight", "source", "pre", "poem", "templatedata", "categorytree", "graph", "hiero"),
 }
-NO_TEXT = frozenset({"file", "image", "category"})  # namespaces whose links are no text
-ITEM = "\0"  # marks a line of a list
+NO_TEXT = frozenset({"file", "image", "category"})  # namespaces whose links are not text
+ITEM = "\0"  # marks a line of a list, which is left out
 _MAGIC = re.compile(r"__[A-Z]+__|'{2,}")
-_VARIANTS = re.compile(r"-\{(?:[^{}|]*\|)?(?:[\w-]+:)?([^{};]*)[^{}]*\}-")  # of Chinese, Serbian
+_VARIANTS = re.compile(r"-\{(?:[^{}|]*\|)?(?:[\w-]+:)?([^{};]*)[^{}]*\}-")  # Chinese, Serbian
 _END = re.compile(r"[。！？]+[”’」』）》】〉\"')\]]*")
-_MARKUP = re.compile("<.+>")  # a line that the splitter takes for a tag
-BREAK = "<P>"  # what the splitter writes after a paragraph
+_MARKUP = re.compile("<.+>")  # a line that the splitter would treat as a tag
+BREAK = "<P>"  # written by the splitter after each paragraph
 
 SentenceSplitter = Callable[[list[str]], list[list[str]]]  # paragraphs -> the sentences of each
 
 
 def check_needs() -> None:
-    """Raise `EmsError` that names what is missing to read a dump here."""
+    """Raise `EmsError` for a missing package or program, with how to install it."""
     for need in NEEDS:
         if not need.present():
             raise EmsError(f"the corpus Wikipedia {need.install} (`pip install -e .[wikipedia]`)")
@@ -59,14 +59,17 @@ def write_wikipedia(
     workers: int = 1,
     size: int = STREAMS,
 ) -> dict[str, int]:
-    """Write the articles of a dump as documents, gz, and beside them the counts as JSON.
+    """Write the articles of a dump as gzipped documents, and the counts as JSON next to them.
 
-    Pieces of `size` streams are done by `workers` processes and kept in `state` (default: beside
-    `out`) until all are there. Of the counts, `pages` are `documents` plus those that went by
-    REASONS.
+    `workers` processes share pieces of `size` streams, which stay in the folder `state` (default:
+    next to `out`) until all are finished. Of the counts, `pages` is `documents` plus the pages left
+    out for one of REASONS.
     """
     places, sha256 = streams(dump)
-    first, last = 1 if len(places) > 2 else 0, len(places) - 1  # without the head, if there is one
+    first, last = (
+        1 if len(places) > 2 else 0,
+        len(places) - 1,
+    )  # without the header
     pieces = [
         Piece(dump, number, places[start], places[end], start, end - start)
         for number, (start, end) in enumerate(pairwise([*range(first, last, size), last]))
@@ -110,9 +113,7 @@ def _write_piece(language: str, head: int, piece: Piece, out: Path, advance: Adv
 
 
 def _articles(head: int, piece: Piece, counts: Counter[str]) -> Iterator[list[str]]:
-    """Yield the paragraphs of each article of a piece, none for one without text; count pages, and
-    why others went.
-    """
+    """Yield the paragraphs of each article of a piece; count pages, and pages left out."""
     import mwxml
     from mwparserfromhell.parser import ParserError
     from mwxml.errors import MalformedXML
@@ -133,14 +134,12 @@ def _articles(head: int, piece: Piece, counts: Counter[str]) -> Iterator[list[st
                 except ParserError:
                     counts["unreadable"] += 1
     except (MalformedXML, SyntaxError, AssertionError, ValueError, KeyError, TypeError) as error:
-        # SyntaxError is the base of XML's ParseError; the others are of odd values in its elements
+        # SyntaxError includes XML's ParseError; the others come from odd values in its elements
         raise Damaged(piece.source, f"not the XML of a dump ({error})") from None
 
 
 def paragraphs(wikitext: str, spaces: Set[str] = NO_TEXT) -> list[str]:
-    """Return the paragraphs of prose of a page. Links to the namespaces `spaces`, in lower case,
-    are no text.
-    """
+    """Return the paragraphs of prose of a page, without links to namespaces (in lower case)."""
     import mwparserfromhell
 
     code = mwparserfromhell.parse(wikitext, skip_style_tags=True)
@@ -154,7 +153,7 @@ def _prose(code: Any, spaces: Set[str]) -> str:
 
 
 def _node(node: Any, spaces: Set[str]) -> str:
-    """Return the prose of a node of wikitext; "" for what is none."""
+    """Return the prose of a node of wikitext; "" if it has none."""
     from mwparserfromhell import nodes
 
     match node:
@@ -187,12 +186,10 @@ def _node(node: Any, spaces: Set[str]) -> str:
 
 @lru_cache(maxsize=1)
 def splitter(language: str) -> SentenceSplitter:
-    """Return the function from paragraphs to their sentences, by the Moses splitter in Perl
-    (package mosestokenizer).
+    """Return a function that splits paragraphs with the Moses splitter in Perl (mosestokenizer).
 
-    It knows the abbreviations of some languages (others have those of English), but not the
-    full-width marks 。！？, after which no space stands: there a sentence ends, in any language,
-    behind the quotes and brackets that close it.
+    It knows the abbreviations of some languages and uses English ones for others. Sentences that
+    end in the full-width marks 。！？ are split here, since no space follows them.
     """
     script = files("mosestokenizer").joinpath("split-sentences.perl")
     command = ["perl", str(script), "-q", "-l", language]
@@ -221,6 +218,6 @@ def _grouped(command: list[str], parts: list[str]) -> list[list[str]]:
     if len(groups) != len(parts) + 1:
         raise EmsError(
             f"the Moses sentence splitter: expected {len(parts):,} paragraphs, found "
-            f"{len(groups) - 1:,}; is its script (split-sentences.perl) another one?"
+            f"{len(groups) - 1:,}; reinstall the package mosestokenizer"
         )
     return groups[:-1]

@@ -22,7 +22,7 @@ from ems.config.experiment import Experiment
 from ems.model.folder import DESCRIPTION, read_model
 from ems.model.objectives.system import Parts, System
 from ems.shards.documents import DocumentStore, MinedStore
-from ems.shards.index import TRAIN, Spoken, shards_of
+from ems.shards.index import TRAIN, LanguageList, shards_of
 from ems.shards.reader import PairStore
 from ems.shards.shard import Shard, check_sizes, verify_shards
 from ems.train.distributed import World
@@ -174,7 +174,9 @@ def start_of(
         problem = f"systems.{name} has no train.start_from; set it to a system"
         raise EmsError(f"--start {folder}: {problem}")
     description = read_model(folder)
-    languages = read_json(folder / DESCRIPTION, Spoken).languages  # required, to keep the heads
+    languages = read_json(
+        folder / DESCRIPTION, LanguageList
+    ).languages  # required, to keep the heads
     store.check_vocabulary(folder / VOCABULARY, f"give the model of {setting}")
     if sha256_file(folder / ENCODER) != description.sha256[ENCODER]:
         raise Damaged(folder / ENCODER, "its sha256 is not the one in model.json")

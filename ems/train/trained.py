@@ -16,7 +16,7 @@ from ems.model.folder import DESCRIPTION
 from ems.model.objectives.masking import Pieces
 from ems.model.objectives.system import System
 from ems.shards.documents import DocumentStore, MinedStore
-from ems.shards.index import MANIFEST, Spoken, shards_in
+from ems.shards.index import MANIFEST, LanguageList, shards_in
 from ems.shards.reader import PairStore
 from ems.train.measures import LogRow, rounded
 from ems.train.validate import validate
@@ -26,7 +26,7 @@ class _Training(Record):
     system: Annotated[Json, "settings"]
 
 
-class _Trained(Spoken):
+class _Trained(LanguageList):
     training: _Training
 
 
@@ -44,7 +44,7 @@ def validate_model(folder: Path, shards: list[Path], mined: Path | None = None) 
     settings = checked(trained_model(), description.training.system, f"{path}: training")
     limit, own = settings.model.max_tokens, settings.objectives
     folders = [shard for parent in shards for shard in shards_in(parent)]
-    sides = {len(read_json(shard / MANIFEST, Spoken).languages) for shard in folders}
+    sides = {len(read_json(shard / MANIFEST, LanguageList).languages) for shard in folders}
     if sides == {2} and not mined:
         store = PairStore(folders, languages, limit)
     elif sides == {1} and mined and own.coherence.weight:

@@ -2,8 +2,8 @@
 
 To add one, write one file, here or in the project's folder `extensions/segmenters/`. Its name,
 with `-` for `_`, is a value of `segmenters` in an experiment. Its `SEGMENTER`, an
-`ems.text.segmenters.base.Segmenter`, says how the tool is loaded and what it needs (of a file with
-several segmenters it is a dictionary of these by name):
+`ems.text.segmenters.base.Segmenter`, says how to load the tool and what it needs. For several
+segmenters in one file, it is a dictionary of records by name:
 
     SEGMENTER = Segmenter(make=lambda language: lambda lines: [...], needs=(package("toy"),))
 """

@@ -1,6 +1,6 @@
-"""What a segmenter is, and the function for a name: tidy lines -> as many lines of spaced words.
+"""The record of a segmenter, and its function from tidy lines to as many lines of spaced words.
 
-A segmenter that cannot run is an error that names the package: no other one ever takes its place.
+A segmenter that cannot run is an error that names the missing package; there is no fallback.
 """
 
 import importlib.util
@@ -18,16 +18,16 @@ from typing import Any
 from ems.base.errors import EmsError
 
 Segment = Callable[[list[str]], list[str]]
-DEFAULT = "moses"  # of a language that no segmenter names
-RULE = "nmt_nfkc"  # how SentencePiece, which sees the words, normalises text
-SPACE = "\u2581"  # how it writes a space
+DEFAULT = "moses"  # for languages that no segmenter claims
+RULE = "nmt_nfkc"  # SentencePiece's normalisation of the segmented text
+SPACE = "\u2581"  # SentencePiece's sign for a space
 _BREAKERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _HALF_WIDTH_KANA = re.compile("[\uff65-\uff9f]+")
 
 
 @dataclass(frozen=True)
 class Need:
-    """Something that a segmenter needs: whether it is here, and how to install it."""
+    """A requirement of a segmenter: whether it is present, and how to install it."""
 
     present: Callable[[], bool]
     install: str
@@ -35,12 +35,12 @@ class Need:
 
 @dataclass(frozen=True)
 class Segmenter:
-    """One segmenter: `make(language)` loads a library, a function from lines to as many lines, or
-    `command(language)` starts a program that reads and writes as many.
+    """One segmenter: `make(language)` returns a function from lines to as many lines of words, or
+    `command(language)` is the command of a program that does the same from stdin to stdout.
 
-    `prepare` changes each line first. A line of over `limit` bytes (0: no limit) is cut for a tool
-    that would lose it, split it or die of it. The languages of `default_of` have this segmenter
-    where an experiment names none. Without `by_language` it does the same for every language.
+    `prepare` is applied to each line first. Lines of over `limit` bytes (0: no limit) are cut for a
+    tool that would drop them, split them or crash. The segmenter is the default of the languages
+    `default_of`. With `by_language=False`, it treats all languages alike.
     """
 
     make: Callable[[str], Segment] | None = None
@@ -67,37 +67,35 @@ def program(name: str, install: str) -> Need:
 
 
 def records() -> dict[str, tuple[str, Any]]:
-    """Return (module, SEGMENTER) by name, those of the project's own folder too. A file has one
-    that is named after it, or a dictionary by name.
-    """
-    found = {}
+    """Return {name: (module, SEGMENTER)}, including the project's own extensions."""
+    result = {}
     package = importlib.import_module(__package__)
     for file in sorted({module.name for module in iter_modules(package.__path__)} - {"base"}):
         module = importlib.import_module(f"{__package__}.{file}")
         own = getattr(module, "SEGMENTER", None)
         own = own if isinstance(own, dict) else {file.replace("_", "-"): own}
-        found.update({name: (module.__name__, record) for name, record in own.items()})
-    return dict(sorted(found.items()))
+        result.update({name: (module.__name__, record) for name, record in own.items()})
+    return dict(sorted(result.items()))
 
 
 def names() -> tuple[str, ...]:
     return tuple(records())
 
 
-def _found(name: str) -> tuple[str, Any]:
+def _record(name: str) -> tuple[str, Any]:
     if name not in (known := records()):
         raise EmsError(f"segmenters: found {name!r}; allowed values: {', '.join(known)}")
     return known[name]
 
 
 def module_name(name: str) -> str:
-    """Return the module of a segmenter. Raises `EmsError` for an unknown name."""
-    return _found(name)[0]
+    """Return the name of a segmenter's module. Raises `EmsError` for an unknown segmenter."""
+    return _record(name)[0]
 
 
 def load(name: str) -> Segmenter:
-    """Return the record of a segmenter. Raises `EmsError` for a file without one."""
-    module, record = _found(name)
+    """Return the record of a segmenter. Raises `EmsError` if its file has none."""
+    module, record = _record(name)
     if not isinstance(record, Segmenter):
         file = importlib.import_module(module).__file__
         raise EmsError(f"{file}: expected SEGMENTER, a record of {__name__}.Segmenter")
@@ -105,14 +103,14 @@ def load(name: str) -> Segmenter:
 
 
 def defaults(languages: Iterable[str]) -> dict[str, str]:
-    """Return the segmenter of each language, where an experiment names none."""
+    """Return the default segmenter of each language. Raises `EmsError` for two claims to one."""
     claims: dict[str, str] = {}
     for name in names():
         for language in load(name).default_of:
             if language in claims:
                 raise EmsError(
                     f"segmenters: {claims[language]} and {name} are both the default of "
-                    f"{language}; take it out of `default_of` in one of their files"
+                    f"{language}; remove it from `default_of` in one of their files"
                 )
             claims[language] = name
     return {language: claims.get(language, DEFAULT) for language in languages}
@@ -120,12 +118,12 @@ def defaults(languages: Iterable[str]) -> dict[str, str]:
 
 @cache
 def check_available(name: str) -> None:
-    """Raise `EmsError` that names the missing package when the segmenter `name` cannot run here."""
+    """Raise `EmsError` that names the missing package if a segmenter cannot run here."""
     for need in load(name).needs:
         if not need.present():
             raise EmsError(
-                f"segmenter {name}: {need.install}; or choose another one under `segmenters` in "
-                f"the experiment ({', '.join(names())})"
+                f"segmenter {name}: {need.install}; or choose another segmenter under "
+                f"`segmenters` in the experiment ({', '.join(names())})"
             )
 
 
@@ -134,7 +132,7 @@ def check_available(name: str) -> None:
 
 def segmenter(name: str, language: str) -> Segment:
     """Load the segmenter `name` for `language`. The function raises `EmsError` for a line that is
-    not tidy, and for another number of lines, since a lost line would shift all that follow.
+    not tidy, and if the number of lines changes, because a lost line would shift the following.
     """
     check_available(name)
     record, label = load(name), f"segmenter {name} ({language})"
@@ -143,15 +141,14 @@ def segmenter(name: str, language: str) -> Segment:
     else:
         segment = record.make(language)
     if record.limit:
-        segment = partial(on_pieces, segment, limit=record.limit, name=name)
+        segment = partial(segment_in_pieces, segment, limit=record.limit, name=name)
 
     def checked(lines: list[str]) -> list[str]:
         for number, line in enumerate(lines, start=1):
             if not line.isprintable() and (breaker := _BREAKERS.search(line)):
                 raise EmsError(
-                    f"{label}: line {number:,} of those given to it holds "
-                    f"U+{ord(breaker[0]):04X}, which can shift or cut lines; clean the text first "
-                    "(ems.text.normalise.tidy)"
+                    f"{label}: line {number:,} of its input holds U+{ord(breaker[0]):04X}, which "
+                    "can shift or cut lines; clean the text first (ems.text.normalise.tidy)"
                 )
         prepared = list(map(record.prepare, lines)) if record.prepare else lines
         words = segment(prepared)
@@ -164,18 +161,18 @@ def segmenter(name: str, language: str) -> Segment:
 def check_count(lines: list[str], words: list[str], label: str) -> None:
     if len(words) != len(lines):
         raise EmsError(
-            f"{label}: {len(lines):,} lines went in and {len(words):,} came out; its output cannot "
-            "be aligned. Choose another segmenter and report the input"
+            f"{label}: {len(lines):,} lines went in and {len(words):,} came out, so they cannot be "
+            "aligned; choose another segmenter and report the input"
         )
 
 
 def is_spaced(line: str) -> bool:
-    """Return whether single spaces, inside the line, are its only white space."""
+    """Return whether the only white space of a line is single spaces between words."""
     return line.isprintable() and "  " not in line and line[:1] != " " and line[-1:] != " "
 
 
-def on_pieces(segment: Segment, lines: list[str], limit: int, name: str) -> list[str]:
-    """Segment lines of over `limit` bytes piece by piece, and join the words of each line."""
+def segment_in_pieces(segment: Segment, lines: list[str], limit: int, name: str) -> list[str]:
+    """Segment lines, long ones over `limit` bytes in pieces whose words are joined again."""
     pieces = [_pieces(line, limit) for line in lines]
     flat = [piece for line in pieces for piece in line]
     words = segment(flat)
@@ -190,14 +187,14 @@ def _pieces(text: str, limit: int) -> list[str]:
         return [text]
     pieces, rest = [], text.encode()
     while len(rest) > limit:
-        pieces.append(rest[:limit].decode(errors="ignore"))  # without a part of a character
+        pieces.append(rest[:limit].decode(errors="ignore"))  # drops an incomplete character
         rest = rest[len(pieces[-1].encode()) :]
     return [*pieces, rest.decode()]
 
 
 def run_filter(command: list[str], lines: list[str], name: str) -> list[str]:
-    """Run a program on lines, through files, since a pipe could block either side. Raises
-    `EmsError` with what the program said when it fails. It may return another number of lines.
+    """Run a program on lines, through files because pipes could block; return the lines it writes.
+    Raises `EmsError` with the end of its stderr if it fails; the number of lines is not checked.
     """
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as result:
         source.write("".join(f"{line}\n" for line in lines).encode())
@@ -212,5 +209,5 @@ def run_filter(command: list[str], lines: list[str], name: str) -> list[str]:
 
 
 def full_width_kana(line: str) -> str:
-    """Return half-width kana (with their sound marks) as dictionaries have them: ﾊﾞ becomes バ."""
+    """Make half-width kana (with their sound marks) full-width, as in dictionaries: ﾊﾞ -> バ."""
     return _HALF_WIDTH_KANA.sub(lambda kana: unicodedata.normalize("NFKC", kana[0]), line)

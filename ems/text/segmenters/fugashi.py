@@ -13,5 +13,5 @@ def _make(language: str) -> Segment:
 SEGMENTER = Segmenter(
     _make,
     needs=(package("fugashi"), package("unidic_lite", "unidic-lite")),
-    limit=100_000,  # a few times more and it dies by a segmentation fault
+    limit=100_000,  # crashes with a segmentation fault at a few times this length
 )

@@ -1,10 +1,10 @@
 """Juman++ 2, for Japanese: one call for many lines, pyknp for a sentence or two.
 
 Juman++ drops lines that begin with `# ` and lines of over 4,096 bytes, so neither reaches it. Its
-dictionary has full-width kana only, and it makes words of half-width spaces, so both become
+dictionary has full-width kana only, and it treats half-width spaces as words, so both become
 full-width (SentencePiece's NFKC would do so anyway). `jumanpp --segment` is three times as fast for
-many lines; pyknp, where it is installed, keeps a Juman++ running, which makes a sentence 0.07 s
-faster. Both give the same words: what pyknp cannot answer goes to `--segment`.
+many lines. pyknp, if installed, keeps a Juman++ running, which saves 0.07 s for a sentence. Both
+give the same words: lines that pyknp cannot segment go to `--segment`.
 """
 
 import importlib.util
@@ -16,25 +16,31 @@ import warnings
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from ems.text.segmenters.base import Segmenter, full_width_kana, on_pieces, program, run_filter
+from ems.text.segmenters.base import (
+    Segmenter,
+    full_width_kana,
+    program,
+    run_filter,
+    segment_in_pieces,
+)
 
 if TYPE_CHECKING:
     from pyknp import Juman
 
 BYTES = 4000  # Juman++ 2 silently drops longer lines (its limit is 4,096)
-FEW = 16  # lines that pyknp does sooner than Juman++ starts and reads its model
-PATIENCE = 10  # seconds for the answer to a line, which takes some milliseconds
+FEW = 16  # lines that pyknp segments in less time than Juman++ takes to start
+PATIENCE = 10  # seconds to wait for a line, which takes some milliseconds
 
 
 def prepare(line: str) -> str:
-    """Return a line without comment sign, half-width spaces and half-width kana."""
+    """Remove the comment sign of a line; make half-width spaces and kana full-width."""
     text = line.strip()
     text = text[0] + text[2:] if text.startswith("# ") else text
     return full_width_kana(text.replace(" ", "\u3000"))
 
 
 def segment(prepared: list[str]) -> list[str]:
-    """Return the words of each prepared line, between spaces of either width."""
+    """Segment prepared lines into words, separated by spaces of either width."""
     if len(prepared) > FEW or not _pyknp_works():
         return segment_many(prepared)
     answers = [ask(text) for text in prepared]
@@ -45,13 +51,11 @@ def segment(prepared: list[str]) -> list[str]:
 
 def segment_many(prepared: list[str]) -> list[str]:
     run = partial(run_filter, ["jumanpp", "--segment"], name="jumanpp")
-    return on_pieces(run, prepared, BYTES, "jumanpp")
+    return segment_in_pieces(run, prepared, BYTES, "jumanpp")
 
 
 def ask(text: str) -> str | None:
-    """Return the words of a prepared line by pyknp; None where it has no right answer. It has no
-    words for `#`, raises ValueError for a kaomoji, and may not answer in time.
-    """
+    """Segment a prepared line with pyknp; return None if it fails, as for `#` or a kaomoji."""
     if not text:
         return ""
     if len(text.encode()) > BYTES:
@@ -60,7 +64,7 @@ def ask(text: str) -> str | None:
     try:
         words = [morpheme.midasi for morpheme in _juman(os.getpid()).analysis(text)]
     except (ValueError, LookupError, AttributeError, OSError, subprocess.SubprocessError):
-        _juman.cache_clear()  # an answer may still be on its way: the next line needs another one
+        _juman.cache_clear()  # an answer may still arrive: the next line needs a new process
         return None
     finally:
         signal.signal(signal.SIGALRM, before)
@@ -68,9 +72,7 @@ def ask(text: str) -> str | None:
 
 
 def _pyknp_works() -> bool:
-    """Return whether pyknp is installed and can keep time by SIGALRM, which only the main thread
-    has, and which another alarm may be using.
-    """
+    """Return whether pyknp is installed and can use SIGALRM: main thread, no other alarm set."""
     return (
         importlib.util.find_spec("pyknp") is not None
         and threading.current_thread() is threading.main_thread()
@@ -80,7 +82,7 @@ def _pyknp_works() -> bool:
 
 @cache
 def _juman(process: int) -> "Juman":
-    """Start the Juman++ of a process: shared after a fork, it would mix up the answers."""
+    """Start a Juman++ for this process: shared after a fork, it would mix up the answers."""
     with warnings.catch_warnings():  # pyknp 0.6 still imports distutils
         warnings.simplefilter("ignore")
         from pyknp import Juman

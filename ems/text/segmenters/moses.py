@@ -1,8 +1,8 @@
 """The Moses tokenizer in Perl, as the package mosestokenizer carries it.
 
-`moses` runs without `-a` and without escapes: the vocabulary of the authors' released model shows
-that they did so too. Other flags are segmenters of their own, so that one name says all. With `-a`
-a hyphen between letters becomes `@-@`; with escapes an apostrophe becomes `&apos;`.
+`moses` runs without `-a` and without escapes, as the authors did according to the vocabulary of
+their released model. Other flags have names of their own. With `-a`, a hyphen between letters
+becomes `@-@`; with escapes, an apostrophe becomes `&apos;`.
 """
 
 import shutil

@@ -1,11 +1,11 @@
-"""The words of `moses`, several times faster and without Perl.
+"""The rules of `moses` in Python, several times faster and without Perl.
 
-Each rule of the script is one pass over many lines at once. A line feed is no neighbour of anything
-then, so that each line is read as if it were alone.
+Each rule of the script is one pass over many lines at once, in which a line feed never counts as a
+neighbour, so that lines do not affect each other. Two differences to the script:
 
-- Letters and digits are those of Unicode 14 on every machine; Perl has those of its own version.
-- The script writes `DOTMULTI` for dots that stay together, and so makes a dot of that very word.
-  It stays a word here.
+- Letters and digits follow Unicode 14 on every machine; Perl uses the Unicode of its version.
+- The script writes `DOTMULTI` for consecutive dots, so it turns the word DOTMULTI in a text into
+  dots. Here it stays a word.
 """
 
 import re
@@ -17,15 +17,14 @@ from ems.base.batches import batched
 from ems.text.segmenters.base import Segment, Segmenter, is_spaced, package
 
 ALWAYS, BEFORE_DIGITS = "always", "before digits"  # when an abbreviation keeps its full stop
-# In place of the space between a word and a full stop that the next word may keep
+# stand between a word and its full stop until the next word decides about a space there
 _STOP, _STOP_OF_NUMBER = "\0", "\1"
 _NUMERIC = re.compile(r"(.*)\s+#NUMERIC_ONLY#")
 _FULL_STOP = re.compile(r"\.(?<=[^ \n.]\.)(?![^ \n])")
-_TIGHT_COMMAS, _TIGHT = ",,", "'.?'"  # marks that have a neighbour in common
+_TIGHT_COMMAS, _TIGHT = ",,", "'.?'"  # two marks that share a neighbour
 _OTHER_PLANES = "\U00010000-\U0010ffff"
 
-# What is left of a mark, what is right of it, what the mark becomes. Each rule sees what the one
-# before it made. A letter, N number, ^ neither of those that follow; "" for anything.
+# (left of a mark, right of it, replacement). A: letter, N: number, ^: none of the next, "": any
 Rule = tuple[str, str, str]
 _COMMAS: tuple[Rule, ...] = (("^N", "", " , "), ("", "^N", " , "))
 _APOSTROPHE: tuple[Rule, ...] = (("", "", " ' "),)
@@ -42,7 +41,7 @@ _ENGLISH: tuple[Rule, ...] = (
     ("A", "A", " '"),
     ("N", "s", " '"),
 )
-_APOSTROPHES = {"en": _ENGLISH, "fr": _FRENCH, "it": _FRENCH}  # of other languages: _APOSTROPHE
+_APOSTROPHES = {"en": _ENGLISH, "fr": _FRENCH, "it": _FRENCH}  # other languages: _APOSTROPHE
 
 
 class Rules:
@@ -54,7 +53,7 @@ class Rules:
         alone = apostrophes == _APOSTROPHE
         marks = [(",", *rule) for rule in _COMMAS] + [("'", *rule) for rule in apostrophes]
         self.apart = re.compile(_apart(kinds))
-        self.loose, self.tight = [], []  # between neighbours that a mark does not take, or takes
+        self.loose, self.tight = [], []  # without and with the neighbours in the match
         for mark, left, right, becomes in marks:
             one, other = _one(kinds, left), _one(kinds, right)
             before, after = f"(?<={one}{mark})" if one else "", f"(?={other})" if other else ""
@@ -67,22 +66,21 @@ class Rules:
         self.kept = re.compile(f"{_STOP}(?=\\. {lower})|{_STOP_OF_NUMBER}(?=\\. {counts})")
 
     def segment(self, lines: list[str]) -> list[str]:
-        """Return the words of each line. Where two marks have a neighbour in common, the first
-        takes it and the other has none. In lines without that, which are most, a neighbour need not
-        be taken: faster.
+        """Return the words of each line. If two marks share a neighbour, only the first one sees
+        it, as in the script. Most lines have no such marks and take a faster path.
         """
         text = "\n".join(lines)
         if not self.is_tight(text):
             return self.words(text, tight=False)
         tight = [bool(self.is_tight(line)) for line in lines]
-        of = {
+        words = {
             kind: iter(self.words("\n".join(compress(lines, chosen)), tight=kind))
             for kind, chosen in ((True, tight), (False, [not each for each in tight]))
         }
-        return [next(of[kind]) for kind in tight]
+        return [next(words[kind]) for kind in tight]
 
     def words(self, text: str, tight: bool) -> list[str]:
-        """Return the words of each line of a text. There can be several spaces between them."""
+        """Return the words of each line of a text, separated by one or more spaces."""
         text = " ".join(self.apart.split(text))
         if tight:
             for pattern, becomes in self.tight:
@@ -93,7 +91,7 @@ class Rules:
             for pattern, becomes in self.loose:
                 text = pattern.sub(becomes, text)
         *parts, last = _FULL_STOP.split(text)
-        for at, part in enumerate(parts):  # its full stop, with a mark if the next word decides
+        for at, part in enumerate(parts):  # add its full stop, marked if the next word decides
             word = part.rsplit(None, 1)[-1]
             when = self.abbreviations.get(word)
             alone = when == ALWAYS or ("." in word and self.letter.search(word))
@@ -103,8 +101,8 @@ class Rules:
 
 
 def _apart(kinds: dict[str, tuple[str, str]]) -> str:
-    """Return the pattern of a word by itself: special characters, and dots in a row. It begins with
-    one class of characters, for which the module re searches fast.
+    """Return the pattern of separate words: special characters, and consecutive dots. It begins
+    with one class of characters, which the module re searches fast.
     """
     plane0, others = (kinds["A"][at] + kinds["D"][at] for at in (0, 1))
     special = rf"(?<=[^.{_OTHER_PLANES}])|(?<=[^\0-\uffff{others}])"
@@ -112,9 +110,9 @@ def _apart(kinds: dict[str, tuple[str, str]]) -> str:
 
 
 def _one(kinds: dict[str, tuple[str, str]], names: str, also: str = "") -> str:
-    """Return the pattern of a character of some kinds, or of none (`^`), or of a letter itself;
-    never a line feed. The module re goes through ranges above U+FFFF one by one, so it is asked
-    about them only for characters of those planes.
+    """Return the pattern of a character of these kinds, or of none of them (`^`), or of the letter
+    "s"; it never matches a line feed. The module re tries ranges above U+FFFF one by one, so only
+    characters of those planes are compared with them.
     """
     if names in ("", "s"):
         return names
@@ -138,7 +136,7 @@ def _make(language: str) -> Segment:
 
 @cache
 def _characters() -> dict[str, tuple[str, str]]:
-    """Return the ranges of each kind of character: up to U+FFFF, and above."""
+    """Return {kind of character: (ranges up to U+FFFF, ranges above)}."""
     text = files("ems.text.segmenters").joinpath("moses_fast.txt").read_text("utf-8")
     plain = "\n".join(line for line in text.split("\n") if not line.startswith("#"))
     kinds = {}
@@ -153,12 +151,12 @@ def _characters() -> dict[str, tuple[str, str]]:
 
 
 def _abbreviations(language: str) -> dict[str, str]:
-    """Return the words that keep their full stop, and when; English ones for want of a file."""
+    """Return {word that keeps its full stop: when}; the English words if a language has no file."""
     folder = files("mosestokenizer").joinpath("nonbreaking_prefixes")
     path = folder.joinpath(f"nonbreaking_prefix.{language}")
     path = path if path.is_file() else folder.joinpath("nonbreaking_prefix.en")
     prefixes = {}
-    # read as the script does: white space at the end of a line is a part of the prefix
+    # as in the script, white space at the end of a line belongs to the prefix
     for line in path.read_bytes().decode().split("\n"):
         if line and line != "0" and not line.startswith("#"):
             numeric = _NUMERIC.match(line)

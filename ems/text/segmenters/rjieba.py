@@ -1,7 +1,4 @@
-"""jieba's algorithm in Rust, some twenty times faster.
-
-It differs from jieba in a few lines with Latin letters or digits.
-"""
+"""jieba's algorithm in Rust: about 20 times faster, different for some Latin letters and digits."""
 
 from ems.text.segmenters.base import Segment, Segmenter, package
 

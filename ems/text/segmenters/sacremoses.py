@@ -1,4 +1,4 @@
-"""The Moses tokenizer in Python: no Perl, slower, other output for Indic scripts."""
+"""The Moses tokenizer in Python: no Perl, slower, different output for Indic scripts."""
 
 from ems.text.segmenters.base import Segment, Segmenter, package
 

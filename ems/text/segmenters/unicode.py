@@ -1,8 +1,8 @@
-"""Punctuation and symbols apart, by Unicode alone: the same for each language, with no tool.
+"""Separate punctuation and symbols by Unicode category: the same for all languages, without a tool.
 
-A tokenizer.json can say it too (`ems.export.tokenizer`). The line is normalised first, as
-SentencePiece is going to: the acute accent (U+00B4) becomes a space and a combining mark, which are
-not to be parted.
+A tokenizer.json can express it (`ems.export.tokenizer`). The line is first normalised like in
+SentencePiece, which turns the acute accent (U+00B4) into a space and a combining mark: separating
+the accent before that would change the result.
 """
 
 import re
@@ -11,7 +11,7 @@ from unicodedata import category
 
 from ems.text.segmenters.base import RULE, SPACE, Segment, Segmenter
 
-_CANDIDATE = re.compile(r"[^\w\s]|_")  # combining marks are no mark of punctuation
+_CANDIDATE = re.compile(r"[^\w\s]|_")  # may match combining marks, which `_apart` leaves alone
 
 
 def _make(language: str) -> Segment:
@@ -28,7 +28,7 @@ def _make(language: str) -> Segment:
 
 @cache
 def _apart(character: str) -> str:
-    """Return punctuation (P) and symbols (S) between spaces, any other character as it is."""
+    """Put spaces around punctuation (P) and symbols (S), but not around other characters."""
     return f" {character} " if category(character)[0] in "PS" else character
 
 
