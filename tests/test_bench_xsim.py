@@ -138,7 +138,7 @@ def test_unequal_lines_are_an_error_that_names_both_files(tmp_path, folders, ben
 
 def test_a_set_that_is_not_given_is_an_error_that_says_how_to_give_it(tmp_path, folders):
     message = refused(tmp_path, {"flores200": folders["flores200"]}, "xsimpp")
-    assert "xsimpp: expected the folder of xsimpp; " in message
+    assert "xsimpp: the folder of xsimpp is not given; " in message
     assert "NAME=FOLDER" in message
 
 

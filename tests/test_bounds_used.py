@@ -150,7 +150,7 @@ PROBES = {
 
 @pytest.mark.parametrize("settings", PROBES.values(), ids=PROBES.keys())
 def test_a_classifier_at_its_bounds_answers(settings):
-    pool = probe.Pool.of(torch.eye(8))
+    pool = probe.Pool.from_vectors(torch.eye(8))
     labels = torch.arange(8) % 2
     decays = ends(TRAIN["weight_decay"])
     runs = [probe.Run((SEEDS[1], 500), range(6), range(6, 8), decay) for decay in decays]

@@ -379,7 +379,7 @@ def test_a_missing_training_file_is_told_before_anything_runs(copied, tmp_path):
 def test_without_english_or_another_language_there_is_no_direction(written, tmp_path):
     only = {"evalsets": {"mldoc": {"languages": ["de", "fr"]}}}
     message = message_of("mldoc", written, tmp_path, None, **only)
-    assert "evalsets.mldoc.languages: ngram is scored on de, fr; a direction needs en" in message
+    assert "evalsets.mldoc.languages: ngram is scored on de, fr; expected en and" in message
 
 
 def test_the_baseline_of_character_ngrams_can_be_scored(written, tmp_path):

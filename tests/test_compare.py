@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 
 from ems.base.errors import EmsError
 from ems.bench.scores import packed
-from ems.bench.significance import gain, holm, mcnemar, of_mean
+from ems.bench.significance import gain, holm, mcnemar, mean_change
 from ems.commands.cli import main
 from ems.tables import compare as module
 from ems.tables.compare import write_comparison
@@ -110,7 +110,7 @@ def made_gains(languages, count, shared):
 @pytest.mark.parametrize("shared", [True, False])
 def test_the_interval_is_that_of_resampled_sentences(together, shared):
     gains = made_gains(4, 120, shared)
-    interval = of_mean(gains, together)
+    interval = mean_change(gains, together)
     low, high = naive_bootstrap(gains, together)
     assert (interval.low, interval.high) == pytest.approx((low, high), abs=1.0)
     assert interval.delta == pytest.approx(100 * np.mean(gains))
@@ -119,16 +119,16 @@ def test_the_interval_is_that_of_resampled_sentences(together, shared):
 def test_languages_that_share_their_sentences_are_no_more_certain_than_one_of_them():
     """Drawn one by one, four copies of a language would seem twice as certain."""
     gains = made_gains(4, 300, True)
-    alone = of_mean(gains[:1], True)
-    together, apart = of_mean(gains, True), of_mean(gains, False)
+    alone = mean_change(gains[:1], True)
+    together, apart = mean_change(gains, True), mean_change(gains, False)
     width = together.high - together.low
     assert width == pytest.approx(alone.high - alone.low, rel=0.05)
     assert apart.high - apart.low < 0.6 * width
 
 
 def test_no_difference_at_all_has_p_1_and_a_clear_one_a_small_one():
-    assert of_mean([np.zeros(50)], True).p == 1
-    clear = of_mean([np.ones(50)], True)
+    assert mean_change([np.zeros(50)], True).p == 1
+    clear = mean_change([np.ones(50)], True)
     assert (clear.delta, clear.low, clear.high) == (100, 100, 100)
     assert 0 < clear.p < 0.001
 
@@ -244,9 +244,11 @@ def test_two_files_are_compared_like_their_folders_and_runs_of_one_name_have_let
 
 def test_parallel_sets_are_resampled_together(both, tmp_path, monkeypatch):
     asked = []
-    real = module.of_mean
+    real = module.mean_change
     monkeypatch.setattr(
-        module, "of_mean", lambda gains, together: asked.append(together) or real(gains, together)
+        module,
+        "mean_change",
+        lambda gains, parallel: asked.append(parallel) or real(gains, parallel),
     )
     for name, hits in HITS.items():
         alike = {code: tuple(each[:90] for each in sides) for code, sides in hits.items()}

@@ -258,5 +258,5 @@ def test_a_graph_that_hashes_otherwise_is_not_exported(model, tmp_path, monkeypa
 def test_a_system_that_would_run_the_code_is_told_of_the_kind_that_does_not(exported):
     from ems.bench.peers import SentenceTransformersEncoder
 
-    with pytest.raises(EmsError, match="would run code of this folder; name it as a system of"):
+    with pytest.raises(EmsError, match="sentence-transformers would run; declare the system with"):
         SentenceTransformersEncoder(str(exported), "cpu")

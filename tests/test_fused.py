@@ -267,7 +267,7 @@ def test_without_idf_a_char_ngram_needs_no_folder(here, tmp_path):
     vectors = make_encoder(system).encode(LINES, "de")
     ones = NgramEncoder(ngrams, np.ones(PLACES, np.float32)).encode(LINES, "de")
     assert np.array_equal(vectors, ones)
-    with pytest.raises(EmsError, match="kind: char-ngram has a model folder; give it by --model"):
+    with pytest.raises(EmsError, match="char-ngram needs its model folder; give"):
         make_encoder(SystemSettings("char-ngram", ngrams=NgramSettings()))
 
 

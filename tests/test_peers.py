@@ -77,14 +77,14 @@ def test_no_shell_runs_a_command_and_its_words_may_be_quoted(tmp_path):
 FAILURES = [
     ("import sys; sys.exit('the model is not there')", "exit status 1.*the model is not there"),
     ("print('x' * 9000, file=sys.stderr); raise ValueError('at the end')", "NameError|at the end"),
-    ("pass", "ended well but wrote no file"),
-    ("open(sys.argv[3], 'w').write('text')", "is no .npy"),
-    ("np.savez(open(sys.argv[3], 'wb'), np.ones((2, 3)))", "is no .npy"),
-    ("save(np.array([{}, {}], object))", "is no .npy"),
+    ("pass", "succeeded but did not write the file"),
+    ("open(sys.argv[3], 'w').write('text')", "is not a valid .npy"),
+    ("np.savez(open(sys.argv[3], 'wb'), np.ones((2, 3)))", "is not a valid .npy"),
+    ("save(np.array([{}, {}], object))", "is not a valid .npy"),
     ("save(np.ones((2, 3)))", r"expected float32\[2, d\], found float64\[2, 3\]"),
     ("save(np.ones(2, np.float32))", r"expected float32\[2, d\], found float32\[2\]"),
-    ("save(np.ones((3, 3), np.float32))", "2 lines went in, found float32"),
-    ("save(np.ones((2, 0), np.float32))", "2 lines went in, found float32"),
+    ("save(np.ones((3, 3), np.float32))", "a vector for each of 2 lines, found float32"),
+    ("save(np.ones((2, 0), np.float32))", "a vector for each of 2 lines, found float32"),
     ("save(np.array([[1], [np.nan]], np.float32))", "the vector of line 2 is not finite"),
     ("save(np.array([[np.inf], [1]], np.float32))", "the vector of line 1 is not finite"),
 ]
@@ -107,14 +107,14 @@ np.save(open(sys.argv[3], "wb"), np.ones((count, count), np.float32))
 """
     monkeypatch.setattr(peers, "CALL_LINES", 3)
     encoder = CommandEncoder(write_command(tmp_path, source))
-    assert "vectors of 2 numbers, before of 3" in refusal(encoder.encode, ["x"] * 5, "en")
+    assert "vectors of width 2; earlier ones had 3" in refusal(encoder.encode, ["x"] * 5, "en")
 
 
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("encode {lines}", "expected {out} in it"),
-        ("encode {out}", "expected {lines} in it"),
+        ("encode {lines}", "{out} is missing"),
+        ("encode {out}", "{lines} is missing"),
         ("encode '{lines} {out}", "check its quotes"),
     ],
 )
@@ -279,7 +279,7 @@ def test_another_model_or_command_is_another_job_and_training_settings_are_none(
         ({"kind": "folder"}, "systems.x.model: expected text, as kind: folder needs it"),
         ({"kind": "sentence-transformers"}, "systems.x.model: expected text"),
         ({"kind": "command"}, "systems.x.command: expected text"),
-        ({"kind": "command", "command": "a {lines}"}, "expected {out} in it, found none"),
+        ({"kind": "command", "command": "a {lines}"}, "{out} is missing, found none"),
         ({"model": "a/b"}, "systems.x.model: found text, but kind: encoder takes none"),
         ({"kind": "char-ngram", "command": "a"}, "systems.x.command: found text, but kind: char-n"),
         ({"model": 3}, "systems.x.model: found 3, expected object"),

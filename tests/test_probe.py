@@ -31,7 +31,7 @@ def pooled(*sets):
     points, labels = (np.concatenate(part) for part in zip(*sets, strict=True))
     ends = np.cumsum([0, *(len(one) for one, _ in sets)]).tolist()
     rows = [range(start, stop) for start, stop in pairwise(ends)]
-    return Pool.of(torch.from_numpy(points)), torch.from_numpy(labels), rows
+    return Pool.from_vectors(torch.from_numpy(points)), torch.from_numpy(labels), rows
 
 
 @pytest.fixture
@@ -272,14 +272,14 @@ def test_a_run_without_mistakes_stops_and_all_stop_the_work(monkeypatch):
 def test_dropout_leaves_its_share_at_its_weight_and_each_run_draws_for_itself():
     streams = [Streams((seed,)) for seed in (1, 2)]
     settings = Probe(hidden=[10, 8], dropout=0.2)
-    drawn = probes.draw_kept(streams, torch.Size([2, 500, 300]), settings, CPU)
+    drawn = probes.draw_dropout(streams, torch.Size([2, 500, 300]), settings, CPU)
     assert [tuple(part.shape) for part in drawn] == [(2, 500, 300), (2, 500, 10), (2, 500, 8)]
     for part in drawn:
         assert part.unique().tolist() == pytest.approx([0, 1.25], abs=1e-4)
     assert drawn[0].mean().item() == pytest.approx(1, abs=0.01)
     assert drawn[1].mean().item() == pytest.approx(1, abs=0.05)
     assert (drawn[0][0] != drawn[0][1]).float().mean() > 0.2
-    alone = probes.draw_kept([Streams((2,))], torch.Size([1, 500, 300]), settings, CPU)
+    alone = probes.draw_dropout([Streams((2,))], torch.Size([1, 500, 300]), settings, CPU)
     assert all(torch.equal(part[1], own[0]) for part, own in zip(drawn, alone, strict=True))
 
 
@@ -293,7 +293,7 @@ def parts():
 
 
 def accuracy(classifier, points, labels):
-    predicted = classifier.predict(Pool.of(torch.from_numpy(points)), range(len(labels)))
+    predicted = classifier.predict(Pool.from_vectors(torch.from_numpy(points)), range(len(labels)))
     return (predicted == labels).mean()
 
 

@@ -38,8 +38,8 @@ def drawn(count, seed, share=0.6):
 
 def both(code, seed=0, count=33):
     return [
-        Score.of_hits(code, "en", drawn(count, 2 * seed)),
-        Score.of_hits("en", code, drawn(count, 2 * seed + 1)),
+        Score.from_hits(code, "en", drawn(count, 2 * seed)),
+        Score.from_hits("en", code, drawn(count, 2 * seed + 1)),
     ]
 
 
@@ -51,7 +51,7 @@ SEARCH = Result("P@1", [*both("deu"), *both("fra", 1), *both("gsw", 2)], LANGUAG
 ERRORS = Result(
     "error rate",
     [
-        Score.of_hits("deu_Latn", "eng_Latn", drawn(12, 5)),
+        Score.from_hits("deu_Latn", "eng_Latn", drawn(12, 5)),
         plain("deu_Latn", "eng_Latn", 100 / 3, measure="misaligned"),
     ],
     {"deu_Latn": "de", "eng_Latn": "en"},
@@ -62,9 +62,9 @@ ERRORS = Result(
 CLASSES = Result(
     "accuracy",
     [
-        *(Score.of_hits("en", "de", drawn(20, at), split="books", seed=at) for at in (1, 2)),
-        *(Score.of_hits("en", "de", drawn(20, at), split="dvd", seed=at) for at in (3, 4)),
-        Score.of_hits("de", "de", drawn(20, 5)),
+        *(Score.from_hits("en", "de", drawn(20, at), split="books", seed=at) for at in (1, 2)),
+        *(Score.from_hits("en", "de", drawn(20, at), split="dvd", seed=at) for at in (3, 4)),
+        Score.from_hits("de", "de", drawn(20, 5)),
         plain("en", "de", 50.0, split="books", measure="most frequent class"),
     ],
     {"en": "en", "de": "und"},
@@ -165,7 +165,7 @@ def test_its_ends_are_the_quantiles_that_scipys_distribution_has(count):
 
 def test_a_row_of_hits_has_their_share_their_number_and_their_interval():
     right = np.array([True, False, True, True])
-    score = Score.of_hits("de", "en", right, split="books", seed=3)
+    score = Score.from_hits("de", "en", right, split="books", seed=3)
     assert (score.value, score.count, score.split, score.seed) == (75, 4, "books", 3)
     assert score.interval == interval(3, 4)
     assert score.interval[0] < 75 < score.interval[1]
@@ -175,7 +175,7 @@ def test_a_row_of_hits_has_their_share_their_number_and_their_interval():
 
 @pytest.mark.parametrize("count", [1, 8, 33])
 def test_hits_whose_share_is_not_the_value_are_refused(count):
-    score = Score.of_hits("de", "en", drawn(count, 1))
+    score = Score.from_hits("de", "en", drawn(count, 1))
     for value in (score.value + 1, 100 - score.value + 0.5, score.value + 1e-5):
         with pytest.raises(ValueError, match=rf"they are {score.value:.2f} %, the file says"):
             replace(score, value=value).bits()
@@ -193,7 +193,7 @@ def test_hits_whose_share_is_not_the_value_are_refused(count):
 )
 def test_hits_of_another_number_of_sentences_are_refused(text, count, message):
     with pytest.raises(ValueError, match=message):
-        replace(Score.of_hits("de", "en", drawn(8, 1)), hits=text, count=count).bits()
+        replace(Score.from_hits("de", "en", drawn(8, 1)), hits=text, count=count).bits()
 
 
 # --- what stands together

@@ -99,8 +99,13 @@ def test_a_job_by_hand_without_the_name_of_a_set_is_told_how_to_name_it(project)
     words = ("ems", "bench", "--experiment", "own", "--system", "char-ngram", "--out", "x.json")
     for benchmark, folders, code, message in (
         ("xsim", ["sets/flores200"], 2, "--evalset: expected NAME=FOLDER, found 'sets/flores200'"),
-        ("xsimpp", ["flores200=sets/flores200"], 1, "xsimpp: expected the folder of xsimpp; name"),
-        ("xsim", [], 1, "xsim: expected the folder of flores200; name each of its sets"),
+        (
+            "xsimpp",
+            ["flores200=sets/flores200"],
+            1,
+            "xsimpp: the folder of xsimpp is not given",
+        ),
+        ("xsim", [], 1, "xsim: the folder of flores200 is not given; add --evalset"),
     ):
         done = project.run(*words, "--benchmark", benchmark, "--evalset", *folders, expect=code)
         assert message in done.stderr.splitlines()[-1]

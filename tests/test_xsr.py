@@ -133,7 +133,7 @@ def test_more_candidates_than_there_are_pairs_are_an_error_that_names_the_archiv
     changes = changes_of(candidates=91)
     message = error_of(tmp_path, "paracrawl", folder, HashEncoder(), **changes)
     assert str(folder / "moses" / "de-en.txt.zip") in message
-    assert "expected at least 91 pairs without a sentence that is there twice, found 90" in message
+    assert "expected at least 91 pairs without repeated sentences, found 90" in message
     assert "lower evalsets.paracrawl.protocol.candidates" in message
 
 

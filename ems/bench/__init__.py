@@ -1,1 +1,1 @@
-"""Scoring: encoders, what a benchmark is given, and the computations that protocols share."""
+"""Scoring: encoders, the task a benchmark is given, and computations shared by protocols."""

@@ -1,10 +1,9 @@
 """The encoder of a system, by its kind, and a cache of its embeddings on disk.
 
-An entry is one call: encoder, language and all lines in order. A vector differs in its last bits
-with the other lines of its batch, so single lines put together anew would give scores that depend
-on which benchmark ran first. The cache can only save time: a damaged entry is encoded again, and a
-full disk is a line in the log. Beyond `limit` bytes the entries that were not used for longest go;
-one of more than half of that is not kept.
+An entry is one call: encoder, language and all lines in order. Entries per line would make scores
+depend on which benchmark ran first, because the other lines of a batch change the last bits of a
+vector. A damaged entry is encoded again, and a full disk is only logged. Above `limit` bytes the
+least recently used entries are deleted; an entry above half the limit is not kept.
 """
 
 import hashlib
@@ -29,7 +28,7 @@ from ems.bench.task import LineEncoder
 from ems.config.systems import SystemSettings
 from ems.model.folder import files_of
 
-CLASSES = {  # named, not imported: a job runs again when the source of its kind changed
+CLASSES = {  # by name, so that a job depends on the source of its own kind only
     "encoder": "ems.model.encode.SentenceEncoder",
     "folder": "ems.model.char_ngrams.load_encoder",
     "sentence-transformers": "ems.bench.peers.SentenceTransformersEncoder",
@@ -43,14 +42,14 @@ SUFFIX, PARTIAL = ".safetensors", ".part"
 
 
 def make_encoder(system: SystemSettings, trained: Path | None = None) -> LineEncoder:
-    """Return the encoder of a system; `trained` is the model folder of one trained or fitted here.
+    """Load the encoder of a system; `trained` is the model folder of a trained or fitted one.
 
-    Raises `EmsError` when it cannot be loaded, or what it needs is not installed or not given.
+    Raises `EmsError` if it cannot be loaded or a required package is not installed.
     """
     module, _, name = CLASSES[system.kind].rpartition(".")
     cls = getattr(import_module(module), name)
     if (system.trained or system.fitted) and trained is None:
-        raise EmsError(f"kind: {system.kind} has a model folder; give it by --model")
+        raise EmsError(f"kind: {system.kind} needs its model folder; give it with --model")
     match system.kind:
         case "encoder" | "fused":
             return cls(trained)
@@ -62,8 +61,8 @@ def make_encoder(system: SystemSettings, trained: Path | None = None) -> LineEnc
 
 
 def model_files(system: SystemSettings) -> list[str]:
-    """Return local files that an external system depends on: its command's, or its model folder's
-    as far as encoding reads them.
+    """Return the local files that an external system depends on: the files named in its command,
+    or the files of its model folder that encoding reads.
     """
     if system.kind == "command":
         return command_files(system.place.split())
@@ -74,7 +73,7 @@ def model_files(system: SystemSettings) -> list[str]:
 
 
 def command_files(words: Iterable[str]) -> list[str]:
-    """Return the local files among the words of a command; `{language}` in a word is any text."""
+    """Return the existing files among a command's words; `{language}` matches any text."""
     patterns = [escape(word).replace("{language}", "*") for word in words]
     return [path for each in patterns for path in sorted(glob(each)) if Path(path).is_file()]
 
@@ -84,7 +83,7 @@ def command_files(words: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class CachedEncoder:
-    """An encoder that is asked only for what is not in `folder` (of `limit` bytes)."""
+    """An encoder whose results are cached in `folder`, up to `limit` bytes."""
 
     encoder: LineEncoder
     identity: str
@@ -92,11 +91,11 @@ class CachedEncoder:
     limit: int
 
     def __getattr__(self, name: str) -> Any:
-        """Return what else the encoder has, such as `token_counts`."""
+        """Forward other attributes, such as `token_counts`, to the encoder."""
         return getattr(self.encoder, name)
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
-        """Return what the encoder gives, float32[len(lines), d]."""
+        """Return embeddings float32[len(lines), d], from the cache if they are there."""
         key = key_of(self.identity, language, lines)
         path = self.folder / f"{key}{SUFFIX}"
         vectors = _read(path, key, len(lines))
@@ -114,7 +113,7 @@ class CachedEncoder:
 
 
 def cached(encoder: LineEncoder, folder: Path, megabytes: int) -> LineEncoder:
-    """Return the encoder with a cache; as it is if it has no `identity`, or there is no room."""
+    """Wrap an encoder in a cache; unchanged without an `identity` or with `megabytes` 0."""
     identity = getattr(encoder, "identity", "")
     if not identity or not megabytes:
         return encoder
@@ -122,7 +121,7 @@ def cached(encoder: LineEncoder, folder: Path, megabytes: int) -> LineEncoder:
 
 
 def key_of(identity: str, language: str, lines: list[str]) -> str:
-    """Return the hex SHA-256 of encoder, language and texts, each with its length."""
+    """Return the hex SHA-256 of identity, language and lines, each prefixed by its length."""
     whole = hashlib.sha256()
     for text in (identity, language, *lines):
         content = text.encode("utf-8", "surrogatepass")
@@ -132,12 +131,12 @@ def key_of(identity: str, language: str, lines: list[str]) -> str:
 
 
 def _read(path: Path, key: str, count: int) -> np.ndarray | None:
-    """Return the vectors of an entry; None if there is none, or it was damaged and is deleted."""
+    """Return the vectors of an entry, or None if it is missing; delete a damaged entry."""
     try:
         with safe_open(path, "numpy") as entry:
             header, vectors = entry.metadata() or {}, entry.get_tensor("vectors")
         if header != _header(key, vectors):
-            raise SafetensorError("its key or its checksum is another one")
+            raise SafetensorError("key or checksum does not match")
         if vectors.dtype != np.float32 or vectors.ndim != 2 or len(vectors) != count:
             shape = f"{vectors.dtype}{list(vectors.shape)}"
             raise SafetensorError(f"{shape} for {count:,} lines")
@@ -149,7 +148,7 @@ def _read(path: Path, key: str, count: int) -> np.ndarray | None:
             path.unlink(missing_ok=True)
         return None
     with suppress(OSError):
-        os.utime(path)  # the most recently used
+        os.utime(path)  # marks it as recently used
     return vectors
 
 
@@ -158,7 +157,7 @@ def _header(key: str, vectors: np.ndarray) -> dict[str, str]:
 
 
 def _write(path: Path, key: str, vectors: np.ndarray) -> None:
-    """Write an entry under a name of its own, then rename it: another job may write the same."""
+    """Write an entry under a unique name, then rename it: another job may write the same entry."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{uuid.uuid4().hex}{PARTIAL}")
     try:
@@ -171,7 +170,7 @@ def _write(path: Path, key: str, vectors: np.ndarray) -> None:
 
 
 def make_room(folder: Path, limit: int) -> None:
-    """Delete the least recently used files until all are `limit` bytes or fewer."""
+    """Delete the least recently used files until the rest is at most `limit` bytes."""
     files = []
     for path in (*folder.glob(f"*{SUFFIX}"), *folder.glob(f".*{PARTIAL}")):
         with suppress(OSError):  # another job may have made room too

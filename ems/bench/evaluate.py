@@ -1,7 +1,7 @@
 """Score an encoder on a benchmark: as a job of the workflow, or by hand with `ems eval`.
 
-By hand the encoder stands in the experiment as one more system, so its score files are those of the
-workflow. Its hash in them covers the bytes of its files: nothing else says which model it was.
+By hand, the encoder is added to the experiment as one more system, so its score files have the same
+form as the workflow's. The system hash in them covers the bytes of the model's files.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from ems.config.systems import SystemSettings
 from ems.corpora.evalsets.sets import data_files, default_folder
 from ems.model.folder import DESCRIPTION, describe, has_code, kind_of, read_description
 
-SHOWN_FILES = 3  # files that an error names
+SHOWN_FILES = 3  # missing files that an error lists
 
 
 def evaluate(
@@ -31,17 +31,18 @@ def evaluate(
     folders: Mapping[str, Path],
     out: Path,
 ) -> Result:
-    """Score `encoder` on a benchmark; write the score file and return the result.
+    """Score `encoder` on a benchmark, write the score file and return the result.
 
-    `names`: the `system` and the `benchmark`. Raises `EmsError` for a set without a folder.
+    `names` has the keys `system` and `benchmark`. Raises `EmsError` if `folders` lacks an
+    evaluation set of the benchmark.
     """
     if missing := [name for name in sets_of(names["benchmark"]) if name not in folders]:
         raise EmsError(
-            f"benchmark {names['benchmark']}: expected the folder of {' and of '.join(missing)}; "
-            "name each of its sets, --evalset NAME=FOLDER"
+            f"benchmark {names['benchmark']}: the folder of {' and '.join(missing)} is not given; "
+            "add --evalset NAME=FOLDER for each"
         )
     task = Task(encoder, experiment, names["system"], names["benchmark"], folders, out.parent)
-    header = task.header()  # first: it checks that the files are those that were fetched
+    header = task.header()  # first: it checks the checksums of the data
     result = import_module(score_module(task.benchmark)).score(task)
     write_scores(out, header, result)
     return result
@@ -58,10 +59,10 @@ def evaluate_by_hand(
     folders: Mapping[str, Path] | None = None,
     cache_mb: int = 0,
 ) -> str:
-    """Score a model or a command on each benchmark, to `out`/<benchmark>.json; return the summary.
+    """Score a model or command on each of `names`, write `out`/<benchmark>.json, return a summary.
 
-    `folders` has the folder of each evaluation set that is not below `data`. Raises `EmsError` for
-    an unknown benchmark or missing data before anything is encoded.
+    `folders` maps evaluation sets outside `data` to their folders. Raises `EmsError` for an unknown
+    benchmark or missing data before encoding starts.
     """
     system = _system(experiment, model, command)
     content = digest([sha256_file(Path(path)) for path in model_files(system)])
@@ -71,17 +72,19 @@ def evaluate_by_hand(
     elif not name:
         name = Path(command.partition(" ")[0]).name or "command"
     experiment = replace(experiment, systems={**experiment.systems, name: system})
-    given = folders or {}
-    folders_of = {
-        benchmark: {s: _folder(experiment, s, given, data) for s in sets_of(benchmark, "--bench")}
+    data_folders = {
+        benchmark: {
+            evalset: _folder(experiment, evalset, folders or {}, data)
+            for evalset in sets_of(benchmark, "--bench")
+        }
         for benchmark in names
     }
-    kept = Path("results") / experiment.name / CACHE_FOLDER
-    encoder = cached(make_encoder(system), kept, cache_mb)
+    cache = Path("results") / experiment.name / CACHE_FOLDER
+    encoder = cached(make_encoder(system), cache, cache_mb)
     rows = [("benchmark", "metric", name)]
-    for benchmark, own in folders_of.items():
+    for benchmark, of_sets in data_folders.items():
         both = {"system": name, "benchmark": benchmark}
-        result = evaluate(encoder, experiment, both, own, out / f"{benchmark}.json")
+        result = evaluate(encoder, experiment, both, of_sets, out / f"{benchmark}.json")
         decimals = 2 if result.metric in RANGES else 1
         for languages, mean in result.means():
             label = f"{benchmark}, {languages}" if languages else benchmark
@@ -91,10 +94,10 @@ def evaluate_by_hand(
 
 
 def _system(experiment: Experiment, model: str | None, command: str | None) -> SystemSettings:
-    """Return the entry under `systems` for a model or a command.
+    """Return a `systems` entry for a model or a command.
 
-    A folder with a model.json is a model of ours and has the languages that it was trained for, and
-    so is one that we exported with code, which is not run; all else is for sentence-transformers.
+    A folder with model.json, or one that EMS exported with code, is one of our models and has the
+    languages that it was trained on. sentence-transformers loads everything else.
     """
     if (model is None) == (command is None):
         raise EmsError("ems eval: give either --model or --command")
@@ -109,27 +112,27 @@ def _system(experiment: Experiment, model: str | None, command: str | None) -> S
     codes = tuple(code for code in experiment.languages if code in known)
     if len(codes) < 2:
         raise EmsError(
-            f"{model}: it knows {', '.join(sorted(known))}; of the languages of experiment "
-            f"{experiment.name} expected at least two: name another --experiment"
+            f"{model}: it was trained on {', '.join(sorted(known))}; fewer than two of them are in "
+            f"experiment {experiment.name}: choose another --experiment"
         )
     return SystemSettings("folder", languages=codes, place=model)
 
 
 def _folder(experiment: Experiment, name: str, folders: Mapping[str, Path], data: Path) -> Path:
-    """Return the folder of an evaluation set. Raises `EmsError` if files of it are missing."""
+    """Return the folder of an evaluation set; raise `EmsError` if files are missing."""
     if name not in experiment.evalsets:
         sets = experiment.evalsets.keys()
         known = ", ".join(bench for bench in benchmarks() if sets >= set(sets_of(bench)))
         raise EmsError(
             f"--bench: configs/{experiment.name}.yaml has no evalsets.{name}; add "
-            f"`{name}: {{version: v1}}` to it, or name another --experiment. It has: {known}"
+            f"`{name}: {{version: v1}}` to it, or choose another --experiment. It has: {known}"
         )
     folder = folders.get(name) or default_folder(experiment, name, data)
     missing = [str(p) for p in data_files(experiment, name, folder) if not p.exists()]
     if not missing:
         return folder
     more = f" and {len(missing) - SHOWN_FILES:,} more" if len(missing) > SHOWN_FILES else ""
-    files = f"{name}: {len(missing):,} files are not there: {' '.join(missing[:SHOWN_FILES])}{more}"
+    files = f"{name}: {len(missing):,} files are missing: {' '.join(missing[:SHOWN_FILES])}{more}"
     if name in folders or experiment.evalsets[name].path:
         raise EmsError(f"{files}; check the folder")
     raise EmsError(

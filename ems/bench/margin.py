@@ -1,16 +1,16 @@
-"""Margin-based mining: how much nearer two sentences are than their neighbourhoods.
+"""Margin-based mining: how much closer two sentences are than their neighbourhoods.
 
-    score(x, y) = margin(cos(x, y), b),  b the mean of cos(x, z) over the k nearest z of x in the
-    other set and of cos(y, z) over those of y, half each
+    score(x, y) = margin(cos(x, y), (r(x) + r(y)) / 2)
 
-Source: Artetxe and Schwenk (ACL 2019), Eq. 2-3, k = 4. A ratio to b <= 0 is 0 here.
+where r(x) is the mean cosine of x to its k nearest neighbours in the other set. Source: Artetxe and
+Schwenk (ACL 2019), Eq. 2-3, k = 4. A ratio to a mean <= 0 is 0 here.
 
-The best pairs of all, where a row may be in several, are found by CSLS:
+`best_pairs` ranks all pairs, and a row may be in several, by
 
-    CSLS(x, y) = 2 cos(x, y) - r(x) - r(y),  r the mean cosine to the k nearest of the other set
+    CSLS(x, y) = 2 cos(x, y) - r(x) - r(y)
 
 Source: Conneau et al. (ICLR 2018), section 2.3, k = 10 ("CDLS" in Wang et al., CCL 2019). The
-search is exact; its second pass reads only the rows that can still be in one of the best pairs.
+search is exact; its second pass skips rows that cannot be in one of the best pairs.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from torch import Tensor
 from ems.bench.nearest import COLUMNS, ROWS, Neighbours, block, keys_of, nearest, parts_of
 from ems.model.devices import choose_device
 
-SLACK = 1e-5  # more than products of other tiles differ by
+SLACK = 1e-5  # above the rounding differences between tiles
 
 
 def _ratio(similarity: np.ndarray, around: np.ndarray) -> np.ndarray:
@@ -45,16 +45,16 @@ class Mined:
     first: np.ndarray  # rows, int64[P]
     second: np.ndarray
     score: np.ndarray  # float64[P]
-    similarity: np.ndarray | None = None  # of `best_pairs`, the cosine
+    similarity: np.ndarray | None = None  # the cosine; `best_pairs` only
 
 
 def pairs_of(
     forward: Neighbours, backward: Neighbours, margin: str = "ratio", once: bool = True
 ) -> Mined:
-    """Return the best neighbour of each row of either set, the best pairs first, each row once, as
-    LASER and sentence-transformers mine.
+    """Pair each row of either set with its best neighbour; return the best pairs first.
 
-    Without `once` a row may be in several pairs, but no pair is there twice.
+    With `once`, a row is in one pair at most, as in LASER and sentence-transformers. Without it, a
+    row may be in several pairs, but no pair occurs twice.
     """
     sizes = len(forward.index), len(backward.index)
     there, score = _best(forward, backward, margin)
@@ -66,7 +66,7 @@ def pairs_of(
     if once:
         kept = kept[_each_once(first[kept], second[kept], sizes)]
     else:
-        twice = there[back] == np.arange(sizes[1])  # of the pairs of `back`
+        twice = there[back] == np.arange(sizes[1])  # [M]: backward pairs that are forward pairs too
         kept = kept[~np.append(np.zeros(sizes[0], bool), twice)[kept]]
     return Mined(first[kept], second[kept], scores[kept])
 
@@ -74,37 +74,37 @@ def pairs_of(
 def scores_of(
     similarity: np.ndarray, forward: Neighbours, backward: Neighbours, margin: str
 ) -> np.ndarray:
-    """Return the scores float64[N] of given pairs, row n of both sets, by their cosine[N]."""
+    """Score aligned pairs (row n of both sets) given their cosine[N]: float64[N]."""
     return MARGINS[margin](similarity.astype(np.float64), (forward.mean + backward.mean) / 2)
 
 
 def best_by_margin(
     queries: np.ndarray, candidates: np.ndarray, k: int = 4, margin: str = "ratio"
 ) -> np.ndarray:
-    """Return the best-scoring candidate[M, d] among the k nearest of each query[N, d]: int64[N].
+    """Return the candidate[M, d] with the best score among the k nearest of each query[N, d].
 
-    Of equal ones the nearest, then the first, wins. Both sets are as in `nearest`.
+    The result is int64[N]; on ties the nearest wins, then the first.
     """
     return _best(*nearest(queries, candidates, k), margin)[0]
 
 
 def _best(own: Neighbours, other: Neighbours, margin: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the neighbour with the highest score of each row, int64[N], and the score."""
+    """Return the neighbour with the highest score of each row, int64[N], and its score."""
     around = (own.mean[:, None] + other.mean[own.index]) / 2  # [N, k]
     scores = MARGINS[margin](own.similarity.astype(np.float64), around)
     best = scores.argmax(axis=1)[:, None]
-    index, score = (np.take_along_axis(of, best, 1)[:, 0] for of in (own.index, scores))
+    index, score = (np.take_along_axis(array, best, 1)[:, 0] for array in (own.index, scores))
     return index, score
 
 
 def _each_once(first: np.ndarray, second: np.ndarray, counts: tuple[int, int]) -> np.ndarray:
-    """Return bool[P]: the pairs of which no row is in an earlier kept one."""
+    """Return bool[P]: True for a pair whose rows are in no earlier kept pair."""
     free = [bytearray(b"\1") * count for count in counts]
     kept = np.zeros(len(first), bool)
-    for at, (one, other) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+    for number, (one, other) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
         if free[0][one] and free[1][other]:
             free[0][one] = free[1][other] = 0
-            kept[at] = True
+            kept[number] = True
     return kept
 
 
@@ -112,25 +112,25 @@ def _each_once(first: np.ndarray, second: np.ndarray, counts: tuple[int, int]) -
 def best_candidates(
     queries: np.ndarray, candidates: np.ndarray, k: int = 4, margin: str = "ratio"
 ) -> np.ndarray:
-    """Return the candidate[M, d] with the highest score of each query[N, d], the first of equals.
+    """Return the candidate[M, d] with the highest score for each query[N, d], the first on ties.
 
-    int64[N]. Every candidate is scored, not only the nearest; the neighbours of a candidate are
-    queries, as in MUSE's CSLS. N x COLUMNS scores are in memory at a time.
+    The result is int64[N]. Every candidate is scored, not only the nearest; the neighbours of a
+    candidate are queries, as in MUSE's CSLS. N x COLUMNS scores are in memory at a time.
     """
     around = np.zeros(len(queries)), np.zeros(len(candidates))
     if margin != "absolute":
         around = tuple(side.mean for side in nearest(queries, candidates, k))
-    place = choose_device("auto")
-    asked = block(queries, 0, len(queries), place)
+    device = choose_device("auto")
+    rows = block(queries, 0, len(queries), device)
     best, winner = np.full(len(queries), -np.inf), np.zeros(len(queries), np.int64)
     for start in range(0, len(candidates), COLUMNS):
-        tile = (asked @ block(candidates, start, COLUMNS, place).T).cpu().numpy()  # [N, COLUMNS]
-        beside = (around[0][:, None] + around[1][start : start + COLUMNS]) / 2
-        scores = MARGINS[margin](tile.astype(np.float64), beside)
-        at = scores.argmax(axis=1)
-        highest = scores[np.arange(len(queries)), at]
+        tile = (rows @ block(candidates, start, COLUMNS, device).T).cpu().numpy()  # [N, COLUMNS]
+        means = (around[0][:, None] + around[1][start : start + COLUMNS]) / 2
+        scores = MARGINS[margin](tile.astype(np.float64), means)
+        index = scores.argmax(axis=1)
+        highest = scores[np.arange(len(queries)), index]
         better = highest > best
-        best[better], winner[better] = highest[better], start + at[better]
+        best[better], winner[better] = highest[better], start + index[better]
     return winner
 
 
@@ -141,10 +141,10 @@ def best_candidates(
 def best_pairs(
     first: np.ndarray, second: np.ndarray, keep: int, k: int, device: str = "auto"
 ) -> Mined:
-    """Return the `keep` best of all pairs of first[N, d] and second[M, d], of equal ones the first.
+    """Return the `keep` best of all pairs of first[N, d] and second[M, d], the first on ties.
 
-    Both are float32 with rows of length 1. A row may be in several pairs. The score is CSLS, with
-    k = 0 it is 2 cos. Beside the sets, some tiles of ROWS x COLUMNS numbers are in memory.
+    Both are float32 with rows of length 1. A row may be in several pairs. The score is CSLS, or
+    2 cos with k = 0. The search needs memory for a few tiles of ROWS x COLUMNS numbers.
     """
     forward, backward = nearest(first, second, max(k, 1), device, what="")
     around = [side.mean if k else np.zeros(len(side.index)) for side in (forward, backward)]
@@ -158,15 +158,15 @@ def best_pairs(
     return Mined(one[order], other[order], score[order], similarity[order])
 
 
-def _least(own: Neighbours, around: np.ndarray, of_others: np.ndarray, keep: int) -> float:
-    """Return a score that `keep` pairs reach: among those of each row with its neighbours."""
-    scores = 2.0 * own.similarity - around[:, None] - of_others[own.index]  # [N, k]
+def _least(own: Neighbours, means: np.ndarray, other_means: np.ndarray, keep: int) -> float:
+    """Return a score that at least `keep` pairs of rows and their neighbours reach."""
+    scores = 2.0 * own.similarity - means[:, None] - other_means[own.index]  # [N, k]
     return float(np.partition(scores, -keep, axis=None)[-keep]) if scores.size >= keep else -np.inf
 
 
-def _able(own: Neighbours, around: np.ndarray, of_others: np.ndarray, least: float) -> np.ndarray:
-    """Return the rows, int64, that may be in a pair with a score of `least` or more."""
-    return np.flatnonzero(2.0 * own.similarity[:, 0] - around - of_others.min() >= least)
+def _able(own: Neighbours, means: np.ndarray, other_means: np.ndarray, least: float) -> np.ndarray:
+    """Return the rows, int64, that may be in a pair with a score of at least `least`."""
+    return np.flatnonzero(2.0 * own.similarity[:, 0] - means - other_means.min() >= least)
 
 
 def _best_of_all(
@@ -177,18 +177,18 @@ def _best_of_all(
     least: float,
     device: str,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the `keep` best pairs of some rows of two sets, all of `least` or more: their rows."""
-    place = choose_device(device)
+    """Return the row numbers of the `keep` best pairs of `rows`, all with at least `least`."""
+    chosen = choose_device(device)
     best = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
     for top in range(0, len(rows[0]), ROWS):
         ours = rows[0][top : top + ROWS]
-        queries = _taken(sets[0], ours, place)
-        beside = torch.from_numpy(around[0][ours, None].astype(np.float32)).to(place)
+        queries = _taken(sets[0], ours, chosen)
+        own = torch.from_numpy(around[0][ours, None].astype(np.float32)).to(chosen)
         for left in range(0, len(rows[1]), COLUMNS):
             theirs = rows[1][left : left + COLUMNS]
-            tile = queries @ _taken(sets[1], theirs, place).T  # [ROWS, COLUMNS], less at the ends
-            others = torch.from_numpy(around[1][theirs].astype(np.float32)).to(place)
-            tile.mul_(2).sub_(beside).sub_(others)
+            tile = queries @ _taken(sets[1], theirs, chosen).T  # at most [ROWS, COLUMNS]
+            others = torch.from_numpy(around[1][theirs].astype(np.float32)).to(chosen)
+            tile.mul_(2).sub_(own).sub_(others)
             flat, scores = _above(tile.flatten(), keep, least)
             pairs = ours[flat // len(theirs)], theirs[flat % len(theirs)], scores
             first, second, score = map(np.append, best, pairs)
@@ -199,12 +199,12 @@ def _best_of_all(
     return best[:2]
 
 
-def _taken(vectors: np.ndarray, rows: np.ndarray, place: torch.device) -> Tensor:
-    return block(vectors[rows], 0, len(rows), place)
+def _taken(vectors: np.ndarray, rows: np.ndarray, device: torch.device) -> Tensor:
+    return block(vectors[rows], 0, len(rows), device)
 
 
 def _above(scores: Tensor, keep: int, least: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places and scores of `least` or more, the `keep` best, of equal ones the first."""
+    """Return the indices and values of the `keep` best scores >= `least`, the first on ties."""
     places = (scores >= least).nonzero()[:, 0]
     scores = scores[places]
     if len(places) > keep:

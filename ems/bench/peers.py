@@ -1,8 +1,7 @@
-"""Encoders that are not ours: any sentence-transformers model, and any command that turns lines
-into a .npy (EMS v2 section V compares with LASER, LASER2, SBERT-distill and LaBSE).
+"""External encoders: any sentence-transformers model, and any command that writes a .npy file.
 
-Both get the lines tidied as ours and nothing else: their own preprocessing is part of what is
-compared. Their `identity` is for the cache of embeddings.
+EMS v2 section V compares with LASER, LASER2, SBERT-distill and LaBSE. External encoders get tidied
+lines, as ours do, and apply their own preprocessing. `identity` is the key of the embedding cache.
 """
 
 import shlex
@@ -27,12 +26,12 @@ from ems.text.normalise import tidy_lines
 HOW_TO_INSTALL = (
     "sentence-transformers is not installed; in the folder of this project: pip install '.[peers]'"
 )
-MODEL_BATCH = 64  # sentences of like length that sentence-transformers runs at once
-CALL_LINES = 100_000  # of one call of a command: 0.4 GB of vectors at d=1024
+MODEL_BATCH = 64  # sentences of similar length in a batch of sentence-transformers
+CALL_LINES = 100_000  # lines in one call of a command: 0.4 GB of vectors at d = 1,024
 
 
 class SentenceTransformersEncoder:
-    """A model of sentence-transformers: a folder, or a name of the Hugging Face hub."""
+    """A sentence-transformers model: a local folder, or a name on the Hugging Face Hub."""
 
     def __init__(self, model: str, device: str | None = None) -> None:
         self.model, self.what = _loaded(model, device), f"sentence-transformers model {model}"
@@ -40,7 +39,7 @@ class SentenceTransformersEncoder:
         if folder.is_dir():
             files = visible_files(folder)
             content = {str(path.relative_to(folder)): sha256_file(path) for path in files}
-        else:  # the commit of the hub, if it is known
+        else:  # the commit on the Hub, if known
             config = getattr(getattr(self.model[0], "auto_model", None), "config", None)
             content = str(getattr(config, "_commit_hash", None) or "")
         versions = {name: version(name) for name in ("sentence-transformers", "transformers")}
@@ -54,7 +53,7 @@ class SentenceTransformersEncoder:
         what: str = "encode",
         progress: Progress | None = None,
     ) -> np.ndarray:
-        """Return float32[len(lines), d]; the language is for the progress line only.
+        """Return embeddings float32[len(lines), d]; `language` appears only in the log.
 
         Progress is logged as `what`, or added to `progress`.
         """
@@ -68,7 +67,7 @@ class SentenceTransformersEncoder:
         return checked(_joined(parts), len(lines), self.what)
 
     def token_counts(self, lines: list[str], language: str) -> list[int]:
-        """Count the tokens of each line without special ones."""
+        """Count the tokens of each line, without special tokens."""
         if not lines:
             return []
         cut = {"add_special_tokens": False, "truncation": False}
@@ -82,8 +81,8 @@ def _loaded(model: str, device: str | None) -> Any:
         raise EmsError(f"{model}: no such folder; expected a sentence-transformers model")
     if has_code(Path(model)):
         raise EmsError(
-            f"{model}: sentence-transformers would run code of this folder; name it as a system of "
-            "`kind: folder`, which ems reads itself"
+            f"{model}: the folder contains Python code that sentence-transformers would run; "
+            "declare the system with `kind: folder`, which does not run it"
         )
     from sentence_transformers import SentenceTransformer
 
@@ -92,27 +91,29 @@ def _loaded(model: str, device: str | None) -> Any:
     except (OSError, ValueError, KeyError) as error:
         said = " ".join(str(error).split())[:SAID]
         raise EmsError(
-            f"{model}: sentence-transformers cannot load it: {said}. "
-            "Expected the folder of a model, or a name like sentence-transformers/LaBSE, which "
-            "needs the network once"
+            f"{model}: sentence-transformers cannot load it: {said}. Expected a model folder, or a "
+            "name such as sentence-transformers/LaBSE, which is downloaded the first time"
         ) from None
 
 
 class CommandEncoder:
     """A program that reads lines from the file `{lines}` (UTF-8, LF) and writes float32[n, d] to
-    the .npy file `{out}`; `{language}` is their language, "und" for one never trained on.
+    the .npy file `{out}`; `{language}` becomes the language code, "und" for an unseen language.
     """
 
     def __init__(self, command: str) -> None:
         from ems.bench.encoders import command_files  # here: it loads the settings of experiments
 
         self.words = command_words(command)
-        self.width = 0  # of its vectors, once there are some
+        self.width = 0  # of the vectors; unknown before the first call
         files = {path: sha256_file(Path(path)) for path in command_files(self.words)}
         self.identity = digest([self.words, files, source_hash("ems.bench.peers")])
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
-        """Return float32[len(lines), d]. Raises `EmsError` with the end of a failure's stderr."""
+        """Return embeddings float32[len(lines), d].
+
+        Raises `EmsError` with the last lines of stderr if the command fails.
+        """
         progress = Progress(f"{what} {language}", len(lines), "sentences")
         tidied, parts = tidy_lines(lines), []
         for start in range(0, len(lines), CALL_LINES):
@@ -134,13 +135,16 @@ class CommandEncoder:
             vectors = checked(_read(out, what), len(lines), what)
         width = vectors.shape[1]
         if self.width and width != self.width:
-            raise EmsError(f"{what}: vectors of {width} numbers, before of {self.width}")
+            raise EmsError(f"{what}: vectors of width {width}; earlier ones had {self.width}")
         self.width = width
         return vectors
 
 
 def command_words(command: str) -> list[str]:
-    """Split a command as a shell does. Raises `EmsError` if that fails or a file is missing."""
+    """Split a command as a shell does.
+
+    Raises `EmsError` for unbalanced quotes, or if {lines} or {out} is missing.
+    """
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -148,14 +152,14 @@ def command_words(command: str) -> list[str]:
     for field in ("{lines}", "{out}"):
         if not any(field in word for word in words):
             raise EmsError(
-                f"command {command!r}: expected {field} in it, found none; {{lines}} is the file "
-                "to read, {out} the .npy to write, {language} the code of the language"
+                f"command {command!r}: {field} is missing; {{lines}} stands for the file to read, "
+                "{out} for the .npy file to write, {language} for the language code"
             )
     return words
 
 
 def _call(call: list[str]) -> None:
-    """Run a command to its end; keep its stderr for an error."""
+    """Run a command; raise `EmsError` with the end of its stderr if it fails."""
     with tempfile.TemporaryFile() as complaints:
         try:
             done = subprocess.run(
@@ -163,7 +167,7 @@ def _call(call: list[str]) -> None:
             )
         except OSError as error:
             raise EmsError(
-                f"command {call[0]}: {error.strerror}; install it, or write its whole path"
+                f"command {call[0]}: {error.strerror}; install it, or give its full path"
             ) from None
         if done.returncode:
             raise failed_program(f"command {call[0]}", done.returncode, complaints)
@@ -174,9 +178,9 @@ def _read(path: Path, what: str) -> np.ndarray:
         with open(path, "rb") as reader:
             return np.lib.format.read_array(reader)  # no pickled objects, no archives
     except FileNotFoundError:
-        raise EmsError(f"{what}: it ended well but wrote no file {{out}}") from None
+        raise EmsError(f"{what}: it succeeded but did not write the file {{out}}") from None
     except (OSError, ValueError, EOFError) as error:
-        raise EmsError(f"{what}: what it wrote to {{out}} is no .npy: {error}") from None
+        raise EmsError(f"{what}: {{out}} is not a valid .npy file: {error}") from None
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:
@@ -184,12 +188,12 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
 
 
 def checked(vectors: np.ndarray, count: int, what: str) -> np.ndarray:
-    """Return `vectors`. Raises `EmsError` unless they are finite float32[count, d], d above 0."""
+    """Return `vectors`; raise `EmsError` unless they are finite float32[count, d] with d > 0."""
     shape = f"{vectors.dtype}{list(vectors.shape)}"
     if vectors.dtype != np.float32 or vectors.ndim != 2:
         raise EmsError(f"{what}: expected float32[{count}, d], found {shape}")
     if len(vectors) != count or (count and not vectors.shape[1]):
-        raise EmsError(f"{what}: {count:,} lines went in, found {shape}; expected a row a line")
+        raise EmsError(f"{what}: expected a vector for each of {count:,} lines, found {shape}")
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(bad):
         raise EmsError(f"{what}: the vector of line {bad[0] + 1:,} is not finite")

@@ -1,13 +1,13 @@
 """Multilayer perceptrons on frozen features, trained many at a time as one batched problem.
 
 A zero-shot benchmark trains the same small network for each source language, domain and seed (EMS
-v2 sections V-E and V-F). Their parameters lie side by side, [runs, out, in]. Where the papers are
-silent the protocol is that of LASER's MLDoc task (sent_classif.py,
-https://github.com/facebookresearch/LASER). The epoch is the first of the best on validation.
+v2 sections V-E and V-F). Their parameters are stacked, [runs, out, in]. Where the papers are silent
+the protocol follows LASER's MLDoc task (sent_classif.py,
+https://github.com/facebookresearch/LASER). The first epoch with the best validation score is kept.
 
-A run gives the same bits whichever runs share its batch: each draws from streams of its own seed,
-and no product mixes runs. MKL's rounding depends on how operands are aligned to 64 bytes, so
-batches and columns of weights are padded with zeros to multiples of 16.
+A run gives the same bits in any batch of runs: it has random streams of its own, and no product
+mixes runs. MKL's rounding depends on 64-byte alignment, so batches and weight columns are padded
+with zeros to multiples of 16.
 """
 
 from collections import defaultdict
@@ -25,18 +25,19 @@ from ems.config.benchmarks import ProbeSettings
 from ems.model.devices import Adam
 
 EXAMPLES = 4096  # rows classified at once
-MOST_PARAMETERS = 1 << 20  # parameters trained at once; with more, a step waits for fresh memory
-STEPS = 1 << 16  # of the dropout rate
+MOST_PARAMETERS = 1 << 20  # trained at once; above it, steps spend their time allocating memory
+STEPS = 1 << 16  # resolution of the dropout rate
 ALIGNED = 16  # floats: 64 bytes
 ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
 
-Layers = list[tuple[Tensor, Tensor]]  # weights [out, in], biases [out]; before them runs [R]
+Layers = list[tuple[Tensor, Tensor]]  # weights [R, out, in], biases [R, out]; one run: without R
 
 
 @dataclass(frozen=True)
 class Pool:
-    """All examples of some runs, by row; `take` returns a copy of the features of int64 rows,
-    float32[*rows.shape, width], perhaps made as they are needed.
+    """All examples of some runs.
+
+    `take` maps row numbers (int64) to a copy of their features, float32[*rows.shape, width].
     """
 
     take: Callable[[Tensor], Tensor]
@@ -44,13 +45,13 @@ class Pool:
     device: torch.device
 
     @classmethod
-    def of(cls, vectors: Tensor) -> "Pool":
+    def from_vectors(cls, vectors: Tensor) -> "Pool":
         return cls(vectors.__getitem__, vectors.shape[1], vectors.device)
 
 
 @dataclass(frozen=True)
 class Run:
-    """One network to train: the rows that it learns from, and those that choose its epoch."""
+    """One network to train: its training rows, and the rows that choose its epoch."""
 
     seed: tuple[int, ...]
     train: range
@@ -60,7 +61,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Classifier:
-    """A trained network; `epoch` (from 1) is the chosen one, `correct` its hits on validation."""
+    """A trained network of the chosen `epoch` (from 1), with `correct` hits on validation."""
 
     layers: Layers
     activation: str
@@ -69,13 +70,13 @@ class Classifier:
     weight_decay: float
 
     def predict(self, pool: Pool, rows: range) -> np.ndarray:
-        """Return the class of each of `rows`, int64[N]."""
+        """Return the predicted class of each row, int64[N]."""
         logits = [_plain(each, self.layers, self.activation) for _, each in _blocks(pool, rows)]
         return torch.cat([each.argmax(1) for each in logits]).cpu().numpy()
 
 
 class Streams:
-    """Random streams of one run: its start values, the order of its data, its dropout."""
+    """Random streams of one run: start values, order of examples, dropout."""
 
     def __init__(self, seed: tuple[int, ...]) -> None:
         start, order, dropout = np.random.SeedSequence(seed).spawn(3)
@@ -87,10 +88,10 @@ class Streams:
 def train(
     pool: Pool, labels: Tensor, classes: int, runs: Sequence[Run], probe: ProbeSettings, what: str
 ) -> list[Classifier]:
-    """Train every run and return each one's network of its best epoch.
+    """Train every run; return the network of each one's best epoch.
 
-    `labels`: int64[N], the class of each row of the pool; `what` names the work in the log. Runs of
-    equally many examples share their steps, up to MOST_PARAMETERS of them.
+    `labels` int64[N] are the classes of the pool's rows; `what` names the work in the log. Runs
+    with equally many examples are batched, up to MOST_PARAMETERS parameters.
     """
     sizes = [pool.width, *probe.hidden, classes]
     count = max(1, MOST_PARAMETERS // sum((one + 1) * other for one, other in pairwise(sizes)))
@@ -102,13 +103,13 @@ def train(
         for start in range(0, len(numbers), count):
             members = numbers[start : start + count]
             progress = Progress(f"{what}, {len(members)} runs", probe.epochs, "epochs")
-            batched = _Batched(pool, labels, sizes, [runs[at] for at in members], probe)
+            batched = _Batched(pool, labels, sizes, [runs[number] for number in members], probe)
             classifiers.update(zip(members, batched.fit(progress), strict=True))
-    return [classifiers[at] for at in range(len(runs))]
+    return [classifiers[number] for number in range(len(runs))]
 
 
 class _Batched:
-    """R runs of equally many examples: their parameters, and the best network of each so far."""
+    """R runs with equally many examples: their parameters, and the best network of each so far."""
 
     def __init__(
         self, pool: Pool, labels: Tensor, sizes: list[int], runs: list[Run], probe: ProbeSettings
@@ -126,7 +127,7 @@ class _Batched:
         self.best: list[Classifier | None] = [None] * len(runs)
 
     def fit(self, progress: Progress) -> list[Classifier]:
-        """Train until the last epoch, or until every run has finished."""
+        """Train until the last epoch, or until no run can improve."""
         count = len(self.runs[0].train)
         both = list(zip(self.runs, self.streams, strict=True))
         for epoch in range(1, self.probe.epochs + 1):
@@ -142,11 +143,11 @@ class _Batched:
         return [best for best in self.best if best]
 
     def _step(self, rows: Tensor) -> None:
-        """Take one step of every run on its own `rows` [R, B]."""
+        """Take one optimiser step of every run on its own rows [R, B]."""
         features = self.pool.take(rows)  # [R, B, width]
-        kept = draw_kept(self.streams, features.shape, self.probe, features.device)
-        logits = forward(features, self.layers, self.probe.activation, kept)  # [R, B, classes]
-        # a mean over the batch of each run, a sum over the runs: gradients do not mix
+        dropout = draw_dropout(self.streams, features.shape, self.probe, features.device)
+        logits = forward(features, self.layers, self.probe.activation, dropout)  # [R, B, classes]
+        # mean over each run's batch, sum over runs: gradients do not mix
         losses = cross_entropy(logits.flatten(0, 1), self.labels[rows].flatten(), reduction="sum")
         self.optimiser.zero_grad()
         (losses / rows.shape[1]).backward()
@@ -156,7 +157,7 @@ class _Batched:
 
     @torch.no_grad()
     def _choose(self, epoch: int) -> None:
-        """Keep each run's parameters where they are better on validation than any before."""
+        """Keep the parameters of each run that reached its best validation score so far."""
         activation = self.probe.activation
         going = [at for at in range(len(self.runs)) if self._going(at, epoch - 1)]
         correct = dict.fromkeys(going, 0)
@@ -174,7 +175,7 @@ class _Batched:
                 self.best[at] = Classifier(layers, activation, epoch, hits, decay)
 
     def _going(self, at: int, epoch: int) -> bool:
-        """True if a run may still change: one without a mistake on validation cannot."""
+        """Return True if a run may still improve; a perfect validation score ends it."""
         best, patience = self.best[at], self.probe.patience
         if best is None:
             return True
@@ -182,7 +183,7 @@ class _Batched:
         return not perfect and not (patience and epoch - best.epoch >= patience)
 
     def _layers(self, at: int) -> Layers:
-        """Return the parameters of one run without their padding."""
+        """Return the parameters of one run without padding."""
         return [
             (weight[at, :, :size].detach(), bias[at].detach())
             for (weight, bias), size in zip(self.layers, self.sizes[:-1], strict=True)
@@ -192,7 +193,7 @@ class _Batched:
 def start_layers(sizes: list[int], streams: Sequence[Streams], device: torch.device) -> Layers:
     """Draw the parameters of R runs, uniform in +-1 / sqrt(in) like `torch.nn.Linear`.
 
-    Weights are padded to [R, out, a multiple of ALIGNED].
+    Weights are padded to [R, out, in'], in' a multiple of ALIGNED.
     """
     layers = []
     for first, second in pairwise(sizes):
@@ -208,33 +209,33 @@ def start_layers(sizes: list[int], streams: Sequence[Streams], device: torch.dev
 
 
 def forward(
-    features: Tensor, layers: Layers, activation: str, kept: list[Tensor] | None = None
+    features: Tensor, layers: Layers, activation: str, dropout: list[Tensor] | None = None
 ) -> Tensor:
-    """Return logits [R, B, classes] of `features` [R, B, width], each run by its own parameters.
+    """Return logits [R, B, classes] of features [R, B, width], each run with its own parameters.
 
-    `kept`: dropout factors [R, B, in] of the input of each layer.
+    `dropout` has a tensor of factors [R, B, in] for the input of each layer.
     """
     count = features.shape[1]
     missing = -count % ALIGNED
-    hidden = features * kept[0] if kept else features
+    hidden = features * dropout[0] if dropout else features
     hidden = pad(hidden, (0, -features.shape[2] % ALIGNED, 0, missing))
-    hidden = hidden.transpose(1, 2)  # [R, width, B]: the products of the gradients are faster so
+    hidden = hidden.transpose(1, 2)  # [R, width, B]: faster gradients
     for number, (weight, bias) in enumerate(layers):
         if number:
             hidden = ACTIVATIONS[activation](hidden)
-            if kept:
-                hidden = hidden * pad(kept[number].transpose(1, 2), (0, missing))
+            if dropout:
+                hidden = hidden * pad(dropout[number].transpose(1, 2), (0, missing))
             hidden = pad(hidden, (0, 0, 0, weight.shape[2] - hidden.shape[1]))
         hidden = torch.baddbmm(bias[..., None], weight, hidden)  # [R, out, B]
     return hidden[..., :count].transpose(1, 2)
 
 
-def draw_kept(
+def draw_dropout(
     streams: Sequence[Streams], shape: torch.Size, probe: ProbeSettings, device: torch.device
 ) -> list[Tensor] | None:
-    """Return dropout factors for a step on features of `shape` [R, B, width]; None without it.
+    """Return dropout factors for features of `shape` [R, B, width]; None if the rate is 0.
 
-    Each run draws 16 bits for each input of each layer: the rate is a multiple of 1/65,536.
+    Each input of each layer takes 16 random bits: the rate is a multiple of 1/65,536.
     """
     if not probe.dropout:
         return None
@@ -244,12 +245,12 @@ def draw_kept(
     words = -(-batch * sum(widths) // 4)
     bits = np.stack([stream.dropout.random_raw(words) for stream in streams]).view(np.uint16)
     factors = (bits < limit).astype(np.float32) * np.float32(STEPS / limit)
-    kept, start = [], 0
+    tensors, start = [], 0
     for size in widths:
         part = factors[:, start : start + batch * size].reshape(runs, batch, size)
-        kept.append(torch.from_numpy(part).to(device))
+        tensors.append(torch.from_numpy(part).to(device))
         start += batch * size
-    return kept
+    return tensors
 
 
 def _plain(features: Tensor, layers: Layers, activation: str) -> Tensor:
@@ -263,7 +264,7 @@ def _plain(features: Tensor, layers: Layers, activation: str) -> Tensor:
 
 
 def _blocks(pool: Pool, rows: range) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield rows and their features, EXAMPLES rows at a time."""
+    """Yield (row numbers, features), EXAMPLES rows at a time."""
     for start in range(rows.start, rows.stop, EXAMPLES):
         part = torch.arange(start, min(start + EXAMPLES, rows.stop), device=pool.device)
         yield part, pool.take(part)

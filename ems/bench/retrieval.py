@@ -1,6 +1,6 @@
-"""Cosine search between aligned sets of embeddings, small enough to be in memory.
+"""Cosine search between aligned sets of embeddings that fit into memory.
 
-Apart from `nearest`, since training validates with it and would run again with every change there.
+Training validates with this module; a change to `nearest` must not make it run again.
 """
 
 import numpy as np
@@ -8,27 +8,27 @@ import numpy as np
 from ems.base.errors import EmsError
 from ems.base.progress import Progress
 
-QUERIES = 1024  # scored at once
+QUERIES = 1024  # queries scored at once
 
 
-def normalised(vectors: np.ndarray, where: str) -> np.ndarray:
-    """Return rows of length 1. Raises `EmsError`, with `where`, for a zero or not finite row."""
+def normalised(vectors: np.ndarray, location: str) -> np.ndarray:
+    """Scale rows to length 1; raise `EmsError` (naming `location`) if one is zero or not finite."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     bad = np.flatnonzero(~np.isfinite(lengths[:, 0]) | (lengths[:, 0] == 0))
     if len(bad):
-        raise EmsError(f"{where}: the embedding of sentence {bad[0] + 1} is zero or not finite")
+        raise EmsError(f"{location}: the embedding of sentence {bad[0] + 1} is zero or not finite")
     return vectors / lengths
 
 
 def precision_at_1(queries: np.ndarray, candidates: np.ndarray) -> float:
-    """Return the percentage of queries[N, d] with their own row as `nearest_is_own`."""
+    """Return the percentage of queries[N, d] whose nearest candidate is their own row."""
     return 100 * int(nearest_is_own(queries, candidates).sum()) / len(queries)
 
 
 def nearest_is_own(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """Return bool[N]: is the candidate[N, d] of the same row the nearest to the query[N, d]?
+    """Return bool[N]: True if the candidate[N, d] nearest to query[n] is candidate[n].
 
-    Both have rows of length 1. Of equally near candidates the first counts.
+    Both have rows of length 1. On ties the first candidate counts.
     """
     nearest = [
         (queries[start : start + QUERIES] @ candidates.T).argmax(axis=1)
@@ -38,10 +38,10 @@ def nearest_is_own(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
 
 
 def all_directions(vectors: np.ndarray, progress: Progress | None = None) -> np.ndarray:
-    """Return bool[L, L, N] of vectors[L, N, d], the same N sentences in L languages, of length 1.
+    """Return hits bool[L, L, N] for vectors[L, N, d] of length 1: N sentences in L languages.
 
-    [i, j] is `nearest_is_own` of queries in language i among candidates in language j; [i, i] is
-    False. One product serves both directions of a pair; `progress` counts pairs of languages.
+    [i, j] is `nearest_is_own` with queries in language i and candidates in language j; [i, i] is
+    False. One product serves both directions; `progress` counts language pairs.
     """
     count, sentences, _ = vectors.shape
     hits = np.zeros((count, count, sentences), bool)

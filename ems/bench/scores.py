@@ -1,7 +1,7 @@
-"""The score file: what one system reached on one benchmark.
+"""The score file: the results of one system on one benchmark.
 
-A file is a header and rows. A row is one measured number; where each sentence is right or wrong, it
-keeps all of them, so that two systems can be compared sentence by sentence.
+A file is a header and rows. A row is one number; if each sentence is right or wrong, the row also
+keeps a bit per sentence, so that two systems can be compared sentence by sentence.
 """
 
 import base64
@@ -22,39 +22,39 @@ from ems.config.languages import UNSEEN
 
 ENGLISH = "en"
 PERCENT = (0.0, 100.0, "a percentage")
-RANGES = {"cosine": (-1.001, 1.001, "a cosine")}  # of a metric; the others are percentages
+RANGES = {"cosine": (-1.001, 1.001, "a cosine")}  # by metric; all others are percentages
 CLOSE = 1e-6  # percent
-LEVEL = 0.95  # of the interval
+LEVEL = 0.95  # confidence of the interval
 
 
 @dataclass(frozen=True)
 class Score:
-    """One row: a value of the file's metric, or of another `measure`."""
+    """One row: a value of the file's metric, or of `measure`."""
 
-    source: str  # a language, or the code that the benchmark has for it
+    source: str  # a language, or the benchmark's code for it
     target: str
     value: float
-    count: int  # of sentences, documents or gold pairs
+    count: int  # sentences, documents or gold pairs
     split: str = ""
     seed: int | None = None
     measure: str = ""
-    hits: str = ""  # a bit for each sentence (`packed`), or ''
-    interval: tuple[float, float] | None = None  # 95 %, by bootstrap; it follows from the hits
+    hits: str = ""  # a bit per sentence (`packed`), or ''
+    interval: tuple[float, float] | None = None  # 95 %, by bootstrap; computed from hits
 
     @classmethod
-    def of_hits(cls, source: str, target: str, hits: np.ndarray, **others: Any) -> "Score":
-        """Return the row of bool[N], N at least 1: their share in percent."""
+    def from_hits(cls, source: str, target: str, hits: np.ndarray, **others: Any) -> "Score":
+        """Return a row whose value is the percentage of hits in bool[N], N >= 1."""
         count, right = len(hits), int(hits.sum())
         others |= {"hits": packed(hits), "interval": interval(right, count)}
         return cls(source, target, 100 * right / count, count, **others)
 
     @property
     def direction(self) -> str:
-        """Return the direction and its split: "en-de", "en-de books"."""
+        """The direction and its split: "en-de", "en-de books"."""
         return f"{self.source}-{self.target} {self.split}".strip()
 
     def bits(self) -> np.ndarray:
-        """Return the hits as bool[count]. Raises `ValueError` if their share is not the value."""
+        """Return the hits as bool[count]; raise `ValueError` if their share is not `value`."""
         bits = unpacked(self.hits, self.count)
         share = 100 * bits.mean()
         if abs(share - self.value) > CLOSE:
@@ -64,30 +64,30 @@ class Score:
 
 @dataclass(frozen=True)
 class Result:
-    """What a benchmark measured.
+    """The scores of one system on one benchmark.
 
-    `label` says what stands together in a comparison: both directions of a "language", the seeds
-    of a "direction", or all targets of a "source". Only scores with the same `protocol` share a
-    table. `details` are read by tables of this benchmark alone.
+    `label` says which rows a comparison groups: both directions of a "language", the seeds of a
+    "direction", or all targets of a "source". Only scores with the same `protocol` share a table.
+    Only this benchmark's own tables read `details`.
     """
 
     metric: str
     rows: list[Score]
-    languages: Mapping[str, str]  # name in the rows -> the experiment's code, or UNSEEN
+    languages: Mapping[str, str]  # name in the rows -> our code, or UNSEEN
     label: str = "language"
     higher_is_better: bool = True
-    parallel: bool = False  # all languages have the same sentences
+    parallel: bool = False  # True if all languages have the same sentences
     protocol: Mapping[str, Any] | Settings = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
-    data: Mapping[str, str] = field(default_factory=dict)  # of data that are no evaluation set
+    data: Mapping[str, str] = field(default_factory=dict)  # header entries of other data
 
     @cached_property
     def english(self) -> set[str]:
-        """Return the names that English has in the rows."""
+        """The names of English in the rows."""
         return {ENGLISH, *(name for name, code in self.languages.items() if code == ENGLISH)}
 
     def label_of(self, row: Score) -> str:
-        """Return what a row is a part of in a comparison."""
+        """Return the group of a row in a comparison."""
         if self.label == "direction":
             return row.direction
         if self.label == "source" or row.target in self.english:
@@ -95,7 +95,7 @@ class Result:
         return row.target
 
     def labelled(self, measure: str = "") -> dict[str, dict[str, Score]]:
-        """Label -> way -> row, of the file's metric or of another measure, in the file's order."""
+        """Map label -> way -> row, in file order; by default the rows of the file's metric."""
         labels: dict[str, dict[str, Score]] = {}
         for row in self.rows:
             way = "to_english" if row.target in self.english else "from_english"
@@ -108,8 +108,9 @@ class Result:
         return labels
 
     def means(self) -> list[tuple[str, float]]:
-        """Return (languages, mean over labels): [("58 trained languages", 48.2), ("54 unseen
-        languages", 21.9)], or one pair without words where no language is unseen.
+        """Return [("58 trained languages", 48.2), ("54 unseen languages", 21.9)].
+
+        The numbers are means over labels. Without unseen languages it is [("", mean)].
         """
         unseen = {name for name, code in self.languages.items() if code == UNSEEN}
         groups: dict[str, list[float]] = {"trained": [], "unseen": []}
@@ -126,7 +127,7 @@ class Result:
 
 @dataclass(frozen=True)
 class ScoreFile(Result):
-    """A score file that was read: what was measured, of which system, on which data."""
+    """A score file that was read: the result, its system and its data."""
 
     path: Path = Path()
     benchmark: str = ""
@@ -136,15 +137,15 @@ class ScoreFile(Result):
     data_files: Mapping[str, str] = field(default_factory=dict)
 
     def same_data(self, other: "ScoreFile") -> bool:
-        """True if the files of data that both were scored on have the same content."""
+        """Return True if the data files that both have in common are equal, and there is any."""
         if self.data_sha256 == other.data_sha256:
             return True
         both = self.data_files.keys() & other.data_files.keys()
         return bool(both) and all(self.data_files[name] == other.data_files[name] for name in both)
 
-    def setting(self, key: str, of: Any = Count) -> Any:
-        """Return a setting of the protocol. Raises `Damaged` unless it is of the type."""
-        protocol = create_model("Protocol", __base__=Record, **{key: (of, ...)})
+    def setting(self, key: str, expected: Any = Count) -> Any:
+        """Return a setting of the protocol; raise `Damaged` unless it has the expected type."""
+        protocol = create_model("Protocol", __base__=Record, **{key: (expected, ...)})
         file = create_model("File", __base__=Record, protocol=(protocol, ...))
         try:
             fitting(file, {"protocol": dict(self.protocol)})
@@ -162,7 +163,7 @@ def _scalar(value: Any) -> Any:
 class _Row(Record):
     source: NonBlank
     target: NonBlank
-    value: Any = None  # its range depends on the metric
+    value: Any = None  # the range depends on the metric
     count: Some
     split: str = ""
     seed: Annotated[Count | None, "a whole number of at least 0"] = None
@@ -187,14 +188,14 @@ class _Content(Record):
 
 
 def write_scores(path: Path, header: Mapping[str, Any], result: Result) -> None:
-    """Write a score file: `header` (benchmark, system, checksums) and what was measured.
+    """Write a score file: `header` (benchmark, system, checksums) and the result.
 
-    Each row is a line without spaces, so that the thousands of FLORES-200 are less than a megabyte:
-    of a larger file Snakemake compares the time only, not the content.
+    Each row is a line without spaces, which keeps thousands of rows (FLORES-200) below a megabyte:
+    Snakemake compares larger files by time only, not by content.
     """
     names = [each.name for each in fields(Result) if each.name not in ("rows", "data")]
-    measured = {name: getattr(result, name) for name in names}
-    content = {**header, **result.data, **plain(measured)}
+    values = {name: getattr(result, name) for name in names}
+    content = {**header, **result.data, **plain(values)}
     first = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False).removesuffix("\n}")
     entries = [{k: v for k, v in vars(row).items() if v not in ("", None)} for row in result.rows]
     rows = ",\n".join(json.dumps(row, separators=(",", ":")) for row in entries)
@@ -202,26 +203,23 @@ def write_scores(path: Path, header: Mapping[str, Any], result: Result) -> None:
 
 
 def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreFile:
-    """Read a score file, of a `benchmark` and a `metric` where they are given.
-
-    Raises `Damaged` for another file and for a malformed one.
-    """
+    """Read a score file; raise `Damaged` if it is malformed or has another benchmark or metric."""
     name = f"{benchmark or '*'}.json"
     data = read_json(path, _Content, name)
     for key, wanted in (("benchmark", benchmark), ("metric", metric)):
         if wanted and (found := getattr(data, key)) != wanted:
             raise Damaged(path, f"expected {wanted} under `{key}`, found {shown(found)}", name)
     rows = {}
-    for at, row in enumerate(data.rows):
+    for number, row in enumerate(data.rows):
         low, high, what = PERCENT if row.measure else RANGES.get(data.metric, PERCENT)
-        if not (type(row.value) in (int, float) and low <= row.value <= high):  # NaN is not
+        if not (type(row.value) in (int, float) and low <= row.value <= high):  # false for NaN
             found = shown(row.value)
-            raise Damaged(path, f"expected {what} under `rows.{at}.value`, found {found}")
+            raise Damaged(path, f"expected {what} under `rows.{number}.value`, found {found}")
         score = Score(**{**vars(row), "value": float(row.value)})
         key = (row.source, row.target, row.split, row.seed, row.measure)
         if key in rows:
             place = _bare(score.direction)
-            raise Damaged(path, f"expected one row of {place}, found two (`rows.{at}`)")
+            raise Damaged(path, f"expected one row of {place}, found two (`rows.{number}`)")
         rows[key] = score
     known = {ENGLISH, *data.languages}
     named = [name for row in rows.values() for name in (row.source, row.target)]
@@ -230,16 +228,16 @@ def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreF
         raise Damaged(path, f"{expected}, found {shown(data.languages)}")
     file = ScoreFile(path=path, **{**vars(data), "rows": list(rows.values())})
     labels = file.labelled() if file.label == "language" else {}
-    every = dict.fromkeys(way for ways in labels.values() for way in ways)
+    all_ways = dict.fromkeys(way for ways in labels.values() for way in ways)
     for label, ways in labels.items():
-        if missing := [way for way in every if way not in ways]:
+        if missing := [way for way in all_ways if way not in ways]:
             expected = f"expected {missing[0]} of every language"
             raise Damaged(path, f"{expected}, found none of {_bare(label)}")
     return file
 
 
 def _bare(name: str) -> str:
-    """Return a name as a message of one line shows it, without quotation marks."""
+    """Escape a name for a one-line message, without quotation marks."""
     return shown(name)[1:-1]
 
 
@@ -247,13 +245,15 @@ def _bare(name: str) -> str:
 
 
 def interval(right: int, count: int) -> tuple[float, float]:
-    """Return (low, high), the percentile bootstrap interval of 100 * right / count: quantiles of
-    Binomial(count, share of hits), as a bootstrap draws N of N sentences with replacement.
+    """Return (low, high), the percentile bootstrap interval of 100 * right / count.
+
+    Drawing N of N sentences with replacement is Binomial(count, right / count): these are its
+    quantiles.
     """
     if right in (0, count):
         return 100 * right / count, 100 * right / count
     hits, share = np.arange(count + 1), right / count
-    factorials = np.cumsum(np.log(np.maximum(hits, 1)))  # their logarithms
+    factorials = np.cumsum(np.log(np.maximum(hits, 1)))  # logarithms
     chances = hits * np.log(share) + hits[::-1] * np.log1p(-share) - factorials - factorials[::-1]
     up_to = np.cumsum(np.exp(chances - chances.max()))
     tail = (1 - LEVEL) / 2
@@ -262,12 +262,12 @@ def interval(right: int, count: int) -> tuple[float, float]:
 
 
 def packed(hits: np.ndarray) -> str:
-    """Return bool[N] as text: base85, 0.16 of a character a sentence."""
+    """Encode bool[N] as base85 text, 0.16 characters per sentence."""
     return base64.b85encode(np.packbits(hits)).decode()
 
 
 def unpacked(text: str, count: int) -> np.ndarray:
-    """Return the bool[count] that `packed` made text of. Raises `ValueError` for other text."""
+    """Decode text of `packed` to bool[count]; raise `ValueError` if it does not fit."""
     raw = np.frombuffer(base64.b85decode(text), np.uint8)
     if len(raw) != -(-count // 8):
         raise ValueError(f"expected {-(-count // 8)} bytes for {count} sentences, found {len(raw)}")

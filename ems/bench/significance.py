@@ -1,11 +1,10 @@
 """Is one system better than another on the same sentences?
 
-A language is judged by McNemar's exact test (1947): of the sentences that just one system gets
-right, is the share of either a half? The p-values of a benchmark's languages are corrected by
-Holm's step-down method (1979). A mean over languages is judged by the paired bootstrap over
-sentences (Koehn 2004); where all have the same sentences, a draw takes one in all of them. A
-sentence adds one of few values (-1, -1/2, 0, 1/2, 1), so a resample is one multinomial draw of
-their counts.
+Each language has McNemar's exact test (1947): among the sentences that exactly one system gets
+right, does each system have half? Holm's step-down method (1979) corrects the p-values of a
+benchmark's languages. The mean over languages has a paired bootstrap over sentences (Koehn 2004);
+if the languages are parallel, a draw takes a sentence in all of them. A sentence contributes one of
+few values (-1, -1/2, 0, 1/2, 1), so a resample is one multinomial draw of their counts.
 """
 
 from collections.abc import Mapping
@@ -30,33 +29,36 @@ class Change:
 
 
 def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the exact two-sided p of bool[N] and bool[N]; 1 if they never differ."""
+    """Return the exact two-sided p of the hits bool[N] of two systems; 1 if they are equal."""
     better, worse = int((~first & second).sum()), int((first & ~second).sum())
     return float(binomtest(better, better + worse).pvalue) if better + worse else 1.0
 
 
 def holm(values: list[float]) -> list[float]:
-    """Correct p-values for their number; they keep their order and are at most 1."""
+    """Correct p-values for multiple testing; the order is kept, the maximum is 1."""
     order = sorted(range(len(values)), key=values.__getitem__)
     corrected, least = [0.0] * len(values), 0.0
-    for rank, at in enumerate(order):
-        least = max(least, min(1.0, (len(values) - rank) * values[at]))
-        corrected[at] = least
+    for rank, index in enumerate(order):
+        least = max(least, min(1.0, (len(values) - rank) * values[index]))
+        corrected[index] = least
     return corrected
 
 
 def gain(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return what each sentence adds to the difference: float64[N] in -1..1, mean over the ways."""
-    return np.mean([second[way].astype(np.float64) - first[way] for way in first], axis=0)
+    """Return each sentence's contribution to the difference: float64[N] in -1..1.
+
+    Both arguments map a direction to hits bool[N]; the result is the mean over directions.
+    """
+    return np.mean([second[name].astype(np.float64) - first[name] for name in first], axis=0)
 
 
-def of_mean(gains: list[np.ndarray], together: bool) -> Change:
-    """Return the change of the mean over languages; `gains`: `gain` of each language.
+def mean_change(gains: list[np.ndarray], parallel: bool) -> Change:
+    """Return the change of the mean over languages, given the `gain` of each.
 
-    `together`: the languages have the same sentences, which are drawn together.
+    With `parallel`, all languages have the same sentences, which are drawn together.
     """
     draw = np.random.default_rng(SEED)
-    if together:
+    if parallel:
         means = _means(np.mean(gains, axis=0), draw)
     else:
         means = np.mean([_means(each, draw) for each in gains], axis=0)
@@ -69,7 +71,7 @@ def of_mean(gains: list[np.ndarray], together: bool) -> Change:
 
 
 def _means(gains: np.ndarray, draw: np.random.Generator) -> np.ndarray:
-    """Return DRAWS means of N of the N values, drawn with replacement."""
+    """Return the means of DRAWS bootstrap samples."""
     values, counts = np.unique(gains, return_counts=True)
     drawn = draw.multinomial(len(gains), counts / len(gains), DRAWS)  # (DRAWS, values)
     return drawn @ values / len(gains)

@@ -1,4 +1,4 @@
-"""What a benchmark is given, and the header of every score file."""
+"""The task that a benchmark scores, and the header of every score file."""
 
 import os
 import tempfile
@@ -34,8 +34,10 @@ class LineEncoder(Protocol):
 
 @dataclass(frozen=True)
 class Task:
-    """An encoder, its system, and the benchmark, whose sets lie in `folders`; what does not fit
-    into memory goes to the folder `scratch`.
+    """An encoder, its system, and a benchmark to score it on.
+
+    `folders` maps each evaluation set of the benchmark to its folder. Arrays that do not fit into
+    memory go to files in `scratch`.
     """
 
     encoder: LineEncoder
@@ -51,7 +53,7 @@ class Task:
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """The evaluation sets of the benchmark; the first has the languages."""
+        """The evaluation sets of the benchmark; the first one defines the languages."""
         return sets_of(self.benchmark)
 
     @property
@@ -67,53 +69,57 @@ class Task:
         return self.experiment.protocol_of(self.benchmark)
 
     @property
-    def spoken(self) -> dict[str, str]:
-        """The benchmark's codes that this system is scored on -> the language."""
+    def languages(self) -> dict[str, str]:
+        """Maps the benchmark's code of each language to score to our code, or to UNSEEN."""
         return self.experiment.of_system(self.system).spoken(self.sets[0])
 
     @property
     def trained(self) -> dict[str, str]:
-        return {code: name for code, name in self.spoken.items() if name != UNSEEN}
+        """The `languages` that the system was trained on."""
+        return {code: name for code, name in self.languages.items() if name != UNSEEN}
 
-    def vectors(self, lines: list[str], language: str, where: str) -> np.ndarray:
-        """Return embeddings of length 1, float32[len(lines), d]; `where` names the lines.
+    def vectors(self, lines: list[str], language: str, location: str) -> np.ndarray:
+        """Return embeddings of length 1, float32[len(lines), d].
 
-        Raises `EmsError` for a sentence whose embedding is zero or not finite.
+        `location` names the lines in logs and errors. Raises `EmsError` if an embedding is zero or
+        not finite.
         """
-        return normalised(self.encoder.encode(lines, language, f"encode {where}"), where)
+        return normalised(self.encoder.encode(lines, language, f"encode {location}"), location)
 
-    def features(self, lines: list[str], language: str, where: str) -> np.ndarray:
-        """Return embeddings as they are, float32[len(lines), d], for a classifier.
+    def features(self, lines: list[str], language: str, location: str) -> np.ndarray:
+        """Return embeddings without normalisation, float32[len(lines), d], for a classifier.
 
-        Raises `EmsError` for a sentence whose embedding is not finite.
+        Raises `EmsError` if an embedding is not finite.
         """
-        vectors = self.encoder.encode(lines, language, f"encode {where}")
+        vectors = self.encoder.encode(lines, language, f"encode {location}")
         bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(bad):
             number, line = bad[0] + 1, lines[bad[0]][:60]
-            raise EmsError(f"{where}: the embedding of sentence {number} is not finite: {line!r}")
+            raise EmsError(
+                f"{location}: the embedding of sentence {number} is not finite: {line!r}"
+            )
         return vectors
 
     def embedded(
-        self, lines: list[str], language: str, where: str, normalise: bool = True
+        self, lines: list[str], language: str, location: str, normalise: bool = True
     ) -> np.ndarray:
-        """Return `vectors` of hundreds of thousands of lines, or `features`, encoded in parts.
+        """Return `vectors` (or `features`, without `normalise`) of many lines, encoded in parts.
 
-        Up to MEMORY_LIMIT bytes are in memory; more lie memory-mapped in a file in `scratch`.
-        Raises `EmsError` as `vectors` and `features` do, and for a disk without room.
+        An array above MEMORY_LIMIT bytes is memory-mapped in `scratch`. Raises `EmsError` as
+        `vectors` and `features` do, and if the disk is full.
         """
         encode = self.vectors if normalise else self.features
         vectors = None
         for start in range(0, len(lines), LINES_AT_ONCE):
-            beyond = f"{where}, after {start:,} sentences" if start else where
-            part = encode(lines[start : start + LINES_AT_ONCE], language, beyond)
+            place = f"{location}, after {start:,} sentences" if start else location
+            part = encode(lines[start : start + LINES_AT_ONCE], language, place)
             if vectors is None:
                 vectors = empty((len(lines), part.shape[1]), self.scratch)
             vectors[start : start + len(part)] = part
         return vectors
 
     def header(self) -> Json:
-        """Return the data and the system that a score file is of."""
+        """Return the header of a score file: benchmark, system, checksums and library versions."""
         names = {"system": self.system, "benchmark": self.benchmark}
         versions, contents = [], {}
         for name in self.sets:
@@ -133,7 +139,7 @@ class Task:
 
 
 def _content(path: Path) -> Any:
-    """Return the SHA-256 of a file, or of the names and sizes below a folder (Reuters' news)."""
+    """Hash a file's bytes; of a folder (Reuters news), hash the names and sizes of its files."""
     if not path.exists():
         raise EmsError(f"{path}: {MISSING}")
     if not path.is_dir():
@@ -143,10 +149,10 @@ def _content(path: Path) -> Any:
 
 
 def empty(shape: tuple[int, int], scratch: Path) -> np.ndarray:
-    """Return float32 of a shape, in memory, or above MEMORY_LIMIT bytes in a file in `scratch`.
+    """Allocate a float32 array; above MEMORY_LIMIT bytes it is memory-mapped in `scratch`.
 
-    The file has no name, so nothing is left of it whatever ends the process, and its space is
-    claimed at once, so that a full disk is an error and not a crash later.
+    The file has no name, so it vanishes with the process. Its space is reserved at once, so that a
+    full disk raises `EmsError` here instead of crashing the process later.
     """
     size = 4 * shape[0] * shape[1]
     if size <= MEMORY_LIMIT:

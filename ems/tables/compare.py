@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from ems.base.errors import Damaged, EmsError
 from ems.bench.scores import RANGES, Score, ScoreFile, read_score_file
-from ems.bench.significance import Change, gain, holm, mcnemar, of_mean
+from ems.bench.significance import Change, gain, holm, mcnemar, mean_change
 from ems.config.plugins import benchmark, joining
 from ems.tables.canvas import COLOURS, LINE, drawing, dress
 from ems.tables.scores import Families, read_scores
@@ -120,7 +120,7 @@ def compare(first: ScoreFile, second: ScoreFile) -> Comparison:
     hits = {label: _hits(pair, label, ways) for label, ways in both.items()}
     tested = {label: sides for label, sides in hits.items() if all(sides)}
     gains = {label: gain(*sides) for label, sides in tested.items()}
-    changes = {label: of_mean([each], together=True) for label, each in gains.items()}
+    changes = {label: mean_change([each], parallel=True) for label, each in gains.items()}
     p = _probabilities(tested, changes)
     rows = []
     for label, ways in both.items():
@@ -130,7 +130,7 @@ def compare(first: ScoreFile, second: ScoreFile) -> Comparison:
         means = [fmean(row.first for row in rows), fmean(row.second for row in rows)]
         parts, change = list(gains.values()), None
         if len(parts) == len(rows):
-            change = of_mean(parts, first.parallel and len({len(part) for part in parts}) == 1)
+            change = mean_change(parts, first.parallel and len({len(part) for part in parts}) == 1)
         rows.append(Difference(MEAN, *means, change, {MEAN: change.p} if change else {}))
     return Comparison(first.benchmark, first.metric, rows, skipped)
 

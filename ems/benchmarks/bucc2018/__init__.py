@@ -1,4 +1,4 @@
-"""BUCC 2018: translations mined from two comparable corpora."""
+"""BUCC 2018: mining translations from two comparable corpora."""
 
 from typing import Literal
 
@@ -8,13 +8,13 @@ from ems.config.plugins import Benchmark, same
 
 
 class Protocol(SearchProtocol):
-    """How pairs are mined and scored (EMS v2 V-C)."""
+    """Mining and scoring of pairs (EMS v2 V-C)."""
 
     threshold: Literal["oracle", "sample"] = "oracle"
-    """The threshold of the score. oracle: the one with the best F1 on the pairs that are scored, as
-    the paper's script; sample: with the best F1 on the sample part."""
-    missed: whole(ge=0, le=100_000) = 10  # of the largest language 15,000 pairs are gold
-    """The number of best pairs to keep that are not gold."""
+    """How to choose the score threshold. oracle: the best F1 on the scored pairs, as in the paper's
+    script; sample: the best F1 on the sample part."""
+    missed: whole(ge=0, le=100_000) = 10  # the largest language has 15,000 gold pairs
+    """Number of extracted pairs outside the gold standard to keep in the score file, best first."""
 
 
 BENCHMARK = Benchmark(

@@ -17,7 +17,7 @@ PARTS = ("sample", "training")
 
 @dataclass(frozen=True)
 class Mining:
-    """One part of one language: its sentences and the English ones by id, and the gold pairs."""
+    """One part of one language: sentences and English sentences by id, and the gold pairs."""
 
     sentences: dict[str, str]
     english: dict[str, str]
@@ -25,7 +25,7 @@ class Mining:
 
 
 def part_files(code: str, part: str) -> tuple[str, str, str]:
-    """Return the files of one part: sentences, English sentences, gold."""
+    """Return (sentences, English sentences, gold): the files of one part."""
     stem = f"{code}-en/{code}-en.{part}"
     return f"{stem}.{code}", f"{stem}.en", f"{stem}.gold"
 
@@ -39,7 +39,7 @@ def units(code: str) -> tuple[str, ...]:
 
 
 def read_sentences(path: Path) -> Iterator[tuple[int, str, str]]:
-    """Yield (line, id, sentence) of each line. Raises `EmsError` for a line of another form."""
+    """Yield (line number, id, sentence); raise `EmsError` for a malformed line."""
     for number, line in numbered_lines(path):
         name, tab, sentence = line.partition("\t")
         if not name.strip() or not tab:
@@ -48,16 +48,16 @@ def read_sentences(path: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def read_part(folder: Path, code: str, part: str) -> Mining:
-    """Read one part of a language. Raises `EmsError` for a bad line, a double or unknown id."""
+    """Read one part; raise `EmsError` for a malformed line, a duplicate or an unknown id."""
     first, second, gold = (folder / name for name in part_files(code, part))
     sides = (_by_id(first), _by_id(second))
-    pairs: dict[tuple[str, str], None] = {}  # a set in order
+    pairs: dict[tuple[str, str], None] = {}  # an ordered set
     for number, (one, other) in rows(gold, 2):
         for name, known in ((one, sides[0]), (other, sides[1])):
             if name not in known:
                 raise EmsError(f"{gold}: line {number}: no sentence has the id {name!r}")
         if (one, other) in pairs:
-            raise EmsError(f"{gold}: line {number}: {one} {other} is there twice")
+            raise EmsError(f"{gold}: line {number}: {one} {other} occurs twice")
         pairs[one, other] = None
     check_count(len(pairs), gold, "pairs of ids")
     return Mining(*sides, list(pairs))
@@ -67,14 +67,14 @@ def _by_id(path: Path) -> dict[str, str]:
     sentences: dict[str, str] = {}
     for number, name, sentence in read_sentences(path):
         if name in sentences:
-            raise EmsError(f"{path}: line {number}: the id {name} is there twice")
+            raise EmsError(f"{path}: line {number}: the id {name} occurs twice")
         sentences[name] = sentence
     check_count(len(sentences), path, "sentences")
     return sentences
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
-    """Return the sentences of both sides of both parts: a benchmark searches them all."""
+    """Return the sentences of both sides of both parts: all are searched."""
     files = [name for part in PARTS for name in part_files(code, part)[:2]]
     return [(sentence for _, _, sentence in read_sentences(folder / name)) for name in files]
 

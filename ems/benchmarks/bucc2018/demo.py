@@ -1,8 +1,8 @@
 """The demo's BUCC 2018: comparable corpora of de fr ru zh with English, and the hidden pairs.
 
-In one part each language has the same sentences, but other ones of them are translated: its own
-halves of a shuffled pool. Three or four sentences of ten have a translation, where BUCC has two or
-three of a hundred: with as few here, one pair would be some percent of F1.
+All languages share the sentences of a part, but each shuffles the pool and has other translated
+ones. A third of the sentences have a translation, against 2 to 3 % in BUCC: so few pairs here would
+make one pair worth several percent of F1.
 """
 
 from ems.corpora.demo.grammar import DemoSentence
@@ -10,11 +10,11 @@ from ems.corpora.demo.mirror import Files, demo_codes, lines, table
 from ems.corpora.demo.texts import Material
 
 PLACE = 5
-PARTS = {"sample": (40, 60), "training": (100, 200)}  # pairs, other sentences of either side
+PARTS = {"sample": (40, 60), "training": (100, 200)}  # pairs, untranslated sentences per side
 
 
 def demo_files(material: Material) -> Files:
-    """Return sentences, English sentences and gold of each language and part."""
+    """Return sentences, English sentences and gold pairs of each language and part."""
     files: Files = {}
     for part, (pairs, alone) in PARTS.items():
         pool = material.draw(pairs + 2 * alone)
@@ -32,7 +32,7 @@ def demo_files(material: Material) -> Files:
 
 
 def _numbered(language: str, sentences: list[DemoSentence]) -> dict[int, tuple[str, str]]:
-    """Return (id, text) of each sentence, by the sentence's identity: ("de-000000001", "...")."""
+    """Map the identity of each sentence to (id, text): ("de-000000001", "...")."""
     return {
         id(sentence): (f"{language}-{at:09}", sentence.texts[language])
         for at, sentence in enumerate(sentences, start=1)

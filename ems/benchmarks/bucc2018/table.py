@@ -1,7 +1,7 @@
-"""F1 per language pair (EMS v2 Table IX), and pairs that were found and that gold lacks (Table
+"""F1 per language pair (EMS v2 Table IX), and extracted pairs missing from the gold standard (Table
 VIII).
 
-The note says how the threshold was chosen, which moves F1 by more than models differ.
+The note says how the threshold was chosen: it changes F1 more than the choice of model does.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,14 +20,14 @@ from ems.tables.scores import Scores
 from ems.tables.table import Block, Table, Value, write_table
 
 THRESHOLDS = {
-    "oracle": "The threshold of each pair is the one with the best F1 on these same gold pairs "
-    "(oracle), as in the script that the paper used (sentence-transformers, bucc2018.py).",
-    "sample": "The threshold of each pair is the one with the best F1 on its sample part; gold "
-    "pairs of the part that is scored were not used.",
+    "oracle": "Each language pair's threshold maximises F1 on the same gold pairs (oracle), as in "
+    "the script that the paper used (sentence-transformers, bucc2018.py).",
+    "sample": "Each language pair's threshold maximises F1 on its sample part; gold pairs of the "
+    "scored part were not used.",
 }
 CODES = ("de", "fr", "ru", "zh")
 PAIRS = [f"en-{code}" for code in CODES]
-EXAMPLES = 3  # of each language pair, as many as Table VIII has
+EXAMPLES = 3  # per language pair, as in Table VIII
 SENTENCE, ENGLISH = "Sentence", "English"
 _models = partial(load_table, "ems-v2-table09-bucc", "pair")
 
@@ -35,9 +35,9 @@ _models = partial(load_table, "ems-v2-table09-bucc", "pair")
 def _about(systems: Sequence[Scores]) -> list[str]:
     protocol = systems[0].file.setting
     return [
-        f"BUCC {systems[0].version}, training part: F1 in percent of pairs mined with "
-        f"{protocol('margin', NonBlank)} margin, {protocol('k')} neighbours, exact search from "
-        f"both sides, each sentence in one pair. {BEST}",
+        f"BUCC {systems[0].version}, training part: F1 in percent of mined pairs "
+        f"({protocol('margin', NonBlank)} margin, {protocol('k')} neighbours, exact search from "
+        f"both sides, each sentence in at most one pair). {BEST}",
         THRESHOLDS[protocol("threshold", Literal[tuple(THRESHOLDS)])],
     ]
 
@@ -52,15 +52,14 @@ BUCC = Declaration(
     printed=PrintedRows(
         words_of("bucc2018")["table"]["bucc2018"].paper,
         _models,
-        "BUCC v2018, ratio margin, 4 neighbours, threshold chosen on the gold pairs that are "
-        "scored",
+        "BUCC v2018, ratio margin, 4 neighbours, threshold chosen on the scored gold pairs",
         version="v2018",
         protocol={"k": 4, "margin": "ratio", "threshold": "oracle"},
     ),
 )
 
 
-# --- pairs that gold lacks
+# --- extracted pairs missing from the gold standard
 
 
 class _Pair(Record):
@@ -80,11 +79,10 @@ class _File(Record):
 
 
 def write_missed_table(scores: Iterable[Path], out: Path) -> None:
-    """Write pairs that the first system extracted and gold lacks, the best of each language pair,
-    with their ids, as .tex, .md and .csv beside `out`.
+    """Write the best extracted pairs of the first system that are missing from the gold standard.
 
-    The .tex has only what pdfLaTeX has letters for, Latin; other sentences are a dash there.
-    Raises `EmsError` for a malformed score file.
+    Writes `out` and its .md and .csv versions. pdfLaTeX supports Latin script only, so the .tex has
+    a dash for other sentences. Raises `EmsError` for a malformed score file.
     """
     file = read_score_file(next(iter(scores)), "bucc2018", "F1")
     try:
@@ -106,19 +104,19 @@ def write_missed_table(scores: Iterable[Path], out: Path) -> None:
         wide={SENTENCE, ENGLISH},
         once={"Pair"},
         notes=[
-            f"BUCC {file.version}, training part, system {file.system}: the extracted pairs "
-            f"with the highest score that are not gold, up to {EXAMPLES} of each language pair, as "
-            f"in {words_of('bucc2018')['table']['bucc_missed'].paper}."
+            f"BUCC {file.version}, training part, system {file.system}: extracted pairs "
+            f"missing from the gold standard with the highest scores, up to {EXAMPLES} per "
+            f"language pair, as in {words_of('bucc2018')['table']['bucc_missed'].paper}."
         ],
     )
     latin = [[cell if _printable(str(cell)) else None for cell in row] for row in rows]
-    why = "A dash: a sentence in a script that pdfLaTeX lacks; it is in the .md and the .csv."
-    notes = table.notes if latin == rows else [*table.notes, why]
+    dash = "A dash replaces a sentence in a script that pdfLaTeX lacks; see the .md or .csv file."
+    notes = table.notes if latin == rows else [*table.notes, dash]
     write_table(table, out, latex=replace(table, rows=latin, notes=notes))
 
 
 def _printable(text: str) -> bool:
-    """True if pdfLaTeX has letters for it (T1, TS1): those of Windows' Latin code page it has."""
+    """Return True if pdfLaTeX (T1, TS1) has all characters; it has the Windows Latin code page."""
     try:
         text.encode("cp1252")
     except UnicodeEncodeError:

@@ -1,9 +1,9 @@
 """Cross-lingual sentiment (CLS, "Amazon Review version 1"): en de fr jp, books dvd music.
 
 `<xx>/<domain>/{train,test}.review`: XML, an `<item>` for each review with `<rating>`, `<summary>`
-and `<text>`. Source: Prettenhofer and Stein (ACL 2010), https://zenodo.org/record/3251672. The
-validation part is the test part of the *source* language, since nothing else of it has labels; so
-decontamination takes train and test.
+and `<text>`. Source: Prettenhofer and Stein (ACL 2010), https://zenodo.org/record/3251672. The test
+part of the *source* language is the validation part, as no other part has labels; decontamination
+therefore takes train and test.
 """
 
 import math
@@ -33,7 +33,7 @@ def units(code: str) -> tuple[str, ...]:
 
 
 def read_split(folder: Path, code: str, domain: str, split: str) -> Iterator[Document]:
-    """Yield the reviews of a file. Raises `EmsError` for one without text or class."""
+    """Yield the reviews of a file; raise `EmsError` for a review without text or class."""
     path, count = folder / file_name(code, domain, split), 0
     for line, fields in records(path, "item"):
         count += 1
@@ -51,7 +51,7 @@ def read_split(folder: Path, code: str, domain: str, split: str) -> Iterator[Doc
 
 
 def _label(rating: str) -> str:
-    """Return the class of a rating, '' for three stars or none."""
+    """Return the class of a rating; '' for three stars or no number."""
     try:
         stars = float(rating)
     except ValueError:

@@ -1,8 +1,7 @@
 """The demo's CLS: reviews as XML, the same in every language.
 
-As in a real review the class occurs more than once: in the words of the title (demo.yaml) and in
-the frame of the text's first sentence, since words alone are lost on an encoder as small as the
-demo's. A last sentence says nothing of it.
+The class shows in the words of the title (demo.yaml) and in the frame of the first sentence of the
+text: words alone are too weak a signal for the demo's small encoder. The last sentence is neutral.
 """
 
 from collections.abc import Sequence
@@ -17,15 +16,15 @@ from ems.corpora.demo.mirror import Files, demo_codes
 from ems.corpora.demo.texts import Material, read_labels
 
 PLACE = 10
-EACH = 50  # reviews of either class, in each domain and split
+EACH = 50  # reviews per class, domain and split
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<items>\n'
 STARS = {"negative": ("1.0", "2.0"), "positive": ("5.0", "4.0")}
 
-WordsBySlot = dict[str, Sequence[str]]  # slot's category -> the English words that may fill it
+WordsBySlot = dict[str, Sequence[str]]  # category of a slot -> English words that may fill it
 
 
 def demo_files(material: Material) -> Files:
-    """Return `<xx>/<domain>/{train,test}.review`."""
+    """Return the files `<xx>/<domain>/{train,test}.review`."""
     files: Files = {}
     for domain, kind in plan()["domains"].items():
         for split in ("train", "test"):
@@ -48,21 +47,21 @@ def demo_files(material: Material) -> Files:
 
 @dataclass(frozen=True)
 class Review:
-    """A review in all languages; `rating` as the set writes it."""
+    """A review in all languages; `rating` is text, as in the file."""
 
     rating: str
     title: DemoSentence
     body: tuple[DemoSentence, ...]
 
     def text(self, language: str) -> str:
-        """Return the text below the title."""
+        """Join the sentences below the title."""
         space = "" if language in ("zh", "ja") else " "
         return space.join(sentence.texts[language] for sentence in self.body)
 
 
 @cache
 def plan() -> Any:
-    """Return demo.yaml: frames and words of each class, and the domains."""
+    """Read demo.yaml: frames and words of each class, and the domains."""
     return read_labels(__file__)
 
 
@@ -73,9 +72,10 @@ def reviews_of(
     frames: Sequence[str],
     things: WordsBySlot | None = None,
 ) -> list[Review]:
-    """Return a review for each rating: `classes` of title and text, `frames` of the last sentence.
+    """Make a review for each rating.
 
-    `things` are the words for what is reviewed.
+    `classes` are the classes of title and text, `frames` the choices for the last sentence, and
+    `things` the words for reviewed products.
     """
     labels, count = plan(), len(ratings)
     words = {**labels["words"][classes[0]], **(things or {})}
@@ -91,7 +91,7 @@ def reviews_of(
 def _worded(
     material: Material, names: list[str], words: WordsBySlot, count: int
 ) -> list[DemoSentence]:
-    """Return `count` new sentences of these templates in turn, slots filled with `words`."""
+    """Return `count` new sentences that cycle through templates, with slots filled from `words`."""
 
     def fillers(template: Template) -> list[int]:
         columns = [(slot.name, slot.column("en")) for slot in template.slots]

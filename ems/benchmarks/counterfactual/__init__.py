@@ -1,4 +1,4 @@
-"""Amazon counterfactual sentences: does a review say what was not the case?"""
+"""Amazon counterfactual sentences: does a review describe something that did not happen?"""
 
 from ems.config.benchmarks import ProbeSettings
 from ems.config.plugins import Benchmark

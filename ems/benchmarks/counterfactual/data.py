@@ -1,7 +1,7 @@
-"""Amazon counterfactual sentences: does a sentence of a review say what was not the case? en de ja.
+"""Amazon counterfactual sentences (en de ja): does a review describe what did not happen?
 
 `{EN,DE,JP}_{train,valid,test}.tsv`; fields with a tab or a quotation mark are quoted as in CSV.
-English is the part `EN`, not the larger `EN-ext`. HTML entities (`&uuml;`) stay. Source: O'Neill et
+English uses `EN`, not the larger `EN-ext`. HTML entities (`&uuml;`) are kept. Source: O'Neill et
 al. (EMNLP 2021), https://github.com/amazon-science/amazon-multilingual-counterfactual-dataset.
 """
 
@@ -17,7 +17,7 @@ SPLITS = ("train", "valid", "test")
 EVALUATED = ("valid", "test")
 CLASSES = ("0", "1")
 HEADER = ["sentence", "is_counterfactual"]
-FROM_ENGLISH = True  # the only language that a classifier learns from
+FROM_ENGLISH = True  # classifiers are trained on English only
 
 
 def file_name(code: str, split: str) -> str:
@@ -40,7 +40,7 @@ def training_files(code: str, settings: Settings | None) -> tuple[str, ...]:
 
 
 def read_split(folder: Path, code: str, split: str) -> list[Document]:
-    """Return the sentences of one file. Raises `EmsError` that names file and line."""
+    """Return the sentences of a file; raise `EmsError` with file and line for bad input."""
     return _read(folder / file_name(code, split))
 
 

@@ -1,7 +1,7 @@
-"""The demo's Amazon counterfactual sentences: what was not the case, or was; en de ja.
+"""The demo's Amazon counterfactual sentences in en de ja.
 
-In demo.yaml each frame is paired with one of the other class that takes words of the same
-categories, so that only the construction tells the classes apart.
+In demo.yaml each frame has a counterpart in the other class that takes the same categories of
+words, so that only the construction distinguishes the classes.
 """
 
 from pathlib import Path

@@ -1,11 +1,11 @@
-"""Europarl: 2,000 sentences to find among 200,000, each direction by itself."""
+"""Europarl: finding the translations of 2,000 sentences among 200,000, scored per direction."""
 
 from ems.config.benchmarks import DrawnProtocol, Margin
 from ems.config.plugins import Benchmark, same
 
 
 class Protocol(DrawnProtocol):
-    """As that of ParaCrawl, by plain cosine (Lightweight 4.4)."""
+    """The protocol of ParaCrawl, with plain cosine (Lightweight 4.4)."""
 
     margin: Margin = "absolute"
     """The margin; absolute: plain cosine."""

@@ -1,4 +1,4 @@
-"""Europarl of OPUS (https://www.statmt.org/europarl), read as ParaCrawl is."""
+"""Europarl of OPUS (https://www.statmt.org/europarl), in the same layout as ParaCrawl."""
 
 from ems.benchmarks.paracrawl.data import count, file_names, read_language
 

@@ -1,4 +1,4 @@
-"""The demo's Europarl: new sentences, the same in each language."""
+"""The demo's Europarl: new sentences, the same in every language."""
 
 from ems.benchmarks.paracrawl.demo import PAIRS
 from ems.corpora.demo.mirror import Files, demo_codes, moses_zips

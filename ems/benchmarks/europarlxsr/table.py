@@ -1,4 +1,4 @@
-"""Lightweight Table 4, with what its Table 10 adds: P@1 per direction."""
+"""P@1 per direction: Lightweight Table 4, and the additional rows of its Table 10."""
 
 from ems.bench.scores import Score, ScoreFile
 from ems.tables.declarations import retrieval_table
@@ -12,7 +12,7 @@ def _arrow(file: ScoreFile, row: Score) -> str:
 
 
 def _both_arrows(labels: set[str]) -> list[str]:
-    """Return the paper's columns, then the others, both directions of a language side by side."""
+    """Return the paper's columns first; then the others, both directions of a language together."""
     others = sorted(labels - set(ORDER), key=lambda name: (name[4:], name[2:4] == "<-"))
     return [*(name for name in ORDER if name in labels), *others]
 
@@ -24,7 +24,7 @@ TABLES = {
         "absolute",
         load_europarl,
         _both_arrows,
-        "P@1 in percent; in en->fr queries are English, candidates French, in en<-fr the reverse",
+        "P@1 in percent; en->fr has English queries and French candidates, en<-fr the reverse",
         _arrow,
     )
 }

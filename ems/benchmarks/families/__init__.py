@@ -1,1 +1,1 @@
-"""The protocols that several benchmarks share; the record of each benchmark names its family."""
+"""Protocols shared by several benchmarks; a benchmark's record names its family."""

@@ -1,14 +1,14 @@
-"""Zero-shot classification: learnt in one language, tested in another (EMS v2 sections V-E, V-F).
+"""Zero-shot classification: trained in one language, tested in another (EMS v2 V-E, V-F).
 
-A network (`ems.bench.probe`) on frozen embeddings learns from the source language's train part; the
-source language's validation part chooses its epoch, and its weight decay where several are given.
-Of the target only the test part is read, so en-de and en-fr are one classifier tested twice.
+A network (`ems.bench.probe`) on frozen embeddings is trained on the source language's train part;
+the source language's validation part chooses the epoch, and the weight decay if several are given.
+Only the test part of the target is read, so en-de and en-fr are one classifier tested twice.
 
-The `data` module of a benchmark has its `CLASSES`, `read_part` and, where they differ from the
-default, `DOMAINS`, `FROM_ENGLISH` (English, or the probe's `source`, is the only source and is
-tested on too) and `DRAWN`: the train part is drawn with an equal share of each class ("train"), or
-all parts are drawn from one pool ("parts"). A document with more tokens than `documents.split` is
-the mean of the embeddings of its sentences, which EMS v2 does not say.
+The `data` module of a benchmark defines `CLASSES` and `read_part`. Optional are `DOMAINS`,
+`FROM_ENGLISH` (English, or the probe's `source`, is the only source and also a target) and `DRAWN`:
+"train" draws the train part with an equal share of each class, "parts" draws all parts from one
+pool. A document with more tokens than `documents.split` is the mean of the embeddings of its
+sentences; EMS v2 does not specify this.
 """
 
 import random
@@ -33,7 +33,7 @@ from ems.config.plugins import module
 from ems.corpora.evalsets.formats import Document, Subset, sentences
 
 MAJORITY = "most frequent class"
-MOST_BYTES = 1 << 30  # of embeddings to train on that are held at once
+MOST_BYTES = 1 << 30  # training embeddings in memory at a time
 PARTS = ("train", "valid", "test")
 UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff"
 WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]")
@@ -44,9 +44,9 @@ WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]")
 
 @dataclass(frozen=True)
 class Examples:
-    """Texts (their lines are kept), the number of the class of each, and the file they are of."""
+    """Texts (with line breaks), the index of the class of each, and their file."""
 
-    where: str
+    file: str
     texts: list[str]
     labels: list[int]
 
@@ -58,10 +58,10 @@ class Reader:
         self.name, self.folder, self.seed = task.benchmark, task.folder, task.experiment.seed
         self.data = module(task.benchmark, "data")
         self.settings: ProbeSettings = task.experiment.probes[task.benchmark]
-        self.parts: dict[tuple[str, str], list[Document]] = {}  # by language and part, once drawn
+        self.parts: dict[tuple[str, str], list[Document]] = {}  # drawn parts by (language, part)
 
     def examples(self, place: Subset) -> Examples:
-        """Return one part. Raises `EmsError` naming the file that is malformed or lacks a class."""
+        """Read a part; raise `EmsError` if its file is malformed or lacks a class."""
         path, documents = self._read(place)
         drawing = getattr(self.data, "DRAWN", "")
         if drawing == "parts":
@@ -74,15 +74,15 @@ class Reader:
                 labels.append(self.data.CLASSES.index(document.label))
                 title = (titled or not document.text) and document.title
                 texts.append("\n".join(filter(None, (title, document.text))))
-        what = f"examples of the part {place.part} is of the class"
-        check_classes(labels, self.data.CLASSES, str(path), what)
+        subject = f"examples of the part {place.part} is of the class"
+        check_classes(labels, self.data.CLASSES, str(path), subject)
         return Examples(str(path), texts, labels)
 
     def _read(self, place: Subset) -> tuple[Path, Iterable[Document]]:
         return self.data.read_part(self.folder, place, getattr(self.settings, "train", None))
 
     def _of_pool(self, place: Subset, path: Path, documents: Iterable[Document]) -> list[Document]:
-        """Draw all parts of a language at once, in the classes' own proportion."""
+        """Draw all parts of a language at once, without balancing the classes."""
         if (place.code, place.part) not in self.parts:
             sizes = [getattr(self.settings, part) for part in PARTS]
             pool = iter(drawn(documents, sum(sizes), f"{self.seed} {self.name} {place.code}", path))
@@ -91,31 +91,29 @@ class Reader:
         return self.parts[place.code, place.part]
 
     def _of_each_class(self, place: Subset, path: Path) -> list[Document]:
-        """Draw as many documents as the settings say, an equal share of each class."""
-        count, classes, every = self.settings.train, self.data.CLASSES, []
+        """Draw `train` documents (a setting), an equal share of each class."""
+        count, classes, documents = self.settings.train, self.data.CLASSES, []
         for number, name in enumerate(classes):
             share = count * (number + 1) // len(classes) - count * number // len(classes)
-            _, documents = self._read(place)
-            of_class = (document for document in documents if document.label == name)
-            every += drawn(of_class, share, f"{self.seed} {self.name} {place.code} {name}", path)
-        return every
+            _, pool = self._read(place)
+            of_class = (document for document in pool if document.label == name)
+            seed = f"{self.seed} {self.name} {place.code} {name}"
+            documents += drawn(of_class, share, seed, path)
+        return documents
 
 
-def check_classes(labels: list[int], classes: tuple[str, ...], where: str, what: str) -> None:
-    """Raise `EmsError` if one of the classes has no example."""
+def check_classes(labels: list[int], classes: tuple[str, ...], file: str, subject: str) -> None:
+    """Raise `EmsError` if a class has no example."""
     for number, name in enumerate(classes):
         if number not in labels:
             raise EmsError(
-                f"{where}: none of the {len(labels):,} {what} {name}; expected "
+                f"{file}: none of the {len(labels):,} {subject} {name}; expected "
                 f"some of each of {', '.join(classes)}: fetch the benchmark again"
             )
 
 
 def drawn(documents: Iterable[Document], count: int, seed: str, path: Path) -> list[Document]:
-    """Draw `count` documents in random order by a reservoir.
-
-    Raises `EmsError` when there are fewer.
-    """
+    """Draw `count` documents in random order (reservoir); raise `EmsError` if there are fewer."""
     chance, left = random.Random(seed), iter(documents)
     kept = list(islice(left, count))
     if len(kept) < count:
@@ -135,22 +133,22 @@ def drawn(documents: Iterable[Document], count: int, seed: str, path: Path) -> l
 
 
 def token_counts(encoder: LineEncoder, lines: list[str], language: str) -> list[int]:
-    """Count the tokens of each line: the encoder's own, or words where it has no tokens.
+    """Count the tokens of each line, or the words if the encoder has no tokens.
 
-    A word is a run of letters and digits, a character of a script without spaces, or a mark.
+    A word is a run of letters and digits, a character of an unspaced script, or a punctuation mark.
     """
     count = getattr(encoder, "token_counts", None)
     return count(lines, language) if count else [len(WORD.findall(line)) for line in lines]
 
 
-def embed_documents(task: Task, texts: list[str], language: str, where: str) -> np.ndarray:
-    """Return the embeddings float32[N, d] of N texts, not normalised, as in LASER's MLDoc task.
+def embed_documents(task: Task, texts: list[str], language: str, location: str) -> np.ndarray:
+    """Return embeddings float32[N, d] of N texts, not normalised, as in LASER's MLDoc task.
 
-    Raises `EmsError` for an embedding that is not finite; `where` names the part.
+    Raises `EmsError`, naming `location`, if an embedding is not finite.
     """
     pieces = split_long(task.encoder, texts, language, task.experiment.documents.split)
     lines = [line for document in pieces for line in document]
-    vectors = task.features(lines, language, where)
+    vectors = task.features(lines, language, location)
     if len(lines) == len(texts):
         return vectors
     counts = [len(document) for document in pieces]
@@ -162,8 +160,9 @@ def embed_documents(task: Task, texts: list[str], language: str, where: str) -> 
 def split_long(
     encoder: LineEncoder, texts: list[str], language: str, limit: int
 ) -> list[list[str]]:
-    """Return the lines that represent each text: itself, or its sentences if it has more tokens
-    than `limit` (0: never).
+    """Return the lines of each text: one, or its sentences if it has more than `limit` tokens.
+
+    A limit of 0 never splits.
     """
     whole = [" ".join(text.split()) for text in texts]
     counts = token_counts(encoder, whole, language) if limit else [0] * len(whole)
@@ -177,7 +176,7 @@ def split_long(
 
 
 def score(task: Task) -> Result:
-    """Return the accuracy of each direction, "en-de", or of each of its domains, "en-de books"."""
+    """Return the accuracy of each direction, "en-de", or of each domain of it, "en-de books"."""
     reader, names = Reader(task), task.evalset.languages
     directions = _directions(task, reader)
     classifiers = _classifiers(task, reader, list(dict.fromkeys((s, d) for s, _, d in directions)))
@@ -186,7 +185,7 @@ def score(task: Task) -> Result:
     details = {}
     for target, domain in dict.fromkeys((t, d) for _, t, d in directions):  # each embedded once
         examples, vectors = _embedded(task, reader, Subset(target, domain, "test"))
-        pool = Pool.of(torch.from_numpy(vectors))
+        pool = Pool.from_vectors(torch.from_numpy(vectors))
         for source in (s for s, *place in directions if place == [target, domain]):
             place = (names[source], names[target], domain)
             rows += tested(classifiers[source, domain], pool, np.array(examples.labels), place)
@@ -197,8 +196,8 @@ def score(task: Task) -> Result:
 
 
 def accuracies(task: Task, rows: list[Score], details: Mapping[str, Any]) -> Result:
-    """Return the result of a benchmark of classification; `details` by direction."""
-    languages = {task.evalset.languages[code]: spoken for code, spoken in task.spoken.items()}
+    """Return the result of a classification benchmark; `details` are by direction."""
+    languages = {task.evalset.languages[code]: spoken for code, spoken in task.languages.items()}
     parallel = task.record.parallel
     return Result("accuracy", rows, languages, "direction", parallel=parallel, details=details)
 
@@ -209,17 +208,18 @@ def mean_accuracy(rows: list[Score], direction: str = "") -> float:
 
 
 def _directions(task: Task, reader: Reader) -> list[tuple[str, str, str]]:
-    """Return (source, target, domain) with English, or the `source` of the settings, on one side or
-    as the only source.
+    """Return (source, target, domain) of each direction.
+
+    English (or the `source` of the settings) is one side, or with FROM_ENGLISH the only source.
     """
     source = getattr(reader.settings, "source", None) or ENGLISH
-    first = [code for code in task.spoken if task.evalset.languages[code] == source]
-    others = [code for code in task.spoken if code not in first]
+    first = [code for code in task.languages if task.evalset.languages[code] == source]
+    others = [code for code in task.languages if code not in first]
     if not first or not others:
-        known = ", ".join(task.spoken.values()) or "none"
+        known = ", ".join(task.languages.values()) or "none"
         raise EmsError(
-            f"evalsets.{task.benchmark}.languages: {task.system} is scored on {known}; a direction "
-            f"needs {source} and another one"
+            f"evalsets.{task.benchmark}.languages: {task.system} is scored on {known}; expected "
+            f"{source} and at least one other language"
         )
     pairs = [(first[0], other) for other in others]
     both_ways = getattr(reader.settings, "both_ways", False)
@@ -234,18 +234,15 @@ def _directions(task: Task, reader: Reader) -> list[tuple[str, str, str]]:
 def _embedded(task: Task, reader: Reader, place: Subset) -> tuple[Examples, np.ndarray]:
     examples = reader.examples(place)
     where = f"{task.benchmark} {place.code} {place.domain} {place.part}".replace("  ", " ")
-    language = task.spoken[place.code]
-    vectors = embed_documents(task, examples.texts, language, f"{where} ({examples.where})")
+    language = task.languages[place.code]
+    vectors = embed_documents(task, examples.texts, language, f"{where} ({examples.file})")
     return examples, vectors
 
 
 def _classifiers(
     task: Task, reader: Reader, sources: list[tuple[str, str]]
 ) -> dict[tuple[str, str], list[Classifier]]:
-    """Train a classifier for each (language, domain) and seed.
-
-    As many sources as fit MOST_BYTES are trained together.
-    """
+    """Train a classifier per (language, domain) and seed, in groups of up to MOST_BYTES."""
     classifiers: dict[tuple[str, str], list[Classifier]] = {}
     vectors, labels, parts = [], [], {}
     for source in sources:
@@ -257,7 +254,7 @@ def _classifiers(
             labels += examples.labels
         parts[source] = tuple(ranges)
         if source == sources[-1] or sum(part.nbytes for part in vectors) >= MOST_BYTES:
-            pool = Pool.of(torch.from_numpy(np.concatenate(vectors)))
+            pool = Pool.from_vectors(torch.from_numpy(np.concatenate(vectors)))
             classifiers |= trained(task, pool, labels, parts, len(reader.data.CLASSES))
             vectors, labels, parts = [], [], {}
     return classifiers
@@ -266,8 +263,9 @@ def _classifiers(
 def trained(
     task: Task, pool: Pool, labels: list[int], parts: dict[Any, tuple[range, range]], classes: int
 ) -> dict[Any, list[Classifier]]:
-    """Train a classifier for each seed and each entry of `parts` (rows to learn from, rows to
-    choose by); of several weight decays keep the one with the most hits, of equals the first.
+    """Train a classifier for each seed and entry of `parts` (training rows, validation rows).
+
+    Of several weight decays, keep the best on validation, the first on ties.
     """
     settings = task.experiment.probes[task.benchmark]
     decays, seeds = settings.weight_decay, range(1, settings.seeds + 1)
@@ -291,15 +289,15 @@ def trained(
 def tested(
     classifiers: list[Classifier], pool: Pool, labels: np.ndarray, place: tuple[str, str, str]
 ) -> list[Score]:
-    """Return the accuracy of each seed's classifier on all of `pool`, whose classes are `labels`.
+    """Return the accuracy of each seed's classifier on `pool` with classes `labels`.
 
-    `place`: source, target and domain. The last row is the share of the most frequent class.
+    `place` is (source, target, domain). The last row is the share of the most frequent class.
     """
     source, target, domain = place
     rows = []
     for seed, classifier in enumerate(classifiers, start=1):
         hits = classifier.predict(pool, range(len(labels))) == labels
-        rows.append(Score.of_hits(source, target, hits, split=domain, seed=seed))
+        rows.append(Score.from_hits(source, target, hits, split=domain, seed=seed))
     return [*rows, majority(labels, place)]
 
 
@@ -311,7 +309,7 @@ def majority(labels: np.ndarray, place: tuple[str, str, str]) -> Score:
 
 
 def chosen(classifiers: list[Classifier]) -> dict[str, list]:
-    """Return the epoch and weight decay that validation chose, by seed."""
+    """Return the epochs and weight decays chosen on validation, by seed."""
     return {
         "epochs": [classifier.epoch for classifier in classifiers],
         "weight_decay": [classifier.weight_decay for classifier in classifiers],

@@ -1,9 +1,9 @@
-"""Mining: F1 of translations found in two comparable corpora (EMS v2 section V-C, Table IX).
+"""Mining: F1 of translation pairs mined from two comparable corpora (EMS v2 V-C, Table IX).
 
 The paper scores with a script of sentence-transformers (its footnote 24): ratio margin, k = 4, each
-sentence in one pair, and the threshold with the best F1 on the pairs that are scored (`oracle`).
-`sample` chooses the threshold on the sample part, as XTREME and LASER do. The search is exact here,
-approximate in the script.
+sentence in one pair at most, and the threshold with the best F1 on the scored pairs (`oracle`).
+`sample` chooses the threshold on the sample part, as XTREME and LASER do. Our search is exact; the
+script's is approximate.
 """
 
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import Task
 from ems.config.plugins import module
 
-SCORED, CHOSEN_ON = "training", "sample"  # the gold of a third part, `test`, was never published
+SCORED, CHOSEN_ON = "training", "sample"  # the gold pairs of `test` were never published
 
 
 @dataclass(frozen=True)
 class MinedPart:
-    """One part of one language: its texts (`Mining` of the benchmark's reader), the ids of the
-    pairs mined from them, and score float64[P] and `correct` bool[P] (is it gold?) of each.
+    """Mined pairs of one part: its texts (`Mining` of the benchmark's reader), ids of each pair,
+    `score` float64[P] and `correct` bool[P] (True for gold pairs).
     """
 
     texts: Any
@@ -35,15 +35,15 @@ class MinedPart:
 
 
 def score(task: Task) -> Result:
-    """Return F1, precision and recall in percent of each language that the system has.
+    """Return F1, precision and recall in percent of each language of the system.
 
-    `details`: language -> the threshold, what was extracted with it, and the best pairs that gold
-    lacks ("missed").
+    `details` maps a language to its threshold, counts, and the best extracted pairs missing from
+    the gold standard ("missed").
     """
-    progress = Progress(f"{task.benchmark} {task.system}", len(task.spoken), "languages")
+    progress = Progress(f"{task.benchmark} {task.system}", len(task.languages), "languages")
     rows: list[Score] = []
     details = {}
-    for code, language in task.spoken.items():
+    for code, language in task.languages.items():
         details[code] = _extract(task, code, language)
         for measure in ("f1", "precision", "recall"):
             name = "" if measure == "f1" else measure
@@ -52,7 +52,7 @@ def score(task: Task) -> Result:
         progress.add(1, f"{code} {rows[-3].value:.1f}")
     progress.close(f"mean F1 {np.mean([row.value for row in rows if not row.measure]):.1f}")
     protocol = {**plain(task.evalset.protocol), "part": SCORED}
-    return Result("F1", rows, task.spoken, protocol=protocol, details=details)
+    return Result("F1", rows, task.languages, protocol=protocol, details=details)
 
 
 def _extract(task: Task, code: str, language: str) -> Json:
@@ -65,11 +65,11 @@ def _extract(task: Task, code: str, language: str) -> Json:
     gold, count = len(part.texts.gold), int(extracted.sum())
     right = int((extracted & part.correct).sum())
     missed = []
-    for at in np.flatnonzero(extracted & ~part.correct)[: protocol.missed]:
-        own, english = part.ids[at]
+    for index in np.flatnonzero(extracted & ~part.correct)[: protocol.missed]:
+        own, english = part.ids[index]
         sentences = {"sentence": part.texts.sentences[own], "english": part.texts.english[english]}
         missed.append(
-            {"score": float(part.score[at]), "id": own, "english_id": english, **sentences}
+            {"score": float(part.score[index]), "id": own, "english_id": english, **sentences}
         )
     return {
         "sentences": len(part.texts.sentences),
@@ -99,10 +99,10 @@ def _mine(task: Task, code: str, language: str, name: str) -> MinedPart:
 
 
 def best_threshold(scores: np.ndarray, correct: np.ndarray, gold: int) -> float:
-    """Return the least score to extract for the best F1; of equally good cuts the highest.
+    """Return the score threshold with the best F1, the highest on ties.
 
-    scores float64[P], the best first; correct bool[P]; `gold` is the number of gold pairs. The
-    threshold lies halfway to the next lower score, or is the last score itself.
+    `scores` float64[P] are sorted, best first; `gold` is the number of gold pairs. The threshold
+    lies halfway to the next lower score, or is the last score itself.
     """
     last_of_its_score = np.append(scores[:-1] != scores[1:], True)
     f1 = 2 * np.cumsum(correct) / (np.arange(1, len(scores) + 1) + gold)

@@ -1,10 +1,9 @@
-"""Pair classification: do two sentences say the same? By the cosine of their embeddings.
+"""Pair classification: are two sentences paraphrases, by the cosine of their embeddings?
 
-Nothing is trained: a pair counts as a paraphrase if its cosine reaches the threshold that is best
-for English dev. The average precision of the cosine needs no threshold (as in MTEB's pair
-classification). Where test has no labels, as in XTREME's layout, dev is halved by rows, which are
-translations of one another: the threshold comes from the even rows of English, the score from the
-odd ones. The papers do not score such a set.
+Nothing is trained. A pair is a paraphrase if its cosine reaches the best threshold for English dev;
+average precision needs no threshold (as in MTEB's pair classification). If test has no labels, as
+in XTREME's layout, dev is split by row number, which is the same in every language: even rows of
+English give the threshold, odd rows are scored. The papers do not score such a set.
 """
 
 from collections.abc import Sequence
@@ -22,27 +21,27 @@ from ems.benchmarks.families.classification import accuracies, majority
 from ems.config.plugins import module
 
 PRECISION = "average precision"
-Rows = Sequence[tuple[int, Any]]  # the number of a row, and its pair with a label
+Rows = Sequence[tuple[int, Any]]  # row number, labelled pair
 
 
 def score(task: Task) -> Result:
-    """Return accuracy and average precision of each language, "en-de"; English chooses."""
+    """Return accuracy and average precision of each language, with the threshold of English dev."""
     names = task.evalset.languages
-    english = [code for code in task.spoken if names[code] == ENGLISH]
+    english = [code for code in task.languages if names[code] == ENGLISH]
     if not english:
         raise EmsError(
-            f"evalsets.{task.benchmark}.languages: en is missing; the threshold is chosen by it"
+            f"evalsets.{task.benchmark}.languages: en is missing; it chooses the threshold"
         )
     test = module(task.benchmark, "data").read_numbered(task.folder, english[0], "test")
     part = "test" if any(pair.label for _, pair in test) else "odd rows of dev"
     chosen = _rows(task, english[0], "dev" if part == "test" else "even rows of dev")
     threshold = best_threshold(*_cosines(task, chosen, english[0], "dev"))
-    progress = Progress(f"{task.benchmark} {task.system}", len(task.spoken), "languages")
+    progress = Progress(f"{task.benchmark} {task.system}", len(task.languages), "languages")
     rows: list[Score] = []
-    for code in task.spoken:
+    for code in task.languages:
         cosines, truth = _cosines(task, _rows(task, code, part), code, part)
         place = (ENGLISH, names[code])
-        rows.append(Score.of_hits(*place, (cosines >= threshold) == truth))
+        rows.append(Score.from_hits(*place, (cosines >= threshold) == truth))
         progress.add(1, f"{rows[-1].direction} {rows[-1].value:.1f}")
         precision = 100 * float(average_precision_score(truth, cosines))
         rows.append(Score(*place, precision, len(truth), measure=PRECISION))
@@ -67,7 +66,7 @@ def best_threshold(cosines: np.ndarray, truth: np.ndarray) -> float:
 
 
 def _rows(task: Task, code: str, part: str) -> Rows:
-    """Return the pairs of "test", of "dev", or of the even or odd rows of dev."""
+    """Return the pairs of `part`: "test", "dev", "even rows of dev" or "odd rows of dev"."""
     read = module(task.benchmark, "data").read_numbered
     rows = read(task.folder, code, "test" if part == "test" else "dev")
     if part.endswith("rows of dev"):
@@ -83,9 +82,9 @@ def _rows(task: Task, code: str, part: str) -> Rows:
 
 
 def _cosines(task: Task, rows: Rows, code: str, part: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return float32[N], the cosine of each pair, and bool[N], whether it is a paraphrase."""
+    """Return the cosine of each pair, float32[N], and bool[N], True for paraphrases."""
     pairs = [pair for _, pair in rows]
-    where, language = f"{task.benchmark} {code} {part}", task.spoken[code]
+    where, language = f"{task.benchmark} {code} {part}", task.languages[code]
     first = task.vectors([pair.first for pair in pairs], language, f"{where}, first sentences")
     second = task.vectors([pair.second for pair in pairs], language, f"{where}, second sentences")
     return (first * second).sum(axis=1), np.array([pair.label == "1" for pair in pairs])

@@ -1,11 +1,11 @@
-"""Retrieval: P@1 of each language, searching in English and from it.
+"""Retrieval: P@1 of each language, in both directions with English.
 
-A set of translations is searched whole, by cosine (EMS v2 section V-A). Of a record with `drawn`,
-2,000 queries are searched among 200,000 candidates of a corpus (EMS v2 section V-D, Table X;
-Lightweight section 4.4, Table 4). Pairs are drawn as MUSE's sent_translation.py does
-(https://github.com/facebookresearch/MUSE): shuffled, no sentence twice on either side (in lower
-case); the same queries serve both directions. The shuffle is a seeded hash of each pair, so that 51
-million pairs are streamed and their order does not matter.
+A set of translations is searched as a whole, by cosine (EMS v2 section V-A). A record with `drawn`
+searches for 2,000 queries among 200,000 candidates of a corpus (EMS v2 section V-D, Table X;
+Lightweight section 4.4, Table 4). Pairs are drawn as in MUSE's sent_translation.py
+(https://github.com/facebookresearch/MUSE): shuffled, without repeated sentences on either side (in
+lower case), the same queries for both directions. Sorting by a seeded hash shuffles 51 million
+pairs as a stream, independently of their order.
 """
 
 import heapq
@@ -25,21 +25,21 @@ from ems.config.plugins import module
 from ems.corpora.evalsets.sets import read_bitext
 
 AlignedPair = tuple[str, str]
-DirectionHits = tuple[np.ndarray, np.ndarray]  # bool[N] each: queries not in English, in it
+DirectionHits = tuple[np.ndarray, np.ndarray]  # bool[N] each: to English, from English
 
 
 def score(task: Task) -> Result:
-    """Return P@1 of each language that the system has, in both directions."""
+    """Return P@1 of each language of the system, in both directions."""
     drawn = task.record.drawn
-    progress = Progress(f"{task.benchmark} {task.system}", len(task.spoken), "languages")
+    progress = Progress(f"{task.benchmark} {task.system}", len(task.languages), "languages")
     rows: list[Score] = []
-    for code in task.spoken:
+    for code in task.languages:
         there, back = _hits_of_drawn(task, code) if drawn else _hits_of_all(task, code)
-        rows += [Score.of_hits(code, ENGLISH, there), Score.of_hits(ENGLISH, code, back)]
+        rows += [Score.from_hits(code, ENGLISH, there), Score.from_hits(ENGLISH, code, back)]
         progress.add(1, f"{code} {rows[-2].value:.1f}")
     protocol = task.evalset.protocol if drawn else {}
     parallel = task.record.parallel
-    result = Result("P@1", rows, task.spoken, parallel=parallel, protocol=protocol)
+    result = Result("P@1", rows, task.languages, parallel=parallel, protocol=protocol)
     means = [f"{mean:.1f}" + (f" of {group}" if group else "") for group, mean in result.means()]
     progress.close(f"mean P@1 {', '.join(means)}")
     return result
@@ -48,7 +48,7 @@ def score(task: Task) -> Result:
 def _hits_of_all(task: Task, code: str) -> DirectionHits:
     where = f"{task.benchmark} {code}"
     foreign, english = read_bitext(task.experiment, task.benchmark, task.folder, code)
-    first = task.vectors(foreign, task.spoken[code], where)
+    first = task.vectors(foreign, task.languages[code], where)
     second = task.vectors(english, "en", f"{where}, English")
     return nearest_is_own(first, second), nearest_is_own(second, first)
 
@@ -56,31 +56,33 @@ def _hits_of_all(task: Task, code: str) -> DirectionHits:
 def _hits_of_drawn(task: Task, code: str) -> DirectionHits:
     protocol, data = task.evalset.protocol, module(task.benchmark, "data")
     archive = (task.folder, code, task.record.corpus)
-    data.count(*archive)  # raises for a broken archive
+    data.count(*archive)  # raises for a damaged archive
     pairs = draw(partial(data.read_language, *archive), protocol.candidates, protocol.seed)
     if len(pairs) < protocol.candidates:
         raise EmsError(
             f"{task.folder / data.file_names(code)[0]}: expected at least "
-            f"{protocol.candidates:,} pairs without a sentence that is there twice, found "
+            f"{protocol.candidates:,} pairs without repeated sentences, found "
             f"{len(pairs):,}; lower evalsets.{task.benchmark}.protocol.candidates, or leave the "
             "language out"
         )
     generator = np.random.RandomState(protocol.seed)
-    asked = generator.choice(len(pairs), protocol.queries, replace=False)
+    queries = generator.choice(len(pairs), protocol.queries, replace=False)
     where = f"{task.benchmark} {code}"
-    foreign = task.embedded([one for one, _ in pairs], task.spoken[code], where)
+    foreign = task.embedded([one for one, _ in pairs], task.languages[code], where)
     english = task.embedded([other for _, other in pairs], "en", f"{where}, English")
     search = partial(best_candidates, k=protocol.k, margin=protocol.margin)
-    return search(foreign[asked], english) == asked, search(english[asked], foreign) == asked
+    return (
+        search(foreign[queries], english) == queries,
+        search(english[queries], foreign) == queries,
+    )
 
 
-def draw(read: Callable[[], Iterable[AlignedPair]], many: int, seed: int) -> list[AlignedPair]:
-    """Return the first `many` pairs in the order of a seeded hash, no sentence empty, none twice on
-    a side.
+def draw(read: Callable[[], Iterable[AlignedPair]], count: int, seed: int) -> list[AlignedPair]:
+    """Return up to `count` pairs, the first by a seeded hash, without empty or repeated sentences.
 
-    Fewer are returned where there are no more. `read` gives all pairs each time it is called.
+    `read` returns all pairs; it may be called several times.
     """
-    pool, key = many + many // 4, str(seed).encode()
+    pool, key = count + count // 4, str(seed).encode()
     while True:
         hashed = (
             (blake2b(f"{one}\t{other}".encode(), digest_size=8, key=key).digest(), one, other)
@@ -88,14 +90,14 @@ def draw(read: Callable[[], Iterable[AlignedPair]], many: int, seed: int) -> lis
             if one.strip() and other.strip()
         )
         first = heapq.nsmallest(pool, hashed)
-        drawn = list(_each_once(pair for _, *pair in first))[:many]
-        if len(drawn) == many or len(first) < pool:
+        drawn = list(_each_once(pair for _, *pair in first))[:count]
+        if len(drawn) == count or len(first) < pool:
             return drawn
-        pool *= 4  # many sentences are there twice
+        pool *= 4  # too many repeated sentences
 
 
 def _each_once(pairs: Iterable[list[str]]) -> Iterator[AlignedPair]:
-    """Yield the pairs of which neither sentence occurs in an earlier one, ignoring case."""
+    """Yield pairs whose sentences occur in no earlier pair, ignoring case."""
     seen: tuple[set[str], set[str]] = (set(), set())
     for one, other in pairs:
         lowered = one.lower(), other.lower()

@@ -1,4 +1,4 @@
-"""FLORES-200: the translation of a sentence among 1,012, between any two languages."""
+"""FLORES-200: finding the translation among 1,012 sentences, between any two languages."""
 
 from ems.config.benchmarks import SearchProtocol
 from ems.config.plugins import Benchmark

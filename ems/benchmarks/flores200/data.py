@@ -1,4 +1,4 @@
-"""FLORES-200: the same sentences in every language, devtest 1,012 and dev 997 of them.
+"""FLORES-200: the same sentences in every language, 1,012 in devtest and 997 in dev.
 
 Source: NLLB Team, "No Language Left Behind" (2022), https://github.com/facebookresearch/flores. The
 official archive has both parts, `devtest/<code>.devtest` and `dev/<code>.dev`; copies in
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ems.corpora.evalsets.formats import read_sentences
 
-ARCHIVE = ".tar.gz"  # a source that ends so is the official archive
-UNIT = "flores200_dataset"  # that archive
+ARCHIVE = ".tar.gz"  # suffix of the official archive
+UNIT = "flores200_dataset"  # the official archive
 
 
 def file_names(code: str, dev: bool = False) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The demo's FLORES-200: the first sentences of its Tatoeba, so that one leak is found in both."""
+"""The demo's FLORES-200: the first sentences of its Tatoeba, so that a leak shows in both."""
 
 from ems.corpora.demo.mirror import Files, demo_codes, lines
 from ems.corpora.demo.texts import Material

@@ -1,7 +1,8 @@
 """FLORES-200: P@1 between every two languages, by cosine (EMS v2 section V-B, Table VII).
 
-A direction's row keeps every bit, so that any group of directions can be compared sentence by
-sentence, and no interval, which follows from its percentage (`ems.bench.scores.interval`).
+The row of a direction keeps a bit per sentence, so that any group of directions can be compared
+sentence by sentence. It has no interval, which follows from the percentage
+(`ems.bench.scores.interval`).
 """
 
 from pathlib import Path
@@ -17,15 +18,15 @@ from ems.benchmarks.flores200.data import file_names, read_language
 
 
 def score(task: Task) -> Result:
-    """Return P@1 of each direction, queries' code to candidates' code.
+    """Return P@1 of each direction, from the code of the queries to the code of the candidates.
 
-    Raises `EmsError` for languages of unequal numbers of sentences.
+    Raises `EmsError` if the languages differ in their number of sentences.
     """
     lines = read_translations(task.folder, list(task.trained))
     vectors = _encoded(task, lines)
     count = len(lines)
     what = f"{task.benchmark} {task.system}"
-    progress = Progress(what, count * (count - 1) // 2, "pairs of languages")
+    progress = Progress(what, count * (count - 1) // 2, "language pairs")
     hits = all_directions(vectors, progress)
     progress.close(f"mean P@1 {100 * hits.sum() / (count * (count - 1) * hits.shape[2]):.1f}")
     rows = []
@@ -38,10 +39,7 @@ def score(task: Task) -> Result:
 
 
 def read_translations(folder: Path, codes: list[str]) -> dict[str, list[str]]:
-    """Return the devtest sentences of each language by its code, the same number of each.
-
-    Raises `EmsError` for a bad file, or when one has another number of lines than the first.
-    """
+    """Map each code to its devtest sentences; raise `EmsError` if their numbers differ."""
     lines = {code: read_language(folder, code) for code in codes}
     first, *others = lines
     for code in others:
@@ -55,7 +53,7 @@ def read_translations(folder: Path, codes: list[str]) -> dict[str, list[str]]:
 
 
 def _encoded(task: Task, lines: dict[str, list[str]]) -> np.ndarray:
-    """Return float32[languages, sentences, d], of length 1, filled in place: maybe gigabytes."""
+    """Return vectors of length 1, float32[languages, sentences, d], filled in place (gigabytes)."""
     vectors = np.empty(0, np.float32)
     for place, (code, language) in enumerate(task.trained.items()):
         part = task.vectors(lines[code], language, f"{task.benchmark} {code}")

@@ -1,7 +1,7 @@
-"""EMS v2 Table VII: P@1 between languages, without English, and over every direction scored.
+"""EMS v2 Table VII: P@1 between languages other than English, and over all scored directions.
 
-The paper prints no single directions, so where ours are fewer than its group, what it prints of the
-whole group carries a dagger.
+The paper prints no single directions. If we score only part of its group, the number it prints for
+the whole group carries a dagger.
 """
 
 from collections.abc import Sequence
@@ -44,9 +44,9 @@ FLORES = Declaration(
     blocks=lambda columns: [Block(headings(columns))],
     about=lambda systems: [
         f"FLORES-200 {systems[0].version}, devtest: P@1 in percent by cosine among "
-        f"{counted(systems)} sentences of each language. mUSE and <300k: mean over the directions "
-        "between the languages of the group; n/m are n of the paper's m directions. A pair: mean "
-        f"of its two directions. All: every direction scored, English included. {BEST}"
+        f"{counted(systems)} sentences per language. mUSE and <300k: mean over the directions "
+        "between the languages of the group; n/m means n of the paper's m directions. A language "
+        f"pair: mean of both directions. All: all scored directions, including English. {BEST}"
     ],
     printed=PrintedRows(
         words_of("flores200")["table"]["flores"].paper,
@@ -73,10 +73,8 @@ ABLATION = AblationColumns(
 
 
 def plot_flores(scores: list[Path], out: Path, families: Families | None = None) -> None:
-    """Draw P@1 (percent) of each direction of the first system, beside `out`; `families` are
-    systems that share a map.
-    """
-    from ems.tables.figures import plot_directions  # a table need not wait for matplotlib
+    """Draw a map of P@1 (percent) per direction of the first system; `families` share a map."""
+    from ems.tables.figures import plot_directions  # here: matplotlib is slow to import
 
     systems = read_scores(scores, "flores200", "P@1", _direction, families=families)
     plot_directions(systems[0], benchmark("flores200"), out)

@@ -1,7 +1,7 @@
 """Multilingual Amazon Reviews (MARC, "Amazon Review version 2"): de en es fr ja zh, 1 to 5 stars.
 
-`<split>/dataset_<xx>_<split>.json`, a JSON object a line. More than three stars are positive, fewer
-negative, three have no class: 4,000 reviews each of dev and test are left, the sizes that EMS v2
+`<split>/dataset_<xx>_<split>.json` has a JSON object per line. More than three stars are positive,
+fewer are negative, and three have no class. This leaves 4,000 reviews in dev and in test, as EMS v2
 states (section V-F). Source: Keung et al. (EMNLP 2020),
 https://registry.opendata.aws/amazon-reviews-ml; Amazon withdrew it.
 """
@@ -43,7 +43,7 @@ def training_files(code: str, settings: Settings | None) -> tuple[str, ...]:
 
 
 def read_split(folder: Path, code: str, split: str) -> Iterator[Document]:
-    """Yield the reviews of one file. Raises `EmsError` that names file and line."""
+    """Yield the reviews of a file; raise `EmsError` with file and line for bad input."""
     path, number = folder / file_name(code, split), 0
     for number, line in numbered_lines(path):
         try:
@@ -68,7 +68,7 @@ def _text(value: Any) -> str:
 
 
 def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, Iterator[Document]]:
-    """Return the file of one part and its reviews; those of three stars have the class ''."""
+    """Return the file of a part and its reviews; the class of three stars is ''."""
     split = {"valid": "dev"}.get(place.part, place.part)
     return folder / file_name(place.code, split), read_split(folder, place.code, split)
 

@@ -1,4 +1,4 @@
-"""The demo's MARC: reviews as JSON lines; those of three stars mix two classes."""
+"""The demo's MARC: reviews as JSON lines; three-star reviews mix both classes."""
 
 import json
 
@@ -7,8 +7,8 @@ from ems.corpora.demo.mirror import Files, demo_codes, lines
 from ems.corpora.demo.texts import Material
 
 PLACE = 11
-SPLITS = {"train": 40, "dev": 12, "test": 24}  # reviews of each number of stars
-CLASSES = {  # stars -> class of the title, of the text
+SPLITS = {"train": 40, "dev": 12, "test": 24}  # reviews per number of stars
+CLASSES = {  # stars -> classes of title and text
     1: ("negative", "negative"),
     2: ("negative", "negative"),
     3: ("positive", "negative"),

@@ -11,7 +11,7 @@ class Probe(ProbeSettings):
     title: bool = False
     """Puts the headline or title before the text."""
     train: ExampleCount = 1000
-    """The examples to train on: those of mldoc-indices/german.train.1000."""
+    """Number of training examples; 1000 reads mldoc-indices/german.train.1000."""
 
 
 BENCHMARK = Benchmark(
@@ -19,7 +19,7 @@ BENCHMARK = Benchmark(
     status="closed",
     licence="indices CC BY-NC 4.0; text Reuters, by agreement with NIST",
     obtain="ask NIST for RCV1 and RCV2 (https://trec.nist.gov/data/reuters/reuters.html) and put "
-    "mldoc-indices/ of https://github.com/facebookresearch/MLDoc beside rcv1/ and "
+    "mldoc-indices/ of https://github.com/facebookresearch/MLDoc into the same folder as rcv1/ and "
     "RCV2_Multilingual_Corpus/",
     codes=LANGUAGES,
     demo="reuters",

@@ -1,9 +1,9 @@
 """MLDoc: the topic of a news item, four classes, eight languages.
 
-`mldoc-indices/<language>.{dev,test,train.1000,...}` name the items, one a line: `REUTFR18-209642`
-is `RCV2_Multilingual_Corpus/french/REUTFR18/209642.xml`, `19970617-667588newsML` is
-`rcv1/19970617/667588newsML.xml`, XML of the user's own Reuters corpora. A document has the headline
-and the paragraphs, which MLDoc's own script takes alone. Source: Schwenk and Li (LREC 2018),
+`mldoc-indices/<language>.{dev,test,train.1000,...}` list the items, one per line: `REUTFR18-209642`
+is `RCV2_Multilingual_Corpus/french/REUTFR18/209642.xml` and `19970617-667588newsML` is
+`rcv1/19970617/667588newsML.xml`, XML files of the user's Reuters corpora. A document has a headline
+and paragraphs; MLDoc's own script takes the paragraphs only. Source: Schwenk and Li (LREC 2018),
 https://github.com/facebookresearch/MLDoc.
 """
 
@@ -18,7 +18,7 @@ from ems.corpora.evalsets.formats import Document, Subset, check_count, numbered
 CLASSES = ("CCAT", "ECAT", "GCAT", "MCAT")  # corporate, economics, government, markets
 TOPICS = ".//codes[@class='bip:topics:1.0']/code"
 EVALUATED = ("dev", "test")
-NAME = re.compile(r"(\w+)-(\w+)")  # of an item: its part and its number
+NAME = re.compile(r"(\w+)-(\w+)")  # part and number of an item
 
 
 def file_name(code: str, split: str) -> str:
@@ -34,7 +34,7 @@ def training_files(code: str, settings: Settings | None) -> tuple[str, ...]:
 
 
 def read_index(folder: Path, code: str, split: str) -> list[Path]:
-    """Return the items of one split, in order. Raises `EmsError` for a line that names none."""
+    """Return the files of a split in order; raise `EmsError` for a malformed line."""
     path, items = folder / file_name(code, split), []
     for number, line in numbered_lines(path):
         name = NAME.fullmatch(line.strip())
@@ -46,7 +46,7 @@ def read_index(folder: Path, code: str, split: str) -> list[Path]:
 
 
 def read_split(folder: Path, code: str, split: str) -> Iterator[Document]:
-    """Yield the documents of one split. Raises `EmsError` for an item without just one class."""
+    """Yield the documents of a split; raise `EmsError` for an item without exactly one class."""
     for path in read_index(folder, code, split):
         labels, headline, text = read_item(path)
         if len(labels) != 1:
@@ -67,20 +67,20 @@ def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
 
 
 def corpus_folder(code: str) -> str:
-    """Return the folder of one language ("german"), below that of all Reuters data."""
+    """Return the folder of a language ("german") within the Reuters data."""
     return "rcv1" if code == "english" else f"RCV2_Multilingual_Corpus/{code}"
 
 
 def read_item(path: Path) -> tuple[list[str], str, str]:
-    """Return the classes of a news item, its headline, and its paragraphs, one a line.
+    """Return (classes, headline, paragraphs joined by newlines) of a news item.
 
-    Raises `EmsError` for a missing file, or one that is no news item.
+    Raises `EmsError` if the file is missing or not a news item.
     """
     root = tree(path)
     if root.tag != "newsitem":
         raise EmsError(f"{path}: expected <newsitem>, found <{root.tag}>")
     topics = [topic.get("code", "") for topic in root.findall(TOPICS)]
-    headline = root.findtext("headline", default="")  # <title> has the country before it
+    headline = root.findtext("headline", default="")  # <title> starts with the country
     texts = ("".join(p.itertext()).strip() for p in root.findall(".//p"))
     labels = [label for label in CLASSES if label in topics]
     return labels, headline.strip(), "\n".join(filter(None, texts))

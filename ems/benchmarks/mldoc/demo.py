@@ -1,11 +1,11 @@
-"""The demo's Reuters news: RCV1 and RCV2 as a user's own corpora, with MLDoc's indices beside them.
+"""The demo's Reuters news: RCV1, RCV2 and MLDoc's indices.
 
-The class is that of the frames of headline and paragraphs (demo.yaml). Every language has items of
-its own, so that no test item translates a training one. Some test items are longer than the 120
-tokens above which a document is split.
+The frames of headline and paragraphs (demo.yaml) determine the class. Each language has different
+items, so that no test item translates a training item. Some test items exceed 120 tokens, above
+which a document is split.
 """
 
-from itertools import count
+import itertools
 from xml.sax.saxutils import escape
 
 from ems.corpora.demo.grammar import DemoSentence
@@ -14,7 +14,7 @@ from ems.corpora.demo.texts import Material, read_labels
 
 PLACE = 12
 SPLITS = {"train.80": 20, "dev": 10, "test": 20}  # items of each class
-PARAGRAPHS, LONG = 2, 16  # sentences below the headline; of the first test item of each class
+PARAGRAPHS, LONG = 2, 16  # sentences per item; in the first test item of each class
 DAY = "19960820"
 ITEM = """\
 <?xml version="1.0" encoding="UTF-8"?>
@@ -35,13 +35,13 @@ Story = tuple[str, list[DemoSentence]]  # class; headline and paragraphs
 
 
 def demo_files(material: Material) -> Files:
-    """Return the items of each language, and the indices of MLDoc."""
+    """Return the items of each language and the indices of MLDoc."""
     files: Files = {}
-    numbers = count(2000)
+    numbers = itertools.count(2000)
     for language, name in demo_codes("mldoc").items():
-        for split, each in SPLITS.items():
+        for split, size in SPLITS.items():
             index: list[str] = []
-            for label, sentences in _stories(material, split, each):
+            for label, sentences in _stories(material, split, size):
                 number = next(numbers)
                 corpus = f"RCV2_Multilingual_Corpus/{name}"
                 part, file = f"REUT{language.upper()}1", str(number)
@@ -60,11 +60,11 @@ def demo_files(material: Material) -> Files:
     return files
 
 
-def _stories(material: Material, split: str, each: int) -> list[Story]:
-    """Return `each` items of each class, in random order."""
+def _stories(material: Material, split: str, count: int) -> list[Story]:
+    """Return `count` items per class, in random order."""
     stories: list[Story] = []
     for label, names in read_labels(__file__).items():
-        sizes = [1 + PARAGRAPHS] * each
+        sizes = [1 + PARAGRAPHS] * count
         if split == "test":
             sizes[0] = 1 + LONG
         sentences = iter(material.draw_from(names, sum(sizes)))

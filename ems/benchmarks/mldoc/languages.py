@@ -1,4 +1,4 @@
-"""The languages of the Reuters corpora by our codes, as the folders name them."""
+"""Folder names of the languages in the Reuters corpora, by our codes."""
 
 LANGUAGES = {
     "en": "english",

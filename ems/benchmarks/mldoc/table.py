@@ -1,4 +1,4 @@
-"""MLDoc in the ablation: the mean of the directions from English, and of those to it."""
+"""MLDoc in the ablation: the mean over directions from English, and over directions to English."""
 
 from ems.tables.declarations import accuracy_table
 from ems.tables.study import AblationColumns

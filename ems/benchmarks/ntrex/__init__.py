@@ -1,4 +1,4 @@
-"""NTREX-128: the translation of a sentence of news."""
+"""NTREX-128: finding the translation of a news sentence."""
 
 from ems.config.plugins import Benchmark
 

@@ -1,6 +1,6 @@
 """NTREX-128: news in OPUS layout, the same English sentences in every language.
 
-Where an experiment also trains on it, the benchmark is the documents of one part (`splits`).
+If an experiment also trains on NTREX, the benchmark has the documents of one part (`splits`).
 Source: Federmann et al. (2022), https://github.com/MicrosoftTranslator/NTREX.
 """
 
@@ -20,7 +20,7 @@ def file_names(code: str) -> tuple[str, ...]:
 
 
 def read_language(folder: Path, code: str, split: Split | None, part: str) -> list[list[str]]:
-    """Return [sentences, English sentences] of one language, aligned; of `part` if it is split."""
+    """Return [sentences, English sentences], aligned; with `split`, only the lines of `part`."""
     archive, pair = folder / file_names(code)[0], pair_name("en", code)
     lines = count_pairs(archive, CORPUS, pair)
     wanted = [True] * lines
@@ -31,4 +31,4 @@ def read_language(folder: Path, code: str, split: Split | None, part: str) -> li
     return sides if pair.startswith(f"{code}-") else sides[::-1]
 
 
-read_sides = read_language  # both sides of one language
+read_sides = read_language

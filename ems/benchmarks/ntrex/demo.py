@@ -1,11 +1,11 @@
-"""The demo's NTREX: documents of ten sentences that share nothing but their name."""
+"""The demo's NTREX: documents of ten unrelated sentences."""
 
 from ems.corpora.demo.grammar import OTHERS
 from ems.corpora.demo.mirror import Files, lines, moses_zips
 from ems.corpora.demo.texts import Material
 
 PLACE = 3
-SENTENCES, DOCUMENT = 120, 10  # in all, in a document
+SENTENCES, DOCUMENT = 120, 10  # in total, per document
 
 
 def demo_files(material: Material) -> Files:

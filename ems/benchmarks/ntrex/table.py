@@ -1,4 +1,4 @@
-"""P@1 per language as in EMS v2 Table IV, on news. The paper does not score NTREX."""
+"""P@1 per language on news, in the form of EMS v2 Table IV. The paper does not score NTREX."""
 
 from functools import partial
 
@@ -11,9 +11,8 @@ TABLES = {
         metric="P@1",
         columns=partial(one_each, order=in_table_one_order),
         about=lambda systems: [
-            f"NTREX {systems[0].version}: {BOTH_WAYS}, among {counted(systems)} sentences of each "
-            "language: those in the documents of NTREX that neither training nor validation "
-            f"holds. {BEST}"
+            f"NTREX {systems[0].version}: {BOTH_WAYS}, among {counted(systems)} sentences per "
+            f"language, in documents outside training and validation. {BEST}"
         ],
     )
 }

@@ -1,4 +1,4 @@
-"""ParaCrawl v5: 2,000 sentences to find among 200,000."""
+"""ParaCrawl v5: finding the translations of 2,000 sentences among 200,000."""
 
 from ems.config.benchmarks import DrawnProtocol
 from ems.config.plugins import Benchmark, same

@@ -1,7 +1,7 @@
-"""ParaCrawl v5 and Europarl for retrieval: Moses zips of OPUS, which lie among the corpora.
+"""ParaCrawl v5 and Europarl for retrieval: Moses zips of OPUS in the folder of the corpora.
 
-The benchmark draws queries and candidates from up to 51 million pairs of a language, so
-`decontaminate.against` does not take these sets. Never train on the corpus you retrieve from: the
+Queries and candidates are drawn from up to 51 million pairs per language, so
+`decontaminate.against` does not accept these sets. Never train on the corpus you retrieve from: the
 EMS paper trains on Europarl and retrieves from ParaCrawl, the Lightweight paper the reverse.
 Sources: Bañón et al. (ACL 2020), Koehn (MT Summit 2005).
 """
@@ -21,7 +21,7 @@ def count(folder: Path, code: str, corpus: str) -> int:
 
 
 def read_language(folder: Path, code: str, corpus: str) -> Iterator[tuple[str, str]]:
-    """Yield (sentence, English sentence) of one language."""
+    """Yield (sentence, English sentence)."""
     pair = pair_name("en", code)
     for first, second in read_pairs(folder / file_names(code)[0], corpus, pair):
         yield (first, second) if pair.startswith(f"{code}-") else (second, first)

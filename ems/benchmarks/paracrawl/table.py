@@ -1,4 +1,4 @@
-"""EMS v2 Table X: P@1 per language. The paper does not say of which direction; ours is the mean of
+"""EMS v2 Table X: P@1 per language. The paper does not state the direction; ours is the mean of
 both, as in its Table IV.
 """
 

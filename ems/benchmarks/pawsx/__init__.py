@@ -1,4 +1,4 @@
-"""PAWS-X: do two sentences that share their words say the same?"""
+"""PAWS-X: are two sentences with nearly the same words paraphrases?"""
 
 from ems.config.plugins import Benchmark, same
 

@@ -1,8 +1,8 @@
-"""PAWS-X: are two sentences that share their words paraphrases? dev and test, 2,000 pairs each.
+"""PAWS-X: are two sentences with nearly the same words paraphrases? dev and test, 2,000 pairs each.
 
-As published, `<xx>/{dev,test}_2k.tsv` with a header; as XTREME lays it out, `{dev,test}-<xx>.tsv`
-without one and, in some test files, without the label. A pair with a side that is `NS` or empty was
-not translated and is left out. Source: Yang et al. (EMNLP 2019),
+As published: `<xx>/{dev,test}_2k.tsv` with a header. In XTREME's layout: `{dev,test}-<xx>.tsv`
+without a header and, in some test files, without labels. A pair with an untranslated side (`NS` or
+empty) is skipped. Source: Yang et al. (EMNLP 2019),
 https://github.com/google-research-datasets/paws.
 """
 
@@ -18,12 +18,12 @@ CODES = ("de", "en", "es", "fr", "ja", "ko", "zh")
 SPLITS = ("dev", "test")
 LABELS = ("0", "1")
 COLUMNS = ("sentence1", "sentence2", "label")
-ABSENT = ("", "NS")  # in the place of a sentence
+ABSENT = ("", "NS")  # stands for an untranslated sentence
 
 
 @dataclass(frozen=True)
 class Paraphrase:
-    """Two sentences; `label` is "1" when they say the same, "0" when not, '' without a label."""
+    """Two sentences; `label` is "1" for a paraphrase, "0" for none, '' if unlabelled."""
 
     first: str
     second: str
@@ -43,12 +43,12 @@ def units(code: str) -> tuple[str, ...]:
 
 
 def read_split(folder: Path, code: str, split: str) -> list[Paraphrase]:
-    """Return the pairs of one language of dev or test. Raises `EmsError` naming file and line."""
+    """Return the pairs of one language; raise `EmsError` with file and line for bad input."""
     return [pair for _, pair in read_numbered(folder, code, split)]
 
 
 def read_numbered(folder: Path, code: str, split: str) -> list[tuple[int, Paraphrase]]:
-    """Return `read_split` with the number of each row, which is the same in all languages."""
+    """Return the pairs of `read_split` with their row numbers, which all languages share."""
     place = SPLITS.index(split)
     path, flat = folder / file_names(code)[place], folder / other_names(code)[place]
     if flat.is_file() and not path.is_file():

@@ -1,9 +1,8 @@
-"""The demo's PAWS-X: pairs of sentences of different frames, half of them paraphrases.
+"""The demo's PAWS-X: pairs of sentences with different frames, half of them paraphrases.
 
-The second sentence is always of another frame than the first (demo.yaml), so that the order of
-words says nothing: with the same fillers it is a paraphrase (1), with one slot exchanged not (0).
-The letters tell the label nearly always, so the set is easier than the real one. It lacks Korean,
-as the demo does.
+The second sentence always has another frame (demo.yaml), so that word order does not reveal the
+label: the same fillers make a paraphrase (1), one replaced slot makes none (0). The letters nearly
+always reveal it, so the set is easier than the real one. It lacks Korean, as the demo does.
 """
 
 from pathlib import Path
@@ -19,9 +18,9 @@ HEADER = ("id", "sentence1", "sentence2", "label")
 
 
 def demo_files(material: Material) -> Files:
-    """Return dev and test of each language; rows n of all are translations of one another.
+    """Return dev and test of each language; row n is the same pair in every language.
 
-    Raises `EmsError` if another sentence says already what a reworded one says.
+    Raises `EmsError` if a reworded sentence equals an existing one.
     """
     files: Files = {}
     reworded = read_frames(Path(__file__).with_name("demo.yaml"))
@@ -33,7 +32,7 @@ def demo_files(material: Material) -> Files:
             second = reworded[name].sentence(meaning.fillers)
             if not material.drawer.admit(second):
                 raise EmsError(
-                    f"template {name}: another sentence is {second.texts['en']!r} already"
+                    f"template {name}: the sentence {second.texts['en']!r} exists already"
                 )
             pairs.append((first.texts, second.texts, str(at % 2)))
         pairs = material.shuffled(pairs)

@@ -1,4 +1,4 @@
-"""RCV2: the topic of a news item, by its headline alone, of the Reuters corpora of MLDoc."""
+"""RCV2: the topic of a news item from its headline alone, in the Reuters corpora of MLDoc."""
 
 from pydantic import Field
 
@@ -14,16 +14,16 @@ class Probe(ProbeSettings):
     hidden: HiddenLayers = Field([128])
     dropout: Dropout = 0
     weight_decay: listing(Decay, least=1) = Field([0, 0.00001, 0.0001, 0.001, 0.01])
-    """L2, tuned on the source's validation part (the monolingual paper's 4.3; its grid is not
-    given)."""
+    """L2 weight decay, tuned on the validation part of the source language (the monolingual paper,
+    4.3, which does not give the values)."""
     batch: ExampleCount = 100
     epochs: Epochs = 100
     train: ExampleCount = 1000
-    """Titles drawn to train on."""
+    """Number of titles drawn for training."""
     valid: ExampleCount = 1000
-    """Titles drawn to choose by."""
+    """Number of titles drawn for validation."""
     test: ExampleCount = 4000
-    """Titles drawn to test on."""
+    """Number of titles drawn for the test."""
 
 
 BENCHMARK = Benchmark(

@@ -1,8 +1,8 @@
-"""RCV2 titles: the topic of a news item of Reuters, by its headline alone; four classes.
+"""RCV2 titles: the topic of a Reuters news item from its headline alone; four classes.
 
-The monolingual paper (section 4.3) says neither which articles it takes nor how many. Every item
-with a headline and just one class counts; the benchmark draws as many as MLDoc has, and
-decontamination takes them all.
+The monolingual paper (section 4.3) states neither which articles it takes nor how many. The
+benchmark draws as many as MLDoc has from all items with a headline and exactly one class;
+decontamination takes all of them.
 """
 
 from collections.abc import Iterator
@@ -17,17 +17,14 @@ DRAWN = "parts"
 
 
 def file_names(code: str) -> tuple[str, ...]:
-    return (corpus_folder(code),)  # its files are too many to name
+    return (corpus_folder(code),)  # too many files to list
 
 
 def read_titles(folder: Path, code: str) -> Iterator[Document]:
-    """Yield class and headline of each item of one language, without text.
-
-    Raises `EmsError` for a spoilt item, or when the folder has none.
-    """
+    """Yield class and headline of each item; raise `EmsError` for a damaged item or for none."""
     corpus, count = folder / corpus_folder(code), 0
-    parts_of_it = sorted(corpus.iterdir()) if corpus.is_dir() else []
-    for path in (path for part in parts_of_it for path in sorted(part.glob("*.xml"))):
+    subfolders = sorted(corpus.iterdir()) if corpus.is_dir() else []
+    for path in (path for part in subfolders for path in sorted(part.glob("*.xml"))):
         labels, headline, _ = read_item(path)
         if len(labels) == 1 and headline:
             count += 1

@@ -1,4 +1,4 @@
-"""The demo's RCV2 is the news of its MLDoc: both lie in one folder."""
+"""The demo's RCV2: the same news as its MLDoc, in one folder."""
 
 from ems.benchmarks.mldoc.demo import demo_files
 

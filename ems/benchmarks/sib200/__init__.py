@@ -1,4 +1,4 @@
-"""SIB-200: the topic of a sentence, learnt in English or another language."""
+"""SIB-200: the topic of a sentence, with training in English or another language."""
 
 from ems.base.schema import OwnCode
 from ems.config.benchmarks import ProbeSettings
@@ -9,10 +9,10 @@ class Probe(ProbeSettings):
     """The classifier of SIB-200."""
 
     both_ways: bool | None = None
-    """Learns from the other languages too, and tests them in English, as MLDoc does (default: from
-    English alone, in which it is tested as well)."""
+    """Also trains on each other language and tests on English, as MLDoc does (default: trains on
+    English only, and tests on English as well)."""
     source: OwnCode | None = None
-    """The language that it learns from, instead of English."""
+    """The training language, instead of English."""
 
 
 BENCHMARK = Benchmark(

@@ -1,6 +1,6 @@
 """SIB-200 topic classification: `<code>/{train,dev,test}.tsv` with index_id, category, text.
 
-Its sentences are FLORES-200's (dev and devtest), with one of seven topics each. Source: Adelani et
+The sentences are from FLORES-200 (dev and devtest) and have one of seven topics. Source: Adelani et
 al., "SIB-200" (EACL 2024), https://github.com/dadelani/sib-200.
 """
 
@@ -16,7 +16,7 @@ CLASSES = (
     *("entertainment", "geography", "health", "politics", "science/technology", "sports"),
     "travel",
 )
-FROM_ENGLISH = True  # the only language that a classifier learns from
+FROM_ENGLISH = True  # classifiers are trained on English only
 
 
 def file_names(code: str) -> tuple[str, ...]:
@@ -24,7 +24,7 @@ def file_names(code: str) -> tuple[str, ...]:
 
 
 def read_split(path: Path) -> list[tuple[str, str]]:
-    """Return (category, sentence) of each example. Raises `EmsError` for a bad file."""
+    """Return (category, sentence) of each example; raise `EmsError` for a malformed file."""
     header, *lines = (line.split("\t") for line in read_sentences(path))
     if header != HEADER:
         raise EmsError(f"{path}: expected the columns {', '.join(HEADER)}, found {header}")

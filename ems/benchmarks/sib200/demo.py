@@ -1,7 +1,7 @@
-"""The demo's SIB-200: sentences with a topic, which is that of their frame (demo.yaml).
+"""The demo's SIB-200: sentences whose frame determines the topic (demo.yaml).
 
-They are new, where SIB-200's are FLORES-200's: training and choosing must not take away what FLORES
-is scored on.
+They are new sentences, not FLORES-200's as in SIB-200, so that the training and validation parts do
+not contain sentences that FLORES scores.
 """
 
 from ems.corpora.demo.mirror import Files, demo_codes, table

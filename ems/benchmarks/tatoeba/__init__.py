@@ -1,4 +1,4 @@
-"""Tatoeba: the translation of a sentence among up to 1,000, in 112 languages."""
+"""Tatoeba: finding the translation among up to 1,000 sentences, in 112 languages."""
 
 from ems.config.plugins import Benchmark
 

@@ -15,13 +15,13 @@ def file_names(code: str) -> tuple[str, str]:
 
 
 def read_language(folder: Path, code: str) -> tuple[list[str], list[str]]:
-    """(sentences, English sentences) of one language, aligned line by line."""
+    """Return (sentences, English sentences), aligned line by line."""
     first, second = (read_sentences(folder / name) for name in file_names(code))
     if len(first) != len(second):
         names = file_names(code)
         raise EmsError(
             f"{folder}: {names[0]} has {len(first):,} lines and {names[1]} has {len(second):,}; "
-            "both sides of the benchmark must be equal"
+            "both sides must have the same number of lines: fetch the benchmark again"
         )
     return first, second
 

@@ -1,5 +1,5 @@
-"""EMS v2 Table IV (languages trained on) above Table V (groups of them) in one table, and Table VI
-(languages that the encoder never saw).
+"""EMS v2 Table IV (trained languages) above Table V (groups of them), and Table VI (unseen
+languages).
 """
 
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.study import AblationColumns
 from ems.tables.table import Block, balanced_blocks
 
-TRAINED = ("LASER", "LaBSE")  # on "several" languages of Table VI, says its caption
+TRAINED = ("LASER", "LaBSE")  # on "several" languages of Table VI, by its caption
 
 
 def _models() -> Models:
-    """Return the printed values of Tables IV to VI, means under their table's or group's name."""
+    """Return the printed values of Tables IV to VI; means have the name of their table or group."""
     return {
         name: {
             **model.seen,
@@ -60,22 +60,22 @@ def _blocks(columns: list[Column]) -> list[Block]:
 
 
 def _notes(columns: list[Column], printed: list[str]) -> list[str]:
-    """Say what is not certain, or not printed, of the printed rows, and who was trained on what."""
+    """Return notes on printed rows: uncertain or absent values, and models trained on Table VI."""
     languages = [column.heading for column in columns if column.members == [column.heading]]
     models = [load_models()[name] for name in printed]
     trained = [m.name for m in models if m.name in TRAINED and set(languages) & set(m.unseen)]
     notes = []
     if trained:
         names = ", ".join(trained)
-        notes.append(f"Trained on several languages of Table VI, says the paper: {names}.")
+        notes.append(f"According to the paper, trained on several languages of Table VI: {names}.")
     for model in models:
-        own = f"{model.name} (printed): the paper"
+        paper = f"{model.name} (printed): the paper"
         unsettled = [code for code in languages if code in model.unsettled]
         absent = [c for c in languages if model.seen and c not in model.seen | model.unseen]
         if unsettled:
-            notes.append(f"{own}'s text has two readings for {', '.join(unsettled)}.")
+            notes.append(f"{paper}'s text gives two values for {', '.join(unsettled)}.")
         if absent:
-            notes.append(f"{own} prints no value for {', '.join(absent)}.")
+            notes.append(f"{paper} prints no value for {', '.join(absent)}.")
     return notes
 
 
@@ -100,13 +100,13 @@ TABLES = {
         True,
         "for each language, then the mean over all languages, then over the groups of EMS v2 "
         "Table V.",
-        "A group n/m has n of the m languages that the paper's mean is over; English is counted in "
-        "the paper's numbers, but has no score of its own.",
+        "A group n/m has n of the m languages of the paper's mean; the paper's numbers count "
+        "English, which has no score of its own.",
     ),
     "tatoeba_unseen": _table(
         "tatoeba_unseen",
         False,
-        "for each language that our systems were not trained on, then the mean over all of these "
+        "for each language that our systems were not trained on, then the mean over these "
         "languages.",
     ),
 }
@@ -122,10 +122,11 @@ ABLATION = AblationColumns(
 
 
 def plot_tatoeba(scores: list[Path], out: Path, families: Families | None = None) -> None:
-    """Draw P@1 (percent) of each system in each language trained on, in the paper's order, beside
-    `out`; `families` are systems that share their bars. Raises `EmsError` as the table does.
+    """Draw bars of P@1 (percent) per trained language, in the paper's order; `families` share bars.
+
+    Raises `EmsError` for score files that may not share a table.
     """
-    from ems.tables.figures import plot_bars  # a table need not wait for matplotlib
+    from ems.tables.figures import plot_bars  # here: matplotlib is slow to import
 
     systems = read_scores(scores, "tatoeba", "P@1", families=families, seen=True)
     plot_bars(systems, in_paper_order(labels_of(systems)), benchmark("tatoeba"), out)

@@ -1,4 +1,4 @@
-"""The case study of EMS v2 section V-H: two sentences with the same words in another order."""
+"""The case study of EMS v2 section V-H: two sentences with the same words in a different order."""
 
 from ems.config.plugins import Benchmark
 

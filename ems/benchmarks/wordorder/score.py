@@ -1,7 +1,7 @@
 """The case study of EMS v2 section V-H: the cosine of two sentences that differ in word order.
 
-The sentences are the paper's, in the "uncased form" in which it encodes them. They say different
-things, so the lower the better.
+The sentences are the paper's, in the "uncased form" in which it encodes them. Their meanings
+differ, so lower is better.
 """
 
 from ems.base.provenance import digest

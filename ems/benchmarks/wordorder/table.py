@@ -14,8 +14,8 @@ TABLES = {
         columns=lambda systems: [Column("Cosine", ["Cosine"], "Cosine")],
         decimals=2,
         about=lambda systems: [
-            "Cosine of the two sentences of EMS v2 section V-H, which differ in the order of their "
-            "words and in what they mean: the lower the better."
+            "Cosine of the two sentences of EMS v2 section V-H, which differ in word order and "
+            "meaning: lower is better."
         ],
         printed=PrintedRows(
             words_of("wordorder")["table"]["wordorder"].paper,

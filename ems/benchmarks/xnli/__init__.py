@@ -1,4 +1,4 @@
-"""XNLI: does a premise entail a hypothesis? Learnt in English."""
+"""XNLI: does a premise entail a hypothesis? The classifier is trained on English."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ class Probe(ProbeSettings):
 
     hidden: HiddenLayers = Field([512, 384])
     activation: Literal["tanh", "relu"] = "relu"
-    """The activation."""
+    """Activation function of the hidden layers."""
     dropout: Dropout = 0
     batch: ExampleCount = 256
     epochs: Epochs = 20

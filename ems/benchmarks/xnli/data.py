@@ -1,8 +1,8 @@
 """XNLI: does the premise entail the hypothesis? Fifteen languages, dev 2,490 and test 5,010 pairs.
 
 `XNLI-1.0/xnli.{dev,test}.tsv` (or `.jsonl`) hold all languages. Only the English training part is
-read, as the paper's classifier trains on English alone. It spells "contradictory" what dev and test
-call "contradiction". Source: Conneau et al. (EMNLP 2018), https://github.com/facebookresearch/XNLI.
+read, as the paper's classifier trains on English alone. The training part has the label
+"contradictory" where dev and test have "contradiction". Source: Conneau et al. (EMNLP 2018), https://github.com/facebookresearch/XNLI.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ TRAIN = "XNLI-MT-1.0/multinli/multinli.train.en.tsv"
 
 @dataclass(frozen=True)
 class Inference:
-    """A premise, a hypothesis, and which of LABELS holds between them."""
+    """A premise and a hypothesis, with one of LABELS."""
 
     premise: str
     hypothesis: str
@@ -56,7 +56,7 @@ def split_path(folder: Path, split: str) -> Path:
 
 
 def read_all(folder: Path, split: str) -> Iterator[tuple[str, Inference]]:
-    """Yield (language, pair) of each line of dev or test. Raises `EmsError` naming the line."""
+    """Yield (language, pair) of each line; raise `EmsError` with file and line for bad input."""
     path = split_path(folder, split)
     rows = _json_rows(path) if path.suffix == ".jsonl" else named_rows(path, COLUMNS)
     for number, (language, label, premise, hypothesis) in rows:
@@ -64,14 +64,14 @@ def read_all(folder: Path, split: str) -> Iterator[tuple[str, Inference]]:
 
 
 def read_split(folder: Path, code: str, split: str) -> list[Inference]:
-    """Return the pairs of one language (its iso1 code) of dev or test."""
+    """Return the pairs of one language, given by its ISO 639-1 code."""
     pairs = [pair for language, pair in read_all(folder, split) if language == code]
     check_count(len(pairs), split_path(folder, split), f"pairs of the language {code}")
     return pairs
 
 
 def read_train(folder: Path) -> Iterator[Inference]:
-    """Yield the English training pairs (392,702 of them)."""
+    """Yield the 392,702 English training pairs."""
     path = folder / TRAIN
     for number, (premise, hypothesis, label) in named_rows(path, ("premise", "hypo", "label")):
         label = "contradiction" if label == "contradictory" else label

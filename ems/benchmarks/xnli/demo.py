@@ -1,8 +1,8 @@
-"""The demo's XNLI: two facts as a premise, and what follows from them.
+"""The demo's XNLI: a premise of two facts, and a hypothesis about them.
 
-The hypothesis is one of the facts (entailment), one with a phrase exchanged (contradiction), or a
-third sentence (neutral). `contradiction` is a stand-in: who buys bread may buy cheese too. As in
-XNLI, each premise is in three pairs, one of each label, and neither side alone tells the label.
+The hypothesis is one of the facts (entailment), a fact with a phrase replaced (contradiction), or a
+third sentence (neutral). The contradictions are not strict: a buyer of bread may buy cheese too. As
+in XNLI, each premise is in three pairs, one per label, and neither side alone reveals it.
 """
 
 from ems.corpora.demo.grammar import DemoSentence
@@ -17,7 +17,7 @@ COLUMNS = (
     *("genre", "label1", "label2", "label3", "label4", "label5"),
     *("sentence1_tokenized", "sentence2_tokenized", "match"),
 )
-REQUESTS = ("please_", "i_would_like")  # how the names of such templates begin
+REQUESTS = ("please_", "i_would_like")  # prefixes of template names
 
 Facts = tuple[DemoSentence, ...]  # two in a premise, one in a hypothesis
 
@@ -39,7 +39,7 @@ def demo_files(material: Material) -> Files:
 
 
 def _inferences(material: Material, premises: int) -> list[tuple[Facts, Facts, str]]:
-    """Return (premise, hypothesis, label): three labels of each premise, in random order."""
+    """Return (premise, hypothesis, label), all three labels for each premise, in random order."""
     statements = [
         template
         for template in material.templates.values()
@@ -62,7 +62,7 @@ def _text(facts: Facts, language: str) -> str:
 
 
 def _row(code: str, at: int, premise: Facts, hypothesis: Facts, label: str) -> list[str]:
-    """Return a line of XNLI's table; its parses are empty."""
+    """Return a row of XNLI's table, with empty parses."""
     first, second, number = _text(premise, code), _text(hypothesis, code), str(1 + at)
     cells = {"language": code, "gold_label": label, "genre": "demo", "match": "True"}
     cells |= {"promptID": number, "pairID": number} | {f"label{n}": label for n in range(1, 6)}

@@ -1,9 +1,9 @@
-"""XNLI: does the premise entail the hypothesis? Learnt in English, tested in every language.
+"""XNLI: does the premise entail the hypothesis? Trained on English, tested in every language.
 
 The monolingual paper's section 4.2 (Table 1): a network with hidden layers of 512 and 384 on
-[u, v, u * v, |u - v|] of frozen embeddings, without regularisation, stopped early by the English
-development set. Its optimiser, batch and nonlinearity are not given: here Adam with 1e-3, 256 and
-ReLU, 3 epochs without a better one. A GPU trains the network where there is one.
+[u, v, u * v, |u - v|] of frozen embeddings, without regularisation, stopped early on the English
+development set. The paper gives neither optimiser, batch nor activation: here Adam with 1e-3, 256,
+ReLU, and a patience of 3 epochs. The network is trained on a GPU if there is one.
 """
 
 from collections.abc import Iterable
@@ -31,10 +31,10 @@ from ems.model.devices import choose_device
 
 
 def pairs_pool(vectors: Tensor, first: Tensor, second: Tensor) -> Pool:
-    """Return pairs of sentences by `vectors` float32[S, d] and the sentences of each, int64[N].
+    """Return a pool of pairs, given `vectors` float32[S, d] and row numbers int64[N] of both sides.
 
-    Features are [u, v, u * v, |u - v|], made batch by batch: those of all 392,702 pairs would take
-    four times the memory of their sentences.
+    Features [u, v, u * v, |u - v|] are computed per batch: for all 392,702 pairs at once they would
+    take four times the memory of the sentences.
     """
 
     def take(rows: Tensor) -> Tensor:
@@ -45,15 +45,15 @@ def pairs_pool(vectors: Tensor, first: Tensor, second: Tensor) -> Pool:
 
 
 def score(task: Task) -> Result:
-    """Return the accuracy of each language, "en-de", English itself ("en-en") among them."""
+    """Return the accuracy of each language, "en-de", including English itself, "en-en"."""
     names = task.evalset.languages
-    english = [code for code in task.spoken if names[code] == ENGLISH]
+    english = [code for code in task.languages if names[code] == ENGLISH]
     if not english:
-        raise EmsError("evalsets.xnli.languages: en is missing; the classifier learns from it")
+        raise EmsError("evalsets.xnli.languages: en is missing; the classifier is trained on it")
     classifiers = _classifiers(task, english[0])
-    progress = Progress(f"xnli {task.system}", len(task.spoken), "languages")
+    progress = Progress(f"xnli {task.system}", len(task.languages), "languages")
     rows: list[Score] = []
-    for code in task.spoken:
+    for code in task.languages:
         test = read_split(task.folder, code, "test")
         pool, labels = _pool(task, test, code, "test")
         rows += tested(classifiers, pool, np.array(labels), (ENGLISH, names[code], ""))
@@ -63,7 +63,7 @@ def score(task: Task) -> Result:
 
 
 def _classifiers(task: Task, english: str) -> list[Classifier]:
-    """Train a classifier for each seed on the training part; English dev chooses its epoch."""
+    """Train a classifier per seed on the training part; English dev chooses the epoch."""
     dev = read_split(task.folder, english, "dev")
     pairs = chain(read_train(task.folder), dev)
     pool, labels = _pool(task, pairs, english, "train and dev")
@@ -78,7 +78,7 @@ def _classifiers(task: Task, english: str) -> list[Classifier]:
 
 
 def _pool(task: Task, pairs: Iterable[Inference], code: str, part: str) -> tuple[Pool, list[int]]:
-    """Return pairs with their sentences' embeddings, and the class of each."""
+    """Embed each distinct sentence once; return the pool of pairs and their classes."""
     numbers: dict[str, int] = {}
     first, second, labels = [], [], []
     for pair in pairs:
@@ -87,6 +87,6 @@ def _pool(task: Task, pairs: Iterable[Inference], code: str, part: str) -> tuple
         labels.append(LABELS.index(pair.label))
     device = choose_device("auto")
     where = f"xnli {code} {part}"
-    vectors = torch.from_numpy(task.embedded(list(numbers), task.spoken[code], where, False))
+    vectors = torch.from_numpy(task.embedded(list(numbers), task.languages[code], where, False))
     indices = (torch.tensor(column, device=device) for column in (first, second))
     return pairs_pool(vectors.to(device), *indices), labels

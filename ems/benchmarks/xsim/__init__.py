@@ -1,4 +1,4 @@
-"""xsim: how often the English translation of a FLORES-200 sentence is not the one found."""
+"""xsim: how often margin-based search misses the English translation, on FLORES-200."""
 
 from ems.config.plugins import Benchmark
 

@@ -24,12 +24,12 @@ def _blocks(columns: list[Column]) -> list[Block]:
 
 def _about(systems: Sequence[Scores]) -> list[str]:
     protocol = systems[0].file.setting
-    kinds = " Kinds of errors of xsim++ in percent of the sentences, mean over languages."
+    kinds = " xsim++ errors by kind: percentage of sentences, mean over languages."
     kinds = kinds if any(system.measures for system in systems) else ""
     return [
         f"FLORES-200 {systems[0].version}, devtest, {protocol('margin', NonBlank)} margin, k = "
-        f"{protocol('k')}: sentences in percent whose English translation is not the best "
-        f"candidate. xsim++ has made sentences among the candidates.{kinds} Bold: lowest of our "
+        f"{protocol('k')}: percentage of sentences whose English translation is not the best "
+        f"candidate. xsim++ adds altered sentences to the candidates.{kinds} Bold: lowest of our "
         "systems."
     ]
 

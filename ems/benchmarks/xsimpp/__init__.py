@@ -1,4 +1,4 @@
-"""xsim++: FLORES-200's error rate among English sentences that are wrong by a little."""
+"""xsim++: xsim with slightly altered English sentences among the candidates."""
 
 from ems.config.plugins import Benchmark
 

@@ -1,8 +1,8 @@
-"""xsim++: FLORES-200 devtest, where English also holds sentences that are wrong by a little.
+"""xsim++: slightly altered sentences of the English FLORES-200 devtest.
 
-`eng_Latn_augmented.devtest` has one made sentence a line; `eng_Latn_errtype.devtest.json` maps each
-to `{"errtype": what was changed, "src": the sentence of FLORES}`, or does not list it: then it has
-no kind (''). Source: Chen et al. (ACL 2023),
+`eng_Latn_augmented.devtest` has one altered sentence per line; `eng_Latn_errtype.devtest.json` maps
+it to `{"errtype": the alteration, "src": the FLORES sentence}`. A sentence missing there has the
+kind ''. Source: Chen et al. (ACL 2023),
 https://github.com/facebookresearch/LASER/tree/main/tasks/xsimplusplus.
 """
 
@@ -19,16 +19,14 @@ AUGMENTED = "eng_Latn_augmented.devtest"
 KINDS = "eng_Latn_errtype.devtest.json"
 
 
-class _Made(Record):
-    """How a sentence was made: what was changed, and in which sentence."""
-
+class _Alteration(Record):
     errtype: str
     src: str
 
 
 @dataclass(frozen=True)
 class Negative:
-    """A made sentence, what was changed in it ('' if unknown), and the sentence it comes from."""
+    """An altered sentence, the kind of alteration ('' if unknown), and the original sentence."""
 
     sentence: str
     kind: str
@@ -43,13 +41,13 @@ units = file_names  # each file is a download
 
 
 def read_negatives(folder: Path) -> list[Negative]:
-    """Return the made sentences in order. Raises `EmsError` for files of another form."""
+    """Return the altered sentences in file order; raise `EmsError` for malformed files."""
     path = folder / AUGMENTED
     kinds = read_kinds(folder / KINDS)
     negatives = []
     for number, line in numbered_lines(path):
         if not line.strip():
-            raise Damaged(path, f"line {number} is empty; expected one sentence on every line")
+            raise Damaged(path, f"line {number} is empty; expected a sentence on every line")
         negatives.append(Negative(line.strip(), *kinds.get(line.strip(), ("", ""))))
     check_count(len(negatives), path, "sentences")
     if not any(negative.source for negative in negatives):
@@ -58,13 +56,13 @@ def read_negatives(folder: Path) -> list[Negative]:
 
 
 def read_kinds(path: Path) -> dict[str, tuple[str, str]]:
-    """Return made sentence -> (what was changed, the sentence it comes from)."""
-    entries = read_json(path, dict[str, _Made])
+    """Map each altered sentence to (kind of alteration, original sentence)."""
+    entries = read_json(path, dict[str, _Alteration])
     return {sentence.strip(): (entry.errtype, entry.src) for sentence, entry in entries.items()}
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
-    """Return the made sentences: each is a candidate of the search."""
+    """Return the altered sentences: all are candidates of the search."""
     return [(negative.sentence for negative in read_negatives(folder))]
 
 
