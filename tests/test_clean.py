@@ -1,27 +1,40 @@
-"""Laws of cleaning: no evaluation sentence survives, every loss is counted, a cap draws fairly."""
+"""Laws of cleaning: no evaluation sentence survives, every loss is counted, every file is read."""
 
 import json
 import random
 import unicodedata
 from collections import Counter
+from dataclasses import replace
 from functools import partial
+from itertools import chain, cycle
 
 import pytest
 from conftest import SHARED, needs
-from made.corpora import moses_of
+from made.corpora import (
+    moses_of,
+    translations,
+    write_flores,
+    write_mined,
+    write_opus,
+    write_sib,
+    write_tatoeba,
+    write_zip,
+)
+from made.experiments import MINIMAL, Settings
 from made.text import cleaned, law, passed, tiny
 
 from ems.base.errors import EmsError
 from ems.benchmarks.tatoeba.data import read_language
-from ems.config.experiment import Corpus
-from ems.config.languages import load_languages
+from ems.config.corpus_entries import Split
+from ems.config.experiment import UNSEEN, Corpus
+from ems.config.languages import load_languages, load_tatoeba_codes
 from ems.corpora.moses import read_pairs
 from ems.text.clean import merge_reports, sampled
-from ems.text.evalkeys import eval_files, read_eval_keys, write_eval_keys
+from ems.text.evalkeys import eval_files, read_eval_keys, write_eval_keys, write_keys
 from ems.text.filters import CleanReport
 from ems.text.normalise import tidy
 
-# --- decontamination
+# --- evaluation sentences
 
 
 def written(tmp_path, key, sets):
@@ -38,7 +51,6 @@ def run(pairs, keys, key, sides=("de", "en")):
 
 
 def own_key(name, text):
-    """The two keys once more."""
     plain = " ".join(unicodedata.normalize("NFC", text).lower().split())
     return plain if name == "plain" else law(text)
 
@@ -57,82 +69,59 @@ DISGUISES = {
 
 @pytest.mark.parametrize("key", ["plain", "folded"])
 @pytest.mark.parametrize("seed", range(3))
-def test_exactly_the_pairs_without_an_evaluation_sentence_on_either_side_stay(tmp_path, key, seed):
+def test_pairs_with_an_evaluation_sentence_on_either_side_are_removed(tmp_path, key, seed):
+    """Some sentences are a single punctuation mark: they have no folded key and match nothing."""
     draw = random.Random(seed)
 
+    def word():
+        return "".join(draw.choice("abéक्日।") for _ in range(draw.randint(1, 2)))
+
     def sentence():
-        return " ".join(
-            "".join(draw.choice("abéक्日।") for _ in range(draw.randint(1, 2)))
-            for _ in range(draw.randint(1, 2))
-        )
+        return " ".join(word() for _ in range(draw.randint(1, 2)))
 
     sets = {
         f"tatoeba/{code}": ([sentence() for _ in range(40)], [sentence() for _ in range(40)])
         for code in ("de", "fr")
     }
     leaks = [text for sides in sets.values() for side in sides for text in side]
-    pairs = []
+    pairs = [("।", "।।")]
     for _ in range(1500):
         pair = [sentence() + sentence(), sentence() + sentence()]
         if draw.random() < 0.3:
-            disguise = draw.choice(DISGUISES[key])
-            pair[draw.randint(0, 1)] = disguise(draw.choice(leaks))
+            pair[draw.randint(0, 1)] = draw.choice(DISGUISES[key])(draw.choice(leaks))
         if draw.random() < 0.05:
             pair[draw.randint(0, 1)] = draw.choice(["", "  ", "\u3000", "\x00\u2028"])
         pairs.append(tuple(pair))
-
     known = {own_key(key, text) for text in leaks} - {""}
+    assert "" in {law(text) for text in leaks}, "no evaluation sentence is without a key"
     expected, lost = [], Counter()
-    for first, second in pairs:
-        if not first.strip("\x00\u2028\u3000 ") or not second.strip("\x00\u2028\u3000 "):
+    for pair in pairs:
+        if not all(text.strip("\x00\u2028\u3000 ") for text in pair):
             lost["one_empty"] += 1
-        elif own_key(key, first) in known or own_key(key, second) in known:
+        elif any(own_key(key, text) in known for text in pair):
             lost["evaluation"] += 1
         else:
-            expected.append((first, second))
+            expected.append([own_key(key, text) for text in pair])
     assert lost["evaluation"] > 300
     assert len(expected) > 500
-
-    keys = read_eval_keys([written(tmp_path, key, sets)])
-    kept, report = run(pairs, keys, key)
-    assert [[own_key(key, t) for t in pair] for pair in kept] == [
-        [own_key(key, t) for t in pair] for pair in expected
-    ]
+    kept, report = run(pairs, read_eval_keys([written(tmp_path, key, sets)]), key)
+    assert [[own_key(key, text) for text in pair] for pair in kept] == expected
     assert report.removed == lost
     assert report.read == report.kept + sum(report.removed.values())
 
 
 @pytest.mark.parametrize("key", ["plain", "folded"])
-def test_an_evaluation_sentence_goes_whatever_odd_character_it_holds(tmp_path, key):
+def test_an_evaluation_sentence_is_found_with_any_odd_character(tmp_path, key):
     codes = [code for code in range(0x10000) if code != 10 and not 0xD800 <= code < 0xE000]
-    sentences = [f"{code}{chr(code)}x" for code in codes]  # each with a number of its own
+    sentences = [f"{code}{chr(code)}x" for code in codes]  # each with its own number
     path = written(tmp_path, key, {"tatoeba/de": (sentences, ["x"])})
     kept, report = run([(text, "other") for text in sentences], read_eval_keys([path]), key)
     assert kept == []
     assert report.removed["evaluation"] == len(sentences)
 
 
-def test_a_sentence_without_a_key_matches_nothing(tmp_path):
-    path = written(tmp_path, "folded", {"tatoeba/de": (["..."], ["?!"])})
-    kept, _ = run([("...", "a"), ("b", "?!")], read_eval_keys([path]), "folded")
-    assert kept == [("...", "a"), ("b", "?!")]
-
-
-def test_a_pair_that_two_sets_hold_counts_for_both_and_is_removed_once(tmp_path):
-    sets = {"one/de": (["leak"], ["x"]), "two/de": (["y"], ["Leak too"]), "two/fr": (["leak"], [])}
-    keys = read_eval_keys([written(tmp_path, "plain", sets)])
-    pairs = [("leak", "leak too"), ("leak", "fine"), ("fine", "x")]
-    kept, report = run(pairs, keys, "plain")
-    assert kept == []
-    assert report.removed == Counter(evaluation=3)
-    assert report.by_benchmark == {
-        "one": Counter(pairs=3, de=2, en=1),
-        "two": Counter(pairs=2, de=2, en=1),
-    }
-
-
 @pytest.mark.parametrize("key", ["plain", "folded"])
-def test_the_file_of_keys_gives_back_every_key_with_its_sets(tmp_path, key):
+def test_the_file_of_keys_holds_every_key_with_its_sets(tmp_path, key):
     odd = ["a\u2028b", "c\x85d", "e\x1cf", "g\th", "İI", "ß", "ｱ", "x\ry"]
     sets = {"one/de": (odd, ["both"]), "two/fr": (["both"], odd[:2])}
     expected = {}
@@ -143,27 +132,131 @@ def test_the_file_of_keys_gives_back_every_key_with_its_sets(tmp_path, key):
     assert keys == {text: tuple(sorted(names)) for text, names in expected.items()}
 
 
-# --- caps
+# --- several evaluation sets, from their files to the report
+
+SETS = ["tatoeba", "flores200", "sib200", "ntrex"]
+FLORES = {"en": "eng_Latn", "de": "deu_Latn"}
+FOUR = MINIMAL | {
+    "languages": ["en", "de"],
+    "evalsets": {name: {"version": "v1"} for name in SETS},
+    "decontaminate": {"against": SETS},
+}
 
 
-def test_a_cap_draws_exactly_so_many_in_their_order():
+def sentences(name, count=12):
+    """Translations whose words all end in `name`."""
+    for item in translations(count, ["en", "de", "fr"], seed=name, least=3):
+        yield {c: " ".join(f"{word}{name}" for word in text.split()) for c, text in item.items()}
+
+
+def write_sets(mirror):
+    """Four sets in English and German; FLORES and SIB share half of their sentences."""
+    items = {name: list(sentences(name)) for name in SETS}
+    items["sib200"][:6] = items["flores200"][:6]
+    write_tatoeba(mirror, "deu", [(item["de"], item["en"]) for item in items["tatoeba"]])
+    write_opus(mirror, "NTREX", "v1", [{c: item[c] for c in FLORES} for item in items["ntrex"]])
+    for code, name in FLORES.items():
+        write_flores(mirror, name, [item[code] for item in items["flores200"]])
+        texts = [("travel", item[code]) for item in items["sib200"]]
+        write_sib(mirror, name, {"train": texts[:4], "dev": texts[4:8], "test": texts[8:]})
+    return items
+
+
+def write_all_keys(tmp_path, **changes):
+    """(the experiment, its evaluation keys as the stage evalkeys writes them)."""
+    experiment = Settings(tmp_path / "settings", FOUR | changes).load()
+    folders = {name: tmp_path / name for name in SETS} | {"ntrex": tmp_path / "opus/NTREX/v1"}
+    write_eval_keys("folded", eval_files(experiment, folders), tmp_path / "evalkeys.tsv")
+    return experiment, tmp_path / "evalkeys.tsv"
+
+
+def decontaminated(tmp_path, pairs, **changes):
+    """((German, English) of the pairs that stay, the report)."""
+    experiment, keys = write_all_keys(tmp_path, **changes)
+    rows, entry = cleaned(experiment, [moses_of(tmp_path / "x.zip", pairs, corpus="Toy")], keys)
+    return [tuple(row[:2]) for row in rows], entry
+
+
+def test_no_sentence_of_four_sets_survives_and_each_set_counts_its_own(tmp_path):
+    items = write_sets(tmp_path)
+    fine = [(item["de"], item["en"]) for item in sentences("fine", 60)]
+    pairs = fine[:30]
+    for item, (german, english) in zip(chain(*items.values()), cycle(fine[30:]), strict=False):
+        pairs += [(f"«{item['de'].upper()}»", english), (german, f"  {item['en']}!")]
+        pairs.append((item["de"], item["en"]))
+    pairs.append((items["tatoeba"][0]["de"], items["ntrex"][0]["en"]))  # of two sets
+    known = {name: {law(item[code]) for item in items[name] for code in FLORES} for name in SETS}
+    expected, by_benchmark = [], {name: Counter() for name in SETS}
+    for german, english in pairs:
+        hits = {name: (law(german) in known[name], law(english) in known[name]) for name in SETS}
+        for name, (first, second) in hits.items():
+            by_benchmark[name].update(de=first, en=second, pairs=first or second)
+        if not any(map(any, hits.values())):
+            expected.append((german, english))
+    removed = len(pairs) - len(expected)
+    assert len(expected) >= 30
+    assert sum(counts["pairs"] for counts in by_benchmark.values()) > removed > 60
+    kept, entry = decontaminated(tmp_path, pairs)
+    assert kept == expected
+    assert entry["read"] == len(pairs)
+    assert {name: n for name, n in entry["removed"].items() if n} == {"evaluation": removed}
+    assert entry["by_benchmark"] == {name: dict(counts) for name, counts in by_benchmark.items()}
+    pairs = [(items[name][9]["de"], f"new {name}") for name in SETS]
+    kept, entry = decontaminated(tmp_path, pairs, decontaminate={"against": ["sib200", "ntrex"]})
+    assert kept == pairs[:2]
+    assert set(entry["by_benchmark"]) == {"sib200", "ntrex"}
+
+
+EVERY = {"evalsets": {"tatoeba": {"version": "v1", "languages": "all"}}}
+
+
+def write_all_of_tatoeba(mirror):
+    """A sentence of each language of the benchmark, and its English."""
+    items = {code: (f"wort {code}", f"word of {code}") for code in load_tatoeba_codes()}
+    for code, item in items.items():
+        write_tatoeba(mirror, code, [item])
+    return items
+
+
+@pytest.mark.parametrize("scope", ["any", "pair"])
+def test_scope_pair_ignores_sentences_of_other_languages(tmp_path, scope):
+    items = write_all_of_tatoeba(tmp_path)
+    german, unseen = items["deu"], [items[code] for code in ("fra", "ang", "war")]
+    pairs = [("neu", "new"), (german[0], "a"), ("b", german[1])]
+    pairs += [(text, "c") for text, _ in unseen] + [("d", english) for _, english in unseen]
+    settings = {"against": ["tatoeba"], "scope": scope}
+    kept, entry = decontaminated(tmp_path, pairs, **EVERY, decontaminate=settings)
+    assert kept == (pairs[:1] if scope == "any" else [pairs[0], *pairs[3:]])
+    assert entry["removed"]["evaluation"] == len(pairs) - len(kept)
+
+
+def test_the_file_of_keys_does_not_depend_on_the_languages_trained_on(tmp_path):
+    """Otherwise another language would clean every pair of every corpus again."""
+    write_all_of_tatoeba(tmp_path)
+    settings = {**EVERY, "decontaminate": {"against": ["tatoeba"]}}
+    experiment, path = write_all_keys(tmp_path, **settings)
+    few = path.read_bytes()
+    assert experiment.spoken("tatoeba")["fra"] == UNSEEN
+    experiment, path = write_all_keys(tmp_path, languages=["en", "de", "fr"], **settings)
+    assert experiment.spoken("tatoeba")["fra"] == "fr"
+    assert path.read_bytes() == few
+    assert few.count(b"\n") == 2 * 112 + 1  # the last line is the checksum
+
+
+# --- caps and reports
+
+
+def test_a_sample_has_the_asked_size_order_and_seed_and_is_uniform():
     pairs = [(str(at), str(at)) for at in range(100)]
     for keep in (1, 2, 50, 99, 100):
         drawn = list(sampled(pairs, 100, keep, "s"))
         assert len(drawn) == keep
         assert drawn == sorted(set(drawn), key=pairs.index)
         assert drawn == list(sampled(iter(pairs), 100, keep, "s"))
-
-
-def test_another_seed_draws_other_pairs_and_every_pair_equally_often():
-    pairs = range(10)
-    draws = [tuple(sampled(pairs, 10, 3, str(seed))) for seed in range(3000)]
+    draws = [tuple(sampled(range(10), 10, 3, str(seed))) for seed in range(3000)]
     counts = Counter(pair for drawn in draws for pair in drawn)
-    assert len(set(draws)) == 120  # all of 10 over 3
-    assert all(780 < counts[pair] < 1020 for pair in pairs)  # 900 expected, 25 is one sigma
-
-
-# --- a whole corpus
+    assert len(set(draws)) == 120  # all combinations
+    assert all(780 < counts[pair] < 1020 for pair in range(10))  # 900 expected, 25 is one sigma
 
 
 def experiment(max_pairs=None, **changes):
@@ -176,18 +269,13 @@ def clean(tmp_path, pairs, sides, **settings):
     return cleaned(experiment(**settings), [moses_of(tmp_path / "x.zip", pairs)], keys)
 
 
-def test_what_went_in_is_what_came_out_and_the_counted_losses(tmp_path):
+def test_the_report_counts_every_loss(tmp_path):
     lines = ["eins|one", "|empty", "LECK|two", "drei\tx|a leak", "vier|Leak"]
     pairs = [line.split("|") for line in lines]
     rows, entry = clean(tmp_path, pairs, (["Leck!"], ["leak"]))
     assert rows == [["eins", "one", "1"], ["drei x", "a leak", "4"]]
     assert entry == {
-        "corpus": "C",
-        "version": "v1",
-        "role": "train",
-        "pair": "de-en",
-        "read": 5,
-        "kept": 2,
+        **{"corpus": "C", "version": "v1", "role": "train", "pair": "de-en", "read": 5, "kept": 2},
         "removed": {"cap": 0, "both_empty": 0, "one_empty": 1, "evaluation": 2},
         "changed": {},
         "by_benchmark": {"tatoeba": {"pairs": 2, "de": 1, "en": 1}},
@@ -197,12 +285,12 @@ def test_what_went_in_is_what_came_out_and_the_counted_losses(tmp_path):
     }
     assert json.loads((tmp_path / "out.json").read_text()) == entry
     merge_reports(experiment(), [tmp_path / "out.json"] * 2, tmp_path / "report.json")
-    report = json.loads((tmp_path / "report.json").read_text())
     settings = {"key": "folded", "scope": "any", "against": ["tatoeba"]}
+    report = json.loads((tmp_path / "report.json").read_text())
     assert report == {**settings, "corpora": [entry, entry]}
 
 
-def test_a_capped_corpus_is_the_same_for_the_same_seed_only(tmp_path):
+def test_a_capped_corpus_depends_on_the_seed(tmp_path):
     pairs = [(f"satz {at}", f"sentence {at}") for at in range(50)] + [("", "x")] * 10
     drawn = []
     for seed in (1, 1, 2):
@@ -216,27 +304,101 @@ def test_a_capped_corpus_is_the_same_for_the_same_seed_only(tmp_path):
         assert (entry["kept"], entry["removed"]["cap"]) == (50, 0)
 
 
-def test_a_corpus_of_which_nothing_is_left_is_an_error_and_no_file(tmp_path):
+def test_a_corpus_without_a_pair_left_is_an_error_and_no_file(tmp_path):
     with pytest.raises(EmsError, match=r"x\.zip: cleaning removed all 2 pairs: .*'evaluation': 2"):
         clean(tmp_path, [("a", "x"), ("y", "B.")], (["a"], ["b"]))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["evalkeys.tsv", "x.zip"]
 
 
-def test_the_parts_of_a_benchmark_are_read_by_its_own_codes(tmp_path):
-    for code, text in (("deu", "hallo"), ("jpn", "やあ"), ("cmn", "你好")):
-        (tmp_path / f"tatoeba.{code}-eng.{code}").write_text(f"{text}\n", encoding="utf-8")
-        (tmp_path / f"tatoeba.{code}-eng.eng").write_text(f"hi {code}\n")
-    files = eval_files(experiment(), {"tatoeba": tmp_path})
-    assert {label: list(read()) for label, read in files.items()} == {
-        "tatoeba/deu": [["hallo"], ["hi deu"]],
-        "tatoeba/cmn": [["你好"], ["hi cmn"]],
-        "tatoeba/jpn": [["やあ"], ["hi jpn"]],
-    }
+# --- the files of a language pair
+
+PAIR = "en-zh"
+TWO = {"en-zh_cn": 5, "en-zh_tw": 2}
+FIRST = Split(first={"validation": 3}, rest="train")
 
 
-# --- real corpora, where they lie beside the project: known overlaps with the real Tatoeba v1
+def texts(file, count):
+    """`count` pairs of a file, {code: text} each."""
+    return [{code: f"{file} {code} {at}" for code in file.split("-")} for at in range(count)]
 
-OVERLAPS = {  # exact matches after NFC, lower case and white space, the pair's own language
+
+def clean_files(folder, files, archives=None, split=None, **settings):
+    """(columns, report) of a corpus with these files {name: number of pairs}."""
+    corpus = Corpus("C", "v1", "x", True, (PAIR,), None, variants={PAIR: (*files,)})
+    splits = {"C": split} if split else {}
+    made = tiny(replace(corpus, **settings), decontaminate={"against": []}, splits=splits)
+    write_keys({}, folder / "keys.tsv")
+    zips = [write_zip(folder, "C", "v1", name, texts(name, n)) for name, n in files.items()]
+    return cleaned(made, zips if archives is None else archives, folder / "keys.tsv", PAIR)
+
+
+def test_line_numbers_run_through_the_files_of_a_pair(tmp_path):
+    lines, entry = clean_files(tmp_path, {"en-zh_cn": 3, "en-zh_tw": 2})
+    places = [("cn", 0), ("cn", 1), ("cn", 2), ("tw", 0), ("tw", 1)]
+    assert lines == [
+        [f"en-zh_{to} en {at}", f"en-zh_{to} zh_{to} {at}", str(line)]
+        for line, (to, at) in enumerate(places, start=1)
+    ]
+    assert entry["files"] == {"en-zh_cn": 3, "en-zh_tw": 2}
+    assert entry["archives"] == {f: f"C/v1/moses/{f}.txt.zip" for f in ("en-zh_cn", "en-zh_tw")}
+    assert entry["threshold"] is None
+    assert entry["read"] == entry["kept"] == 5
+
+
+def test_a_file_with_swapped_codes_is_turned_by_itself(tmp_path):
+    lines, _ = clean_files(tmp_path, {"cmn-en": 1, PAIR: 1}, turned=frozenset({"cmn-en"}))
+    assert lines == [["cmn-en en 0", "cmn-en cmn 0", "1"], ["en-zh en 0", "en-zh zh 0", "2"]]
+
+
+def test_a_cap_applies_to_each_file(tmp_path):
+    files = {"en-zh_cn": 9, "en-zh_tw": 4, PAIR: 2}
+    lines, entry = clean_files(tmp_path, files, max_pairs={"zh": 4})
+    assert [sum(line[0].startswith(f"{f} ") for line in lines) for f in files] == [4, 4, 2]
+    assert (entry["read"], entry["removed"]["cap"], entry["kept"]) == (15, 5, 10)
+
+
+@pytest.mark.parametrize(
+    ("files", "part", "numbers"),
+    [(TWO, "validation", [1, 2, 3, 6, 7]), (TWO, "train", [4, 5]), ({PAIR: 3}, "train", [])],
+)
+def test_the_first_lines_of_each_file_are_one_part(tmp_path, files, part, numbers):
+    lines, entry = clean_files(tmp_path, files, split=FIRST, part=part)
+    assert [int(line[2]) for line in lines] == numbers
+    assert entry["read"] == entry["kept"] == len(numbers)
+
+
+@pytest.mark.parametrize(("threshold", "kept"), [(1.075, 2), (1.0, 3), (1.5, 0)])
+def test_mined_pairs_below_the_threshold_are_not_read(tmp_path, threshold, kept):
+    path = write_mined(tmp_path, PAIR, texts(PAIR, 3), [1.2, 1.075, 1.01])
+    lines, entry = clean_files(tmp_path, {PAIR: 3}, [path], threshold=threshold)
+    assert [int(line[2]) for line in lines] == list(range(1, kept + 1))
+    assert (entry["read"], entry["files"]) == (kept, {PAIR: kept})
+    assert entry["archives"] == {PAIR: "C/v1/mined/WikiMatrix.en-zh.tsv.gz"}
+    assert entry["threshold"] == threshold
+
+
+def test_a_missing_archive_is_an_error(tmp_path):
+    one = write_zip(tmp_path, "C", "v1", "en-zh_cn", texts("en-zh_cn", 1))
+    with pytest.raises(EmsError, match=r"expected the archives of en-zh_cn, en-zh_tw, found .*cn"):
+        clean_files(tmp_path, {"en-zh_cn": 1, "en-zh_tw": 1}, [one])
+
+
+@pytest.mark.parametrize(("name", "own"), [("C", False), ("UNPC", True), ("UNPC", False)])
+def test_only_a_file_of_opus_may_be_all_benchmark(tmp_path, caplog, name, own):
+    path = write_zip(tmp_path, name, "v1.0", PAIR, [{"en": "", "zh": "x"}] * 2)
+    job = partial(clean_files, tmp_path, {PAIR: 2}, [path], own=own, name=name, version="v1.0")
+    if (name, own) == ("UNPC", False):
+        caplog.set_level("WARNING", "ems")
+        assert job()[1]["removed"]["one_empty"] == 2
+        assert "cleaning removed all 2 pairs" in caplog.text
+    else:
+        with pytest.raises(EmsError, match="cleaning removed all 2 pairs"):
+            job()
+
+
+# --- real corpora, where they are available: known overlaps with the real Tatoeba v1
+
+OVERLAPS = {  # exact matches after NFC, lower case and white space, in the pair's own language
     "de": {"Tatoeba": 735, "Mozilla-I10n": 1},
     "ja": {"Tatoeba": 1023},
     "lv": {"Tatoeba": 911, "Mozilla-I10n": 1},
@@ -245,35 +407,30 @@ OVERLAPS = {  # exact matches after NFC, lower case and white space, the pair's 
 }
 
 
-def removed(pair, keys, key):
-    """Pairs removed from each corpus that has `pair`."""
-    counts = {}
+def removed(pair, codes, key, folder):
+    """{corpus: pairs removed} for each corpus that has `pair`, against these codes of Tatoeba."""
+    needs(SHARED.is_dir(), "the real corpora are not available")
+    read = {f"tatoeba/{c}": partial(read_language, SHARED / "tatoeba_v1", c) for c in codes}
+    write_eval_keys(key, read, folder / "keys.tsv")
+    keys, counts = read_eval_keys([folder / "keys.tsv"]), {}
     for path in sorted((SHARED / "opus").glob(f"*/*/moses/{pair}.txt.zip")):
-        corpus = path.parts[-4]
-        report = CleanReport()
+        corpus, report = path.parts[-4], CleanReport()
         pairs = ((first, second, 0) for first, second in read_pairs(path, corpus, pair))
         for _ in passed(pairs, report, ("a", "b"), keys, key):
             pass
-        if report.removed["evaluation"]:
-            counts[corpus] = report.removed["evaluation"]
+        counts |= {corpus: report.removed["evaluation"]} if report.removed["evaluation"] else {}
     return counts
 
 
 @pytest.mark.parametrize("code", list(OVERLAPS))
 def test_real_corpora_lose_the_documented_number_of_pairs(tmp_path, code):
-    needs(SHARED.is_dir(), "the real corpora do not lie beside the project")
-    read = partial(read_language, SHARED / "tatoeba_v1", load_languages()[code].tatoeba_v1)
-    write_eval_keys("plain", {f"tatoeba/{code}": read}, tmp_path / "keys.tsv")
-    pair = "-".join(sorted(("en", code)))
-    keys = read_eval_keys([tmp_path / "keys.tsv"])
-    assert removed(pair, keys, "plain") == OVERLAPS[code]
+    pair, codes = "-".join(sorted(("en", code))), [load_languages()[code].tatoeba_v1]
+    assert removed(pair, codes, "plain", tmp_path) == OVERLAPS[code]
 
 
 def test_the_default_key_against_all_languages_finds_more_in_real_corpora(tmp_path):
-    needs(SHARED.is_dir(), "the real corpora do not lie beside the project")
-    folder = SHARED / "tatoeba_v1"
-    codes = {path.name.split(".")[2] for path in folder.glob("tatoeba.*-eng.*")} - {"eng"}
+    names = (SHARED / "tatoeba_v1").glob("tatoeba.*-eng.*")
+    codes = {path.name.split(".")[2] for path in names} - {"eng"}
+    counts = removed("en-eu", codes, "folded", tmp_path)
     assert len(codes) == 112
-    files = {f"tatoeba/{code}": partial(read_language, folder, code) for code in codes}
-    write_eval_keys("folded", files, tmp_path / "keys.tsv")
-    assert sum(removed("en-eu", read_eval_keys([tmp_path / "keys.tsv"]), "folded").values()) == 361
+    assert sum(counts.values()) == 361

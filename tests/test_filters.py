@@ -1,27 +1,32 @@
-"""Laws of filters, of tidy text and of keys: each takes what it says and nothing else, and the fast
-ways give what the plain ones give."""
+"""Laws of filters, tidy text, keys and duplicates; the fast ways give what the plain ones give."""
 
 import random
 import unicodedata
 from collections import Counter
+from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pytest
 import regex
-from made.text import filtered, reasons, tiny
+from made.corpora import moses_of
+from made.experiments import MINIMAL, Settings, hashes
+from made.text import filtered as clean
+from made.text import reasons, tiny
 
+from ems.base.errors import EmsError
+from ems.config.experiment import Corpus
 from ems.config.text import CleanSettings
+from ems.text import duplicates
 from ems.text import filters as module
-from ems.text.duplicates import Seen
+from ems.text.clean import CleanSource, clean_corpus
+from ems.text.duplicates import Seen, distinct, first_ones, hashes_of
+from ems.text.evalkeys import write_keys
+from ems.text.filters import CleanReport, in_batches
 from ems.text.normalise import KEYS, folded_keys, plain_key, tidier, tidy, tidy_lines
+from ems.text.tsv import read_tsv
 
-
-def clean(pairs, keys=None, **settings):
-    """((first, second) that stay, report) of pairs that may hold None."""
-    return filtered(pairs, known=keys, **settings)
-
-
-# --- what each filter takes
+# --- what each filter removes
 
 PAIRS = [("ja", "yes"), ("eins zwei", "one two"), ("a", "b"), ("gleich", "gleich")]
 CASES = [
@@ -38,7 +43,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "value", "gone", "stays"), CASES)
-def test_a_filter_takes_what_it_says_counts_it_and_leaves_the_rest(name, value, gone, stays):
+def test_a_filter_removes_and_counts_what_it_says(name, value, gone, stays):
     first = [("eins", "one")] if name == "duplicates" else []  # the first one stays
     kept, report = clean([*first, *stays, *gone], **{name: value})
     assert kept == [(tidy(one), tidy(other)) for one, other in [*first, *stays]]
@@ -47,7 +52,7 @@ def test_a_filter_takes_what_it_says_counts_it_and_leaves_the_rest(name, value, 
         assert len(clean([*first, *stays, *gone])[0]) == len([*first, *stays, *gone])
 
 
-def test_every_filter_of_the_schema_has_its_law_here_and_is_off_by_default():
+def test_every_filter_of_the_schema_is_tested_and_off_by_default():
     elsewhere = {"format_characters", "language", "similarity", "commands"}  # test_noise.py
     assert {case[0] for case in CASES} | elsewhere == set(CleanSettings.model_fields)
     assert tiny().clean == CleanSettings()
@@ -56,11 +61,11 @@ def test_every_filter_of_the_schema_has_its_law_here_and_is_off_by_default():
     assert clean(PAIRS)[0] == PAIRS
 
 
-def test_a_pair_counts_under_the_first_reason_that_it_has():
+def test_a_pair_counts_under_its_first_reason():
     every = {"identical": "drop", "max_characters": 9, "max_words": 1, "duplicates": "drop"}
     pairs = [(None, ""), ("", ""), ("", "leak"), ("Leak!", "leak"), ("a b c d e f", "a b c d e f")]
     pairs += [("a b c d e f", "x"), ("a b", "x"), ("y", "x"), ("y", "x")]
-    kept, report = clean(pairs, {"leak": ("tatoeba",)}, undecodable="drop", **every)
+    kept, report = clean(pairs, known={"leak": ("tatoeba",)}, undecodable="drop", **every)
     assert kept == [("y", "x")]
     empty = ["both_empty", "one_empty", "evaluation"]
     assert report.removed == Counter(["undecodable", *empty, *every])
@@ -68,10 +73,9 @@ def test_a_pair_counts_under_the_first_reason_that_it_has():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_filters_together_leave_what_a_loop_over_the_pairs_leaves(seed, monkeypatch):
-    monkeypatch.setattr(
-        module, "batched", lambda pairs, _: (pairs[at : at + 7] for at in range(0, 2000, 7))
-    )
+def test_filters_together_equal_a_loop_over_the_pairs(seed, monkeypatch):
+    sevens = lambda pairs, _: (pairs[at : at + 7] for at in range(0, 2000, 7))  # noqa: E731
+    monkeypatch.setattr(module, "batched", sevens)
     draw = random.Random(seed)
 
     def side():
@@ -116,7 +120,7 @@ FORMAT = {
 
 
 @pytest.mark.parametrize("text", FORMAT)
-def test_format_characters_go_and_joiners_stay_where_they_are_written(text):
+def test_format_characters_are_dropped_except_joiners_that_a_script_needs(text):
     assert tidier("drop")(text) == unicodedata.normalize("NFC", FORMAT[text])
     assert tidier("keep")(text) == tidy(text)
     kept, report = clean([(text, "x"), ("y", "z")], format_characters="drop")
@@ -125,7 +129,7 @@ def test_format_characters_go_and_joiners_stay_where_they_are_written(text):
     assert clean([(text, "x")])[0] == [(tidy(text), "x")]
 
 
-def test_a_side_of_format_characters_only_is_empty_once_they_are_dropped():
+def test_a_side_of_format_characters_alone_is_empty():
     assert clean([("\u200b", "x")], format_characters="drop")[1].removed["one_empty"] == 1
     assert clean([("\u200b", "x")])[0] == [("\u200b", "x")]
 
@@ -139,36 +143,31 @@ APART = ["की|का", "มา|ม้า", "café|cafe", "が|か", "1|2", "�
 
 
 @pytest.mark.parametrize("texts", [*SAME, *APART])
-def test_the_folded_key_sees_through_case_punctuation_spaces_and_width_and_keeps_marks(texts):
+def test_the_folded_key_ignores_case_punctuation_spaces_and_width(texts):
     first, second = folded_keys(texts.split("|"))
     assert "" not in (first, second)
     assert (first == second) == (texts in SAME)
 
 
-def test_the_plain_key_sees_through_case_and_spaces_and_nothing_else():
+def test_the_plain_key_ignores_case_and_spaces_alone():
     assert plain_key(" Cafe\u0301\t au\u3000lait ") == plain_key("CAFÉ AU LAIT") == "café au lait"
     for other in ("hello!", "ｈello", "hel lo"):
         assert plain_key("hello") != plain_key(other)
     assert folded_keys([" ... !? — 😀 ", "a"]) == ["", "a"]
 
 
-def test_tidy_text_has_no_line_breaks_no_controls_and_no_double_spaces():
+def test_tidy_text_has_no_breaks_controls_or_double_spaces():
     draw = random.Random(1)
     odd = [chr(code) for code in (*range(32), *range(0x7F, 0xA1), 0x2028, 0x2029, 0xFEFF, 0x3000)]
     for _ in range(2000):
-        text = "".join(
-            draw.choice([*odd, *"abé \u0301가क्日😀"]) for _ in range(draw.randint(0, 12))
-        )
-        clean = tidy(text)
-        assert clean == " ".join(clean.split())
-        assert all(unicodedata.category(c) not in ("Cc", "Zl", "Zp") for c in clean)
-        assert unicodedata.is_normalized("NFC", clean)
-        assert tidy(clean) == clean
+        text = "".join(draw.choices([*odd, *"abé \u0301가क्日😀"], k=draw.randint(0, 12)))
+        new = tidy(text)
+        assert new == tidy(new) == " ".join(new.split())
+        assert all(unicodedata.category(c) not in ("Cc", "Zl", "Zp") for c in new)
+        assert unicodedata.is_normalized("NFC", new)
         # What carries meaning stays: the same letters in the same order.
-        kept = [c for c in unicodedata.normalize("NFC", text) if not c.isspace()]
-        assert [c for c in clean if c != " "] == [
-            c for c in kept if unicodedata.category(c) != "Cc" and c != "\ufeff"
-        ]
+        kept = [c for c in unicodedata.normalize("NFC", text) if not c.isspace() and c != "\ufeff"]
+        assert [c for c in new if c != " "] == [c for c in kept if unicodedata.category(c) != "Cc"]
 
 
 # --- the fast ways are the plain ones
@@ -189,14 +188,13 @@ def random_text(draw, most=14):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("setting", ["keep", "drop"])
-def test_tidying_many_lines_is_tidying_each(seed, setting):
+def test_tidying_many_lines_equals_tidying_each(seed, setting):
     draw = random.Random(seed)
     texts = [random_text(draw) for _ in range(4000)]
     slow = tidier(setting)
     lines = tidy_lines(texts, slow)
     assert lines == [slow(text) for text in texts]
-    assert lines == tidy_lines(lines, slow)  # once is enough
-    assert lines != texts
+    assert lines == tidy_lines(lines, slow) != texts
 
 
 def folded_key(text):
@@ -207,7 +205,7 @@ def folded_key(text):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("name", "plain"), [("folded", folded_key), ("plain", plain_key)])
-def test_the_keys_of_many_lines_are_the_key_of_each(seed, name, plain):
+def test_the_keys_of_many_lines_equal_the_key_of_each(seed, name, plain):
     draw = random.Random(seed)
     texts = [random_text(draw) for _ in range(4000)]
     assert KEYS[name](texts) == [plain(text) for text in texts]
@@ -217,7 +215,7 @@ def test_the_keys_of_many_lines_are_the_key_of_each(seed, name, plain):
     assert KEYS[name]([]) == []
 
 
-def test_every_character_has_the_folded_key_that_the_plain_way_gives():
+def test_every_character_has_its_folded_key():
     codes = [*range(0x33480), *range(0xE0000, 0xE0200), *range(0x10FF00, 0x110000)]
     assert not [chr(code) for code in set(range(0x110000)) - {*codes} if chr(code).isalnum()]
     codes = [code for code in codes if code != 10 and not 0xD800 <= code < 0xE000]
@@ -225,7 +223,7 @@ def test_every_character_has_the_folded_key_that_the_plain_way_gives():
     assert folded_keys(texts) == [folded_key(text) for text in texts]
 
 
-# --- what was seen
+# --- duplicates in memory
 
 
 @pytest.mark.parametrize("batch", [1, 7, 1000])
@@ -240,30 +238,146 @@ def test_a_text_is_new_once(batch):
     assert seen.add(texts) == [False] * 4000
 
 
-def test_texts_that_want_the_same_place_are_told_apart(monkeypatch):
-    """Also when every hash falls on the last place of the table and goes round to its start."""
+def test_hashes_that_collide_in_the_table_are_distinguished(monkeypatch):
+    """All of them fall on the last place, so the search wraps round to the start."""
     seen = Seen(400)
     size = len(seen.table)
     hashes = np.arange(1, 201, dtype=np.uint64) * np.uint64(size) - np.uint64(1)
     assert set((hashes % np.uint64(size)).tolist()) == {size - 1}
-    monkeypatch.setattr(
-        "ems.text.duplicates.hashes_of", lambda texts: hashes[list(map(int, texts))]
-    )
+    monkeypatch.setattr(duplicates, "hashes_of", lambda texts: hashes[list(map(int, texts))])
     texts = [str(at) for at in range(200)]
     assert all(seen.add(texts[:150]))
     assert seen.add(texts) == [False] * 150 + [True] * 50
     assert not any(seen.add(texts[::-1]))
 
 
-def test_a_million_texts_take_twelve_bytes_each_and_no_hash_depends_on_the_process():
+def test_a_set_takes_twelve_bytes_per_text_has_fixed_hashes_and_a_bound():
     assert Seen(1_000_000).table.nbytes == 12_000_000
     seen = Seen(10)
     seen.add(["a", "b"])
     hashes = [3405396810240292928, 8453121595177857668]
     assert sorted(seen.table[seen.table > 0].tolist()) == hashes
+    with pytest.raises(ValueError, match="17 texts in a set for 10"):  # and no endless search
+        seen.add([str(at) for at in range(15)])
 
 
-def test_more_texts_than_there_is_room_for_are_an_error_and_no_endless_search():
-    seen = Seen(10)
-    with pytest.raises(ValueError, match="17 texts in a set for 10"):
-        seen.add([str(at) for at in range(17)])
+# --- duplicates on disk
+
+
+def pairs_of(seed, count=3_000):
+    """Pairs of which many are equal; some are the same text cut elsewhere."""
+    draw = random.Random(seed)
+    return [(draw.choice("abcde") * draw.randint(1, 30), draw.choice("ab c")) for _ in range(count)]
+
+
+def write(path, pairs):
+    path.write_text("".join(f"{a}\t{b}\t{at}\n" for at, (a, b) in enumerate(pairs, 1)))
+    return path
+
+
+def left(pairs, earlier, folder, **options):
+    """What stays of some pairs, with their lines, and the report."""
+    rows = [(*pair, at) for at, pair in enumerate(pairs, start=1)]
+    report = CleanReport(read=len(rows))
+    kept = list(chain.from_iterable(distinct(in_batches(rows), earlier, folder, report, **options)))
+    assert len(kept) == len(rows) - report.removed["duplicates"]
+    return kept, report
+
+
+@pytest.mark.parametrize("part", [7, 1_000, 1 << 20])
+def test_duplicates_on_disk_are_those_of_a_set(tmp_path, part):
+    earlier = [pairs_of(1, 200), pairs_of(2, 100)]
+    paths = [write(tmp_path / f"{at}.tsv", pairs) for at, pairs in enumerate(earlier)]
+    seen, expected = {pair for pairs in earlier for pair in pairs}, []
+    for at, pair in enumerate(pairs := pairs_of(3), start=1):
+        if pair not in seen:
+            seen.add(pair)
+            expected.append((*pair, at))
+    assert 20 < len(expected) < 2_000
+    kept, report = left(pairs, paths, tmp_path / "scratch", part=part)
+    assert kept == expected
+    assert [line for line, _ in report.examples["duplicates"]] == sorted(
+        {*range(1, len(pairs) + 1)} - {row[2] for row in expected}
+    )[:3]
+    assert not (tmp_path / "scratch").exists()
+
+
+def test_files_of_a_killed_run_are_replaced(tmp_path):
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "scratch" / "hashes").write_bytes(hashes_of(["a\tb"]).tobytes())
+    assert left([], [], tmp_path / "scratch")[0] == []
+    assert left([("a", "b")], [], tmp_path / "scratch")[0] == [("a", "b", 1)]
+
+
+def test_the_largest_and_smallest_hashes_are_in_a_part(tmp_path):
+    ends = np.array([2**64 - 1, 1, 2**63, 2**63 - 1, 1, 2**64 - 1], np.uint64)
+    (tmp_path / "hashes").write_bytes(ends.tobytes())
+    for part in (1, 2, 3, 6):
+        assert first_ones(tmp_path / "hashes", 0, part).tolist() == [True] * 4 + [False] * 2
+        assert first_ones(tmp_path / "hashes", 3, part).tolist() == [True, False, False]
+
+
+def cleaned(experiment, folder, name, pairs, *earlier):
+    """The clean pair file of a corpus, its pairs, and its report."""
+    path = moses_of(folder / name / "de-en.txt.zip", pairs, corpus=name)
+    write_keys({}, folder / "evalkeys.tsv")
+    source = CleanSource(name, "v1", "de-en", (path,), earlier=earlier)
+    out = folder / name / "de-en.tsv"
+    report = clean_corpus(experiment, source, folder / "evalkeys.tsv", out)
+    names = sorted(item.name for item in out.parent.iterdir())
+    assert names == ["de-en.json", "de-en.tsv", "de-en.txt.zip"]
+    return out, [row[:2] for row in read_tsv(out)], report
+
+
+def experiment_of(*names, **clean):
+    corpora = tuple(Corpus(name, "v1", "nowhere", True, ("de-en",), None) for name in names)
+    return replace(tiny(clean=clean), corpora=corpora, validation=())
+
+
+def test_of_several_corpora_the_first_keeps_a_pair(tmp_path):
+    experiment = experiment_of("A", "B", "C", duplicates="across")
+    first, a, _ = cleaned(experiment, tmp_path, "A", [("x", "1"), ("y", "2"), ("x ", "1")])
+    pairs = [("y", " 2"), ("z", "3"), ("y", "4"), ("z", "3")]
+    second, b, report = cleaned(experiment, tmp_path, "B", pairs, first)
+    assert (a, b) == ([("x", "1"), ("y", "2")], [("z", "3"), ("y", "4")])
+    assert (report["read"], report["removed"]["duplicates"], report["kept"]) == (4, 2, 2)
+    pairs = [("y", "4"), ("x", "1"), ("w", "5")]
+    _, c, _ = cleaned(experiment, tmp_path, "C", pairs, first, second)
+    assert c == [("w", "5")]
+    message = "C de-en: `clean.duplicates: across` needs the clean pairs of A/v1, B/v1, found 1 fil"
+    with pytest.raises(EmsError, match=message):
+        cleaned(experiment, tmp_path, "C", [("y", "4")], first)
+
+
+def test_duplicates_on_disk_and_in_memory_give_the_same_bytes(tmp_path, monkeypatch):
+    pairs = pairs_of(4)
+    (tmp_path / "disk").mkdir()
+    experiment = experiment_of("A", duplicates="drop", max_characters=25)
+    in_memory, _, report = cleaned(experiment, tmp_path, "A", pairs)
+    monkeypatch.setattr(duplicates, "IN_MEMORY", 10)
+    monkeypatch.setattr(duplicates, "Seen", None)  # would fail
+    on_disk, _, other = cleaned(experiment, tmp_path / "disk", "A", pairs)
+    assert report["removed"]["duplicates"] > 1_000
+    assert on_disk.read_bytes() == in_memory.read_bytes()
+    assert other == report
+
+
+def test_earlier_corpora_are_training_corpora_of_the_same_pair(tmp_path):
+    corpora = [
+        {"name": "A", "version": "v1", "source": "nowhere", "languages": ["de"]},
+        {"name": "B", "version": "v1", "source": "nowhere"},
+        {"name": "C", "version": "v1", "source": "nowhere"},
+    ]
+    value = MINIMAL | {"corpora": corpora, "validation": {**corpora[1], "name": "Held"}}
+    project = Settings(tmp_path, value)
+
+    def before(duplicates, *place):
+        experiment = project.load(value | {"clean": {"duplicates": duplicates}})
+        return [corpus.name for corpus in experiment.before(*place)]
+
+    assert before("across", "C", "v1", "de-en") == ["A", "B"]
+    assert before("across", "C", "v1", "en-fr") == ["B"]
+    assert before("across", "A", "v1", "de-en") == before("across", "Held", "v1", "de-en") == []
+    assert before("drop", "C", "v1", "de-en") == []
+    old, new = (project.load(value | {"clean": {"duplicates": d}}) for d in ("keep", "across"))
+    assert hashes(old)["clean C de-en"] != hashes(new)["clean C de-en"]

@@ -174,9 +174,7 @@ def start_of(
         problem = f"systems.{name} has no train.start_from; set it to a system"
         raise EmsError(f"--start {folder}: {problem}")
     description = read_model(folder)
-    languages = read_json(
-        folder / DESCRIPTION, LanguageList
-    ).languages  # required, to keep the heads
+    languages = read_json(folder / DESCRIPTION, LanguageList).languages  # keeps the heads
     store.check_vocabulary(folder / VOCABULARY, f"give the model of {setting}")
     if sha256_file(folder / ENCODER) != description.sha256[ENCODER]:
         raise Damaged(folder / ENCODER, "its sha256 is not the one in model.json")
