@@ -2,22 +2,22 @@
 
     from ems import Encoder, mine, score
 
-These names load when they are first used (`ems.use`); they need torch, numpy, safetensors,
-sentencepiece and pydantic. The command line is there at once.
+These names are imported from `ems.use` on first use, so that the command line starts quickly. They
+need torch, numpy, safetensors, sentencepiece and pydantic.
 """
 
 import os
 from importlib import import_module
 from typing import Any
 
-os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # to look for some takes 20 ms
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # searching for plug-ins takes 20 ms
 
 __version__ = "0.1.0"
 _PLACES = {"Encoder": "ems.use.encoder", "mine": "ems.use.encoder", "score": "ems.use.encoder"}
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name of the public interface. Raises `AttributeError` for another one."""
+    """Import a name of the public interface. Raises `AttributeError` for any other name."""
     if name not in _PLACES:
         raise AttributeError(f"module 'ems' has no attribute {name!r}")
     return getattr(import_module(_PLACES[name]), name)

@@ -1,4 +1,4 @@
-"""`python -m ems <stage> ...`, as torchrun starts it: the same as `ems <stage> ...`."""
+"""Run `ems COMMAND ...` as `python -m ems COMMAND ...`, for torchrun."""
 
 import sys
 

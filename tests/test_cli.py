@@ -294,7 +294,7 @@ def test_each_line_becomes_one_row_whatever_it_holds(ems, never_killed):
 
 def test_lines_that_are_not_utf8_are_one_line_with_the_place(ems, never_killed):
     message = ems.error(*encode(ems, never_killed, b"abc\n\xff\n"))
-    skipped = "mend it, or skip such lines with --bad skip"
+    skipped = "correct it, or skip such lines with --bad skip"
     assert message == f"lines.txt: line 2: not UTF-8; {skipped}"
 
 

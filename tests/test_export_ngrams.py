@@ -229,7 +229,7 @@ def test_layers_beside_a_table_are_refused_in_one_line(tmp_path, capfd):
     assert main(["export", "--model", str(folder), "--out", str(tmp_path / "out")]) == 1
     last = capfd.readouterr().err.splitlines()[-1]
     assert (
-        "ems export cannot write a model with layers and a table (layers: 1, table: 24); use it by"
+        "ems export cannot write a model with layers and a table (layers: 1, table: 24); use it with"
         in last
     )
     assert not (tmp_path / "out").exists()

@@ -491,7 +491,7 @@ def test_without_a_text_there_are_vectors_and_the_page_says_so(model, tmp_path):
         status, answer = server.json("GET", "/search?q=ka")
         assert (status, "start ems serve with --index" in answer["error"]["message"]) == (404, True)
         page = server.ask("GET", "/")[2].decode()
-        assert "No text to search in" in page
+        assert "No text to search" in page
         assert '<form role="search" hidden>' in page
         assert embeddings(server, "ka")[0] == 200
 
@@ -508,7 +508,7 @@ def test_the_page_shows_names_as_text(model, tmp_path):
     ("words", "message"),
     [
         ("--index gone.txt", "gone.txt: no such file"),
-        ("--build", "--build: expected a text under --index, found none"),
+        ("--build", "--build: expected a text with --index, found none"),
         ("--host 192.0.2.1", "cannot listen there"),
         ("--host no.such.host.invalid", "cannot listen there"),
         ("--language xx", "was trained for de, en"),

@@ -77,7 +77,7 @@ def test_a_query_is_typed_and_its_lines_are_shown_and_linked(page, served, brows
     page.goto(served.url)
     assert f"{len(TEXT)} lines of corpus.txt" in page.inner_text("main")
     assert not page.locator("table").is_visible()
-    page.get_by_label("What to search for").fill("kalo & ne")
+    page.get_by_label("Search for").fill("kalo & ne")
     page.get_by_label("Lines").fill("3")
     page.get_by_role("button", name="Search").click()
     shown = rows(page)
@@ -96,13 +96,13 @@ def test_a_query_is_typed_and_its_lines_are_shown_and_linked(page, served, brows
 def test_the_step_back_shows_the_search_before(page, served):
     page.goto(f"{served.url}?q=ka&k=2")
     first = rows(page)
-    page.get_by_label("What to search for").fill(TEXT[3])
+    page.get_by_label("Search for").fill(TEXT[3])
     page.keyboard.press("Enter")
     page.locator(OPEN, has_text=TEXT[3]).wait_for()
     page.go_back()
     page.locator(OPEN, has_text=first[0][2]).first.wait_for()
     assert rows(page) == first
-    assert page.get_by_label("What to search for").input_value() == "ka"
+    assert page.get_by_label("Search for").input_value() == "ka"
 
 
 def test_a_script_in_a_line_is_shown_and_not_run(page, served):
@@ -139,13 +139,13 @@ def test_text_from_right_to_left_is_set_so(page, served):
     cells = page.locator(f"{OPEN} td")
     assert cells.last.evaluate(direction) == "rtl"
     assert cells.first.evaluate(direction) == "ltr"
-    assert page.get_by_label("What to search for").evaluate(direction) == "rtl"
+    assert page.get_by_label("Search for").evaluate(direction) == "rtl"
 
 
 def test_an_error_of_the_server_is_shown(page, served):
     page.goto(served.url)
     page.route("**/search?*", lambda route: route.fulfill(status=200, body="no JSON"))
-    page.get_by_label("What to search for").fill("ka")
+    page.get_by_label("Search for").fill("ka")
     page.keyboard.press("Enter")
     page.get_by_role("alert").filter(has_text="JSON").wait_for()
     assert not page.locator("table").is_visible()
@@ -165,7 +165,7 @@ def test_without_a_text_the_page_says_so_and_asks_nothing(browser, model, tmp_pa
     with Served(tmp_path, "--model", model) as server:
         page = browser.new_page()
         page.goto(f"{server.url}?q=ka")
-        assert "No text to search in" in page.inner_text("main")
+        assert "No text to search" in page.inner_text("main")
         assert not page.get_by_role("search").is_visible()
         assert "/search" not in server.log.read_text()
         page.close()

@@ -1,6 +1,6 @@
-"""The commands of `ems`: each is one function, its flags are the parameters (ems.commands.flags).
+"""The commands of `ems`: one function each, whose parameters are its flags (ems.commands.flags).
 
-A function imports what it needs when it runs, so that `ems fetch` does not load PyTorch.
+A function imports its modules when it runs, so that `ems fetch` does not load PyTorch.
 """
 
 import inspect

@@ -1,8 +1,8 @@
-"""`ems <stage> ...`: every rule of the workflow is one such call, usable by hand.
+"""The entry point `ems COMMAND ...`; a rule of the workflow is one such call.
 
-What a stage writes is checked against what it reads before it does any work (outputs.py). An error
-is one line, the last one of the terminal and of the log. Of the processes that torchrun starts only
-the first writes the log and the costs; the others print what went wrong.
+Before a command works, its outputs are checked against its inputs (outputs.py). An error is one
+line, the last one on the terminal and in the log. Of the processes that torchrun starts, only the
+first writes the log and the costs; the others print only errors.
 """
 
 import logging
@@ -24,21 +24,21 @@ from ems.commands.flags import SHARED, Flag, Mark, parse
 
 log = logging.getLogger("ems")
 
-# what Python, PyTorch, CUDA and cuBLAS say; not imported here, where every stage would wait for it
+# words in errors of Python, PyTorch, CUDA and cuBLAS, which are too slow to import here
 OUT_OF_MEMORY = ("MemoryError", "can't allocate memory", "out of memory", "ALLOC_FAILED")
-# How often a thread of OpenMP looks whether the others are done, before it sleeps: with its own
-# 300,000 times another program on the machine makes a training up to 17 times slower, and with none
-# a training alone is a sixth slower (perf/company.py)
+# How often an OpenMP thread checks whether the others are done before it sleeps. With the default,
+# 300,000, another program on the machine makes training up to 17 times slower; with 0, training
+# alone is a sixth slower (perf/company.py)
 SPINS = "GOMP_SPINCOUNT"
 FEW_SPINS = "3000"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one stage and return its exit status.
+    """Run one command and return its exit status.
 
-    0, 1 after an error that was printed as one line, 75 for a training that was stopped from
-    outside and saved, or 130 after Ctrl-C. Exits with 2 after a wrong use of the flags, and as
-    other programs do by SIGPIPE when the reader of standard output has gone (`| head`).
+    0 for success, 1 for an error, 75 for training that was stopped from outside and saved, 130
+    after Ctrl-C. Exits with 2 for wrong usage, and by SIGPIPE, as other programs do, when the
+    reader of standard output has gone (`| head`).
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     name, values = parse(COMMANDS, arguments)
@@ -63,11 +63,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _check(values: dict[Flag, Any], log_file: Path | None, arguments: list[str]) -> None:
-    """Start the log. Raises `EmsError` for arguments that no work should start with."""
+    """Start the log. Raises `EmsError` for arguments that are refused before any work."""
     written = [(flag, value) for flag, value in values.items() if flag.name != "log"]
     outputs = [place for flag, value in written for place in flag.outputs(value)]
     inputs = [place for flag, value in values.items() for place in flag.inputs(value)]
-    if log_file:  # before it is opened: it could be an input, or another output
+    if log_file:  # checked before it is opened: it could be an input, or another output
         files = [place for place in outputs if place.kind == "file"]
         check_outputs([FlagPath("--log", log_file)], [*files, *inputs])
         _set_up_log(log_file)
@@ -75,7 +75,7 @@ def _check(values: dict[Flag, Any], log_file: Path | None, arguments: list[str])
     for argument in arguments:
         try:
             argument.encode("utf-8")
-        except UnicodeEncodeError:  # no file that we write could hold it
+        except UnicodeEncodeError:  # it could not be written to any of our files
             raise EmsError(f"{argument}: expected UTF-8, found other bytes; rename it") from None
     for flag, value in values.items():
         if value is not None and Mark.NAME in flag.notes:
@@ -89,7 +89,7 @@ def _check(values: dict[Flag, Any], log_file: Path | None, arguments: list[str])
 
 def _report(error: BaseException, experiment: str) -> int:
     """Log an error and return the exit status."""
-    if isinstance(error, BrokenPipeError):  # end as others do if the reader of stdout has gone
+    if isinstance(error, BrokenPipeError):  # the reader of stdout may have gone
         poll = select.poll()
         poll.register(1, 0)
         if any(event & select.POLLERR for _, event in poll.poll(0)):
@@ -99,10 +99,13 @@ def _report(error: BaseException, experiment: str) -> int:
         error = unreadable(Path(str(error.filename)), error)
     if isinstance(error, EmsError):
         message, prefix = str(error), "error: " if error.status == FAILED else ""
-        if isinstance(error, Damaged):  # what mends it depends on the experiment and the site
+        if isinstance(error, Damaged):  # its remedy depends on the experiment and the site
             try:
                 data = site_settings().data
-            except (EmsError, ModuleNotFoundError):  # no project, or an error in it; light package
+            except (
+                EmsError,
+                ModuleNotFoundError,
+            ):  # no project, a faulty one, or the light package
                 data = "data"
             message = error.message(experiment, data)
         log.error("%s%s", prefix, message)
@@ -110,7 +113,7 @@ def _report(error: BaseException, experiment: str) -> int:
     if isinstance(error, KeyboardInterrupt):
         log.error("error: interrupted")
         return 130
-    if isinstance(error, ModuleNotFoundError):  # of the light installation
+    if isinstance(error, ModuleNotFoundError):  # in the light installation
         log.error(
             "error: the Python package %s is not installed; this command needs the whole pipeline: "
             "pip install '.[pipeline]' in the folder of this project",
@@ -125,7 +128,7 @@ def _report(error: BaseException, experiment: str) -> int:
             "train.batch_pairs",
             words,
         )
-    else:  # a bug: say in the log too where it happened
+    else:  # a bug: add the traceback
         log.error("error: %r", error, exc_info=error)
     return FAILED
 
@@ -146,7 +149,7 @@ def _set_up_log(path: Path | None) -> None:
 
 
 class LogFile(logging.FileHandler):
-    """The log of a job. If it cannot be written (disk full), the job says so once and goes on."""
+    """The log of a job. If it cannot be written (disk full), warns once and goes on."""
 
     failed = False
 
@@ -158,7 +161,7 @@ class LogFile(logging.FileHandler):
 
 
 class OneLine(logging.Formatter):
-    """Escapes what cannot be printed (a name may hold it), so that a message is one line."""
+    """Escapes unprintable characters, which names may contain, so that a message is one line."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         record.message = "".join(c if c.isprintable() else repr(c)[1:-1] for c in record.message)

@@ -1,10 +1,10 @@
-"""Command-line flags made from the signature of a function.
+"""Make command-line flags from the signature of a function.
 
     def index(training: list[Path], out: Annotated[Path, "list to write", Writes()]) -> None:
         "List the shards of an experiment."
 
-A parameter is the flag `--training`; it is required unless it has a default. Its type says what it
-takes. In `Annotated` a text is its help, and an object of a class below says more about it.
+The parameter `training` becomes the flag `--training`, required unless it has a default. Within
+`Annotated`, a text is the help of the flag, and objects of the classes below are its properties.
 """
 
 import argparse
@@ -26,9 +26,9 @@ REQUIRED = inspect.Parameter.empty
 
 
 class Mark(Enum):
-    """What else a flag may be."""
+    """Further properties of a flag."""
 
-    NAME = "a name, which is a part of paths"
+    NAME = "a name, which becomes part of paths"
     PLACE = "a text that is a path to read, unless it is an address or a name"
     STREAM = "a path, or - for standard input or output"
     AROUND = "a folder to read in which the command may also write"
@@ -38,9 +38,7 @@ class Mark(Enum):
 
 @dataclass(frozen=True)
 class Choices:
-    """The choices of a flag: what the `function` "module:function" returns, which only the command
-    that runs calls.
-    """
+    """The choices of a flag, returned by "module:function", which only a run calls."""
 
     function: str
 
@@ -50,7 +48,7 @@ class Choices:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The argparse type of a whole number from `low` to `high`, in plain digits."""
+    """An argparse type: a whole number from `low` to `high`, in plain digits."""
 
     low: int
     high: int
@@ -65,7 +63,7 @@ class Bounds:
 
 
 def number(text: str) -> float:
-    """Return a finite number. Raises argparse's error for anything else."""
+    """Convert to a finite number. Raises `ArgumentTypeError` for anything else."""
     try:
         if math.isfinite(value := float(text)):
             return value
@@ -75,7 +73,7 @@ def number(text: str) -> float:
 
 
 def path(text: str) -> Path:
-    """Return the path of an argument. Raises argparse's error for an empty text."""
+    """Convert to a path. Raises `ArgumentTypeError` for an empty text."""
     if not text:
         raise argparse.ArgumentTypeError("expected a path, found an empty text")
     return Path(text)
@@ -83,7 +81,7 @@ def path(text: str) -> Path:
 
 @dataclass(frozen=True)
 class Assignment:
-    """The argparse type of a word like NAME=FOLDER, its `form`; `value` makes the second half."""
+    """An argparse type: a word like NAME=FOLDER (`form`); `value` converts the second half."""
 
     form: str
     value: Callable[[str], Any]
@@ -97,7 +95,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Flag:
-    """A parameter of a command, with what `Annotated` says about it."""
+    """A parameter of a command with its annotations."""
 
     name: str
     type: Any
@@ -116,7 +114,7 @@ class Flag:
 
     @property
     def shown_default(self) -> str:
-        """The default as text; nothing for one that says nothing."""
+        """The default as text; empty if it needs no mention."""
         return "" if self.default in (REQUIRED, None, "", (), False) else str(self.default)
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
@@ -138,7 +136,7 @@ class Flag:
         parser.add_argument(self.name, **options)
 
     def options(self) -> dict[str, Any]:
-        """Return the options of argparse that the type gives."""
+        """Return the options of `add_argument` for the type."""
         origin, parts = get_origin(self.type), get_args(self.type)
         if self.type is bool:
             return {"action": "store_true"}
@@ -158,12 +156,12 @@ class Flag:
             kind, options = number, {"metavar": "NUMBER"}
         elif paths:
             kind, options = path, {"metavar": "PATH"}
-        if origin is list:  # typed twice, the first is not forgotten
+        if origin is list:  # repeated flags add up
             options |= {"action": "extend", **many}
         return {"type": kind, **options}
 
     def outputs(self, value: Any) -> Iterator[FlagPath]:
-        """Yield the places that the command writes for a value of the flag."""
+        """Yield the paths that the command writes for a value of the flag."""
         writes = self.note(Writes)
         if writes and value is not None and not self._is_stream(value):
             yield from writes.paths(self.label, value)
@@ -172,7 +170,7 @@ class Flag:
         return Mark.STREAM in self.notes and value == Path("-")
 
     def inputs(self, value: Any) -> Iterator[FlagPath]:
-        """Yield the places that the command reads for a value of the flag."""
+        """Yield the paths that the command reads for a value of the flag."""
         if self.note(Writes) or Mark.AROUND in self.notes or self._is_stream(value):
             return
         if isinstance(value, dict):
@@ -184,29 +182,29 @@ class Flag:
                 yield FlagPath(label, Path(item))
 
 
-SHARED = [  # by every command; the command line itself uses them
+SHARED = [  # flags of every command, used by cli.py
     Flag("log", Path, None, ("file for the log, as well as the terminal", Writes())),
     Flag("costs", Path, None, ("JSON file for the time and memory used", Writes())),
 ]
 
 
 def flags_of(command: CommandFunction) -> list[Flag]:
-    """Return the flags of a function, in the order of its parameters."""
+    """Make the flags of a function, in the order of its parameters."""
     flags = []
-    for each in inspect.signature(command).parameters.values():
-        annotated = get_origin(each.annotation) is Annotated
-        kind, *notes = get_args(each.annotation) if annotated else (each.annotation,)
-        flags.append(Flag(each.name, kind, each.default, tuple(notes)))
+    for parameter in inspect.signature(command).parameters.values():
+        annotation = parameter.annotation
+        annotated = get_origin(annotation) is Annotated
+        kind, *notes = get_args(annotation) if annotated else (annotation,)
+        flags.append(Flag(parameter.name, kind, parameter.default, tuple(notes)))
     return flags
 
 
 def parse(
     commands: dict[str, CommandFunction], arguments: list[str]
 ) -> tuple[str, dict[Flag, Any]]:
-    """Return the name of the command and the values of its flags, including the SHARED ones.
+    """Return the name of the command and the values of its flags, including the SHARED flags.
 
-    Exits with status 2 and two lines for a mistake. Only the named command gets its flags: no other
-    one has to look up its choices.
+    Exits with status 2 and two lines for wrong usage.
     """
     name = command_of(commands, arguments)
     parser, flags = Parser(name, commands[name]), [*flags_of(commands[name]), *SHARED]

@@ -62,7 +62,7 @@ def train(
     afresh: Annotated[bool, "deletion of unfinished checkpoints made with other settings"] = False,
     expect: common.Expected = "",
 ) -> None:
-    """Train one system of an experiment."""
+    """Train a system with its objectives, or resume its training."""
     from ems.shards.index import read_index
     from ems.train import job
     from ems.train.data import training_data
@@ -204,12 +204,12 @@ def export(
     from ems.model.folder import read_model
 
     description = read_model(model)
-    tool, lost = tokenizer.chosen(model, description.segmenters, without_segmenters)
+    tool, lost = tokenizer.choose_segmenter(model, description.segmenters, without_segmenters)
     loss = None
     if lost:
         whole = common.experiment_of(experiment or description.experiment or None)
         data = Path(common.site_settings().data)
-        loss = tokenizer.measured(model, description, tool, whole, data)
+        loss = tokenizer.measure_loss(model, description, tool, whole, data)
     exported = folder.Exported(model, tool, onnx, int8, dimensions)
     try:
         lines = read_lines(verify) if verify else sample(exported.ours.vocabulary)

@@ -100,7 +100,7 @@ def timed(
     out: Annotated[Path, "table or figure to write", Writes(suffixes=(*TABLE, *FIGURE))],
     expect: common.Expected = "",
 ) -> None:
-    """Write a table or figure of training times."""
+    """Write a table or figure that includes training times."""
     systems = {path.name.removesuffix(".times.jsonl"): path for path in times}
     _make("timed", timed, experiment, expect, sources, out, systems)
 

@@ -1,4 +1,4 @@
-"""A trained encoder as a folder that sentence-transformers, transformers and onnxruntime load."""
+"""Export a trained encoder for sentence-transformers, transformers and onnxruntime."""
 
 from pathlib import Path
 
@@ -6,5 +6,5 @@ from ems.base.files import EXPORTED, SUMS
 
 
 def is_export(folder: Path) -> bool:
-    """Return whether a folder was written by `ems export`, so that it may be replaced."""
+    """True if `ems export` wrote the folder, so that it may be replaced."""
     return (folder / EXPORTED).is_file() and (folder / SUMS).is_file()

@@ -1,8 +1,7 @@
-"""The card of an exported model: README.md with the front matter of the Hugging Face hub.
+"""The model card of an export: README.md with the front matter of the Hugging Face hub.
 
-Its text is the template card.md.jinja. What it says comes from files that the run has kept: corpora
-with their counts and licences, evaluation sentences removed, scores with intervals beside those
-that the papers print, and the cost of training.
+The template is card.md.jinja. The facts come from files of the run: corpora with counts and
+licences, removed evaluation sentences, scores with intervals, and the cost of training.
 """
 
 import math
@@ -32,8 +31,9 @@ NORMAL = 1.96  # standard deviations of a 95 % interval
 
 
 def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
-    """Return README.md. Raises `Damaged` for a malformed file of the run, whose folder `models`
-    holds the model folder; each of its files may be missing.
+    """Render README.md from the files of the run, each of which may be missing.
+
+    The run is the folder two levels above the model folder. Raises `Damaged` for a malformed file.
     """
     from huggingface_hub import ModelCardData
     from jinja2 import Environment, StrictUndefined
@@ -80,7 +80,7 @@ def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
 
 
 def _scores(scores: ScoreFile) -> list[Json]:
-    """Return the means of a score file, with half of their 95 % intervals."""
+    """Return the means of a score file with half of their 95 % intervals, as rows of the card."""
     title, version = benchmark(scores.benchmark).title, scores.version
     return [
         {
@@ -95,28 +95,29 @@ def _scores(scores: ScoreFile) -> list[Json]:
 
 
 def half_interval(scores: ScoreFile) -> float | None:
-    """Return half of the 95 % interval of the mean over labels, in percent (the normal
-    approximation); None where a row has no hits of its sentences.
+    """Return half of the 95 % interval of the mean over labels, in percent.
+
+    Uses the normal approximation. None if a row lacks the hits of its sentences.
     """
     gains = []
     for ways in scores.labelled().values():
         if not all(row.hits for row in ways.values()):
             return None
         bits = [row.bits() for row in ways.values()]
-        if len({len(each) for each in bits}) > 1:
+        if len({len(row) for row in bits}) > 1:
             return None
         gains.append(np.mean(bits, axis=0))
     if not gains:
         return None
-    if scores.parallel and len({len(each) for each in gains}) == 1:
+    if scores.parallel and len({len(gain) for gain in gains}) == 1:
         gains = [np.mean(gains, axis=0)]  # the same sentences in all languages
-    variance = sum(each.var() / len(each) for each in gains) / len(gains) ** 2
+    variance = sum(gain.var() / len(gain) for gain in gains) / len(gains) ** 2
     return 100 * NORMAL * math.sqrt(variance)
 
 
 def _tables(path: Path, scores: ScoreFile) -> list[tuple[str, str]]:
-    """Return the title and Markdown of a benchmark's tables, with all rows that papers print."""
-    made = []
+    """Return titles and Markdown of a benchmark's tables, with the rows printed in papers."""
+    tables = []
     for table in tables_of(scores.benchmark).values():
         if not isinstance(table, Declaration):
             continue
@@ -125,19 +126,21 @@ def _tables(path: Path, scores: ScoreFile) -> list[tuple[str, str]]:
             out = Path(folder) / "table.tex"
             try:
                 write_systems(table, [path], out, printed)
-            except EmsError:  # a table of scores that this system does not have
+            except EmsError:  # this system lacks the scores of the table
                 continue
             text = out.with_suffix(".md").read_text(encoding="utf-8")
-        made.append((benchmark(scores.benchmark).title, text))
-    return made
+        tables.append((benchmark(scores.benchmark).title, text))
+    return tables
 
 
 # --- training
 
 
 def _corpora(path: Path, languages: set[str]) -> Json:
-    """Return the corpora of a decontamination report with their counts and licences, how many pairs
-    were removed as evaluation, and the names of the benchmarks.
+    """Return the values of the card about training text, from a decontamination report.
+
+    `corpora`: names, counts and licences; `removed`: number of pairs with evaluation sentences;
+    `against`: names of the evaluation sets.
     """
     rows, removed = [], 0
     report = read_report(path) if path.is_file() else None
@@ -147,7 +150,7 @@ def _corpora(path: Path, languages: set[str]) -> Json:
             continue
         name = corpus.partition(" ")[0].partition(PART)[0]
         if name == MULTIWAY:
-            licence = "those of the others, whose sentences these are"
+            licence = "as the other corpora, whose sentences it joins"
         else:
             licence = licence_of(name) if versions_of(name) else "the user's own"
         counts = {key: sum(getattr(entry, key) for entry in own) for key in ("read", "kept")}

@@ -1,12 +1,12 @@
-"""`ems export`: write the folder of a trained encoder, check it in another process, describe it.
+"""`ems export`: write a trained encoder to a folder, check it in another process, describe it.
 
     modules.json, config.json, model.safetensors, tokenizer.json, ...   for sentence-transformers
-    ngram_embedding.py, table.py                                        its code of n-grams
+    ngram_embedding.py, table.py                                        code for n-grams
     onnx/model.onnx, onnx/model_qint8.onnx                              for onnxruntime
     vocabulary.model, ems.json                                          for ems
     README.md, SHA256SUMS                                               for people
 
-A folder is written whole or not at all, and only if its token ids and vectors are ours.
+A folder is written whole or not at all, and only if its token ids and vectors equal ours.
 """
 
 import re
@@ -35,24 +35,24 @@ from ems.config.languages import UNSEEN
 from ems.export import is_export
 from ems.export.onnx import write_int8, write_onnx, write_table
 from ems.export.tokenizer import make_tokenizer
-from ems.export.verify import Figures, expected_of, verified
+from ems.export.verify import Figures, expected_of, verify_folder
 from ems.model.devices import save_tensors
 from ems.model.encode import SentenceEncoder, bert_names
 from ems.model.encoder import Encoder
 from ems.model.folder import STATIC, read_model
 from ems.text.subwords import PAD, UNK
 
-MODULES = "sentence_transformers.models"  # the name that all its versions know
+MODULES = "sentence_transformers.models"  # a name that all versions know
 NGRAM_CODE = ("export/ngram_embedding.py", "model/table.py")
 OWN_IMPORT = re.compile(r"^from ems\.\w+\.(\w+) import", re.MULTILINE)
 
 
 class Exported:
-    """A model on its way into a folder, with one segmenter for all of its languages.
+    """A model to export, with one segmenter for all of its languages.
 
-    `static`: it is a table of one vector per piece, without a matrix product. `ngrams`: the rows of
-    its second table; with it the folder has code of its own. Raises `EmsError` for a model that
-    cannot be exported, and for `dimensions` that were not trained.
+    `static`: the model is a table of one vector per piece, without a matrix product. `ngrams`:
+    number of rows of its second table (0: none); the folder then includes code. Raises `EmsError`
+    for a model that cannot be exported, and for `dimensions` that were not trained.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class Exported:
         if sizes.layers and sizes.table:
             raise EmsError(
                 f"{model}: ems export cannot write a model with layers and a table (layers: "
-                f"{sizes.layers}, table: {sizes.table}); use it by `ems encode` or "
-                "ems.Encoder, or train one with `layers: 0` or `table: 0`"
+                f"{sizes.layers}, table: {sizes.table}); use it with `ems encode` or "
+                "ems.Encoder, or train a model with `layers: 0` or `table: 0`"
             )
         self.ours = SentenceEncoder(model, "cpu")
         languages = {UNSEEN, *self.ours.segmenters}
@@ -99,10 +99,10 @@ class Exported:
 def export(
     exported: Exported, lines: Sequence[str], card: Callable[[Figures], str], out: Path
 ) -> Figures:
-    """Write the folder `out`, with `card(figures)` as its README.md; return the figures.
+    """Write the folder `out` with README.md from `card(figures)`; return the figures.
 
-    `lines` are the text on which it is checked. Raises `EmsError` if it differs from our encoder,
-    and writes nothing then.
+    The folder is checked on the text `lines`. Raises `EmsError`, and writes nothing, if its ids or
+    vectors differ from ours.
     """
     needed = ["tokenizers", "google.protobuf", "sentence_transformers"]
     needed += ["onnx", "onnxruntime"] if exported.graph else []
@@ -116,7 +116,7 @@ def export(
         folder.mkdir()
         write_model(exported, folder)
         expected = expected_of(exported.ours, exported.dimensions, lines)
-        figures = verified(folder, expected)
+        figures = verify_folder(folder, expected)
         write_text(folder / "README.md", card(figures))
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         sums = [f"{sha256_file(path)}  {path.relative_to(folder)}\n" for path in files]
@@ -125,7 +125,7 @@ def export(
 
 
 def write_model(exported: Exported, folder: Path) -> None:
-    """Write all files but the card."""
+    """Write all files except the card."""
     encoder, settings, dimensions = exported.encoder, exported.settings, exported.dimensions
     vocabulary = exported.model / VOCABULARY
     format_ = exported.description.format_characters
@@ -142,8 +142,8 @@ def write_model(exported: Exported, folder: Path) -> None:
         _write_tensors({"embedding.weight": weights[:, :dimensions].contiguous()}, folder / STATIC)
     elif exported.ngrams:
         _write_tensors(table_weights(encoder, dimensions), folder / ENCODER)
-        # sentence-transformers has no module for n-grams. The code that is tested here runs there:
-        # what a file of NGRAM_CODE imports from another is imported from beside it.
+        # sentence-transformers has no module for n-grams, so the folder includes our code, with
+        # imports between the files of NGRAM_CODE made relative
         for name in NGRAM_CODE:
             source = source_root() / name
             text = OWN_IMPORT.sub(r"from .\1 import", source.read_text(encoding="utf-8"))
@@ -162,7 +162,7 @@ def write_model(exported: Exported, folder: Path) -> None:
 
 
 def _ours(exported: Exported) -> Json:
-    """Return what an encoder of ours needs to know besides the weights and the vocabulary."""
+    """Return ems.json, which an EMS encoder needs besides the weights and the vocabulary."""
     known = ("name", "experiment", "identity", "languages", "model")
     written = exported.description.written
     kept = {key: written[key] for key in known if key in written}
@@ -174,7 +174,7 @@ def _ours(exported: Exported) -> Json:
 
 
 def _modules(exported: Exported, folder: Path) -> list[Json]:
-    """Write the folders of the modules after the first; return modules.json."""
+    """Write the folders of all modules after the first; return modules.json."""
     settings, dimensions = exported.settings, exported.dimensions
     if exported.static:
         steps = [(f"{MODULES}.StaticEmbedding", "0_StaticEmbedding")]
@@ -185,7 +185,7 @@ def _modules(exported: Exported, folder: Path) -> list[Json]:
         pooling = {"word_embedding_dimension": settings.width}
         if settings.pooling == "mean-max":
             pooling["pooling_mode"] = ["mean", "max"]
-        else:  # keys that servers read, too
+        else:  # keys that servers know as well
             pooling |= {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
         write_json(folder / "1_Pooling/config.json", pooling)
         width = settings.pooled_width
@@ -205,7 +205,7 @@ def _modules(exported: Exported, folder: Path) -> list[Json]:
 
 
 def _write_bert(exported: Exported, folder: Path) -> None:
-    """Write the weights, the sizes and the settings of the tokenizer, as transformers has them."""
+    """Write weights, sizes and tokenizer settings in the format of transformers."""
     settings, vocabulary = exported.settings, exported.ours.vocabulary
     pad, unknown = (vocabulary.id_to_piece(at) for at in (PAD, UNK))
     _write_tensors(bert_weights(exported.encoder), folder / ENCODER)
@@ -234,7 +234,7 @@ def _write_bert(exported: Exported, folder: Path) -> None:
         "model_max_length": settings.max_tokens,
         "pad_token": pad,
         "unk_token": unknown,
-        "split_special_tokens": True,  # one in a text is text
+        "split_special_tokens": True,  # the name of a special token in a text is text
         "clean_up_tokenization_spaces": False,
         "model_input_names": ["input_ids", "attention_mask"],
     }
@@ -250,9 +250,7 @@ def _write_tensors(tensors: dict[str, Tensor], out: Path) -> None:
 
 
 def table_weights(encoder: Encoder, dimensions: int) -> dict[str, Tensor]:
-    """Return the weights of an encoder without layers by our names, with the first `dimensions` of
-    each vector, on the CPU.
-    """
+    """Return the weights of an encoder without layers, on the CPU and cut to `dimensions`."""
     return {
         name: value.cpu()[:, :dimensions].contiguous() if value.is_floating_point() else value.cpu()
         for name, value in encoder.state_dict().items()
@@ -262,8 +260,8 @@ def table_weights(encoder: Encoder, dimensions: int) -> dict[str, Tensor]:
 def bert_weights(encoder: Encoder) -> dict[str, Tensor]:
     """Return the weights by the names of transformers' BertModel, on the CPU.
 
-    It is one: token and position embeddings, layer norm, post-LN layers. BERT has a segment
-    embedding and a pooler besides; both are zero, and so are positions where ours has none.
+    The architecture is the same: token and position embeddings, layer norm, post-LN layers. BERT's
+    segment embedding and pooler are zero, and so are its positions if ours has none.
     """
     state = {name: value.cpu() for name, value in encoder.state_dict().items()}
     width, places = encoder.settings.width, encoder.settings.max_tokens

@@ -1,8 +1,7 @@
 """A table of pieces and n-grams as the first module of a model of sentence-transformers.
 
-This file stands in an exported folder, beside table.py, which it imports, and is run
-there with `trust_remote_code=True`. It cuts texts into pieces by tokenizer.json and computes with
-the weights of model.safetensors; it does nothing else.
+In an exported folder this file and table.py are run with `trust_remote_code=True`. It splits texts
+into pieces by tokenizer.json and computes vectors from model.safetensors. It does nothing else.
 """
 
 from pathlib import Path
@@ -19,7 +18,7 @@ FILE = "tokenizer.json"
 
 
 class NgramEmbedding(InputModule):
-    """Texts to vectors [N, d]; a text without pieces to zeros."""
+    """Maps texts to vectors [N, d], and a text without pieces to zeros."""
 
     def __init__(self, tokenizer: Tokenizer, table: EmbeddingTable) -> None:
         super().__init__()
@@ -29,21 +28,21 @@ class NgramEmbedding(InputModule):
     def preprocess(
         self, inputs: list[str], prompt: str | None = None, **kwargs: Any
     ) -> dict[str, Tensor]:
-        """Return the ids of the pieces of all texts, int64[T], and their numbers, int64[N]."""
+        """Return the piece ids of all texts, int64[T], and the count per text, int64[N]."""
         texts = self._prepend_prompt(inputs, prompt) if prompt else inputs
         encoded = self.tokenizer.encode_batch(texts, add_special_tokens=False)
-        ids = [each.ids for each in encoded]
-        packed = torch.tensor([one for each in ids for one in each], dtype=torch.long)
-        return {"input_ids": packed, "lengths": torch.tensor([len(each) for each in ids])}
+        ids = [text.ids for text in encoded]
+        packed = torch.tensor([piece for text in ids for piece in text], dtype=torch.long)
+        return {"input_ids": packed, "lengths": torch.tensor([len(text) for text in ids])}
 
     def forward(self, features: dict[str, Tensor], **kwargs: Any) -> dict[str, Tensor]:
-        """Add the vectors of the texts to what `preprocess` returned."""
+        """Add `sentence_embedding`, float[N, d], to the features."""
         vectors = self.table(features["input_ids"], features["lengths"])
         return {**features, "sentence_embedding": vectors}
 
     @property
     def max_seq_length(self) -> int:
-        """The number of pieces of a text that are seen."""
+        """Maximum number of pieces of a text that are read."""
         return self.tokenizer.truncation["max_length"]
 
     @max_seq_length.setter
@@ -59,13 +58,13 @@ class NgramEmbedding(InputModule):
 
     @classmethod
     def load(cls, model_name_or_path: str, **kwargs: Any) -> "NgramEmbedding":
-        """Return the module of a folder, or of a repository of the Hugging Face hub."""
+        """Load the module from a folder or from a repository of the Hugging Face hub."""
         known = ("subfolder", "token", "cache_folder", "revision", "local_files_only")
         place = {name: kwargs[name] for name in known if name in kwargs}
         tokenizer = Tokenizer.from_file(cls.load_file_path(model_name_or_path, FILE, **place))
         weights = cls.load_torch_weights(model_name_or_path, **place)
         pieces, ngrams = weights["table.pieces.weight"], weights["table.ngrams.table.weight"]
-        with torch.device("meta"):  # no start values for what is replaced
+        with torch.device("meta"):  # no initial values, since all are replaced
             table = EmbeddingTable(pieces.shape[1], len(pieces), len(ngrams))
             module = cls(tokenizer, table)
         module.load_state_dict(weights, assign=True)

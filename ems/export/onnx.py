@@ -1,10 +1,10 @@
-"""An encoder as an ONNX graph of our own: token ids and a mask in, sentence embeddings out.
+"""Write an encoder as an ONNX graph: token ids and a mask in, sentence embeddings out.
 
-`sentence_embedding` is what `SentenceTransformer.encode` returns, `token_embeddings` are the states
-before pooling. A text without tokens gives zeros. A model without layers is a table, with or
-without n-grams (ems.model.table): the letters of a text are put side by side, so that all of its
-n-grams are at even places. Sums run over padded rows of zeros: with several threads ScatterND loses
-sums (onnxruntime 1.32), and ScatterElements is 30 times slower.
+`sentence_embedding` equals the result of `SentenceTransformer.encode`; `token_embeddings` are the
+states before pooling. A text without tokens gives zeros. A model without layers is a table, with or
+without n-grams (ems.model.table): the letters of a text are made contiguous, so that each n-gram
+begins at its own position. Sums run over padded rows of zeros, because ScatterND loses sums with
+several threads (onnxruntime 1.32) and ScatterElements is 30 times slower.
 """
 
 import logging
@@ -20,15 +20,15 @@ from ems.model.table import BASE, GAP, MIX, MOST, SHIFT, WEIGHT
 
 INPUTS = ("input_ids", "attention_mask")  # int64[batch, length] each
 EMBEDDING = "sentence_embedding"
-LEAST_LENGTH = 1e-12  # of a length, as torch.nn.functional.normalize has it
+LEAST_LENGTH = 1e-12  # minimum divisor, as in torch.nn.functional.normalize
 STATES = "token_embeddings"
-FAR = -1e30  # added to the score of a padded token: its share is 0
+FAR = -1e30  # added to the score of a padded token, so that its softmax is 0
 PIECES, NGRAMS = "table.pieces.weight", "table.ngrams.table.weight"
 LETTERS = "table.ngrams.letters"
 
 
 class Graph:
-    """Nodes and weights; each method returns the name of a result, unless it says otherwise."""
+    """A graph of nodes and weights. Methods return the name of a result unless stated otherwise."""
 
     def __init__(self) -> None:
         import onnx
@@ -38,49 +38,49 @@ class Graph:
         self.weights: list[Any] = []
 
     def add(self, kind: str, *inputs: str, count: int = 0, **attributes: Any) -> Any:
-        """Add a node; return the name of its result, or a list of names if it has a `count`."""
+        """Add a node; return the name of its result, or a list of `count` names."""
         at = len(self.nodes)
         results = [f"{kind}_{at}_{number}" for number in range(count or 1)]
         self.nodes.append(self.onnx.helper.make_node(kind, inputs, results, **attributes))
         return results if count else results[0]
 
     def cast(self, value: str, kind: str) -> str:
-        """Return a result as numbers of another kind: FLOAT, BOOL, INT64, UINT64."""
+        """Cast a result to FLOAT, BOOL, INT64 or UINT64."""
         return self.add("Cast", value, to=getattr(self.onnx.TensorProto, kind))
 
     def slice(self, value: str, start: int, end: int, axis: int = 1) -> str:
         return self.add("Slice", value, *map(self.integers, (start, end, axis)))
 
     def name(self, result: str, name: str) -> None:
-        """Make a result an output of the graph."""
+        """Declare a result as an output of the graph."""
         self.nodes.append(self.onnx.helper.make_node("Identity", [result], [name]))
 
     def number(self, value: float) -> str:
         return self.constant(f"number_{value!r}", np.array(value, np.float32))
 
     def integers(self, value: int | list[int]) -> str:
-        """Add a constant of whole numbers; of one number, a list of it."""
+        """Add a constant int64[n]; a single number becomes int64[1]."""
         return self.constant(f"integers_{value!r}", np.atleast_1d(np.array(value, np.int64)))
 
     def constant(self, name: str, value: np.ndarray) -> str:
-        """Add a constant, once for each name."""
+        """Add a constant unless the graph has one of this name."""
         if all(weight.name != name for weight in self.weights):
             array = np.ascontiguousarray(value)
             self.weights.append(self.onnx.numpy_helper.from_array(array.reshape(value.shape), name))
         return name
 
     def unit(self, vectors: str) -> str:
-        """Return vectors (n, d) of length 1; zeros stay."""
+        """Scale vectors (n, d) to length 1, except zeros."""
         length = self.add("ReduceL2", vectors, axes=[1], keepdims=1)
         return self.add("Div", vectors, self.add("Max", length, self.number(LEAST_LENGTH)))
 
     def write(self, out: Path, outputs: dict[str, list[Any]]) -> None:
-        """Check and write the model with these outputs, a name and a shape each."""
+        """Check and write the model; `outputs` maps names to shapes."""
         helper, types = self.onnx.helper, self.onnx.TensorProto
         info = helper.make_tensor_value_info
-        given = [info(name, types.INT64, ["batch", "length"]) for name in INPUTS]
-        made = [info(name, types.FLOAT, shape) for name, shape in outputs.items()]
-        graph = helper.make_graph(self.nodes, "ems", given, made, self.weights)
+        inputs = [info(name, types.INT64, ["batch", "length"]) for name in INPUTS]
+        results = [info(name, types.FLOAT, shape) for name, shape in outputs.items()]
+        graph = helper.make_graph(self.nodes, "ems", inputs, results, self.weights)
         # LayerNormalization came with opset 17; onnxruntime 1.14 and later read it, and IR 8
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         model.producer_name = "ems"
@@ -95,7 +95,7 @@ class Graph:
 def write_onnx(
     state: dict[str, Tensor], settings: EncoderSettings, dimensions: int, out: Path
 ) -> None:
-    """Write the graph of an encoder's `state_dict`."""
+    """Write the graph of an encoder with this `state_dict`."""
     graph = _Encoder(state, settings)
     states, mask = graph.states()
     graph.name(states, STATES)
@@ -105,21 +105,21 @@ def write_onnx(
 
 
 def write_int8(source: Path, out: Path) -> None:
-    """Write a graph with matrices of 8 bits; their inputs become 8 bits as they come in."""
+    """Quantise the matrices of a graph to 8 bits, and their inputs at run time."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     model = onnx.load(source)
-    # nothing to prepare; without the mark onnxruntime warns that it was not
+    # there is nothing to pre-process; without this mark onnxruntime warns
     onnx.helper.set_model_props(model, {"onnx.quant.pre_process": "onnxruntime.quant"})
-    handlers = list(logging.root.handlers)  # onnxruntime adds one, by which ours would print twice
+    handlers = list(logging.root.handlers)  # onnxruntime adds one, and lines would print twice
     with atomic_path(out) as temporary:
         quantize_dynamic(model, temporary, weight_type=QuantType.QInt8)
     logging.root.handlers[:] = handlers
 
 
 class _Encoder(Graph):
-    """The layers and the pooling."""
+    """The graph of an encoder with layers and pooling."""
 
     def __init__(self, state: dict[str, Tensor], settings: EncoderSettings) -> None:
         super().__init__()
@@ -127,12 +127,13 @@ class _Encoder(Graph):
         self.state = {name: value.detach().cpu().numpy() for name, value in state.items()}
 
     def states(self) -> tuple[str, str]:
-        """Return the states (n, L, d) of all tokens, and the mask (n, L, 1) as numbers."""
+        """Return the states of all tokens (n, L, d) and the mask as numbers (n, L, 1)."""
         states = self.add("Gather", self.weight("tokens.weight"), "input_ids")
         if "positions.weight" in self.state:
             length = self.add("Gather", self.add("Shape", "input_ids"), self.integers(1))
-            of = self.weight("positions.weight"), self.integers([0]), length, self.integers([0])
-            states = self.add("Add", states, self.add("Slice", *of))  # (n, L, d)
+            zero = self.integers([0])
+            rows = self.add("Slice", self.weight("positions.weight"), zero, length, zero)
+            states = self.add("Add", states, rows)  # (n, L, d)
         states = self.norm(states, "input_norm")
         mask = self.cast("attention_mask", "FLOAT")  # (n, L)
         hidden = self.add("Mul", self.add("Sub", self.number(1), mask), self.number(FAR))
@@ -142,7 +143,7 @@ class _Encoder(Graph):
         return states, self.add("Unsqueeze", mask, self.integers([2]))
 
     def layer(self, states: str, hidden: str, name: str) -> str:
-        """Return the states after a post-LN layer."""
+        """Apply a post-LN layer to the states."""
         mixed = self.linear(self.attention(states, hidden, name), f"{name}.attention.output")
         states = self.norm(self.add("Add", states, mixed), f"{name}.attention_norm")
         inner = self.linear(states, f"{name}.inner")
@@ -155,7 +156,7 @@ class _Encoder(Graph):
         return self.norm(self.add("Add", states, outer), f"{name}.output_norm")
 
     def attention(self, states: str, hidden: str, name: str) -> str:
-        """Return what each token takes of the others, (n, L, d)."""
+        """Apply attention to the states, (n, L, d)."""
         heads = self.settings.heads
         size = self.settings.width // heads
         projected = self.linear(states, f"{name}.attention.input")  # (n, L, 3d)
@@ -171,7 +172,7 @@ class _Encoder(Graph):
         return self.add("Reshape", mixed, self.integers([0, 0, self.settings.width]))
 
     def pooled(self, states: str, mask: str, dimensions: int) -> str:
-        """Return the sentence embeddings of length 1, (n, dimensions)."""
+        """Pool the states to sentence embeddings of length 1, (n, dimensions)."""
         real = self.add("Mul", states, mask)  # (n, L, d)
         sums = self.add("ReduceSum", real, self.integers([1]), keepdims=0)  # (n, d)
         counts = self.add("ReduceSum", mask, self.integers([1]), keepdims=0)  # (n, 1)
@@ -201,9 +202,9 @@ class _Encoder(Graph):
 
 
 def write_table(state: dict[str, Tensor], out: Path) -> None:
-    """Write the graph of the `state_dict` of an encoder that is a table; no token has a state."""
+    """Write the graph of a table with this `state_dict`; it has no states of tokens."""
     weights = {name: value.detach().cpu().numpy() for name, value in state.items()}
-    graph, none = Graph(), len(weights[PIECES])  # none: the id of no piece
+    graph, none = Graph(), len(weights[PIECES])  # none: an id that stands for no piece
     real = graph.cast("attention_mask", "BOOL")
     tokens = graph.add("Where", real, "input_ids", graph.integers(none))  # (n, L)
     vectors = mean(graph, PIECES, weights, [tokens])
@@ -217,9 +218,9 @@ def write_table(state: dict[str, Tensor], out: Path) -> None:
 
 
 def mean(graph: Graph, name: str, weights: dict[str, np.ndarray], parts: list[str]) -> str:
-    """Return the mean of the rows of a table (n, d), over all `parts` (n, any); zero of none.
+    """Average rows of a table over all `parts` (n, any) to (n, d); the mean of no rows is zero.
 
-    The number of the table's rows stands for no row.
+    An id equal to the number of rows stands for no row.
     """
     table = _with_zeros(graph, name, weights[name])
     none = graph.integers(len(weights[name]))
@@ -227,14 +228,14 @@ def mean(graph: Graph, name: str, weights: dict[str, np.ndarray], parts: list[st
     for rows in parts:
         vectors = graph.add("Gather", table, rows)  # (n, any, d)
         sums.append(graph.add("ReduceSum", vectors, graph.integers(1), keepdims=0))
-        there = graph.cast(graph.add("Less", rows, none), "FLOAT")
-        counts.append(graph.add("ReduceSum", there, graph.integers(1), keepdims=1))
+        valid = graph.cast(graph.add("Less", rows, none), "FLOAT")
+        counts.append(graph.add("ReduceSum", valid, graph.integers(1), keepdims=1))
     count = graph.add("Max", graph.add("Sum", *counts), graph.number(1))  # (n, 1)
     return graph.add("Div", graph.add("Sum", *sums), count)
 
 
 def letters(graph: Graph, tokens: str, spelling: np.ndarray) -> str:
-    """Return the letters of each text after a gap, int64 (n, most + MOST), with gaps after them."""
+    """Return a gap, the letters and further gaps of each text, int64 (n, most + MOST)."""
     spelt = graph.add("Gather", _with_zeros(graph, LETTERS, spelling), tokens)
     count = graph.slice(graph.add("Shape", tokens), 0, 1, axis=0)
     ones = graph.add("Concat", count, graph.integers(1), axis=0)
@@ -242,11 +243,11 @@ def letters(graph: Graph, tokens: str, spelling: np.ndarray) -> str:
     spelt = graph.add("Concat", first, graph.add("Flatten", spelt, axis=1), axis=1)  # (n, 1 + 32 L)
     real = graph.cast(spelt, "BOOL")
     axis = graph.constant("axis", np.array(1))
-    after = graph.add("CumSum", graph.cast(real, "INT64"), axis)  # its place from 1
+    after = graph.add("CumSum", graph.cast(real, "INT64"), axis)  # position, from 1
     chosen = graph.add("Reshape", real, graph.integers(-1))
     place = graph.add("Sub", graph.add("Compress", after, chosen), graph.integers(1))
     text = graph.slice(graph.add("NonZero", real), 0, 1, axis=0)
-    pair = (graph.add("Reshape", each, graph.integers([-1, 1])) for each in (text, place))
+    pair = (graph.add("Reshape", part, graph.integers([-1, 1])) for part in (text, place))
     places = graph.add("Concat", *pair, axis=1)  # (letters, 2)
     most = graph.add("Add", graph.add("ReduceMax", after, keepdims=0), graph.integers(MOST))
     gap = graph.onnx.numpy_helper.from_array(np.array([GAP]))
@@ -256,30 +257,30 @@ def letters(graph: Graph, tokens: str, spelling: np.ndarray) -> str:
 
 
 def ngrams(graph: Graph, row: str, buckets: int) -> list[str]:
-    """Return the row of the table for the n-gram at each place (n, most), for each length."""
+    """Return the table row of the n-gram at each position (n, most), for each length."""
 
     def shifted(value: str, by: int) -> str:
         return graph.slice(value, by, by - MOST)
 
     filled = graph.add("Not", graph.add("Equal", row, graph.integers(GAP)))
-    hashed, inside, found = shifted(row, 0), "", []
-    for more in range(1, MOST):
+    hashed, inside, rows = shifted(row, 0), "", []
+    for offset in range(1, MOST):
         hashed = graph.add("Mul", hashed, graph.integers(BASE))
-        hashed = graph.add("Add", hashed, shifted(row, more))
+        hashed = graph.add("Add", hashed, shifted(row, offset))
         bits = graph.cast(graph.add("Mul", hashed, graph.integers(MIX)), "UINT64")
-        for direction, by in (("LEFT", 1), ("RIGHT", 1 + SHIFT)):  # without the sign
+        for direction, by in (("LEFT", 1), ("RIGHT", 1 + SHIFT)):  # drops the sign
             places = graph.constant(f"unsigned_{by}", np.array([by], np.uint64))
             bits = graph.add("BitShift", bits, places, direction=direction)
         bucket = graph.add("Mod", graph.cast(bits, "INT64"), graph.integers(buckets))
-        if more == 1:
+        if offset == 1:
             kept = graph.add("Or", shifted(filled, 0), shifted(filled, 1))
         else:
-            letter = shifted(filled, more - 1)
+            letter = shifted(filled, offset - 1)
             kept = inside = graph.add("And", inside, letter) if inside else letter
-        found.append(graph.add("Where", kept, bucket, graph.integers(buckets)))
-    return found
+        rows.append(graph.add("Where", kept, bucket, graph.integers(buckets)))
+    return rows
 
 
 def _with_zeros(graph: Graph, name: str, table: np.ndarray) -> str:
-    """Add a table with a row of zeros after the last."""
+    """Add a table with a row of zeros at the end."""
     return graph.constant(name, np.pad(table, ((0, 1), (0, 0))))

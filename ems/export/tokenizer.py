@@ -1,11 +1,11 @@
-"""The vocabulary of a model as a tokenizer.json, which gives the token ids that ours gives.
+"""Convert the vocabulary of a model to a tokenizer.json that gives the same token ids.
 
-What ours does by `tidier`, by a segmenter, by `str.lower` and by SentencePiece is said in the terms
-of the library `tokenizers`. Patterns are Oniguruma's, written so that JavaScript reads them too.
-It is not transformers' converter of SentencePiece: that one finds `<2en>` in a text.
+The steps of `tidier`, the segmenter, `str.lower` and SentencePiece are expressed with the library
+`tokenizers`. Patterns are Oniguruma's, written so that JavaScript reads them too. The converter of
+transformers cannot be used: it finds special tokens such as `<2en>` in a text.
 
-No tokenizer.json can do what other segmenters do. What a model loses without them is measured: P@1
-of both, on the first benchmark of its experiment that searches a translation among the others.
+A tokenizer.json cannot express other segmenters. The loss without them is measured as P@1 of both
+models on the first benchmark of the experiment that searches for translations.
 """
 
 import tempfile
@@ -26,18 +26,18 @@ from ems.text.normalise import CONTROL, format_pattern
 from ems.text.segmenters.base import SPACE
 from ems.text.subwords import PAD, UNK, by_characters, load_vocabulary
 
-SEGMENTERS = ("none", "unicode")  # the segmenters that a tokenizer.json can say
-NORMAL, BYTE, UNIGRAM = 1, 6, 1  # kinds of a piece and of a model, in SentencePiece's own files
-NEVER = -1e6  # a score that no text is worth
+SEGMENTERS = ("none", "unicode")  # segmenters that a tokenizer.json can express
+NORMAL, BYTE, UNIGRAM = 1, 6, 1  # types of a piece and of a model in SentencePiece's files
+NEVER = -1e6  # a score so low that the piece is never chosen
 FINAL_SIGMA = r"(?<=\p{L})\u03a3(?![\p{L}\p{M}])"  # in Python it becomes U+03C2, in Rust U+03C3
 MARK = r"[\p{P}\p{S}]"
-CHARACTERS = "single characters"  # a language whose pieces these are (vocabulary.characters)
+CHARACTERS = "single characters"  # of a language with `vocabulary.characters`
 
 
 def make_tokenizer(
     vocabulary: Path, segmenter: str, format_characters: str, max_tokens: int
 ) -> Any:
-    """Return the `tokenizers.Tokenizer` of a SentencePiece model, cut at `max_tokens`.
+    """Make a `tokenizers.Tokenizer` of a SentencePiece model, truncating at `max_tokens`.
 
     `segmenter` is one of SEGMENTERS, `format_characters` the setting of `clean`.
     """
@@ -56,14 +56,14 @@ def make_tokenizer(
 
 
 def _model(model: Any) -> Any:
-    """Return the pieces as a model of `tokenizers`: BPE or unigram."""
+    """Convert the pieces to a BPE or unigram model of `tokenizers`."""
     from tokenizers import models
 
     pieces, fallback = [piece.piece for piece in model.pieces], model.trainer_spec.byte_fallback
     if model.trainer_spec.model_type == UNIGRAM:
-        # A piece that is no text would be found in a text, so it gets a name that no tidy text has.
-        # <pad> and <unk> keep theirs, by which transformers knows them: they are found where `<`
-        # has no piece.
+        # Special pieces get names that no tidy text contains, or they would be found in a text.
+        # <pad> and <unk> keep the names that transformers needs; they are found in a text only if
+        # the vocabulary has no piece for `<`.
         scored = [
             (piece.piece, piece.score)
             if piece.type in (NORMAL, BYTE)
@@ -91,7 +91,7 @@ def _model(model: Any) -> Any:
 
 
 def _normalizer(charsmap: bytes, segmenter: str, format_characters: str) -> Any:
-    """Return what happens to the characters of a text, in the order in which ours does it."""
+    """Return the steps that change characters, in the same order as ours."""
     from tokenizers import Regex, normalizers
 
     sentencepiece = normalizers.Precompiled(charsmap)
@@ -106,7 +106,7 @@ def _normalizer(charsmap: bytes, segmenter: str, format_characters: str) -> Any:
 
 
 def _pre_tokenizer(segmenter: str) -> Any:
-    """Return how a text is cut into words, each with a space before it."""
+    """Return the split of a text into words, each with a space before it."""
     from tokenizers import Regex, pre_tokenizers
 
     words = pre_tokenizers.Metaspace(prepend_scheme="always")
@@ -122,18 +122,19 @@ def _pre_tokenizer(segmenter: str) -> Any:
 
 @dataclass(frozen=True)
 class Loss:
-    """What a model loses without its segmenters: benchmark, and language -> P@1 with, without."""
+    """The loss of a model without its segmenters: language -> P@1 with them, and without."""
 
     benchmark: str
     values: dict[str, tuple[float, float]]
 
 
-def chosen(model: Path, tools: dict[str, str], without_segmenters: bool) -> tuple[str, bool]:
-    """Return the segmenter of the export, that of most languages or else `unicode`, and whether it
-    would cut some languages into other pieces.
+def choose_segmenter(
+    model: Path, tools: dict[str, str], without_segmenters: bool
+) -> tuple[str, bool]:
+    """Choose the segmenter of an export; return it, and whether any language loses its own.
 
-    Raises `EmsError` for such languages unless they may be `without_segmenters`, and for any that
-    the vocabulary has cut into characters.
+    It is the most frequent of SEGMENTERS, or else `unicode`. Raises `EmsError` if a language loses
+    its segmenter and not `without_segmenters`, or if the vocabulary splits it into characters.
     """
     vocabulary = load_vocabulary(model / VOCABULARY)
     tools = {code: tool for code, tool in tools.items() if code != UNSEEN}
@@ -147,23 +148,23 @@ def chosen(model: Path, tools: dict[str, str], without_segmenters: bool) -> tupl
     if CHARACTERS in lost or (lost and not without_segmenters):
         named = "; ".join(f"{tool}: {', '.join(languages)}" for tool, languages in lost.items())
         raise EmsError(
-            f"{model}: no tokenizer.json can do what these segmenters do: {named}. Train with "
-            "`segmenters: {default: unicode}` (or none), or say --without-segmenters: its folder "
-            "has the loss of P@1 on its card"
+            f"{model}: a tokenizer.json cannot express these segmenters: {named}. Train with "
+            "`segmenters: {default: unicode}` (or none), or add --without-segmenters, which "
+            "measures the loss of P@1 for the model card"
         )
     return segmenter, bool(lost)
 
 
-def measured(
+def measure_loss(
     model: Path, description: Description, segmenter: str, experiment: Experiment, data: Path
 ) -> Loss:
-    """Return P@1 of a model with its segmenters and with `segmenter` alone: of each language the
-    mean of both directions.
+    """Measure P@1 with the model's segmenters and with `segmenter` alone.
 
-    Raises `EmsError` if the experiment has no such benchmark, or its data are not there.
+    P@1 of a language is the mean of both directions. Raises `EmsError` if the experiment has no
+    benchmark of translations, or its data are missing.
     """
     records = [(name, benchmark(name)) for name in experiment.benchmarks]
-    names = [name for name, of in records if of.family == "retrieval" and not of.drawn]
+    names = [name for name, record in records if record.family == "retrieval" and not record.drawn]
     if not names:
         raise EmsError(
             f"--without-segmenters: experiment {experiment.name} has no benchmark of translations "
@@ -177,8 +178,8 @@ def measured(
             (bare / file).symlink_to((model / file).resolve())
         tools = dict.fromkeys(description.segmenters, segmenter)
         write_json(bare / "model.json", {**description.written, "segmenters": tools})
-        for each in (model, bare):
-            evaluate_by_hand(experiment, [name], Path(folder), data, str(each), name="exported")
+        for path in (model, bare):
+            evaluate_by_hand(experiment, [name], Path(folder), data, str(path), name="exported")
             scores = read_score_file(Path(folder) / f"{name}.json", name, "P@1")
             means = {}
             for label, ways in scores.labelled().items():

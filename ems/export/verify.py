@@ -2,9 +2,8 @@
 
     python -m ems.export.verify FOLDER < EXPECTED.npz > FIGURES.json
 
-EXPECTED has `lines`, the token ids of each as `ids` one after the other with their `counts`, and
-`vectors` float32[N, d] of length 1. Nothing of ems reads the folder: what is checked is what
-sentence-transformers and onnxruntime make of the files alone.
+EXPECTED has `lines`, their concatenated token `ids` with the `counts` per line, and `vectors`
+float32[N, d] of length 1. Only sentence-transformers and onnxruntime read the folder, not ems.
 """
 
 import io
@@ -29,10 +28,10 @@ from ems.model.encode import SentenceEncoder
 from ems.text.segmenters.base import SPACE
 from ems.text.subwords import UNK
 
-LINES_AT_ONCE = 64  # of all lengths, so that shorter ones are padded
+LINES_AT_ONCE = 64  # lines of all lengths, so that shorter ones are padded
 GRAPHS = {"onnx": "onnx/model.onnx", "int8": "onnx/model_qint8.onnx"}
 LEAST_COSINES = {"float32": 0.99999, "onnx": 0.99999, "int8": 0.995}
-Figures = dict[str, Any]  # counts, and the cosines of each form of the weights
+Figures = dict[str, Any]  # counts, and cosines for each format of the weights
 ODD = [
     "e\u0301te\u0301, 3 °C … ½ № ﬁ Å",
     "  two  spaces\tand\u00a0others\u3000here ",
@@ -49,43 +48,42 @@ ODD = [
 
 
 def sample(vocabulary: Any, seed: int = 0) -> list[str]:
-    """Return lines of eight languages, odd ones, and lines of pieces of the vocabulary, which are
-    of all of its scripts.
-    """
+    """Return lines of eight languages, unusual lines, and random pieces of the vocabulary."""
     lines = [text for sentence in read_free() for text in sentence.values()]
     draw = random.Random(seed)
     marks = (vocabulary.is_control, vocabulary.is_unknown, vocabulary.is_byte)
-    texts = [at for at in range(len(vocabulary)) if not any(is_mark(at) for is_mark in marks)]
+    texts = [id_ for id_ in range(len(vocabulary)) if not any(mark(id_) for mark in marks)]
     for _ in range(300):
         pieces = draw.choices(texts, k=draw.randint(1, 12))
         text = "".join(map(vocabulary.id_to_piece, pieces)).replace(SPACE, " ").strip()
         lines.append(text.capitalize())
-    long = [" ".join(lines[at : at + 40]) for at in range(0, 200, 40)]
+    long = [" ".join(lines[start : start + 40]) for start in range(0, 200, 40)]
     return [*lines, *ODD, *long]
 
 
-def verified(folder: Path, expected: bytes) -> Figures:
-    """Return the figures of a folder. Raises `EmsError` unless its ids and vectors are ours."""
-    found = _in_another_process(folder, expected)
-    if found["ids_differ"]:
-        shown = ", ".join(repr(line[:80]) for line in found["wrong"])
+def verify_folder(folder: Path, expected: bytes) -> Figures:
+    """Measure a folder. Raises `EmsError` unless its ids and vectors equal the expected ones."""
+    result = _in_another_process(folder, expected)
+    if result["ids_differ"]:
+        shown = ", ".join(repr(line[:80]) for line in result["wrong"])
         raise EmsError(
-            f"the tokenizer.json differs from ours in {found['ids_differ']:,} of "
-            f"{found['lines']:,} lines, like {shown}; nothing was written. Leave such lines out of "
-            "--verify if you can do without them, or report them"
+            f"the tokenizer.json differs from ours in {result['ids_differ']:,} of "
+            f"{result['lines']:,} lines, like {shown}; nothing was written. Leave such lines "
+            "out of --verify if you do not need them, or report them"
         )
     for name, least in LEAST_COSINES.items():
-        cosine = found.get(name, {}).get("mean_cosine" if name == "int8" else "least_cosine", 1.0)
-        if "shape" in found.get(name, {}) or not cosine >= least:
+        comparison = result.get(name, {})
+        cosine = comparison.get("mean_cosine" if name == "int8" else "least_cosine", 1.0)
+        if "shape" in comparison or not cosine >= least:
             raise EmsError(
                 f"the {name} vectors are not ours: cosine {cosine:.6f}, expected {least} or more "
-                f"({found[name]}); nothing was written. Report it with the model"
+                f"({comparison}); nothing was written. Report it with the model"
             )
-    return found
+    return result
 
 
 def expected_of(ours: SentenceEncoder, dimensions: int, lines: Sequence[str]) -> bytes:
-    """Return the ids and the vectors of ours; lines without any token are left out."""
+    """Return EXPECTED from our encoder, without lines that have no token."""
     limit = ours.encoder.settings.max_tokens
     tokens = ours.tokenise(list(lines), UNSEEN)
     pairs = [(line, ids[:limit]) for line, ids in zip(lines, tokens, strict=True)]
@@ -106,7 +104,7 @@ def expected_of(ours: SentenceEncoder, dimensions: int, lines: Sequence[str]) ->
 
 
 def _in_another_process(folder: Path, expected: bytes) -> Figures:
-    """Return what `ems.export.verify` says. Raises `EmsError` with the end of its error."""
+    """Run `ems.export.verify`. Raises `EmsError` with the end of its error."""
     command = [sys.executable, "-m", "ems.export.verify", str(folder.resolve())]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
     with tempfile.TemporaryDirectory(prefix="ems-verify-") as copies:
@@ -124,35 +122,35 @@ def _in_another_process(folder: Path, expected: bytes) -> Figures:
 
 
 def figures(folder: Path, expected: Any) -> dict[str, Any]:
-    """Return how far the folder's token ids and vectors are from those expected."""
+    """Compare the token ids and vectors of the folder with the expected ones."""
     from sentence_transformers import SentenceTransformer
 
     lines = expected["lines"].tolist()
     ids = np.split(expected["ids"], np.cumsum(expected["counts"])[:-1])
-    code = any(folder.glob("*.py"))  # which ems wrote a moment ago
+    code = any(folder.glob("*.py"))  # written by ems a moment ago
     model = SentenceTransformer(
         str(folder), device="cpu", local_files_only=True, trust_remote_code=code
     )
-    if hasattr(model.tokenizer, "encode_batch"):  # of a table
+    if hasattr(model.tokenizer, "encode_batch"):  # the tokenizer of a table
         own = [encoded.ids for encoded in model.tokenizer.encode_batch(lines)]
     else:
         cut = {"truncation": True, "max_length": model.max_seq_length}
         own = model.tokenizer(lines, **cut)["input_ids"]
-    wrong = [at for at, one in enumerate(own) if one != ids[at].tolist()]
+    wrong = [row for row, line in enumerate(own) if line != ids[row].tolist()]
     vectors = {"float32": model.encode(lines, batch_size=LINES_AT_ONCE, show_progress_bar=False)}
     for name, path in GRAPHS.items():
         if (folder / path).exists():
             vectors[name] = _of_graph(folder / path, own)
     return {
         "lines": len(lines),
-        "wrong": [lines[at] for at in wrong[:3]],
+        "wrong": [lines[row] for row in wrong[:3]],
         "ids_differ": len(wrong),
-        **{name: _compared(of, expected["vectors"]) for name, of in vectors.items()},
+        **{name: _compared(rows, expected["vectors"]) for name, rows in vectors.items()},
     }
 
 
 def _of_graph(path: Path, ids: list[list[int]]) -> np.ndarray:
-    """Return what an ONNX graph makes of token ids, padded with 0 in batches."""
+    """Run an ONNX graph on token ids in batches, padded with 0."""
     from onnxruntime import InferenceSession
 
     session, parts = InferenceSession(path, providers=["CPUExecutionProvider"]), []
@@ -160,15 +158,15 @@ def _of_graph(path: Path, ids: list[list[int]]) -> np.ndarray:
         batch = ids[start : start + LINES_AT_ONCE]
         padded = np.zeros((len(batch), max(map(len, batch))), np.int64)
         mask = np.zeros_like(padded)
-        for row, one in enumerate(batch):
-            padded[row, : len(one)], mask[row, : len(one)] = one, 1
-        given = {"input_ids": padded, "attention_mask": mask}
-        parts += session.run(["sentence_embedding"], given)
+        for row, line in enumerate(batch):
+            padded[row, : len(line)], mask[row, : len(line)] = line, 1
+        inputs = {"input_ids": padded, "attention_mask": mask}
+        parts += session.run(["sentence_embedding"], inputs)
     return np.concatenate(parts)
 
 
 def _compared(vectors: np.ndarray, expected: np.ndarray) -> dict[str, Any]:
-    """Return the cosines, and the largest difference, of vectors of length 1."""
+    """Return the cosines and the largest difference of vectors of length 1."""
     if vectors.shape != expected.shape:
         return {"shape": list(vectors.shape), "expected": list(expected.shape)}
     cosines = (vectors.astype(np.float64) * expected).sum(1)
@@ -182,5 +180,5 @@ def _compared(vectors: np.ndarray, expected: np.ndarray) -> dict[str, Any]:
 
 if __name__ == "__main__":
     look_rarely()
-    with np.load(io.BytesIO(sys.stdin.buffer.read())) as given:
-        print(json.dumps(figures(Path(sys.argv[1]), given)))
+    with np.load(io.BytesIO(sys.stdin.buffer.read())) as expected:
+        print(json.dumps(figures(Path(sys.argv[1]), expected)))

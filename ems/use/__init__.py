@@ -1,5 +1,5 @@
-"""Use of a trained encoder: vectors, scores of pairs, mined pairs, search.
+"""Use a trained encoder: vectors, scores of pairs, mined pairs, search.
 
-`from ems import Encoder, mine, score` is the interface of Python; `ems.commands.use` that of the
-command line. Nothing here needs more than torch, numpy, safetensors, sentencepiece and pydantic.
+`from ems import Encoder, mine, score` is the Python interface, `ems.commands.use` the command line.
+Nothing here needs more than torch, numpy, safetensors, sentencepiece and pydantic.
 """

@@ -1,4 +1,4 @@
-"""The interface of Python: `Encoder`, and `score` and `mine` for sentences in memory."""
+"""The Python interface: `Encoder`, and `score` and `mine` for sentences in memory."""
 
 import re
 from collections.abc import Sequence
@@ -14,19 +14,19 @@ from ems.bench.nearest import nearest
 from ems.model.encode import SentenceEncoder, unit_rows
 from ems.model.folder import DESCRIPTION
 
-COSINE = "absolute"  # the margin that is the cosine itself
+COSINE = "absolute"  # the margin without neighbours
 
 
 class Encoder:
-    """A trained model that turns sentences into vectors.
+    """Turns sentences into vectors with a trained model.
 
         encoder = Encoder("exports/ems")
         encoder.encode(["Hallo", "Hello"], normalise=True)  # float32[2, d]
 
-    `model` is a model folder of ours, a folder that `ems export` wrote, or a folder or a name of
-    sentence-transformers, which must then be installed. `device` is auto, cpu or cuda; `precision`
-    is float32, or of our models bfloat16 or int8 (on a CPU), which are faster where it has them.
-    Raises `EmsError` for a model that cannot be loaded.
+    `model` is a model folder, a folder written by `ems export`, or the folder or hub name of a
+    sentence-transformers model (which needs that package). `device` is auto, cpu or cuda.
+    `precision` is float32; EMS models also take bfloat16 and, on a CPU, int8, which are faster on
+    hardware that supports them. Raises `EmsError` for a model that cannot be loaded.
     """
 
     def __init__(self, model: str | Path, device: str = "auto", precision: str = "float32") -> None:
@@ -45,13 +45,13 @@ class Encoder:
                 f"or a name like sentence-transformers/LaBSE; {found}"
             )
         if precision != "float32":
-            raise EmsError(f"{model}: precision {precision} is for our own models; say float32")
+            raise EmsError(f"{model}: precision {precision} is for EMS models only; choose float32")
         own_device = None if device == "auto" else device
         self._lines = SentenceTransformersEncoder(self.model, own_device)
 
     @property
     def identity(self) -> str:
-        """Hash of all that vectors depend on."""
+        """Hash of everything that the vectors depend on."""
         return self._lines.identity
 
     def encode(
@@ -63,13 +63,13 @@ class Encoder:
         dimensions: int = 0,
         progress: Any = None,
     ) -> np.ndarray:
-        """Return a vector for each line, float32[len(lines), d], in their order.
+        """Encode lines to vectors, float32[len(lines), d], in the same order.
 
-        `language` is needed only by a model that treats its languages differently (segmenters).
-        `dimensions` keeps the first so many numbers (0: all; for models trained with Matryoshka
-        prefixes). `normalise` then makes each length 1, but leaves a vector of zeros. `half` gives
-        float16. `progress` has a method `add` that is called with counts of finished lines. Raises
-        `EmsError` for a language that is missing or unknown, and for too many dimensions.
+        `language` is required only by a model that segments its languages differently.
+        `dimensions` keeps the first numbers of each vector (0: all), for models trained with
+        Matryoshka prefixes. `normalise` then scales vectors to length 1, except zero vectors.
+        `half` returns float16. `progress.add(count)` is called as lines are finished. Raises
+        `EmsError` for a missing or unknown language, and for too many dimensions.
         """
         vectors = self._lines.encode(list(lines), language, what="", progress=progress)
         most = vectors.shape[1]
@@ -81,11 +81,11 @@ class Encoder:
         return vectors.astype(np.float16 if half else np.float32, copy=False)
 
     def token_counts(self, lines: Sequence[str], language: str | None = None) -> list[int]:
-        """Count the tokens of each line, also those beyond what the model reads of a long one."""
+        """Count the tokens of each line, including tokens after the last one read."""
         return self._lines.token_counts(list(lines), language)
 
     def width(self, language: str | None = None, dimensions: int = 0) -> int:
-        """Return the numbers of a vector, d."""
+        """Return the dimension d of the vectors."""
         return self.encode(["a"], language, dimensions=dimensions).shape[1]
 
 
@@ -101,15 +101,16 @@ def score(
     margin: str = COSINE,
     neighbours: int = 4,
 ) -> np.ndarray:
-    """Return how alike the sentences of each pair are, float64[N].
+    """Score the similarity of the sentences of each pair, float64[N].
 
-    absolute: their cosine; ratio and distance: beside the mean cosine of both to their `neighbours`
-    nearest sentences of the other side. A side without text has cosine 0 with all others. `encoder`
-    is an `Encoder`, or what makes one. Raises `EmsError` for sides of different lengths.
+    The margin `absolute` is the cosine. `ratio` and `distance` relate it to the mean cosine of both
+    sentences with their `neighbours` nearest sentences on the other side. An empty sentence has
+    cosine 0 with all others. `encoder` is an `Encoder` or the model of one. Raises `EmsError` for
+    sides of different lengths.
     """
     if len(source) != len(target):
         raise EmsError(
-            f"expected as many sentences on both sides, found {len(source):,} and {len(target):,}"
+            f"expected sides of equal length, found {len(source):,} and {len(target):,} sentences"
         )
     _check(margin)
     first, second = _vectors(encoder, (source, source_language), (target, target_language))
@@ -130,12 +131,12 @@ def mine(
     threshold: float = -np.inf,
     one_to_one: bool = True,
 ) -> Mined:
-    """Return pairs of sentences of two texts that are probably translations, the best first.
+    """Find likely translation pairs in two texts, the best first.
 
-    `first` and `second` are their places in `source` and `target`, int64[P], and `score` float64[P]
-    is their margin (Artetxe and Schwenk, ACL 2019): at least `threshold`. With `one_to_one` each
-    sentence is in one pair; one without text is in none. The search is exact: its time grows with
-    len(source) x len(target).
+    The result has the rows `first` of `source` and `second` of `target`, int64[P], and the margin
+    `score`, float64[P] (Artetxe and Schwenk, ACL 2019), which is at least `threshold`.
+    `one_to_one` uses each sentence at most once. Empty sentences are in no pair. The search is
+    exact, so its time grows with len(source) x len(target).
     """
     _check(margin)
     first, second = _vectors(encoder, (source, source_language), (target, target_language))
@@ -146,13 +147,13 @@ def mine(
 
 
 def kept_pairs(pairs: Mined, threshold: float, first: np.ndarray, second: np.ndarray) -> Mined:
-    """Return the pairs that reach a threshold and have text, by first bool[N], second bool[M]."""
+    """Keep pairs that reach the threshold and have text (bool[N], bool[M]) on both sides."""
     kept = (pairs.score >= threshold) & first[pairs.first] & second[pairs.second]
     return Mined(pairs.first[kept], pairs.second[kept], pairs.score[kept])
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the products of rows of length 1 of first[N, d] and second[N, d], float32[N]."""
+    """Multiply rows of length 1, first[N, d] with second[N, d]: float32[N]."""
     return np.einsum("nd,nd->n", first, second)
 
 
@@ -164,7 +165,7 @@ def _check(margin: str) -> None:
 def _vectors(
     encoder: Encoder | str | Path, *sides: tuple[Sequence[str], str | None]
 ) -> list[np.ndarray]:
-    """Return vectors of length 1 of both sides, zeros for sentences without text."""
+    """Encode both sides to vectors of length 1, with zeros for empty sentences."""
     model = encoder if isinstance(encoder, Encoder) else Encoder(encoder)
     vectors = [model.encode(lines, language, normalise=True) for lines, language in sides]
     for own, (lines, _) in zip(vectors, sides, strict=True):

@@ -1,9 +1,8 @@
 """Encode the lines of a text, and score the pairs of a TSV, in bounded memory.
 
-A text is worked on in pieces of PIECE_LINES, whatever its length. Of a file that is written, the
-finished pieces are kept in a hidden folder beside it (`ems.text.pieces`), so that a killed run goes
-on with the next piece and gives the same bytes. What goes to standard output is written piece by
-piece and is not kept.
+A text is processed in pieces of PIECE_LINES. Finished pieces are kept in a hidden folder next to
+the output file (`ems.text.pieces`), so that a killed run resumes with the next piece and writes the
+same bytes. Output to standard output is written piece by piece and is not kept.
 """
 
 import io
@@ -28,16 +27,16 @@ from ems.text.pieces import MAX_BYTES, Advance, Piece, cut, done_pieces
 from ems.use.encoder import Encoder, cosines
 from ems.use.stream import STREAM, BadLine, TextInput, opened, plain, scratch, write
 
-PIECE_LINES = 1 << 15  # as many as a benchmark encodes at once, so that vectors are the same
-NAMED = 5  # bad lines whose numbers a message names
-ROWS, FAULTS = "rows", "faults.json"  # of a piece
-BAD_SCORE = "nan"  # of a bad row
-Faults = dict[str, list[int]]  # what is wrong -> the numbers of such lines
+PIECE_LINES = 1 << 15  # as in a benchmark, so that the vectors have the same bits
+NAMED = 5  # line numbers in a message about bad lines
+ROWS, FAULTS = "rows", "faults.json"  # files of a piece
+BAD_SCORE = "nan"  # score of a bad row
+Faults = dict[str, list[int]]  # fault -> numbers of the lines that have it
 
 
 @dataclass(frozen=True)
 class VectorForm:
-    """How vectors are written: prefixes, length 1, float16."""
+    """The form of written vectors: their first `dimensions`, length 1, float16."""
 
     dimensions: int = 0
     normalise: bool = False
@@ -45,16 +44,16 @@ class VectorForm:
 
     @property
     def dtype(self) -> np.dtype:
-        """The type of a number, little-endian."""
+        """Little-endian type of a number."""
         return np.dtype("<f2" if self.half else "<f4")
 
 
 @dataclass(frozen=True)
 class EncodingJob:
-    """What is made of the lines of a text: vectors in a form, or what `written` makes of them.
+    """The encoding of a text: vectors in a form, or the bytes that `render` makes from them.
 
-    `written` takes vectors[N, sides, d] and N lines, None for a bad one. Unless `blank`, a line
-    without text has a vector of zeros. `key` is what the result depends on beside these, as JSON.
+    `render` takes vectors[N, sides, d] and N lines (None for a bad one). Unless `blank`, an empty
+    line has a vector of zeros. `key` holds any further inputs of the result, as JSON.
     """
 
     encoder: Encoder
@@ -62,12 +61,13 @@ class EncodingJob:
     form: VectorForm
     what: str = "encode"
     blank: bool = True
-    written: Callable[[np.ndarray, list[bytes | None]], bytes] | None = None
+    render: Callable[[np.ndarray, list[bytes | None]], bytes] | None = None
     key: Any = None
 
     def block(self, lines: list[bytes], first: int, progress: Any = None) -> tuple[bytes, Faults]:
-        """Return what is written for lines, the first of which has the number `first`, and the bad
-        ones of them. Raises `EmsError` for a bad one unless they are skipped.
+        """Encode lines numbered from `first`; return the output bytes and the bad lines.
+
+        Raises `EmsError` for a bad line unless bad lines are skipped.
         """
         rows: list[tuple[str, ...] | None] = []
         bad: Faults = defaultdict(list)
@@ -77,31 +77,31 @@ class EncodingJob:
             except BadLine as fault:
                 if not self.text.skip:
                     raise EmsError(
-                        f"{self.text}: line {number:,}: {fault}; mend it, or skip such lines with "
-                        "--bad skip"
+                        f"{self.text}: line {number:,}: {fault}; correct it, or skip such lines "
+                        "with --bad skip"
                     ) from None
                 rows.append(None)
                 bad[str(fault)].append(number)
         vectors = self._vectors(rows, progress)
-        if not self.written:
+        if not self.render:
             return vectors.tobytes(), bad
         kept = [row and line for row, line in zip(rows, lines, strict=True)]
-        return self.written(vectors, kept), bad
+        return self.render(vectors, kept), bad
 
     def _vectors(self, rows: list[tuple[str, ...] | None], progress: Any) -> np.ndarray:
-        """Return float[len(rows), sides, d]; zeros for a bad line."""
+        """Encode rows to float[len(rows), sides, d], with zeros for a bad line."""
         sides = []
-        for at, language in enumerate(self.text.languages):
-            own = [row[at] if row else "" for row in rows]
-            counted = progress if at == len(self.text.languages) - 1 else None
-            vectors = self.encoder.encode(own, language, **vars(self.form), progress=counted)
-            empty = [not (row and (self.blank or row[at].strip())) for row in rows]
+        for side, language in enumerate(self.text.languages):
+            lines = [row[side] if row else "" for row in rows]
+            counted = progress if side == len(self.text.languages) - 1 else None
+            vectors = self.encoder.encode(lines, language, **vars(self.form), progress=counted)
+            empty = [not (row and (self.blank or row[side].strip())) for row in rows]
             vectors[np.flatnonzero(empty)] = 0
             sides.append(vectors.astype(self.form.dtype, copy=False))
         return np.stack(sides, 1)
 
     def write_piece(self, piece: Piece, out: Path, advance: Advance) -> None:
-        """Write the folder of a piece: rows, and its bad lines."""
+        """Write the folder of a piece: its rows and its bad lines."""
         with open(piece.source, "rb") as reader:
             reader.seek(piece.start)
             lines = io.BytesIO(reader.read(piece.end - piece.start)).readlines()  # LF only
@@ -113,12 +113,13 @@ class EncodingJob:
 
 @contextmanager
 def rows_of(job: EncodingJob, source: Path, state: Path) -> Iterator[tuple[list[Path], int]]:
-    """Make the rows of a plain text; yield their files, one for each piece, and how many lines the
-    text has. The files lie in `state` for the block, and longer if it fails.
+    """Encode a plain text; yield the files of rows, one per piece, and the number of lines.
+
+    The files stay in `state` until the block ends, and longer if it fails.
     """
     pieces, sha256 = cut(source, PIECE_LINES, MAX_BYTES)
-    of = [job.what, job.encoder.identity, job.text.languages, vars(job.form), job.blank, job.key]
-    key = [of, sha256, job.text.skip, PIECE_LINES, torch.get_num_threads()]
+    about = [job.what, job.encoder.identity, job.text.languages, vars(job.form), job.blank, job.key]
+    key = [about, sha256, job.text.skip, PIECE_LINES, torch.get_num_threads()]
     unit = job.text.unit
     with done_pieces(job.what, job.write_piece, pieces, state / "rows", key, 1, unit) as folders:
         check_unchanged(source, pieces[-1].end)
@@ -127,7 +128,7 @@ def rows_of(job: EncodingJob, source: Path, state: Path) -> Iterator[tuple[list[
 
 
 def _report(parts: list[Faults], text: TextInput) -> None:
-    """Log how many lines were skipped, why, and the numbers of the first."""
+    """Log the number of skipped lines per fault, and the first line numbers."""
     for fault in dict.fromkeys(fault for part in parts for fault in part):
         lines = [line for part in parts for line in part.get(fault, ())]
         more = ", ..." if len(lines) > NAMED else ""
@@ -140,11 +141,10 @@ def run(
     out: Path,
     write_head: Callable[[BinaryIO, int], object] = lambda writer, lines: None,
 ) -> int:
-    """Write what is made of a text to a file, after `write_head(writer, lines)`, or to standard
-    output; return the number of lines.
+    """Write the rows of a text to a file, after `write_head(writer, lines)`, or to standard output.
 
-    What an interrupted run has done is used. Raises `EmsError` for a bad line, a full disk, and a
-    source that cannot be read.
+    Return the number of lines. An interrupted run is resumed. Raises `EmsError` for a bad line, a
+    full disk, and a source that cannot be read.
     """
     if out == STREAM:
         return _to_stdout(job)
@@ -178,8 +178,9 @@ def _to_stdout(job: EncodingJob) -> int:
 
 
 def encode(encoder: Encoder, text: TextInput, out: Path, form: VectorForm) -> None:
-    """Write the vectors of a text to a .npy, to raw little-endian numbers (.f32), or to standard
-    output (raw too): a row for each line, zeros for a skipped one.
+    """Write a row for each line of a text, with zeros for a skipped line.
+
+    The output is a .npy file, or raw little-endian numbers in a .f32 file or on standard output.
     """
     job = EncodingJob(encoder, text, form)
     if out == STREAM:
@@ -193,24 +194,26 @@ def encode(encoder: Encoder, text: TextInput, out: Path, form: VectorForm) -> No
             np.lib.format.write_array_header_1_0(writer, about)
 
     lines = run(job, out, write_head)
-    log.info("%s: %s (%s, %s), one row a line", out, form.dtype.name, lines, width)
+    log.info("%s: %s (%s, %s), one row per line", out, form.dtype.name, lines, width)
 
 
 def score(encoder: Encoder, pairs: TextInput, out: Path, threshold: float | None) -> None:
-    """Write the cosine of each pair of a TSV, a line a row, or the rows that reach a threshold.
+    """Write the cosine of each pair of a TSV, one per line, or the rows that reach a threshold.
 
-    A pair of which one side has no text scores 0.
+    A pair with an empty side scores 0.
     """
 
     def scores(vectors: np.ndarray, rows: list[bytes | None]) -> bytes:
-        return written(cosines(vectors[:, 0], vectors[:, 1]).tolist(), rows, threshold)
+        return score_lines(cosines(vectors[:, 0], vectors[:, 1]).tolist(), rows, threshold)
 
     form, key = VectorForm(normalise=True), [threshold]
-    run(EncodingJob(encoder, pairs, form, "score", blank=False, written=scores, key=key), out)
+    run(EncodingJob(encoder, pairs, form, "score", blank=False, render=scores, key=key), out)
 
 
-def written(values: Sequence[float], rows: list[bytes | None], threshold: float | None) -> bytes:
-    """Return a score a line, or the rows, as they are, whose score is at least the threshold."""
+def score_lines(
+    values: Sequence[float], rows: list[bytes | None], threshold: float | None
+) -> bytes:
+    """Return one score per line, or the unchanged rows that reach the threshold."""
     both = list(zip(values, rows, strict=True))
     if threshold is None:
         scores = (BAD_SCORE if row is None else f"{value:.6f}" for value, row in both)

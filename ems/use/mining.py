@@ -1,9 +1,9 @@
-"""Mine pairs out of two files, and score pairs by margin, in bounded memory.
+"""Mine pairs from two files, and score pairs by margin, in bounded memory.
 
-Both sides are encoded to files, so that they may be larger than the memory. The search is exact
-(`ems.bench.nearest`), or that of faiss above a number of lines. Its parts are kept as they are
-done, so a killed run goes on and gives the same bytes. Lines without text, and bad ones that are
-skipped, have vectors of zeros and are in no pair.
+Both sides are encoded to files, so they may be larger than the memory. The search is exact
+(`ems.bench.nearest`), or uses faiss above a number of lines. Finished parts are kept, so a killed
+run resumes and writes the same bytes. Empty lines and skipped bad lines have vectors of zeros and
+are in no pair.
 """
 
 from collections.abc import Iterator
@@ -24,17 +24,17 @@ from ems.bench.margin import pairs_of, scores_of
 from ems.bench.nearest import ROWS, Neighbours, merged, nearest
 from ems.text.pieces import Advance, Piece, done_pieces
 from ems.use.encoder import Encoder, cosines, kept_pairs
-from ems.use.files import EncodingJob, VectorForm, rows_of, written
+from ems.use.files import EncodingJob, VectorForm, rows_of, score_lines
 from ems.use.stream import BadLine, TextInput, lines_at, plain, scratch, starts_of, write
 
-SEARCH_PARTS, LEAST_ROWS = 32, 4 * ROWS  # of a search: parts at most, rows of one at least
-CELLS = 32  # of faiss's index that are searched
-TRAINED = 64  # lines for each cell that the cells are learned from
+SEARCH_PARTS, LEAST_ROWS = 32, 4 * ROWS  # most parts of a search, fewest rows of a part
+CELLS = 32  # number of cells of faiss's index that are searched
+TRAINED = 64  # lines per cell that faiss learns its cells from
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How neighbours are found; above `faiss_above` lines of either side (0: never) by faiss."""
+    """Settings of a search; faiss takes over above `faiss_above` lines on a side (0: never)."""
 
     neighbours: int = 4
     margin: str = "ratio"
@@ -43,9 +43,9 @@ class SearchOptions:
 
 
 class Vectors:
-    """The rows float32[N, d] of one side, in the files of pieces; slicing reads them.
+    """The rows float32[N, d] of one side in the files of pieces; slicing reads them.
 
-    `side` of `sides` that each line has in a file.
+    A file holds `sides` vectors per line, of which this is number `side`.
     """
 
     def __init__(self, files: list[Path], width: int, side: int = 0, sides: int = 1) -> None:
@@ -72,7 +72,7 @@ class Vectors:
         return (self[start : start + ROWS] for start in range(0, len(self), ROWS))
 
     def with_text(self) -> np.ndarray:
-        """Return which rows are not zeros, bool[N]."""
+        """Mark rows that are not all zeros, bool[N]."""
         return np.concatenate([rows.any(axis=1) for rows in self.blocks()])
 
 
@@ -80,8 +80,9 @@ class Vectors:
 def encoded(
     encoder: Encoder, text: TextInput, state: Path, what: str
 ) -> Iterator[tuple[Path, list[Vectors]]]:
-    """Encode a text, or pairs, into `state`; yield its plain file, and the vectors of its lines or
-    of both sides, which lie there for the block.
+    """Encode a text, or pairs; yield its plain file and the vectors of each side.
+
+    The files stay in `state` until the block ends.
     """
     job = EncodingJob(encoder, text, VectorForm(normalise=True), what, blank=False)
     width, sides = encoder.width(text.languages[0]), len(text.languages)
@@ -96,12 +97,12 @@ def encoded(
 def compared(
     first: Vectors, second: Vectors, search: SearchOptions, key: Any, state: Path
 ) -> Iterator[tuple[Neighbours, Neighbours]]:
-    """Find the neighbours of either side in the other one; the parts lie in `state` for the block.
+    """Find the neighbours of each side in the other; the parts stay in `state` for the block.
 
-    Raises `EmsError` for a side without lines, and if faiss is asked for and not installed.
+    Raises `EmsError` for a side without lines, and if faiss is needed but not installed.
     """
     if not (len(first) and len(second)):
-        raise EmsError("expected lines on both sides, found none on one of them")
+        raise EmsError("expected lines on both sides, found none on one side")
     k, device = search.neighbours, search.device
     if 0 < search.faiss_above < max(len(first), len(second)):
         yield _nearest_by_faiss(first, second, k), _nearest_by_faiss(second, first, k)
@@ -126,7 +127,7 @@ def compared(
 def _compare(
     first: Vectors, second: Vectors, k: int, device: str, piece: Piece, out: Path, advance: Advance
 ) -> None:
-    """Write the neighbours of some rows of `first`, and those of `second` among these rows."""
+    """Write the neighbours of a piece of `first` in `second`, and of `second` in the piece."""
     rows = first[piece.first : piece.first + piece.lines]
     forward, backward = nearest(rows, second, k, device, f"compare, from line {piece.first + 1:,}")
     own = {"forward": forward.similarity, "forward_index": forward.index}
@@ -137,16 +138,16 @@ def _compare(
 
 
 def _stacked(parts: list[Neighbours]) -> Neighbours:
-    """Return the neighbours of rows that follow each other."""
+    """Concatenate the neighbours of consecutive rows."""
     similarity = np.concatenate([part.similarity for part in parts])
     return Neighbours(similarity, np.concatenate([part.index for part in parts]))
 
 
 def _nearest_by_faiss(queries: Vectors, others: Vectors, k: int) -> Neighbours:
-    """Return about the k nearest of each row of queries[N, d] in others[M, d], of length 1.
+    """Find about the k nearest rows in others[M, d] for each of queries[N, d], of length 1.
 
-    A row is compared with those in the nearest CELLS of about sqrt(M) cells (IVFFlat), so some
-    neighbours are missed. Raises `EmsError` if faiss is not installed.
+    A query is compared with the rows in the nearest CELLS of about sqrt(M) cells (IVFFlat), so it
+    may miss neighbours. Raises `EmsError` if faiss is not installed.
     """
     try:
         import faiss
@@ -185,8 +186,9 @@ def mine(
     one_to_one: bool,
     numbers: bool,
 ) -> None:
-    """Write the pairs that reach `threshold`, the best first: score<TAB>source<TAB>target, and with
-    `numbers` both line numbers; with `one_to_one` each line is in one pair at most.
+    """Write the pairs that reach `threshold`, the best first: score<TAB>source<TAB>target.
+
+    `numbers` adds both line numbers as columns. `one_to_one` uses each line at most once.
     """
     with ExitStack() as stack:
         state = stack.enter_context(scratch(out))
@@ -204,14 +206,14 @@ def mine(
                 _lines(second_text, len(second), pairs.second),
             ]
             if numbers:
-                columns += [map(str, (at + 1).tolist()) for at in (pairs.first, pairs.second)]
+                columns += [map(str, (row + 1).tolist()) for row in (pairs.first, pairs.second)]
             with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
                 writer.writelines("\t".join(row) + "\n" for row in zip(*columns, strict=True))
     log.info("%s: %s pairs", out, f"{len(pairs.score):,}")
 
 
 def _lines(text: Path, count: int, rows: np.ndarray) -> Iterator[str]:
-    """Return some lines of a text of `count`, with a space for a tab."""
+    """Yield rows of a text of `count` lines, with spaces for tabs."""
     lines = lines_at(text, starts_of(text, count), rows)
     return (line.replace("\t", " ") for line in lines)
 
@@ -221,8 +223,8 @@ def score_by_margin(
 ) -> None:
     """Write the margin of each pair of a TSV, or the rows that reach a threshold.
 
-    The neighbours are those of a sentence among all others of the file. What goes to standard
-    output needs room in the folder for temporary files.
+    Neighbours are searched among all sentences of the other side. Output to standard output needs
+    room in the folder for temporary files.
     """
 
     def row_of(line: bytes) -> bytes | None:
@@ -245,4 +247,4 @@ def score_by_margin(
             values = scores_of(cosine, *neighbours, search.margin).tolist()
             with open(text, "rb") as reader:
                 rows = zip(values, map(row_of, reader), strict=True)
-                write(out, (written([value], [row], threshold) for value, row in rows))
+                write(out, (score_lines([value], [row], threshold) for value, row in rows))

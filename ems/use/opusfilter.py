@@ -1,4 +1,4 @@
-"""A filter of OpusFilter (Aulamo et al., ACL 2020 demos) that scores pairs with a trained model.
+"""A filter for OpusFilter (Aulamo et al., ACL 2020 demos) that scores pairs with a trained model.
 
 A configuration names it with `module: ems.use.opusfilter`. Nothing of EMS imports this module.
 """
@@ -11,14 +11,15 @@ from opusfilter.util import grouper
 from ems.use.encoder import Encoder, score
 
 SegmentPair = Sequence[str]
-CHUNK = 8192  # pairs that are encoded together
+CHUNK = 8192  # pairs encoded together
 
 
 class EmsFilter(FilterABC):
-    """Accepts a pair whose sentences have a cosine of at least `threshold`.
+    """Accepts pairs whose sentences have a cosine of at least `threshold`.
 
-    `model`, `device` and `precision` are those of `ems.Encoder`; a relative path starts at the
-    current folder. `languages` are the two of the inputs, for a model that segments by language.
+    `model`, `device` and `precision` are passed to `ems.Encoder`; a relative path starts at the
+    current folder. `languages` names the languages of both inputs, for a model that segments by
+    language.
     """
 
     score_direction = CLEAN_HIGH
@@ -48,7 +49,7 @@ class EmsFilter(FilterABC):
         return score >= self.threshold
 
     def filter(self, pairs: Iterable[SegmentPair]) -> Iterator[SegmentPair]:
-        """Yield the accepted pairs. OpusFilter's own way would score them one by one."""
+        """Yield the accepted pairs, scored in chunks; OpusFilter scores them one by one."""
         return (pair for pair, accepted in self._decided(pairs) if accepted)
 
     def filterfalse(self, pairs: Iterable[SegmentPair]) -> Iterator[SegmentPair]:

@@ -1,6 +1,6 @@
-"""Search a text by meaning: an index of its lines, and the lines nearest to queries.
+"""Search a text by meaning: build an index of its lines, find the lines nearest to queries.
 
-    <index>/vectors.npy    float32 (or float16) of length 1, a row a line
+    <index>/vectors.npy    float32 (or float16) of length 1, one row per line
     <index>/index.json     the model, and the text with its size and checksum
 
 The text itself stays where it is. The search is exact and reads the vectors block by block.
@@ -28,7 +28,7 @@ AGAIN = "make it again with --build"
 
 
 class _About(Record):
-    """index.json: the text of an index, and the model that encoded it."""
+    """The content of index.json: the text of an index, and the model that encoded it."""
 
     model: NonBlank
     bytes: Count
@@ -38,7 +38,7 @@ class _About(Record):
 
 @dataclass(frozen=True)
 class Hit:
-    """A line of the text, its number from 1, and its cosine with the query."""
+    """A line of the text with its number, from 1, and its cosine with the query."""
 
     score: float
     number: int
@@ -51,26 +51,26 @@ def index_folder(corpus: Path) -> Path:
 
 @contextmanager
 def index_of(encoder: Encoder, corpus: TextInput) -> Iterator["Index"]:
-    """Yield the index of a text: the built one, or a temporary one."""
+    """Open the built index of a text, or a temporary one."""
     folder = index_folder(corpus.path)
     if (folder / ABOUT).is_file():
         yield Index(encoder, corpus.path, folder)
         return
-    log.info("%s: no index yet; --build keeps one for the next searches", corpus.path)
+    log.info("%s: no index yet; --build keeps one for later searches", corpus.path)
     with TemporaryDirectory(prefix="ems-") as temporary:
         build_index(encoder, corpus, Path(temporary))
         yield Index(encoder, corpus.path, Path(temporary))
 
 
 def build_index(encoder: Encoder, corpus: TextInput, folder: Path, half: bool = False) -> None:
-    """Write the index of a text; what a killed run has done is used.
+    """Write the index of a text; a killed run is resumed.
 
-    Raises `EmsError` for standard input and .gz: the lines that are found are read from the text.
+    Raises `EmsError` for standard input and .gz, because results are read from the text itself.
     """
     path, vectors = corpus.path, folder / VECTORS
     if path == STREAM or path.suffix == ".gz":
-        raise EmsError(f"{path}: expected a plain text file to search in; unpack it first")
-    names = {own.name for own in folder.iterdir()} if folder.is_dir() else set()
+        raise EmsError(f"{path}: expected a plain text file to search; unpack it first")
+    names = {file.name for file in folder.iterdir()} if folder.is_dir() else set()
     if not names <= {VECTORS, ABOUT, state_of(vectors).name}:
         raise EmsError(f"{folder}: expected an index of a text, found other files; move it away")
     (folder / ABOUT).unlink(missing_ok=True)
@@ -80,7 +80,7 @@ def build_index(encoder: Encoder, corpus: TextInput, folder: Path, half: bool = 
 
 
 class Index:
-    """An index that is open for many searches.
+    """An index opened for searches.
 
     Raises `EmsError` for an index of another model, or of another text.
     """
@@ -99,7 +99,7 @@ class Index:
         self._starts = starts_of(corpus, self.lines)
 
     def search(self, queries: Sequence[str], language: str | None, k: int) -> list[list[Hit]]:
-        """Return the k nearest lines of each query, the nearest first; of equals the first.
+        """Find the k nearest lines of each query, the nearest first, then by line number.
 
         Raises `EmsError` if the text has changed since it was opened.
         """
@@ -107,16 +107,16 @@ class Index:
             raise EmsError(self._changed)
         if not (self.lines and queries):
             return [[] for _ in queries]
-        asked = self.encoder.encode(queries, language, normalise=True)
-        found, _ = nearest(asked, self._vectors, k, what="")
-        texts = lines_at(self.corpus, self._starts, found.index.ravel())
+        vectors = self.encoder.encode(queries, language, normalise=True)
+        hits, _ = nearest(vectors, self._vectors, k, what="")
+        texts = lines_at(self.corpus, self._starts, hits.index.ravel())
         return [
-            [Hit(score, at + 1, next(texts)) for score, at in zip(*row, strict=True)]
-            for row in zip(found.similarity.tolist(), found.index.tolist(), strict=True)
+            [Hit(score, line + 1, next(texts)) for score, line in zip(*row, strict=True)]
+            for row in zip(hits.similarity.tolist(), hits.index.tolist(), strict=True)
         ]
 
 
 def _state(corpus: Path) -> tuple[int, int, int]:
-    """Return what changes when a file is written or replaced."""
+    """Return the properties that change when a file is written or replaced."""
     state = corpus.stat()
     return state.st_ino, state.st_size, state.st_mtime_ns

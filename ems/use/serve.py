@@ -1,14 +1,13 @@
-"""Serve a page to search a text, and vectors as OpenAI's API gives them, over HTTP.
+"""Serve a search page, and OpenAI's API of embeddings, over HTTP.
 
     GET  /                the page (page.html)
-    GET  /search?q=&k=    lines of the text
+    GET  /search?q=&k=    the k lines nearest to q
     GET  /v1/models       the model
     POST /v1/embeddings   vectors (https://platform.openai.com/docs/api-reference/embeddings)
 
-Requests wait for each other: CONNECTIONS are answered at once, one thread uses the model, and
-bodies, texts and times are limited. On a loopback address a request must name one as its host;
-otherwise a page of the Internet could ask through a name that leads here (DNS rebinding). No other
-origin may read an answer.
+CONNECTIONS requests are answered at once, the others wait. One thread uses the model. Bodies, texts
+and times are limited. On a loopback address the host of a request must be a loopback name, so that
+no web page can reach the server through DNS rebinding. No other origin may read an answer.
 """
 
 import asyncio
@@ -48,17 +47,17 @@ from ems.use.encoder import Encoder
 from ems.use.search import Index
 
 log = logging.getLogger("ems")
-INPUTS = 2048  # texts of a request, as at OpenAI
-TEXT_CHARACTERS = 32_768  # characters of a text
-MOST_LINES = 100  # of a search
-LINE_CHARACTERS = 2_000  # characters of a line that is found
+INPUTS = 2048  # maximum texts of a request, as in OpenAI's API
+TEXT_CHARACTERS = 32_768  # maximum characters of a text
+MOST_LINES = 100  # maximum results of a search
+LINE_CHARACTERS = 2_000  # maximum characters of a result
 DEFAULT_LINES = 5
-BODY = 4 << 20  # bytes of a request
-ADDRESS = 1 << 16  # bytes of a path and query
-HEAD = 1 << 18  # bytes of a request without its body
-CONNECTIONS = 16  # that are answered at once; the others wait
-READING = 30  # seconds that the head of a request may take to arrive, and its body
-DISCARDED = 64 << 20  # bytes of a refused body that are still read, so that the answer is seen
+BODY = 4 << 20  # maximum bytes of a request body
+ADDRESS = 1 << 16  # maximum bytes of path and query
+HEAD = 1 << 18  # maximum bytes of a request head
+CONNECTIONS = 16  # answered at once; the others wait
+READING = 30  # seconds in which a head, and then a body, must arrive
+DISCARDED = 64 << 20  # bytes of a rejected body that are read, so that the client sees the answer
 HEADERS = {
     "Cache-Control": "no-store",
     "Connection": "close",
@@ -67,13 +66,13 @@ HEADERS = {
     "Server": "ems",
     "X-Content-Type-Options": "nosniff",
 }
-NOTHING = "default-src 'none'; frame-ancestors 'none'"  # the policy of what is no page
+NOTHING = "default-src 'none'; frame-ancestors 'none'"  # policy of all answers except the page
 
 
 def refused(
     status: int, message: str, param: str | None = None, code: str | None = None
 ) -> HTTPException:
-    """Return an error in the shape of OpenAI's API; `param` names the offending parameter."""
+    """Return an error in the format of OpenAI's API; `param` names the offending parameter."""
     kind = "invalid_request_error" if status < 500 else "server_error"
     about = {"message": message, "type": kind, "param": param, "code": code}
     return HTTPException(status, about)
@@ -81,9 +80,9 @@ def refused(
 
 @dataclass(frozen=True)
 class Service:
-    """A model, the index of a text or None, and the languages of lines and of queries.
+    """Answers requests with a model and, if there is one, the index of a text.
 
-    The answers take the body or the query string of a request. They raise `HTTPException`.
+    `models` and `search` take a query string, `embeddings` a body. They raise `HTTPException`.
     """
 
     encoder: Encoder
@@ -93,7 +92,7 @@ class Service:
     created: int = field(default_factory=lambda: int(time.time()))  # Unix seconds
 
     def __post_init__(self) -> None:
-        """Raise `EmsError` for a language that the model does not take."""
+        """Raise `EmsError` for a missing language, or one that the model does not know."""
         if self.language:
             self.encoder.encode(["a"], self.language)
         if self.index or self.query_language:
@@ -101,7 +100,7 @@ class Service:
 
     @property
     def name(self) -> str:
-        """The name of the model: that of its folder, or of the hub."""
+        """The name of the model folder, or of the model on the hub."""
         folder = Path(self.encoder.model)
         return folder.resolve().name if folder.exists() else self.encoder.model
 
@@ -110,13 +109,13 @@ class Service:
         return JSONResponse({"object": "list", "data": [about]})
 
     def search(self, query: str) -> Response:
-        """Return the lines of the text that are nearest to `q`, `k` of them."""
+        """Answer with the `k` lines of the text nearest to `q`."""
         if self.index is None:
-            raise refused(404, "there is no text to search in; start ems serve with --index TEXT")
-        asked, k = _question(query)
+            raise refused(404, "there is no text to search; start ems serve with --index TEXT")
+        question, k = _question(query)
         started = time.monotonic()
         try:
-            (hits,) = self.index.search([asked], self.query_language, k)
+            (hits,) = self.index.search([question], self.query_language, k)
         except EmsError as error:
             raise refused(503, str(error)) from None
         seconds = round(time.monotonic() - started, 6)
@@ -124,11 +123,11 @@ class Service:
         for hit in hits:
             more = "…" if len(hit.line) > LINE_CHARACTERS else ""
             results.append({**vars(hit), "line": hit.line[:LINE_CHARACTERS] + more})
-        about = {"query": asked, "k": k, "lines": self.index.lines, "seconds": seconds}
+        about = {"query": question, "k": k, "lines": self.index.lines, "seconds": seconds}
         return JSONResponse({**about, "results": results})
 
     def embeddings(self, body: bytes) -> Response:
-        """Return the vectors of the texts of a request, of length 1."""
+        """Answer with the vectors of the texts, scaled to length 1."""
         asked = _request(body)
         if asked.model != self.name:
             known = f"the model {asked.model[:TEXT_CHARACTERS]!r} does not exist"
@@ -151,22 +150,22 @@ class Service:
 
 
 def _question(query: str) -> tuple[str, int]:
-    """Return what the query string of a search asks for, and how many lines."""
+    """Read `q` and `k` from the query string of a search."""
     try:
-        given = dict(parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=20))
-    except ValueError:  # of bytes that are not UTF-8, or too many fields
+        fields = dict(parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=20))
+    except ValueError:  # not UTF-8, or too many fields
         raise refused(400, "expected q and k in the address, in UTF-8") from None
-    asked, k = given.get("q", ""), given.get("k", str(DEFAULT_LINES))
-    if not asked.strip():
+    question, k = fields.get("q", ""), fields.get("k", str(DEFAULT_LINES))
+    if not question.strip():
         raise refused(400, "expected a query under q, found none", "q")
     if not (re.fullmatch("[0-9]{1,8}", k) and 1 <= int(k) <= MOST_LINES):
         raise refused(400, f"expected a whole number from 1 to {MOST_LINES} under k", "k")
-    _check_text(asked, "q")
-    return asked, int(k)
+    _check_text(question, "q")
+    return question, int(k)
 
 
 def _check_text(text: Any, param: str) -> None:
-    """Raise `HTTPException` unless a value is a text that can be encoded, and not too long."""
+    """Raise `HTTPException` for a value that is no text, too long, or cannot be encoded."""
     if not isinstance(text, str):
         raise refused(400, f"expected only strings under {param}", param)
     if len(text) > TEXT_CHARACTERS:
@@ -180,7 +179,7 @@ def _check_text(text: Any, param: str) -> None:
 
 
 def _texts(value: Any) -> list[str]:
-    """Return the texts of `input`: a string, or a list of strings."""
+    """Convert `input`, a string or a list of strings, to a list of texts."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not texts:
         raise ValueError
@@ -200,7 +199,7 @@ def _texts(value: Any) -> list[str]:
 
 
 class _Request(Record):
-    """The body of a request for vectors; OpenAI's other keys are ignored."""
+    """The body of a request for vectors; other keys of OpenAI's API are ignored."""
 
     encoding_format: Literal["float", "base64"] | None = Field(None, description="float or base64")
     model: str = Field(description="the name of a model, a text,")
@@ -228,9 +227,9 @@ def _request(body: bytes) -> _Request:
 
 
 def serve(service: Service, host: str, port: int) -> None:
-    """Answer requests until SIGINT or SIGTERM; then finish those that have arrived.
+    """Answer requests until SIGINT or SIGTERM; then finish the requests that have arrived.
 
-    The address goes to standard output. Raises `EmsError` if it cannot be listened on.
+    Print the address to standard output. Raises `EmsError` if the address cannot be used.
     """
     with closing(listen(host, port)) as listening, suppress(KeyboardInterrupt):
         url = url_of(listening)
@@ -242,7 +241,7 @@ def serve(service: Service, host: str, port: int) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at an address."""
+    """Open a listening socket. Raises `EmsError` if the address cannot be used."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family)
@@ -268,7 +267,7 @@ def _is_local(listening: socket.socket) -> bool:
 
 
 def server_of(service: Service, listening: socket.socket) -> uvicorn.Server:
-    """Return the server of a service, which `run` starts and `should_exit` ends."""
+    """Configure the server of a service; `run` starts it and `should_exit` ends it."""
     config = uvicorn.Config(
         application(service, url_of(listening) if _is_local(listening) else None),
         http=Connection,
@@ -286,12 +285,13 @@ def server_of(service: Service, listening: socket.socket) -> uvicorn.Server:
 
 
 class Connection(H11Protocol):
-    """A connection of one request: its head must arrive in time, its address may be plain UTF-8,
-    and what is not HTTP is answered in JSON.
+    """A connection for one request.
+
+    The head must arrive in time, the address may be plain UTF-8, and errors are answered in JSON.
     """
 
     def connection_made(self, transport: Any) -> None:
-        """Close the connection after a while unless a request begins."""
+        """Close the connection after READING seconds unless a request has begun."""
         super().connection_made(transport)
         self.loop.call_later(READING, self._close_unless_asked)
 
@@ -300,7 +300,7 @@ class Connection(H11Protocol):
             self.transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes of a request; h11 refuses an address that is not ASCII, which curl sends."""
+        """Escape an address that is not ASCII, which curl sends and h11 rejects."""
         if self.cycle is None:
             line, end, rest = data.partition(b"\n")
             line = re.sub(rb"[\x80-\xff]", lambda byte: b"%%%02X" % byte[0][0], line)
@@ -308,7 +308,7 @@ class Connection(H11Protocol):
         super().data_received(data)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP."""
+        """Answer a request that is not valid HTTP."""
         response = _finished("?", "", JSONResponse({"error": refused(400, msg).detail}, 400))
         head = h11.Response(status_code=400, headers=response.raw_headers, reason=b"Bad Request")
         for event in (head, h11.Data(data=response.body), h11.EndOfMessage()):
@@ -317,7 +317,7 @@ class Connection(H11Protocol):
 
 
 def application(service: Service, local: str | None) -> Starlette:
-    """Return the addresses of a service; `local` is its own if only this machine reaches it."""
+    """Build the web application; `local` is its URL if only this machine can reach it."""
     free, worker = asyncio.Semaphore(CONNECTIONS), ThreadPoolExecutor(1, "model")  # for PyTorch
     page = page_of(service)
 
@@ -325,15 +325,15 @@ def application(service: Service, local: str | None) -> Starlette:
         if local and not _names_loopback(request.headers.get("Host", "")):
             raise refused(403, f"expected localhost or {local} as the host")
         async with free:
-            given = await _body(request) if request.method == "POST" else _query(request)
+            content = await _body(request) if request.method == "POST" else _query(request)
             try:
                 loop = asyncio.get_running_loop()
-                response = await loop.run_in_executor(worker, call, given)
+                response = await loop.run_in_executor(worker, call, content)
             except HTTPException:
                 raise
             except Exception as error:
                 log.error("error: %r", error, exc_info=error)
-                raise refused(500, "an error in ems serve; its log says where") from None
+                raise refused(500, "internal error; see the log of ems serve") from None
         return _finished(request.method, request.url.path, response)
 
     routes = [
@@ -348,7 +348,7 @@ def application(service: Service, local: str | None) -> Starlette:
 
 
 async def _body(request: Request) -> bytes:
-    """Return the body. Raises `HTTPException` if it is late, too long or of unknown length."""
+    """Read the body. Raises `HTTPException` if it is late, too long or without a length."""
     length = request.headers.get("Content-Length")
     if length is None or "Transfer-Encoding" in request.headers:
         raise refused(411, "expected a body with Content-Length, and no Transfer-Encoding")
@@ -363,18 +363,18 @@ async def _body(request: Request) -> bytes:
 
 
 def _query(request: Request) -> str:
-    """Return the query string. Raises `HTTPException` if it is too long."""
+    """Check the length of the query string. Raises `HTTPException` if it is too long."""
     if len(request.url.query) > ADDRESS:
         raise refused(414, f"expected at most {ADDRESS:,} bytes of an address")
     return request.url.query
 
 
 async def _refuse(request: Request, error: HTTPException) -> Response:
-    """Return the answer to a request that is refused, by us or by Starlette's routes."""
+    """Answer a request that was rejected by a service or by Starlette's routes."""
     headers = error.headers
     if error.status_code == 404 and isinstance(error.detail, str):
         known = ", ".join(route.path for route in request.app.routes)
-        error = refused(404, f"no such address; there are {known}")
+        error = refused(404, f"no such address; choose one of {known}")
     elif error.status_code == 405 and request.method in HTTPMethod.__members__:
         allowed = sorted(headers["Allow"].split(", "))
         headers = {"Allow": ", ".join(allowed)}
@@ -382,7 +382,7 @@ async def _refuse(request: Request, error: HTTPException) -> Response:
     elif error.status_code == 405:
         error = refused(501, f"Unsupported method ({request.method!r})")
     if error.status_code not in (408, 411):
-        # Read a body that is refused: to the sender of an unread one the answer is lost.
+        # Read a rejected body: a client that is still sending would not see the answer.
         with suppress(ClientDisconnect, TimeoutError):
             async with asyncio.timeout(READING):
                 left = DISCARDED
@@ -395,7 +395,7 @@ async def _refuse(request: Request, error: HTTPException) -> Response:
 
 
 def _finished(method: str, path: str, response: Response) -> Response:
-    """Add the headers of every answer, and log its status without what was asked."""
+    """Add the common headers, and log the status without the query."""
     response.headers.update(HEADERS)
     response.headers.setdefault("Content-Security-Policy", NOTHING)
     log.info("%s %s %s", method, path[:100], response.status_code)
@@ -411,13 +411,13 @@ def _names_loopback(host: str) -> bool:
 
 
 def page_of(service: Service) -> Response:
-    """Return the page, with the policy that lets its own script and style run, and no others."""
+    """Fill in the page, with a policy that allows only its own script and style."""
     page = files("ems.use").joinpath("page.html").read_text(encoding="utf-8")
     index = service.index
-    about = f"No text to search in: start ems serve with --index TEXT. Model: {service.name}."
+    about = f"No text to search. Start ems serve with --index TEXT. Model: {service.name}."
     if index:
         text = f"{index.lines:,} lines of {index.corpus.name}"
-        about = f"Search {text} by meaning, in any language. Model: {service.name}."
+        about = f"Search {text} by meaning. Model: {service.name}."
     slots = {"ABOUT": html.escape(about), "HIDDEN": "" if index else "hidden"}
     for name, value in {**slots, "LINES": str(MOST_LINES), "K": str(DEFAULT_LINES)}.items():
         page = page.replace(f"{{{{{name}}}}}", value)

@@ -1,8 +1,8 @@
-"""Texts line by line: what is a bad line, standard input and .gz, and a state beside an output.
+"""Text input line by line: bad lines, standard input, .gz, and the state folder of an output.
 
-A bad line (not UTF-8, a NUL, longer than LONGEST) is an error, or is skipped: it is counted, and
-what is written still has its place. Standard input and .gz are copied beside the output first: a
-second run sees whether they are the same.
+A bad line (not UTF-8, a NUL, longer than LONGEST) is an error or is skipped; a skipped line is
+counted and keeps its row in the output. Standard input and .gz are first copied to the state folder
+of the output, so that a second run can compare them.
 """
 
 import gzip
@@ -21,17 +21,17 @@ import numpy as np
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, check_readable, standard_output, state_of
 
-LONGEST = 1_000_000  # bytes of a line
+LONGEST = 1_000_000  # maximum bytes of a line
 STREAM = Path("-")
 
 
 class BadLine(Exception):
-    """A line that cannot be used; the message says why."""
+    """A line that cannot be used, with the reason as message."""
 
 
 @dataclass(frozen=True)
 class TextInput:
-    """A file of lines, or with two languages a TSV of pairs; `skip` skips its bad lines."""
+    """A file of lines, or a TSV of pairs if it has two languages; `skip` skips bad lines."""
 
     path: Path
     languages: tuple[str | None, ...] = (None,)
@@ -45,7 +45,7 @@ class TextInput:
         return "lines" if len(self.languages) == 1 else "pairs"
 
     def sides_of(self, line: bytes) -> tuple[str, ...]:
-        """Return a line without its end, or the first two columns of a row. Raises `BadLine`."""
+        """Split a line into its sides: the line itself, or two columns. Raises `BadLine`."""
         if len(self.languages) == 1:
             return (text_of(line),)
         columns = line.removesuffix(b"\n").removesuffix(b"\r").split(b"\t")
@@ -55,7 +55,7 @@ class TextInput:
 
 
 def text_of(line: bytes) -> str:
-    """Return a line as text, without its end. Raises `BadLine`."""
+    """Decode a line without its end. Raises `BadLine`."""
     line = line.removesuffix(b"\n")
     if len(line) > LONGEST:
         raise BadLine(f"longer than {LONGEST:,} bytes")
@@ -69,7 +69,7 @@ def text_of(line: bytes) -> str:
 
 @contextmanager
 def opened(source: Path) -> Iterator[BinaryIO]:
-    """Open a file, a .gz, or standard input for `-`, as bytes."""
+    """Open a file, a .gz, or standard input (`-`) as bytes."""
     if source == STREAM:
         yield sys.stdin.buffer
         return
@@ -83,7 +83,7 @@ def opened(source: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def plain(source: Path, copy: Path) -> Iterator[Path]:
-    """Yield a file with the lines of a source: itself, or a copy of standard input or of a .gz."""
+    """Yield a plain file: the source itself, or a copy of standard input or of a .gz."""
     if source != STREAM and source.suffix != ".gz":
         yield source
         return
@@ -95,8 +95,9 @@ def plain(source: Path, copy: Path) -> Iterator[Path]:
 
 @contextmanager
 def scratch(out: Path) -> Iterator[Path]:
-    """Yield the state folder of a file, or for standard output a new one. It goes at the end, but
-    after an error that of a file stays if a piece is done.
+    """Yield the state folder of an output file, or a temporary folder for standard output.
+
+    It is deleted at the end, unless there was an error and a piece of a file is done.
     """
     if out == STREAM:
         with tempfile.TemporaryDirectory(prefix="ems-") as folder:
@@ -113,7 +114,7 @@ def scratch(out: Path) -> Iterator[Path]:
 
 
 def write(out: Path, parts: Iterable[bytes]) -> None:
-    """Write bytes to a file, whole or not at all, or to standard output."""
+    """Write bytes to standard output, or to a file, whole or not at all."""
     if out == STREAM:
         with standard_output() as stdout:
             stdout.buffer.writelines(parts)
@@ -123,7 +124,7 @@ def write(out: Path, parts: Iterable[bytes]) -> None:
 
 
 def starts_of(path: Path, lines: int) -> np.ndarray:
-    """Return the bytes at which the lines of a text begin, and its end, int64[lines + 1]."""
+    """Return the byte offsets of the lines of a text and of its end, int64[lines + 1]."""
     starts = np.zeros(lines + 1, np.int64)
     with open(path, "rb") as reader:
         for number, line in enumerate(reader, start=1):
@@ -132,7 +133,7 @@ def starts_of(path: Path, lines: int) -> np.ndarray:
 
 
 def lines_at(path: Path, starts: np.ndarray, rows: np.ndarray) -> Iterator[str]:
-    """Yield some rows, from 0, of a text whose lines have these `starts_of`, without their ends."""
+    """Yield the lines at `rows`, from 0, without their ends; `starts` is made by `starts_of`."""
     with open(path, "rb") as reader:
         for start, end in zip(starts[rows].tolist(), starts[rows + 1].tolist(), strict=True):
             reader.seek(start)
