@@ -1,9 +1,11 @@
-"""Laws of downloading: whatever a server does ends in the right bytes or in one clear error."""
+"""Downloads: whatever a server does ends in the right bytes or in one clear error."""
 
 import email.utils
 import errno
 import io
+import json
 import random
+import re
 import time
 
 import pytest
@@ -24,7 +26,7 @@ from made.web import (
 )
 
 from ems.base.errors import EmsError
-from ems.corpora.download import PartialFile, part_path
+from ems.corpora.download import Downloads, PartialFile, _retry_after, part_path
 from ems.corpora.fetch import fetch
 
 PAGE = b"<!DOCTYPE html>\n<html><body>Service unavailable</body></html>\n"
@@ -38,10 +40,14 @@ def world(tmp_path, monkeypatch):
 
 # --- interrupted
 
-WRONG = [
-    "bytes 0-400003/400004",
-    "bytes 99999-400003/400004",
-    "bytes 100000-400003/400005",
+DIGITS = "9" * 5_000  # more than Python turns into a number
+WRONG = [*("bytes 0-400003/400004", "bytes 99999-400003/400004", "bytes 100000-400003/400005")]
+WRONG += [
+    f"bytes {DIGITS}-1/2",
+    f"bytes 100000-1/{DIGITS}",
+    f"bytes 0-{DIGITS}/*",
+    DIGITS,
+    "bytes ²-1/2",
     "x",
     "",
 ]
@@ -55,21 +61,22 @@ RECOVERS = {  # what the server does one after the other, the ranges that it is 
     "in chunks": ([chunked()], [None]),
     "not all chunks": ([chunked(3), chunked()], [None, "bytes=150000-"]),
     **{
-        f"206 of {content_range or 'nothing'}, {'whole' if body is None else 'rest'}": (
+        f"206 of {content_range[:30]} {number}, {'whole' if body is None else 'rest'}": (
             [CUT, wrong_range(content_range, body), good],
             [None, REST, None],
         )
-        for content_range in WRONG
+        for number, content_range in enumerate(WRONG)
         for body in (None, OTHER[100_000:])
     },
 }
 
 
 @pytest.mark.parametrize("case", RECOVERS)
-def test_whatever_is_sent_the_file_is_whole_in_the_end_and_pauses_lie_between(world, case):
+def test_whatever_is_sent_the_file_is_complete_in_the_end(world, case, logged, caplog):
     ways, ranges = RECOVERS[case]
     with world.site(*ways) as site:
         world.fetched(site)
+    assert max(map(len, caplog.messages)) < 600  # long headers are shortened
     assert site.ranges() == ranges
     assert site.asked[0]["Accept-Encoding"] == "identity"
     assert len(world.slept) == len(ranges) - 1
@@ -77,7 +84,7 @@ def test_whatever_is_sent_the_file_is_whole_in_the_end_and_pauses_lie_between(wo
 
 @pytest.mark.parametrize("headers", [{"ETag": '"one"'}, {"Last-Modified": "yesterday"}])
 @pytest.mark.parametrize("way", [cut, stall])
-def test_a_download_that_breaks_off_goes_on_from_its_last_byte(world, way, headers):
+def test_an_interrupted_download_resumes_at_its_last_byte(world, way, headers):
     with world.site(way(100_000), way(50_000), good, file=File(CONTENT, headers)) as site:
         world.fetched(site, stall=20.0 if way is cut else 0.5)
     assert site.ranges() == [None, REST, "bytes=150000-"]
@@ -92,7 +99,7 @@ def changing(request, file, headers=None):
 
 
 @pytest.mark.parametrize("headers", [{}, {"ETag": 'W/"weak"'}])
-def test_without_proof_that_a_part_is_still_good_it_is_not_continued(world, headers):
+def test_a_part_is_not_continued_without_proof_that_the_file_is_unchanged(world, headers):
     with world.site(changing, good, file=File(CONTENT, headers)) as site:
         world.fails(site, "broke off", retries=0, left=PART)  # in the next run
         world.fetched(site, OTHER)
@@ -116,14 +123,12 @@ def test_a_file_that_changes_between_two_parts_is_never_mixed(world, name, lies)
     assert site.ranges()[1] == REST
 
 
-def test_the_next_run_goes_on_where_the_last_one_gave_up(world):
+def test_the_next_run_resumes_the_same_address_only(world):
     with world.site(CUT, cut(50_000), good) as site:
         world.fails(site, r"broke off .* 2 times; .*at byte 150,000", left=PART, retries=1)
         world.fetched(site)
     assert site.ranges() == [None, REST, "bytes=150000-"]
-
-
-def test_a_part_of_another_address_is_not_continued(world):
+    world.clear()
     with world.site(CUT) as site:
         world.fails(site, "broke off", retries=0, left=PART)
     with world.site(good, file=File(OTHER)) as site:
@@ -131,7 +136,7 @@ def test_a_part_of_another_address_is_not_continued(world):
     assert site.ranges() == [None]
 
 
-def test_what_is_whole_already_is_not_asked_for_again(world):
+def test_a_complete_part_is_not_requested_again(world):
     def killed(path):
         raise KeyboardInterrupt
 
@@ -142,7 +147,7 @@ def test_what_is_whole_already_is_not_asked_for_again(world):
     assert len(site.asked) == 1
 
 
-def test_attempts_that_bring_something_do_not_count(world):
+def test_attempts_that_make_progress_do_not_count(world):
     content = CONTENT[:4] + random.Random(3).randbytes(9 << 20)
     with world.site(cut(2 << 20), file=File(content)) as site:
         world.fetched(site, content, retries=1)
@@ -160,7 +165,7 @@ def test_a_refusal_is_final_and_names_the_status(world, status):
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
-def test_a_busy_server_is_asked_again_and_again_but_not_for_ever(world, status):
+def test_a_busy_server_is_retried_but_not_for_ever(world, status):
     with world.site(*[says(status)] * 6, good) as site:
         world.fails(site, f"expected status 200, found {status}, 4 times")
         assert len(site.asked) == 4
@@ -178,7 +183,7 @@ def test_the_pauses_double_with_jitter(world):
 
 
 @pytest.mark.parametrize("form", ["seconds", "date"])
-def test_a_server_that_names_a_time_to_wait_is_heard(world, form):
+def test_a_retry_after_is_respected(world, form):
     date = email.utils.formatdate(time.time() + 100, usegmt=True)
     busy = says(503, Retry_After="100" if form == "seconds" else date)
     with world.site(busy, says(503, Retry_After="3600"), good) as site:
@@ -189,18 +194,15 @@ def test_a_server_that_names_a_time_to_wait_is_heard(world, form):
     assert len(site.asked) == 3
 
 
-def test_an_address_where_nobody_answers_is_tried_again_and_told_with_the_setting(world):
+def test_no_answer_is_retried_and_an_unknown_certificate_is_final(world, monkeypatch):
     with world.site(good) as site:
         pass
     world.fails(site, r"download failed .*4 times; .*`sources`")
     assert len(world.slept) == 3
-
-
-def test_a_certificate_that_nobody_vouches_for_is_final(world, monkeypatch):
     monkeypatch.delenv(CERTIFICATES)
     with world.site(good) as site:
         world.fails(site, "CERTIFICATE_VERIFY_FAILED")
-    assert (site.asked, world.slept) == ([], [])
+    assert (site.asked, len(world.slept)) == ([], 3)
 
 
 # --- what is no data
@@ -216,7 +218,7 @@ PAGES = {
 
 @pytest.mark.parametrize("way", PAGES)
 @pytest.mark.parametrize("name", ["x.zip", "x.tsv.gz", "x.deu"])
-def test_a_page_never_becomes_data_though_the_status_is_200(world, way, name):
+def test_a_web_page_never_becomes_data_even_with_status_200(world, way, name):
     with world.site(PAGES[way]) as site:
         world.fails(site, "web page", name=name)
     assert len(site.asked) == 1
@@ -229,7 +231,7 @@ def test_an_archive_begins_as_its_name_says(world, name):
             world.fails(site, "not a", name=name)
 
 
-def test_text_may_begin_with_anything_but_a_page(world, tmp_path):
+def test_text_may_begin_with_anything_except_a_web_page(world, tmp_path):
     text = b"<b>bold</b>\tfett\n" * 100
     with world.site(good, file=File(text)) as site:
         world.fetched(site, text, name="x.tsv")
@@ -239,7 +241,7 @@ def test_text_may_begin_with_anything_but_a_page(world, tmp_path):
     assert list((tmp_path / "new").iterdir()) == []
 
 
-def test_a_page_in_the_place_of_the_rest_leaves_what_is_here(world):
+def test_a_web_page_instead_of_the_rest_keeps_the_part(world):
     page = says(200, PAGE, Content_Type="text/html")
     with world.site(CUT, page, good) as site:
         world.fails(site, "web page", left=PART)
@@ -247,26 +249,11 @@ def test_a_page_in_the_place_of_the_rest_leaves_what_is_here(world):
     assert site.ranges() == [None, REST, REST]
 
 
-def test_a_file_that_the_server_packs_on_its_way_is_refused_unless_that_is_its_form(world):
+def test_a_file_that_the_server_compresses_is_refused_unless_it_is_a_gz(world):
     packed = File(b"\x1f\x8b" + bytes(500), {"Content-Encoding": "gzip"})
     with world.site(good, file=packed) as site:
         world.fails(site, r"the server compresses it \(gzip\)", name="x.tsv")
         world.fetched(site, packed.content, name="x.tsv.gz")
-
-
-# --- the lock and the disk
-
-
-def test_a_file_that_changes_under_its_lock_is_an_error_and_nothing_is_lost(world):
-    with world.site(good) as site:
-        world.fetched(site)
-        lock = world.out.with_name("x.zip.lock.json")
-        before = lock.read_bytes()
-        site.file.content, site.file.headers = OTHER, {"ETag": '"two"'}
-        world.fails(site, r"the source changed.*delete .*x\.zip\.lock\.json", left=world.files())
-        assert (world.out.read_bytes(), lock.read_bytes()) == (CONTENT, before)
-        site.file.content = CONTENT  # the server was mended
-        world.fetched(site)
 
 
 def test_a_full_disk_is_one_line_with_what_to_do(tmp_path):
@@ -274,8 +261,111 @@ def test_a_full_disk_is_one_line_with_what_to_do(tmp_path):
         def write(self, block):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    part = PartialFile(
-        "https://h/x.zip", tmp_path / "x.zip", Full(part_path(tmp_path / "x.zip"), "w+")
-    )
+    out = tmp_path / "x.zip"
+    part = PartialFile("https://h/x.zip", out, Full(part_path(out), "w+"))
     with pytest.raises(EmsError, match=r"x\.zip\..*part: No space left on device; free some space"):
         part.write(b"PK")
+
+
+# --- headers
+
+
+def answer(status, body, **headers):
+    """Send exactly these headers with the file's ETag, and a body; close the connection."""
+
+    def way(request, file):
+        lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        lines = [f"HTTP/1.1 {status} x", 'ETag: "one"', "Connection: close", *lines, "", ""]
+        request.wfile.write("\r\n".join(lines).encode("latin-1") + body)
+        request.close_connection = True
+
+    return way
+
+
+UNREADABLE = ["", "-5", "+5", "5.0", "1e5", "1e400", "0x10", "1_0", "nan", "x", "²"]
+
+
+@pytest.mark.parametrize("length", [*UNREADABLE, DIGITS, "9" * 19, f"-{DIGITS}"])
+def test_a_file_with_an_invalid_length_is_not_complete(world, length):
+    way = answer(200, CONTENT[:100_000], Content_Length=length)
+    expected = f"expected a number of bytes as Content-Length, found '{length[:100]}"
+    with world.site(way, way, way, good) as site:
+        world.fails(site, re.escape(expected), retries=1)
+        world.fetched(site)
+
+
+def test_a_repeated_length_counts_once_and_two_lengths_are_an_error(world):
+    length = str(len(CONTENT))
+    with world.site(answer(200, CONTENT, Content_Length="5, 6")) as site:
+        world.fails(site, "Content-Length contained multiple unmatching values")
+    with world.site(answer(200, CONTENT, Content_Length=f"{length}, {length}")) as site:
+        world.fetched(site)
+
+
+NO_TIMES = ["", "-5", "+5", "1e400", "1e5", "nan", "x", DIGITS, "9" * 10, f"-{DIGITS}", "٣"]
+NO_TIMES += [
+    "Fri, 31 Dec 99999 23:59:59 GMT",
+    "01 Jan 9999999999 00:00:00 -0000",
+    "Mon",
+    ",",
+    ":::",
+]
+NO_TIMES += [f"Mon, 01 Jan {DIGITS} 00:00:00 GMT", "Mon, 99 Jan 2026 99:99:99 GMT"]
+NO_TIMES += ["01 Jan 9999999999 00:00:00 -0000"]
+PAST = ["Mon, 01 Jan 0001 00:00:00 GMT", "0", "Thu, 01 Jan 1970 00:00:00 GMT"]
+
+
+def test_an_invalid_or_past_retry_after_is_no_wait(world):
+    assert [_retry_after(text) for text in NO_TIMES] == [None] * len(NO_TIMES)
+    assert [_retry_after(text) for text in PAST] == [0] * len(PAST)
+    ways = [answer(503, b"", Content_Length=0, Retry_After=text.strip("٣")) for text in NO_TIMES]
+    with world.site(*ways, good) as site:
+        world.fetched(site, retries=len(ways), pause=1e-9)
+    assert len(world.slept) == len(ways)
+    assert 0 < max(world.slept) < 2
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["http://[::1", "http://h:99999/", "http://h:x/", "²", "http://./", f"http://{'a' * 300}/"],
+)
+def test_a_redirection_to_an_invalid_address_is_final(world, location):
+    with world.site(answer(302, b"", Content_Length=0, Location=location)) as site:
+        world.fails(site, "download failed .*; check the address")
+    assert len(site.asked) == 1
+
+
+@pytest.mark.parametrize("name", ["Content_Type", "Content_Encoding"])
+def test_a_long_header_is_shortened(world, name):
+    with world.site(answer(200, b"", **{name: "html" + "x" * 60_000})) as site:
+        assert len(world.fails(site, "html")) < 500
+
+
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [
+        ("http://[::1/x.zip", r"x\.zip: not a valid address .*; check `sources`"),
+        ("file://[/x.zip", r"x\.zip: not a valid address .*; check `sources`"),
+        (f"http://{'a' * 300}/x.zip", "download failed"),  # longer than the name of a file
+    ],
+)
+def test_a_source_that_is_not_an_address_is_one_line(tmp_path, location, expected):
+    downloads = Downloads(slots=tmp_path / "slots", retries=0)
+    with pytest.raises(EmsError, match=expected):
+        fetch(location, tmp_path / "x.zip", lambda path: {}, downloads=downloads)
+
+
+MEMORIES = [[], 5, "x", None, {"url": None}, {"url": 1}, {"length": "5"}, {"length": 1.5}]
+MEMORIES += [{"etag": ["x"]}]
+
+
+@pytest.mark.parametrize("memory", MEMORIES, ids=str)
+def test_an_invalid_memory_of_a_part_is_ignored(world, memory):
+    with world.site(cut(100_000)) as site:
+        world.fails(site, "broke off", retries=0, left=PART)
+        path = part_path(world.out).with_name(PART[1])
+        known = json.loads(path.read_text())
+        path.write_text(json.dumps({**known, **memory} if isinstance(memory, dict) else memory))
+        site.ways[:] = [good]
+        world.fetched(site)
+    assert site.ranges() == [None, None]

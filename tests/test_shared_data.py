@@ -1,8 +1,7 @@
-"""Laws of a data folder that several processes, or several machines, fill at the same time.
+"""A data folder that several processes or machines fill at the same time.
 
-A network file system is imitated by a `sitecustomize.py` that is loaded before anything of EMS:
-renames and fsync take up to 0.3 s, `flock` is unknown or sees only its own machine, and the machine
-has the name that the test gives it.
+A `sitecustomize.py`, loaded before EMS, imitates a network file system: renames and fsync take up
+to 0.3 s, `flock` is unknown or sees only its own machine, and the test gives the machine's name.
 """
 
 import errno
@@ -11,6 +10,7 @@ import os
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -20,9 +20,21 @@ import yaml
 from conftest import copy_project
 from made.cli import Cli, wait_for
 from made.corpora import translations, write_opus, write_tatoeba
-from made.web import CERTIFICATES, File, Files, good, https_site, serving, slow, stall
+from made.web import (
+    CERTIFICATES,
+    CONTENT,
+    File,
+    Files,
+    World,
+    good,
+    https_site,
+    serving,
+    slow,
+    stall,
+)
 
-from ems.corpora.slots import alone, held
+from ems.base.progress import Progress
+from ems.corpora.slots import alone, held, slot
 from ems.train.job import claimed
 
 NETWORK = """
@@ -53,7 +65,7 @@ CORPUS = "".join(f"Sentence {at} of a corpus.\n" for at in range(60_000)).encode
 
 
 def network(folder, shared, locks, **more):
-    """The environment of a process whose folder `shared` lies on a network file system."""
+    """The environment of a process with `shared` on a network file system."""
     place = folder / "network"
     place.mkdir(exist_ok=True)
     (place / "sitecustomize.py").write_text(NETWORK)
@@ -80,7 +92,7 @@ EXPERIMENT = {
 
 
 class Counted(Files):
-    """Answers when two Snakemakes have started, and counts what it is asked for."""
+    """Answers once two Snakemakes have started, and records the requests."""
 
     def do_GET(self):
         assert self.server.begun.wait(600)
@@ -99,7 +111,7 @@ def host(folder):
 
 
 def write_source(mirror):
-    """The corpora and the benchmark of EXPERIMENT; the paths of their files."""
+    """Write the corpora and the benchmark of EXPERIMENT; return their addresses."""
     items = list(translations(300, ["en", "de", "fr"], seed=1))
     for name in ("bible-uedin", "NTREX"):
         folder = write_opus(mirror, name, "v1", items).parent
@@ -128,10 +140,9 @@ def log_of(project):
     return (project.folder / "started.log").read_text()
 
 
-def test_two_snakemakes_that_share_a_data_folder_bring_each_file_once(tmp_path):
-    """Both have planned to fetch everything before anything is there. Meanwhile a third one in one
-    of the clones is refused, and says what to do.
-    """
+@pytest.mark.slow
+def test_two_snakemakes_that_share_a_data_folder_fetch_each_file_once(tmp_path):
+    """Both plan to fetch everything before any file exists; a third in one clone is refused."""
     data, mirror = tmp_path / "data", tmp_path / "mirror"
     files = write_source(mirror)
     with host(mirror) as server:
@@ -166,7 +177,7 @@ def test_two_snakemakes_that_share_a_data_folder_bring_each_file_once(tmp_path):
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """A site with one file of text; it answers slowly."""
+    """A slow site with one text file."""
     monkeypatch.setenv(CERTIFICATES, str(tmp_path / "cert.pem"))
     file = File(CORPUS, {"ETag": '"one"', "Content-Type": "text/plain"})
     with https_site(tmp_path, file, [slow]) as site:
@@ -175,19 +186,23 @@ def site(tmp_path, monkeypatch):
 
 @pytest.fixture
 def fetch(tmp_path, site):
-    """Start `ems fetch` of the one file on a machine of a name."""
+    """Start `ems fetch` of the file on a named machine."""
     ems, data = Cli(tmp_path), tmp_path / "shared"
     words = ("fetch", "--format", "text", "--source", site.address, "--corpus", "C", "--pair", "de")
 
-    def start(locks, machine):
+    def start(locks, machine, name="de.txt"):
         own = tmp_path / machine  # a temporary folder
         own.mkdir(exist_ok=True)
         names = {"TEST_MACHINE": machine, "TMPDIR": str(own)}
         environment = network(tmp_path, data, locks, **names)
-        words_out = (*words, "--version", "v1", "--out", str(data / "de.txt"))
+        words_out = (*words, "--version", "v1", "--out", str(data / name))
         return ems.start(*words_out, env=environment, stderr=subprocess.PIPE, text=True)
 
-    start.out = data / "de.txt"
+    def limit(per_host):
+        path = ems.folder / "config.yaml"
+        path.write_text(path.read_text().replace("{per_host: 4", f"{{per_host: {per_host}"))
+
+    start.out, start.limit = data / "de.txt", limit
     return start
 
 
@@ -196,9 +211,10 @@ def is_whole(out):
     return out.read_bytes() == CORPUS and lock["bytes"] == len(CORPUS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("locks", ["none", "own"])
 def test_two_machines_never_write_into_one_file(fetch, site, locks):
-    """Without locks between them both fetch. One may be overtaken at its last step, and says so."""
+    """Without locks between them both fetch; one may be overtaken at its last step."""
     runs = [fetch(locks, machine) for machine in ("node1", "node2")]
     logs = [run.communicate()[1] for run in runs]
     ended = [run.returncode for run in runs]
@@ -210,9 +226,9 @@ def test_two_machines_never_write_into_one_file(fetch, site, locks):
     assert all(headers.get("Range") is None for headers in site.asked)
 
 
-def test_without_locks_the_processes_of_one_machine_still_wait_and_a_killed_one_is_continued(
-    fetch, site
-):
+@pytest.mark.slow
+def test_processes_of_one_machine_wait_even_without_locks_and_continue_a_killed_one(fetch, site):
+    fetch.limit(1)  # the second process needs the connection of the killed one
     site.ways[:] = [stall(len(CORPUS) // 4), good]
     first = fetch("none", "node1")
     part = fetch.out.with_name(".de.txt.on-node1.part")
@@ -233,7 +249,7 @@ def test_without_locks_the_processes_of_one_machine_still_wait_and_a_killed_one_
     ]
 
 
-def test_what_another_process_makes_while_one_waits_is_kept(tmp_path):
+def test_a_folder_that_another_process_writes_meanwhile_is_kept(tmp_path):
     ems, out = Cli(tmp_path), tmp_path / "demo"
     with alone(out, out / "manifest.json"):
         run = ems.start("demo-mirror", "--out", str(out), stderr=subprocess.PIPE, text=True)
@@ -249,9 +265,7 @@ def test_what_another_process_makes_while_one_waits_is_kept(tmp_path):
 
 
 @pytest.mark.parametrize("look", [0, 1])
-def test_a_lock_that_a_third_process_removes_while_one_looks_at_it_is_made_again(
-    tmp_path, monkeypatch, look
-):
+def test_a_lock_that_a_third_process_removes_is_created_again(tmp_path, monkeypatch, look):
     path, looks, stat = tmp_path / "x", iter(range(100)), Path.stat
 
     def removed(self, **options):
@@ -264,7 +278,7 @@ def test_a_lock_that_a_third_process_removes_while_one_looks_at_it_is_made_again
         assert os.path.samestat(os.stat(path), os.fstat(handle.fileno()))
 
 
-def test_what_was_there_before_the_plan_is_made_again(tmp_path, monkeypatch):
+def test_a_target_older_than_the_plan_is_written_again(tmp_path, monkeypatch):
     last = tmp_path / "x"
     last.write_text("x")
     for planned, made in ((None, False), (last.stat().st_mtime + 1, False), (1.0, True)):
@@ -278,9 +292,7 @@ def test_what_was_there_before_the_plan_is_made_again(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
-def test_a_training_starts_where_the_file_system_has_no_locks(
-    tmp_path, monkeypatch, caplog, number
-):
+def test_training_starts_on_a_file_system_without_locks(tmp_path, monkeypatch, caplog, number):
     def refused(file, how):
         raise OSError(number, os.strerror(number))
 
@@ -289,3 +301,71 @@ def test_a_training_starts_where_the_file_system_has_no_locks(
         assert (tmp_path / "state" / "lock").exists()
     assert "no locks in this file system" in caplog.text
     assert not (tmp_path / "state").exists()
+
+
+# --- connections
+
+
+@pytest.mark.slow
+def test_processes_together_never_exceed_the_connections_to_a_host(fetch, site):
+    full = threading.Event()  # two connections are open
+
+    def crowded(request, file):
+        with site.change:
+            if site.change.wait_for(lambda: site.active >= 2 or full.is_set(), timeout=60):
+                full.set()
+            site.change.wait_for(lambda: site.active >= 3, timeout=1)  # a third would come now
+        good(request, file)
+
+    site.ways[:] = [crowded]
+    fetch.limit(2)
+    runs = [fetch("real", "node1", f"{number}/de.txt") for number in range(5)]
+    logs = [run.communicate()[1] for run in runs]
+    assert [run.returncode for run in runs] == [0] * 5, logs
+    assert site.most == 2
+    assert any("waiting for one of the 2 connections" in log for log in logs)
+
+
+def test_a_slot_is_free_again_after_an_error_inside_it(tmp_path):
+    for _ in range(3):
+        with pytest.raises(KeyError), slot("h:1", 1, tmp_path):
+            raise KeyError
+    with slot("h:1", 2, tmp_path), slot("h:1", 2, tmp_path), slot("other", 1, tmp_path):
+        pass
+
+
+def test_two_downloads_to_one_file_never_mix(tmp_path, monkeypatch):
+    world = World(tmp_path, monkeypatch)
+    with world.site(slow) as site, ThreadPoolExecutor(3) as pool:
+        entries = list(pool.map(lambda _: world.fetch(site), range(3)))
+    assert entries == entries[:1] * 3
+    assert world.out.read_bytes() == CONTENT
+    assert site.most == 1
+    assert world.files() == ["x.zip", "x.zip.lock.json"]
+
+
+def test_a_held_file_that_was_moved_away_is_created_again(tmp_path):
+    path, order = tmp_path / "x.part", []
+
+    def second():
+        with held(path) as writer:
+            writer.write(b"second")
+            order.append("second")
+
+    thread = threading.Thread(target=second)
+    with held(path) as writer:
+        thread.start()
+        writer.write(b"first")
+        path.rename(tmp_path / "x")
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+    assert (tmp_path / "x").read_bytes() == b"first"
+    assert path.read_bytes() == b"second"
+
+
+def test_bytes_from_an_earlier_run_count_for_the_share_but_not_the_rate():
+    progress = Progress("download x.zip", 1000, "bytes", before=500)
+    progress.add(100)
+    line = progress.line(progress.started + 1)
+    assert line == "download x.zip: 600/1,000 bytes (60 %), 100 bytes/s, ETA 0:04"
