@@ -29,11 +29,11 @@ os.environ.update({"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # onnxruntime reports nothing of a test either
 LONG = [
     *("workflow_ems62", "workflow", "dvc", "workflow_killed", "perf", "slurm", "gpu"),
-    *("slurm_nodes", "workflow_damaged", "slurm_sites", "fuzz", "workflow_mirror", "mteb"),
-    *("extend", "workflow_start", "export", "document_corpora", "any_pairs"),
-    *("lightweight", "multiway", "workflow_export", "distributed_train", "remotes"),
+    *("slurm_sites", "fuzz", "workflow_mirror", "mteb"),
+    *("workflow_start", "export", "document_corpora", "any_pairs"),
+    *("lightweight", "multiway", "distributed_train", "remotes"),
     *("forecast", "devices", "export_ngrams", "light", "serve", "use", "interop", "spoilt_json"),
-    *("bulk", "shared_data", "train_stop", "workflow_flores"),
+    *("bulk", "shared_data", "train_stop"),
 ]  # half a minute and more, about the longest first; then some that would end long after all others
 
 

@@ -215,9 +215,9 @@ def write_others(folder, name, better):
     ]
     write_file(folder, name, "mldoc", "accuracy", seeds, {"de": "de"}, label="direction")
     wrong = bits(120, 0.4, 1) & ~(bits(120, 0.5, 2) & bool(better))
-    rows = [scored("deu", "en", wrong)]
-    write_file(folder, name, "xsim", "error rate", rows, {"deu": "de"})
-    write_bucc(folder, name, {"de": 50.0 + 50 * better})  # without hits, so nothing is tested
+    rows = [scored("deu", "en", wrong), row("fra", "en", 50.0, 120)]  # without hits: no test
+    write_file(folder, name, "xsim", "error rate", rows, {"deu": "de", "fra": "fr"})
+    write_bucc(folder, name, {"de": 50.0 + 50 * better})
     write_cosine(folder, name, 0.5)  # no percentage, so it is not compared
 
 

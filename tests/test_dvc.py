@@ -1,26 +1,14 @@
-"""`dvc repro` on the tiny experiment with a real local remote: what reruns, comes back, stays."""
+"""`dvc repro` on the tiny experiment with a local remote: what runs again and what comes back."""
 
 import json
-import re
 import shutil
-from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT, copied, copy_project
+from conftest import copied, copy_project
 from made.experiments import NASTY, quoted
 
-from ems.base.provenance import source_files, source_root
-from ems.config.plugins import benchmark, benchmarks, sets
-from ems.tables.registry import outputs
-from ems.workflow.jobs import (
-    bench_modules,
-    demo_modules,
-    evalkeys_modules,
-    table_modules,
-)
-from ems.workflow.rules import Workflow
-
+pytestmark = pytest.mark.slow
 SCORES = "results/tiny/metrics/scores.json"
 
 
@@ -28,8 +16,12 @@ def _with_git(project):
     project.run("git", "init", "--quiet")
     project.run("git", "config", "user.email", "test@localhost")
     project.run("git", "config", "user.name", "test")
+    return _committed(project)
+
+
+def _committed(project):
     project.run("git", "add", "--all")
-    project.run("git", "commit", "--quiet", "--message", "start")
+    project.run("git", "commit", "--quiet", "--message", "a commit")
     return project
 
 
@@ -52,12 +44,10 @@ def copy(tracked, tmp_path):
 
 @pytest.fixture(scope="module")
 def experiment(tracked, tmp_path_factory):
-    """A copy of it in which DVC has run an experiment with ten times the learning rate; the stages
-    that ran are `ran`. Tests must not change it.
+    """A copy in which DVC has run an experiment with ten times the learning rate; tests must not
+    change it. `ran`: the stages that ran.
     """
-    project = copied(tracked, tmp_path_factory.mktemp("experiment") / "project")
-    project.run("git", "add", "--all")
-    project.run("git", "commit", "--quiet", "--message", "tables")
+    project = _committed(copied(tracked, tmp_path_factory.mktemp("experiment") / "project"))
     done = project.run("dvc", "exp", "run", "-S", "configs/tiny.yaml:train.learning_rate=0.03")
     project.ran = _ran(done.stdout + done.stderr)
     return project
@@ -92,20 +82,19 @@ def _shown(project, *words):
 
 
 def _own_tables(project):
-    """The tables of the experiment, of which those of `selected` are copies."""
-    return {
-        path.name: path.read_bytes() for path in _model(project).parents[2].glob("tables/[!.]*")
-    }
+    """Return the tables in the experiment's folder, of which `selected` makes copies."""
+    folder = project.folder / "results/tiny/tables"
+    return {path.name: path.read_bytes() for path in folder.glob("[!.]*")}
 
 
 def _flip(project, old, new, *arguments):
-    """Change the learning rate and reproduce; the stages that ran."""
+    """Change the learning rate and reproduce; return the stages that ran."""
     project.edit("configs/tiny.yaml", f"learning_rate: {old}\n", f"learning_rate: {new}\n")
     return _ran(_repro(project, *arguments))
 
 
 def test_a_setting_flipped_there_and_back_gives_the_first_table_again(copy, experiment):
-    """There by an experiment of DVC, back through its caches, and there with neither of these."""
+    """There: by an experiment of DVC, and without its caches. Back: through the caches."""
     first, weights = copy.tables(), _model(copy).read_bytes()
     project = copied(experiment, copy.folder.parent / "flipped")
     other = _own_tables(project)
@@ -129,11 +118,10 @@ def test_a_changed_line_in_the_trainer_reruns_training(copy):
     assert "from step 0" in log
 
 
-def test_pushed_deleted_and_pulled_leaves_snakemake_nothing_to_do(copy):
+def test_after_make_pull_snakemake_has_nothing_to_do(copy):
     tables = copy.tables()
     for name in ("results", "data", ".dvc/cache", ".snakemake"):
         shutil.rmtree(copy.folder / name)
-    # what `make pull` runs
     copy.run("dvc", "pull")
     copy.snakemake("--touch", "all")
     assert copy.tables() == tables
@@ -170,10 +158,7 @@ def test_each_experiment_has_entries_in_the_lock_and_one_repro_makes_all_of_it(c
     assert copy.tables() == before
 
 
-def test_an_experiment_of_dvc_runs_with_another_setting_and_shows_what_came_of_it(
-    tracked, experiment
-):
-    """What docs/running.md says of `dvc exp run` and of what is compared after it."""
+def test_metrics_parameters_and_plots_of_an_experiment_of_dvc_are_compared(tracked, experiment):
     assert experiment.ran == {"train", "tables", "selected", "export"}
     before = _shown(tracked, "metrics", "show")[""]["data"][SCORES]["data"]
     assert set(before["ems"]) == {"tatoeba", "validation"}
@@ -204,61 +189,3 @@ def test_a_nasty_data_folder_is_tracked_and_no_name_is_run_as_a_command(tmp_path
     done = project.run("dvc", "repro", f"data@{name}", expect=None)
     assert f"experiment: found '{name}', expected letters" in done.stdout + done.stderr
     assert list(tmp_path.rglob("pwned")) == []
-
-
-DEFAULTS = {ROOT / "ems/config"}  # of settings, which count by their values: no rule hashes it
-# The package whose imports a stage's source is, by stage of dvc.yaml.
-ENTRIES = {
-    "data": [*demo_modules(), "ems.text.wikipedia"],
-    "text": [
-        *evalkeys_modules(name for name in sets() if not benchmark(name).drawn),
-        *("ems.text.clean", "ems.text.bulk", "ems.text.subwords", "ems.text.vocabulary_report"),
-        "ems.shards.writer",
-    ],
-    "train": ["ems.train.job", "ems.train.mine_documents", "ems.model.fit"],
-    "tables": [
-        *("ems.bench", "ems.model.encode", "ems.tables"),
-        *(module for name in benchmarks() for module in bench_modules(name, "fused")),
-        *(module for name in outputs()["table"] for module in table_modules(name)),
-        *(module for name in outputs()["figure"] for module in table_modules(name)),
-    ],
-    "selected": ["ems.tables.table"],
-    "export": ["ems.export"],
-}
-
-
-@pytest.mark.parametrize("stage", ENTRIES)
-def test_the_deps_of_a_stage_cover_the_source_that_it_runs(stage):
-    """The rooms that Snakemake hashes for a rule must be deps of its DVC stage, or DVC would skip
-    it; and a room that no rule hashes would run it for nothing.
-    """
-    entry = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"][stage]["do"]
-    deps = {ROOT / dep for dep in entry["deps"] if dep.startswith("ems/")}
-    root, used = source_root().parent, set()
-    for path in {path for module in ENTRIES[stage] for path in source_files(module)}:
-        path = ROOT / path.relative_to(root)
-        covering = deps & {path, *path.parents}
-        assert covering, f"{path} for {stage}"
-        used |= covering
-    assert deps - DEFAULTS == used
-
-
-BY_HAND = {"tables_pdf", "selected_pdf"}  # they need LaTeX, so no stage makes them
-
-
-def test_every_rule_of_the_workflow_may_run_in_exactly_one_stage(monkeypatch):
-    """What no stage allows is missing to its outputs; what two allow would be made by both."""
-    monkeypatch.chdir(ROOT)
-    targets = [*Workflow({"experiment": "tiny"}, main=False, dry_run=True).targets]
-    sources = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]
-    rules = targets + re.findall(
-        r"^(?:use rule \w+ as|rule) (\w+)(?: with)?:",
-        "".join(map(Path.read_text, sources)),
-        re.MULTILINE,
-    )
-    allowed = []
-    for stage in yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"].values():
-        words = stage["do"]["cmd"].split()
-        allowed += words[words.index("--allowed-rules") + 1 : words.index("--")]
-    assert len(rules) > 15
-    assert sorted(allowed) == sorted(set(rules) - BY_HAND)

@@ -385,5 +385,5 @@ def test_deltas_need_another_system_and_hits(tmp_path):
     with pytest.raises(EmsError, match="no other system has a language of this one"):
         plot_deltas([first], ["ems"], tmp_path / "d.svg")
     bare = write_scores(tmp_path, "bare", {"de": 50.0, "fr": 40.0})
-    with pytest.raises(EmsError, match="no hits of its sentences"):
+    with pytest.raises(EmsError, match="no hits per sentence"):
         plot_deltas([first, bare], ["ems", "bare"], tmp_path / "d.svg")

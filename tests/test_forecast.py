@@ -1,4 +1,4 @@
-"""Laws of `ems check --profile`: it shows what Snakemake would submit, and prices work by lines."""
+"""`ems check --profile`: the jobs that Snakemake would submit, and an estimate of their cost."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT, copied, copy_project
+from conftest import ROOT, copied
 from made.slurm import entries, typed
 from made.tables import write_cost
 
@@ -41,6 +41,9 @@ SITE = {  # a cluster's own names
 }
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture
 def here(tiny_run, tmp_path, monkeypatch):
     """A copy of the finished tiny project as the current folder, with a profile `site`."""
@@ -56,19 +59,12 @@ def settings(name="tiny"):
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        ("--profile", "slurm"),
-        ("--profile", "slurm", "--profile", "site.yaml"),
-        ("--profile", "slurm", "--config", "gpus=2", "nodes=2"),
-    ],
-    ids=" ".join,
+    "words", ["slurm", "slurm --profile site.yaml", "slurm --config gpus=2 nodes=2"]
 )
 def test_the_table_says_what_snakemakes_executor_would_type(here, tmp_path, words):
-    """On several nodes too, and with every way to ask for GPUs, CPUs and memory."""
     here.edit("configs/tiny.yaml", "device: cpu", "device: auto")
-    found = entries(here, tmp_path / "jobs.json", *words)
-    submitted = [entry for entry in found if not entry["local"]]
+    listed = entries(here, tmp_path / "jobs.json", "--profile", *words.split())
+    submitted = [entry for entry in listed if not entry["local"]]
     assert len(submitted) >= 9
     for entry in submitted:
         asked = AskedJob(**entry).request
@@ -77,81 +73,40 @@ def test_the_table_says_what_snakemakes_executor_would_type(here, tmp_path, word
 
 
 @pytest.mark.parametrize(("nodes", "gpus"), [(1, 4), (3, 0), (3, 4)])
-def test_each_node_of_a_training_has_one_task_with_the_cpus_of_all_its_processes(
-    tmp_path, nodes, gpus
+def test_a_node_of_a_training_has_one_task_with_the_cpus_of_all_its_processes(
+    fresh, tmp_path, nodes, gpus
 ):
-    """Of more tasks than nodes Slurm gives the first node all but one for each other node. The CPUs
-    are those of the setting, also if the machine that submits has fewer.
-    """
-    project = copy_project(tmp_path / "project")
-    project.edit("configs/tiny.yaml", "device: cpu", "device: auto")
-    words = ("--profile", "slurm", "--config", f"gpus={gpus}", f"nodes={nodes}")
-    found = entries(project, tmp_path / "jobs.json", "--cores", "2", *words)
+    """The machine that submits may have fewer CPUs than the job asks for."""
+    fresh.edit("configs/tiny.yaml", "device: cpu", "device: auto")
+    words = ("--cores", "2", "--profile", "slurm", "--config", f"gpus={gpus}", f"nodes={nodes}")
     costs = "results/tiny/costs/train/ems.json"
-    (job,) = [entry for entry in found if costs in entry["costs"]]
+    listed = entries(fresh, tmp_path / "jobs.json", *words)
+    (job,) = [entry for entry in listed if costs in entry["costs"]]
     assert typed(job["sbatch"])[:4] == (nodes, nodes * gpus, "", nodes * max(1, gpus))
     assert nodes == 1 or f" --nodes={nodes} --ntasks={nodes} " in job["sbatch"]
 
 
 def test_what_a_profile_changes_stands_in_the_table(here):
     jobs = planned_jobs("tiny", ["slurm", "site.yaml"])
-    asked = {next(iter(job.rules)): job.request for job in jobs}
-    train = asked["train"]
+    requests = {next(iter(job.rules)): job.request for job in jobs}
+    train, bench, vocabulary = (requests[name] for name in ("train", "bench", "vocabulary"))
     assert (train.partition, train.gpu_type, train.memory_mb) == ("gpus", "a100", 12000)
-    assert (asked["bench"].partition, asked["bench"].gpus, asked["bench"].gpu_type) == (
-        "gpus",
-        1,
-        "v100",
-    )
-    assert (asked["vocabulary"].partition, asked["vocabulary"].cpus) == ("cpus", 4)
+    assert (bench.partition, bench.gpus, bench.gpu_type) == ("gpus", 1, "v100")
+    assert (vocabulary.partition, vocabulary.cpus) == ("cpus", 4)
     assert "slurm_account=lab" in train.others
 
 
-FAKES = {
-    "sbatch": 'printf "%s\\n" "$*" >> "$SEEN"; exit 1',
-    "sinfo": "echo PARTITION; echo 'only*'",
-    **dict.fromkeys(("squeue", "sacct", "sacctmgr", "scontrol", "srun", "scancel"), "exit 0"),
-}
-
-
-def test_sbatch_gets_what_the_table_says(here, tmp_path, command):
-    """What is ready to run, which a fake `sbatch` sees and refuses."""
-    for name, text in FAKES.items():
-        command(name, text)
-    seen = tmp_path / "seen"
-    words = ("--profile", "slurm", "--retries", "0", "--keep-going", "-R", "decontaminate")
-    done = subprocess.run(
-        [sys.executable, "-m", "snakemake", *words, "--", "results/tiny/shards/shared/index.json"],
-        cwd=here.folder,
-        env={**os.environ, "SEEN": str(seen)},
-        capture_output=True,
-        text=True,
-    )
-    calls = [
-        line.partition(" --wrap")[0] for line in seen.read_text().splitlines() if "-t " in line
-    ]
-    asked = [
-        job.request
-        for job in planned_jobs("tiny", ["slurm"])
-        if job.rules.get("decontaminate") == 3
-    ]
-    expected = {(a.nodes, a.gpus, a.gpu_type, a.cpus, a.minutes, a.memory_mb) for a in asked}
-    assert len(calls) == len(asked) == 2, done.stderr
-    assert {typed(call) for call in calls} == expected
-
-
-def test_every_job_of_the_run_is_counted_and_has_a_rate(here):
-    text = forecast(*settings(), ["slurm"])
+def test_every_job_has_a_rate_and_the_estimate_uses_none_of_the_runs_own_costs(here, capsys):
     jobs = len(list(Path("results/tiny/costs").rglob("*.json")))
     assert sum(len(job.costs) for job in planned_jobs("tiny", ["slurm"])) == jobs
+    assert main(["check", "--experiment", "tiny", "--profile", "slurm"]) == 0
+    text = capsys.readouterr().out
+    assert "what its jobs ask for" in text
+    assert "GB on disk" in text
     assert "Without a rate" not in text
     assert "site's default" in text
-
-
-def test_the_estimate_uses_none_of_the_runs_own_costs(here):
-    before = total_of(forecast(*settings(), ["slurm"]))
     recount(lambda seconds: 100 * seconds)
-    assert total_of(forecast(*settings(), ["slurm"])) == before
+    assert total_of(forecast(*settings(), ["slurm"])) == total_of(text)
 
 
 def recount(change):
@@ -166,7 +121,7 @@ def total_of(text):
 
 
 def test_finished_runs_correct_the_rates_of_their_stages(here):
-    """As the ratio of all seconds, with SHRINK seconds on both sides."""
+    """The correction is the ratio of all seconds, with SHRINK seconds added to both."""
     experiment, site = settings()
     workload = Workload(experiment, Path(site.data))
     job = ("text", "clean", "Demo-v1-de-en")
@@ -186,8 +141,8 @@ def test_finished_runs_correct_the_rates_of_their_stages(here):
     assert corrected_rates(site, without=["tiny"])[1] == []
 
 
-def test_the_memory_is_what_a_finished_job_held_and_not_that_of_a_killed_one(here):
-    """A training that was killed left an empty file: its MB are the least that it needs."""
+def test_memory_is_that_of_a_finished_job_and_the_least_for_a_killed_one(here):
+    """A killed training leaves an empty file."""
     write_cost(Path("results/tiny/costs"), "train/ems", "train", 1.0, 1.0, 12345.0)
     assert re.search(r"^train +.* 12,345$", forecast(*settings(), ["slurm"]), re.MULTILINE)
     (path := Path("results/tiny/costs/train/ems.json")).write_text("")
@@ -195,10 +150,9 @@ def test_the_memory_is_what_a_finished_job_held_and_not_that_of_a_killed_one(her
     assert path.exists()
 
 
-def test_work_grows_with_what_it_is_made_of(here):
-    Path("configs/twice.yaml").write_text(
-        Path("configs/tiny.yaml").read_text().replace("steps: 60", "steps: 120")
-    )
+def test_work_grows_with_steps(here):
+    tiny = Path("configs/tiny.yaml").read_text()
+    Path("configs/twice.yaml").write_text(tiny.replace("steps: 60", "steps: 120"))
     once, twice = (
         Workload(settings(name)[0], Path("data")).units_of(("train", "ems"))[1]
         for name in ("tiny", "twice")
@@ -207,8 +161,8 @@ def test_work_grows_with_what_it_is_made_of(here):
     assert twice == {unit: pytest.approx(2 * amount) for unit, amount in once.items()}
 
 
-def test_a_benchmark_with_classifiers_costs_what_their_steps_do(here):
-    """The rates are of the defaults, 500 epochs of batches of 12; the demo has 30 of 25."""
+def test_the_cost_of_classifiers_grows_with_their_steps(here):
+    """The rates are for the defaults, 500 epochs of batches of 12; the demo has 30 of 25."""
     demo = Workload(settings("demo")[0], Path("data"))
     for name in ("sib200", "counterfactual"):
         units = demo.units_of(("bench", "ems", name))[1]
@@ -290,19 +244,19 @@ def test_a_job_that_no_node_can_hold_is_warned_of(sinfo, resources, expected):
 
 def test_a_partition_that_must_be_named_is_warned_of_and_memory_need_not_be_asked_for(sinfo):
     sinfo(f"echo '{NODES}' | tr -d '*'")
-    assert list(obstacles(request_of({}, 1), nodes_here())) == [
-        "Slurm has no default partition, only cpu, gpu, big"
-    ]
-    assert list(obstacles(request_of({"slurm_partition": "cpu"}, 8), nodes_here())) == []
+    message = "Slurm has no default partition, only cpu, gpu, big"
+    for resources, expected in (({}, [message]), ({"slurm_partition": "cpu"}, [])):
+        assert list(obstacles(request_of(resources, 1), nodes_here())) == expected
 
 
-def test_what_check_says_of_nodes(here, sinfo, monkeypatch):
+def test_the_forecast_warns_of_jobs_that_no_node_can_hold(here, sinfo, monkeypatch):
     jobs = planned_jobs("tiny", ["slurm"])
     monkeypatch.setattr("ems.workflow.forecast.planned_jobs", lambda *_: jobs)  # seconds each
     sinfo(f"echo '{NODES}'")
-    assert "node" not in total_and_after(forecast(*settings(), ["slurm"]))
+    end_of = lambda: forecast(*settings(), ["slurm"]).partition("In all: ")[2]  # noqa: E731
+    assert "node" not in end_of()
     sinfo("echo 'only*|1|1|500|(null)|infinite'")
-    text = total_and_after(forecast(*settings(), ["slurm"]))
+    text = end_of()
     assert re.search(r"WARNING: train: asks for 1 node of \d+ CPUs, [\d,]+ MB; the default", text)
     monkeypatch.setattr("ems.workflow.requests.SINFO_SECONDS", 0.1)
     for line, reason in {
@@ -312,12 +266,8 @@ def test_what_check_says_of_nodes(here, sinfo, monkeypatch):
         "echo only": "unpack",
     }.items():
         sinfo(line)
-        text = total_and_after(forecast(*settings(), ["slurm"]))
-        assert re.search(f"Whether a node has what jobs ask for is not known: .*{reason}", text)
-
-
-def total_and_after(text):
-    return text[text.index("In all: ") :]
+        unknown = f"Whether a node has what jobs ask for is not known: .*{reason}"
+        assert re.search(unknown, end_of())
 
 
 GPUS = [
@@ -357,35 +307,23 @@ def test_gpus_share_what_a_step_computes_and_looks_up_and_each_updates_all_param
         assert seconds(1, unit) == pytest.approx(share * seconds(4, unit))
 
 
-def test_rates_are_fitted_on_runs_and_keep_the_sum_of_a_stage(here):
+@pytest.mark.parametrize("starts", [False, True])
+def test_rates_are_fitted_on_runs_and_keep_the_sum_of_a_stage(here, starts):
+    """With `--starts` only the start of a job changes, for runs that are too small for more."""
     out = here.folder / "rates.tsv"
+    recount(lambda seconds: seconds + starts)  # or a start could stay the same
     words = [str(ROOT / "perf/rates.py"), f"{here.folder}:tiny", "--out", str(out)]
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, *words, *["--starts"] * starts], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert float(done.stdout.split("off_percent=")[1]) < 20
-    lines = out.read_text().splitlines()
-    assert lines[0] == "stage\tunit\tcpu_seconds\tfrom"
-    assert len(lines) > 20
-
-
-def test_small_runs_change_the_start_of_a_job_alone(here):
-    out = here.folder / "rates.tsv"
-    recount(lambda seconds: seconds + 1)  # or a start may be what it was
-    words = [str(ROOT / "perf/rates.py"), "--starts", f"{here.folder}:tiny", "--out", str(out)]
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
     shipped, rows = shipped_rows(), read_table(out)
-    assert [(row["stage"], row["unit"]) for row in rows] == [
-        (row["stage"], row["unit"]) for row in shipped
-    ]
-    changed = [row for row, old in zip(rows, shipped, strict=True) if row != old]
-    assert {row["unit"] for row in changed} == {"job"}
-    assert {row["stage"] for row in changed} >= {"bench", "clean", "train"}
-    assert float(done.stdout.split("off_percent=")[1]) < 20
-
-
-def test_the_command_prints_both_tables_and_the_bytes_on_disk(here, capsys):
-    assert main(["check", "--experiment", "tiny", "--profile", "slurm"]) == 0
-    out = capsys.readouterr().out
-    assert "what its jobs ask for" in out
-    assert "GB on disk" in out
+    assert list(rows[0]) == ["stage", "unit", "cpu_seconds", "from"]
+    assert len(rows) > 19
+    if starts:
+        places = [[(row["stage"], row["unit"]) for row in table] for table in (rows, shipped)]
+        assert places[0] == places[1]
+        changed = [row for row, old in zip(rows, shipped, strict=True) if row != old]
+        assert {row["unit"] for row in changed} == {"job"}
+        assert {row["stage"] for row in changed} >= {"bench", "clean", "train"}

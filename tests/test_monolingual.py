@@ -10,7 +10,7 @@ from made.tables import csv_rows
 
 from ems.base.schema import plain
 from ems.config.load import load_yaml
-from ems.tables.registry import made_of, outputs_of
+from ems.tables.registry import input_files, outputs_of
 
 FULL, TWIN, DEMO = "monolingual", "monolingual-small", "demo-full"
 ALL = (FULL, TWIN, DEMO)
@@ -180,8 +180,8 @@ def test_the_steps_of_an_iteration_count_those_that_it_goes_on_from(tmp_path):
 @pytest.mark.parametrize("name", ALL)
 def test_every_table_and_figure_of_the_paper_is_a_part_of_all(name):
     experiment = shipped(name)
-    assert {*STUDIES, "mining"} <= {*made_of(outputs_of(experiment)["table"], experiment)}
-    assert {*FIGURES} <= {*made_of(outputs_of(experiment)["figure"], experiment)}
+    assert {*STUDIES, "mining"} <= {*input_files(outputs_of(experiment)["table"], experiment)}
+    assert {*FIGURES} <= {*input_files(outputs_of(experiment)["figure"], experiment)}
 
 
 # --- through the workflow

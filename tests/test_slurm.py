@@ -1,12 +1,24 @@
-"""`snakemake --profile slurm all` on a real Slurm, through the shipped profile, unedited."""
+"""`snakemake --profile slurm all` on a real Slurm, with one node and with two."""
 
+import getpass
+import re
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
-from conftest import copy_project
+from conftest import copied, copy_project
 from made.experiments import ON_SLURM, quoted
 from made.slurm import PROFILE, on, once_saved, running, warn
+from made.train import json_rows
+
+from ems.base.errors import EmsError
+from ems.base.torchrun import become
+
+pytestmark = pytest.mark.slow
+MODEL = "results/tiny/models/ems"
+LOG = "results/tiny/logs/train/ems.log"
 
 
 @pytest.fixture(scope="module")
@@ -17,9 +29,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def project(cluster, tmp_path_factory):
-    """A project on the cluster; config.yaml names `demo`, so `tiny` comes from --config only. Its
-    folder and its data folder have nasty names.
-    """
+    """A project on the cluster with nasty names of folders; config.yaml names `demo`."""
     folder = tmp_path_factory.mktemp("project") / f"{ON_SLURM} {{}} {{x}}"
     folder.mkdir()
     project = copy_project(folder)
@@ -30,7 +40,7 @@ def project(cluster, tmp_path_factory):
 
 
 def _kill_training(project):
-    """kill -9 the training process of system `ems`; whether there was one."""
+    """Kill the training of system `ems` with SIGKILL; return True if there was one."""
     processes = [process for process, words in project.jobs() if words >= {"train", "ems"}]
     for process in processes:
         process.kill()
@@ -45,11 +55,10 @@ def test_the_tiny_experiment_runs_on_slurm_and_a_killed_training_resumes(
     assert "partition" not in str(profile)
     run = project.start("snakemake", *PROFILE, "--config", "experiment=tiny", "--", "all")
     killed = once_saved(project, run, "checkpoint at step 20", lambda: _kill_training(project))
-    output = (project.folder / "started.log").read_text
-    assert run.wait() == 0, output()[-5000:]
+    assert run.wait() == 0, started_log(project)
     assert killed
     _check_resources(cluster)
-    text = (project.folder / "results/tiny/logs/train/ems.log").read_text()
+    text = (project.folder / LOG).read_text()
     assert int(text.partition("resumed at step ")[2].split()[0]) >= 20
     _check_nothing_leaked(project)
     assert project.tables() == tiny_run.tables()
@@ -80,27 +89,141 @@ def _check_nothing_leaked(project):
     assert not (project.folder / "results/demo").exists()
 
 
-# --- a warning before the time is over
+def started_log(project):
+    return (project.folder / "started.log").read_text()[-5000:]
 
 
 def test_a_training_that_slurm_warns_saves_and_is_submitted_again(cluster, finished):
     """It is warned in its first attempt; the second goes on and gives the same model."""
     project = on(cluster, finished)
-    model = project.folder / "results/tiny/models/ems"
+    model = project.folder / MODEL
     expected = (model / "model.safetensors").read_bytes()
-    for path in (*model.iterdir(), project.folder / "results/tiny/logs/train/ems.log"):
+    for path in (*model.iterdir(), project.folder / LOG):
         path.unlink()
-    run = project.start(
-        "snakemake", *PROFILE, "--", f"{model.relative_to(project.folder)}/model.json"
-    )
+    run = project.start("snakemake", *PROFILE, "--", f"{MODEL}/model.json")
     job = once_saved(project, run, "checkpoint at step", lambda: warn(cluster))
-    output = (project.folder / "started.log").read_text
-    assert run.wait() == 0, output()[-5000:]
-    attempts = [entry for entry in cluster.jobs() if entry["Comment"].startswith("rule_train_")]
-    (first,) = (entry for entry in attempts if entry["JobId"] == job)
-    assert first["JobState"] == "FAILED"
-    text = (project.folder / "results/tiny/logs/train/ems.log").read_text()
-    assert "resumed at step" in text
+    assert run.wait() == 0, started_log(project)
+    (first,) = (entry for entry in cluster.jobs() if entry["JobId"] == job)
+    assert (first["Comment"].startswith("rule_train_"), first["JobState"]) == (True, "FAILED")
+    assert "resumed at step" in (project.folder / LOG).read_text()
     assert (model / "model.safetensors").read_bytes() == expected
     logs = (project.folder / ".snakemake/slurm_logs").rglob("*.log")
     assert any("stopped by SIGUSR1 after step" in path.read_text() for path in logs)
+
+
+# --- a training on two nodes
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("slurm"), nodes=2, port=17847) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def trainable(tiny_run, tmp_path_factory):
+    """Return the tiny project with its text; a training there may use several processes."""
+    project = copied(tiny_run, tmp_path_factory.mktemp("trainable") / "project")
+    project.edit("configs/tiny.yaml", "device: cpu", "device: auto")
+    (project.folder / LOG).unlink()
+    return project
+
+
+@pytest.fixture(scope="module")
+def expected(trainable, tmp_path_factory):
+    project = copied(trainable, tmp_path_factory.mktemp("expected") / "project")
+    project.snakemake("--config", "gpus=2", "--", f"{MODEL}/model.json")
+    return losses(project)
+
+
+def losses(project):
+    return json_rows(project.folder / MODEL / "losses.jsonl")
+
+
+def started(nodes, trainable, folder):
+    """Start a training on two nodes in a copy of the project."""
+    project = on(nodes, copied(trainable, folder / "project"))
+    project.edit("config.yaml", "gpus: 1 ", "gpus: 0 ")
+    words = ("snakemake", *PROFILE, "--config", "nodes=2", "--", f"{MODEL}/model.json")
+    return project, project.start(*words)
+
+
+def trainings(nodes):
+    return [job for job in nodes.jobs() if job["Comment"].startswith("rule_train_on_nodes_")]
+
+
+def tasks_of(project, *nodes):
+    """Return the processes on some nodes that train for a project."""
+    tasks = []
+    for process in psutil.process_iter(["environ"]):
+        environment = process.info["environ"] or {}
+        here = environment.get("PWD") == str(project.folder)
+        if here and environment.get("SLURMD_NODENAME") in nodes:
+            tasks.append(process)
+    return tasks
+
+
+def lose_a_node(nodes, project):
+    """Kill the second node's tasks, their parents and its daemon with SIGKILL."""
+    tasks = tasks_of(project, "n2")
+    if not tasks:
+        return False
+    daemons = {task.parent() for task in tasks} - {*tasks, None}
+    for process in psutil.process_iter(["cmdline"]):
+        if (process.info["cmdline"] or [])[1:] == ["-N", "n2", "-f", str(nodes.config)]:
+            daemons.add(process)
+    for process in [*daemons, *tasks]:
+        process.kill()
+    return True
+
+
+def stop(nodes, project, run):
+    """Kill Snakemake. The next one refuses to start while its job runs, so cancel that."""
+    for process in tasks_of(project, "n1", "n2"):
+        process.suspend()  # else it might have finished by then
+    run.kill()
+    run.wait()
+    (job,) = nodes.call("squeue", "-h", "-o", "%A").split()
+    refusal = project.snakemake(*PROFILE, "--", f"{MODEL}/model.json", expect=1)
+    assert f"Snakemake submitted from this folder: {job}." in refusal
+    assert f"scancel {job}" in refusal
+    while nodes.call("squeue", "-h"):
+        nodes.call("scancel", "--user", getpass.getuser())
+        time.sleep(0.2)
+    return True
+
+
+def test_two_nodes_give_the_losses_of_two_processes_on_one_machine(
+    nodes, trainable, expected, tmp_path
+):
+    project, run = started(nodes, trainable, tmp_path)
+    assert run.wait() == 0, started_log(project)
+    (job,) = trainings(nodes)
+    assert (job["JobState"], job["NumNodes"], job["NumTasks"]) == ("COMPLETED", "2", "2")
+    assert losses(project) == expected
+
+
+def test_a_training_that_loses_a_node_is_warned_and_moves_to_one_machine_has_the_same_losses(
+    nodes, trainable, expected, tmp_path
+):
+    before = len(trainings(nodes))
+    project, run = started(nodes, trainable, tmp_path)
+    assert once_saved(project, run, "checkpoint at step 10", lambda: lose_a_node(nodes, project))
+    nodes.start_node("n2")
+    assert once_saved(project, run, "(attempt 2)", lambda: warn(nodes))
+    assert once_saved(project, run, "(attempt 3)", lambda: stop(nodes, project, run))
+    states = [job["JobState"] for job in trainings(nodes)[before:]]
+    assert len(states) == 3
+    assert states[1:] == ["FAILED", "CANCELLED"]
+    project.snakemake("--unlock")
+    project.snakemake("--config", "gpus=2", "--", f"{MODEL}/model.json")
+    assert re.search(r"resumed at step \d+ \(attempt 4\)", (project.folder / LOG).read_text())
+    assert losses(project) == expected
+    again = project.snakemake("-n", "--config", "nodes=2", "--", f"{MODEL}/model.json")
+    assert "Nothing to be done" in again
+
+
+def test_several_nodes_outside_of_a_job_of_slurm_are_refused(monkeypatch):
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    with pytest.raises(EmsError, match=r"2 nodes need a job of Slurm .* set `nodes: 1`"):
+        become(2, 2, 1, ["train"])

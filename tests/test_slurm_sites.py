@@ -1,10 +1,9 @@
-"""Sites on a real Slurm: the two examples of profiles, a container, and arrays of trainings."""
+"""Sites on a real Slurm: the two example profiles, a container, and arrays of trainings."""
 
 import os
 import re
 import shlex
 import shutil
-import subprocess
 import time
 
 import pytest
@@ -12,8 +11,7 @@ import yaml
 from conftest import ROOT, copied, planned, write_program
 from made.slurm import PROFILE, on, running
 
-from ems.workflow.requests import nodes_here, obstacles, request_of
-
+pytestmark = pytest.mark.slow
 SITE = "slurm/site.yaml"
 MODEL = "results/tiny/models/ems/model.json"
 SCORES = "results/tiny/scores/ems/tatoeba.json"
@@ -33,7 +31,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture
 def project(cluster, tiny_run, tmp_path):
-    """The tiny project with its text made, and nothing trained."""
+    """Return the tiny project with its text, before training."""
     project = on(cluster, copied(tiny_run, tmp_path / "project"))
     for name in (MODEL, SCORES, "results/tiny/logs/train/ems.log"):
         (project.folder / name).unlink()
@@ -41,7 +39,7 @@ def project(cluster, tiny_run, tmp_path):
 
 
 def site(project, example, **names):
-    """Copy an example to slurm/site.yaml, with names of this cluster in the place of its own."""
+    """Copy an example to slurm/site.yaml with the names of this cluster."""
     text = (project.folder / f"slurm/{example}.yaml").read_text()
     for old, new in names.items():
         assert old in text
@@ -50,12 +48,11 @@ def site(project, example, **names):
 
 
 def on_site(project, *arguments):
-    """Snakemake with the profile and with the site's; its output."""
     return project.snakemake(*PROFILE, "--profile", SITE, *arguments)
 
 
 def last_jobs(cluster, number):
-    """What the last jobs asked for: the rule, and partition, account, GPUs and time."""
+    """Return rule -> partition, account, GPUs and time limit of the last jobs."""
     jobs = sorted(cluster.jobs(), key=lambda job: int(job["JobId"]))[-number:]
     keys = ("Partition", "Account", "TresPerJob", "TimeLimit")
     return {
@@ -69,7 +66,7 @@ def last_jobs(cluster, number):
 
 @pytest.mark.parametrize("example", ["one-partition", "gpu-types"])
 def test_an_example_has_no_key_of_the_profile_that_it_would_replace(example):
-    """So that what keeps a run safe stands in one file: retries, waiting, how states are asked."""
+    """So retries, waiting and the query of states are set in one file."""
     base = yaml.safe_load((ROOT / "slurm/config.yaml").read_text())
     assert base.keys() >= {"executor", "slurm-status-command", "retries", "latency-wait"}
     assert not base.keys() & yaml.safe_load((ROOT / f"slurm/{example}.yaml").read_text()).keys()
@@ -88,33 +85,8 @@ def test_types_of_gpus_get_their_jobs_and_scratch_gets_their_temporary_files(
     assert (tmp_path / "scratch").is_dir()
 
 
-ASKED = [  # of Snakemake's executor, and the same of sbatch
-    ({}, []),
-    ({"tasks": 2, "cpus_per_task": 10**4}, ["--ntasks=2", "--cpus-per-task=10000"]),
-    ({"mem_mb": 10**7}, ["--mem=10000000"]),
-    ({"slurm_partition": "gpu", "gres": "gpu:h100:2"}, ["-p", "gpu", "--gres=gpu:h100:2"]),
-    ({"slurm_partition": "gpu", "gres": "gpu:h100:3"}, ["-p", "gpu", "--gres=gpu:h100:3"]),
-    ({"slurm_partition": "gpu", "gres": "gpu:v100:1"}, ["-p", "gpu", "--gres=gpu:v100:1"]),
-    ({"gres": "gpu:1"}, ["--gres=gpu:1"]),
-    (
-        {"slurm_partition": "gpu", "gres": "gpu:2", "nodes": 2},
-        ["-p", "gpu", "--gres=gpu:2", "-N", "2"],
-    ),
-    ({"nodes": 2, "tasks": 2}, ["--nodes=2", "--ntasks=2"]),
-    ({"slurm_partition": "fast"}, ["-p", "fast"]),
-]
-
-
-@pytest.mark.parametrize(("resources", "flags"), ASKED, ids=str)
-def test_check_warns_of_the_jobs_that_slurm_refuses(cluster, monkeypatch, resources, flags):
-    monkeypatch.setenv("SLURM_CONF", str(cluster.config))
-    warnings = list(obstacles(request_of(resources, 1), nodes_here()))
-    done = subprocess.run(["sbatch", "--test-only", *flags, "--wrap=true"], capture_output=True)
-    assert (done.returncode != 0) == bool(warnings), (done.stderr, warnings)
-
-
 def test_several_nodes_get_gpus_of_their_type(cluster, project):
-    """Only planned: two nodes with the same type are not here."""
+    """The cluster has no two nodes of a type, so this is only planned."""
     site(project, "gpu-types")
     project.edit("configs/tiny.yaml", "device: cpu", "device: auto")
     plan = on_site(project, "--config", "nodes=2", "gpus=4", "-n", "--", MODEL)
@@ -132,17 +104,8 @@ def test_one_partition_gets_all_jobs_with_an_account_and_local_jobs_stay_here(cl
     assert re.findall(r"^localrule (\w+):", output, re.MULTILINE) == ["table"]
 
 
-def test_an_account_that_is_not_ours_is_an_error_that_lists_ours(cluster, project):
-    site(project, "one-partition", main="gpu", **{"my-project": "theirs"})
-    output = project.snakemake(*PROFILE, "--profile", SITE, "--", MODEL, expect=1)
-    assert "The given account theirs appears to be invalid." in output
-    assert "my-project" in output
-
-
 def test_with_apptainer_the_command_of_a_job_runs_in_the_image(cluster, project):
-    """A program of this name runs the command and notes its image. `--allowed-rules`: what was made
-    without the image would be made again.
-    """
+    """A fake `apptainer` notes its arguments and runs the command."""
     folder = cluster.root / "apptainer"
     write_program(
         folder / "apptainer",
@@ -153,6 +116,7 @@ def test_with_apptainer_the_command_of_a_job_runs_in_the_image(cluster, project)
     (project.folder / "envs/ems.sif").touch()
     project.environment["PATH"] = f"{folder}{os.pathsep}{project.environment['PATH']}"
     site(project, "one-partition", main="gpu")
+    # without --allowed-rules, files made without the image would be made again
     on_site(project, "--sdm", "apptainer", "--allowed-rules", "train", "--", MODEL)
     (call,) = (folder / "calls").read_text().splitlines()
     assert shlex.split(call)[0] == "exec"
@@ -170,8 +134,10 @@ def test_an_array_of_the_executor_is_refused_before_anything_is_submitted(cluste
     assert len(cluster.jobs()) == before
 
 
-def test_points_of_a_sweep_are_tasks_of_an_array_warned_killed_and_taken_away(cluster, project):
-    """One of each. No task feels another one's, and the weights are those without Slurm."""
+def test_tasks_of_an_array_that_are_warned_killed_or_requeued_do_not_affect_others(
+    cluster, project
+):
+    """The weights equal those of trainings without Slurm."""
     project.edit("configs/tiny.yaml", "train: {steps: 20}", "train: {steps: 150}")
     listed = project.run("ems", "check", "--experiment", "tiny", "--trained").stdout.split()
     systems = [name for name in listed if name.startswith("ems.")]
@@ -202,7 +168,7 @@ def test_points_of_a_sweep_are_tasks_of_an_array_warned_killed_and_taken_away(cl
     assert planned(project.snakemake("-n", "--", *models)) == {}
 
 
-def test_a_task_whose_text_is_not_made_does_not_make_what_others_share(cluster, project):
+def test_a_task_fails_rather_than_make_shards_that_others_share(cluster, project):
     (project.folder / "results/tiny/shards/shared/index.json").unlink()
     array = submitted(project, "1", ["ems"])
     assert ended(cluster, array) == {"1": "FAILED"}
@@ -210,14 +176,14 @@ def test_a_task_whose_text_is_not_made_does_not_make_what_others_share(cluster, 
 
 
 def submitted(project, tasks, systems):
-    """Submit an array of trainings with the shipped script; its number."""
+    """Submit an array of trainings with the shipped script; return its number."""
     flags = (f"--array={tasks}", "--partition=gpu", "--gpus=0", "--cpus-per-task=1", "--mem=4000")
     words = ("sbatch", "--parsable", *flags, "slurm/array.sh", "tiny", *systems)
     return project.run(*words).stdout.strip()
 
 
 def saved(cluster, array, project, system):
-    """Wait until the training of a system has saved a checkpoint; fail if its array has ended."""
+    """Wait until a training has saved a checkpoint; fail if its array has ended."""
     log = project.folder / f"results/tiny/logs/train/{system}.log"
     while not log.exists() or "checkpoint at step" not in log.read_text():
         assert cluster.call("squeue", "-h", f"--jobs={array}"), slurm_log(project, f"{array}_1")
@@ -225,10 +191,10 @@ def saved(cluster, array, project, system):
 
 
 def ended(cluster, array):
-    """The state of each task of an array, once none is in the queue.
+    """Wait until no task of an array is in the queue; return task -> state.
 
-    A task that was put back there does not wait for the two minutes that Slurm leaves it, only from
-    one look to the next. With no wait Slurm takes the end of its last attempt for that of the next.
+    A requeued task starts at the second look here, not after Slurm's two minutes. At the first look
+    Slurm would take the end of the last attempt for the end of the next.
     """
     waiting = set()
     while queued := cluster.call("squeue", "-h", "-r", f"--jobs={array}", "--format=%i|%T"):
@@ -243,5 +209,4 @@ def ended(cluster, array):
 
 
 def slurm_log(project, task):
-    """What a task of an array printed."""
     return (project.folder / f".snakemake/slurm-{task}.log").read_text()

@@ -197,7 +197,7 @@ def test_a_setting_of_the_loss_is_compared_by_p1_alone_and_the_table_says_so(tab
     axis = "objectives.contrastive.temperature"
     values = {"ems.contrastive.temperature-1": (0.5, 10.0)}
     assert ("1", False, False) in bold(table(values, {axis: [0.1, 1]}))
-    said = "changes what the loss measures"
+    said = "changes the scale of the loss"
     assert said in table(values, {axis: [0.1, 1]}).read_text()
     assert said not in table({}, {"model.layers": [2, 6]}).read_text()
 
@@ -223,7 +223,7 @@ def test_a_setting_s_name_stands_once_and_a_line_precedes_the_next(table):
 
 def test_a_point_without_losses_or_without_validation_is_an_error(project, tmp_path):
     points = project.load().sweep
-    with pytest.raises(EmsError, match=r"has ems\.layers-2, but no losses\.jsonl of it"):
+    with pytest.raises(EmsError, match=r"has ems\.layers-2, but its losses\.jsonl is missing"):
         write_sweep_table(points, {}, tmp_path / "t.tex")
     row = {"part": "train", "step": 1, "pairs": 8, "xtr": 1.0, "total": 1.0}
     path = write_lines(tmp_path / "losses.jsonl", [row])

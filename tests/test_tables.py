@@ -327,7 +327,7 @@ def test_printed_rows_of_the_ablation_need_the_papers_data(printed, version, tmp
 
 def test_an_experiment_may_ask_for_every_printed_model_and_for_no_other():
     printed = [table.printed for table in DECLARED.values() if table.printed]
-    models = {name for paper in printed if not paper.every for name in paper.models()}
+    models = {name for paper in printed if not paper.all_rows for name in paper.models()}
     assert set(get_args(Printed)) == models | {"Reimers and Gurevych"}
 
 

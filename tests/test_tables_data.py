@@ -15,7 +15,7 @@ from ems.tables.corpora import (
     write_filters_table,
 )
 from ems.tables.models import write_mining_table, write_models_table
-from ems.tables.registry import made_of, outputs_of
+from ems.tables.registry import input_files, outputs_of
 
 # --- decontamination reports
 
@@ -219,7 +219,7 @@ def test_an_experiment_has_the_table_if_a_system_of_its_tables_mines(tmp_path):
 
     def files(**tables):
         experiment = project.load(DOCUMENTS | {"tables": tables})
-        return made_of(outputs_of(experiment)["table"], experiment).get("mining")
+        return input_files(outputs_of(experiment)["table"], experiment).get("mining")
 
     one, two = (f"results/mine/models/coherence-{at}/mined/manifest.json" for at in (1, 2))
     assert files() == [one, two]

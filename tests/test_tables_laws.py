@@ -224,7 +224,7 @@ def test_systems_of_one_language_each_share_a_row_in_which_the_absent_one_s_cell
     paths = [OF_PAIRS[name](tmp_path, each, each[-2:]) for each in [*members, *others]]
     whole, note = table(name, experiment, paths, tmp_path / "t.tex")
     assert [label for label in labels(whole) if "s.d." not in label] == list(FAMILIES)
-    assert "A system of its own for each language: one, two." in note
+    assert "One system per language: one, two." in note
     shown, note = table(name, experiment, paths[1:], tmp_path / "t.tex")
     assert list(shown) == list(whole)
     changed = {place for place in whole if shown[place] != whole[place]}

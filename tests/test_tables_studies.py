@@ -19,7 +19,7 @@ from made.tables import csv_rows, texts, times_file, write_cost, write_model, wr
 
 from ems.base.errors import EmsError
 from ems.config.load import load_yaml
-from ems.tables.registry import captions, made_of, outputs_of, times_of
+from ems.tables.registry import captions, input_files, outputs_of, times_of
 
 FULL, TWIN = "lightweight", "lightweight-small"
 TITLES = {"mldoc": "MLDoc", "europarlxsr": "Europarl", "sib200": "SIB-200", "tatoeba": "Tatoeba"}
@@ -55,7 +55,7 @@ def write_benchmark(folder, system, benchmark, code):
 def sources_of(experiment, name, folder, kind="table"):
     """The files that a study is made of, made up."""
     made = []
-    for file in made_of(outputs_of(experiment)[kind], experiment)[name]:
+    for file in input_files(outputs_of(experiment)[kind], experiment)[name]:
         *_, system, last = file.split("/")
         code = system.rpartition("-")[2]
         if last == "model.json":
@@ -173,7 +173,7 @@ def test_the_papers_rows_stand_below_ours_cell_by_cell(name, experiment, tmp_pat
 
 def with_costs(experiment, name, folder):
     """Write a study with columns of costs; one system has times, but no costs."""
-    files = made_of(outputs_of(experiment)["timed"], experiment)[name]
+    files = input_files(outputs_of(experiment)["timed"], experiment)[name]
     systems = [path.split("/")[-1].split(".")[0] for path in times_of(experiment, files)]
     times = {system: times_file(folder, system, 500, 60.0 + len(system)) for system in systems}
     for system in systems[1:]:
@@ -230,7 +230,7 @@ def test_studies_are_the_golden_ones(file, tmp_path):
 @pytest.mark.parametrize("name", [FULL, TWIN])
 def test_a_study_needs_the_systems_of_its_directions_and_no_other(name):
     experiment = shipped(name)
-    for study, files in made_of(outputs_of(experiment)["table"], experiment).items():
+    for study, files in input_files(outputs_of(experiment)["table"], experiment).items():
         if study not in STUDIES or "columns" not in STUDIES[study]:
             continue
         codes = {file.split("/")[3].rpartition("-")[2] for file in files if "/scores/" in file}
@@ -273,7 +273,7 @@ def own_scores(folder, system, start):
 
 def test_a_study_of_the_user_is_a_few_lines_and_bold_marks_the_best(project, tmp_path):
     experiment = own(project)
-    assert made_of(outputs_of(experiment)["table"], experiment)["sizes"] == [
+    assert input_files(outputs_of(experiment)["table"], experiment)["sizes"] == [
         f"results/mine/scores/{name}/tatoeba.json" for name in "ab"
     ]
     paths = [own_scores(tmp_path, "a", 10.0), own_scores(tmp_path, "b", 12.0)]
@@ -337,4 +337,4 @@ def test_a_benchmark_that_the_experiment_lacks_is_left_out_with_a_note(project, 
     assert list(rows["one"]) == ["Model", "Tatoeba en->de"]
     assert "Not among the benchmarks of the experiment: MLDoc." in notes
     experiment = own(project, rows={"one": "a"}, columns={"mldoc": ["en-de"]})
-    assert "sizes" not in made_of(outputs_of(experiment)["table"], experiment)
+    assert "sizes" not in input_files(outputs_of(experiment)["table"], experiment)

@@ -115,12 +115,12 @@ def test_a_language_that_only_one_trains_on_is_in_its_row_alone(project):
         (["corpora", "--experiments", "one,two"], "expected a table of systems, found 'corpora'"),
         (
             ["flores", "--experiments", "one,two"],
-            "expected an experiment that has the table flores",
+            "no scores for the table flores",
         ),
         (["tatoeba", "--experiments", "one,../two"], "found '../two', expected letters"),
         (["tatoeba", "--experiments", "one,three"], "three.yaml does not exist"),
         (["tatoeba", "--experiments", "one", "--experiment", "two"], "expected no --experiment"),
-        (["flores", "--experiment", "one"], "expected what table flores is made of, found none"),
+        (["flores", "--experiment", "one"], "found no input files for table flores"),
     ],
 )
 def test_what_cannot_be_a_table_of_several_is_one_line(project, capsys, words, message):

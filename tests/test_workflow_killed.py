@@ -1,26 +1,47 @@
-"""The tiny experiment, and one of documents and mined pairs, killed in every stage, where every
-folder that a user can name has a nasty name: run again, they give what one run gives.
+"""The workflow is killed in every stage, or finds damaged files: then it gives what one run gives.
+
+Folders and files have nasty names. The advice for a damaged file is followed word by word.
 """
 
 import contextlib
+import re
+import shlex
 import shutil
 import signal
 import time
+from pathlib import Path
 
 import psutil
 import pytest
 import yaml
-from conftest import Project, copy_project, needs
+from conftest import Project, copied, copy_project, needs
+from made.damaged import (
+    ARCHIVE,
+    CLEAN,
+    INDEX,
+    KEYS,
+    MODEL,
+    REPORT,
+    RUN,
+    SCORES,
+    SEGMENTED,
+    SHARD,
+    TATOEBA,
+    VOCABULARY,
+    cut,
+    cut_between_lines,
+    empty,
+    flip,
+)
 from made.documents import of_documents, write_articles
 from made.experiments import NASTY, quoted
 
 from ems.base.processes import INTERVAL
 from ems.text import wikipedia
 
-MODEL = "results/tiny/models/ems/model.json"
-# Words of the job with which a run is killed (none that may come before those above it), what is
-# killed of it (a download would be tried again if it were only `ems`), and the text in the output
-# after which that happens, or the file in results/.
+pytestmark = pytest.mark.slow
+# Words of the job to kill, in the order of the jobs; the process to kill (a download would be tried
+# again if only `ems` were killed); the text in the output, or the file in results/, to wait for.
 STAGES = [
     ("demo-mirror", "ems", "start"),
     ("fetch", "snakemake", "copy "),
@@ -56,7 +77,7 @@ OF_DOCUMENTS = [
 
 @pytest.fixture
 def nasty(tmp_path, demo_mirror):
-    """A project in a nasty folder, with nasty places, in which nothing has run yet."""
+    """A project whose folders and sources have nasty names, in which nothing has run yet."""
     folder = tmp_path / f"{NASTY} {{}} {{x}}"
     folder.mkdir()
     mirror = shutil.copytree(demo_mirror, tmp_path / NASTY)
@@ -69,7 +90,7 @@ def nasty(tmp_path, demo_mirror):
 
 
 def _first_job(project, stages, run):
-    """The place of the first stage that runs, and its process; None when the run is over."""
+    """Return the index of the first stage that runs and its process; None when the run ends."""
     while run.poll() is None:
         jobs = list(project.jobs())
         for at, stage in enumerate(stages):
@@ -81,8 +102,8 @@ def _first_job(project, stages, run):
 
 
 def _kill_once(project, stages, target="all"):
-    """Start a run and kill -9 it in the first of the stages that it comes to; the place of that
-    stage, None if the run comes to its end.
+    """Start a run and kill it in the first of the stages that runs; return the stage's index, or
+    None if the run ends.
     """
     run = project.start("snakemake", target)
     job = _first_job(project, [name for name, _, _ in stages], run)
@@ -106,7 +127,7 @@ def _kill_once(project, stages, target="all"):
 
 
 def _unlock(project):
-    """Do what `snakemake --unlock` does, without the seconds of its start."""
+    """Do the work of `snakemake --unlock` without its seconds of start."""
     for lock in _locks(project):
         lock.unlink()
 
@@ -126,18 +147,15 @@ def _kill_snakemake(run, process):
     run.wait()
 
 
-@pytest.mark.slow
 def test_killed_in_every_stage_in_turn_and_run_again_gives_the_same_tables(tiny_run, nasty):
-    """One project that is killed again and again, each time one stage further; and on one core.
-    Nothing of a name is run, or taken for a flag or a pattern.
-    """
+    """The last run has one core. No part of a name is run, or read as a flag or a pattern."""
     left, killed = STAGES, []
     while left and (at := _kill_once(nasty, left)) is not None:
         killed.append(left[at][:2])
         left = left[at + 1 :]
     nasty.snakemake("--cores", "1", "all")
     assert nasty.tables() == tiny_run.tables()
-    weights = MODEL.replace(".json", ".safetensors")
+    weights = MODEL / "model.safetensors"
     assert (nasty.folder / weights).read_bytes() == (tiny_run.folder / weights).read_bytes()
     log = (nasty.folder / "results/tiny/logs/train/ems.log").read_text()
     assert int(log.partition("resumed at step ")[2].split()[0]) >= 20
@@ -161,7 +179,7 @@ def _documents(project, folder):
 
 
 def _made(project):
-    """The bytes of the models, their losses and the mined pairs, by name."""
+    """Return name -> bytes of the models, their losses and the mined pairs."""
     results = project.folder / "results/documents"
     return {
         str(path.relative_to(results)): path.read_bytes()
@@ -170,7 +188,6 @@ def _made(project):
     }
 
 
-@pytest.mark.slow
 def test_documents_killed_in_every_stage_in_turn_give_the_same_models_and_mined_pairs(tmp_path):
     for need in wikipedia.NEEDS:
         needs(need.present(), need.install)
@@ -201,7 +218,7 @@ def test_documents_killed_in_every_stage_in_turn_give_the_same_models_and_mined_
 
 def test_jobs_do_not_outlive_a_killed_snakemake_and_its_lock_is_freed_by_unlock(finished):
     finished.edit("configs/tiny.yaml", "  steps: 60\n", "  steps: 100000\n")
-    run = finished.start("snakemake", MODEL)
+    run = finished.start("snakemake", str(MODEL / "model.json"))
     _, process = _first_job(finished, ["train"], run)
     run.kill()
     run.wait()
@@ -225,3 +242,98 @@ def test_a_snakemake_that_is_terminated_while_it_finishes_a_job_ends(finished):
     assert run.poll(), log.read_text()
     assert "Will exit after finishing" in log.read_text()
     assert not _locks(finished)
+
+
+# --- damaged files
+
+FOLLOWED = re.compile(r"delete (.+) and make it again: `([^`]+)`|make it: `([^`]+)`")
+AGAIN = re.compile(r"delete (.+) and run the same command again")
+MIRRORED = "data/embedded/opus/Demo/v1/moses/de-en.txt.zip"
+PAIR = "--corpus Demo --version v1 --pair de-en"
+TINY = "--experiment tiny"
+EVERY = " ".join(f"{RUN}/scores/{name}/tatoeba.json" for name in ("ems", "untrained", "char-ngram"))
+CLEANING = f"clean {TINY} {PAIR} --archives {ARCHIVE} --keys {KEYS} --out out.tsv"
+FETCHING = f"fetch --source data/embedded/opus {PAIR} --out {ARCHIVE}"
+TRAINING = f"train {TINY} --system untrained --shards {INDEX} --vocabulary {VOCABULARY}"
+EVALKEYS = f"evalkeys {TINY} --evalset tatoeba={TATOEBA.parent} --out out/keys.tsv"
+
+
+def no_json(path):
+    path.write_text("[]")
+
+
+DAMAGES = {  # name -> (file, damage, the command of ems that finds it)
+    "shard": (SHARD / "de.ids", flip, f"verify --index {INDEX}"),
+    "index": (INDEX, no_json, f"verify --index {INDEX}"),
+    "vocabulary": (VOCABULARY, flip, f"{TRAINING} --state out/state --out out/model"),
+    "weights": (
+        *(MODEL / "model.safetensors", cut),
+        f"encode --model {MODEL} --language de --source README.md --out out.npy",
+    ),
+    "scores": (SCORES, no_json, f"table tatoeba {TINY} --sources {EVERY} --out out/t.tex"),
+    "evaluation keys": (KEYS, cut_between_lines, CLEANING),
+    "clean text": (CLEAN, empty, f"segment {TINY} --source {CLEAN} --out out/de-en.tsv"),
+    "segmented text": (
+        *(SEGMENTED, Path.unlink),
+        f"shards --source {SEGMENTED} --vocabulary {VOCABULARY} --out out/shard",
+    ),
+    "report": (REPORT, flip, f"table corpora {TINY} --sources {REPORT} --out out/c.tex"),
+    "archive": (ARCHIVE, cut, CLEANING),
+    "download": (ARCHIVE, flip, f"verify --data data {TINY}"),
+    "unit of an evaluation set": (TATOEBA, flip, f"verify --data data {TINY}"),
+    "evaluation set": (TATOEBA, cut_between_lines, EVALKEYS),
+    "lock": (ARCHIVE.with_name(f"{ARCHIVE.name}.lock.json"), no_json, FETCHING),
+    "mirror": (MIRRORED, cut, FETCHING),
+    "costs": (
+        *(RUN / "costs/train/ems.json", cut),
+        f"costs {TINY} --folder {RUN / 'costs'} --out out/costs.tex",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def run(tiny_run, tmp_path_factory):
+    """A copy of a finished run; each test mends the file that it spoils."""
+    return copied(tiny_run, tmp_path_factory.mktemp("damaged") / "project")
+
+
+def follow(run, message):
+    """Delete the files and run the command that the message names."""
+    again = AGAIN.search(message)
+    deleted, *commands = (again[1],) if again else FOLLOWED.search(message).groups()
+    for name in shlex.split(deleted or ""):
+        path = run.folder / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for command in filter(None, commands):
+        run.run("sh", "-c", command)
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_the_advice_for_a_damaged_file_works_word_by_word(name, run):
+    path, damage, command = DAMAGES[name]
+    damage(run.folder / path)
+    lines = run.run("ems", *command.split(), expect=1).stderr.splitlines()
+    assert "Traceback" not in "".join(lines)
+    follow(run, lines[-1])
+    run.run("ems", *command.split())
+
+
+def contents(project):
+    """Return name -> bytes of every result except those that differ from run to run."""
+    files = [path for path in (project.folder / "results").rglob("*") if path.is_file()]
+    files += (project.folder / "data").rglob("*.zip")
+    names = {path: path.relative_to(project.folder).as_posix() for path in files}
+    return {
+        name: path.read_bytes()
+        for path, name in names.items()
+        if not name.startswith(("results/tiny/costs", "results/tiny/logs"))
+        and not name.endswith((".snakemake_timestamp", ".svg", ".png", "figures/.made"))
+    }
+
+
+def test_after_all_advice_results_are_unchanged_and_only_times_are_drawn_again(tiny_run, run):
+    """A model that was trained again took another time, which one figure shows."""
+    made = re.findall(r"^ *(?:local)?rule (\w+):", run.snakemake("all"), re.MULTILINE)
+    assert set(made) <= {"timed_figure", "all"}
+    assert "Nothing to be done" in run.snakemake("all")
+    assert contents(run) == contents(tiny_run)

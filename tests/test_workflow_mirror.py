@@ -1,11 +1,12 @@
-"""The whole workflow on a generated mirror: a divided corpus, four benchmarks, unseen languages.
+"""The whole workflow on a generated mirror: a divided corpus, eight benchmarks, unseen languages.
 
-The mirror and the data folder have nasty names. The project's own table of languages is cut to five
-here, so that "all" of a benchmark is little.
+The mirror and the data folder have nasty names. The project's own table of languages is cut to
+five, so that "all" languages of a benchmark are few.
 """
 
 import csv
 import json
+import os
 import re
 
 import pytest
@@ -16,6 +17,7 @@ from made.corpora import (
     translations,
     write_divided,
     write_flores,
+    write_lines,
     write_opus,
     write_sib,
     write_tatoeba,
@@ -24,8 +26,10 @@ from made.experiments import NASTY, quoted
 from made.scores import counts
 
 from ems.bench.scores import read_score_file
+from ems.benchmarks.xsimpp.data import AUGMENTED, KINDS
 from ems.corpora.split import part_of_line
 
+pytestmark = pytest.mark.slow
 TATOEBA = {"deu": "de", "fra": "fr", "nld": "nl", "swh": "sw", "ang": "ang", "yid": "yid"}
 FLORES = {"en": "eng", "de": "deu", "fr": "fra", "nl": "nld", "sw": "swh"}  # + _Latn
 PARTS = {"train": 0.5, "validation": 0.2, "test": 0.3}
@@ -45,6 +49,7 @@ evalsets:
   flores200: {version: v1, languages: all}
   sib200: {version: v1, languages: all}
   ntrex: {version: v1, languages: all, part: test}
+  xsimpp: {version: v1, path: XSIMPP}
 decontaminate: {against: [tatoeba, flores200, sib200, ntrex]}
 segmenters: {default: none}
 vocabulary: {size: 300, sample_lines: 2000, character_coverage: 1.0}
@@ -52,23 +57,26 @@ model: {layers: 1, width: 16, heads: 2, feed_forward: 32, max_tokens: 40}
 objectives: {head: {language_width: 4}, contrastive: {width: 8}}
 train: {steps: 20, batch_pairs: 8, validate_every: 10, threads: 1, device: cpu}
 systems: {ems: {}, aside: {train: {seed: 2}}, char-ngram: {kind: char-ngram}}
-benchmarks: [tatoeba, ntrex]
+benchmarks: [tatoeba, ntrex, flores200, xsim, xsimpp, wordorder]
 tables: {systems: [ems, char-ngram], printed: [EMS]}
 """
 SOURCES = {name: f"{NASTY}/{name}" for name in ("opus", "tatoeba", "flores200", "sib200")}
-MINI = yaml.safe_load(MINI.replace("SOURCES", json.dumps(SOURCES)))
+XSIMPP = f"{NASTY}/xsimpp"
+MINI = MINI.replace("SOURCES", json.dumps(SOURCES)).replace("XSIMPP", json.dumps(XSIMPP))
+MINI = yaml.safe_load(MINI)
+SHOWN = ["ems", "char-ngram"]
 PAPERS = [f"paper.{at // 5}" for at in range(100)]
 
 
 def sentences(name, count):
-    """Translations with a name in them, so that no two corpora share one by chance."""
+    """Return translations that end in a name, so that no two corpora share one by chance."""
     codes = ["en", *TATOEBA.values()]
     items = translations(count, codes, seed=name, least=3)
     return [{code: f"{text} {name}" for code, text in item.items()} for item in items]
 
 
 def write_mirror(mirror):
-    """Corpora and benchmarks; the Bible holds a sentence of each benchmark. The benchmarks'."""
+    """Write corpora and benchmarks, return the latter; the Bible has a sentence of each."""
     sets = {name: sentences(name, 20) for name in ("tatoeba", "flores", "sib")}
     news = sentences("news", len(PAPERS))
     write_divided(mirror, "NTREX", "v1", [_of(item, FLORES) for item in news], PAPERS)
@@ -84,6 +92,10 @@ def write_mirror(mirror):
         examples = [("travel", item[language]) for item in sets["sib"]]
         parts = {"train": examples[:10], "dev": examples[10:15], "test": examples[15:]}
         write_sib(mirror, f"{code}_Latn", parts)
+    made = {f"not {item['en']}": item["en"] for item in sets["flores"]}
+    write_lines(mirror / "xsimpp" / AUGMENTED, made)
+    kinds = {text: {"errtype": "negation", "src": source} for text, source in made.items()}
+    (mirror / "xsimpp" / KINDS).write_text(json.dumps(kinds))
     part = part_of_line(PAPERS, PARTS)
     tested = [item for item, name in zip(news, part, strict=True) if name == "test"]
     return {**sets, "news": tested}
@@ -94,7 +106,7 @@ def _of(item, codes):
 
 
 def mini_project(folder, value=MINI):
-    """A project with the mirror and the experiment `mini`, in which nothing has run."""
+    """Make a project with the experiment `mini`, in which nothing has run."""
     project = copy_project(folder)
     project.select("mini", value)
     project.edit("config.yaml", "data: data #", f"data: {quoted(NASTY[1:])} #")
@@ -104,10 +116,13 @@ def mini_project(folder, value=MINI):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A project in which `snakemake all` has run `mini`. Tests must leave its results alone."""
+    """A project in which `snakemake all` has run `mini`; tests must leave its results alone.
+
+    `output`: the commands of its jobs.
+    """
     project = mini_project(tmp_path_factory.mktemp("mini"))
     project.sets = write_mirror(project.folder / NASTY)
-    project.snakemake("all")
+    project.output = project.snakemake("-p", "all")
     return project
 
 
@@ -118,31 +133,35 @@ def columns(path):
 def test_all_makes_the_tables_of_seen_and_unseen_languages_the_figures_and_the_costs(run):
     results = run.folder / "results"
     tables = {path.stem: path for path in (results / "tables").glob("*.csv")}
-    names = {"tatoeba", "tatoeba_unseen", "ntrex", "corpora", "decontamination"}
-    assert set(tables) == names | {"filters", "vocabulary", "models"}
+    names = {"tatoeba", "tatoeba_unseen", "ntrex", "flores", "xsim", "wordorder"}
+    assert set(tables) == names | {"corpora", "decontamination", "filters", "vocabulary", "models"}
     assert columns(tables["tatoeba"]) >= {"deu", "fra", "swh"}
     assert columns(tables["tatoeba_unseen"]) == {"Model", "nld", "ang", "yid", "Avg."}
     assert columns(tables["ntrex"]) == {"Model", *(set(FLORES) - {"en"}), "Avg."}
-    rows = [row[0] for row in csv.reader(tables["tatoeba"].read_text().splitlines())]
-    assert rows[1:] == ["ems", "char-ngram", "EMS (printed)"]
+    for name, expected in (
+        ("tatoeba", ["ems", "char-ngram", "EMS (printed)"]),
+        ("xsim", [f"{each}: {name}" for each in ("xsim", "xsim++") for name in SHOWN]),
+    ):
+        rows = [row[0] for row in csv.reader(tables[name].read_text().splitlines())]
+        assert rows[1:] == expected
     figures = {path.stem for path in (results / "figures").glob("*.svg")}
-    assert figures == {"tatoeba", "pairs", "learning", "learning_languages"}
+    assert figures == {"tatoeba", "flores", "pairs", "learning", "learning_languages"}
     summary = {path.name for path in (results / "mini/costs/summary").glob("[!.]*")}
     assert summary == {"costs.tex", "costs.csv", "costs.md", "learning.svg", "learning.png"}
 
 
-def test_a_system_that_the_tables_do_not_name_is_made_only_when_it_is_asked_for(run):
+def test_a_system_in_no_table_is_trained_only_on_request(run):
     assert not (run.folder / "results/mini/models/aside").exists()
     assert "rule train:" in run.snakemake("-n", "results/mini/scores/aside/ntrex.json")
 
 
-def test_no_name_of_a_source_is_a_flag_or_a_command_and_a_second_run_has_nothing_to_do(run):
+def test_nasty_names_run_nothing_and_a_second_run_has_nothing_to_do(run):
     assert (run.folder / NASTY[1:] / "opus/NTREX/v1/DOCUMENT_IDS.tsv").is_file()
     assert list(run.folder.rglob("pwned")) == []
     assert "Nothing to be done" in run.snakemake("all")
 
 
-def test_no_sentence_of_any_benchmark_is_in_what_is_trained_on_or_validated_with(run):
+def test_no_sentence_of_a_benchmark_is_in_training_or_validation_text(run):
     held_out = {text for items in run.sets.values() for item in items for text in item.values()}
     cleaned = sorted((run.folder / "results/mini/text/clean").rglob("*.tsv"))
     assert len(cleaned) == 1 + 2 + 2 + 3
@@ -160,7 +179,7 @@ def test_no_sentence_of_any_benchmark_is_in_what_is_trained_on_or_validated_with
         assert entry["removed"]["evaluation"] == news + 3
 
 
-def test_scores_tell_unseen_languages_and_the_part_of_the_benchmark(run):
+def test_score_files_name_unseen_languages_and_the_part_of_the_benchmark(run):
     folder = run.folder / "results/mini/scores/ems"
     tatoeba, ntrex = (read_score_file(folder / f"{name}.json") for name in ("tatoeba", "ntrex"))
     seen = {"deu": "de", "fra": "fr", "swh": "sw"}
@@ -170,11 +189,56 @@ def test_scores_tell_unseen_languages_and_the_part_of_the_benchmark(run):
     assert set(counts(ntrex).values()) == {len(run.sets["news"])}
 
 
+# --- benchmarks that read another evaluation set, two, or none
+
+
+def test_each_benchmark_gets_the_folders_of_its_evaluation_sets(run):
+    commands = re.findall(r"--benchmark (\w+) .*?--evalset(.*?) --out ", run.output)
+    names = {benchmark: re.findall(r"(\w+)=", folders) for benchmark, folders in commands}
+    own = {"flores200": ["flores200"], "xsim": ["flores200"], "wordorder": []}
+    assert names.items() >= (own | {"xsimpp": ["flores200", "xsimpp"]}).items()
+    folder = run.folder / "results/mini/scores/char-ngram"
+    scores = {path.stem: read_score_file(path) for path in folder.glob("*.json")}
+    assert set(scores) == set(MINI["benchmarks"])
+    assert len(scores["flores200"].labelled()) == len(FLORES)
+    assert scores["xsimpp"].data_sha256 != scores["xsim"].data_sha256
+    assert scores["wordorder"].rows[0].value > 0.5  # nearly the same words
+
+
+def test_another_sentence_of_xsimpp_runs_this_benchmark_alone(run):
+    path = run.folder / XSIMPP / AUGMENTED
+    before, times = path.read_text(), (path.stat().st_atime_ns, path.stat().st_mtime_ns)
+    path.write_text(before + "one more\n")
+    try:
+        output = run.snakemake("-n", "all")
+    finally:
+        path.write_text(before)
+        os.utime(path, ns=times)
+    assert "scores/char-ngram/xsimpp.json" in output
+    for name in ("xsim", "flores200", "wordorder"):
+        assert f"output: results/mini/scores/char-ngram/{name}.json" not in output
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "folders", "status", "message"),
+    [
+        ("xsim", ["sets"], 2, "--evalset: expected NAME=FOLDER, found 'sets'"),
+        ("xsimpp", ["flores200=sets"], 1, "xsimpp: the folder of xsimpp is not given"),
+        ("xsim", [], 1, "xsim: the folder of flores200 is not given; add --evalset"),
+    ],
+)
+def test_bench_by_hand_needs_the_folder_of_each_set(run, benchmark, folders, status, message):
+    words = ("ems", "bench", "--experiment", "mini", "--system", "char-ngram", "--out", "x.json")
+    done = run.run(*words, "--benchmark", benchmark, "--evalset", *folders, expect=status)
+    assert message in done.stderr.splitlines()[-1]
+    assert not (run.folder / "x.json").exists()
+
+
 # --- plans: what would run
 
 
 def jobs_of(output):
-    """(rule, its pair or unit or nothing) of every job of a dry run."""
+    """Return (rule, its pair or unit, or "") of every job of a dry run."""
     jobs = re.findall(r"^ *(?:local)?rule (\w+):\n((?: +\w+: .*\n)*)", output, re.MULTILINE)
     named = set()
     for rule, lines in jobs:
@@ -185,7 +249,7 @@ def jobs_of(output):
 
 
 def test_one_language_more_fetches_and_cleans_only_its_own_pairs(run):
-    """What sees all languages is made again: the vocabulary, and all that is made with it."""
+    """The vocabulary covers all languages, so it and the stages after it run again."""
     run.edit("configs/mini.yaml", "- sw\nsources", "- sw\n- nl\nsources")
     try:
         jobs = jobs_of(run.snakemake("-n", "all"))
@@ -199,7 +263,7 @@ def test_one_language_more_fetches_and_cleans_only_its_own_pairs(run):
     assert "evalkeys" not in rules
 
 
-def test_an_experiment_may_have_ntrex_alone_as_its_benchmark(tmp_path):
+def test_ntrex_may_be_the_only_benchmark(tmp_path):
     value = {"decontaminate": {"against": ["ntrex"]}, "benchmarks": ["ntrex"]}
     value["evalsets"] = {"ntrex": MINI["evalsets"]["ntrex"]}
     project = mini_project(tmp_path, MINI | value)
@@ -209,8 +273,7 @@ def test_an_experiment_may_have_ntrex_alone_as_its_benchmark(tmp_path):
     assert "fetch_evalset" not in jobs
 
 
-def test_the_shipped_experiment_of_62_languages_can_be_planned_from_a_mirror(fresh):
-    """Every job there is, before anything is fetched: what has which language is all settled."""
+def test_small62_can_be_planned_from_a_mirror_before_anything_is_fetched(fresh):
     path = fresh.folder / "configs/small62.yaml"
     mirror = "https://mirror.invalid"  # a directory would have to be there to be planned with
     value = yaml.safe_load(path.read_text().replace("../shared/data", mirror))
@@ -241,5 +304,5 @@ def test_the_shipped_experiment_of_62_languages_can_be_planned_from_a_mirror(fre
 
 
 def _pairs(entry):
-    """Language pairs of a corpus of 62 languages."""
+    """Return the number of language pairs of a corpus of 62 languages."""
     return len(entry["languages"]) if "languages" in entry else 61 - len(entry.get("without", []))

@@ -1,7 +1,7 @@
-"""What the figures share: colours, settings, a figure without pyplot, its files, labels of points.
+"""Shared parts of the figures: colours, settings, files, labels of points.
 
-Nothing global changes (no pyplot), and the same numbers give the same bytes: no dates, no versions,
-a fixed salt for the ids of the SVG.
+pyplot is not used, so no global state changes. The same numbers give the same bytes: no dates, no
+versions, and a fixed salt for the ids of the SVG.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ GRID, LINE = "#DDDDDD", "#888888"
 
 # Labels of points; all in points (1/72 inch) of the drawn figure.
 CENTRED = {"fontsize": 6.5, "ha": "center", "va": "center"}
-# behind a label, so that a line to another one ends at its edge
+# behind a label, so that a line to another label ends at its edge
 WHITE = {"boxstyle": "square,pad=0", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
 MARK = 2.0  # radius of a mark
 AIR = 0.6  # around a label
@@ -45,9 +45,9 @@ _SETTINGS = {
 
 @contextmanager
 def drawing(out: Path, width: float, height: float) -> Iterator[Figure]:
-    """Yield an empty figure of a size in inches; then write it as .svg and .png beside `out`.
+    """Yield an empty figure of a size in inches, then write it to `out` as .svg and .png.
 
-    matplotlib's own defaults and ours hold meanwhile, whatever the user's matplotlibrc says.
+    The defaults of matplotlib and of this module apply, not the user's matplotlibrc.
     """
     with style.context("default"):
         mpl.rcParams.update(_SETTINGS)
@@ -72,30 +72,30 @@ def colour(number: int) -> str:
 
 
 def legend_columns(names: list[str], width: float) -> int:
-    """Return how many names stand side by side in `width` inches."""
+    """Return the number of names that fit side by side in `width` inches."""
     widest = 0.6 + 0.08 * max(map(len, names))  # inches of a key and of a letter
     return max(1, min(len(names), int(width / widest)))
 
 
 def dress(axes: Axes, grid: str = "both") -> None:
-    """Put a light grid behind the data and no box around it; `grid`: "x", "y" or "both"."""
+    """Draw a light grid behind the data and remove the box; `grid`: "x", "y" or "both"."""
     axes.set_axisbelow(True)
     axes.grid(axis=grid, color=GRID, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def number_logarithms(axis: Axis) -> None:
-    """Put plain numbers at 1, 2 and 5 of each decade; the default is mathematics."""
+    """Label 1, 2 and 5 of each decade with plain numbers, not with powers of ten."""
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.set_minor_formatter(NullFormatter())
 
 
 def place_labels(axes: Axes, points: np.ndarray, labels: list[str]) -> None:
-    """Write N `labels` beside `points` [N, 2] (in data units) so that they cover little.
+    """Write N `labels` next to `points` [N, 2] (in data units) with little overlap.
 
-    The most crowded points choose first, near places before far ones; a thin line leads from a far
-    label to its point. The figure's layout must be settled (`settle`).
+    The most crowded points are labelled first, and near places are preferred. A thin line leads
+    from a far label to its point. Call `settle` before.
     """
     pixels = axes.get_figure(root=True).dpi / 72  # of a point
     centres = axes.transData.transform(points) / pixels  # [N, 2]
@@ -109,7 +109,7 @@ def place_labels(axes: Axes, points: np.ndarray, labels: list[str]) -> None:
     for number in map(int, crowded_first):
         text = axes.text(*points[number], labels[number], bbox=WHITE, **CENTRED)
         half = np.array(text.get_window_extent().size) / pixels / 2 + AIR  # [2]
-        # an ellipse around the mark: a label is wider than high, but may come as near everywhere
+        # an ellipse: a label is wider than high, and keeps the same distance on all sides
         middles = centres[number] + around * (half + MARK + far[:, None])  # [P, 2]
         boxes = np.concatenate([middles - half, middles + half], axis=1)  # [P, 4]
         best = int(np.argmin(_cost(boxes, taken, frame) + 0.3 * far))
@@ -122,8 +122,8 @@ def place_labels(axes: Axes, points: np.ndarray, labels: list[str]) -> None:
 
 
 def _cost(boxes: np.ndarray, taken: np.ndarray, frame: np.ndarray) -> np.ndarray:
-    """Return [P], what each box [P, 4] covers of `taken` [M, 4] in square points, and 20 times what
-    of it is outside of the frame [4].
+    """Return [P]: the overlap of boxes [P, 4] with `taken` [M, 4] in square points, plus 20 times
+    their length outside the frame [4].
     """
     each = boxes[:, None]  # [P, 1, 4]
     width = np.minimum(each[..., 2], taken[:, 2]) - np.maximum(each[..., 0], taken[:, 0])

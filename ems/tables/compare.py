@@ -1,5 +1,6 @@
-"""Two systems side by side: both values per language, what changed, and whether that is chance
-(`ems/bench/significance.py`), as a table and a figure of the differences.
+"""Compare two systems language by language, with significance tests, as a table and a figure.
+
+The tests are in `ems/bench/significance.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from ems.tables.table import Table, Value, markdown, rounded, write_table
 
 SIGNIFICANT = 0.05
 MEAN = "mean"
-MOST_WAYS = 2  # of a language that are tested one by one: more (seeds, FLORES) only as their mean
+MOST_WAYS = 2  # tested one by one per language; more (seeds, FLORES) are tested as their mean
 
 PANEL_WIDTH, LANGUAGE_HEIGHT = 4.6, 0.19  # inches of a benchmark and of a language in it
 DELTAS_WIDTH, SYSTEM_HEIGHT = 6.0, 0.26  # inches of the figure and of a system in it
@@ -30,7 +31,7 @@ Hits = dict[str, np.ndarray]  # way -> bool[N]
 
 @dataclass(frozen=True)
 class Difference:
-    """A label of a benchmark: both values, the change if every hit is known, p per way."""
+    """One label of a benchmark: both values, the change if all hits are known, and p per way."""
 
     label: str
     first: float
@@ -54,15 +55,16 @@ class Comparison:
 
 
 def write_comparison(first: Path, second: Path, out: Path | None = None) -> str:
-    """Compare two folders of score files (or two files); the table as Markdown, and beside `out`.
+    """Compare two folders of score files, or two files; return the table as Markdown.
 
-    Raises `EmsError` when they have no benchmark in common, or one is of other data in each.
+    With `out` also write the table (.tex, .md, .csv) and the figure. Raises `EmsError` if they have
+    no benchmark in common, or scored a benchmark on different data.
     """
     pairs, alone = _paired(first, second)
     names = [pairs[0][side].system for side in range(2)]
     if names[0] == names[1]:
         names = [f"{names[0]} ({letter})" for letter in "AB"]
-    # a cosine is no percentage, and the lower it is the better
+    # a cosine is not a percentage
     comparisons = [compare(*pair) for pair in pairs if pair[0].metric not in RANGES]
     comparisons = [each for each in comparisons if each.rows]
     if not comparisons:
@@ -75,7 +77,7 @@ def write_comparison(first: Path, second: Path, out: Path | None = None) -> str:
 
 
 def _paired(first: Path, second: Path) -> tuple[list[list[ScoreFile]], list[str]]:
-    """Return both systems' score file of each benchmark, and the benchmarks that only one has."""
+    """Return the score files of both systems per benchmark, and the benchmarks of only one."""
     if first.is_file() and second.is_file():
         files = [read_score_file(path) for path in (first, second)]
         _same(files, "benchmark")
@@ -126,7 +128,7 @@ def compare(first: ScoreFile, second: ScoreFile) -> Comparison:
     for label, ways in both.items():
         means = [fmean(row[side].value for row in ways.values()) for side in range(2)]
         rows.append(Difference(label, *means, changes.get(label), p.get(label, {})))
-    if len(rows) > 1:  # their mean, judged where all of them can be
+    if len(rows) > 1:  # their mean, tested if all of them can be
         means = [fmean(row.first for row in rows), fmean(row.second for row in rows)]
         parts, change = list(gains.values()), None
         if len(parts) == len(rows):
@@ -138,7 +140,7 @@ def compare(first: ScoreFile, second: ScoreFile) -> Comparison:
 def _hits(
     pair: Sequence[ScoreFile], label: str, ways: Mapping[str, tuple[Score, Score]]
 ) -> list[Hits]:
-    """Return way -> hits of both systems; nothing of a system without the hits of every way."""
+    """Return way -> hits for both systems; {} for a system that lacks the hits of a way."""
     for one, other in ways.values():
         if one.hits and other.hits and one.count != other.count:
             raise EmsError(
@@ -189,14 +191,14 @@ def _table(comparisons: list[Comparison], names: list[str], alone: list[str]) ->
         f"{metrics}, in percent; Delta: {names[1]} minus {names[0]}, with the 95 % interval of the "
         "paired bootstrap over sentences. p of a language: McNemar's exact test, corrected by "
         "Holm's method over the languages of the benchmark; p of a mean (over languages, seeds, "
-        "other languages): the bootstrap's. Bold: a p below "
-        f"{SIGNIFICANT}. Of an error rate less is better."
+        f"other languages): the bootstrap. Bold: p below {SIGNIFICANT}. A lower error rate is "
+        "better."
     ]
     for each in comparisons:
         if each.skipped:
             notes.append(f"{each.benchmark}: only one system has {', '.join(each.skipped)}.")
         if any(row.change is None for row in each.rows):
-            notes.append(f"{each.benchmark}: no hits per sentence, so nothing is tested there.")
+            notes.append(f"{each.benchmark}: no hits per sentence, so no test.")
     if alone:
         notes.append(f"Only one system was scored on {', '.join(alone)}.")
     heads = [f"p {way.replace('_', ' ')}".strip() for way in ways]
@@ -217,8 +219,9 @@ def _table(comparisons: list[Comparison], names: list[str], alone: list[str]) ->
 
 
 def plot_changes(panels: list[Comparison], names: list[str], out: Path) -> None:
-    """Draw `names[1]` minus `names[0]` with intervals: a panel per benchmark, its languages by
-    their difference, the mean last, below a line.
+    """Draw `names[1]` minus `names[0]` with intervals, one panel per benchmark.
+
+    Languages are sorted by their difference; the mean stands last, below a line.
     """
     most = max(len(panel.rows) for panel in panels)
     with drawing(out, PANEL_WIDTH * len(panels), 1.3 + LANGUAGE_HEIGHT * most) as figure:
@@ -249,13 +252,13 @@ def _rows_around_zero(axes: Axes, labels: list[str]) -> None:
 def plot_deltas(
     scores: list[Path], order: list[str], out: Path, families: Families | None = None
 ) -> None:
-    """Draw mean P@1 of each system less that of the first of `order`, on the first benchmark of the
+    """Draw the change in mean P@1 versus the first system of `order`, on the first benchmark of the
     ablation.
 
     The mean is over the languages trained on, as in EMS v2 Tables IV and XIV. Bars are 95 %
-    intervals of the paired bootstrap over sentences: they do not cover what another seed of the
-    training would change. `families` are systems that count as one. Raises `EmsError` for scores of
-    different data, and when no system has a language of the first one.
+    intervals of the paired bootstrap over sentences; they do not include the variance between
+    seeds. `families`: systems that count as one. Raises `EmsError` for scores of different data, or
+    if no system has a language of the first one.
     """
     name = joining("ablation")[0]
     systems = read_scores(scores, name, "P@1", order=order, families=families, seen=True)
@@ -268,17 +271,17 @@ def plot_deltas(
     if not alike:
         raise EmsError(
             f"{base.path}: no other system has a language of this one; leave the figure out, "
-            "or score another one"
+            "or score another system"
         )
     with drawing(out, DELTAS_WIDTH, 1.4 + SYSTEM_HEIGHT * len(alike)) as figure:
         axes = figure.subplots()
         for place, other in enumerate(alike):
             change = compare(base, other).rows[-1].change  # of the mean
             if change is None:
-                raise Damaged(other.path, "no hits of its sentences in it")
+                raise Damaged(other.path, "no hits per sentence in it")
             sides = [[change.delta - change.low], [change.high - change.delta]]
             look = {"fmt": "o", "markersize": 4, "color": COLOURS[0], "capsize": 2}
             axes.errorbar([change.delta], [place], xerr=sides, **look)
         _rows_around_zero(axes, [other.system for other in alike])
-        axes.set_xlabel(f"mean P@1 in points, less that of {base.system}")
-        figure.suptitle(f"{benchmark(name).title} {base.version}: what each change is worth")
+        axes.set_xlabel(f"change in mean P@1 versus {base.system} (points)")
+        figure.suptitle(f"{benchmark(name).title} {base.version}: the effect of each change")

@@ -1,9 +1,8 @@
-"""Tables of the training data: EMS v2 Table I (pairs per language), why pairs were removed, and
-what decontamination removed (section IV-B).
+"""Tables of the training data: pairs per language (EMS v2 Table I) and removals by reason.
 
-A row is the language that is not English; a pair without English keeps its own name, "de-fr". The
-further pairs of multi-parallel text are one row, "through en". Documents of one language are rows
-of their own, whose counts are sentences. Printed counts stay as printed ("4.9M").
+A row is named by the language other than English; a language pair without English keeps its name,
+"de-fr". Pairs joined from multi-parallel text are one row, "through en". Documents of one language
+have rows of their own, which count sentences. Printed counts stay as printed ("4.9M").
 """
 
 from collections import Counter
@@ -29,7 +28,8 @@ PART = "+"  # between a corpus and the name of a part of it
 
 
 class ReportEntry(Counted):
-    """One corpus of one pair; all counts are sentence pairs (of `documents` sentences), but
+    """One corpus of one language pair; counts are sentence pairs (sentences for `documents`).
+
     `by_benchmark`: benchmark -> side ("en") -> its sentences in the corpus, and "pairs" -> pairs.
     """
 
@@ -49,19 +49,17 @@ class ReportEntry(Counted):
 
     @property
     def language(self) -> str:
-        """Return the side that is not English, the whole pair where neither or both are, or
-        "through en".
-        """
+        """The side other than English, the whole pair if neither or both are, or "through en"."""
         if self.documents is not None:
             return f"{self.pair} (documents)"
-        if self.corpus.startswith(f"{MULTIWAY} "):  # a thousand language pairs, maybe
+        if self.corpus.startswith(f"{MULTIWAY} "):  # up to a thousand language pairs
             return self.corpus.replace(MULTIWAY, "through", 1)
         others = [side for side in self.sides if side != PIVOT]
         return others[0] if len(others) == 1 else self.pair
 
 
 class Report(Record):
-    """The decontamination report; of the benchmarks, VALIDATION is the text to validate on."""
+    """The decontamination report; the benchmark VALIDATION is the text to validate on."""
 
     key: NonBlank
     against: list[NonBlank]
@@ -69,7 +67,7 @@ class Report(Record):
     validation: bool = False
 
     def by_corpus(self) -> list[tuple[str, str, list[ReportEntry]]]:
-        """Return each corpus in each of its roles, by the alphabet, with its entries."""
+        """Return (corpus, role, entries), sorted by corpus."""
         groups: dict[tuple[str, str], list[ReportEntry]] = {}
         for entry in sorted(self.entries, key=lambda e: (e.corpus.casefold(), e.corpus, e.role)):
             groups.setdefault((entry.corpus, entry.role), []).append(entry)
@@ -95,7 +93,7 @@ def read_report(path: Path) -> Report:
 
 
 def _total(counts: Iterable[CleanCounts]) -> tuple[int, Counter[str], int]:
-    """Return what was read, removed for each reason, and kept, in all."""
+    """Return the sums read, removed by reason, and kept."""
     counts, removed = list(counts), Counter[str]()
     for each in counts:
         removed.update(each.removed)
@@ -103,8 +101,9 @@ def _total(counts: Iterable[CleanCounts]) -> tuple[int, Counter[str], int]:
 
 
 def write_corpora_table(report: Path, out: Path) -> None:
-    """Write EMS v2 Table I for our experiment, with the printed counts of LASER and EMS, as .tex,
-    .md and .csv beside `out`. Raises `EmsError` for a malformed report.
+    """Write EMS v2 Table I for our experiment, with the printed counts of LASER and EMS.
+
+    Raises `EmsError` for a malformed report.
     """
     data = read_report(report)
     train = [entry for entry in data.entries if entry.role == TRAIN]
@@ -124,8 +123,8 @@ def write_corpora_table(report: Path, out: Path) -> None:
     other = [f"{reason.replace('_', ' ')} {count:,}" for reason, count in reasons]
     laser, ems = _printed_totals(every)
     notes = [
-        "Sentence pairs for training, by the language that is not English; a pair without English "
-        "by both. Decontaminated: pairs "
+        "Sentence pairs for training, by the language other than English; a pair without English "
+        "by both languages. Decontaminated: pairs "
         f"with a sentence of {', '.join(data.against) or 'no benchmark'}. "
         f"Other removals: {', '.join(other) or 'none'}.",
         *_documents_notes(train),
@@ -141,41 +140,40 @@ def write_corpora_table(report: Path, out: Path) -> None:
 
 
 def _counts(entries: Iterable[ReportEntry]) -> list[Value]:
-    """Return sums of read, removed by decontamination, removed otherwise, kept."""
+    """Return the sums read, removed by decontamination, removed otherwise, and kept."""
     read, removed, kept = _total(entries)
     return [read, removed[EVALUATION], read - kept - removed[EVALUATION], kept]
 
 
 def _printed_totals(languages: Collection[str]) -> list[Value]:
-    """Return sums of the printed LASER and EMS counts, as Table I would write them."""
+    """Return the sums of the printed LASER and EMS counts in the notation of Table I."""
     shown = [pairs for language, pairs in load_pairs().items() if language in languages]
     totals = sum(pairs.laser or 0 for pairs in shown), sum(pairs.ems or 0 for pairs in shown)
     return [human(total) if total else None for total in totals]
 
 
 def human(count: int) -> str:
-    """Return a rounded count as Table I writes them: 300 -> "0.3k", 4900000 -> "4.9M"."""
+    """Return a rounded count in the notation of Table I: 300 -> "0.3k", 4900000 -> "4.9M"."""
     if count >= 999_500:
         return f"{count / 1e6:.1f}M"
     return f"{count / 1e3:.0f}k" if count >= 1000 else f"{count / 1e3:.1f}k"
 
 
 def _documents_notes(entries: Iterable[ReportEntry]) -> list[str]:
-    """Return a note with the documents of some corpora; none if they have none."""
+    """Return a note that counts the documents; [] if there are none."""
     counts = [entry.documents for entry in entries if entry.documents is not None]
     if not counts:
         return []
     (read, removed, kept), labels = _total(counts), headings_of("reason")
     why = ", ".join(f"{labels.get(name, name).lower()} {n:,}" for name, n in removed.items())
     return [
-        f"Of documents of one language sentences are counted. Documents: {read:,} read, "
+        f"Rows of documents count sentences. Documents: {read:,} read, "
         f"{kept:,} kept; removed: {why or 'none'}."
     ]
 
 
 def write_decontamination_table(report: Path, out: Path) -> None:
-    """Write the evaluation sentences of each corpus by benchmark as .tex, .md and .csv beside
-    `out`.
+    """Write the evaluation sentences found in each corpus, by benchmark.
 
     A pair may be in several benchmarks; "any of them" counts it once.
     """
@@ -199,22 +197,22 @@ def write_decontamination_table(report: Path, out: Path) -> None:
         if len(names) != 1:
             rows.append([corpus, role, "any of them", read, None, None, removed[EVALUATION]])
     notes = [
-        "Sentences of each corpus that are in a benchmark, by side, and the pairs they are in "
-        f"(EMS v2 section IV-B). Compared by the key: {data.key}."
+        "Sentences of each corpus that are in a benchmark, by side, and the pairs with such a "
+        f"sentence (EMS v2 section IV-B). Sentences are compared by the key: {data.key}."
     ]
     if VALIDATION in data.against:
         notes.append(f"{VALIDATION}: sentences of the text to validate on, in training text.")
     if any(entry.documents is None and PIVOT not in entry.sides for entry in data.entries):
-        notes.append("Of a pair without English both sides are other sides.")
+        notes.append("Both sides of a pair without English count as other sides.")
     if any(PART in entry.corpus for entry in data.entries):
-        notes.append(f"A name such as NTREX{PART}train is a part of the corpus before the {PART}.")
+        notes.append(f"NTREX{PART}train is the part `train` of the corpus NTREX.")
     columns = ["Corpus", "Role", "Benchmark", "Read", "English side", "Other side", "Pairs"]
     once, text = {"Corpus", "Role", "Read"}, {"Role", "Benchmark"}
     write_table(Table(columns, rows, rules=rules, text=text, once=once, notes=notes), out)
 
 
 def write_filters_table(report: Path, out: Path) -> None:
-    """Write why pairs were removed, corpus by corpus, as .tex, .md and .csv beside `out`."""
+    """Write the pairs removed from each corpus, by reason."""
     data = read_report(report)
     known = {reason for entry in data.entries for reason in entry.removed}
     labels = headings_of("reason")
@@ -222,11 +220,11 @@ def write_filters_table(report: Path, out: Path) -> None:
     groups = [*data.by_corpus(), ("Total", "", data.entries)]
     rows: list[list[Value]] = []
     for corpus, role, entries in groups:
-        read, removed, kept = _total(entries)  # a reason that is missing: the filter was off
+        read, removed, kept = _total(entries)  # a missing reason: the filter was off
         rows.append([corpus, role, read, *(removed.get(reason) for reason in reasons), kept])
     notes = [
-        "Sentence pairs. A pair is counted once, under the first reason from the left that it "
-        "has: read is kept plus all removals. A dash: the filter was off.",
+        "Sentence pairs. A pair is counted once, under the first reason from the left that "
+        "applies: read is kept plus all removals. A dash: the filter was off.",
         *_documents_notes(data.entries),
     ]
     columns = ["Corpus", "Role", "Read", *(labels.get(name, name) for name in reasons), "Kept"]
@@ -253,8 +251,9 @@ class _Vocabulary(Record):
 
 
 def write_vocabulary_table(reports: list[Path], out: Path) -> None:
-    """Write the vocabulary reports (`<name>.json`) as .tex, .md and .csv beside `out`: a row per
-    language, then a row per script. Raises `EmsError` when the scripts' pieces do not add up.
+    """Write the vocabulary reports (`<name>.json`): a row per language, then a row per script.
+
+    Raises `EmsError` when the scripts' pieces do not add up.
     """
     rows: list[list[Value]] = []
     rules, sizes = set(), []
@@ -278,8 +277,8 @@ def write_vocabulary_table(reports: list[Path], out: Path) -> None:
         sizes.append(f"{prefix}{pieces:,} pieces")
     note = (
         f"The vocabulary ({', '.join(sizes)}) on the lines that it was trained on. Unknown: tokens "
-        "that are <unk>. Characters are counted without spaces. A piece is of the script of its "
-        "first letter."
+        "that are <unk>. Characters are counted without spaces. The script of a piece is the "
+        "script of its first letter."
     )
     columns = ["Language", "Lines", "Unknown (%)", "Tokens/character", "Tokens/line", "Pieces"]
     write_table(Table(columns, rows, rules=rules, notes=[note]), out)

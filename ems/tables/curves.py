@@ -1,7 +1,7 @@
-"""Figures of training, .svg and .png: learning curves, and validation P@1 of each language.
+"""Figures of training: learning curves, and validation P@1 of each language.
 
-At equal pairs systems have seen the same, at equal minutes they have cost the same. Losses are on a
-logarithmic axis, since most of their fall is at the start.
+At equal pairs systems have seen the same text, at equal minutes they have cost the same. Losses are
+on a logarithmic axis, since they fall most at the start.
 """
 
 from collections.abc import Mapping
@@ -29,10 +29,10 @@ MARKED = {"linewidth": 1.4, "marker": "o", "markersize": 3.0}
 
 
 def plot_curves(losses: Mapping[str, Path], times: Mapping[str, Path] | None, out: Path) -> None:
-    """Draw the learning curves of the systems (name -> losses.jsonl) against the pairs seen, or
-    against minutes of training if `times` are given: name -> costs/train/*.times.jsonl.
+    """Draw learning curves against the pairs seen or, with `times`, the minutes of training.
 
-    Raises `EmsError` for a malformed row, a step without a time, and when no system was trained.
+    `losses`: system -> losses.jsonl; `times`: system -> costs/train/*.times.jsonl. Raises
+    `EmsError` for a malformed row, a step without a time, and if no system was trained.
     """
     axis = "sentence pairs seen" if times is None else "minutes of training"
     curves: dict[str, list[tuple[float, LossEntry]]] = {}  # system -> place on the axis, row
@@ -49,7 +49,7 @@ def plot_curves(losses: Mapping[str, Path], times: Mapping[str, Path] | None, ou
                 raise Damaged(times[system], f"no time of step {absent[0]}, which {path} has")
             places = [seconds[entry.step] / 60 for entry in entries]
         curves[system] = list(zip(places, entries, strict=True))
-    # all keep the number, and so the colour, that they have among the systems given
+    # a system keeps its number, and so its colour, if another has no curve
     numbers = {
         name: number
         for number, (name, rows) in enumerate(curves.items())
@@ -93,13 +93,13 @@ def plot_curves(losses: Mapping[str, Path], times: Mapping[str, Path] | None, ou
 
 
 def line_style(number: int) -> dict[str, str]:
-    """Return colour and dashes of the system of this number."""
+    """Return the colour and dashes of a system by its number."""
     style = STYLES[number // len(COLOURS) % len(STYLES)]
     return {"color": colour(number), "linestyle": style}
 
 
 def legend(figure: Figure, numbers: dict[str, int], width: float, both: bool = False) -> None:
-    """Put the systems below all panels, and with `both` how training differs from validation."""
+    """List the systems below all panels, and with `both` the styles of training and validation."""
     keys = [Line2D([], [], **line_style(number), label=name) for name, number in numbers.items()]
     if both:
         keys.append(Line2D([], [], color="black", label="training", **THIN))
@@ -109,11 +109,10 @@ def legend(figure: Figure, numbers: dict[str, int], width: float, both: bool = F
 
 
 def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
-    """Draw validation P@1 per language (percent, mean of both directions) of the systems (name ->
-    losses.jsonl) against the sentence pairs seen: which languages learn, and which lag.
+    """Draw validation P@1 per language (percent, mean of both directions) against the pairs seen.
 
-    The number above a panel is the last value of the best system, in its colour. Raises `EmsError`
-    for a malformed row, and for a system without P@1 per language.
+    `losses`: system -> losses.jsonl. The number above a panel is the last value of the best system,
+    in its colour. Raises `EmsError` for a malformed row and for a system without P@1 per language.
     """
     curves = {}
     for system, path in losses.items():

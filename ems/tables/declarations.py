@@ -1,8 +1,7 @@
-"""Tables that several benchmarks have: of classification, and of retrieval among many candidates.
+"""Tables shared by several benchmarks: classification, and retrieval among many candidates.
 
 A column "en-de" of classification is learnt in English and tested in German: the papers' right
-arrow. Where a class may be frequent (benchmarks that no paper of ours prints) the accuracy of the
-most frequent class stands under ours.
+arrow. Benchmarks that no paper prints also show the accuracy of the most frequent class.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,20 +40,20 @@ MARGINS = {
     "absolute": "cosine",
 }
 
-ZERO_SHOT = (  # what the report says of a table of accuracies, unless table.yaml does
+ZERO_SHOT = (  # the report's text for tables of accuracies without one in table.yaml
     "Classification across languages, zero-shot: a small network on frozen embeddings "
     "learns from one language and is tested in another; ``en-de`` is learnt in English "
-    "and tested in German. Only the source language chooses its epoch. Accuracy in "
-    "percent, the mean over the seeds; the line ``s.d.`` under each system is their "
-    "standard deviation. ``Avg.`` is the mean over the directions shown, without English "
-    "itself where all is learnt in English. Rows marked *printed* are the papers' (EMS "
+    "and tested in German. The epoch is chosen on the source language alone. Accuracy in "
+    "percent (higher is better), the mean over the seeds; the line ``s.d.`` under each system "
+    "is their standard deviation. ``Avg.`` is the mean over the directions shown, without "
+    "English itself if all are learnt in English. Rows marked *printed* are the papers' (EMS "
     "v2, Tables XI to XIII; the monolingual paper, Tables 1 and 2). Bold marks the best "
     "of our systems."
 )
 
 
 class Shown(Settings):
-    """What the PDF and the report say of a table or figure, and which systems a table shows."""
+    """The words of a table or figure in the PDF and the report, and the systems it shows."""
 
     caption: str
     place: int = Field(10_000, description="Orders the tables as the papers do.")
@@ -89,14 +88,14 @@ def read_words(path: Path) -> dict[str, dict[str, Shown]]:
 
 
 def words_of(benchmark: str = "") -> dict[str, dict[str, Shown]]:
-    """Return the words of a benchmark's tables and figures; by default those of no benchmark."""
+    """Return the words of a benchmark's tables and figures, or of the tables of no benchmark."""
     path = folder(benchmark) / "table.yaml" if benchmark else Path(__file__).with_name("words.yaml")
     return read_words(path) if path.is_file() else dict(Words())
 
 
 @cache
 def tables_of(benchmark: str) -> Mapping[str, Declaration | Callable[[Iterable[Path], Path], None]]:
-    """Return the tables of a benchmark by name: those of accuracies, and its `table` module's."""
+    """Return name -> table of a benchmark: tables of accuracies, and TABLES of its `table.py`."""
     shown = words_of(benchmark)["table"].items()
     tables = {name: accuracy_table(benchmark, name) for name, words in shown if words.heading}
     if has(benchmark, "table"):
@@ -112,7 +111,7 @@ def accuracy_table(benchmark: str, table: str) -> Declaration:
         models,
         "version v1",
         version="v1",
-        every=shown.every,
+        all_rows=shown.every,
         classes=partial(load_classes, shown.printed),
     )
     return Declaration(
@@ -129,10 +128,10 @@ def accuracy_table(benchmark: str, table: str) -> Declaration:
 
 
 def _columns(systems: Sequence[Scores], models: Models) -> list[Column]:
-    """Return directions, the paper's first and as it has them, then their mean.
+    """Return a column per direction, in the paper's order, then their mean.
 
-    Where all is learnt in one language, that one stands first and is not averaged, and the targets
-    name the columns.
+    If all directions have one source language, its own column stands first and is not averaged, and
+    the target languages name the columns.
     """
     there = labels_of(systems)
     paper = [name for values in models.values() for name in values if name != AVERAGE]
@@ -148,7 +147,7 @@ def _columns(systems: Sequence[Scores], models: Models) -> list[Column]:
 
 
 def _blocks(columns: list[Column]) -> list[Block]:
-    """Return a block for each language pair where there are domains, else blocks of like size."""
+    """Return a block per language pair if there are domains, else blocks of equal size."""
     *directions, last = columns
     if not any(" " in column.printed for column in directions):
         return balanced_blocks(headings(columns))
@@ -168,14 +167,14 @@ def _parts(name: str) -> tuple[str, str, str]:
 
 
 def _source(names: set[str]) -> str:
-    """Return the language that is on a side of every direction, English if it is one of two."""
+    """Return the language that every direction has, English if there are two."""
     sides = [set(_parts(name)[:2]) for name in sorted(names)]
     shared = set.intersection(*sides) if sides else set()
     return ENGLISH if ENGLISH in shared or not shared else min(shared)
 
 
 def _place(name: str, languages: list[str], pivot: str) -> tuple[int, str, bool]:
-    """Return where a direction stands: by the language beside the pivot, its domain, its source."""
+    """Return the sort key of a direction: the language other than the pivot, domain, source."""
     source, target, domain = _parts(name)
     return languages.index(target if source == pivot else source), domain, source != pivot
 
@@ -184,7 +183,7 @@ def _about(systems: Sequence[Scores], title: str) -> list[str]:
     counts = {len(values) for system in systems for values in system.seeds.values()}
     seeds = ""
     if max(counts, default=0) > 1:
-        seeds = f", mean of {span(counts)} seeds, and under it their standard deviation"
+        seeds = f", mean of {span(counts)} seeds, with their standard deviation below"
     ranked = any(PRECISION in system.measures for system in systems)
     precision = "; AP: average precision of the cosine" if ranked else ""
     labels = labels_of(systems)
@@ -205,21 +204,21 @@ def retrieval_table(
     margin: str,
     models: Callable[[], Models],
     order: Order,
-    what: str,
+    description: str,
     label: Label = ScoreFile.label_of,
 ) -> Declaration:
-    """Return the table of a benchmark whose paper drew 2,000 queries of 200,000 candidates.
+    """Return the table of a benchmark whose paper drew 2,000 queries and 200,000 candidates.
 
-    Which sentences were drawn is the paper's own, so a note beside its rows says so.
+    The paper's sentences are not published, so a note with its rows says that ours differ.
     """
-    title, where = record_of(benchmark).title, words_of(benchmark)["table"][benchmark].paper
+    title, source = record_of(benchmark).title, words_of(benchmark)["table"][benchmark].paper
 
     def about(systems: Sequence[Scores]) -> list[str]:
         protocol = systems[0].file.setting
         measure = MARGINS[protocol("margin", Literal[tuple(MARGINS)])].format(k=protocol("k"))
         return [
-            f"{title} {systems[0].version}: {what}, of {protocol('queries'):,} queries among "
-            f"{protocol('candidates'):,} candidates, by {measure}. {BEST}"
+            f"{title} {systems[0].version}: {description}, of {protocol('queries'):,} queries "
+            f"among {protocol('candidates'):,} candidates, by {measure}. {BEST}"
         ]
 
     return Declaration(
@@ -229,7 +228,7 @@ def retrieval_table(
         columns=lambda systems: one_each(systems, order, models()),
         about=about,
         printed=PrintedRows(
-            f"{where}, of other sentences drawn from {title}",
+            f"{source}, of other sentences drawn from {title}",
             models,
             f"{title} {version}, 2,000 queries among 200,000, by {MARGINS[margin].format(k=4)}",
             version=version,

@@ -1,7 +1,7 @@
-"""The one engine for tables of systems x columns: score files in, .tex, .md and .csv out.
+"""Tables of systems x columns: score files in, .tex, .md and .csv out.
 
-A mean over several labels is shown only for a system that has them all, as the papers leave a dash
-for models that lack a language; otherwise it would compare unlike things.
+A mean over several labels is shown only for a system that has them all: means over different
+languages cannot be compared, and the papers print a dash as well.
 """
 
 import re
@@ -29,11 +29,11 @@ UPPER_BOUND_NOTE = "In italics: LaBSE, the papers' upper bound, which does not c
 
 @dataclass(frozen=True)
 class Column:
-    """A mean over `members`, the labels of scores; with a `measure` the mean share of that measure
-    over all labels that have any; with `given`, a value by system that is no score.
+    """A column: the mean of the scores whose labels are `members`.
 
-    `printed` is the paper's name of the column; `part` is true where our members are fewer than the
-    paper's, so that its number is of something else.
+    With a `measure`, its mean share over all labels with any measure; with `by_system`, a value per
+    system that is not a score. `printed`: the paper's name of the column. `part`: our members are
+    fewer than the paper's, so the paper's number is a mean over more.
     """
 
     heading: str
@@ -41,16 +41,16 @@ class Column:
     printed: str = ""
     part: bool = False
     measure: str = ""
-    given: Mapping[str, float | None] | None = None
+    by_system: Mapping[str, float | None] | None = None
 
     @property
     def ranked(self) -> bool:
-        """True if systems are compared by it."""
-        return not self.measure and self.given is None
+        """True if systems are compared by this column."""
+        return not self.measure and self.by_system is None
 
     def value(self, system: Scores) -> float | None:
-        if self.given is not None:
-            return self.given.get(system.system)
+        if self.by_system is not None:
+            return self.by_system.get(system.system)
         if not self.measure:
             return mean(system.values, self.members)
         labels = {label for values in system.measures.values() for label in values}
@@ -62,22 +62,22 @@ class Column:
 class PrintedRows:
     """Rows that a paper prints for the same data and protocol.
 
-    `where` names the table, `data` what it is of: a `version`, a `protocol`, a `count` of them.
-    With `every` all rows of the paper are shown as soon as one is asked for; with `paper_order`
-    they stand as there. Where our columns are a part of the paper's, the mean of its values over
-    ours takes the place of its mean, or, with `whole`, its mean stays; `dagger` explains which.
-    `classes`: heading -> the models under it, where the paper divides its rows.
+    `source` names the table. `data` describes its data, checked by `version`, `protocol` and
+    `count` (sentences). With `all_rows` one requested row shows all rows of the paper; with
+    `paper_order` rows stand in its order. If our columns are a part of the paper's, its mean is
+    computed again over ours, or stays with `keep_mean`; `dagger` explains this. `classes`: heading
+    -> the models under it, if the paper divides its rows.
     """
 
-    where: str
+    source: str
     models: Callable[[], Models]
     data: str = ""
     version: str = ""
     protocol: Mapping[str, Any] = field(default_factory=dict)
     count: int = 0
-    every: bool = False
+    all_rows: bool = False
     paper_order: bool = False
-    whole: bool = False
+    keep_mean: bool = False
     dagger: str = "mean of the printed values over the languages shown"
     classes: Callable[[], Mapping[str, list[str]]] = dict
 
@@ -88,7 +88,7 @@ class PrintedRows:
 
 
 class TableRow(NamedTuple):
-    """A row of a table: value by heading, and the headings that get a dagger."""
+    """A row of a table: heading -> value, and the headings with a dagger."""
 
     label: str
     values: dict[str, float | None]
@@ -99,10 +99,10 @@ class TableRow(NamedTuple):
 class Declaration:
     """A table of systems x columns.
 
-    `benchmarks`: benchmark -> how the labels of its rows begin. `columns` makes the columns from
-    the scores, `blocks` lays them out, `about` says what the numbers are; `more_notes` are those on
-    columns and printed models. `spread` adds a row for the deviation of the seeds. `below`: measure
-    -> suffix of a row of it under each system. `shared` is a measure with one row for all systems.
+    `benchmarks`: benchmark -> prefix of the labels of its rows. `columns` makes the columns from
+    the scores, `blocks` lays them out, `about` describes the numbers, `more_notes` the columns and
+    printed models. `spread` adds a row with the standard deviation of the seeds. `below`: measure
+    -> suffix of its row under each system. `shared`: a measure with one row for all systems.
     """
 
     benchmarks: Mapping[str, str]
@@ -130,11 +130,11 @@ def write_systems(
     families: Families | None = None,
     names: Mapping[Path, str] | None = None,
 ) -> None:
-    """Write a table of some score files as .tex, .md and .csv beside `out`.
+    """Write a table of score files to `out` as .tex, .md and .csv.
 
-    `printed` names models of the papers, `order` the systems that come first; `families` share a
-    row; `names` are the rows of files of several experiments. Raises `EmsError` for scores that
-    cannot share a table.
+    `printed`: models of the papers to show; `order`: the systems that come first; `families`: name
+    -> systems that share a row; `names`: score file -> its row, for files of several experiments.
+    Raises `EmsError` for scores that cannot share a table.
     """
     files = {name: [path for path in scores if path.stem == name] for name in table.benchmarks}
     if len(files) == 1 or not any(files.values()):
@@ -156,7 +156,7 @@ def write_sections(
     printed: Sequence[str] = (),
     families: Families | None = None,
 ) -> None:
-    """Write a table of scores that were read: how the labels of rows begin -> systems."""
+    """Write a table of `Scores`; `sections`: prefix of the labels of rows -> systems."""
     systems = [system for section in sections.values() for system in section]
     columns = table.columns(systems)
     ours, groups = _our_rows(table, sections, columns)
@@ -204,7 +204,7 @@ def write_sections(
     write_table(made, out)
 
 
-# --- columns and words that tables share
+# --- columns and notes that tables share
 
 
 def headings(columns: Iterable[Column]) -> list[str]:
@@ -228,14 +228,14 @@ def one_each(systems: Sequence[Scores], order: Order, models: Models | None = No
 
 
 def average(labels: Sequence[str], models: Models | None = None) -> Column:
-    """Return the mean over labels; a part of the paper's where its rows have others."""
+    """Return the column of a mean, a `part` if the papers' rows have other labels."""
     printed = {name for values in (models or {}).values() for name in values}
     part = bool(models) and set(labels) != printed - {AVERAGE, f"{ENGLISH}-{ENGLISH}"}
     return Column(AVERAGE, labels, AVERAGE, part)
 
 
 def part_of(heading: str, paper: Sequence[str], scored: Container[str]) -> Column:
-    """Return the mean over the scored members of a paper's column, named n/m where some are not."""
+    """Return a mean over the scored members of a paper's column, named n/m if some are missing."""
     members = [name for name in paper if name in scored]
     if len(members) == len(paper):
         return Column(heading, members, heading)
@@ -244,7 +244,7 @@ def part_of(heading: str, paper: Sequence[str], scored: Container[str]) -> Colum
 
 
 def span(numbers: Iterable[int]) -> str:
-    """Return the range of some numbers: "1,000", or "99 to 1,000"."""
+    """Return the range of the numbers: "1,000" or "99 to 1,000"."""
     numbers = set(numbers)
     return " to ".join(f"{end:,}" for end in sorted({min(numbers), max(numbers)}))
 
@@ -256,7 +256,7 @@ def counted(systems: Iterable[Scores]) -> str:
 def _our_rows(
     table: Declaration, sections: Mapping[str, list[Scores]], columns: list[Column]
 ) -> tuple[list[TableRow], list[list[int]]]:
-    """Return our rows, deviations and other measures among them, and which rows compete."""
+    """Return our rows (with deviations and other measures) and the groups that compete for bold."""
     systems = [system for section in sections.values() for system in section]
     seeded = any(len(values) > 1 for each in systems for values in each.seeds.values())
     measured = {name for each in systems for name, values in each.measures.items() if values}
@@ -285,8 +285,9 @@ def _means(values: Values, columns: list[Column]) -> dict[str, float | None]:
 
 
 def _deviation(system: Scores, members: Sequence[str]) -> float | None:
-    """Return the standard deviation (of a sample) of the seeds' means over `members`; None for
-    fewer than two seeds, or where the members have unequal numbers of them.
+    """Return the sample standard deviation of the seeds' means over `members`.
+
+    None for fewer than two seeds, or if the members have unequal numbers of seeds.
     """
     seeds = [system.seeds.get(name, []) for name in members]
     if len({len(values) for values in seeds}) != 1:
@@ -296,17 +297,17 @@ def _deviation(system: Scores, members: Sequence[str]) -> float | None:
 
 
 def _printed_rows(
-    paper: PrintedRows | None, asked: Sequence[str], system: Scores, columns: list[Column]
+    paper: PrintedRows | None, requested: Sequence[str], system: Scores, columns: list[Column]
 ) -> tuple[list[TableRow], list[str]]:
-    """Return the rows of a paper that are asked for, and the notes on them.
+    """Return the `requested` rows of a paper and the notes on them.
 
-    There are none beside scores of other data, and none of a model without any of the columns.
+    There are none for scores of other data, nor for a model without any of the columns.
     """
-    if paper is None or not asked:
+    if paper is None or not requested:
         return [], []
     models = paper.models()
-    order = models if paper.every or paper.paper_order else dict.fromkeys(asked)
-    names = [name for name in order if name in models and (paper.every or name in asked)]
+    order = models if paper.all_rows or paper.paper_order else dict.fromkeys(requested)
+    names = [name for name in order if name in models and (paper.all_rows or name in requested)]
     if names and not paper.fits(system):
         return [], [
             f"Printed rows left out ({', '.join(names)}): they are of {paper.data}, these scores "
@@ -318,32 +319,32 @@ def _printed_rows(
         for column in columns:
             value = models[name].get(column.printed)
             if column.part or column.printed not in models[name]:
-                value = value if paper.whole else mean(models[name], column.members)
-                if column.part if paper.whole else value is not None:
+                value = value if paper.keep_mean else mean(models[name], column.members)
+                if column.part if paper.keep_mean else value is not None:
                     daggers.add(column.heading)
             values[column.heading] = value
         if {*values.values()} != {None}:
             rows.append(TableRow(name + PRINTED, values, daggers))
     if not rows:
         return [], []
-    notes = [f"Rows marked printed: {paper.where}; they do not compete for bold."]
+    notes = [f"Rows marked printed: {paper.source}; they do not compete for bold."]
     classes = [f"{name}: {', '.join(members)}" for name, members in paper.classes().items()]
-    lacking = [name for name in dict.fromkeys(asked) if name not in models]
+    lacking = [name for name in dict.fromkeys(requested) if name not in models]
     if classes:
-        notes.append(f"As the paper has them, {'; '.join(classes)}.")
-    if lacking and not paper.every:
-        notes.append(f"The paper prints no row of {', '.join(lacking)} there.")
+        notes.append(f"The paper's groups: {'; '.join(classes)}.")
+    if lacking and not paper.all_rows:
+        notes.append(f"The paper prints no row of {', '.join(lacking)} in this table.")
     return rows, notes
 
 
 def _notes_on_systems(
     systems: Sequence[Scores], columns: list[Column], families: Families
 ) -> list[str]:
-    """Name rows of several systems, missing score files, empty columns, and what systems lack."""
+    """Name rows of several systems, missing score files, empty columns and missing scores."""
     names = dict.fromkeys(row.system for row in systems if row.system in families)
     files = dict.fromkeys(file for system in systems for file in system.absent)
-    notes = [f"A system of its own for each language: {', '.join(names)}."] if names else []
-    notes += [f"Dashes, since there is no score file {', '.join(files)}."] if files else []
+    notes = [f"One system per language: {', '.join(names)}."] if names else []
+    notes += [f"A dash: no score file {', '.join(files)}."] if files else []
     ranked = [column for column in columns if column.ranked]
     empty = [column.heading for column in ranked if not column.members]
     notes += [f"No system was scored on {', '.join(empty)}."] if empty else []
@@ -352,5 +353,7 @@ def _notes_on_systems(
         single = [column.heading for column in lacking if len(column.members) == 1]
         if lacking and (system.values or not system.absent):
             named = ", ".join(single or headings(lacking))
-            notes.append(f"{system.system} has no score for {named}; means need all of theirs.")
+            notes.append(
+                f"{system.system} has no score for {named}; a mean needs all of its parts."
+            )
     return notes

@@ -1,6 +1,4 @@
-"""Figures of scores, .svg and .png: bars, a map of directions, points against training data and
-minutes, and lines over the rows of a study.
-"""
+"""Figures of scores: bars, a map of directions, points against training data and minutes, lines."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil
@@ -31,7 +29,7 @@ from ems.tables.scores import Families, Scores, read_scores
 BAR_WIDTH = 0.11
 GROUP_GAP = 0.18  # between two languages
 MOST_WIDTH = 16.0  # of bars in one row of axes
-LEAST_WIDTH = 4.2  # the same, at least; few bars stand in the middle
+LEAST_WIDTH = 4.2  # the least width; few bars stand in the middle
 AXIS_WIDTH = 0.8
 ROW_HEIGHT = 2.6
 FIELD = 0.16  # of a language in a map
@@ -59,7 +57,7 @@ def plot_bars(
     group = len(systems) * BAR_WIDTH + GROUP_GAP  # inches of one language
     most = max(1, int(MOST_WIDTH / group))
     count = -(-len(languages) // most)
-    size = -(-len(languages) // count)  # rows of like length
+    size = -(-len(languages) // count)  # rows of equal length
     rows = [languages[start : start + size] for start in range(0, len(languages), size)]
     names = [system.system for system in systems]
     looks = [
@@ -90,14 +88,15 @@ def plot_bars(
             axes.tick_params(axis="x", length=0)
             dress(axes, grid="y")
         figure.suptitle(f"{benchmark.title} {systems[0].version}: P@1, mean of both directions")
-        # an explicit list: axes of a row in which a system has no bar know nothing of it
+        # an explicit list: a row of axes has no handle of a system without a bar in it
         keys = [Patch(**look, label=name) for look, name in zip(looks, names, strict=True)]
         figure.legend(handles=keys, loc="outside lower center", ncols=columns, frameon=False)
 
 
 def plot_directions(system: Scores, benchmark: Benchmark, out: Path) -> None:
-    """Draw P@1 (percent) of each direction of a system, queries from top to bottom; white where a
-    direction was not scored. The scale is always 0 to 100, so that two maps can be compared.
+    """Draw P@1 (percent) of each direction of a system, queries from top to bottom.
+
+    A direction without a score is white. The scale is always 0 to 100, to compare two maps.
     """
     codes = in_table_one_order({code for name in system.values for code in name.split("-")})
     grid = np.array([[system.values.get(f"{q}-{c}", np.nan) for c in codes] for q in codes])
@@ -117,11 +116,10 @@ def plot_directions(system: Scores, benchmark: Benchmark, out: Path) -> None:
 def plot_pairs(
     scores: list[Path], report: Path, out: Path, families: Families | None = None
 ) -> None:
-    """Draw P@1 (percent, mean of both directions) of each language against its training pairs: EMS
-    v2 Table IV over Table I, a panel per system.
+    """Draw P@1 (percent, mean of both directions) against training pairs, a panel per system.
 
-    `report` is decontamination.json, `families` are systems that share a panel. Raises `EmsError`
-    as `read_points` does.
+    A point is a language (EMS v2 Table IV over Table I). `report`: decontamination.json;
+    `families`: systems that share a panel. Raises `EmsError` like `read_points`.
     """
     name = joining("pairs")[0]
     systems = read_scores(scores, name, "P@1", families=families, seen=True)
@@ -134,7 +132,7 @@ def plot_pairs(
     note = f" (without any, so not shown: {', '.join(without)})" if without else ""
     places = {n: np.array(list(each.values()), float).reshape(-1, 2) for n, each in shown.items()}
     every = np.concatenate(list(places.values()))[:, 0]
-    # the ends of the axis, a decade apart at least: three numbers stand at it then
+    # the axis spans at least a decade, so it has three numbers
     room = max(ROOM, (10 * every.min() / every.max()) ** 0.5)
     columns = min(PANELS, len(points))
     rows = ceil(len(points) / columns)
@@ -147,7 +145,7 @@ def plot_pairs(
             axes.scatter(*places[system].T, clip_on=False, **look)
             axes.set_xscale("log")
             axes.xaxis.set_major_locator(FixedLocator(TICKS))
-            axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # "5k"; the default is mathematics
+            axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # "5k"; the default is "10^3"
             axes.xaxis.set_minor_formatter(NullFormatter())
             axes.set_ylim(0, 100)
             axes.set_title(system)
@@ -165,9 +163,9 @@ def plot_pairs(
 
 
 def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
-    """Return system -> its languages' pairs and P@1, in the paper's order.
+    """Return system -> language -> (training pairs, P@1), in the paper's order.
 
-    Raises `EmsError` as `read_report` does, and for a language that is not in the report.
+    Raises `EmsError` for a malformed report and for a language that it lacks.
     """
     pairs: dict[str, int] = {}  # language -> training pairs that have it on one side
     for entry in read_report(report).entries:
@@ -190,10 +188,9 @@ def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
 
 
 def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> None:
-    """Draw mean P@1 over the languages trained on, with its 95 % interval, against the minutes of
-    training; `times`: system -> its costs/train/*.times.jsonl.
+    """Draw mean P@1 over the languages trained on, with its 95 % interval, against minutes.
 
-    Raises `EmsError` when no system has both.
+    `times`: system -> its costs/train/*.times.jsonl. Raises `EmsError` if no system has both.
     """
     name = joining("tradeoff")[0]
     systems = [s for s in read_scores(scores, name, "P@1", seen=True) if s.system in times]
@@ -201,12 +198,12 @@ def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> N
     systems = [system for system in systems if seconds[system.system]]
     if not systems:
         listed = ", ".join(map(str, scores))
-        raise EmsError(f"no system of {listed} was trained, so nothing has a price; train one")
+        raise EmsError(f"no system of {listed} was trained, so none has a cost; train one")
     points, halves = [], []
     for system in systems:
         values = list(system.values.values())
         points.append([seconds[system.system] / 60, float(np.mean(values))])
-        # each language is drawn apart; its two directions, which agree on most sentences, are one
+        # languages are independent samples; two directions, which agree on most sentences, are one
         shares = {code: value / 100 for code, value in system.values.items()}
         variances = [share * (1 - share) / system.counts[code] for code, share in shares.items()]
         halves.append(100 * 1.96 * float(np.sqrt(sum(variances))) / len(variances))
@@ -216,7 +213,7 @@ def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> N
         for at, (point, half) in enumerate(zip(points, halves, strict=True)):
             look = {"fmt": "o", "markersize": 4, "color": colour(at), "linewidth": 1}
             axes.errorbar(*point, yerr=half, **look)
-        axes.set_xscale("log")  # a system that takes twice as long is judged alike everywhere
+        axes.set_xscale("log")  # twice the minutes are the same distance everywhere
         number_logarithms(axes.xaxis)
         axes.set_xlim(minutes.min() / 1.5, minutes.max() * 1.5)
         axes.set_xlabel("minutes of training")
@@ -235,9 +232,9 @@ def plot_lines(
     title: str,
     out: Path,
 ) -> None:
-    """Draw a line for each entry of `lines`, "Tatoeba en->fr" -> a percentage for each label.
+    """Draw a line for each entry of `lines`: "Tatoeba en->fr" -> a percentage for each label.
 
-    Lines of one benchmark (the words before the last) have one style. A missing value is a gap.
+    Lines of one benchmark (the words before the last) share a style. A missing value is a gap.
     """
     names = list(lines)
     benchmarks = list(dict.fromkeys(name.rpartition(" ")[0] for name in names))

@@ -1,7 +1,7 @@
-"""What jobs write about themselves: the loss log of a training, its times, and what each job cost.
+"""Logs of jobs: losses and times of a training, and the costs of each job.
 
-A malformed line is an error that names the file and the line: a curve with a hole would not show
-that something is missing.
+A malformed line is an error that names the file and the line, since a gap in a curve would be
+overlooked.
 """
 
 import math
@@ -21,14 +21,14 @@ from ems.tables.table import Table, Value, write_table
 
 TRAIN, VALIDATION = "train", "validation"
 P1, BY_LANGUAGE, BY_CORPUS = "p1", "p1_by_language", "p1_by_corpus"
-ACCURACY = "_accuracy"  # the end of the name of what objectives of documents log
-KEPT = "kept"  # the validation of which the model has the weights, where that is not the last
+ACCURACY = "_accuracy"  # suffix of the values that objectives of documents log
+KEPT = "kept"  # marks the validation whose weights the model has, if it is not the last
 NOT_PARTS = {"part", "step", "pairs", "total", P1, BY_LANGUAGE, BY_CORPUS, KEPT}
 NOT_PARTS |= {"lr", "scale", "skipped"}
-# as the log names them -> as people read them; others stand as they are
+# name in the log -> heading; other names are their own heading
 PARTS = {"xtr": "XTR", "ugt": "UGT", "mlm": "MLM", "smlm": "SMLM"}
 PARTS |= {"contrastive": "contrastive", "context": "context"}
-# Beyond 1e300 there is no number to draw; a sampled loss may be below 0 by chance in training.
+# Larger numbers cannot be drawn. A sampled loss may be below 0 by chance in training.
 Sampled = Annotated[number(ge=-1e300, le=1e300), "a number"]
 Drawn = Annotated[number(ge=0, le=1e300), "a number of at least 0"]
 
@@ -48,12 +48,12 @@ class _Time(Record):
 
 @dataclass(frozen=True)
 class LossEntry:
-    """One row of losses.jsonl: steps and pairs seen until then, the total loss, and by name what is
-    not in NOT_PARTS ("xtr", "contrastive") and, in validation, P@1 in percent ("p1").
+    """One row of losses.jsonl: the step, the pairs seen so far and the total loss.
 
-    A system validated on pairs alone that learns from documents has no `total` (NaN). `languages`
-    and `corpora` are P@1 in percent; empty in training and in old logs. `kept`: the model has the
-    weights of this step. `numbers`: all numbers of the row by name, the learning rate among them.
+    `values`: parts of the loss by name ("xtr") and, in validation, P@1 in percent ("p1"). `total`
+    is NaN for a system that learns from documents and is validated on pairs alone. `languages` and
+    `corpora` are P@1 in percent, empty in training and in old logs. `kept`: the model has the
+    weights of this step. `numbers`: all numbers of the row by name, such as the learning rate.
     """
 
     part: str
@@ -68,12 +68,12 @@ class LossEntry:
 
 
 def read_losses(path: Path) -> list[LossEntry]:
-    """Return the rows of losses.jsonl. Raises `EmsError` that names a malformed line."""
+    """Return the rows of losses.jsonl. Raises `Damaged` for a malformed line."""
     return [_entry(path, place, row) for place, row in _rows(path)]
 
 
 def read_times(path: Path) -> dict[int, float]:
-    """Return step -> seconds of training until then, the validation of the step included."""
+    """Return step -> seconds of training so far, with the validation of the step."""
     keys = _Time.model_fields
     rows = [(place, {key: row.get(key) for key in keys}) for place, row in _rows(path)]
     times = [_fitting(path, place, _Time, row) for place, row in rows]
@@ -98,9 +98,9 @@ def _rows(path: Path) -> Iterator[tuple[str, Json]]:
         yield place, _fitting(path, place, Json, row)
 
 
-def _fitting(path: Path, place: str, of: Any, value: Any) -> Any:
+def _fitting(path: Path, place: str, form: Any, value: Any) -> Any:
     try:
-        return fitting(of, value)
+        return fitting(form, value)
     except ValueError as error:
         raise Damaged(path, f"{place}: {error}", "*.jsonl") from None
 
@@ -115,12 +115,12 @@ def _entry(path: Path, place: str, row: Json) -> LossEntry:
     if validation and (P1 in row or not of_documents):
         names.append(P1)
 
-    def numbers(values: Json, where: str = place, of: Any = Drawn) -> dict[str, float]:
-        fitted = _fitting(path, where, dict[str, of], values)
+    def numbers(values: Json, key: str = place, form: Any = Drawn) -> dict[str, float]:
+        fitted = _fitting(path, key, dict[str, form], values)
         return {name: float(value) for name, value in fitted.items()}
 
     measured = {name: row.get(name) for name in [*names, *([] if only_pairs else ["total"])]}
-    values = numbers(measured, of=Drawn if validation else Sampled)
+    values = numbers(measured, form=Drawn if validation else Sampled)
     return LossEntry(
         loss.part,
         loss.step,
@@ -145,7 +145,7 @@ BY_SYSTEM = ("mine", "train", "fit", "bench")  # their paths are costs/<stage>/<
 
 
 class JobCost(Record):
-    """What a job cost, as its command wrote it; `job` is its path below costs: ("train", "ems")."""
+    """The costs of a job; `job` is its path in the folder of costs: ("train", "ems")."""
 
     stage: NonBlank
     seconds: Amount
@@ -156,7 +156,7 @@ class JobCost(Record):
 
     @property
     def place(self) -> tuple[int, str, str]:
-        """Return the stage's place in the pipeline, the stage, and its system if it is of one."""
+        """The sort key: the stage's index in the pipeline, the stage, and its system or ""."""
         place = STAGES.index(self.stage) if self.stage in STAGES else len(STAGES)
         return place, self.stage, self.job[1] if self.stage in BY_SYSTEM else ""
 
@@ -164,11 +164,12 @@ class JobCost(Record):
 def write_costs_table(
     folder: Path, out: Path, planned: Callable[[tuple[str, ...]], bool] = lambda job: True
 ) -> None:
-    """Write the costs of the jobs under `folder` (results/<experiment>/costs) as .tex, .md and .csv
-    beside `out`: a row per stage, or per system of a stage where systems are compared.
+    """Write a table of the costs of the jobs in `folder` (results/<experiment>/costs).
 
-    `planned` says whether the experiment still has a job; a note sums up the others. Raises
-    `EmsError` when no job is left or one is malformed.
+    A row is a stage, or a system for the stages in BY_SYSTEM.
+
+    `planned` returns True for jobs that the experiment still has; a note sums up the others. Raises
+    `EmsError` if no job is left or a file is malformed.
     """
     every = costs_of(folder).values()
     if not every:
@@ -179,24 +180,24 @@ def write_costs_table(
     stages = groupby(costs, key=lambda cost: " ".join(cost.place[1:]).strip())
     rows = [[name, *_summary(jobs)] for name, jobs in stages]
     total = ["Total", *_summary(costs)]
-    total[3] = None  # the longest job of all says nothing
+    total[3] = None  # the longest job is no total
     others = [cost.seconds for cost in every if not planned(cost.job)]
     notes = [
-        "Seconds are wall time, added up over the jobs of a stage; jobs may run side by side. CPU "
-        "seconds count all cores. Peak MB: the resident memory of the largest job. Of a job that "
-        "was killed and run again, only the last run counts."
+        "Seconds are wall time, summed over the jobs of a stage; jobs may run in parallel. CPU "
+        "seconds count all cores. Peak MB: resident memory of the largest job. If a job was "
+        "killed and run again, only the last run counts."
     ]
     if others:
         notes.append(
             f"Not counted: {len(others):,} jobs ({sum(others):,.1f} seconds) that the experiment "
-            "had once and has no longer."
+            "no longer has."
         )
     columns = ["Stage", "Jobs", "Seconds", "Longest job", "CPU seconds", "Peak MB"]
     write_table(Table(columns, [*rows, total], rules={len(rows)}, notes=notes), out)
 
 
 def costs_of(folder: Path) -> dict[tuple[str, ...], JobCost]:
-    """Return the costs of the jobs under results/<experiment>/costs, by their paths in it."""
+    """Return path in the folder -> costs of a job."""
     costs = {}
     for path in sorted(folder.rglob("*.json")):
         job = path.relative_to(folder).with_suffix("").parts
@@ -211,7 +212,7 @@ def costs_of(folder: Path) -> dict[tuple[str, ...], JobCost]:
 
 
 def _summary(jobs: Iterable[JobCost]) -> list[Value]:
-    """Return jobs, their seconds, the longest, CPU seconds, and the largest memory in MB."""
+    """Return the number of jobs, seconds, the longest job, CPU seconds and peak MB."""
     jobs = list(jobs)
     seconds = [float(job.seconds) for job in jobs]
     cpu = sum(float(job.cpu_seconds) for job in jobs)
@@ -222,15 +223,16 @@ def _summary(jobs: Iterable[JobCost]) -> list[Value]:
 
 
 def write_metrics(scores: list[Path], losses: list[Path], out: Path) -> None:
-    """Write the numbers of an experiment as `dvc metrics` and `dvc plots` read them into a folder.
+    """Write the numbers of an experiment into a folder, for `dvc metrics` and `dvc plots`.
 
         scores.json              system -> benchmark -> mean, as in the tables; system -> validation
                                  -> loss and P@1 of the last row of its loss log
-        training/<system>.csv    the rows of the loss log by step; so is validation/<system>.csv
+        training/<system>.csv    training rows of the loss log by step
+        validation/<system>.csv  validation rows
 
     Raises `Damaged` for a malformed file.
     """
-    import pandas as pd  # whoever reads logs need not wait for it
+    import pandas as pd  # imported late: it takes a second
 
     summary: dict[str, Json] = {}
     for file in map(read_score_file, scores):

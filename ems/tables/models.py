@@ -1,8 +1,7 @@
-"""Tables of trained systems: their data and sizes (EMS v2 Table III), what they mined, and sweeps
-(Table II); and the facts of a system that a study shows.
+"""Tables of trained systems: data and sizes (EMS v2 Table III), mined pairs, sweeps (Table II).
 
-"#Param." is counted as the paper's 147M can be: all trained weights but the input embedding, of
-which only the rows of a sentence's pieces are read (docs/fidelity.md).
+The facts of a system in a study are here, too. "#Param." counts all trained weights except the
+input embedding, the reading that gives the paper's 147M (docs/fidelity.md).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +27,7 @@ from ems.tables.printed import model_of, read_rows
 from ems.tables.table import PRINTED, Cell, Table, Value, best_rows, headings_of, write_table
 
 INPUT_EMBEDDING = "tokens.weight"
-ARCHITECTURE = "Dual-Trans"  # the paper's word: both sides through one Transformer
+ARCHITECTURE = "Dual-Trans"  # the paper's name: one Transformer encodes both sides
 
 
 class _Train(Record):
@@ -50,8 +49,9 @@ class _Model(Record):
 
 
 def write_models_table(models: list[Path], report: Path, printed: list[str], out: Path) -> None:
-    """Write Table III of some systems (their model.json) as .tex, .md and .csv beside `out`, with
-    the `printed` models of the paper. Raises `EmsError` for a malformed or missing file.
+    """Write EMS v2 Table III of trained `models` (model.json), with `printed` models of the paper.
+
+    Raises `EmsError` for a malformed or missing file.
     """
     counts = read_report(report)
     rows: list[list[Value]] = []
@@ -72,8 +72,8 @@ def write_models_table(models: list[Path], report: Path, printed: list[str], out
         rows.append([model_of(row) + PRINTED, row["langs"], row["paral"], mono, *sizes])
     notes = [
         "Paral.: sentence pairs left after cleaning and decontamination. #Param.: all trained "
-        "weights without the input embedding, as the paper's 147M can be counted; to encode: the "
-        "weights used after training, the input embedding included."
+        "weights without the input embedding (the paper's 147M); to encode: the weights used "
+        "after training, with the input embedding."
     ]
     notes += [f"Rows marked printed: {words_of()['table']['models'].paper}."] if theirs else []
     columns = ["Model", "Langs", "Paral.", "Mono", "Archit.", "#Param.", "to encode"]
@@ -81,7 +81,7 @@ def write_models_table(models: list[Path], report: Path, printed: list[str], out
 
 
 def weights_of(model: Path) -> list[dict[str, int]]:
-    """Return tensor -> elements of the encoder and of the heads, from the files' headers alone."""
+    """Return tensor -> elements, of the encoder and of the heads; reads the files' headers only."""
     weights = []
     for path in (model.with_name(ENCODER), model.with_name(HEADS)):
         try:
@@ -94,7 +94,7 @@ def weights_of(model: Path) -> list[dict[str, int]]:
 
 
 def training_pairs(report: Report, languages: Iterable[str], share: float) -> tuple[int, int]:
-    """Return the pairs (no documents) that corpora have of some languages: read, and trained on."""
+    """Return the pairs between the languages: read, and trained on; documents do not count."""
     pairs = [e for e in report.entries if e.role == TRAIN and e.documents is None]
     own = [entry for entry in pairs if set(entry.sides) <= set(languages)]
     return sum(entry.read for entry in own), sum(int(share * entry.kept) for entry in own)
@@ -112,10 +112,10 @@ def fact_of(
     report: Report | None,
     times: Path | None,
 ) -> Value:
-    """Return a fact or a cost of a system that is trained here; None without its file.
+    """Return a fact or a cost of a trained system; None if its file is missing.
 
-    `memory` is in MB, `minutes` those of 10,000 steps, `speed` pairs a second; `times` is the
-    *.times.jsonl of the training, which lies beside its costs.
+    `memory` is in MB, `minutes` per 10,000 steps, `speed` in pairs per second. `times`: the
+    *.times.jsonl of the training, in the same folder as its costs.
     """
     if not system.trained:
         return None
@@ -140,7 +140,7 @@ def fact_of(
     return round(system.train.batch_pairs * steps / seconds)
 
 
-# --- what was mined
+# --- mined pairs
 
 
 class _Truth(Record):
@@ -168,10 +168,10 @@ class _Manifest(Record):
 
 
 def write_mining_table(manifests: Sequence[Path], out: Path) -> None:
-    """Write what systems mined as .tex, .md and .csv beside `out`: a row per system that learns
-    from mined pairs, an iteration of a chain each (Wang et al., CCL 2019, section 3.2).
+    """Write a table of mined pairs: a row per system that learns from them, in a chain one per
+    iteration (Wang et al., CCL 2019, section 3.2).
 
-    How many pairs are right is known where translations were hidden among the documents. Raises
+    The share of right pairs is known if translations were hidden among the documents. Raises
     `EmsError` for a malformed file.
     """
     rows: list[list[Value]] = []
@@ -187,7 +187,7 @@ def write_mining_table(manifests: Sequence[Path], out: Path) -> None:
         cosine = sum(each.cosine * each.pairs for each in mined)
         shown = f"{cosine / counts[0]:.3f}" if counts[0] else None
         row = [path.parents[1].name, manifest.mining.sample, manifest.rounds, *counts, shown]
-        # each pair of languages weighs as much as pairs are known of it
+        # a language pair counts by its number of known pairs
         count = sum(each.known for each in known)
         right = 100 * sum(each.right for each in known)
         chance = sum(each.known * each.chance for each in known)
@@ -195,22 +195,23 @@ def write_mining_table(manifests: Sequence[Path], out: Path) -> None:
         rows.append([*row, count if known else None, *shares])
     columns = ["System", "m", "Rounds", "Pairs", "Distinct", "Equal", "Cosine"]
     notes = [
-        "What each system mined with the encoder that it starts from, all pairs of languages "
-        "together. m: sentences of a language in a round. Distinct: each pair counted once. Equal: "
-        "pairs of the same pieces, like numbers. Cosine: its mean over the pairs."
+        "Pairs that each system mined with the encoder it starts from, over all language pairs. "
+        "m: sentences of a language per round. Distinct: each pair counted once. Equal: pairs "
+        "whose pieces are the same, such as numbers. Cosine: mean over the pairs."
     ]
     if hidden:
         columns += ["Known", "Right (%)", "Chance (%)"]
         notes.append(
-            "Known: mined pairs with one of the hidden validation sentences, in a search of their "
-            "own. Of these Right are translations; Chance is the share among pairs drawn at random."
+            "Known: pairs with a hidden validation sentence, mined in a search of their own. "
+            "Right: the share of translations among them (higher is better); Chance: the share "
+            "among pairs drawn at random."
         )
     write_table(Table(columns, [row[: len(columns)] for row in rows], notes=notes), out)
 
 
 # --- a sweep
 
-OF_THE_LOSS = {  # last keys of the axes along which the loss is not one measure
+OF_THE_LOSS = {  # last keys of the axes along which losses cannot be compared
     *("weight", "temperature", "margin", "negatives", "both_sides", "mask_duplicates"),
     *("target", "sampled", "dimensions", "batch_pairs", "similarity", "reduction"),
 }
@@ -218,12 +219,11 @@ SETTING, VALUE, TOTAL, PRECISION = "Setting", "Value", "Loss", "P@1"
 
 
 def write_sweep_table(points: Sequence[SweepPoint], losses: Mapping[str, Path], out: Path) -> None:
-    """Write the last validation of each point, one setting at a time around the chosen one (EMS v2
-    Table II, IV-C), as .tex, .md and .csv beside `out`; `losses`: system -> losses.jsonl.
+    """Write the last validation of each point of a sweep (EMS v2 Table II, section IV-C).
 
-    The paper chose by validation loss: the lowest total of each axis is bold, and the highest P@1.
-    A setting of the loss itself changes what the loss measures, so there only P@1 is compared. What
-    the paper chose carries a dagger.
+    `losses`: system -> losses.jsonl. The paper chose by validation loss: the lowest total of each
+    axis is bold, and the highest P@1. A setting of the loss itself changes the scale of the loss,
+    so only P@1 is compared along it. The paper's choice has a dagger.
 
     Raises `EmsError` for a point whose system has no losses, or no validation among them.
     """
@@ -241,7 +241,7 @@ def write_sweep_table(points: Sequence[SweepPoint], losses: Mapping[str, Path], 
     axes = [point.axis for point in points]
     of_the_loss = {axis for axis in axes if axis.rpartition(".")[2] in OF_THE_LOSS}
     bold: set[Cell] = set()
-    for axis in dict.fromkeys(axes):  # the best as they are shown; ties are all bold
+    for axis in dict.fromkeys(axes):  # best by the value shown; all of a tie are bold
         entries = {at: last[point.system] for at, point in enumerate(points) if point.axis == axis}
         best = best_rows({at: entry.values[P1] for at, entry in entries.items()})
         bold |= {(at, PRECISION) for at in best}
@@ -261,13 +261,14 @@ def write_sweep_table(points: Sequence[SweepPoint], losses: Mapping[str, Path], 
     seen = span(entry.pairs for entry in last.values())
     notes = [
         f"One setting at a time around {around}; {len(last)} systems, each trained on {seen} "
-        "sentence pairs. Loss, its parts and P@1 (percent, mean over language pairs and "
-        "directions): the last validation. Bold: the best of each setting."
+        "sentence pairs. Loss, its parts (lower is better) and P@1 (percent, mean over language "
+        "pairs and directions; higher is better): the last validation. Bold: the best value of "
+        "each setting."
     ]
     if of_the_loss:
         notes.append(
-            "A setting of the loss itself (temperature, weight, batch) changes what the loss "
-            "measures: along it only P@1 is compared."
+            "A setting of the loss itself (temperature, weight, batch) changes the scale of the "
+            "loss, so only P@1 is compared along it."
         )
     table = Table(
         [SETTING, VALUE, TOTAL, *(PARTS.get(name, name) for name in parts), PRECISION],
@@ -283,9 +284,9 @@ def write_sweep_table(points: Sequence[SweepPoint], losses: Mapping[str, Path], 
 
 
 def _last_validation(system: str, losses: Mapping[str, Path]) -> LossEntry:
-    """Return the last validation of a system, or that of the weights that it has."""
+    """Return the validation of the weights that the model has: the kept one, or the last."""
     if system not in losses:
-        raise EmsError(f"the sweep has {system}, but no losses.jsonl of it was given; train it")
+        raise EmsError(f"the sweep has {system}, but its losses.jsonl is missing; train it")
     rows = [entry for entry in read_losses(losses[system]) if entry.part == VALIDATION]
     if not rows or P1 not in rows[-1].values:  # validated on documents alone
         raise EmsError(

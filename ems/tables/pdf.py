@@ -1,8 +1,8 @@
 r"""All tables of an experiment as one PDF: an article that `\input`s the bare tabulars as floats.
 
-LaTeX measures each table and shrinks it only if it is larger than the page; a longer one goes on in
-another float. LaTeX runs in a temporary folder, without the user's latexmkrc, without shell escape,
-and with a fixed date: the same tables give the same PDF. Every table is complete without it.
+LaTeX measures each table and shrinks it only if it is larger than the page; a longer one continues
+in another float. LaTeX runs in a temporary folder, without the user's latexmkrc, without shell
+escape, and with a fixed date, so the same tables give the same PDF.
 """
 
 import os
@@ -23,11 +23,11 @@ LINES = 12  # of a log in a message
 
 
 def compile_pdf(tables: list[Path], captions: dict[str, str], out: Path) -> None:
-    """Set the tabulars `tables` in one PDF, in the order given.
+    """Typeset the tabulars `tables` in one PDF, in this order.
 
     `captions`: a table's file name without suffix -> its caption, plain text (default: the name).
-    Raises `EmsError` when LaTeX is not installed, a table is missing, or LaTeX fails (with the
-    error from its log).
+    Raises `EmsError` if LaTeX is not installed, a table is missing, or LaTeX fails (with the end of
+    its log).
     """
     check_latex()
     if not tables:
@@ -42,8 +42,9 @@ def compile_pdf(tables: list[Path], captions: dict[str, str], out: Path) -> None
 
 
 def latex_files(tables: list[Path], captions: dict[str, str]) -> dict[str, str]:
-    """Return the article, main.tex, and pages of its tables: table1.tex, table1-2.tex, ..., with
-    the notes of a table in small print under its last page.
+    """Return the article, main.tex, and the pages of its tables: table1.tex, table1-2.tex, ...
+
+    The notes of a table stand in small print under its last page.
     """
     head = files("ems.tables").joinpath("article.tex").read_text(encoding="utf-8")
     floats, contents = [head], {}
@@ -62,7 +63,7 @@ def latex_files(tables: list[Path], captions: dict[str, str]) -> dict[str, str]:
 
 
 def check_latex() -> None:
-    """Raise `EmsError` that names the packages when LaTeX is not here."""
+    """Raise `EmsError` that names the packages if LaTeX is not installed."""
     absent = [name for name in ("latexmk", "pdflatex") if shutil.which(name) is None]
     if absent:
         raise EmsError(

@@ -1,7 +1,7 @@
-"""The papers' printed numbers, as data: `printed/*.csv`, whose README says where each is from.
+"""The papers' printed numbers (`printed/*.csv`; its README names the source of each).
 
-Numbers are kept as the paper prints them, slips included. A language is named as its table names
-it: ISO 639-1 in Table I, Tatoeba's codes elsewhere.
+Numbers are copied exactly, slips included. Languages have the codes of their table: ISO 639-1 in
+Table I, Tatoeba's codes elsewhere.
 """
 
 import csv
@@ -21,23 +21,22 @@ REIMERS = "Reimers and Gurevych"
 
 @cache
 def read_rows(name: str) -> tuple[dict[str, str], ...]:
-    """Return the rows of a CSV of `printed`."""
     text = files("ems.tables").joinpath("printed", f"{name}.csv").read_text(encoding="utf-8")
     return tuple(csv.DictReader(text.splitlines()))
 
 
 def model_of(row: dict[str, str]) -> str:
-    """Return the model of a row without authors, or "(ours)", which is the paper's, not ours."""
+    """Return the model of a row without its authors; "Ours" is the Lightweight paper's model."""
     name = (row.get("model") or row["method"]).partition(" (")[0]
     return "Lightweight" if name == "Ours" else name
 
 
 @cache
 def load_table(name: str, column: str | HeadingOf, value: str = "value") -> Numbers:
-    """Return a table of one number a cell: model -> column -> value, in the paper's order.
+    """Return model -> column -> value, in the paper's order.
 
-    `column` and `value` are columns of the CSV; a `column` that it lacks is the heading of the only
-    number of a row.
+    `column` and `value` are columns of the CSV. If it lacks `column`, each row has one number, with
+    this heading.
     """
     heading = column if callable(column) else lambda row: row.get(column, column)
     table: Numbers = {}
@@ -49,7 +48,7 @@ def load_table(name: str, column: str | HeadingOf, value: str = "value") -> Numb
 
 @cache
 def load_classes(name: str) -> dict[str, list[str]]:
-    """Return heading -> the models under it, of a table with headings."""
+    """Return heading -> the models under it."""
     classes: dict[str, dict[str, None]] = {}
     for row in read_rows(name):
         classes.setdefault(row.get("group", ""), {})[model_of(row)] = None
@@ -63,19 +62,19 @@ def load_accuracies(name: str) -> Numbers:
 
 
 def load_europarl() -> Numbers:
-    """Return Lightweight Table 4 and what is new in 10: model -> "en->fr" -> P@1."""
+    """Return model -> "en->fr" -> P@1, of Lightweight Table 4 and the new rows of Table 10."""
     arrow = itemgetter("direction")
     return {**load_table("lightweight-table04-xsr", arrow), **_reimers("XSR", arrow)}
 
 
 def _reimers(task: str, column: HeadingOf) -> Numbers:
-    """Return Lightweight Table 10 on MLDoc or XSR, without the row that Tables 3 and 4 have too."""
+    """Return Lightweight Table 10 on MLDoc or XSR without the row repeated from Tables 3 and 4."""
     rows = [row for row in read_rows("lightweight-table10-reimers") if row["group"] == task]
     return {REIMERS: {column(row): float(row["value"]) for row in rows if model_of(row) == REIMERS}}
 
 
 def _direction(row: dict[str, str]) -> str:
-    """Return the direction of a row: "en<-de" is "de-en" here, "de" alone from English."""
+    """Return the direction of a row: "en<-de" becomes "de-en", "de" alone "en-de"."""
     if "language" in row:
         return AVERAGE if row["language"] == "overall" else f"en-{row['language']}"
     name = re.sub("(.*)<-(.*)", r"\2-\1", row["direction"]).replace("->", "-")
@@ -95,8 +94,9 @@ Cells = dict[str, float | int | str]
 
 @cache
 def load_study(name: str) -> dict[str, Cells]:
-    """Return label of a row -> "XSR en->fr", a fact or a cost -> the printed value. Numbers that
-    the paper abbreviates ("30M", "512x2") stay text.
+    """Return label of a row -> "XSR en->fr", a fact or a cost -> the printed value.
+
+    Numbers that the paper abbreviates ("30M", "512x2") stay text.
     """
     table: dict[str, Cells] = {}
     for row in read_rows(name):
@@ -117,7 +117,7 @@ def load_study(name: str) -> dict[str, Cells]:
 
 
 def paper_of_study(name: str) -> str:
-    """Return the table of the paper that a file has: "Lightweight, Table 5"."""
+    """Return the paper table of a CSV: "lightweight-table05-..." -> "Lightweight, Table 5"."""
     paper, _, number = name.partition("-table")
     return f"{paper.capitalize()}, Table {int(number[:2])}"
 
@@ -144,7 +144,7 @@ class PrintedModel:
 
 @cache
 def load_models() -> dict[str, PrintedModel]:
-    """Return mUSE, of which only Table V has a mean, and the eight models of Tables IV and VI."""
+    """Return the eight models of Tables IV and VI, and mUSE, which only Table V has."""
     names = ("ems-v2-table04-tatoeba", "ems-v2-table06-tatoeba-unseen")
     unsettled = [row for name in names for row in read_rows(name) if row["flag"] == "unsettled"]
     groups: dict[str, dict[str, float | None]] = {}
@@ -162,8 +162,9 @@ def load_models() -> dict[str, PrintedModel]:
 
 @cache
 def load_groups(table: str = "V", code: str = "tatoeba_code") -> dict[str, tuple[str, ...]]:
-    """Return the groups of EMS v2 Table V or XIV: heading ("mUSE (15)") -> the codes that enter the
-    printed mean, fewer than the heading counts (English has no score).
+    """Return heading ("mUSE (15)") -> the codes that the printed mean of Table V or XIV is over.
+
+    They are fewer than the heading counts, since English has no score.
     """
     members: dict[str, tuple[str, ...]] = {}
     for row in read_rows("groups"):
@@ -174,7 +175,7 @@ def load_groups(table: str = "V", code: str = "tatoeba_code") -> dict[str, tuple
 
 
 def load_flores_groups() -> dict[str, tuple[str, ...]]:
-    """Return the two groups of Table VII, "mUSE (182)" -> their languages by ISO 639-1 code."""
+    """Return heading ("mUSE (182)") -> ISO 639-1 codes of the two groups of Table VII."""
     groups = load_groups("Flores", "language").items()
     counts = {name: len(codes) * (len(codes) - 1) for name, codes in groups}
     return {f"{name.partition(' ')[0]} ({counts[name]})": codes for name, codes in groups}
@@ -182,7 +183,7 @@ def load_flores_groups() -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class PrintedPairs:
-    """Sentence pairs of EMS v2 Table I with English, as printed and as a number ("-" and None)."""
+    """Sentence pairs with English of EMS v2 Table I, as printed and as numbers ("-": None)."""
 
     laser_printed: str
     laser: int | None
@@ -205,21 +206,20 @@ def load_pairs() -> dict[str, PrintedPairs]:
 
 
 def load_pair_totals() -> PrintedPairs:
-    """Return the totals of EMS v2 Table I as printed."""
     return list(_pairs().values())[-1]
 
 
 def in_paper_order(languages: set[str]) -> list[str]:
-    """Return Tatoeba codes in the order of Tables IV and VI; others come last, by the alphabet."""
+    """Sort Tatoeba codes as in Tables IV and VI; others come last, alphabetically."""
     ems = load_models()["EMS"]
     return in_given_order(languages, [*ems.seen, *ems.unseen])
 
 
 def in_given_order(codes: set[str], first: Sequence[str]) -> list[str]:
-    """Return the codes that `first` names, in its order; the others after them, by the alphabet."""
+    """Sort codes as in `first`; the others follow alphabetically."""
     return [*(code for code in first if code in codes), *sorted(codes - set(first))]
 
 
 def in_table_one_order(languages: Iterable[str]) -> list[str]:
-    """Return ISO 639-1 codes in the order of Table I, the alphabet; those it lacks come last."""
+    """Sort ISO 639-1 codes as in Table I, alphabetically; codes that it lacks come last."""
     return in_given_order(set(languages), list(load_pairs()))

@@ -1,7 +1,7 @@
-"""The tables and figures of an experiment: which it has, of which files, and what makes each.
+"""The tables and figures of an experiment: their input files, and the functions that write them.
 
-The benchmarks bring their own (table.yaml and table.py of their folders), and `tables.studies` of
-an experiment others. matplotlib is imported only where a figure is drawn.
+Benchmarks declare their own in table.yaml and table.py of their folders, an experiment further ones
+in `tables.studies`. matplotlib is imported only to draw a figure.
 """
 
 from collections import Counter
@@ -19,14 +19,15 @@ from ems.tables.declarations import Shown, tables_of, words_of
 from ems.tables.engine import Declaration, write_systems
 from ems.tables.printed import paper_of_study
 
-ASKED = ("sweep",)  # no part of `all`
+ON_REQUEST = ("sweep",)  # no part of `all`
 STUDIED = "A study of the experiment (`tables.studies` of its file)."
 
 
 @dataclass(frozen=True)
 class Output:
-    """A table or figure: the command that makes it ("table", "figure", "timed"), its name and
-    words, and the benchmark or the study that declares it, if one does.
+    """A table or figure: its command ("table", "figure" or "timed"), name and words.
+
+    `benchmark` or `study` declares it; if neither, it belongs to all experiments.
     """
 
     kind: str
@@ -36,7 +37,7 @@ class Output:
     study: StudySettings | None = None
 
     def systems(self, experiment: Experiment) -> list[str]:
-        """Return the systems of a table, in their order."""
+        """Return the systems of the table in their order."""
         names = experiment.shown
         match self.shown.among:
             case "families":
@@ -48,7 +49,7 @@ class Output:
         return names
 
     def inputs(self, experiment: Experiment) -> list[str]:
-        """Return the files that it is made of; none if the experiment does not have it."""
+        """Return the input files; [] if the experiment does not have this output."""
         if self.study:
             return _of_study(experiment, self.study)
         if self.benchmark:
@@ -103,8 +104,10 @@ class Output:
         out: Path,
         times: Mapping[str, Path] | None = None,
     ) -> None:
-        """Write it beside `out`; `times`: system -> costs/train/<system>.times.jsonl, if it shows
-        the cost of training. Raises `EmsError` for malformed sources.
+        """Write a table (.tex, .md, .csv) or figure (.svg, .png) to `out` with these suffixes.
+
+        `times`: system -> costs/train/<system>.times.jsonl, to show the costs of training. Raises
+        `EmsError` for malformed sources.
         """
         printed, families = experiment.tables.printed, experiment.families
         if self.study and self.kind == "figure":
@@ -154,10 +157,10 @@ class Output:
         out: Path,
         times: Mapping[str, Path] | None,
     ) -> None:
-        from ems.tables import compare, curves, figures  # a table need not wait for matplotlib
+        from ems.tables import compare, curves, figures  # imported late: matplotlib takes a second
 
         files = {path.parent.name: path for path in sources}
-        # loss logs: those of the tables first, in their order
+        # loss logs: systems of the tables first, in their order
         first = [name for name in experiment.shown if name in files]
         logs = {name: files[name] for name in dict.fromkeys([*first, *files])}
         match self.name:
@@ -180,8 +183,9 @@ Outputs = dict[str, Output]
 
 
 def scores(experiment: Experiment, benchmark: str, systems: list[str] | None = None) -> list[str]:
-    """Return the score files of a benchmark, of the systems of the tables; none if it is not
-    scored.
+    """Return the score files of a benchmark for `systems` (default: all in the tables).
+
+    The list is empty if the experiment does not score the benchmark.
     """
     names = experiment.shown if systems is None else systems
     known = benchmark in experiment.benchmarks
@@ -225,8 +229,9 @@ def _of_study(experiment: Experiment, settings: StudySettings) -> list[str]:
 
 @cache
 def outputs() -> dict[str, Outputs]:
-    """Return the command (`ems table`, `ems figure`, `ems timed`) -> its outputs by name: every one
-    that is no study, tables in the order of the PDF.
+    """Return command ("table", "figure", "timed") -> name -> output, without studies.
+
+    Tables are in the order of the PDF.
     """
     words = words_of().items()
     every = {kind: {name: Output(kind, name, own[name]) for name in own} for kind, own in words}
@@ -239,9 +244,9 @@ def outputs() -> dict[str, Outputs]:
 
 
 def outputs_of(experiment: Experiment) -> dict[str, Outputs]:
-    """Return all outputs that there may be for an experiment, its studies last.
+    """Return all possible outputs of an experiment, its studies last.
 
-    Raises `EmsError` for a study that is named as another table or figure.
+    Raises `EmsError` for a study with the name of another table or figure.
     """
     every = {kind: dict(known) for kind, known in outputs().items()}
     taken = {*every["table"], *every["figure"]}
@@ -259,33 +264,32 @@ def outputs_of(experiment: Experiment) -> dict[str, Outputs]:
     return every
 
 
-def made_of(known: Mapping[str, Output], experiment: Experiment) -> dict[str, list[str]]:
-    """Return output -> the files that it is made of, of the outputs that an experiment has."""
-    inputs = {name: output.inputs(experiment) for name, output in known.items()}
+def input_files(named: Mapping[str, Output], experiment: Experiment) -> dict[str, list[str]]:
+    """Return output -> input files, for the outputs that the experiment has."""
+    inputs = {name: output.inputs(experiment) for name, output in named.items()}
     return {name: files for name, files in inputs.items() if files}
 
 
 def times_of(experiment: Experiment, sources: list[str]) -> list[str]:
-    """Return the times of training of the systems that some files (scores, losses) are of."""
+    """Return the logs of training times of the systems that have files in `sources`."""
     names = experiment.learning([Path(file).parent.name for file in sources])
     return [f"results/{experiment.name}/costs/train/{name}.times.jsonl" for name in names]
 
 
 def captions(experiment: Experiment, names: list[str]) -> list[str]:
-    """Return NAME=CAPTION of each table for the PDF, with the papers' table that it follows."""
+    """Return NAME=CAPTION of each table for the PDF, with the paper table it reproduces."""
     every = outputs_of(experiment)["table"]
     words = [(name, every[name].shown) for name in names]
     return [f"{name}={own.caption}{own.paper and f' As {own.paper}.'}" for name, own in words]
 
 
 def write_together(table: str, experiments: Sequence[Experiment], out: Path) -> list[Path]:
-    """Write a table of the systems of several experiments as .tex, .md and .csv beside `out`;
-    return the score files that it is made of.
+    """Write a table of the systems of several experiments; return the score files used.
 
-    A system whose name two experiments have is named after its experiment: "mine: ems". An
-    experiment of fewer languages reads fewer files; those that both read must be the same. Raises
-    `EmsError` for a table that is of one experiment, an experiment that does not have it, and
-    scores that cannot share a table.
+    If two experiments have a system of the same name, its row is "EXPERIMENT: SYSTEM". An
+    experiment with fewer languages reads fewer files of the evaluation data; files that both read
+    must be the same. Raises `EmsError` for a table that only one experiment can have, an experiment
+    without its scores, and scores that cannot share a table.
     """
     declared = {
         name: made
@@ -294,8 +298,8 @@ def write_together(table: str, experiments: Sequence[Experiment], out: Path) -> 
     }
     if table not in declared:
         raise EmsError(
-            f"--experiments: expected a table of systems, found {table!r}; these may have several "
-            f"experiments: {', '.join(declared)}"
+            f"--experiments: expected a table of systems, found {table!r}; choose from "
+            f"{', '.join(declared)}"
         )
     output = outputs()["table"][table]
     systems = {each.name: output.systems(each) for each in experiments}
@@ -306,8 +310,8 @@ def write_together(table: str, experiments: Sequence[Experiment], out: Path) -> 
         files = [Path(file) for file in output.inputs(each)]
         if not files:
             raise EmsError(
-                f"configs/{each.name}.yaml: expected an experiment that has the table {table}, "
-                "found none of its scores; add its benchmark, or leave the experiment out"
+                f"configs/{each.name}.yaml: no scores for the table {table}; "
+                "add its benchmark, or leave the experiment out"
             )
         rows = {
             name: f"{each.name}: {name}" if counts[name] > 1 else name

@@ -1,7 +1,7 @@
-"""Reads the score files of a benchmark and checks that they may share a table.
+"""Read the score files of a benchmark and check that they may share a table.
 
-Numbers stand beside each other only if they come from the same data: the same benchmark, version,
-SHA-256 and protocol in each file, each system once, each label the same language in all of them.
+Scores share a table only if they come from the same data: the same benchmark, version, SHA-256 and
+protocol in each file, each system once, each label the same language in all files.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from ems.base.errors import EmsError
 from ems.bench.scores import ENGLISH, UNSEEN, Score, ScoreFile, read_score_file
 
 Families = Mapping[str, Sequence[str]]
-Label = Callable[[ScoreFile, Score], str]  # what a row counts under in a table
+Label = Callable[[ScoreFile, Score], str]  # the label of a score in a table
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Scores:
 
     @cached_property
     def labelled(self) -> dict[str, dict[str, list[Score]]]:
-        """Return measure ('': the file's metric) -> label -> scores."""
+        """Measure ('': the file's metric) -> label -> scores."""
         groups: dict[str, dict[str, list[Score]]] = {"": {}}
         for label, _, score in self.rows:
             groups.setdefault(score.measure, {}).setdefault(label, []).append(score)
@@ -59,7 +59,7 @@ class Scores:
 
     @cached_property
     def seeds(self) -> dict[str, list[float]]:
-        """Label -> the value of each seed, of labels that have seeds."""
+        """Label -> the value of each seed, for labels with seeds."""
         labels = self.labelled[""].items()
         seeds = {name: [s.value for s in scores if s.seed is not None] for name, scores in labels}
         return {name: values for name, values in seeds.items() if values}
@@ -76,7 +76,7 @@ class Scores:
 
 
 def in_one_row(systems: Sequence[Scores], name: str) -> Scores:
-    """Return scores of several systems, or on several benchmarks, as those of one system."""
+    """Join the scores of several systems, or on several benchmarks, as one row."""
     rows = tuple(row for system in systems for row in system.rows)
     absent = tuple(file for system in systems for file in system.absent)
     return Scores(systems[0].file, name, rows, absent)
@@ -92,12 +92,12 @@ def read_scores(
     seen: bool | None = None,
     names: Mapping[Path, str] | None = None,
 ) -> list[Scores]:
-    """Read score files of `benchmark`, one row per system: those of `order` first, then as given.
+    """Read score files of `benchmark` as one row per system, the systems of `order` first.
 
-    `families` share a row. `names` are those of the rows, where the files are of several
-    experiments: one may have languages that another lacks or does not train on. `seen` keeps the
-    languages that the systems were trained on, or the others. Raises `EmsError` when there are no
-    files, one is malformed, they cannot share a table, or no language is kept.
+    `families`: name -> systems that share a row. `names`: score file -> its row, for files of
+    several experiments, whose languages may differ. `seen`: True keeps only languages that were
+    trained on, False only the others. Raises `EmsError` if there are no files, one is malformed,
+    they cannot share a table, or no language is kept.
     """
     if not paths:
         raise EmsError(
@@ -125,7 +125,7 @@ def read_scores(
 
 
 def _language(file: ScoreFile, score: Score) -> str:
-    """Return the experiment's language of a row beside English, or UNSEEN."""
+    """Return the experiment's language of a row other than English, or UNSEEN."""
     sides = [file.languages.get(name, ENGLISH) for name in (score.source, score.target)]
     if UNSEEN in sides:
         return UNSEEN
@@ -133,7 +133,7 @@ def _language(file: ScoreFile, score: Score) -> str:
 
 
 def _joined(systems: list[Scores], families: Families) -> list[Scores]:
-    """Return the systems, with one row (the first) for each family without a common label."""
+    """Join each family whose members share no label into one row, in the first one's place."""
     rows = {system.system: system for system in systems}
     for name, members in families.items():
         own = [rows[member] for member in members if member in rows]
@@ -146,7 +146,7 @@ def _joined(systems: list[Scores], families: Families) -> list[Scores]:
 
 
 def _narrowed(systems: list[Scores], seen: bool) -> list[Scores]:
-    """Return the systems that have languages trained on (or others), with these alone."""
+    """Keep only the languages trained on, or only the others, and the systems that have any."""
     kept = [
         replace(system, rows=tuple(row for row in system.rows if (row[1] != UNSEEN) == seen))
         for system in systems
@@ -168,7 +168,7 @@ def _narrowed(systems: list[Scores], seen: bool) -> list[Scores]:
 
 
 def _check_same_data(files: list[ScoreFile], several: bool) -> None:
-    """Raise `EmsError` unless each system has one file and all are of the same data."""
+    """Raise `EmsError` unless each system has one file and all have the same data."""
     first: dict[str, ScoreFile] = {}
     for file in files:
         if file.system in first:
@@ -191,7 +191,7 @@ def _check_same_data(files: list[ScoreFile], several: bool) -> None:
 
 
 def _check_same_languages(systems: Iterable[Scores], unseen: bool) -> None:
-    """Raise `EmsError` for a label that is two languages; without `unseen`, UNSEEN is none."""
+    """Raise `EmsError` for a label with two languages; UNSEEN counts only with `unseen`."""
     first: dict[str, Scores] = {}
     for system in systems:
         for label, language in system.languages.items():

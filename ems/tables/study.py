@@ -1,9 +1,9 @@
 """Tables of several benchmarks side by side: studies, and EMS v2 Table XIV.
 
-The rows of a study are chosen one by one (`tables.studies` of the experiment). A row may show each
-benchmark of another system, as the Lightweight paper calls two trainings "ours" (docs/fidelity.md).
-A printed value beside scores of other data carries a dagger. What training cost differs from run to
-run, so its columns are only in the table of costs.
+`tables.studies` of the experiment chooses the rows of a study. A row may show another system for
+each benchmark, as the Lightweight paper calls two trainings "ours" (docs/fidelity.md). A printed
+value has a dagger if our scores are of other data. The costs of training differ from run to run, so
+their columns are only in the table of costs.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,17 +35,17 @@ from ems.tables.printed import load_study, load_table, paper_of_study
 from ems.tables.scores import Families, Scores, in_one_row, read_scores
 from ems.tables.table import Block, headings_of
 
-NOTHING = ScoreFile("", [], {})  # of a row without scores
+NOTHING = ScoreFile("", [], {})  # in the place of a missing score file
 SECONDS = "Sec./1k Steps"
-PRINTED_AS = "EMS"  # where `tables.printed` names it, the printed rows are shown
+PRINTED_AS = "EMS"  # the name in `tables.printed` that shows the printed rows
 
 
 @dataclass(frozen=True)
 class Study:
-    """A study with the scores that were read for it.
+    """A study with its scores.
 
-    `shown`: benchmark of the settings -> the one whose scores are shown, '' for none; `scores`: the
-    same -> system -> its scores.
+    `shown`: benchmark in the settings -> the benchmark whose scores are shown, '' for none.
+    `scores`: benchmark in the settings -> system -> its scores.
     """
 
     settings: StudySettings
@@ -55,7 +55,7 @@ class Study:
 
     @classmethod
     def read(cls, experiment: Experiment, name: str, sources: Sequence[Path]) -> "Study":
-        """Read the score files among the sources; a system without its file has no scores."""
+        """Read the score files in `sources`; a system without a file has no scores."""
         settings = (experiment.tables.studies or {})[name]
         rows = study_rows(experiment, settings)
         shown = {benchmark: experiment.scored(benchmark) for benchmark in settings.columns}
@@ -115,11 +115,11 @@ def write_study(
     out: Path,
     times: Mapping[str, Path] | None = None,
 ) -> None:
-    """Write a study as .tex, .md and .csv beside `out`.
+    """Write a study to `out` as .tex, .md and .csv.
 
-    `sources` are score files, model.json of systems, and the decontamination report; `times`:
-    system -> its costs/train/*.times.jsonl, for the columns of costs. Raises `EmsError` for
-    malformed files and scores of different data.
+    `sources`: score files, model.json of systems, and the decontamination report; `times`: system
+    -> its costs/train/*.times.jsonl, for the columns of costs. Raises `EmsError` for malformed
+    files and scores of different data.
     """
     study = Study.read(experiment, name, sources)
     settings = study.settings
@@ -130,11 +130,11 @@ def write_study(
     labels, remarks = headings_of("fact"), headings_of("fact", "note")
     columns = []
     for fact in facts:
-        given = {}
+        values = {}
         for row in study.rows:
             system, log = experiment.systems[row.model], (times or {}).get(row.model)
-            given[row.label] = fact_of(fact, system, models.get(row.model), report, log)
-        columns.append(Column(labels[fact], [], fact, given=given))
+            values[row.label] = fact_of(fact, system, models.get(row.model), report, log)
+        columns.append(Column(labels[fact], [], fact, by_system=values))
     scores = [study.row(row) for row in study.rows]
     trained = dict.fromkeys(name for systems in study.scores.values() for name in systems)
     steps = {name: _all_steps(experiment, name) for name in experiment.learning(trained)}
@@ -145,8 +145,8 @@ def write_study(
         printed = PrintedRows(
             paper_of_study(settings.printed),
             partial(load_study, settings.printed),
-            every=True,
-            whole=True,
+            all_rows=True,
+            keep_mean=True,
             dagger=f"as printed, of {others}; ours are of other data",
         )
     table = _side_by_side(
@@ -157,8 +157,8 @@ def write_study(
 
 
 def plot_study(experiment: Experiment, name: str, sources: Sequence[Path], out: Path) -> None:
-    """Draw a study, a line per column over its rows, as .svg and .png beside `out`."""
-    from ems.tables.figures import plot_lines  # a table need not wait for matplotlib
+    """Draw a study, a line per column over its rows, to `out` as .svg and .png."""
+    from ems.tables.figures import plot_lines  # imported late: matplotlib takes a second
 
     study = Study.read(experiment, name, sources)
     scores = [study.row(row) for row in study.rows]
@@ -170,7 +170,7 @@ def plot_study(experiment: Experiment, name: str, sources: Sequence[Path], out: 
 
 
 def _label(file: ScoreFile, row: Score) -> str:
-    """Return "tatoeba fr-en": the benchmark, the languages of a row, and its split."""
+    """Return benchmark, languages and split of a row: "tatoeba fr-en"."""
     names = [file.languages.get(side, ENGLISH) for side in (row.source, row.target)]
     return f"{file.benchmark} {'-'.join(names)} {row.split}".strip()
 
@@ -178,11 +178,11 @@ def _label(file: ScoreFile, row: Score) -> str:
 def _about(study: Study) -> list[str]:
     every = [[scores.file for scores in systems.values()] for systems in study.scores.values()]
     firsts = [[file for file in files if file is not NOTHING][:1] for files in every]
-    files = [file for first in firsts for file in first]  # each stands for those of its benchmark
+    files = [file for first in firsts for file in first]  # one file stands for its benchmark
     data = [f"{record_of(file.benchmark).title} {file.version}: {file.metric}" for file in files]
     notes = [
-        f"{', '.join(data)}, in percent; en->fr is from English, in which the queries are or a "
-        f"classifier learns, to French. {BEST}"
+        f"{', '.join(data)}, in percent; en->fr: English queries, or a classifier trained on "
+        f"English, and French candidates or tests. {BEST}"
     ]
     others = [(scored, name) for name, scored in study.shown.items() if scored not in ("", name)]
     pairs = ", ".join(f"{_titles([scored])} for {_titles([name])}" for scored, name in others)
@@ -206,7 +206,7 @@ def _titles(benchmarks: Iterable[str]) -> str:
 
 
 def _all_steps(experiment: Experiment, system: str) -> int:
-    """Return the steps of a system and of those that it goes on from."""
+    """Return the steps of a system, including the systems that it starts from."""
     training = experiment.systems[system].train
     before = _all_steps(experiment, training.start_from) if training.start_from else 0
     return training.steps + before
@@ -215,7 +215,7 @@ def _all_steps(experiment: Experiment, system: str) -> int:
 def _side_by_side(
     columns: list[Column], notes: list[str], printed: PrintedRows | None
 ) -> Declaration:
-    """Return a table of some columns, without deviations of the seeds."""
+    """Declare a table of the columns, without deviations of the seeds."""
     names = [column.heading for column in columns]
     return Declaration(
         benchmarks={},
@@ -229,7 +229,7 @@ def _side_by_side(
 
 
 def _steps_note(steps: Mapping[str, int]) -> list[str]:
-    """Say how long the systems were trained: what most have, then those that differ."""
+    """Note the steps of training: the most common number, then the systems that differ."""
     if not steps:
         return []
     usual = max(steps.values(), key=list(steps.values()).count)
@@ -237,15 +237,15 @@ def _steps_note(steps: Mapping[str, int]) -> list[str]:
     return [f"Steps of training: {', '.join([f'{usual:,}', *others])}."]
 
 
-# --- EMS v2 Table XIV: what each component is worth, and what a step costs
+# --- EMS v2 Table XIV: the worth of each component, and the costs of a step
 
 
 @dataclass(frozen=True)
 class AblationColumns:
-    """The columns that one benchmark has in the table, `ABLATION` of its `table` module.
+    """The columns of one benchmark in Table XIV (`ABLATION` of its table.py).
 
-    `means` is what the numbers are; `columns`: the paper's heading -> the labels that its mean is
-    over, as `table` labels rows.
+    `means` describes the numbers. `columns`: the paper's heading -> the labels of `table` that its
+    mean is over.
     """
 
     title: str
@@ -254,7 +254,7 @@ class AblationColumns:
     columns: Callable[[], Mapping[str, Sequence[str]]]
 
     def label(self, file: ScoreFile, row: Score) -> str:
-        """Return a label that begins with the benchmark, since another may have the same."""
+        """Return a label with the benchmark, since two benchmarks may share labels."""
         return f"{file.benchmark} {self.table.label(file, row)}"
 
 
@@ -267,12 +267,12 @@ def write_ablation_table(
     times: Mapping[str, Path] | None = None,
     steps: Mapping[str, int] | None = None,
 ) -> None:
-    """Write EMS v2 Table XIV of the systems `order` as .tex, .md and .csv beside `out`.
+    """Write EMS v2 Table XIV of the systems `order` to `out` as .tex, .md and .csv.
 
-    `families` are systems that share a row; `times`: system -> its costs/train/*.times.jsonl, for a
-    last column with the seconds of 1,000 steps; `steps`: system -> its steps of training, for a
-    note, since a short training shows the form of the table and not what it is about. Raises
-    `EmsError` for malformed files and scores of different data.
+    `families`: name -> systems that share a row. `times`: system -> its costs/train/*.times.jsonl,
+    for a last column with the seconds of 1,000 steps. `steps`: system -> its steps, for a note,
+    since results of a short training mean little. Raises `EmsError` for malformed files and scores
+    of different data.
     """
     parts = {name: module(name, "table").ABLATION for name in joining("ablation")}
     read: dict[str, list[Scores]] = {}
@@ -305,19 +305,19 @@ def write_ablation_table(
         notes.append(f"Not among the benchmarks of the experiment: {', '.join(absent)}.")
     if times is not None:
         logs = {name: last_time(times[name]) for name in rows if name in times}
-        given = {name: 1000 * time / step if step else None for name, (step, time) in logs.items()}
-        columns.append(Column(SECONDS, [], SECONDS, given=given))
+        values = {name: 1000 * time / step if step else None for name, (step, time) in logs.items()}
+        columns.append(Column(SECONDS, [], SECONDS, by_system=values))
         notes.append(
-            f"{SECONDS}: wall seconds of training, validation included, on our machine; the "
-            "paper's are of four V100."
+            f"{SECONDS}: wall seconds of training, validation included (lower is better), on our "
+            "machine; the paper's are for four V100."
         )
     paper = PrintedRows(
         words_of()["table"]["ablation"].paper,
         partial(load_table, "ems-v2-table14-ablation", "column"),
         "version v1 of all benchmarks",
         version="v1",
-        every=True,
-        whole=True,
+        all_rows=True,
+        keep_mean=True,
         dagger="as printed, over all languages or directions of the paper",
     )
     known = len({*versions.values()}) == 1 and PRINTED_AS in printed and paper.fits(systems[0])

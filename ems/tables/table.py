@@ -1,11 +1,11 @@
-r"""One table and its three files: .tex (for papers), .md (for people) and .csv (for programs).
+r"""One table and its three files: .tex (for papers), .md (to read) and .csv (for programs).
 
 A score is rounded half up in decimal: a binary float would send 80.25 down and 80.15 up. Bold marks
-the best of *our* rows, judged on what is shown, ties all bold.
+the best of *our* rows, compared as shown; all of a tie are bold.
 
 The .tex is a bare booktabs tabular: `\input` it in a float of your own. Stacked blocks of columns
-stay one tabular, as EMS v2 Table IV is printed, so that they line up. The bytes depend only on the
-table: no dates, no paths, no versions.
+stay one tabular, like EMS v2 Table IV, so that they line up. The bytes depend only on the table: no
+dates, no paths, no versions.
 """
 
 import csv
@@ -24,7 +24,7 @@ from ems.base.files import atomic_path, read_table, read_text, write_text
 
 Value = float | int | str | None
 Cell = tuple[int, str]  # row number and column of a cell
-PRINTED = " (printed)"  # how the label of a paper's row ends
+PRINTED = " (printed)"  # suffix of the labels of a paper's rows
 MOST_COLUMNS = 15  # of a block
 
 # Escaped for OT1 and T1 alike: OT1 prints `<` and `>` as Spanish marks, and `\\` would take a `[`
@@ -39,7 +39,7 @@ _TRANSLATION = str.maketrans(_ESCAPES)
 WIDE = r"p{0.36\textwidth}"  # of a column of sentences; two of them fit on a page
 BETWEEN_BLOCKS = r"\midrule[\heavyrulewidth]"
 DAGGER = r"\rlap{$^{\dagger}$}"  # no width of its own: numbers stay aligned
-MARKED: dict[str, Callable[[str, str], str]] = {  # suffix -> the text with a line that says whose
+MARKED: dict[str, Callable[[str, str], str]] = {  # suffix -> adds a line with the origin
     ".tex": lambda text, line: f"% {line}\n{text}",
     ".md": lambda text, line: f"{line}\n\n{text}",
     ".svg": lambda text, line: f"{text}<!-- {line.replace('--', '- -')} -->\n",
@@ -48,10 +48,10 @@ MARKED: dict[str, Callable[[str, str], str]] = {  # suffix -> the text with a li
 
 @dataclass(frozen=True)
 class Block:
-    """Columns that stand side by side; blocks are stacked, as in EMS v2 Table IV.
+    """Columns side by side; blocks are stacked, as in EMS v2 Table IV.
 
-    `spread` lets few wide columns share the width of the widest block; the last word of their
-    headings goes on a second line. `rows` is how the labels of its rows begin, where not all are.
+    `spread` lets few wide columns share the width of the widest block, with the last word of their
+    headings on a second line. `rows`: prefix of the labels of its rows.
     """
 
     columns: list[str]
@@ -64,10 +64,10 @@ class Table:
     """Rows and columns with their marks. The first column labels the rows.
 
     Cells are float (shown with `decimals`), int, str or None (a dash). Without `blocks` all columns
-    stand in one. `rules` are the rows that a line precedes, `text` the columns aligned to the left,
-    `wide` those of sentences, broken into lines, `once` those that people see only in the first row
-    after a rule, since the rows below repeat it. `italic` are whole rows. `notes` are for comments
-    and captions, `footnote` explains the dagger in the table itself.
+    stand in one. `rules`: rows with a line above. `text`: columns aligned to the left. `wide`:
+    columns of sentences, broken into lines. `once`: columns shown only in the first row after a
+    rule, as the rows below repeat the value (except in .csv). `italic`: rows. `notes` are for
+    comments and captions; `footnote` explains the dagger in the table itself.
     """
 
     columns: list[str]
@@ -92,9 +92,7 @@ class Table:
         return self.rows[row][self.columns.index(column)]
 
     def rows_of(self, block: Block) -> list[int]:
-        """Return the rows of a block: of several blocks, a printed row stands in those it has a
-        value in.
-        """
+        """Return the rows of a block; a printed row is left out of blocks without its values."""
         rows = []
         for row, (label, *_) in enumerate(self.rows):
             empty = all(self.cell(row, column) is None for column in block.columns)
@@ -104,7 +102,7 @@ class Table:
         return rows
 
     def shown(self, row: int, column: str, dash: str) -> str:
-        """Return a cell as people read it, empty where a row above has said it."""
+        """Return a cell as text, empty if the row above has the same value (`once`)."""
         if column in self.once and row and row not in self.rules:
             return ""
         value = self.cell(row, column)
@@ -116,20 +114,20 @@ class Table:
 
 
 def rounded(value: float, decimals: int = 1) -> str:
-    """Return a score with its decimals, halves up: 80.25 -> "80.3". Noise below 1e-6 is ignored."""
+    """Round a score half up: 80.25 -> "80.3". Noise below 1e-6 is ignored."""
     step = Decimal(1).scaleb(-decimals)
     return str(Decimal(f"{value:.6f}").quantize(step, rounding=ROUND_HALF_UP))
 
 
 def best_rows(values: dict[int, float | None], lowest: bool = False) -> list[int]:
-    """Return the rows with the highest (or lowest) shown value; none below two values."""
+    """Return the rows with the highest (or lowest) shown value; [] for fewer than two values."""
     shown = {row: Decimal(rounded(value)) for row, value in values.items() if value is not None}
     best = (min if lowest else max)(shown.values(), default=None)
     return [row for row, value in shown.items() if value == best and len(shown) > 1]
 
 
 def balanced_blocks(columns: list[str]) -> list[Block]:
-    """Return columns in stacked blocks of like size, at most 15 wide: 59 become 15, 15, 15, 14."""
+    """Divide columns into blocks of equal size, at most 15 wide: 59 become 15, 15, 15, 14."""
     count = -(-len(columns) // MOST_COLUMNS)
     size = -(-len(columns) // max(count, 1))
     return [Block(columns[start : start + size]) for start in range(0, len(columns), size or 1)]
@@ -137,24 +135,23 @@ def balanced_blocks(columns: list[str]) -> list[Block]:
 
 @cache
 def headings_of(kind: str, column: str = "heading") -> dict[str, str]:
-    """Return name -> heading (or note) of `headings.tsv`, in its order: of a "reason" of
-    ems.text.filters, a "fact" of a study, a "setting" of a sweep.
+    """Return name -> heading (or note) from headings.tsv, in its order.
+
+    `kind`: "reason" of ems.text.filters, "fact" of a study, "setting" of a sweep.
     """
     rows = read_table(files("ems.tables").joinpath("headings.tsv"))
     return {row["name"]: row[column] for row in rows if row["kind"] == kind and row[column]}
 
 
 def write_table(table: Table, out: Path, latex: Table | None = None) -> None:
-    """Write a table beside `out` as .tex (of `latex`, if it is to show something else), .md and
-    .csv.
-    """
+    """Write a table to `out` as .tex, .md and .csv; `latex` replaces it in the .tex."""
     write_text(out.with_suffix(".tex"), tabular(latex or table))
     write_text(out.with_suffix(".md"), markdown(table))
     write_text(out.with_suffix(".csv"), comma_separated(table))
 
 
 def comma_separated(table: Table) -> str:
-    """Return one line per row: scores rounded, counts in digits, nothing for a dash."""
+    """Return CSV text: scores rounded, counts in digits, empty cells for dashes."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
@@ -166,7 +163,7 @@ def comma_separated(table: Table) -> str:
 
 
 def markdown(table: Table) -> str:
-    """Return one Markdown table per block, the notes under them as a list."""
+    """Return a Markdown table per block, then the notes as a list."""
     label, left = table.columns[0], table.text | table.wide
     parts = []
     for block in table.stacked:
@@ -190,7 +187,7 @@ def markdown(table: Table) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text on one line in which Markdown finds no mark."""
+    """Return text on one line with the marks of Markdown escaped."""
     return re.sub(r"([\\`*_<>\[\]|~#$])", r"\\\1", " ".join(text.split()))
 
 
@@ -198,12 +195,12 @@ def _plain(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Return text that LaTeX prints as it stands, on one line."""
+    """Return text on one line with the special characters of LaTeX escaped."""
     return " ".join(text.split()).translate(_TRANSLATION)
 
 
 def tabular(table: Table) -> str:
-    """Return the table as a bare tabular, its notes before it as comments."""
+    """Return a bare tabular, with the notes as comments before it."""
     blocks, label = table.stacked, table.columns[0]
     width = max(len(block.columns) for block in blocks)
     spans = [_spans(block, width) for block in blocks]
@@ -242,7 +239,7 @@ def tabular(table: Table) -> str:
 
 
 def _spans(block: Block, width: int) -> dict[str, int]:
-    """Return how many columns of the tabular each column takes: even, longer headings first."""
+    """Return column -> columns of the tabular that it spans; longer headings get more."""
     spans = dict.fromkeys(block.columns, 1)
     for _ in range(width - len(spans) if block.spread else 0):
         letters = {name: max(_longer_line(name), 10) / span for name, span in spans.items()}
@@ -251,12 +248,12 @@ def _spans(block: Block, width: int) -> dict[str, int]:
 
 
 def _longer_line(heading: str) -> int:
-    """Return letters of the longer line of a heading on two lines."""
+    """Return the letters in the longer line of a heading on two lines."""
     return max(map(len, heading.rpartition(" ")[::2]))
 
 
 def _heading(name: str, block: Block, least: float) -> str:
-    """Return a heading at least `least` em wide; on two lines in a spread block."""
+    """Return a heading at least `least` em wide, in a spread block on two lines."""
     if block.spread:
         lines = r" \\ ".join(escape(line) for line in name.rpartition(" ")[::2])
         return rf"\begin{{tabular}}[b]{{@{{}}r@{{}}}}{lines}\end{{tabular}}"
@@ -268,10 +265,9 @@ def _spanned(text: str, span: int) -> str:
 
 
 def pages(written: str, most: int) -> list[str]:
-    """Return a tabular that `tabular` wrote, cut between its blocks into some of at most `most`
-    lines.
+    """Cut text that `tabular` wrote between its blocks into tabulars of at most `most` lines.
 
-    Comments go into the first, a footnote into the last. What is no such tabular stays as it is.
+    Comments go into the first, a footnote into the last. Other text is returned whole.
     """
     lines = written.splitlines()
     if r"\toprule" not in lines or r"\bottomrule" not in lines:
@@ -294,14 +290,13 @@ def pages(written: str, most: int) -> list[str]:
 
 
 def write_selected(sources: list[Path], out: Path, experiment: str) -> None:
-    """Write a copy of each file into the folder `out`, marked as the experiment's where it has a
-    place for that (a .csv and a .png have none).
+    """Copy files into the folder `out`, with a line that names the experiment (not in .csv, .png).
 
-    Raises `Damaged` for a file that is missing or not UTF-8, `EmsError` for one that lies in `out`.
+    Raises `Damaged` for a file that is missing or not UTF-8, `EmsError` for a file in `out` itself.
     """
     for source in sources:
         if source.parent.resolve() == out.resolve():
-            raise EmsError(f"--out {out}: {source} lies in it; choose another folder")
+            raise EmsError(f"--out {out}: {source} is in this folder; choose another one")
     for source in sources:
         if mark := MARKED.get(source.suffix):
             line = f"Experiment {experiment}: a copy of {source.as_posix()}"

@@ -25,7 +25,7 @@ from ems.corpora.evalsets.sets import default_folder, fetched_files, manifest_na
 from ems.corpora.locations import text_file
 from ems.corpora.own import own_files
 from ems.corpora.slots import PLANNED
-from ems.tables.registry import ASKED, captions, made_of, outputs_of, scores
+from ems.tables.registry import ON_REQUEST, captions, input_files, outputs_of, scores
 from ems.workflow.made import Made, is_locked
 from ems.workflow.plan import (
     check_cluster,
@@ -149,11 +149,11 @@ class Workflow:
         """Name the tables and figures with what they are made of, and lists that are inputs."""
         experiment = self.experiment
         self.outputs = outputs_of(experiment)
-        self.made = {kind: made_of(known, experiment) for kind, known in self.outputs.items()}
+        self.made = {kind: input_files(known, experiment) for kind, known in self.outputs.items()}
         self.tables, self.figures = self.made["table"], self.made["figure"]
         self.timed_tables = [name for name in self.made["timed"] if name in self.tables]
         self.timed_figures = [name for name in self.made["timed"] if name not in self.tables]
-        self.table_names = [name for name in self.tables if name not in ASKED]
+        self.table_names = [name for name in self.tables if name not in ON_REQUEST]
         self.captions = captions(experiment, self.table_names)
         names = experiment.benchmarks
         self.all_scores = [path for name in names for path in scores(experiment, name)]

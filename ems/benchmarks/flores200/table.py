@@ -54,7 +54,7 @@ FLORES = Declaration(
         "FLORES-200 v1 with 1,012 sentences",
         version="v1",
         count=1012,
-        whole=True,
+        keep_mean=True,
         dagger="as printed, over all directions of the group",
     ),
 )
