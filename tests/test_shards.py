@@ -1,11 +1,17 @@
-"""Laws of the shards: they decode to the text, and a batch is a pure function of (seed, step)."""
+"""Laws of shards: they hold the text, and a batch is a function of (seed, step) alone."""
 
 import hashlib
 import json
 import random
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import needs
 from made.shards import (
     LANGUAGES,
     in_order,
@@ -17,78 +23,110 @@ from made.shards import (
 )
 
 from ems.base.errors import EmsError
+from ems.commands.cli import main
 from ems.shards import writer
+from ems.shards.index import read_index, shards_in, write_index
 from ems.shards.reader import PairStore
-from ems.shards.shard import Shard
+from ems.shards.shard import Shard, allow_open_files
 from ems.shards.writer import write_shards
 from ems.text import subwords
 from ems.text.subwords import load_vocabulary
 
-PAIRS = {"A/de-en": 400, "B/de-en": 150, "A/en-ja": 90, "B/en-ja": 10}
+PAIRS = {"A/v1/de-en": 400, "B/v1/de-en": 150, "A/v1/en-ja": 90, "B/v1/en-ja": 10}
+NAMES = {name: name.split("/")[-1].split("-") for name in PAIRS}  # and the two languages
+SIZES = [7, 1_000]  # pairs of a shard
 LIMIT = 12  # tokens
+EMPTY = {3, 50, *range(70, 84)}  # rows of A/v1/de-en without tokens; 70 to 83: shards 10 and 11
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """A vocabulary and four pair files of two language pairs, as shards."""
-    folder, draw = tmp_path_factory.mktemp("world"), random.Random(1)
-    vocabulary(folder / "v.model", size=200)
+    """A vocabulary, and four pair files as shards of 7 pairs and of 1,000."""
+    folder, draw = tmp_path_factory.mktemp("world"), random.Random(3)
+    model = vocabulary(folder / "v.model", 200)
     for name, count in PAIRS.items():
         source = write_pairs(folder / "text" / f"{name}.tsv", count, draw)
-        write_shards(source, folder / "v.model", folder / "shards" / name)
+        if name == "A/v1/de-en":
+            rows = source.read_text().splitlines(keepends=True)
+            for at in EMPTY:
+                rows[at] = rows[at].replace(rows[at].split("\t")[0], " ", 1)
+            source.write_text("".join(rows))
+        for size in SIZES:
+            write_shards(source, model, folder / str(size) / name, pairs=size)
+    for size in SIZES:
+        folders = [folder / str(size) / name for name in reversed(PAIRS)]
+        write_index({"train": folders, "validation": []}, folder / str(size) / "index.json")
     return folder
 
 
-def written(world, folder):
-    """Write the shards of a pair file; the manifest."""
-    return write_shards(folder / "de-en.tsv", world / "v.model", folder / "de-en")
+def store(world, size=1_000, limit=LIMIT):
+    return PairStore(read_index(world / str(size) / "index.json")["train"], LANGUAGES, limit)
 
 
 def shard_of(world, name):
-    """The only shard of a pair file of `world`."""
-    return world / "shards" / name / "00000"
+    return world / "1000" / name / "00000"
 
 
-def store(world, *names, limit=LIMIT):
-    return PairStore([shard_of(world, name) for name in names or PAIRS], LANGUAGES, limit)
+def rows_of(world, name):
+    """The rows of a pair file that have tokens on both sides."""
+    rows = (world / "text" / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
+    return [cells for cells in (row.split("\t") for row in rows) if cells[0].strip()]
+
+
+def written(world, folder, text):
+    """Write a pair file and its shards; the manifest."""
+    (folder / "de-en.tsv").write_text(text)
+    return write_shards(folder / "de-en.tsv", world / "v.model", folder / "de-en")
 
 
 # --- writing
 
 
-def test_a_shard_decodes_to_the_pieces_of_its_text_with_both_sides_aligned(world):
+def test_a_shard_holds_the_pieces_of_its_text_on_both_sides(world):
     processor = load_vocabulary(world / "v.model")
-    for name, count in PAIRS.items():
-        lines = (world / "text" / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
-        assert len(lines) == count
-        for side, code in enumerate(name[2:].split("-")):
-            texts = [line.split("\t")[side] for line in lines]
+    for name in PAIRS:
+        rows = rows_of(world, name)
+        for side, code in enumerate(NAMES[name]):
             ids = sentences(shard_of(world, name), code)
-            assert ids == processor.encode(texts)
-            assert processor.decode(ids) == texts
+            assert ids == processor.encode([row[side] for row in rows])
+            assert processor.decode(ids) == [row[side] for row in rows]
+        lines = np.fromfile(shard_of(world, name) / "lines", "<i8").tolist()
+        assert lines == [int(row[2]) for row in rows]
 
 
-def test_the_manifest_says_what_the_shard_holds(world):
-    folder = shard_of(world, "A/de-en")
+def test_the_manifest_describes_the_shard(world):
+    folder = shard_of(world, "A/v1/de-en")
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["languages"] == ["de", "en"]
-    assert (manifest["pairs"], manifest["dropped"]) == (400, 0)
+    assert (manifest["pairs"], manifest["dropped"]) == (384, 16)
     for code in ("de", "en"):
         assert manifest["tokens"][code] == sum(map(len, sentences(folder, code)))
     names = ["de.ids", "de.offsets", "en.ids", "en.offsets", "lines"]
     assert sorted(path.name for path in folder.iterdir()) == [*names, "manifest.json"]
-    for name in names:
-        content = (folder / name).read_bytes()
-        assert manifest["sha256"][name] == hashlib.sha256(content).hexdigest()
+    digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
+    assert manifest["sha256"] == digests
     content = (world / "v.model").read_bytes()
     assert manifest["vocabulary_sha256"] == hashlib.sha256(content).hexdigest()
-    assert np.fromfile(folder / "lines", "<i8").tolist() == [3 * at + 2 for at in range(400)]
 
 
-def test_the_histogram_counts_every_sentence_in_classes_of_ten_tokens(world, tmp_path):
-    rows = [f"{'die ' * count}\tthe\t{count}\n" for count in (1, 9, 10, 249, 250, 900)]
-    (tmp_path / "de-en.tsv").write_text("".join(rows))
-    manifest = written(world, tmp_path)
+def test_the_manifest_of_a_folder_adds_up_its_shards_without_empty_ones(world):
+    folder = world / "7" / "A/v1/de-en"
+    whole = json.loads((folder / "manifest.json").read_text())
+    names = [f"{at:05}" for at in range(58) if at not in (10, 11)]
+    assert [shard.name for shard in shards_in(folder)] == names
+    assert sorted(path.name for path in folder.iterdir()) == [*names, "manifest.json"]
+    parts = [json.loads((shard / "manifest.json").read_text()) for shard in shards_in(folder)]
+    assert whole["pairs"] == sum(part["pairs"] for part in parts)
+    assert all(0 < part["pairs"] <= 7 for part in parts)
+    large = json.loads((world / "1000" / "A/v1/de-en" / "manifest.json").read_text())
+    assert {**whole, "shards": None} == {**large, "shards": None}
+    lines = [line for shard in shards_in(folder) for line in Shard(shard).lines.tolist()]
+    assert lines == Shard(shard_of(world, "A/v1/de-en")).lines.tolist()
+
+
+def test_the_histogram_counts_sentences_by_tens_of_tokens(world, tmp_path):
+    counts = (1, 9, 10, 249, 250, 900)
+    manifest = written(world, tmp_path, "".join(f"{'die ' * n}\tthe\t{n}\n" for n in counts))
     lengths = [len(ids) for ids in sentences(tmp_path / "de-en" / "00000", "de")]
     assert max(lengths) >= 900
     classes = [min(length // 10, 25) for length in lengths]
@@ -96,42 +134,41 @@ def test_the_histogram_counts_every_sentence_in_classes_of_ten_tokens(world, tmp
     assert manifest["lengths"] == {"de": expected, "en": [6] + [0] * 25}
 
 
-def test_a_shard_larger_than_a_batch_keeps_every_pair_but_those_without_tokens(world, tmp_path):
+def test_a_shard_larger_than_a_batch_loses_only_pairs_without_tokens(world, tmp_path):
     rows = [f"katze {'die ' * (at % 5)}\tcat {'the ' * (at % 7)}\t{at}\n" for at in range(4_100)]
     spoilt = {7: "\tcat\t2\n", 8: "katze\t \t3\n"}
     text = "".join(spoilt.get(at, row) for at, row in enumerate(rows))
-    (tmp_path / "de-en.tsv").write_text(text)
-    manifest = written(world, tmp_path)
+    manifest = written(world, tmp_path, text)
     assert (manifest["pairs"], manifest["dropped"]) == (4_098, 2)
     processor = load_vocabulary(world / "v.model")
+    kept = [row.split("\t") for at, row in enumerate(rows) if at not in spoilt]
     for side, code in enumerate(("de", "en")):
         decoded = [processor.decode(ids) for ids in sentences(tmp_path / "de-en" / "00000", code)]
-        kept = [row for at, row in enumerate(rows) if at not in spoilt]
-        assert decoded == [" ".join(row.split("\t")[side].split()) for row in kept]
+        assert decoded == [row[side].strip() for row in kept]
+
+
+def test_no_pairs_or_too_many_pieces_are_an_error_and_no_folder(world, tmp_path, monkeypatch):
+    with pytest.raises(EmsError, match=r"de-en\.tsv: no pair with tokens on both sides"):
+        written(world, tmp_path, "\tcat\t1\n")
+    monkeypatch.setattr(writer, "MAX_PIECES", 199)
+    writer._encoder.cache_clear()
+    with pytest.raises(EmsError, match=r"v\.model: 200 pieces; expected at most 199"):
+        written(world, tmp_path, "katze\tcat\t1\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["de-en.tsv"]
 
 
 NASTY = [
-    "",
-    " ",
-    "  the  cat ",
-    "the\u00a0cat \u00a0 \u3000today\u3000",
-    "the \u0301 cat \u0308a",
-    "\u2581 the\u2581cat \u2581today the\u2581",
-    "\u200bthe \ufeff cat\u200d \u00ad",
-    "\u00a8 \u0385 ﬁ ½ ㍿ ㌔ ｶﾞ ①",
-    "𠮷𠮷 𠮷 x𠮷𠮷y ☃☃ 😀 < > <mask> <2en> <pad>",
-    "\x00 \x01a \x7f",
-    "x" * 5_000,
-    "猫は 今日も小さな鳥を",
-    "the the the cat cat",
+    *("", " ", "  the  cat ", "the\u00a0cat \u00a0 \u3000today\u3000", "the \u0301 cat \u0308a"),
+    *("\u2581 the\u2581cat \u2581today the\u2581", "\u200bthe \ufeff cat\u200d \u00ad"),
+    *("\u00a8 \u0385 ﬁ ½ ㍿ ㌔ ｶﾞ ①", "𠮷𠮷 𠮷 x𠮷𠮷y ☃☃ 😀 < > <mask> <2en> <pad>"),
+    *("\x00 \x01a \x7f", "x" * 5_000, "猫は 今日も小さな鳥を", "the the the cat cat"),
 ]
 
 
 @pytest.mark.parametrize("kept", [subwords.KEPT, 3])
-def test_words_one_by_one_give_the_ids_of_the_whole_line(world, monkeypatch, kept):
+def test_encoding_word_by_word_equals_encoding_the_line(world, monkeypatch, kept):
     monkeypatch.setattr(subwords, "KEPT", kept)
-    processor = load_vocabulary(world / "v.model")
-    draw = random.Random(4)
+    processor, draw = load_vocabulary(world / "v.model"), random.Random(4)
     characters = "".join(NASTY[1:10])
     lines = [*NASTY, *("".join(draw.choices(characters, k=30)) for _ in range(3_000))]
     encoder = subwords.WordEncoder(processor)
@@ -142,69 +179,40 @@ def test_words_one_by_one_give_the_ids_of_the_whole_line(world, monkeypatch, kep
         assert [np.frombuffer(ids, np.uint16).tolist() for ids in packed] == expected
 
 
-def test_a_vocabulary_with_pieces_across_spaces_is_used_line_by_line():
+def test_a_vocabulary_with_pieces_across_spaces_encodes_whole_lines():
     class Across:
-        def get_piece_size(self):
-            return 2
-
-        def id_to_piece(self, at):
-            return ["\u2581a", "\u2581a\u2581b"][at]
+        get_piece_size = staticmethod(lambda: 2)
+        id_to_piece = staticmethod(lambda at: ["\u2581a", "\u2581a\u2581b"][at])
 
         def encode(self, lines, num_threads):
             return [[1] if line == "a b" else [0] for line in lines]
 
-    encoder = subwords.WordEncoder(Across())
-    assert encoder.encode(("a", "a b")) == [b"\0\0", b"\1\0"]
-
-
-def test_a_shard_without_pairs_is_an_error_and_no_folder(world, tmp_path):
-    (tmp_path / "de-en.tsv").write_text("\tcat\t1\n")
-    with pytest.raises(EmsError, match=r"de-en\.tsv: no pair with tokens on both sides"):
-        written(world, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["de-en.tsv"]
-
-
-def test_a_vocabulary_that_uint16_cannot_hold_is_an_error(world, tmp_path, monkeypatch):
-    monkeypatch.setattr(writer, "MAX_PIECES", 199)
-    writer._encoder.cache_clear()
-    with pytest.raises(EmsError, match=r"v\.model: 200 pieces; expected at most 199"):
-        write_shards(world / "text" / "A" / "de-en.tsv", world / "v.model", tmp_path / "de-en")
-    assert list(tmp_path.iterdir()) == []
+    assert subwords.WordEncoder(Across()).encode(("a", "a b")) == [b"\0\0", b"\1\0"]
 
 
 # --- drawing
 
 
-def test_a_batch_is_a_pure_function_of_seed_and_step(world):
-    one, other = store(world), store(world)
-    for _ in range(3):
-        other.draw(9, 9, 7, 1.0)  # what was drawn before does not matter
-    batch, again = one.draw(1, 5, 40, 0.5), other.draw(1, 5, 40, 0.5)
-    for name in ("tokens", "lengths", "rows", "languages"):
-        assert np.array_equal(getattr(batch, name), getattr(again, name))
+def parts_of(batch):
+    return [getattr(batch, name).tolist() for name in ("tokens", "lengths", "rows", "languages")]
+
+
+def test_a_batch_is_a_function_of_seed_and_step_and_not_of_the_size_of_shards(world):
+    small, large = (store(world, size) for size in SIZES)
+    assert len(small.shards) > 80
+    assert len(large.shards) == len(PAIRS)
+    assert small.sizes.tolist() == large.sizes.tolist() == [550 - 16, 100]
+    for step in range(50):
+        assert parts_of(small.draw(7, step, 64, 0.5)) == parts_of(large.draw(7, step, 64, 0.5))
+    assert list(map(unpacked, in_order(small, 32))) == list(map(unpacked, in_order(large, 32)))
+    batch = parts_of(large.draw(1, 5, 40, 0.5))
+    assert batch == parts_of(store(world).draw(1, 5, 40, 0.5))
     for seed, step in ((1, 6), (2, 5), (5, 1)):
-        assert unpacked(one.draw(seed, step, 40, 0.5)) != unpacked(batch)
-
-
-def pairs_of(world, name, limit=LIMIT):
-    """((language, tokens), (language, tokens)) of each pair of a shard."""
-    ids = {code: sentences(shard_of(world, name), code) for code in name[2:].split("-")}
-    sides = [[(LANGUAGES.index(c), tuple(own[:limit])) for own in ids[c]] for c in ids]
-    return list(zip(*sides, strict=True))
-
-
-def test_a_batch_mixes_language_pairs_and_holds_only_pairs_of_the_shards(world):
-    known = {pair for name in PAIRS for pair in pairs_of(world, name)}
-    data = store(world)
-    for step in range(20):
-        pairs = unpacked(data.draw(3, step, 32, 0.5))
-        assert len(pairs) == 32
-        assert set(pairs) <= known
-        assert {languages for (languages, _), _ in pairs} == {0, 1}  # en-ja and de-en
+        assert parts_of(large.draw(seed, step, 40, 0.5)) != batch
 
 
 @pytest.mark.parametrize("alpha", [0, 0.5, 1])
-def test_language_pairs_are_drawn_by_size_to_the_alpha_and_their_pairs_uniformly(tmp_path, alpha):
+def test_language_pairs_are_drawn_by_size_to_the_alpha_and_pairs_uniformly(tmp_path, alpha):
     parts = [("A/de-en", 0, 300), ("A/en-ja", 300, 90), ("B/de-en", 390, 150), ("B/en-ja", 540, 10)]
     folders = [  # sentence i of a shard is the token first + i
         write_shard(tmp_path / name, first + np.arange(size), [1] * size, name[2:].split("-"))
@@ -227,70 +235,185 @@ def test_language_pairs_are_drawn_by_size_to_the_alpha_and_their_pairs_uniformly
         assert abs(count - expected) < 5 * expected**0.5
 
 
+def test_the_order_of_the_sides_changes_no_batch(world, tmp_path):
+    rows = rows_of(world, "A/v1/de-en")
+    source = tmp_path / "en-de.tsv"
+    source.write_text("".join(f"{b}\t{a}\t{line}\n" for a, b, line in rows))
+    write_shards(source, world / "v.model", tmp_path / "en-de", pairs=7)
+    other = shards_in(world / "7" / "B/v1/de-en")
+    sides = shards_in(tmp_path / "en-de"), shards_in(world / "7" / "A/v1/de-en")
+    turned, plain = (PairStore([*own, *other], LANGUAGES, LIMIT) for own in sides)
+    assert list(turned.groups) == list(plain.groups) == [("de", "en")]
+    for step in range(10):
+        assert unpacked(turned.draw(1, step, 30, 1.0)) == unpacked(plain.draw(1, step, 30, 1.0))
+
+
 # --- assembling
 
 
 def own_batch(world, names, chosen, limit):
-    """The pairs `chosen`, shards of a language pair counted one after the other."""
+    """The pairs `chosen`, the shards of a language pair counted one after the other."""
     rows = {}
     for name in names:
-        rows.setdefault(name[2:], []).extend(pairs_of(world, name, limit))
+        sides = []
+        for code in NAMES[name]:
+            ids = sentences(shard_of(world, name), code)
+            sides.append([(LANGUAGES.index(code), tuple(sentence[:limit])) for sentence in ids])
+        rows.setdefault("-".join(NAMES[name]), []).extend(zip(*sides, strict=True))
     groups = sorted(rows)
     return [rows[groups[group]][at] for group, at in chosen]
 
 
 @pytest.mark.parametrize("limit", [3, 10_000])
-@pytest.mark.parametrize("names", [list(PAIRS), ["B/en-ja", "B/de-en", "A/en-ja", "A/de-en"]])
+@pytest.mark.parametrize("names", [list(PAIRS), list(reversed(PAIRS))])
 def test_a_batch_equals_a_plain_loop_over_the_files(world, limit, names):
     draw = random.Random(2)
-    edges = [(0, 0), (0, 399), (0, 400), (0, 549), (1, 0), (1, 89), (1, 90), (1, 99)]
+    edges = [(0, 0), (0, 383), (0, 384), (0, 533), (1, 0), (1, 89), (1, 90), (1, 99)]
     edges += [(0, 149), (0, 150), (1, 9), (1, 10)]
-    chosen = [*edges, *((0, draw.randrange(550)) for _ in range(50)), (0, 0)]
+    chosen = [*edges, *((0, draw.randrange(534)) for _ in range(50)), (0, 0)]
     draw.shuffle(chosen)
     groups, within = (np.array(column) for column in zip(*chosen, strict=True))
-    batch = store(world, *names, limit=limit).assemble(groups, within)
+    data = PairStore([shard_of(world, name) for name in names], LANGUAGES, limit)
+    batch = data.assemble(groups, within)
     expected = own_batch(world, names, chosen, limit)
     assert batch.pairs == len(expected)
     assert unpacked(batch) == expected
-    # sentences of like length lie together, in the order of their rows
+    # sentences of similar length are neighbours, in the order of their rows
     places = list(zip(batch.lengths.tolist(), batch.rows.tolist(), strict=True))
     assert places == sorted(places)
     assert sorted(batch.rows.tolist()) == list(range(2 * len(expected)))
 
 
 def test_in_order_visits_every_pair_once(world):
-    data = store(world, limit=10_000)
-    batches = list(in_order(data, 64))
+    batches = list(in_order(store(world, limit=10_000), 64))
+    every = [(0, at) for at in range(534)] + [(1, at) for at in range(100)]
     pairs = [pair for batch in batches for pair in unpacked(batch)]
-    every = [(0, at) for at in range(550)] + [(1, at) for at in range(100)]
-    assert pairs == own_batch(world, list(PAIRS), every, 10_000)
+    assert pairs == own_batch(world, PAIRS, every, 10_000)
     assert max(batch.pairs for batch in batches) == 64
     assert all(len(set(batch.languages.tolist())) == 2 for batch in batches)
 
 
-# --- spoilt shards
+def test_numbers_of_a_billion_pairs_do_not_overflow(world):
+    whole = store(world, 7)
+    for shard in whole.shards:
+        shard.pairs = 1_000_000_007
+    whole._count()
+    assert int(whole.sizes.sum()) == 1_000_000_007 * len(whole.shards) > 2**36
+    groups, within = whole.drawn(3, 5, 2_000, 1.0)
+    assert within.max() > 2**33
+    shards, rows = whole._locate(groups, within)
+    assert 0 <= rows.min() <= rows.max() < 1_000_000_007
+    before = {shard: at * 1_000_000_007 for at, shard in enumerate(whole._order.tolist())}
+    places = np.array([before[shard] for shard in shards.tolist()]) + rows
+    assert np.array_equal(places, whole._begins[groups] + within)
 
 
-@pytest.fixture
-def shard(world, tmp_path):
-    write_shards(world / "text" / "B" / "en-ja.tsv", world / "v.model", tmp_path / "en-ja")
-    return tmp_path / "en-ja" / "00000"
+# --- the index
+
+SPOIL = {
+    "gone": lambda folder: shutil.rmtree(folder / "00003"),
+    "another": lambda folder: shutil.copy(folder / "00004" / "manifest.json", folder / "00003"),
+    "no manifest": lambda folder: (folder / "manifest.json").unlink(),
+}
 
 
-@pytest.mark.parametrize("name", ["en.ids", "ja.ids", "en.offsets", "ja.offsets", "lines"])
-@pytest.mark.parametrize("change", [-1, -2, 1, None], ids=["-1", "-2", "+1", "absent"])
-def test_a_file_of_another_size_is_an_error_that_names_it(shard, name, change):
-    content = (shard / name).read_bytes()
-    if change is None:
-        (shard / name).unlink()
-    else:
-        (shard / name).write_bytes(content[:change] if change < 0 else content + b"x")
-    with pytest.raises(EmsError, match=rf"{name}: expected .* bytes by its manifest, found"):
-        Shard(shard)
+@pytest.mark.parametrize("spoil", SPOIL.values(), ids=SPOIL)
+def test_a_folder_whose_list_is_wrong_is_not_indexed(world, tmp_path, spoil):
+    folder = shutil.copytree(world / "7" / "B/v1/de-en", tmp_path / "de-en")
+    spoil(folder)
+    with pytest.raises(EmsError, match=r"not a shard: it has no|not the shard that .* lists"):
+        write_index({"train": [folder]}, tmp_path / "index.json")
+    assert not (tmp_path / "index.json").exists()
 
 
-def test_shards_of_two_vocabularies_do_not_mix(world, tmp_path):
-    other = vocabulary(tmp_path / "other.model", size=150)
-    write_shards(world / "text" / "B" / "en-ja.tsv", other, tmp_path / "en-ja")
-    with pytest.raises(EmsError, match="expected shards of one vocabulary, found 2"):
-        PairStore([shard_of(world, "A/de-en"), tmp_path / "en-ja" / "00000"], LANGUAGES, LIMIT)
+def listed(tmp_path):
+    """Three shard folders (an index only looks at their manifests) and the index of them."""
+    roles = {"train": ["A/v1/de-en", "A/v1/en-fr"], "validation": ["B/v1/de-en"]}
+    folders = {role: [tmp_path / name for name in names] for role, names in roles.items()}
+    for number, folder in enumerate([*folders["train"], *folders["validation"]], start=1):
+        folder.mkdir(parents=True)
+        (folder / "manifest.json").write_text(json.dumps({"pairs": number}))
+    write_index(folders, tmp_path / "index.json")
+    return folders, tmp_path / "index.json"
+
+
+def test_an_index_keeps_its_order_when_moved_and_omits_empty_shards(tmp_path):
+    """A small file may be empty when its first lines are validation data."""
+    folders, path = listed(tmp_path / "here")
+    assert read_index(path) == folders
+    (folders["train"][1] / "manifest.json").write_text(json.dumps({"pairs": 0, "shards": {}}))
+    write_index(folders, path)
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    there = {"train": ["A/v1/de-en"], "validation": ["B/v1/de-en"]}
+    found = read_index(tmp_path / "there" / path.name)
+    assert found == {role: [tmp_path / "there" / name for name in there[role]] for role in there}
+
+
+@pytest.mark.parametrize(
+    "spoil", [Path.unlink, lambda manifest: manifest.write_text('{"pairs": 99}')]
+)
+def test_a_shard_that_differs_from_the_index_is_refused(tmp_path, spoil):
+    folders, path = listed(tmp_path)
+    spoil(folders["train"][1] / "manifest.json")
+    with pytest.raises(EmsError, match=r"en-fr: not there, or not the shard that .*index\.json"):
+        read_index(path)
+
+
+def test_an_index_needs_no_validation_and_takes_any_path_of_its_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    listed(tmp_path)
+    (tmp_path / "odd").mkdir()
+    job = ["index", "--training", "A/v1/de-en", "--out"]
+    for out in ("one.json", "odd/../two.json", str(tmp_path / "three.json")):
+        assert main([*job, out]) == 0
+        assert [folder.name for folder in read_index(Path(out))["train"]] == ["de-en"]
+    assert main([*job, "odd/index.json"]) == 1  # it lists shards below its own folder
+
+
+# --- open files
+
+READ_ALL = """
+import resource, sys
+from pathlib import Path
+from ems.shards.index import read_index
+from ems.shards.reader import PairStore
+soft, hard = map(int, sys.argv[2:])
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+store = PairStore(read_index(Path(sys.argv[1]))["train"], ["en", "de", "ja"], 12)
+assert not any("ids" in vars(shard) for shard in store.shards)  # nothing is open yet
+print(sum(store.assemble(*places).pairs for places in store.places_in_order(50)))
+"""
+
+
+def test_the_limit_of_open_files_is_raised_if_possible(world):
+    def read_all(soft, hard):
+        command = [sys.executable, "-c", READ_ALL, world / "7" / "index.json", f"{soft}", f"{hard}"]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    done = read_all(64, 1_000)  # 90 shards, four files each
+    assert done.stdout == "634\n", done.stderr
+    assert "may open only 128 here (ulimit -Hn)" in read_all(64, 128).stderr
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        allow_open_files(8)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        assert hard == before[1]
+        assert soft in (before[0] + 8, hard), "it was lowered"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_shards_are_mapped_without_read_ahead(world):
+    """Few numbers are read at a time of a shard larger than memory; `rr` is the kernel's flag."""
+    needs(Path("/proc/self/smaps").is_file(), "the kernel has no smaps")
+    small = store(world, 7)
+    small.check(200)
+    names = {path for shard in small.shards for path in map(str, shard.folder.resolve().iterdir())}
+    advised, at = {}, None
+    for words in map(str.split, Path("/proc/self/smaps").read_text().splitlines()):
+        if not words[0].endswith(":"):
+            at = words[-1]
+        elif words[0] == "VmFlags:" and at in names:
+            advised[at] = "rr" in words
+    assert len(advised) >= 4 * len(small.shards)
+    assert all(advised.values())

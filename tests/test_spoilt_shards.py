@@ -1,20 +1,26 @@
-"""Laws of shards whose files have the right size and the wrong content: one line, never a batch."""
+"""Laws of damaged shards and of `ems inspect`: wrong numbers are one line and never a batch, and
+any pair is shown with its text, its pieces and its origin."""
 
 import json
 import multiprocessing
 import random
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from made.cli import Cli
+from made.experiments import one_line as message
+from made.shards import LANGUAGES, in_order, vocabulary, write_pairs, write_shard
 from made.shards import write_numbers as write
-from made.shards import write_shard
-from made.train import LANGUAGES, MAX_TOKENS, Toy
+from made.train import Toy
 
-from ems.base.errors import EmsError
 from ems.shards import shard as checks
+from ems.shards.index import write_index
 from ems.shards.reader import PairStore
 from ems.shards.shard import Shard
+from ems.shards.writer import write_shards
+from ems.text.subwords import load_vocabulary
 
 PIECES = 300
 THIRD = "row 2 begins at 4: expected its end above that and up to 31"
@@ -24,7 +30,7 @@ LENGTHS = [3, 1, 4, 1, 5, 9, 2, 6]  # tokens of the sentences of both sides
 
 @pytest.fixture
 def folder(tmp_path):
-    """A shard of de-en; both sides are alike."""
+    """A shard of de-en with two equal sides."""
     return write_shard(tmp_path / "c/v/de-en/00000", np.arange(31) % PIECES, LENGTHS)
 
 
@@ -42,35 +48,37 @@ def store(folder):
     return opened
 
 
-def message(read):
-    """The one line that reading ends in."""
-    with pytest.raises(EmsError) as caught:
-        read()
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "expected"),
-    [
-        ("training/de.ids", {0: 0xFFFF}, "row 0: expected token ids below "),
-        ("training/de.offsets", {0: -9}, "expected 0 as its first offset"),
-        ("validation/en.ids", {-1: 0xFFFF}, "row 19: expected token ids below "),
-    ],
-)
-def test_training_on_a_spoilt_shard_names_file_and_row_and_blames_no_setting(
-    tmp_path, name, changes, expected
-):
-    toy, (role, file) = Toy(tmp_path), name.split("/")
-    path = toy.shards(role)[0] / file
-    spoil(path, changes)
+def test_training_on_a_damaged_shard_names_file_and_row(tmp_path):
+    toy = Toy(tmp_path)
+    path = toy.shards("validation")[0] / "en.ids"
+    spoil(path, {-1: 0xFFFF})
     line = message(lambda: toy.train(tmp_path / "run"))
-    assert line.startswith(f"{path}: {expected}")
+    assert line.startswith(f"{path}: row 19: expected token ids below ")
     assert line.endswith(AGAIN)
     assert "learning_rate" not in line
 
 
 # --- the checks
+
+
+@pytest.mark.parametrize("name", ["en.ids", "de.ids", "en.offsets", "de.offsets", "lines"])
+@pytest.mark.parametrize("change", [-1, -2, 1, None], ids=["-1", "-2", "+1", "absent"])
+def test_a_file_of_another_size_is_named(folder, name, change):
+    content = (folder / name).read_bytes()
+    if change is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_bytes(content[:change] if change < 0 else content + b"x")
+    assert f"{name}: expected " in message(Shard, folder)
+
+
+@pytest.mark.parametrize("name", ["de.ids", "en.offsets", "lines"])
+def test_a_file_truncated_after_it_was_opened_is_not_mapped(folder, name):
+    shard = Shard(folder)
+    (folder / name).write_bytes((folder / name).read_bytes()[:-8])
+    line = message(lambda: (shard.ids, shard.lines))
+    assert f"{name}: expected " in line
+    assert "bytes by its manifest, found " in line
 
 
 @pytest.mark.parametrize(
@@ -83,9 +91,7 @@ def test_training_on_a_spoilt_shard_names_file_and_row_and_blames_no_setting(
     ],
 )
 @pytest.mark.parametrize("block", [checks.NUMBERS, 1, 2, 3])
-def test_offsets_begin_at_0_rise_with_each_row_and_end_at_the_number_of_ids(
-    folder, monkeypatch, changes, expected, block
-):
+def test_wrong_offsets_are_found(folder, monkeypatch, changes, expected, block):
     monkeypatch.setattr(checks, "NUMBERS", block)
     spoil(folder / "en.offsets", changes)
     line = message(lambda: store(folder).draw(1, 0, 4, 1.0))
@@ -93,7 +99,7 @@ def test_offsets_begin_at_0_rise_with_each_row_and_end_at_the_number_of_ids(
     assert expected in line
 
 
-def test_offsets_are_accepted_just_when_a_plain_loop_accepts_them(tmp_path, monkeypatch):
+def test_the_check_of_offsets_equals_a_plain_loop(tmp_path, monkeypatch):
     monkeypatch.setattr(checks, "NUMBERS", 3)
     draw, path, refused = random.Random(1), tmp_path / "de.offsets", 0
     for _ in range(300):
@@ -109,12 +115,12 @@ def test_offsets_are_accepted_just_when_a_plain_loop_accepts_them(tmp_path, monk
 
 @pytest.mark.parametrize("block", [checks.NUMBERS, 1, 4, 7])
 @pytest.mark.parametrize(("at", "row"), [(0, 0), (2, 0), (3, 1), (7, 2), (30, 7)])
-def test_a_token_id_that_the_vocabulary_does_not_have_is_named_with_its_row(
+def test_a_token_id_outside_the_vocabulary_is_named_with_its_row(
     folder, monkeypatch, at, row, block
 ):
     monkeypatch.setattr(checks, "NUMBERS", block)
     spoil(folder / "de.ids", {at: PIECES - 1})
-    store(folder).draw(1, 0, 4, 1.0)  # the last that it has
+    store(folder).draw(1, 0, 4, 1.0)  # the largest id
     spoil(folder / "de.ids", {at: PIECES})
     line = message(lambda: store(folder).draw(1, 0, 4, 1.0))
     expected = f"row {row}: expected token ids below {PIECES}, found {PIECES}"
@@ -122,27 +128,15 @@ def test_a_token_id_that_the_vocabulary_does_not_have_is_named_with_its_row(
 
 
 @pytest.mark.parametrize("number", [0, -1, -(2**63)])
-def test_the_line_that_a_pair_comes_from_is_counted_from_1(folder, number):
+def test_lines_of_the_corpus_are_counted_from_1(folder, number):
     spoil(folder / "lines", {5: number})
     line = message(lambda: Shard(folder).lines)
     assert f"lines: row 5: expected a line of the corpus, from 1, found {number:,}; {AGAIN}" in line
 
 
-@pytest.mark.parametrize("name", ["de.ids", "en.offsets", "lines"])
-def test_a_file_cut_short_after_it_was_opened_is_not_mapped(folder, name):
-    shard = Shard(folder)
-    (folder / name).write_bytes((folder / name).read_bytes()[:-8])
-    line = message(lambda: (shard.ids, shard.lines))
-    assert f"{name}: expected " in line
-    assert "bytes by its manifest, found " in line
-
-
-# --- what a store cannot draw from
-
-
 def test_a_store_says_what_it_cannot_draw_from(folder, tmp_path):
-    line = message(lambda: PairStore([], LANGUAGES, MAX_TOKENS))
-    assert line.startswith("expected shards of en, de, fr, found none in the index")
+    line = message(lambda: PairStore([], ["en", "fr"], 100))
+    assert line.startswith("expected shards of en, fr, found none in the index")
     line = message(lambda: PairStore([folder], ["en", "fr"], 100))
     assert line.startswith(f"{folder}: holds pairs of de-en, the experiment has no de; ")
     empty = write_shard(tmp_path / "empty/v/de-en/00000", [], [])
@@ -151,30 +145,32 @@ def test_a_store_says_what_it_cannot_draw_from(folder, tmp_path):
     (empty / "manifest.json").unlink()
     line = message(lambda: PairStore([empty], ["en", "de"], 100))
     assert line.startswith(f"{empty}/manifest.json: no such file")
+    other = write_shard(tmp_path / "other/v/de-en/00000", np.arange(31), LENGTHS)
+    text = (other / "manifest.json").read_text()
+    (other / "manifest.json").write_text(text.replace("same", "another"))
+    line = message(lambda: PairStore([folder, other], ["en", "de"], 100))
+    assert "expected shards of one vocabulary, found 2" in line
 
 
 @pytest.mark.parametrize("pairs", [-1, -(2**63), 7, 9, 2**63, 10**400])
-def test_a_number_of_pairs_that_the_files_do_not_have_is_one_line(folder, pairs):
+def test_a_wrong_number_of_pairs_in_the_manifest_is_one_line(folder, pairs):
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps({**manifest, "pairs": pairs}))
     assert str(folder) in message(lambda: PairStore([folder], ["en", "de"], 100))
 
 
-# --- memory
-
-
 def peak_memory(folder, out):
-    """Touch every file of a shard; write by how much the peak of resident memory grew, in bytes."""
+    """Touch every file of a shard; write by how many bytes the peak of resident memory grew."""
+
+    def peak():
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return int(dict(line.split(":", 1) for line in lines)["VmHWM"].split()[0]) * 1024
+
     shard = Shard(folder)
-    before = resident_peak()
+    before = peak()
     assert len(shard.ids) == len(shard.offsets) == 2
     assert len(shard.lines) == shard.pairs
-    out.value = resident_peak() - before
-
-
-def resident_peak():
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return int(status["VmHWM"].split()[0]) * 1024
+    out.value = peak() - before
 
 
 def test_checking_a_shard_keeps_none_of_it_in_memory(tmp_path):
@@ -187,3 +183,128 @@ def test_checking_a_shard_keeps_none_of_it_in_memory(tmp_path):
     process.join(60)
     assert process.exitcode == 0
     assert 0 <= out.value < 6e6
+
+
+# --- ems inspect
+
+SOURCES = {"A+train/v1/de-en": 60, "B/v2/de-en": 50, "B/v2/en-ja": 20, "W+rest/v1/de-en": 9}
+MOSES = {"A+train/v1/de-en": {"de-en": 179}, "B/v2/de-en": {"de_at-en": 40, "de_ch-en": 120}}
+MINED = {"W+rest/v1/de-en": {"de-en": 26}}
+
+
+class Results:
+    """The results of an experiment, as the workflow lays them out."""
+
+    def __init__(self, folder):
+        self.ems, self.results = Cli(folder), folder / "results" / "made"
+        self.shards = self.results / "shards/own"
+        self.model = vocabulary(self.results / "vocab/own/vocabulary.model", 200)
+        self.index, draw = self.shards / "index.json", random.Random(5)
+        for name, count in SOURCES.items():
+            source = write_pairs(self.results / "text/segmented" / f"{name}.tsv", count, draw)
+            write_shards(source, self.model, self.shards / name, pairs=8)
+        for name, files in {**MOSES, **MINED}.items():
+            report = self.results / "text/clean" / f"{name}.json"
+            report.parent.mkdir(parents=True, exist_ok=True)
+            mined, (label, version, _) = name in MINED, name.split("/")
+            file = "mined/W.{}.tsv.gz" if mined else "moses/{}.txt.zip"
+            place = f"{label.split('+')[0]}/{version}/{file}"
+            archives = {name: place.format(name) for name in files}
+            entry = {"files": files, "archives": archives, "threshold": 1.05 if mined else None}
+            report.write_text(json.dumps(entry))
+        roles = {"train": [self.shards / name for name in SOURCES], "validation": []}
+        write_index(roles, self.index)
+
+    def inspect(self, *flags):
+        return self.ems.run("inspect", *flags)[0].splitlines()
+
+    def row(self, row, pair="de-en"):
+        return self.inspect("--index", self.index, "--pair", pair, "--row", row)
+
+    def text(self, name, row):
+        """Both sides of a pair in the segmented file."""
+        lines = (self.results / "text/segmented" / f"{name}.tsv").read_text().splitlines()
+        return lines[row].split("\t")[:2]
+
+    @contextmanager
+    def spoilt(self, name, start):
+        """Change the first bytes of a file of a shard for a while; yield its path."""
+        file = self.shards / "B/v2/de-en/00002" / name
+        content = file.read_bytes()
+        file.write_bytes(start + content[len(start) :])
+        try:
+            yield file
+        finally:
+            file.write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return Results(tmp_path_factory.mktemp("results"))
+
+
+MINED_LINE = "line 8 of the lines with a score of 1.05 or more of W/v1/mined/W.de-en.tsv.gz"
+
+
+@pytest.mark.parametrize(
+    ("row", "name", "within", "origin"),
+    [
+        # the line of origin of pair i of a file is 3 i + 2
+        (0, "A+train/v1/de-en", 0, "line 2 of A/v1/moses/de-en.txt.zip"),
+        (59, "A+train/v1/de-en", 59, "line 179 of A/v1/moses/de-en.txt.zip"),
+        (60, "B/v2/de-en", 0, "line 2 of B/v2/moses/de_at-en.txt.zip"),
+        (72, "B/v2/de-en", 12, "line 38 of B/v2/moses/de_at-en.txt.zip"),
+        (73, "B/v2/de-en", 13, "line 1 of B/v2/moses/de_ch-en.txt.zip"),
+        (112, "W+rest/v1/de-en", 2, MINED_LINE),
+    ],
+)
+def test_a_row_is_shown_with_its_text_pieces_and_origin(results, row, name, within, origin):
+    lines = results.row(row)
+    (corpus, version, pair), (shard, place) = name.split("/"), divmod(within, 8)
+    rows = min(8, SOURCES[name] - 8 * shard)
+    title = f"corpus {corpus} {version}, pair {pair}, shard {shard:05}, row {place} of {rows}"
+    assert lines[:2] == [title, origin]
+    processor = load_vocabulary(results.model)
+    for at, (code, text) in enumerate(zip(("de", "en"), results.text(name, within), strict=True)):
+        pieces = processor.encode(text, out_type=str)
+        expected = [f"{code}: {text}", f"  {len(pieces)} tokens: {' '.join(pieces)}"]
+        assert lines[3 * at + 3 : 3 * at + 5] == expected
+    assert results.row(row, pair="en-de") == lines
+
+
+def test_a_row_has_the_number_that_training_draws_it_by(results):
+    store = PairStore(sorted(results.shards.glob("*/*/de-en/0*")), LANGUAGES, 99)
+    processor = load_vocabulary(results.model)
+    batch = next(in_order(store, 119))
+    for row in (0, 8, 59, 60, 109):
+        at = batch.rows.tolist().index(row)
+        start = int(batch.lengths[:at].sum())
+        ids = batch.tokens[start : start + int(batch.lengths[at])].tolist()
+        assert results.row(row)[3] == f"de: {processor.decode(ids)}"
+
+
+def test_a_folder_of_shards_or_a_single_shard_is_inspected_too(results):
+    folder = results.shards / "B/v2/en-ja"
+    whole = results.inspect("--shard", folder, "--row", 17)
+    assert whole == results.inspect("--shard", folder / "00002", "--row", 1)
+    assert whole[0].startswith("corpus B v2, pair en-ja, shard 00002, row 1 of 4")
+    assert whole[1].startswith("line 53 of the corpus")  # there is no report on it
+    assert whole[3] == f"en: {results.text('B/v2/en-ja', 17)[0]}"
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "expected"),
+    [
+        ("en.ids", b"\xff\xff", "row 0: expected token ids below 200, found 65,535; make"),
+        ("en.offsets", b"\0\1", "expected 0 as its first offset, found 256; make"),
+        ("lines", bytes(8), "row 0: expected a line of the corpus, from 1, found 0; make"),
+    ],
+)
+def test_inspect_and_verify_report_wrong_numbers(results, name, start, expected):
+    lines = results.ems("verify", "--index", results.index)
+    assert any("20 shards with 139 pairs are whole" in line for line in lines)
+    with results.spoilt(name, start) as file:
+        shown = results.ems.error("inspect", "--shard", file.parent, "--row", 0)
+        verified = results.ems.error("verify", "--index", results.index)
+    assert f"00002/{name}: {expected}" in shown
+    assert f"00002/{name}: its SHA-256 is not the one in the manifest" in verified

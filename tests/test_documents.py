@@ -1,0 +1,396 @@
+"""Laws of documents of one language: how they are read, cleaned, segmented and stored whole."""
+
+import gzip
+import json
+import random
+import zipfile
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from made.cli import Cli, records
+from made.documents import CORPUS, cleaned, raw, read_clean, write_random
+from made.shards import contents, sentences, vocabulary
+from made.text import law, of_languages
+
+from ems.base.errors import Damaged, EmsError
+from ems.corpora import archive, monolingual
+from ems.corpora.monolingual import count_documents, read_documents
+from ems.corpora.moses import decode_lines
+from ems.shards.index import shards_in
+from ems.shards.inspect import inspect_shards
+from ems.shards.shard import Shard
+from ems.shards.writer import write_shards
+from ems.text import subwords
+from ems.text.bulk import segment_tsv
+from ems.text.subwords import languages_of, load_vocabulary, write_sample
+
+LINES = [b"one", b"two  words", b"", b"", b" \t", b"three", b"\xef\xbb\xbf", b"caf\xc3\xa9\r"]
+
+
+def by_hand(content):
+    """(first line, lines) of each document: a blank line ends one; one alone is an empty one."""
+    found, lines, first = [], [], 1
+    for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
+        if line.strip():
+            lines.append(line)
+        else:
+            found.append((first, lines))
+            lines, first = [], number + 1
+    return [*found, (first, lines)] if lines else found
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("suffix", ["txt", "txt.gz"])
+def test_documents_equal_a_plain_loop(tmp_path, seed, suffix):
+    draw = random.Random(seed)
+    content = b"\n".join([b"first", *draw.choices(LINES, k=draw.randint(0, 30))])
+    content += b"\n" * draw.randint(0, 3)
+    path = tmp_path / f"en.{suffix}"
+    path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
+    found = [(each.first, [x.rstrip(b"\n") for x in each.lines]) for each in read_documents(path)]
+    expected = by_hand(content)
+    assert found == expected
+    counts = count_documents(path)
+    assert counts["documents"] == sum(bool(lines) for _, lines in expected) > 0
+    assert counts["sentences"] == sum(len(lines) for _, lines in expected)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"\n \n\n", "contains no document"),
+        (b"a" * 30 + b"\nb", r"line 1 is longer than 20 bytes"),
+        (b"a b\n\n" + b"word\n" * 9, r"document that begins at line 3 is longer than 40 bytes"),
+        (b"\x1f\x8b not gzip", "damaged or cut short"),
+    ],
+)
+def test_a_file_without_documents_is_an_error(tmp_path, monkeypatch, content, message):
+    monkeypatch.setattr(archive, "LONGEST_LINE", 20)
+    monkeypatch.setattr(monolingual, "LARGEST", 40)
+    (tmp_path / "en.txt").write_bytes(content)
+    with pytest.raises(EmsError, match=message) as caught:
+        count_documents(tmp_path / "en.txt")
+    assert str(caught.value).startswith(str(tmp_path / "en.txt"))
+
+
+# --- cleaning
+
+EVALUATION = {law("The weather is fine."), law("Again!")}
+DOCUMENTS = [  # lines: those of them that stay
+    ([b"First one.", b"Second  one.", b"the WEATHER is fine", b"Last."], [0, 1, 3]),
+    ([], None),  # an empty document
+    ([b"Alone."], None),
+    ([b"Again", b"Stays."], None),  # one sentence is left
+    ([b"Again", b"again"], None),  # none is left
+    ([b"\xef\xbb\xbf", b"Now two", b"sentences"], [1, 2]),  # a line of nothing
+    ([b"Not \xff UTF-8", b"One", b"Two"], [1, 2]),
+    ([b"x" * 41, b"Short", b"Also short"], [1, 2]),
+    ([b"First one.", b"Second one.", b"Last."], "duplicate"),
+]
+CLEAN = {"undecodable": "drop", "max_characters": 40, "duplicates": "drop"}
+
+
+def raw_zip(path, **members):
+    """OPUS's raw/LANGUAGE.zip with these members."""
+    with zipfile.ZipFile(path, "w") as packed:
+        for name, content in members.items():
+            packed.writestr(f"Own/raw/en/{name}.xml", content)
+        packed.writestr("README", "no document")
+    return path
+
+
+def test_each_file_of_a_raw_zip_is_a_document(tmp_path):
+    one = '<text><p><s id="1">A &amp; b\n c.</s>\n<s id="2"><time/>D <i>e</i>.</s></p>loose</text>'
+    path = raw_zip(tmp_path / "en.zip", a=one, b="<text><s>F.</s></text>", c="<text/>")
+    *whole, empty = read_documents(path)
+    texts = [(each.first, decode_lines(each.lines, "error", path, each.first)) for each in whole]
+    assert texts == [(1, ["A & b c.", "D e."]), (3, ["F."])]
+    assert (empty.first, empty.lines) == (4, ())
+    assert count_documents(path) == {"documents": 2, "sentences": 3}
+
+
+def test_a_raw_zip_without_xml_or_with_a_long_file_is_an_error(tmp_path, monkeypatch):
+    path = raw_zip(tmp_path / "en.zip", a="<text><s>F.</s>")
+    with pytest.raises(EmsError, match=r"en.zip: .*a.xml: expected XML with a sentence in each"):
+        list(read_documents(path))
+    with pytest.raises(EmsError, match="contains no document"):
+        count_documents(raw_zip(tmp_path / "de.zip"))
+    monkeypatch.setattr(monolingual, "LARGEST", 10)
+    with pytest.raises(EmsError, match=r"a\.xml has 15 bytes, more than 10"):
+        list(read_documents(path))
+
+
+def test_kept_sentences_and_counts_are_as_in_the_table(tmp_path):
+    content = raw([lines for lines, _ in DOCUMENTS])
+    documents, report = cleaned(tmp_path, content, EVALUATION, clean=CLEAN)
+    expected, line = [], 1
+    for lines, stay in DOCUMENTS:
+        if isinstance(stay, list):
+            kept = [(" ".join(lines[at].decode().split()), line + at) for at in stay]
+            expected.append(kept)
+        line += max(len(lines) + 1, 1 + (not lines))  # `raw` writes two for an empty one
+    assert documents == expected
+    assert report["documents"] == {
+        "read": len(DOCUMENTS) + 1,
+        "kept": 4,
+        "removed": {"cap": 0, "empty": 3, "no_context": 2, "duplicates": 1},
+    }
+    removed = {"cap": 0, "empty": 1, "evaluation": 4, "no_context": 2, "duplicates": 3}
+    assert report["removed"] == removed | {"undecodable": 1, "max_characters": 1}
+    assert report["read"] == sum(len(lines) for lines, _ in DOCUMENTS)
+    assert report["kept"] == sum(map(len, documents))
+    assert report["by_benchmark"] == {"tatoeba": {"en": 4, "pairs": 4}}
+    assert report["files"] == {"en": line - 1}
+
+
+def random_lines(draw, count):
+    return [f"{' '.join(draw.choices('abcdefghij', k=6))} {draw.random()}" for _ in range(count)]
+
+
+def made_up(seed, documents=300, most=9):
+    """Documents of random lines, some of them evaluation sentences, some of nothing."""
+    draw = random.Random(seed)
+    found = [random_lines(draw, draw.randint(0, most)) for _ in range(documents)]
+    for lines in found:
+        for at in range(len(lines)):
+            fate = draw.random()
+            lines[at] = "Again" if fate < 0.1 else "\ufeff\x01" if fate < 0.15 else lines[at]
+    return [[line.encode() for line in lines] for lines in found]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("key", ["folded", "plain"])
+def test_no_evaluation_sentence_of_documents_survives(tmp_path, seed, key):
+    content = raw(made_up(seed))
+    documents, report = cleaned(tmp_path, content, {"again"}, decontaminate={"key": key})
+    assert report["removed"]["evaluation"] > 20
+    texts = [text for document in documents for text, _ in document]
+    assert len(texts) > 100
+    assert not [text for text in texts if law(text) == "again"]
+    assert min(map(len, documents)) >= 2
+    for counts in (report, report["documents"]):
+        assert counts["read"] == counts["kept"] + sum(counts["removed"].values())
+    assert report["kept"] == len(texts)
+    assert report["documents"]["kept"] == len(documents)
+    lines = content.decode().split("\n")
+    assert all(lines[line - 1] == text for document in documents for text, line in document)
+
+
+def test_a_cap_draws_whole_documents(tmp_path):
+    content = text_of([random_lines(random.Random(seed), 3) for seed in range(50)])
+    every, _ = cleaned(tmp_path, content)
+    some, report = cleaned(tmp_path, content, corpus=replace(CORPUS, max_pairs={"en": 20}))
+    assert len(some) == 20
+    assert all(document in every for document in some)
+    assert report["documents"]["removed"]["cap"] == 30
+    assert report["removed"]["cap"] == 90
+    assert cleaned(tmp_path, content, corpus=replace(CORPUS, max_pairs=20))[0] == some
+
+
+SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
+
+
+def part(folder, content, name):
+    found, report = cleaned(folder, content, corpus=replace(CORPUS, part=name), splits=SHARES)
+    return [tuple(text for text, _ in document) for document in found], report
+
+
+def test_a_document_and_its_copies_are_in_one_part_in_any_order(tmp_path):
+    draw = random.Random(5)
+    documents = [random_lines(draw, 2) for _ in range(1_000)]
+    documents += documents[:100]  # copies
+    parts = {name: part(tmp_path, text_of(documents), name) for name in SHARES}
+    found = Counter(document for each, _ in parts.values() for document in each)
+    assert found == Counter(map(tuple, documents))
+    owner = {document: name for name, (each, _) in parts.items() for document in each}
+    for name, (each, report) in parts.items():
+        assert all(owner[document] == name for document in each)
+        assert abs(len(each) / len(documents) - SHARES[name]) < 0.05
+        assert report["documents"]["read"] == len(each)
+    draw.shuffle(documents)
+    for name in SHARES:
+        assert Counter(part(tmp_path, text_of(documents), name)[0]) == Counter(parts[name][0])
+
+
+def text_of(documents):
+    return raw([[line.encode() for line in lines] for lines in documents])
+
+
+def test_a_line_of_megabytes_is_kept_or_counted(tmp_path):
+    long = b"word " * 1_000_000
+    content = raw([[b"Before.", long, b"After."]])
+    documents, _ = cleaned(tmp_path, content)
+    assert [text for text, _ in documents[0]] == ["Before.", long.decode().strip(), "After."]
+    documents, report = cleaned(tmp_path, content, clean={"max_bytes": 1_000_000})
+    assert [text for text, _ in documents[0]] == ["Before.", "After."]
+    assert report["removed"]["max_bytes"] == 1
+
+
+@pytest.mark.parametrize("line", [b"Not \xff UTF-8", "Zeile".encode("utf-16-le")])
+def test_a_line_that_is_not_utf8_is_an_error_with_its_number(tmp_path, line):
+    with pytest.raises(EmsError, match=r"en\.txt: line 5 is not UTF-8 .*undecodable: drop"):
+        cleaned(tmp_path, raw([[b"a", b"b"], [b"c", line]]))
+    assert not list(tmp_path.rglob("en.tsv"))
+
+
+def test_a_corpus_of_which_nothing_is_left_is_an_error(tmp_path):
+    with pytest.raises(EmsError, match=r"cleaning removed all 2 sentences: .*'no_context': 2"):
+        cleaned(tmp_path, raw([[b"a"], [b"b"]]))
+
+
+# --- segmented documents and their shards
+
+SIZES = [2, 7, 3, 2, 40, 5, 2, 2, 9, 13, 4, 6, 2, 3]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A vocabulary and a segmented file of documents."""
+    folder = tmp_path_factory.mktemp("documents")
+    vocabulary(folder / "v.model", 200)
+    write_random(folder / "en.tsv", SIZES, 1)
+    return folder
+
+
+def stored(folder):
+    """The documents of some shards, by plain loops: (tokens, line) of each sentence."""
+    found = []
+    for shard in shards_in(folder):
+        ids = sentences(shard, "en")
+        lines = np.fromfile(shard / "lines", "<i8").tolist()
+        bounds = np.fromfile(shard / "documents", "<i8").tolist()
+        assert bounds[0] == 0
+        assert bounds[-1] == len(ids) == len(lines)
+        rows = list(zip(ids, lines, strict=True))
+        found.append([rows[a:b] for a, b in pairwise(bounds)])
+    return found
+
+
+@pytest.mark.parametrize("piece", [1, 10, 1_000])
+def test_shards_of_any_size_hold_whole_documents(made, tmp_path, piece):
+    manifest = write_shards(made / "en.tsv", made / "v.model", tmp_path / "en", pairs=piece)
+    processor = load_vocabulary(made / "v.model")
+    expected = [
+        [(processor.encode(text), line) for text, line in document]
+        for document in read_clean(made / "en.tsv")
+    ]
+    shards = stored(tmp_path / "en")
+    assert [document for shard in shards for document in shard] == expected
+    assert (len(shards) > 1) == (piece < sum(SIZES))
+    counts = [manifest[key] for key in ("languages", "documents", "pairs", "dropped")]
+    assert counts == [["en"], len(SIZES), sum(SIZES), 0]
+
+
+def test_empty_sentences_and_short_documents_are_dropped(made, tmp_path):
+    text = "cat\t1\nsees\t2\n\n\t4\nbirds\t5\n\nthe\t7\n\t8\ncat\t9\n\n \t11\n\t12\n\n"
+    (tmp_path / "en.tsv").write_text(text)
+    manifest = write_shards(tmp_path / "en.tsv", made / "v.model", tmp_path / "en")
+    assert [[line for _, line in each] for each in stored(tmp_path / "en")[0]] == [[1, 2], [7, 9]]
+    assert (manifest["documents"], manifest["pairs"], manifest["dropped"]) == (2, 4, 5)
+    (tmp_path / "de.tsv").write_text("cat\t1\n\n")
+    with pytest.raises(EmsError, match=r"de\.tsv: no document"):
+        write_shards(tmp_path / "de.tsv", made / "v.model", tmp_path / "de")
+    assert not (tmp_path / "de").exists()
+
+
+def test_shards_do_not_depend_on_how_many_documents_are_encoded_at_once(
+    made, tmp_path, monkeypatch
+):
+    write_shards(made / "en.tsv", made / "v.model", tmp_path / "one")
+    monkeypatch.setattr("ems.shards.writer.MANY", 1)
+    monkeypatch.setattr(subwords, "KEPT", 1)
+    write_shards(made / "en.tsv", made / "v.model", tmp_path / "many")
+    assert contents(tmp_path / "one") == contents(tmp_path / "many")
+
+
+def test_a_row_is_shown_with_its_document(made, tmp_path):
+    write_shards(made / "en.tsv", made / "v.model", tmp_path / "en", pairs=10)
+    third = read_clean(made / "en.tsv")[2]
+    row = SIZES[0] + SIZES[1] + 1
+    shown = inspect_shards(shards_in(tmp_path / "en"), "en", row, made / "v.model")
+    assert "language en, shard 00001, row 1 of" in shown or "row 10 of" in shown
+    assert "its sentence 1 of 3 " in shown
+    assert f"line {third[1][1]:,} of the corpus" in shown
+    assert f"en: {third[1][0]}" in shown
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([0, 5, 3], "expected its end above that"),
+        ([1, 5, 9], "expected 0 as its first offset"),
+        ([0, 2, 8], "expected 9, the number of ids, as its last offset"),
+        ([0, 9], "expected 24 bytes by its manifest, found 16"),
+        (None, "it has one language but no `documents`"),
+    ],
+)
+def test_wrong_bounds_of_documents_are_found(made, tmp_path, content, message):
+    write_random(tmp_path / "en.tsv", [2, 7], 1)
+    write_shards(tmp_path / "en.tsv", made / "v.model", tmp_path / "en")
+    (shard,) = shards_in(tmp_path / "en")
+    if content:
+        np.array(content, "<i8").tofile(shard / "documents")
+    else:
+        manifest = json.loads((shard / "manifest.json").read_text())
+        del manifest["documents"]
+        (shard / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(Damaged, match=message):
+        _ = Shard(shard).documents
+
+
+# --- segmentation and the sample
+
+
+@pytest.mark.parametrize(("lines", "workers"), [(1_000, 1), (1, 1), (7, 2)])
+def test_segmentation_keeps_the_boundaries_of_documents(tmp_path, lines, workers):
+    source = write_random(tmp_path / "en.tsv", SIZES, 2)
+    text = source.read_text().replace("cat", "Cat,")
+    source.write_text(text)
+    out = tmp_path / "out.tsv"
+    count = segment_tsv(source, out, ("en",), ("sacremoses",), workers=workers, lines=lines)
+    assert out.read_text() == text.replace("Cat,", "cat ,")
+    assert count == sum(SIZES) + len(SIZES)
+
+
+def test_the_sample_of_a_vocabulary_has_pairs_and_documents(tmp_path):
+    write_random(tmp_path / "en.tsv", SIZES, 3)
+    (tmp_path / "de-en.tsv").write_text("katze\tcat\t1\n" * 50)
+    experiment = of_languages("en", "de", vocabulary={"sample_lines": 1_000, "temperature": 1})
+    out = tmp_path / "sample.txt"
+    quota = write_sample(experiment, [tmp_path / "en.tsv", tmp_path / "de-en.tsv"], out)
+    assert quota == {"en": sum(SIZES) + 50, "de": 50}
+    documents = [text for each in read_clean(tmp_path / "en.tsv") for text, _ in each]
+    assert out.read_text().splitlines() == documents + ["katze", "cat"] * 50
+    assert languages_of(out).read_text().split() == ["en"] * len(documents) + ["de", "en"] * 50
+
+
+def test_lost_lines_of_documents_are_found_by_the_report(made, tmp_path):
+    clean = tmp_path / "text/clean/Own/v1"
+    source = write_random(clean / "en.tsv", [2, 3], 1)
+    counts = [{"read": n, "removed": {}, "kept": n} for n in (5, 2)]
+    (clean / "en.json").write_text(json.dumps(counts[0] | {"documents": counts[1]}))
+    write_shards(source, made / "v.model", tmp_path / "en")
+    source.write_text(source.read_text().removesuffix("\n"))
+    with pytest.raises(Damaged, match="expected 7 lines, found 6"):
+        write_shards(source, made / "v.model", tmp_path / "en")
+
+
+@pytest.mark.slow
+def test_shards_of_a_killed_and_resumed_run_are_the_same_bytes(tmp_path):
+    ems, state = Cli(tmp_path), tmp_path / "state"
+    source = write_random(tmp_path / "en.tsv", [5] * 1_000, 1)
+    model = vocabulary(tmp_path / "v.model", 200)
+    job = ("shards", "--source", source, "--vocabulary", model, "--state", state)
+    job += ("--piece-lines", "200")
+    ems(*job, "--out", tmp_path / "whole")
+    out = tmp_path / "out"
+    ems.kill_once(lambda: records(state) >= 3, *job, "--out", out, "--workers", 2)
+    assert not out.exists()
+    lines = ems(*job, "--out", out)
+    assert any("resumed, " in line for line in lines)
+    assert contents(out) == contents(tmp_path / "whole")
+    assert not state.exists()
