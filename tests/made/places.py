@@ -42,7 +42,7 @@ def model(folder):
 def shards(folder):
     """The folder de-en of 30 pairs, its vocabulary.model and the index.json that lists it."""
     source = write_pairs(folder / "de-en.tsv", 30, random.Random(1))
-    write_shards(source, vocabulary(folder / "vocabulary.model", 60), folder / "de-en")
+    write_shards(source, vocabulary(folder / "vocabulary.model", 200), folder / "de-en")
     write_index({"train": shards_in(folder / "de-en"), "validation": []}, folder / "index.json")
     return folder
 
