@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: put CONTRIBUTING.md and CHANGELOG.md, which are outside docs/, on the site."""
+"""Hooks of mkdocs: pages from outside docs/, and the titles of pages as texts of links."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changes.md"}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages, with links relative to docs/."""
+    """Add CONTRIBUTING.md and CHANGELOG.md, with links relative to docs/."""
     for name, page in PAGES.items():
         text = (ROOT / name).read_text(encoding="utf-8")
         for mark in ("](", "["):  # targets and texts of links
@@ -21,7 +21,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Point links to these pages at their place on the site."""
+    """Point links to these pages at the site, and write the title for the text `use.md`."""
     for name, page in PAGES.items():
         markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({page}", markdown)
-    return markdown
+    return re.sub(r"\[(\w+\.md)\]\(", lambda match: f"[{_title(match[1])}](", markdown)
+
+
+def _title(page: str) -> str:
+    """Read the heading of a page, without what follows a colon."""
+    path = ROOT / "docs" / page
+    path = path if path.exists() else ROOT / page
+    heading = path.read_text(encoding="utf-8").partition("\n")[0]
+    return heading.removeprefix("# ").partition(":")[0]
