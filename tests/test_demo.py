@@ -1,28 +1,35 @@
-"""The demo: its bytes, laws of its corpus and its mirror, and what `make all` must have given."""
+"""The demo: its bytes, its corpus, mirror and evaluation sets, and the results of `make all`."""
 
 import hashlib
 import json
 import re
 import zipfile
 from collections import Counter
+from itertools import combinations
 
 import pytest
 from conftest import ROOT, needs
+from made.experiments import shipped
 from made.scores import means
 from made.text import law
 
 from ems.base.errors import EmsError
 from ems.base.files import sha256_file
-from ems.bench.scores import UNSEEN, read_score_file
+from ems.bench.scores import read_score_file
 from ems.benchmarks.tatoeba.data import read_language
+from ems.config.experiment import UNSEEN
 from ems.config.languages import load_languages
-from ems.corpora.demo.grammar import LANGUAGES, OTHERS, quotas
+from ems.config.plugins import benchmark, benchmarks, has, module, sets
+from ems.corpora.demo.grammar import BENCHMARK_ONLY, LANGUAGES, OTHERS, quotas
 from ems.corpora.demo.mirror import STAMP
 from ems.corpora.demo.texts import LEAKED_PAIRS, build, disguise
+from ems.corpora.evalsets.formats import parts
+from ems.corpora.evalsets.sets import data_files, read_sides
 from ems.corpora.moses import read_pairs
+from ems.workflow.sources import missing_evalsets
 
-# Of all texts. It changes with a word of the lexicon: then all scores of the demo are others.
-SUM = "48a08ca4ca1bad0fb285880a28736d2685f356117ab89bc0cd9ca52d14231f0a"
+# SHA-256 of all texts. If a word of the lexicon changes, so do all scores of the demo.
+DIGEST = "48a08ca4ca1bad0fb285880a28736d2685f356117ab89bc0cd9ca52d14231f0a"
 RESULTS = ROOT / "results/demo"
 LATIN = r"A-Za-zÀ-ÖØ-öø-ÿœŒ"
 SCRIPT = dict.fromkeys(("en", "de", "fr", "es", "it"), LATIN) | {  # all letters of a sentence
@@ -31,7 +38,7 @@ SCRIPT = dict.fromkeys(("en", "de", "fr", "es", "it"), LATIN) | {  # all letters
     "ja": "\u3040-\u30ff\u4e00-\u9fff々ー",
     "ar": "\u0621-\u064a",
 }
-WRONG = {  # what a missed contraction, elision or article looks like
+WRONG = {  # missed contractions, elisions and articles
     "en": r"\ba (?=[aeiou])|\ban (?=[^aeio])",
     "de": r"\bzu (?:dem|der)\b|\bin dem\b|\ban dem\b",
     "fr": r"\b[àÀ] le |\bde les? |\b(?:de|que|le|la) (?!huit|onze)[aeiouâêéèh]"
@@ -42,13 +49,14 @@ WRONG = {  # what a missed contraction, elision or article looks like
     r"|\b(?:[iI]l|[aA]l|[dD]el|[sS]ul) (?:[aeiou]|z|s[bcdfglmnpqrtvz])",
 }
 
+pytestmark = pytest.mark.slow
 root = pytest.fixture(scope="module", name="root")(lambda demo_mirror: demo_mirror)
 material = pytest.fixture(scope="module", name="material")(build)
 
 
 @pytest.fixture(scope="module")
 def keys(root):
-    """What decontamination compares of the pairs (English, other), by part and language."""
+    """The keys of the pairs (English, other), by part and language."""
 
     def of_pairs(pairs):
         return [(law(first), law(second)) for first, second in pairs]
@@ -71,7 +79,7 @@ def sides(part):
     return {key for pairs in part.values() for pair in pairs for key in pair}
 
 
-def test_the_texts_are_the_same_ones_each_time(root):
+def test_the_texts_never_change(root):
     total = hashlib.sha256()
     for path in sorted(path for path in root.rglob("*") if path.is_file()):
         if path.name in ("manifest.json", ".ems-demo"):
@@ -84,7 +92,7 @@ def test_the_texts_are_the_same_ones_each_time(root):
             for member in archive.infolist():
                 assert member.date_time == STAMP
                 total.update(member.filename.encode() + archive.read(member))
-    assert total.hexdigest() == SUM
+    assert total.hexdigest() == DIGEST
 
 
 def test_the_leak_is_80_pairs_of_the_benchmark_and_20_of_each_side_alone(keys):
@@ -100,7 +108,7 @@ def test_the_leak_is_80_pairs_of_the_benchmark_and_20_of_each_side_alone(keys):
         assert all(len({pair[side] for pair in kept}) == len(kept) for side in (0, 1))
 
 
-def test_validation_and_what_is_held_out_are_disjoint_from_training(material, keys, root):
+def test_validation_and_held_out_frames_are_disjoint_from_training(material, keys, root):
     assert sides(keys["DemoDev"]).isdisjoint(sides(keys["Demo"]) | sides(keys["bench"]))
     kinds = Counter(s.template.heldout if s.template else None for s in material.benchmark)
     assert kinds == {True: 300, None: 40, False: 260}
@@ -112,7 +120,7 @@ def test_validation_and_what_is_held_out_are_disjoint_from_training(material, ke
     assert trained.isdisjoint(map(law, italian))
 
 
-def test_every_sentence_is_whole_in_its_own_script_with_contractions_and_elisions(material):
+def test_every_sentence_is_complete_in_its_own_script_with_contractions(material):
     allowed = {language: re.compile(rf"[{script}\W\d]+") for language, script in SCRIPT.items()}
     for sentence in [*material.benchmark, *material.dev, *material.train["fr"]]:
         assert tuple(sentence.texts)[: len(LANGUAGES)] == LANGUAGES
@@ -152,7 +160,7 @@ def test_a_disguise_changes_the_text_but_not_its_key(number):
         assert law(changed) == law(text)
 
 
-# --- what `make all` must have given
+# --- the results of `make all`
 
 
 def _mean(system):
@@ -170,11 +178,11 @@ def test_ems_finds_at_least_80_percent_of_the_translations():
 
 
 @pytest.mark.parametrize(("system", "percent"), [("untrained", 10), ("char-ngram", 25)])
-def test_what_is_not_trained_finds_few(system, percent):
+def test_an_untrained_system_finds_few(system, percent):
     assert _mean(system) < percent
 
 
-def test_the_whole_planted_leak_is_removed_and_nothing_else():
+def test_exactly_the_leak_is_removed():
     path = RESULTS / "reports/decontamination.json"
     needs(path.exists(), f"{path} is not there; run `make all` first")
     for entry in json.loads(path.read_text())["corpora"]:
@@ -183,3 +191,107 @@ def test_the_whole_planted_leak_is_removed_and_nothing_else():
         assert entry["removed"] == removed
         assert entry["kept"] == entry["read"] - planted
         assert entry["kept"] >= 15_000 or entry["role"] == "validation"
+
+
+# --- evaluation sets
+
+PLACES = {  # set -> its folder in the mirror
+    name: benchmark(name).demo or name for name in sets() if has(name, "demo")
+} | {"tatoeba": "tatoeba"}
+DRAWN = {name for name in sets() if benchmark(name).drawn}
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    return shipped("demo")
+
+
+@pytest.fixture(scope="module")
+def trained(root):
+    """The keys of every sentence of training and validation."""
+    keys = set()
+    for path in sorted((root / "opus").rglob("*.zip")):
+        corpus, pair = path.parents[2].name, path.name.removesuffix(".txt.zip")
+        for sides in read_pairs(path, corpus, pair):
+            keys.update(map(law, sides))
+    return keys
+
+
+@pytest.fixture(scope="module")
+def evaluated(root, experiment):
+    """The keys of the evaluation sentences of each set."""
+    return {
+        name: {
+            law(text)
+            for code in evalset.languages
+            for side in read_sides(experiment, name, root / PLACES[name], code)
+            for text in side
+        }
+        for name, evalset in experiment.evalsets.items()
+        if name not in DRAWN
+    }
+
+
+def test_sets_share_no_sentence_with_training_or_each_other_except_by_design(trained, evaluated):
+    assert set(evaluated) == set(sets()) & set(PLACES) - DRAWN
+    leaked = {name: keys & trained for name, keys in evaluated.items() if keys & trained}
+    assert set(leaked) == {"tatoeba", "flores200"}
+    assert leaked["flores200"] < leaked["tatoeba"]
+    both = combinations(sorted(evaluated), 2)
+    shared = {pair for pair in both if evaluated[pair[0]] & evaluated[pair[1]]}
+    assert shared == {("flores200", "tatoeba"), ("mldoc", "rcv2")}
+
+
+def test_classifier_training_text_is_neither_trained_on_nor_scored(root, trained, evaluated):
+    xnli, marc, counterfactual, paracrawl = (
+        module(name, "data") for name in ("xnli", "marc", "counterfactual", "paracrawl")
+    )
+    pairs = xnli.read_train(root / "xnli")
+    texts = [text for pair in pairs for text in (pair.premise, pair.hypothesis)]
+    for code in ("de", "en", "es", "fr", "ja", "zh"):
+        texts += parts(marc.read_split(root / "marc", code, "train"))
+    for code in ("EN", "DE", "JP"):
+        texts += parts(counterfactual.read_split(root / "counterfactual", code, "train"))
+    for code in ("de", "fr", "es"):
+        for pair in paracrawl.read_language(root / "paracrawl", code, "ParaCrawl"):
+            texts += pair
+    keys = set(map(law, texts))
+    assert not keys & trained
+    assert not any(keys & held_out for held_out in evaluated.values())
+
+
+def test_every_set_of_the_demo_is_embedded_with_all_its_files(root, experiment):
+    assert set(experiment.evalsets) == set(sets()) & set(PLACES)
+    assert missing_evalsets(experiment) == []
+    for name, evalset in experiment.evalsets.items():
+        assert evalset.embedded == (name != "tatoeba")
+        unseen = BENCHMARK_ONLY if name == "tatoeba" else ()
+        assert set(evalset.languages.values()) - set(LANGUAGES) == set(unseen)
+        files = data_files(experiment, name, root / PLACES[name])
+        assert files
+        assert all(path.exists() for path in files), name
+    assert sum(path.stat().st_size for path in root.rglob("*.xml")) < 3_000_000  # news are small
+
+
+def test_the_demo_has_every_benchmark_and_a_language_without_training_text(experiment):
+    assert set(experiment.benchmarks) == set(benchmarks())
+    assert experiment.spoken("tatoeba")["ita"] == UNSEEN
+    assert all(experiment.scores_unseen("tatoeba", system) for system in experiment.systems)
+    assert all("it" not in pair for corpus in experiment.corpora for pair in corpus.pairs)
+    assert experiment.segmenters[UNSEEN] == experiment.segmenters["es"] == "sacremoses"
+    full = shipped("demo-full")
+    for key in ("evalsets", "decontaminate", "benchmarks", "probes"):
+        assert getattr(full, key) == getattr(experiment, key)
+
+
+def test_the_workflow_writes_the_mirror_and_fetches_only_tatoeba_from_it(fresh):
+    keys = "results/demo/text/evalkeys.tsv"
+    words = ("-n", "--printshellcmds", "--config", "experiment=demo", "--", keys, "data")
+    output = fresh.snakemake(*words)
+    assert output.count("rule demo_mirror:") == 1
+    fetched = re.findall(r"ems fetch-evalset --evalset (\w+) --source=(\w+)", output)
+    assert set(fetched) == {("tatoeba", "embedded")}
+    for place in ("flores200=data/embedded/flores200", "mldoc=data/embedded/reuters"):
+        assert place in output
+    assert "ParaCrawl" not in output
+    assert "NTREX" not in output

@@ -1,20 +1,22 @@
-"""Laws of what OPUS has: codes of a language, files of a corpus, what an entry makes of them."""
+"""OPUS's table: codes, files and sizes; what a corpus entry makes of them; `ems corpora list`."""
 
-import gzip
+import csv
+import io
 import itertools
-import lzma
-import sqlite3
-from types import SimpleNamespace
+import json
 
 import pytest
-from made.experiments import REAL, Settings, edited, one_line
+from conftest import ROOT
+from made.cli import Cli
+from made.experiments import REAL, Settings, edited, shipped
 
-from ems.base.errors import EmsError
 from ems.config import languages as facts
-from ems.config.languages import OpusFile, load_languages, opus_codes, opus_files, opus_releases
+from ems.config.languages import load_languages, opus_codes, opus_files, opus_releases
+from ems.config.load import load_yaml
 from ems.config.stages import stage_settings
-from ems.corpora.catalogue import NOISE, catalogue, versions_of
-from ems.corpora.opustools import packaged_database, update_table
+from ems.corpora.catalogue import NOISE, catalogue, licence_of, versions_of
+from ems.tables.printed import load_pairs
+from ems.workflow.downloads import as_csv, as_json, as_text
 
 TED = {"name": "TED2020", "version": "v1"}
 SUBTITLES = {"name": "OpenSubtitles", "version": "v2018"}
@@ -30,10 +32,7 @@ def corpus(project, entry, **more):
     return project.load(BASE | {"corpora": [entry], "validation": None} | more).corpora[0]
 
 
-# --- the tables
-
-
-def test_every_code_of_the_table_is_a_file_of_its_corpus_and_of_a_known_language():
+def test_every_code_of_the_table_belongs_to_a_file_and_a_known_language():
     releases = {name: [opus_files(name, v) for v in of] for name, of in opus_releases().items()}
     files = itertools.chain(*itertools.chain(*releases.values()))
     codes = set(itertools.chain(*(file.split("-") for file in files)))
@@ -46,7 +45,7 @@ def test_every_code_of_the_table_is_a_file_of_its_corpus_and_of_a_known_language
             assert any(file in files for files in releases[corpus]), (corpus, language, code)
 
 
-def test_files_are_named_in_the_order_of_their_codes_and_a_release_is_counted_or_not():
+def test_file_names_are_sorted_and_a_release_has_all_counts_or_none():
     for corpus, versions in opus_releases().items():
         for version in versions:
             files = opus_files(corpus, version)
@@ -57,8 +56,7 @@ def test_files_are_named_in_the_order_of_their_codes_and_a_release_is_counted_or
             assert counts == {True} or all(file.pairs > 0 for file in files.values())
 
 
-def test_the_counts_are_those_of_the_reference():
-    """A few that were looked up by hand with `opus_get --list --local_db`."""
+def test_the_counts_equal_opus_get_list():
     assert opus_files("Europarl", "v8")["en-fr"].pairs == 2_051_014
     assert opus_files("OpenSubtitles", "v2018")["en-fr"].kilobytes == 1_265_813
     english = {"Europarl": 20, "UNPC": 5}
@@ -70,7 +68,7 @@ def test_the_counts_are_those_of_the_reference():
     assert opus_files("Europarl", "v99") == opus_files("Eurpoarl", "v8") == {}
 
 
-def test_what_the_catalogue_adds_to_opus_is_not_in_it_and_is_rated():
+def test_the_catalogue_adds_rated_corpora_and_versions_that_opus_lacks():
     for name, known in catalogue().items():
         assert known.noise in NOISE
         assert not set(known.versions) & set(opus_releases().get(name, ()))
@@ -86,48 +84,45 @@ def test_a_language_has_the_codes_of_the_table_or_its_own():
     assert opus_codes("OpenSubtitles", "nb") == ("no",)
     assert opus_codes("OpenSubtitles", "nb", paper=True) == ()
     assert opus_codes("TED2020", "ku") == opus_codes("TED2020", "ku", paper=True) == ()
+    assert tuple(facts.opus_pair("MultiCCAligned", "v1.1", "cy", "pl")) == ("cy-pl",)
+    assert tuple(facts.opus_pair("MultiCCAligned", "v1.1", "zh", "de")) == ("de-zh_CN", "de-zh_TW")
+    assert tuple(facts.opus_pair("TED2020", "v1", "ku", "en")) == ()  # its ku is another language
 
 
-# --- what an entry makes of them
+# --- a corpus entry
+
+OWN = {"source": "x", "codes": {"de": ["xx"]}}  # not checked against OPUS's table
+FILES = [  # corpus, release, further keys: language pairs (default: all), files
+    ("UNPC", "v1.0", {}, {"en-zh": ["en-zh"]}),
+    ("TED2020", "v1", {}, {"en-zh": ["en-zh_cn", "en-zh_tw", "en-zh"]}),
+    (*("OpenSubtitles", "v2018", {}), {"en-zh": ["en-zh_cn", "en-zh_tw"], "en-nb": ["en-no"]}),
+    ("OpenSubtitles", "v2018", {"codes": {"zh": ["zh_tw"]}}, {"en-zh": ["en-zh_tw"]}),
+    ("OpenSubtitles", "v2018", {"codes": "paper"}, {"de-en": ["de-en"]}),
+    ("Tatoeba", "v2022-03-03", {}, {"en-zh": ["cmn-en"]}),
+    ("Tatoeba", "v2021-08-07", {}, {"en-zh": ["en-zh"]}),  # not listed: may have every language
+    ("bible-uedin", "v1", OWN, {"de-en": ["en-xx"]}),
+    ("CCAligned", "v1", {}, {"en-zh": ["en-zh_CN", "en-zh_TW"], "en-nb": ["en-no"]}),
+    ("CCAligned", "v1", {"codes": {"zh": ["zh_TW"]}}, {"en-zh": ["en-zh_TW"]}),
+    ("CCMatrix", "v1", {}, {"en-zh": ["en-zh"]}),
+]
+PAIRS = {"UNPC": ("en-zh",), "paper": ("de-en", "en-zh", "en-ja")}
 
 
-def test_an_entry_without_languages_takes_those_that_the_corpus_has(project):
-    few = corpus(project, {"name": "UNPC", "version": "v1.0"})
-    assert few.pairs == ("en-zh",)
-    assert few.variants == {}
-    assert corpus(project, TED).pairs == ("de-en", "en-zh", "en-nb", "en-ja")
+@pytest.mark.parametrize(("name", "version", "more", "files"), FILES)
+def test_a_language_has_the_files_of_its_codes_in_this_corpus(project, name, version, more, files):
+    entry = corpus(project, {"name": name, "version": version, **more})
+    assert {pair: list(entry.files(pair)) for pair in files} == files
+    key = "paper" if more.get("codes") == "paper" else name
+    assert entry.pairs == PAIRS.get(key, ("de-en", "en-zh", "en-nb", "en-ja"))
+    if version == "v2022-03-03":  # has Welsh, and no xq
+        own = {"languages": ["en", "de", {"code": "cy"}, {"code": "xq"}]}
+        assert corpus(project, {"name": name, "version": version}, **own).pairs == (
+            "de-en",
+            "cy-en",
+        )
 
 
-def test_a_language_has_the_files_of_all_its_codes_in_order(project):
-    files = corpus(project, SUBTITLES)
-    assert files.pairs == ("de-en", "en-zh", "en-nb", "en-ja")
-    assert files.files("en-zh") == ("en-zh_cn", "en-zh_tw")
-    assert files.files("en-nb") == ("en-no",)
-    assert files.files("de-en") == ("de-en",)
-    tatoeba = corpus(project, {"name": "Tatoeba", "version": "v2022-03-03"})
-    assert tatoeba.files("en-zh") == ("cmn-en",)
-
-
-def test_the_codes_of_an_entry_win_over_the_tables(project):
-    chosen = corpus(project, {**SUBTITLES, "codes": {"zh": ["zh_tw"]}})
-    assert chosen.files("en-zh") == ("en-zh_tw",)
-    assert chosen.files("en-nb") == ("en-no",)
-    paper = corpus(project, {**SUBTITLES, "codes": "paper"})
-    assert paper.pairs == ("de-en", "en-zh", "en-ja")
-    own = {"name": "bible-uedin", "version": "v1", "source": "x", "codes": {"de": ["xx"]}}
-    assert corpus(project, own).files("de-en") == ("en-xx",)  # what is not OPUS's is believed
-
-
-def test_a_corpus_without_a_file_of_a_languages_own_code_has_that_of_its_other_codes(project):
-    aligned = corpus(project, {"name": "CCAligned", "version": "v1"})
-    assert aligned.files("en-zh") == ("en-zh_CN", "en-zh_TW")
-    assert aligned.files("en-nb") == ("en-no",)
-    assert corpus(project, {"name": "CCMatrix", "version": "v1"}).files("en-zh") == ("en-zh",)
-    one = {"name": "CCAligned", "version": "v1", "codes": {"zh": ["zh_TW"]}}
-    assert corpus(project, one).files("en-zh") == ("en-zh_TW",)
-
-
-def test_an_unknown_corpus_or_version_says_what_may_be_meant(project):
+def test_an_unknown_corpus_or_version_is_an_error_with_similar_names(project):
     def value(name, version, **more):
         entry = {"name": name, "version": version, "languages": ["de"], **more}
         return BASE | {"corpora": [entry], "validation": None}
@@ -136,19 +131,8 @@ def test_an_unknown_corpus_or_version_says_what_may_be_meant(project):
     assert named in project.error(value("CCAlinged", "v1"))
     newer = "corpora.0.version: unknown version 'v2' of NLLB; allowed: v1 (a newer release"
     assert newer in project.error(value("NLLB", "v2"))
-    known = [("NLLB", "v1", {}), ("XLEnt", "v1.1", {}), ("NLLB", "v2", {"source": HOST})]
-    for name, version, more in known:
-        (entry,) = project.load(value(name, version, **more)).corpora
-        assert (entry.name, entry.version, entry.pairs) == (name, version, ("de-en",))
-
-
-def test_a_corpus_whose_files_are_not_listed_is_expected_to_have_all_languages(project):
-    unlisted = corpus(project, {"name": "Tatoeba", "version": "v2021-08-07"})
-    assert unlisted.pairs == ("de-en", "en-zh", "en-nb", "en-ja")
-    assert unlisted.variants == {}
-    own = ["en", "de", {"code": "cy"}, {"code": "xq"}]  # the corpus has the one, not the other
-    listed = corpus(project, {"name": "Tatoeba", "version": "v2022-03-03"}, languages=own)
-    assert listed.pairs == ("de-en", "cy-en")
+    for name, version, more in (("XLEnt", "v1.1", {}), ("NLLB", "v2", {"source": "https://host"})):
+        assert project.load(value(name, version, **more)).corpora[0].pairs == ("de-en",)
 
 
 def test_caps_may_differ_by_language(project):
@@ -171,55 +155,47 @@ def entry(corpus, languages=None, **more):
     return {"corpora.0": corpus | more} | ({"languages": languages} if languages else {})
 
 
+FIRST_PART = {"splits": FIRST, "validation": {**WIKI, "part": "validation"}}
 MISTAKES = [
-    (
-        entry(TED | {"languages": ["de", "yo"]}, ["en", "de", "yo"]),
-        "corpora.0.languages: TED2020 v1 has no yo with English; it has: af, ar, bg",
-    ),
+    (entry(TED | {"languages": ["yo"]}, ["en", "yo"]), "corpora.0.languages: TED2020 v1 has no yo"),
     (entry(SUBTITLES, ["en", "nb"], codes="paper"), "has no nb", "that EMS used (codes: paper)"),
-    (
-        entry(TED, codes={"zh": ["zh_hk"]}),
-        "corpora.0.codes.zh: TED2020 v1 has no file en-zh_hk; it has: ",
-        "en-zh_cn",
-    ),
+    (entry(TED, codes={"zh": ["zh_hk"]}), "TED2020 v1 has no file en-zh_hk; it has: ", "en-zh_cn"),
     (entry(TED, codes={"xx": ["a"]}), "corpora.0.codes: unknown language 'xx'"),
     (entry(TED, codes="papers"), "corpora.0.codes: found 'papers'", "paper"),
     (entry(NTREX, codes="paper"), "corpora.0.codes: found paper, but EMS used no NTREX"),
-    (
-        entry(TED, codes={"de": ["zh_cn"]}),
-        "corpora.0: the file en-zh_cn would be both de and zh; say which codes are whose",
-    ),
+    (entry(TED, codes={"de": ["zh_cn"]}), "corpora.0: the file en-zh_cn would be both de and zh"),
     (entry(TED, max_pairs=0), "corpora.0.max_pairs: 0", "minimum of 1"),
     (entry(TED, max_pairs={"xx": 1}), "corpora.0.max_pairs: unknown language 'xx'"),
     (
         entry(TED, format="mined", threshold=1),
-        "corpora.0.format: mined is the format of WikiMatrix alone",
+        "corpora.0.format: mined is the format of WikiMatrix",
     ),
     (entry(WIKI, format="mined"), "corpora.0.threshold: this key is missing"),
     (entry(WIKI, threshold=1.1), "corpora.0.threshold: only pairs of `format: mined` have scores"),
     (
         {"splits": FIRST} | entry(WIKI, part="test"),
-        "corpora.0.part: found 'test'; allowed values: validation, train (splits.WikiMatrix)",
+        "corpora.0.part: found 'test'; allowed values: ",
     ),
-    (
-        {"splits": {"WikiMatrix": {"first": {"train": 9}, "rest": "train"}}},
-        "splits.WikiMatrix.rest: train is one of the first parts already",
-    ),
+    ({"splits": {"X": {"first": {"a": 9}, "rest": "a"}}}, "splits.X.rest: a is one of the first"),
     ({"splits": {"X": {"first": {"a": 1}}}}, "splits.X.rest: this key is missing"),
+    ({"splits": {"X": DIVIDED}}, "splits.X: by document (documents, parts), by sentence (sent"),
     (
-        {"splits": {"X": DIVIDED}},
-        "splits.X: by document (documents, parts), by sentence (sentences, parts) or by position",
+        FIRST_PART | entry(WIKI, part="train", format="mined", threshold=1.1),
+        "corpora: the parts of WikiMatrix must have the same source",
     ),
     (
-        {"splits": FIRST, "validation": {**WIKI, "part": "validation"}}
-        | entry(WIKI, part="train", format="mined", threshold=1.1),
-        "corpora: the parts of WikiMatrix must have the same source",
+        {
+            "splits": {"NTREX": {"first": {"test": 9}, "rest": "train"}},
+            "validation": NTREX | {"part": "train"},
+            "evalsets.ntrex": {"version": "v1", "part": "test"},
+        },
+        "evalsets.ntrex.part: a benchmark is divided by document",
     ),
 ]
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake[1])
-def test_a_mistake_is_one_line_that_says_what_there_is(project, mistake):
+def test_a_mistake_is_one_line_with_the_allowed_values(project, mistake):
     edits, *parts = mistake
     value = BASE
     for path, new in edits.items():
@@ -227,15 +203,6 @@ def test_a_mistake_is_one_line_that_says_what_there_is(project, mistake):
     message = project.error(value)
     for part in parts:
         assert part in message
-
-
-def test_the_part_of_a_benchmark_is_by_document_only(project):
-    value = BASE | {
-        "splits": {"NTREX": {"first": {"test": 9}, "rest": "train"}},
-        "validation": {"name": "NTREX", "version": "v1", "part": "train"},
-        "evalsets": BASE["evalsets"] | {"ntrex": {"version": "v1", "part": "test"}},
-    }
-    assert "evalsets.ntrex.part: a benchmark is divided by document" in project.error(value)
 
 
 def test_mined_pairs_come_from_their_own_source(project):
@@ -246,7 +213,7 @@ def test_mined_pairs_come_from_their_own_source(project):
     assert corpus(project, {**mined, "source": "mine"}).source == "mine"
 
 
-def test_what_a_job_reads_of_codes_caps_and_scores_is_in_its_settings(project):
+def test_codes_caps_and_thresholds_are_in_the_settings_of_their_job_only(project):
     names = {"label": "WikiMatrix", "version": "v1", "pair": "en-nb"}
 
     def settings(**more):
@@ -262,115 +229,164 @@ def test_what_a_job_reads_of_codes_caps_and_scores_is_in_its_settings(project):
     assert settings(codes={"zh": ["zh"]}) == plain
 
 
-# --- the table of files, made again
+# --- `ems corpora list`
 
 
-HOST = "https://object.pouta.csc.fi"
-COLUMNS = "source, target, corpus, preprocessing, version, alignment_pairs, size, latest, url"
-
-
-def database(path, rows):
-    """OpusTools' database of (code, code, corpus, form, version, pairs, KB, latest[, address])."""
-    with sqlite3.connect(path) as link:
-        link.execute(f"CREATE TABLE opusfile (id INTEGER PRIMARY KEY, {COLUMNS})")
-        for row in rows:
-            first, second, corpus, form, version = row[:5]
-            url = f"{HOST}/OPUS-{corpus}/{version}/{form}/{first}-{second}.txt.zip"
-            values = row if len(row) == 9 else (*row, url)
-            link.execute(f"INSERT INTO opusfile ({COLUMNS}) VALUES ({','.join('?' * 9)})", values)
-    return path
-
-
-ROWS = [
-    ("cmn", "en", "Tatoeba", "moses", "v9", 500, 50, "True"),
-    ("de", "fr", "Tatoeba", "moses", "v9", 7, 1, "True"),
-    ("de", "en", "Tatoeba", "moses", "v9", 600, 60, "True"),
-    ("de", "en", "Tatoeba", "xml", "v9", 500, 50, "True"),
-    ("de", "en", "Tatoeba", "moses", "v10", 5, 6, "False"),
-    ("en", "xx", "Tatoeba", "moses", "v9", 0, 1, "True"),  # no pair in it
-    ("en", "cs", "Tatoeba", "moses", "v9", 9, 50, "True"),  # in the wrong order
-    ("de", "en", "Old", "moses", "v1", "", 50, "True"),  # none of the release is counted
-    ("de", "fr", "Old", "moses", "v1", 0, 51, "True"),
-    (
-        "de",
-        "en",
-        "Moved",
-        "moses",
-        "v1",
-        9,
-        50,
-        "True",
-        f"{HOST}/OPUS-Other/v1/moses/de-en.txt.zip",
-    ),
-]
+LISTED = REAL | {"languages": ["en", "de", "zh", {"code": "xq"}], "validation": None}
 
 
 @pytest.fixture
-def remade(tmp_path, monkeypatch):
-    """The table of ROWS, in place of OPUS's."""
-    path = tmp_path / "opus.db"
-    database(path, ROWS)
-    packed = tmp_path / "opusdata.db.gz"
-    with (
-        open(packed, "wb") as file,
-        gzip.GzipFile("", "wb", fileobj=file, mtime=86_400 * 365) as writer,
-    ):
-        writer.write(path.read_bytes())
-    out = tmp_path / "opus.tsv.xz"
-    assert update_table(packed, out) == 6
-    monkeypatch.setattr(facts, "TABLE", out)
-    forget()
-    yield packed
-    monkeypatch.undo()
-    forget()
+def listing(tmp_path):
+    return Settings(tmp_path, LISTED)
 
 
-def forget():
-    facts._lines.cache_clear()
-    facts.opus_files.cache_clear()
+def listed(listing, *corpora, **more):
+    return json.loads(as_json(listing.load(LISTED | {"corpora": list(corpora)} | more)))
 
 
-def test_the_table_is_made_of_the_moses_files_at_their_address_that_have_pairs(remade):
-    assert facts.opus_date() == "1971-01-01"  # the day in the packed file
-    assert opus_releases() == {"Old": ("v1",), "Tatoeba": ("v10", "v9")}  # the newest last
-    assert opus_files("Tatoeba", "v9") == {
-        "cmn-en": OpusFile(500, 50),
-        "de-en": OpusFile(600, 60),
-        "de-fr": OpusFile(7, 1),
-    }
-    assert opus_files("Old", "v1") == {"de-en": OpusFile(None, 50), "de-fr": OpusFile(None, 51)}
-    unpacked = remade.with_name("opus.db")
-    again = remade.with_name("again.xz")
-    update_table(unpacked, again)
-    lines = [lzma.decompress(path.read_bytes()).split(b"\n")[1:] for path in (again, facts.TABLE)]
-    assert lines[0] == lines[1]
+def test_a_corpus_has_the_pairs_files_and_kilobytes_of_the_table(listing):
+    row = listed(listing, TED)["corpora"][0]
+    files = opus_files("TED2020", "v1")
+    names = ["de-en", "en-zh_cn", "en-zh_tw", "en-zh"]
+    assert row["languages"] == ["de", "zh"]
+    assert (row["pairs"], row["files"]) == (2, 4)
+    assert row["sentence_pairs"] == row["used"] == sum(files[name].pairs for name in names)
+    assert row["kilobytes"] == sum(files[name].kilobytes for name in names)
+    assert row["licence"] == licence_of("TED2020")
 
 
-def test_a_pair_without_english_has_its_files_too():
-    assert tuple(facts.opus_pair("MultiCCAligned", "v1.1", "cy", "pl")) == ("cy-pl",)
-    assert tuple(facts.opus_pair("MultiCCAligned", "v1.1", "zh", "de")) == ("de-zh_CN", "de-zh_TW")
-    assert tuple(facts.opus_pair("TED2020", "v1", "ku", "en")) == ()  # its ku is another language
+def test_a_cap_limits_the_pairs_used_not_the_download(listing):
+    whole, capped = (
+        listed(listing, TED | more)["total"] for more in ({}, {"max_pairs": {"zh": 9_000}})
+    )
+    assert capped["sentence_pairs"] == whole["sentence_pairs"]
+    assert capped["kilobytes"] == whole["kilobytes"]
+    files = opus_files("TED2020", "v1")
+    assert capped["used"] == files["de-en"].pairs + 2 * 9_000 + min(9_000, files["en-zh"].pairs)
 
 
-def test_what_is_no_such_database_is_one_clear_line(tmp_path):
-    out = tmp_path / "out.xz"
-    with pytest.raises(EmsError, match=r"gone\.db: no such file; expected opusdata"):
-        update_table(tmp_path / "gone.db", out)
-    (tmp_path / "text.db").write_text("no database, but long enough to be looked at" * 99)
-    with pytest.raises(EmsError, match=r"expected OpusTools' SQLite database"):
-        update_table(tmp_path / "text.db", out)
-    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"x" * 9999)[:30])
-    with pytest.raises(EmsError, match=r"cut\.gz: cannot be unpacked"):
-        update_table(tmp_path / "cut.gz", out)
-    with pytest.raises(EmsError, match="lists no Moses zips of OPUS"):
-        update_table(database(tmp_path / "empty.db", []), out)
-    assert not out.exists()
+def test_a_count_that_is_not_in_the_table_is_unknown_not_zero(listing):
+    own = {"name": "Mine", "version": "1", "source": "x", "languages": ["de"]}
+    rows = listed(listing, TED, own)
+    assert rows["corpora"][1]["used"] is None
+    assert rows["corpora"][1]["licence"] == "yours"
+    assert (rows["total"]["unknown"], rows["total"]["unknown_kilobytes"]) == (1, 1)
+    text = as_text(listing.load())
+    assert [line.split()[-3:-1] for line in text.splitlines() if "Mine" in line] == [["?", "?"]]
+    assert f"{rows['total']['used']:,}?" in text
+    assert "? of 1 language pairs of a corpus the count is not known" in text
+    german = next(row for row in rows["languages"] if row["language"] == "de")
+    assert (german["unknown"], german["at_most"], german["difference"]) == (1, None, None)
 
 
-def test_without_a_database_that_of_the_package_is_taken(tmp_path, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert "pip install '.[pipeline]', or give" in one_line(packaged_database)
-    (tmp_path / "opusdata.db.gz").touch()
-    spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: spec)
-    assert packaged_database() == tmp_path / "opusdata.db.gz"
+def test_mined_pairs_have_an_upper_bound_only(listing):
+    mined = {**WIKI, "format": "mined", "threshold": 1.075, "languages": ["de"]}
+    row = listed(listing, mined)["languages"][0]
+    count = opus_files("WikiMatrix", "v1")["de-en"].pairs
+    assert (row["used"], row["at_most"]) == (None, count)
+    assert row["difference"] == count - load_pairs()["de"].ems < 0
+
+
+def test_the_parts_of_a_corpus_share_its_files(listing):
+    splits = {"WikiMatrix": {"first": {"validation": 1000}, "rest": "train"}}
+    wiki = {**WIKI, "languages": ["de"]}
+    parts = {"validation": wiki | {"part": "validation"}, "splits": splits}
+    rows = listed(listing, wiki | {"part": "train"}, **parts)
+    lines = opus_files("WikiMatrix", "v1")["de-en"].pairs
+    assert [row["used"] for row in rows["corpora"]] == [lines - 1000, 1000]
+    assert [row["files"] for row in rows["corpora"]] == [1, 0]
+    assert rows["corpora"][1]["kilobytes"] == 0
+    assert rows["total"]["sentence_pairs"] == lines
+    assert rows["total"]["train"]["used"] == lines - 1000
+    assert [row["used"] for row in rows["languages"]] == [lines - 1000]
+
+
+def test_the_rows_of_the_csv_add_up_and_the_text_has_aligned_columns(listing):
+    experiment = listing.load(LISTED | {"corpora": [TED, {"name": "UNPC", "version": "v1.0"}]})
+    rows = list(csv.DictReader(io.StringIO(as_csv(experiment))))
+    places = [(row["corpus"], row["language"]) for row in rows]
+    assert places == [("TED2020", "de"), ("TED2020", "zh"), ("UNPC", "zh")]
+    assert rows[1]["files"] == "en-zh_cn en-zh_tw en-zh"
+    head, *lines = as_text(experiment).split("\n\n")[1].splitlines()
+    end = head.index("used") + len("used")  # the columns stand under each other
+    assert all(line[end - 1].isdigit() and not line[end : end + 1].strip() for line in lines)
+    total = json.loads(as_json(experiment))["total"]
+    for column in ("sentence_pairs", "used", "kilobytes"):
+        assert sum(int(row[column]) for row in rows) == total[column]
+
+
+def test_the_paper_experiment_has_all_corpora_and_comes_close_to_table_one():
+    whole = json.loads(as_json(shipped("ems62")))
+    corpora = "Europarl GlobalVoices News-Commentary OpenSubtitles TED2020 UNPC WikiMatrix+train"
+    corpora += " Tatoeba WikiMatrix+validation"
+    assert [row["corpus"] for row in whole["corpora"]] == corpora.split()
+    rows = {row["language"]: row for row in whole["languages"]}
+    assert set(rows) == set(load_pairs())
+    train = whole["total"]["train"]
+    assert train["used"] < whole["table_1_total"] < train["at_most"]
+    for language in ("eu", "ka", "kk", "hy", "mn", "et", "lv"):  # no WikiMatrix to speak of
+        row = rows[language]
+        assert abs(row["used"] - row["table_1"]) < 0.05 * row["table_1"], row
+    (paracrawl,) = whole["evalsets"]  # how much retrieval downloads stands in the settings
+    assert (paracrawl["evalset"], paracrawl["files"]) == ("paracrawl", 21)
+    gigabytes = f"{paracrawl['kilobytes'] / 1e6:.1f} GB"
+    assert gigabytes in (ROOT / "configs/ems62.yaml").read_text()
+
+
+def test_a_set_drawn_from_a_corpus_is_listed_apart_with_whole_files(listing):
+    sets = LISTED["evalsets"] | {"paracrawl": {"version": "v5"}, "europarlxsr": {"version": "v9"}}
+    rows = listed(listing, TED, evalsets=sets)
+    known = opus_files("ParaCrawl", "v5")["de-en"]
+    assert rows["evalsets"] == [
+        {"evalset": "paracrawl", "corpus": "ParaCrawl", "version": "v5", "files": 1}
+        | {"lines": known.pairs, "kilobytes": known.kilobytes},
+        {"evalset": "europarlxsr", "corpus": "Europarl", "version": "v9", "files": 1}
+        | {"lines": None, "kilobytes": None},  # not a release of the table
+    ]
+    text = as_text(listing.load())
+    assert rows["total"] == listed(listing, TED)["total"]
+    cells = [line.split() for line in text.splitlines()]
+    assert ["paracrawl", "ParaCrawl", "v5", "1", f"{known.pairs:,}", "4,709"] in cells
+    assert ["europarlxsr", "Europarl", "v9", "1", "?", "?"] in cells
+
+
+def test_starter_states_its_downloads_and_needs_only_python():
+    experiment = shipped("starter")
+    text = load_yaml(ROOT / "configs/starter.yaml")["description"]
+    total = json.loads(as_json(experiment))["total"]
+    words = f"{total['used']:,} sentence pairs in {total['files']} files"
+    assert (words in " ".join(text.split()), total["unknown"]) == (True, 0)
+    assert f"({total['kilobytes'] / 1000:.0f} MB)" in text
+    assert set(experiment.segmenters.values()) == {"unicode"}
+    assert len({language.script for language in experiment.languages.values()}) == 6
+
+
+def test_the_command_prints_text_json_and_csv(tmp_path):
+    ems, tiny = Cli(tmp_path), shipped("tiny")
+    job = ("corpora", "list", "--experiment", "tiny")
+    for flags, form in ((), as_text), (("--json",), as_json), (("--csv",), as_csv):
+        assert ems.run(*job, *flags)[0] == form(tiny)
+    assert "expected nothing more, found cy" in ems.error("corpora", "update", "cy")
+
+
+def test_documents_have_languages_and_no_sentence_pairs(listing):
+    own = {"name": "Own", "version": "v1", "kind": "documents", "source": "x"}
+    alone, beside = (
+        listing.load(LISTED | {"corpora": corpora, "objectives": OBJECTIVES[len(corpora) > 1]})
+        for corpora in ([own], [own, TED])
+    )
+    text = as_text(alone)
+    assert "Table I" not in text
+    assert "count is not known" not in text
+    (row,) = (line.split() for line in text.splitlines() if line.startswith("Own"))
+    assert row[-6:] == ["languages", "4", "-", "-", "?", "yours"]
+    result = json.loads(as_json(beside))
+    only = listed(listing, TED)
+    assert [row["kind"] for row in result["corpora"]] == ["documents", "pairs"]
+    counts = ("pairs", "sentence_pairs", "used", "at_most", "unknown", "train")
+    assert [result["total"][key] for key in counts] == [only["total"][key] for key in counts]
+    assert result["languages"] == only["languages"]
+
+
+OFF = {"xtr": {"weight": 0}, "contrastive": {"weight": 0}, "context": {"weight": 1}}
+OBJECTIVES = {True: {}, False: OFF}  # what learns from pairs, or from documents alone

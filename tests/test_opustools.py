@@ -1,12 +1,15 @@
-"""Laws of the second way to OPUS: whatever OpusTools does ends in a checked file or in one line.
+"""OpusTools: downloads through the package end in a checked file or one line; its database.
 
-The tests marked `real` run the package itself, with its two hosts answered from memory; the others
-run a stand-in that fails as the package is known to fail.
+The package itself runs with its two hosts answered from memory; a stand-in fails as the package is
+known to fail.
 """
 
+import gzip
 import io
 import json
+import lzma
 import re
+import sqlite3
 import sys
 import urllib.error
 import urllib.request
@@ -21,8 +24,11 @@ from made.corpora import zipped
 from made.experiments import REAL, Settings, edited, one_line
 
 from ems.base.errors import EmsError
+from ems.config import languages as facts
+from ems.config.languages import OpusFile, opus_files, opus_releases
 from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch_file
+from ems.corpora.opustools import packaged_database, update_table
 
 API = "https://opus.nlpl.eu/opusapi"
 STORE = "https://object.pouta.csc.fi/OPUS-"
@@ -49,102 +55,36 @@ def files(out):
 
 
 def fails(out, expected, corpus="C"):
-    """It must fail with one line, and leave nothing."""
+    """Fail with one line and leave no file."""
     line = one_line(get, out, corpus)
     assert re.search(expected, line)
     assert files(out) == []
     return line
 
 
-# --- a stand-in
+FAILURES = [  # what the package does (a text: it prints and returns), the error
+    ("Unable to retrieve.", r"downloaded 0 files instead of one \(Unable to retrieve\.\)"),
+    (urllib.error.URLError("a"), "OpusTools failed"),
+    (FileNotFoundError("x"), "OpusTools failed"),
+    (KeyError("url"), "OpusTools failed"),
+    (SystemExit(), "OpusTools failed"),
+]
 
 
-@pytest.fixture
-def stand_in(monkeypatch):
-    """Put an OpusGet in the package's place whose `get_files` does this with its folder."""
+@pytest.mark.parametrize(("failure", "expected"), FAILURES)
+def test_a_failure_is_one_line_and_prints_nothing(monkeypatch, out, failure, expected, capsys):
+    def get_files():
+        if not isinstance(failure, str):
+            raise failure
+        print(failure)
 
-    def put(get_files):
-        class OpusGet:
-            def __init__(self, **given):
-                self.given = given
-
-            def get_files(self):
-                get_files(self.given)
-
-        monkeypatch.setitem(sys.modules, "opustools", SimpleNamespace(OpusGet=OpusGet))
-
-    return put
-
-
-def brings(content, name="C_v1_moses_de-en.txt.zip"):
-    def get_files(given):
-        with open(f"{given['download_dir']}/{name}", "wb") as writer:
-            writer.write(content)
-        print("\rC.zip ... 100% of 1 KB", end="")
-
-    return get_files
-
-
-def test_what_it_brings_is_checked_named_and_locked_as_any_other_file(stand_in, out):
-    given = []
-    stand_in(lambda options: (given.append(options), brings(moses())(options)))
-    entry = get(out)
-    assert out.read_bytes() == moses()
-    assert entry["pairs"] == 3
-    assert files(out) == ["x.zip", "x.zip.lock.json"]
-    assert json.loads(out.with_name("x.zip.lock.json").read_text())["url"] == f"opustools:{NAME}"
-    named = {key: given[0][key] for key in ("source", "target", "directory", "release")}
-    assert named == {"source": "de", "target": "en", "directory": "C", "release": "v1"}
-    assert (given[0]["preprocess"], given[0]["suppress_prompts"]) == ("moses", True)
-
-
-def test_a_file_that_changed_under_the_lock_is_an_error_and_the_old_one_stays(stand_in, out):
-    stand_in(brings(moses()))
-    get(out)
-    stand_in(brings(moses(4)))
-    with pytest.raises(EmsError, match=rf"opustools:{NAME}: .*the source changed"):
-        get(out)
-    assert out.read_bytes() == moses()
-    assert files(out) == ["x.zip", "x.zip.lock.json"]
-
-
-def raises(error):
-    def get_files(options):
-        raise error
-
-    return get_files
-
-
-FAILURES = {
-    "printed": (
-        lambda options: print("Unable to retrieve the data."),
-        r"downloaded 0 files instead of one \(Unable to retrieve the data\.\)",
-    ),
-    **{
-        type(error).__name__: (raises(error), "OpusTools failed")
-        for error in (
-            urllib.error.URLError("a"),
-            FileNotFoundError("x"),
-            KeyError("url"),
-            SystemExit(),
-        )
-    },
-    **{
-        f"content {at}": (brings(content), "not a zip archive")
-        for at, content in enumerate((b"", b"<html>Sorry</html>", moses()[:-20]))
-    },
-}
-
-
-@pytest.mark.parametrize("failure", FAILURES)
-def test_a_failure_is_one_line_and_never_becomes_data(stand_in, out, failure, capsys):
-    get_files, expected = FAILURES[failure]
-    stand_in(get_files)
+    stand_in = SimpleNamespace(OpusGet=lambda **options: SimpleNamespace(get_files=get_files))
+    monkeypatch.setitem(sys.modules, "opustools", stand_in)
     assert f"opustools:{NAME}: " in fails(out, expected)
     assert capsys.readouterr().out == ""
 
 
-def test_an_absent_package_is_named_also_before_any_job_starts(monkeypatch, tmp_path, out):
+def test_a_missing_package_is_named_before_any_job_starts(monkeypatch, tmp_path, out):
     settings = Settings(tmp_path, edited(REAL, "sources", {"opus": "elsewhere"}))
     monkeypatch.setitem(sys.modules, "opustools", None)
     fails(out, "needs the package opustools, which is not installed .*pip install opustools")
@@ -153,20 +93,8 @@ def test_an_absent_package_is_named_also_before_any_job_starts(monkeypatch, tmp_
     assert "needs the package opustools" in message
 
 
-def test_what_a_killed_run_left_does_not_count(stand_in, out):
-    folder = out.with_name(".x.zip.opustools")
-    folder.mkdir(parents=True)
-    (folder / "C_v0_moses_de-en.txt.zip").write_bytes(moses(9))
-    stand_in(brings(moses()))
-    assert get(out)["pairs"] == 3
-    assert files(out) == ["x.zip", "x.zip.lock.json"]
-
-
-# --- the package itself
-
-
 class Hosts(urllib.request.HTTPSHandler):
-    """Answers the two hosts of OPUS: the API, and the files by name."""
+    """The two hosts of OPUS: the API, and the files by name."""
 
     def __init__(self, files):
         super().__init__()
@@ -207,23 +135,127 @@ def hosts(tmp_path, monkeypatch):
     urllib.request.install_opener(None)
 
 
-def test_real_the_file_comes_through_the_package(hosts, out):
+def test_a_file_from_the_package_is_checked_and_locked(hosts, out):
+    left = out.with_name(".x.zip.opustools")  # by a killed run
+    left.mkdir(parents=True)
+    (left / "C_v0_moses_de-en.txt.zip").write_bytes(moses(9))
     entry = get(out)
     assert out.read_bytes() == moses()
-    assert entry["pairs"] == 3
+    assert (entry["pairs"], entry["url"]) == (3, f"opustools:{NAME}")
     assert hosts.asked[0].startswith(API)
     assert hosts.asked[-1] == STORE + NAME
     assert files(out) == ["x.zip", "x.zip.lock.json"]
+    hosts.files = {NAME: moses(4)}
+    with pytest.raises(EmsError, match=rf"opustools:{NAME}: .*the source changed"):
+        get(out)
+    assert out.read_bytes() == moses()
 
 
-@pytest.mark.parametrize(
-    ("corpus", "content", "expected"),
-    [
-        ("D", moses(), "downloaded 0 files instead of one"),  # OPUS does not have it
-        ("C", None, "downloaded 0 files instead of one|OpusTools failed"),  # it is gone
-        ("C", b"<!DOCTYPE html><html></html>", "not a zip archive, found a web page"),
-    ],
-)
-def test_real_a_failure_is_one_line_and_never_becomes_data(hosts, out, corpus, content, expected):
+BAD = [
+    ("D", moses(), "downloaded 0 files instead of one"),  # OPUS does not have it
+    ("C", None, "downloaded 0 files instead of one|OpusTools failed"),  # it is gone
+    ("C", b"<!DOCTYPE html><html></html>", "not a zip archive, found a web page"),
+    ("C", moses()[:-20], "not a zip archive"),
+]
+
+
+@pytest.mark.parametrize(("corpus", "content", "expected"), BAD)
+def test_a_bad_file_from_the_package_is_one_line(hosts, out, corpus, content, expected):
     hosts.files = {} if content is None else {NAME: content}
     fails(out, expected, corpus)
+
+
+# --- the table of OPUS's files
+
+
+HOST = "https://object.pouta.csc.fi"
+COLUMNS = "source, target, corpus, preprocessing, version, alignment_pairs, size, latest, url"
+
+
+def database(path, rows):
+    """OpusTools' database of (code, code, corpus, form, version, pairs, KB[, address])."""
+    with sqlite3.connect(path) as link:
+        link.execute(f"CREATE TABLE opusfile (id INTEGER PRIMARY KEY, {COLUMNS})")
+        for row in rows:
+            first, second, corpus, form, version = row[:5]
+            url = f"{HOST}/OPUS-{corpus}/{version}/{form}/{first}-{second}.txt.zip"
+            values = (*row[:7], str(version != "v10"), *(row[7:] or [url]))
+            link.execute(f"INSERT INTO opusfile ({COLUMNS}) VALUES ({','.join('?' * 9)})", values)
+    return path
+
+
+ROWS = [
+    ("cmn", "en", "Tatoeba", "moses", "v9", 500, 50),
+    ("de", "fr", "Tatoeba", "moses", "v9", 7, 1),
+    ("de", "en", "Tatoeba", "moses", "v9", 600, 60),
+    ("de", "en", "Tatoeba", "xml", "v9", 500, 50),
+    ("de", "en", "Tatoeba", "moses", "v10", 5, 6),  # not the latest
+    ("en", "xx", "Tatoeba", "moses", "v9", 0, 1),  # no pair in it
+    ("en", "cs", "Tatoeba", "moses", "v9", 9, 50),  # codes not sorted
+    ("de", "en", "Old", "moses", "v1", "", 50),  # a release without counts
+    ("de", "fr", "Old", "moses", "v1", 0, 51),
+    ("de", "en", "Moved", "moses", "v1", 9, 50, f"{HOST}/OPUS-Other/v1/moses/de-en.txt.zip"),
+]
+
+
+@pytest.fixture
+def remade(tmp_path, monkeypatch):
+    """The table of ROWS, in place of OPUS's."""
+    content = database(tmp_path / "opus.db", ROWS).read_bytes()
+    packed = tmp_path / "opusdata.db.gz"
+    packed.write_bytes(gzip.compress(content, mtime=86_400 * 365))
+    out = tmp_path / "opus.tsv.xz"
+    assert update_table(packed, out) == 6
+    monkeypatch.setattr(facts, "TABLE", out)
+    forget()
+    yield packed
+    monkeypatch.undo()
+    forget()
+
+
+def forget():
+    facts._lines.cache_clear()
+    facts.opus_files.cache_clear()
+
+
+def test_the_table_has_the_moses_zips_with_pairs_at_their_address(remade):
+    assert facts.opus_date() == "1971-01-01"  # the day in the packed file
+    assert opus_releases() == {"Old": ("v1",), "Tatoeba": ("v10", "v9")}  # the newest last
+    assert opus_files("Tatoeba", "v9") == {
+        "cmn-en": OpusFile(500, 50),
+        "de-en": OpusFile(600, 60),
+        "de-fr": OpusFile(7, 1),
+    }
+    assert opus_files("Old", "v1") == {"de-en": OpusFile(None, 50), "de-fr": OpusFile(None, 51)}
+    unpacked = remade.with_name("opus.db")
+    again = remade.with_name("again.xz")
+    update_table(unpacked, again)
+    lines = [lzma.decompress(path.read_bytes()).split(b"\n")[1:] for path in (again, facts.TABLE)]
+    assert lines[0] == lines[1]
+
+
+DATABASES = {
+    "gone.db": "no such file; expected opusdata",
+    "text.db": "expected OpusTools' SQLite database",
+    "cut.gz": "cannot be unpacked",
+    "empty.db": "lists no Moses zips of OPUS",
+}
+
+
+def test_a_bad_database_is_one_line(tmp_path):
+    (tmp_path / "text.db").write_text("no database, but long enough to be looked at" * 99)
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"x" * 9999)[:30])
+    database(tmp_path / "empty.db", [])
+    for name, message in DATABASES.items():
+        with pytest.raises(EmsError, match=rf"{name}: {message}"):
+            update_table(tmp_path / name, tmp_path / "out.xz")
+    assert not (tmp_path / "out.xz").exists()
+
+
+def test_the_default_database_is_that_of_the_package(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "pip install '.[pipeline]', or give" in one_line(packaged_database)
+    (tmp_path / "opusdata.db.gz").touch()
+    spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: spec)
+    assert packaged_database() == tmp_path / "opusdata.db.gz"
