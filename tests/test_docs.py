@@ -1,6 +1,7 @@
 """Laws of the documentation: no link leads nowhere, the page of commands is fresh, and the site is
 built without a network and loads nothing from one."""
 
+import json
 import os
 import re
 import runpy
@@ -10,9 +11,11 @@ from importlib.util import find_spec
 
 import pytest
 from conftest import ROOT, needs
+from ruamel.yaml import YAML
 
 from ems.commands import COMMANDS
 from ems.commands.flags import Mark, flags_of
+from ems.config.load import load_experiment, load_site
 
 PAGES = [
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "config/README.md")),
@@ -71,6 +74,39 @@ def test_the_page_of_commands_has_every_command_with_every_flag():
         rows = re.findall(r"^\| `([^`]*)` \|", sections[name].partition("\n## ")[0], re.M)
         assert rows == [flag.label for flag in flags]
     assert len(sections) > 25
+
+
+def test_the_readme_is_read_in_a_minute_and_a_page_at_once():
+    readme = CODE.sub("`x`", (ROOT / "README.md").read_text("utf-8"))
+    assert readme.count("\n") <= 170
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", readme)
+    prose = [part for part in plain.split("\n\n") if not part.startswith(("|", "#"))]
+    sentences = [each for part in prose for each in re.split(r"[.:]\s", part)]
+    assert [each for each in sentences if len(each.split()) > 25] == []
+    long = {"cli", "config", "log"}
+    pages = {
+        page.stem: page.read_text("utf-8").count("\n") for page in (ROOT / "docs").glob("*.md")
+    }
+    assert len(pages) <= 16
+    assert {page for page, lines in pages.items() if lines > 350} <= long
+
+
+def test_the_experiments_of_running_md_load(tmp_path):
+    page = (ROOT / "docs/running.md").read_text("utf-8")
+    own = page.partition("### With nothing but your own text")[2].partition("\nSet `train.steps`")[
+        0
+    ]
+    own = YAML(typ="safe").load(own[own.index("    languages:") :])
+    starter = YAML(typ="safe").load((ROOT / "configs/starter.yaml").read_text("utf-8"))
+    made = {"own": {**starter, **own}}
+    for name, key, value in re.findall(r"-S 'configs/(\w+)\.yaml:\+?([\w.]+)=(\S+)'", page):
+        made[key] = YAML(typ="safe").load((ROOT / f"configs/{name}.yaml").read_text("utf-8"))
+        section, _, setting = key.partition(".")
+        made[key][section][setting] = int(value)
+    assert set(made) == {"own", "train.steps", "train.seed"}
+    for name, settings in made.items():
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(settings), "utf-8")
+        load_experiment(name, load_site(ROOT / "config.yaml"), tmp_path)
 
 
 @pytest.fixture(scope="module")
