@@ -1,55 +1,59 @@
-"""Laws of an exported folder: its tokens and vectors are ours, for everyone who loads it, or there
-is no folder."""
+"""Laws of an exported folder: its tokens and vectors are ours for every library that loads it, or
+there is no folder. The code for n-grams in it is ours and needs nothing of ours."""
 
+import ast
 import hashlib
 import io
 import json
+import os
+import random
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import yaml
-from conftest import SHARED, needs
+from conftest import ROOT, SHARED, needs
 from made.corpora import write_tatoeba
 from made.experiments import MINIMAL, Settings
 from made.models import write_model
 from safetensors import SafetensorError
 
+from ems.base.errors import EmsError
+from ems.bench.peers import SentenceTransformersEncoder
 from ems.commands.cli import main
 from ems.corpora.demo.grammar import read_free
+from ems.export import folder as export_folder
 from ems.export import onnx, tokenizer, verify
 from ems.export.tokenizer import make_tokenizer
 from ems.model import devices
 from ems.model.encode import SentenceEncoder
 from ems.text.subwords import UNK
 
+pytestmark = pytest.mark.slow
 TEXT = [text for sentence in read_free() for text in sentence.values()]
 OF_EACH = TEXT[: 8 * 60]  # eight languages
+LIMIT = 500
 SIZES = {"layers": 2, "width": 24, "heads": 3, "feed_forward": 40, "max_tokens": 20}
+BYTES = {"byte_fallback": True, "character_coverage": 0.99}
 MATRYOSHKA = {"system": {"objectives": {"matryoshka": {"weight": 1, "dimensions": [10]}}}}
+TABLE = {**SIZES, "layers": 0, "table": 24}
+POOLED = {**SIZES, "pooling": "mean-max", "activation": "gelu", "positions": "none"}
+NGRAMS = {**TABLE, "ngrams": 1009, "max_tokens": LIMIT}
 KINDS = {  # name: (sizes, segmenter, settings of the vocabulary, flags)
-    "mean": (SIZES, "none", {}, ["--onnx", "--int8"]),
-    "mean-max": (
-        {**SIZES, "pooling": "mean-max", "activation": "gelu", "positions": "none"},
-        "unicode",
-        {"byte_fallback": True, "character_coverage": 0.99},
-        ["--onnx", "--dimensions", "10"],
-    ),
-    "static": ({**SIZES, "layers": 0, "positions": "none"}, "unicode", {}, ["--onnx", "--int8"]),
-    "table": ({**SIZES, "layers": 0, "table": 24}, "none", {}, ["--onnx", "--dimensions", "10"]),
-    "ngrams": (
-        {**SIZES, "layers": 0, "table": 24, "ngrams": 1009},
-        "unicode",
-        {"byte_fallback": True, "character_coverage": 0.99},
-        ["--onnx", "--int8", "--dimensions", "10"],
-    ),
+    "mean": (SIZES, "none", {}, "--onnx --int8"),
+    "mean-max": (POOLED, "unicode", BYTES, "--onnx --dimensions 10"),
+    "static": ({**SIZES, "layers": 0, "positions": "none"}, "unicode", {}, "--onnx --int8"),
+    "table": (TABLE, "none", {}, "--onnx --dimensions 10"),
+    "ngrams": (NGRAMS, "unicode", BYTES, "--onnx --int8 --dimensions 10"),
 }
-STATIC = {"static", "table"}  # of one vector for each piece
-BY_CODE = {"ngrams"}
-INT8 = {name for name, kind in KINDS.items() if "--int8" in kind[3]}
-CUT = {name for name, kind in KINDS.items() if "--dimensions" in kind[3]}
-IN_ANOTHER_PROCESS = {"mean", "ngrams"}  # each takes seconds to import sentence-transformers
+STATIC = {"static", "table"}  # one vector for each piece
+ODD = ["a", "?!…", "🙂👍🏽", "  x ", "Ж", "字", "a_b-c/d@e.f", "<pad> <2en>", "x" * 300, "½ ﬁ Å"]
+ODD += [" ".join(TEXT[:60]), "1984", "naïve Zürich", "москва", "मास्को", "モスクワ", "- - -"]
+LINES = [*TEXT[-60:], *ODD]
 
 
 def made_model(folder, kind):
@@ -68,13 +72,12 @@ def verify_lines(folder):
 
 
 def figures_here(folder, expected):
-    """What `--verify` asks another process for, of this one."""
-    with np.load(io.BytesIO(expected)) as given:
-        return verify.figures(folder, given)
+    with np.load(io.BytesIO(expected)) as arrays:
+        return verify.figures(folder, arrays)
 
 
-def run(model, out, *flags, expect=0, here=False):
-    """Export; `here` verifies in this process."""
+def run(model, out, *flags, expect=0, here=True):
+    """Export; `here` verifies in this process, since another one takes seconds to import."""
     words = ["export", "--model", str(model), "--out", str(out), *map(str, flags)]
     with pytest.MonkeyPatch.context() as patch:
         if here:
@@ -82,185 +85,292 @@ def run(model, out, *flags, expect=0, here=False):
         assert main(words) == expect
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def exported(request, tmp_path_factory):
-    """(kind, our model folder, the exported one)."""
+@pytest.fixture(scope="module")
+def export_once(tmp_path_factory):
+    """A function that returns (kind, model folder, exported folder) and makes them once."""
     pytest.importorskip("onnxruntime")
-    folder = tmp_path_factory.mktemp(request.param)
-    model = made_model(folder / "models" / "ems", request.param)
-    flags = KINDS[request.param][3]
-    here = request.param not in IN_ANOTHER_PROCESS
-    run(model, folder / "out", *flags, "--verify", verify_lines(folder), here=here)
-    return request.param, model, folder / "out"
+    exports = {}
+
+    def export(kind):
+        if kind not in exports:
+            folder = tmp_path_factory.mktemp(kind)
+            model, out = made_model(folder / "models/ems", kind), folder / "my export-1.0"
+            flags = [*KINDS[kind][3].split(), "--verify", verify_lines(folder)]
+            run(model, out, *flags, here=kind != "ngrams")
+            exports[kind] = kind, model, out
+        return exports[kind]
+
+    return export
+
+
+@pytest.fixture(params=KINDS)
+def exported(request, export_once):
+    return export_once(request.param)
+
+
+@pytest.fixture
+def ngrams(export_once):
+    return export_once("ngrams")
+
+
+def load(folder, trust=True):
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(
+        str(folder), device="cpu", local_files_only=True, trust_remote_code=trust
+    )
+
+
+def unit(vectors):
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def ours_of(kind, model, lines):
     vectors = SentenceEncoder(model, "cpu").encode(lines, "de")
-    vectors = vectors[:, :10] if kind in CUT else vectors
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit(vectors[:, :10] if "--dimensions" in KINDS[kind][3] else vectors)
+
+
+def of_graph(folder, ids, left=False, threads=4, extra=0):
+    """The outputs of the graph for ids in one batch, padded with any id on one side."""
+    from onnxruntime import InferenceSession, SessionOptions
+
+    options = SessionOptions()
+    options.intra_op_num_threads = threads
+    session = InferenceSession(folder / "onnx/model.onnx", options)
+    longest = max(map(len, ids)) + extra
+    padded = np.full((len(ids), longest), 7)
+    mask = np.zeros_like(padded)
+    for row, one in enumerate(ids):
+        place = slice(longest - len(one), longest) if left else slice(len(one))
+        padded[row, place], mask[row, place] = one, 1
+    names = sorted(out.name for out in session.get_outputs())
+    return session.run(names, {"input_ids": padded, "attention_mask": mask})
+
+
+# --- every kind of model
 
 
 def test_sentence_transformers_gives_our_vectors_of_text_that_the_export_never_saw(exported):
-    """Short and cut, capitals, special pieces as text; `trust_remote_code` for n-grams alone."""
-    from sentence_transformers import SentenceTransformer
-
     kind, model, folder = exported
-    lines = [
-        *TEXT[-80:],
-        *(line.upper() for line in TEXT[-30:]),
-        " ".join(TEXT[-9:]),
-        "<pad> <2en>",
-    ]
-    loaded = SentenceTransformer(
-        str(folder), device="cpu", local_files_only=True, trust_remote_code=kind in BY_CODE
-    )
+    lines = [*TEXT[-80:], *(line.upper() for line in TEXT[-30:]), " ".join(TEXT[-9:])]
+    lines.append("<pad> <2en>")
+    loaded = load(folder, trust=kind == "ngrams")
     vectors = loaded.encode(lines, batch_size=7, show_progress_bar=False)
     expected = ours_of(kind, model, lines)
     assert np.abs(vectors - expected).max() < 1e-5
     assert np.abs(expected - expected.mean(0)).max() > 0.01  # vectors differ
-    assert not loaded.encode([""] * (kind in STATIC | BY_CODE)).any()
+    assert not loaded.encode([""] * (kind in STATIC | {"ngrams"})).any()
 
 
 def test_the_graph_gives_our_vectors_at_every_length_and_batch(exported):
-    from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
 
     kind, model, folder = exported
     body = folder / "0_StaticEmbedding" if kind in STATIC else folder
     cut = Tokenizer.from_file(str(body / "tokenizer.json"))
-    session = InferenceSession(folder / "onnx/model.onnx")
     lines = sorted(TEXT[-40:], key=len)
     for batch in (lines[:1], lines[:9], lines[-1:], lines[::7]):
         ids = [encoded.ids for encoded in cut.encode_batch(batch)]
-        longest = max(map(len, ids))
-        padded = np.array([one + [0] * (longest - len(one)) for one in ids])
-        mask = np.array([[1] * len(one) + [0] * (longest - len(one)) for one in ids])
-        given = {"input_ids": padded, "attention_mask": mask}
-        vectors, *states = session.run(sorted(out.name for out in session.get_outputs()), given)
-        assert [each.shape[:2] for each in states] == [padded.shape] * (
-            "table" not in KINDS[kind][0]
-        )
+        vectors, *states = of_graph(folder, ids)
+        shape = (len(batch), max(map(len, ids)))
+        assert [each.shape[:2] for each in states] == [shape] * ("table" not in KINDS[kind][0])
         assert np.abs(vectors - ours_of(kind, model, batch)).max() < 1e-5
 
 
 def test_ems_reads_the_folder_back(exported):
-    kind, model, folder = exported
-    expected = ours_of(kind, model, TEXT[-9:])
-    vectors = SentenceEncoder(folder, "cpu").encode(TEXT[-9:], "de")[:, : expected.shape[1]]
-    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    assert np.abs(vectors - expected).max() < 1e-6
+    _, model, folder = exported
+    vectors = SentenceEncoder(folder, "cpu").encode(TEXT[-9:], "de")[:, :10]
+    expected = SentenceEncoder(model, "cpu").encode(TEXT[-9:], "de")[:, :10]
+    assert np.abs(unit(vectors) - unit(expected)).max() < 1e-6
 
 
-def test_the_card_is_one_of_the_hub_and_the_sums_are_those_of_the_files(exported):
+def test_the_card_is_valid_for_the_hub_and_the_sums_match_the_files(exported):
     kind, _, folder = exported
     card = (folder / "README.md").read_text(encoding="utf-8")
     matter = yaml.safe_load(card.split("---\n")[1])
     assert matter["language"] == ["en", "de"]
     assert matter["library_name"] == "sentence-transformers"
-    assert ("8 bits" in card or "int8" in card) == (kind in INT8)
-    assert ("trust_remote_code=True" in card) == (kind in BY_CODE)
+    assert ("int8" in card) == ("--int8" in KINDS[kind][3])
+    assert ("trust_remote_code=True" in card) == (kind == "ngrams")
     assert ("The model ignores word order" in card) == (kind != "mean")
     assert "The token ids of 0 lines differ." in card
     assert ("SiLU" in card) == (kind == "mean")
     for code in re.findall(r"```python\n(.*?)```", card, re.DOTALL):
         compile(code, "card", "exec")
-        assert code.count("\n") <= 7
-    listed = dict(
-        line.split("  ")[::-1] for line in (folder / "SHA256SUMS").read_text().split("\n")[:-1]
-    )
-    files = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()} - {"SHA256SUMS"}
-    assert set(listed) == files
-    for name, sha256 in listed.items():
-        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == sha256
+    lines = (folder / "SHA256SUMS").read_text().splitlines()
+    listed = dict(line.split("  ")[::-1] for line in lines)
+    files = {str(p.relative_to(folder)): p for p in folder.rglob("*") if p.is_file()}
+    files.pop("SHA256SUMS")
+    assert listed == {n: hashlib.sha256(p.read_bytes()).hexdigest() for n, p in files.items()}
 
 
-# --- no folder
+# --- n-grams
 
 
-def test_a_folder_whose_tokens_are_not_ours_is_not_written(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(tokenizer, "CONTROL", "e")  # as if it took letters for control characters
-    model = made_model(tmp_path / "model", "static")
-    run(model, tmp_path / "out", "--verify", verify_lines(tmp_path), expect=1, here=True)
-    assert "the tokenizer.json differs from ours in" in capfd.readouterr().err
-    assert not (tmp_path / "out").exists()
+def imports_of(text):
+    """The modules that a source imports, and those from its own folder."""
+    nodes = list(ast.walk(ast.parse(text)))
+    names = {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    names |= {node.module for node in froms if not node.level}
+    return names, {node.module for node in froms if node.level}
 
 
-def test_a_graph_that_is_not_ours_is_not_written(tmp_path, monkeypatch, capfd):
+def test_the_code_is_ours_and_imports_nothing_of_ems(ngrams):
+    written = {path.name: path.read_text() for path in ngrams[2].glob("*.py")}
+    assert sorted(written) == ["ngram_embedding.py", "table.py"]
+    packages = set()
+    for name in export_folder.NGRAM_CODE:
+        source, text = (ROOT / "ems" / name).read_text(), written[Path(name).name]
+        names, own = imports_of(text)
+        assert {f"{module}.py" for module in own} <= set(written)
+        packages |= {each.partition(".")[0] for each in names} - set(sys.stdlib_module_names)
+        pairs = zip(source.split("\n"), text.split("\n"), strict=True)
+        changed = [line for line, other in pairs if line != other]
+        assert len(changed) == len(own)
+        assert all(re.fullmatch(r"from ems\.model\.\w+ import \w+", line) for line in changed)
+    assert packages == {"torch", "tokenizers", "sentence_transformers"}
+    assert imports_of((ROOT / "ems/model/table.py").read_text())[0] == {"torch", "torch.nn"}
+
+
+def test_code_runs_only_if_the_user_allows_it(ngrams):
+    with pytest.raises(ValueError, match="trust_remote_code=True"):
+        load(ngrams[2], trust=False)
+    with pytest.raises(EmsError, match="code that sentence-transformers would run"):
+        SentenceTransformersEncoder(str(ngrams[2]), "cpu")
+
+
+LOADS = """
+import sys
+for name in ("ems", "anyascii", "sentencepiece"):
+    sys.modules[name] = None
+import numpy as np
+from sentence_transformers import SentenceTransformer
+folder, again, lines, out = sys.argv[1:]
+options = {"device": "cpu", "local_files_only": True, "trust_remote_code": True}
+model = SentenceTransformer(folder, **options)
+model.save(again)
+other = SentenceTransformer(again, **options)
+lines = open(lines, encoding="utf-8", newline="\\n").read().split("\\n")
+np.save(out, [each.encode(lines, batch_size=5) for each in (model, other)])
+print(other.max_seq_length, other.get_embedding_dimension(), np.abs(model.encode([""])).max())
+"""
+
+
+def test_a_process_without_ems_gives_our_vectors_and_saves_them(ngrams, tmp_path):
+    kind, model, folder = ngrams
+    (tmp_path / "lines.txt").write_text("\n".join(LINES), encoding="utf-8")
+    words = [folder, tmp_path / "saved", tmp_path / "lines.txt", tmp_path / "out.npy"]
+    command = [sys.executable, "-c", LOADS, *map(str, words)]
+    cache = {**os.environ, "HF_MODULES_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run(command, cwd=tmp_path, env=cache, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(LIMIT), "10", "0.0"]
+    for vectors in np.load(tmp_path / "out.npy"):
+        assert np.abs(vectors - ours_of(kind, model, LINES)).max() < 1e-6
+
+
+def test_the_module_and_the_graph_give_our_vectors_of_random_pieces(ngrams):
+    """Byte pieces and special ones, which no text has, and sentences without a piece."""
+    _, model, folder = ngrams
+    ours, loaded = SentenceEncoder(model, "cpu"), load(folder)
+    for seed in range(20):
+        draw = random.Random(seed)
+        lengths = [draw.choice([0, 1, 2, draw.randint(3, 40)]) for _ in range(draw.randint(1, 9))]
+        pieces = ours.vocabulary.get_piece_size()
+        ids = [[draw.randrange(pieces) for _ in range(length)] for length in lengths]
+        tokens = torch.tensor([one for each in ids for one in each], dtype=torch.long)
+        expected = np.zeros((len(ids), 10), np.float32)
+        for row, own in enumerate(ids):
+            if own:
+                vector = ours.encoder(torch.tensor(own), torch.tensor([len(own)]))
+                expected[row] = unit(vector.detach().numpy()[:, :10])[0]
+        features = loaded({"input_ids": tokens, "lengths": torch.tensor(lengths)})
+        vectors = features["sentence_embedding"].detach().numpy()
+        assert np.abs(vectors - expected).max() < 1e-6
+        for left in (False, True):
+            assert np.abs(of_graph(folder, ids, left=left)[0] - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_the_graph_gives_our_vectors_of_odd_lines_alone_and_in_a_batch(ngrams, threads):
+    kind, model, folder = ngrams
+    tokens = [ids[:LIMIT].tolist() for ids in SentenceEncoder(model).tokenise(LINES, "de")]
+    assert max(map(len, tokens)) == LIMIT
+    expected = ours_of(kind, model, LINES)
+    (whole,) = of_graph(folder, tokens, threads=threads, extra=3)
+    assert np.abs(whole - expected).max() < 1e-5
+    for row, ids in enumerate(tokens[60:], 60):
+        (alone,) = of_graph(folder, [ids], threads=threads)
+        assert np.abs(alone - expected[row]).max() < 1e-5
+    assert not of_graph(folder, [[]])[0].any()
+    assert not of_graph(folder, [[], []], extra=2)[0].any()
+
+
+# --- no folder (tests/refused/export.yaml has the others)
+
+
+def other_code(folder):
+    """Code for n-grams that weighs them differently."""
+    source = (ROOT / "ems/model/table.py").read_text()
+    assert "WEIGHT * self" in source
+    (folder / "table.py").write_text(source.replace("WEIGHT * self", "(WEIGHT + 1) * self"))
+    return [folder / "table.py" if "table" in n else n for n in export_folder.NGRAM_CODE]
+
+
+def full_disk(*_):
+    raise SafetensorError("Error while serializing: I/O error: No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "value", "flags", "message"),
+    [
+        ("static", (tokenizer, "CONTROL"), "e", "", "the tokenizer.json differs from ours in"),
+        ("mean", (onnx, "FAR"), 0.0, "--onnx", "the onnx vectors are not ours"),
+        ("ngrams", (onnx, "MIX"), onnx.MIX + 2, "--onnx", "the onnx vectors are not ours"),
+        ("ngrams", (export_folder, "NGRAM_CODE"), other_code, "", "the float32 vectors are not"),
+        (
+            "mean",
+            (devices, "save_file"),
+            full_disk,
+            "",
+            r"write .*model\.safetensors.*No space",
+        ),
+    ],
+)
+def test_a_folder_that_is_not_ours_is_not_written(
+    kind, place, value, flags, message, tmp_path, monkeypatch, capfd
+):
     pytest.importorskip("onnxruntime")
-    monkeypatch.setattr(onnx, "FAR", 0.0)  # padding is attended to
-    model = made_model(tmp_path / "model", "mean")
-    lines = verify_lines(tmp_path)
-    run(model, tmp_path / "out", "--onnx", "--verify", lines, expect=1, here=True)
-    assert "the onnx vectors are not ours" in capfd.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_full_disk_is_one_clear_error_and_leaves_no_folder(tmp_path, monkeypatch, capfd):
-    full = SafetensorError("Error while serializing: I/O error: No space left on device")
-    monkeypatch.setattr(devices, "save_file", lambda *of: (_ for _ in ()).throw(full))
-    model = made_model(tmp_path / "model", "mean")
-    run(model, tmp_path / "out" / "ems", expect=1)
-    last = capfd.readouterr().err.splitlines()[-1]
-    assert re.search(r"error: cannot write .*model\.safetensors.*No space left", last)
+    model = made_model(tmp_path / "model", kind)
+    monkeypatch.setattr(*place, other_code(tmp_path) if value is other_code else value)
+    run(model, tmp_path / "out/ems", *flags.split(), "--verify", verify_lines(tmp_path), expect=1)
+    assert re.search(f"error: .*{message}", capfd.readouterr().err.splitlines()[-1])
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_dimensions_that_were_not_trained_are_refused(tmp_path, capfd):
-    model = made_model(tmp_path / "model", "mean")
-    run(model, tmp_path / "out", "--dimensions", "9", expect=1)
-    assert "trained for 10, 24; choose one" in capfd.readouterr().err
+# --- segmenters and tokens
 
 
-def test_a_folder_that_is_no_export_is_never_replaced(tmp_path, capfd):
-    model = made_model(tmp_path / "model", "mean")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "diary.txt").write_text("mine")
-    run(model, tmp_path / "out", expect=1)
-    assert "found a folder with other files in it" in capfd.readouterr().err
-
-
-# --- segmenters
-
-
-@pytest.fixture
-def segmented(tmp_path, monkeypatch):
-    """A project with a model whose German is segmented by a tool, and Tatoeba in its place."""
+def test_without_segmenters_the_card_has_the_loss(tmp_path, monkeypatch):
     Settings(tmp_path, MINIMAL)
     pairs = list(zip(TEXT[1::8][:30], TEXT[0::8][:30], strict=True))
-    write_tatoeba(tmp_path, "deu", pairs)
-    write_tatoeba(tmp_path, "fra", pairs)
+    for code in ("deu", "fra"):
+        write_tatoeba(tmp_path, code, pairs)
     place = tmp_path / "data/evalsets/tatoeba/toy"
     place.parent.mkdir(parents=True)
     (tmp_path / "tatoeba").rename(place)
-    model = made_model(tmp_path / "model", "static")
-    path = model / "model.json"
-    description = json.loads(path.read_text())
-    description["segmenters"] |= {"de": "sacremoses", "und": "jieba"}
-    path.write_text(json.dumps(description))
+    path = made_model(tmp_path / "model", "static") / "model.json"
+    path.write_text(path.read_text().replace('"de": "unicode"', '"de": "sacremoses"'))
     monkeypatch.chdir(tmp_path)
-    return model
-
-
-def test_segmenters_are_refused_by_their_names_and_languages(segmented, capfd):
-    run(segmented, "out", expect=1)
-    error = capfd.readouterr().err
-    assert "these segmenters: sacremoses: de. Train with" in error  # und is no language
-    assert not Path("out").exists()
-
-
-def test_without_segmenters_the_card_has_what_they_are_worth(segmented):
-    run(segmented, "out", "--without-segmenters", "--verify", verify_lines(Path()), here=True)
-    (row,) = re.findall(
-        r"^\| de \| (.*?) \| (.*?) \| (.*?) \|$", Path("out/README.md").read_text(), re.M
-    )
+    run("model", "out", "--without-segmenters", "--verify", verify_lines(Path()))
+    card = Path("out/README.md").read_text()
+    (row,) = re.findall(r"^\| de \| (.*?) \| (.*?) \| (.*?) \|$", card, re.M)
     with_, without, change = map(float, row)
     assert change == pytest.approx(without - with_, abs=0.11)
     assert 0 <= without <= 100
 
 
-# --- tokens
-
-SPOKEN = ["none", "unicode"]
 VOCABULARIES = {
     "bpe": {},
     "bytes": {"byte_fallback": True, "character_coverage": 0.98},
@@ -277,39 +387,33 @@ def differing(model, segmenter, lines, format_characters="keep"):
     expected = [ids.tolist() for ids in SentenceEncoder(model, "cpu").tokenise(lines, "en")]
     vocabulary = model / "vocabulary.model"
     made = make_tokenizer(vocabulary, segmenter, format_characters, 10_000).encode_batch(lines)
-    found = [encoded.ids or [UNK] for encoded in made]
-    return [line for line, a, b in zip(lines, expected, found, strict=True) if a != b]
+    ids = [encoded.ids or [UNK] for encoded in made]
+    return [line for line, a, b in zip(lines, expected, ids, strict=True) if a != b]
 
 
-ODD = ["", "  a\tb\u3000c ", "e\u0301 ½ ﬁ Å ´x΄", "ΟΔΟΣ ΣΟΦΟΣ", "STRASSE İ ǅ", "<2en> <mask>"]
-ODD += [
-    "a\u200bb\u00adc \u202edef\u202c",
-    "می\u200cخواهم",
-    "🙂👍🏽 ♥\ufe0f™",
-    "a_b▁c▁▁d",
-    "ＡＢＣ１２３",
-    "x" * 300,
-]
+NASTY = ["", "  a\tb\u3000c ", "e\u0301 ½ ﬁ Å ´x΄", "ΟΔΟΣ ΣΟΦΟΣ", "STRASSE İ ǅ", "<2en> <mask>"]
+NASTY += ["a\u200bb\u00adc \u202edef\u202c", "می\u200cخواهم", "🙂👍🏽 ♥\ufe0f™", "a_b▁c▁▁d"]
+NASTY += ["ＡＢＣ１２３", "x" * 300]
 
 
-@pytest.mark.parametrize("segmenter", SPOKEN)
+@pytest.mark.parametrize("segmenter", tokenizer.SEGMENTERS)
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 def test_the_ids_of_eight_languages_and_of_odd_lines_are_ours(segmenter, vocabulary, tmp_path):
-    of = VOCABULARIES[vocabulary]
-    model = write_model(tmp_path / "m", ["en", "de"], TEXT, 2500, segmenter=segmenter, **of)
+    settings = VOCABULARIES[vocabulary]
+    model = write_model(tmp_path / "m", ["en", "de"], TEXT, 2500, segmenter=segmenter, **settings)
     names = ["<pad> <unk>"] if vocabulary != "unigram" else []  # found there, where `<` is unknown
-    lines = [*TEXT, *(line.upper() for line in TEXT), *ODD, *names]
+    lines = [*TEXT[::3], *(line.upper() for line in TEXT[::3]), *NASTY, *names]
     for format_characters in ("keep", "drop"):
         assert differing(model, segmenter, lines, format_characters) == []
 
 
-@pytest.mark.parametrize("segmenter", SPOKEN)
+@pytest.mark.parametrize("segmenter", tokenizer.SEGMENTERS)
 def test_the_ids_of_all_languages_of_tatoeba_are_ours(segmenter, tmp_path):
-    needs(SHARED.is_dir(), "the real Tatoeba does not lie beside the project")
+    needs(SHARED.is_dir(), "the real Tatoeba is not in the folder next to the project")
     paths = sorted((SHARED / "tatoeba_v1").glob("tatoeba.*-eng.*"))
     files = [path.read_text(encoding="utf-8").split("\n")[:-1] for path in paths]
     assert len(files) == 2 * 112
     lines = [line for file in files for line in file[:90]]
-    of = {"byte_fallback": True, "character_coverage": 0.999}
-    model = write_model(tmp_path / "m", ["en", "de"], lines, 6000, segmenter=segmenter, **of)
+    settings = {"byte_fallback": True, "character_coverage": 0.999}
+    model = write_model(tmp_path / "m", ["en", "de"], lines, 6000, segmenter=segmenter, **settings)
     assert differing(model, segmenter, lines) == []
