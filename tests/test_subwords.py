@@ -1,20 +1,25 @@
-"""Laws of the vocabulary: the sample is fair and seeded, the model is the same bytes, its ids are
-fixed."""
+"""Laws of the vocabulary: a fair and seeded sample, the same model each time, and its report."""
 
+import json
 import os
 import random
 from collections import Counter
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
+from made import golden
 from made.corpora import lexicon
 from made.experiments import SCHEMAS, one_line
 from made.shards import LANGUAGES, WORDS
 from made.text import of_languages
 from sentencepiece import SentencePieceTrainer
 
+from ems.base.batches import batched
 from ems.base.errors import EmsError
-from ems.config.text import VocabularySettings, check_vocabulary
-from ems.text import subwords
+from ems.config.text import VocabularySettings
+from ems.tables.corpora import write_vocabulary_table
+from ems.text import subwords, vocabulary_report
 from ems.text.subwords import (
     UNK,
     WordEncoder,
@@ -25,12 +30,13 @@ from ems.text.subwords import (
     train_vocabulary,
     write_sample,
 )
+from ems.text.vocabulary_report import script_of, write_vocabulary_report
 
 # --- quotas
 
 
 def own_shares(counts, total, temperature):
-    """Shares by p_l ~ n_l^(1/T), where what a full language cannot take goes round again."""
+    """Shares by p_l ~ n_l^(1/T); what a full language cannot take is shared again."""
     shares = dict.fromkeys(counts, 0.0)
     left = min(total, sum(counts.values()))
     while left > 1e-9:
@@ -56,18 +62,16 @@ def test_quotas_follow_the_temperature_and_use_up_the_total(temperature, total):
     assert all(abs(chosen[code] - expected[code]) < 1 + 1e-6 for code in counts)
 
 
-EXACT = [
+EXACT = [  # proportional, equal, between, ties in any order
     ({"en": 8_000, "de": 1_000, "sw": 1_000}, 1_000, 1, {"en": 800, "de": 100, "sw": 100}),
     ({"en": 8_000, "de": 1_000, "sw": 1_000}, 900, 1e9, {"en": 300, "de": 300, "sw": 300}),
     ({"en": 400, "de": 100}, 30, 2, {"en": 20, "de": 10}),
     ({"c": 100, "a": 100, "b": 100}, 100, 1, quotas({"a": 100, "b": 100, "c": 100}, 100, 1)),
-]  # the share, all alike, between them, ties in whatever order
+]
 
 
 @pytest.mark.parametrize(("counts", "total", "temperature", "expected"), EXACT)
-def test_a_quota_goes_from_the_share_to_all_alike_and_ties_know_no_order(
-    counts, total, temperature, expected
-):
+def test_quotas_are_exact(counts, total, temperature, expected):
     assert quotas(counts, total, temperature) == expected
 
 
@@ -103,7 +107,7 @@ def sample(folder, sources, name="sample.txt", **settings):
     return quota, (folder / name).read_text(encoding="utf-8").splitlines()
 
 
-def test_each_language_gives_its_quota_of_its_own_lines(tmp_path, sources):
+def test_a_sample_has_the_quota_of_each_language_and_depends_on_the_seed(tmp_path, sources):
     quota, lines = sample(tmp_path, sources)
     assert quota == quotas({"de": 600, "en": 900, "ja": 300}, 500, 2)
     assert Counter(line[:2] for line in lines) == quota
@@ -114,27 +118,16 @@ def test_each_language_gives_its_quota_of_its_own_lines(tmp_path, sources):
         for side in pair.split("\t")[:2]
     )
     assert not Counter(lines) - every  # drawn without replacement
-
-
-def test_english_is_drawn_from_all_of_its_files(tmp_path, sources):
-    pairs = [path.read_text(encoding="utf-8").splitlines() for path in sources]
-    of_german = {line.split("\t")[1] for line in pairs[0]}
-    _, lines = sample(tmp_path, sources)
+    first = sources[0].read_text(encoding="utf-8").splitlines()
+    with_german = {line.split("\t")[1] for line in first}
     english = [line for line in lines if line.startswith("en")]
-    # 600 of its 900 lines are beside German; one sigma of the share is 0.03
-    assert 0.5 < sum(line in of_german for line in english) / len(english) < 0.83
-
-
-def test_the_same_seed_draws_the_same_sample_and_another_another(tmp_path, sources):
-    first = sample(tmp_path, sources, "a.txt")
-    assert sample(tmp_path, sources, "b.txt") == first
-    quota, lines = sample(tmp_path, sources, "c.txt", seed=2)
-    assert quota == first[0]
-    assert lines != first[1]
-
-
-def test_a_sample_larger_than_the_corpus_is_the_corpus(tmp_path, sources):
-    quota, lines = sample(tmp_path, sources, sample_lines=10_000)
+    # 600 of its 900 lines are aligned with German; one sigma of the share is 0.03
+    assert 0.5 < sum(line in with_german for line in english) / len(english) < 0.83
+    assert sample(tmp_path, sources, "b.txt") == (quota, lines)
+    again, others = sample(tmp_path, sources, "c.txt", seed=2)
+    assert again == quota
+    assert others != lines
+    quota, lines = sample(tmp_path, sources, "d.txt", sample_lines=10_000)  # all there is
     assert quota == {"de": 600, "en": 900, "ja": 300}
     assert len(lines) == 1800
 
@@ -155,7 +148,7 @@ def test_the_same_sample_gives_the_same_model_bytes(trained, tmp_path):
     assert (tmp_path / "again.model").read_bytes() == (trained / "1.model").read_bytes()
 
 
-def test_a_sample_that_is_cut_while_it_is_read_gives_no_model(trained, tmp_path, monkeypatch):
+def test_a_sample_truncated_during_training_gives_no_model(trained, tmp_path, monkeypatch):
     copy, one = tmp_path / "sample.txt", SentencePieceTrainer.train
     copy.write_bytes((trained / "sample.txt").read_bytes())
 
@@ -169,7 +162,7 @@ def test_a_sample_that_is_cut_while_it_is_read_gives_no_model(trained, tmp_path,
     assert list(tmp_path.iterdir()) == [copy]
 
 
-def test_ids_begin_with_pad_unk_mask_and_the_languages_in_their_order(trained):
+def test_ids_begin_with_pad_unk_mask_and_the_languages(trained):
     vocabulary = load_vocabulary(trained / "1.model")
     assert (subwords.PAD, UNK, subwords.MASK) == (0, 1, 2)
     first = ["<pad>", "<unk>", "<mask>", "<2en>", "<2de>", "<2ja>"]
@@ -177,17 +170,10 @@ def test_ids_begin_with_pad_unk_mask_and_the_languages_in_their_order(trained):
     assert [vocabulary.pad_id(), vocabulary.unk_id()] == [0, 1]
     assert [vocabulary.bos_id(), vocabulary.eos_id()] == [-1, -1]
     assert vocabulary.get_piece_size() == 400
-
-
-@pytest.mark.parametrize("text", ["<2en>", "a <2de> b", "<mask>", "<pad>", "x<2ja>", "<unk>"])
-def test_text_never_becomes_a_control_symbol(trained, text):
-    ids = load_vocabulary(trained / "1.model").encode(text)
-    assert ids
-    assert not {0, 2, 3, 4, 5} & set(ids)
-
-
-def test_known_words_are_whole_and_come_back(trained):
-    vocabulary = load_vocabulary(trained / "1.model")
+    for text in ("<2en>", "a <2de> b", "<mask>", "<pad>", "x<2ja>", "<unk>"):
+        ids = vocabulary.encode(text)
+        assert ids
+        assert not {0, 2, 3, 4, 5} & set(ids), "text became a control symbol"
     for words in WORDS.values():
         text = " ".join(words)
         ids = vocabulary.encode(text)
@@ -195,23 +181,12 @@ def test_known_words_are_whole_and_come_back(trained):
         assert vocabulary.decode(ids) == text
 
 
-@pytest.mark.parametrize("size", [5_000, 60_000])
-def test_too_large_a_vocabulary_is_one_clear_error_and_no_file(trained, tmp_path, size):
-    job = (experiment(size=size), trained / "sample.txt", tmp_path / "x.model")
+def test_too_large_a_vocabulary_is_an_error_and_no_file(trained, tmp_path):
+    job = (experiment(size=5_000), trained / "sample.txt", tmp_path / "x.model")
     message = one_line(train_vocabulary, *job)
-    assert message.startswith(f"vocabulary.size: SentencePiece cannot make {size:,} pieces")
+    assert message.startswith("vocabulary.size: SentencePiece cannot make 5,000 pieces")
     assert "Lower vocabulary.size or raise vocabulary.sample_lines" in message
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("content", [b"", b"no model"], ids=["empty", "text"])
-def test_what_is_no_model_is_an_error_that_names_it(tmp_path, content):
-    path = tmp_path / "x.model"
-    with pytest.raises(EmsError, match=r"x\.model: no such file"):
-        load_vocabulary(path)
-    path.write_bytes(content)
-    with pytest.raises(EmsError, match=r"x\.model: not a SentencePiece model"):
-        load_vocabulary(path)
 
 
 # --- single characters of some languages, and unigram models
@@ -240,7 +215,7 @@ def of(sample, tmp_path, **settings):
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_chosen_languages_are_single_characters_and_the_others_pieces(kind, mixed, tmp_path):
+def test_chosen_languages_are_split_into_characters(kind, mixed, tmp_path):
     vocabulary = of(mixed, tmp_path, type=kind, characters=["ja"])
     for text in (HAN, "小さな 鳥 は", "a 猫"):
         (ids,) = encode_lines(vocabulary, [text], "ja")
@@ -253,7 +228,7 @@ def test_chosen_languages_are_single_characters_and_the_others_pieces(kind, mixe
         assert vocabulary.decode(ids) == text
 
 
-def test_pieces_of_chosen_languages_are_learnt_from_none_of_their_lines(mixed, tmp_path):
+def test_no_pieces_are_learnt_from_chosen_languages(mixed, tmp_path):
     vocabulary = of(mixed, tmp_path, characters=["ja"])
     pieces = [vocabulary.id_to_piece(at) for at in range(vocabulary.get_piece_size())]
     assert not [piece for piece in pieces if len(piece) > 1 and set(piece) & set(HAN)]
@@ -263,11 +238,10 @@ def test_pieces_of_chosen_languages_are_learnt_from_none_of_their_lines(mixed, t
     assert [piece for piece in pieces if len(piece) > 1 and set(piece) & set(HAN)]
 
 
-def test_a_rare_character_of_a_chosen_language_has_no_piece_or_bytes(mixed, tmp_path):
+def test_a_rare_character_of_a_chosen_language_is_unknown_or_bytes(mixed, tmp_path):
     (ids,) = encode_lines(of(mixed, tmp_path, characters=["ja"]), ["猫龍鳥"], "ja")
     assert ids[1] == UNK != ids[0] != ids[2]
-    settings = {"characters": ["ja"], "byte_fallback": True, "size": 360}
-    vocabulary = of(mixed, tmp_path, **settings)
+    vocabulary = of(mixed, tmp_path, characters=["ja"], byte_fallback=True, size=360)
     (ids,) = encode_lines(vocabulary, ["猫龍鳥"], "ja")
     assert UNK not in ids
     assert len(ids) == 2 + len("龍".encode())
@@ -275,21 +249,17 @@ def test_a_rare_character_of_a_chosen_language_has_no_piece_or_bytes(mixed, tmp_
 
 
 def test_the_least_coverage_is_the_least_that_sentencepiece_takes(mixed, tmp_path):
-    sections = SCHEMAS["experiment"]["$defs"]
-    least = sections["VocabularySettings"]["properties"]["character_coverage"]
-    of(mixed, tmp_path, character_coverage=least["minimum"])
-    model = {"model_prefix": str(tmp_path / "refused"), "vocab_size": 60}
+    settings = SCHEMAS["experiment"]["$defs"]["VocabularySettings"]["properties"]
+    least = settings["character_coverage"]["minimum"]
+    of(mixed, tmp_path, character_coverage=least)
+    model = {"input": str(mixed), "model_prefix": str(tmp_path / "refused"), "vocab_size": 60}
     with pytest.raises(RuntimeError):
-        SentencePieceTrainer.train(
-            input=str(mixed), character_coverage=least["minimum"] - 0.001, **model
-        )
+        SentencePieceTrainer.train(character_coverage=least - 0.001, **model)
 
 
 @pytest.mark.parametrize("coverage", [0.98, 0.999])
-def test_the_characters_with_a_piece_are_the_most_frequent_up_to_the_coverage(
-    coverage, mixed, tmp_path
-):
-    """Counted over the lines of the chosen language alone."""
+def test_the_most_frequent_characters_have_a_piece_up_to_the_coverage(coverage, mixed, tmp_path):
+    """They are counted in the lines of the chosen language alone."""
     vocabulary = of(mixed, tmp_path, characters=["ja"], character_coverage=coverage)
     codes = languages_of(mixed).read_text().splitlines()
     lines = mixed.read_text(encoding="utf-8").splitlines()
@@ -303,7 +273,7 @@ def test_the_characters_with_a_piece_are_the_most_frequent_up_to_the_coverage(
 
 
 @pytest.mark.parametrize("settings", [{"type": "unigram"}, {"characters": ["ja"]}])
-def test_words_one_by_one_give_the_ids_of_the_whole_line(settings, mixed, tmp_path):
+def test_encoding_word_by_word_equals_encoding_the_line(settings, mixed, tmp_path):
     vocabulary = of(mixed, tmp_path, **settings)
     for code in LANGUAGES:
         lines = mixed.read_text(encoding="utf-8").splitlines()
@@ -312,7 +282,129 @@ def test_words_one_by_one_give_the_ids_of_the_whole_line(settings, mixed, tmp_pa
         assert [list(memoryview(ids).cast("H")) for ids in packed] == expected
 
 
-def test_without_a_language_left_to_learn_from_it_is_an_error():
-    settings = VocabularySettings(size=500, characters=["en", "de"])
-    message = one_line(lambda: check_vocabulary("vocabulary", settings, ["de", "en"]))
-    assert message.startswith("vocabulary.characters: de, en are all of its languages")
+# --- the report
+
+LETTERS = {"en": "abcdefgh", "ja": "かきくけこさしす", "ru": "абвгдежз"}
+OF_PAIRS = {"en-ja": 300, "en-ru": 200}
+SETTINGS = {"sample_lines": 600, "temperature": 1, "size": 150, "character_coverage": 0.998}
+
+
+def with_vocabulary(settings):
+    vocabulary = VocabularySettings(**settings)
+    return SimpleNamespace(vocabulary=vocabulary, seed=1, languages=list(LETTERS))
+
+
+def sentence(draw, code):
+    return " ".join("".join(draw.choices(LETTERS[code], k=draw.randint(1, 4))) for _ in range(5))
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A sample of three languages with its vocabulary; a rare letter of Russian has no piece."""
+    folder, draw = tmp_path_factory.mktemp("world"), random.Random(1)
+    sources = []
+    for pair, count in OF_PAIRS.items():
+        rows = []
+        for at in range(count):
+            sides = [sentence(draw, code) for code in pair.split("-")]
+            sides[1] += " ѭ ѫ" if pair == "en-ru" and at % 40 == 0 else ""
+            rows.append("\t".join([*sides, str(at)]) + "\n")
+        path = folder / f"{pair}.tsv"
+        path.write_text("".join(rows), encoding="utf-8")
+        sources.append(path)
+    experiment = with_vocabulary(SETTINGS)
+    write_sample(experiment, sources, folder / "sample.txt")
+    train_vocabulary(experiment, folder / "sample.txt", folder / "v.model")
+    return folder
+
+
+def report_of(world, out):
+    return write_vocabulary_report(world / "v.model", world / "sample.txt", out)
+
+
+def lines_of(path):
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def test_the_report_equals_a_loop_over_the_sample(world, tmp_path):
+    report = report_of(world, tmp_path / "r.json")
+    assert json.loads((tmp_path / "r.json").read_text()) == report
+    vocabulary = load_vocabulary(world / "v.model")
+    expected = {}
+    texts = lines_of(world / "sample.txt")
+    codes = lines_of(languages_of(world / "sample.txt"))
+    for code, text in zip(codes, texts, strict=True):
+        row = expected.setdefault(code, {"lines": 0, "characters": 0, "tokens": 0, "unknown": 0})
+        ids = vocabulary.encode(text)
+        row["lines"] += 1
+        row["characters"] += sum(not c.isspace() for c in text)
+        row["tokens"] += len(ids)
+        row["unknown"] += sum(token == UNK for token in ids)
+    assert report["languages"] == expected
+    assert expected["ru"]["unknown"] > 0 == expected["en"]["unknown"]
+    assert report["pieces"] == 150 == sum(report["scripts"].values())
+    assert report["scripts"]["control"] == 6
+    assert set(report["scripts"]) == {"control", "Latin", "Hiragana", "Cyrillic", "other"}
+
+
+def test_with_byte_fallback_no_token_is_unknown(world, tmp_path):
+    experiment = with_vocabulary({**SETTINGS, "size": 400, "byte_fallback": True})
+    train_vocabulary(experiment, world / "sample.txt", tmp_path / "b.model")
+    model = tmp_path / "b.model"
+    report = write_vocabulary_report(model, world / "sample.txt", tmp_path / "r.json")
+    assert report["scripts"]["bytes"] == 256
+    assert not any(row["unknown"] for row in report["languages"].values())
+    vocabulary = load_vocabulary(model)
+    assert vocabulary.decode(vocabulary.encode("ab 𠮷 ѭ")) == "ab 𠮷 ѭ"
+
+
+def test_a_report_counts_a_limited_number_of_lines_per_language(world, tmp_path, monkeypatch):
+    monkeypatch.setattr(vocabulary_report, "LINES", 50)
+    monkeypatch.setattr(vocabulary_report, "batched", partial(batched, size=7))
+    report = report_of(world, tmp_path / "r.json")
+    assert {row["lines"] for row in report["languages"].values()} == {50}
+
+
+def test_a_sample_whose_labels_do_not_fit_is_an_error(world, tmp_path):
+    sample = tmp_path / "sample.txt"
+    sample.write_bytes((world / "sample.txt").read_bytes())
+    languages_of(sample).write_text("en\n" * 599)
+    with pytest.raises(EmsError, match=r"sample\.txt: 600 lines, but .*sample\.languages has 599"):
+        write_vocabulary_report(world / "v.model", sample, tmp_path / "r.json")
+
+
+def test_a_piece_belongs_to_the_script_of_its_first_letter():
+    scripts = {
+        **{"▁the": "Latin", "—a": "Latin", "▁ы": "Cyrillic", "の": "Hiragana", "ー": "Katakana"},
+        **{"中": "Han", "々": "Han", "हि": "Devanagari", "▁्": "Devanagari", "한": "Hangul"},
+        **{"▁3.1": "other", "▁": "other"},
+    }
+    assert {piece: script_of(piece) for piece in scripts} == scripts
+
+
+# --- tables
+
+
+def test_the_table_of_vocabularies_is_golden(tmp_path):
+    reports = []
+    for name, latin in (("one", 300), ("two", 200)):
+        scripts = {"Latin": latin, "Han": 7, "control": 5, "other": 1}
+        counts = {"lines": 10, "characters": 100, "tokens": 20, "unknown": 1}
+        languages = {
+            code: counts | {"tokens": 20 + at} for at, code in enumerate(("en", "fr", "ja"))
+        }
+        report = {"pieces": latin + 13, "scripts": scripts, "languages": languages}
+        reports.append(tmp_path / f"{name}.json")
+        reports[-1].write_text(json.dumps(report))
+    write_vocabulary_table(reports, tmp_path / "v.tex")
+    golden.check_table("vocabulary_two", tmp_path / "v.tex")
+    write_vocabulary_table(reports[:1], tmp_path / "v.tex")
+    golden.check_table("vocabulary", tmp_path / "v.tex")
+
+
+def test_a_report_that_does_not_add_up_is_an_error(world, tmp_path):
+    report = report_of(world, tmp_path / "r.json")
+    report["scripts"]["Latin"] += 1
+    (tmp_path / "r.json").write_text(json.dumps(report))
+    with pytest.raises(EmsError, match=r"r\.json: the scripts have 151 pieces, the vocabulary 150"):
+        write_vocabulary_table([tmp_path / "r.json"], tmp_path / "t.tex")
