@@ -54,7 +54,7 @@ def test_the_order_of_a_key_of_files_says_which_side_is_which(project):
     files = {"fr-de": "x.tsv", "ja-fr": ["a.ja", "a.fr"]}
     corpus = {"name": "Mine", "files": files, "codes": {"ja": ["jpn"]}}
     own = project.load(THREE | {"corpora": [corpus]}).corpora[0]
-    assert (own.version, own.own, own.pairs) == ("own", True, ("de-fr", "fr-ja"))
+    assert (own.version, own.custom, own.pairs) == ("own", True, ("de-fr", "fr-ja"))
     assert own.files("de-fr") == ("fr-de",)
     assert own.files("fr-ja") == ("jpn-fr",)
     assert own.turned == {"fr-de", "jpn-fr"}
@@ -81,14 +81,14 @@ MISTAKES = [
     (WIKI | {"pairs": ["de"]}, "corpora.0.pairs: found 'de', expected two languages, like de-fr"),
     (WIKI | {"pairs": ["de-pl"]}, "corpora.0.pairs: de-pl has 'pl', but the languages here are de"),
     (WIKI | {"pairs": ["de-fr", "fr-de"]}, "corpora.0.pairs: de-fr is named twice"),
-    (WIKI | {"pairs": ["de-fr"], "without": ["ja"]}, "corpora.0.without: `pairs` has the pairs"),
-    (WIKI | {"languages": ["ja"]}, "corpora.0.languages: found only ja; name the other side"),
+    (WIKI | {"pairs": ["de-fr"], "without": ["ja"]}, "corpora.0.without: `pairs` lists the pairs"),
+    (WIKI | {"languages": ["ja"]}, "corpora.0.languages: found only ja; add the other language"),
     ({"name": "WikiMatrix"}, "corpora.0.version: this key is missing"),
     (MINE | {"files": {"de-fr": "x", "fr-de": "y"}}, "corpora.0.files: de-fr is named twice"),
     (MINE | {"files": {"de-fr": ["x"]}}, "corpora.0.files.de-fr: ['x'] is too short"),
     (MINE | {"files": {}}, "corpora.0.files: {} should be non-empty"),
-    (MINE | {"source": "x"}, "corpora.0.source: `files` says where each pair lies"),
-    (MINE | {"codes": {"de": ["a", "b"]}}, "corpora.0.codes.de: a corpus of `files` has one code"),
+    (MINE | {"source": "x"}, "corpora.0.source: `files` says where each pair is"),
+    (MINE | {"codes": {"de": ["a", "b"]}}, "corpora.0.codes.de: with `files`, give one code"),
     (WIKI | {"max_pairs": {"de-xx": 3}}, "corpora.0.max_pairs: de-xx has 'xx'"),
     (WIKI | {"max_pairs": {"de-fr-ja": 3}}, "corpora.0.max_pairs: found 'de-fr-ja'"),
 ]

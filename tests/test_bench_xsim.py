@@ -145,7 +145,7 @@ def test_a_set_that_is_not_given_is_an_error_that_says_how_to_give_it(tmp_path, 
 # --- benchmarks that are of another set
 
 MISTAKES = [
-    ("evalsets", {"xsimpp": {"version": "v1"}}, "benchmarks: xsim is of flores200, which has no"),
+    ("evalsets", {"xsimpp": {"version": "v1"}}, "benchmarks: xsim reads flores200, which has no"),
     ("evalsets", {"flores200": {"version": "v1"}}, "benchmarks: xsimpp has no entry under"),
     (
         "evalsets.flores200.languages",
@@ -160,7 +160,7 @@ MISTAKES = [
     ),
     ("evalsets.flores200.protocol.k", 0, "evalsets.flores200.protocol.k: 0"),
     ("evalsets.flores200.protocol.n", 4, "evalsets.flores200.protocol.n: unknown key"),
-    ("evalsets.xsimpp.protocol", {}, "evalsets.xsimpp.protocol: only of "),
+    ("evalsets.xsimpp.protocol", {}, "evalsets.xsimpp.protocol: only "),
 ]
 
 

@@ -118,7 +118,7 @@ def test_check_says_what_filters_lack(ems):
     assert any("clean.language keeps all sides in xq: not known" in line for line in lines)
     for filters, message in (
         ("similarity: {model: gone}", "clean.similarity.model: gone: expected a model folder"),
-        ("commands: [{filter: gone}]", "clean.commands.0.filter: gone: there is no such file"),
+        ("commands: [{filter: gone}]", "clean.commands.0.filter: gone: no such file"),
     ):
         with_filters(filters)
         assert message in ems.error("check", "--experiment", "tiny")

@@ -148,7 +148,7 @@ def test_a_corpus_of_ones_own_needs_no_entry_in_the_catalogue(project):
     own = {"name": "Mine", "version": "2024", "source": "some/where", "languages": ["ja"]}
     experiment = project.load(edited(REAL, "corpora.0", own))
     corpus = experiment.corpora[0]
-    assert (corpus.source, corpus.pairs, corpus.own) == ("some/where", ("en-ja",), True)
+    assert (corpus.source, corpus.pairs, corpus.custom) == ("some/where", ("en-ja",), True)
     assert experiment.validation[0].source == "o"  # the site's
 
 

@@ -124,7 +124,7 @@ def test_validation_is_one_corpus_or_a_list_of_them(project):
         REAL | {"validation": [ntrex, {**OWN, "part": "x"}]}
     )
     assert "validation: [] should be non-empty" in project.error(REAL | {"validation": []})
-    assert "Own/v1 is named twice" in project.error(REAL | {"validation": [documents, documents]})
+    assert "Own/v1 is listed twice" in project.error(REAL | {"validation": [documents, documents]})
 
 
 # --- the languages of a benchmark

@@ -19,7 +19,7 @@ from ems.bench.scores import read_score_file
 from ems.benchmarks.tatoeba.data import read_language
 from ems.config.experiment import UNSEEN
 from ems.config.languages import load_languages
-from ems.config.plugins import benchmark, benchmarks, has, module, sets
+from ems.config.plugins import benchmark, benchmarks, has_module, module, sets
 from ems.corpora.demo.grammar import BENCHMARK_ONLY, LANGUAGES, OTHERS, quotas
 from ems.corpora.demo.mirror import STAMP
 from ems.corpora.demo.texts import LEAKED_PAIRS, build, disguise
@@ -196,7 +196,7 @@ def test_exactly_the_leak_is_removed():
 # --- evaluation sets
 
 PLACES = {  # set -> its folder in the mirror
-    name: benchmark(name).demo or name for name in sets() if has(name, "demo")
+    name: benchmark(name).demo or name for name in sets() if has_module(name, "demo")
 } | {"tatoeba": "tatoeba"}
 DRAWN = {name for name in sets() if benchmark(name).drawn}
 

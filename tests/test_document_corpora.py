@@ -79,7 +79,7 @@ def test_with_pairs_alone_each_has_a_pair(project, key):
         ([OWN | {"max_pairs": 3}], {}, "corpora.0.max_pairs: a corpus of `kind: documents`"),
         ([OWN | {"fallback": True}], {}, "corpora.0.fallback: a corpus of `kind: documents`"),
         ([OWN | {"codes": "paper"}], {}, "corpora.0.codes: found paper, but EMS used no documents"),
-        ([OWN | {"path": "a", "source": "b"}], {}, "corpora.0.path: give the source or the path"),
+        ([OWN | {"path": "a", "source": "b"}], {}, "corpora.0.path: set the source or the path"),
         ([OWN | {"without": ["en", "de", "ja"]}], {}, "corpora.0.without: no language is left"),
         ([OWN | {"max_documents": {"xx": 1}}], {}, "corpora.0.max_documents: unknown language"),
         ([OWN | {"part": "train"}], {}, "corpora.0.part: train, but splits does not say"),
@@ -100,7 +100,7 @@ def test_with_pairs_alone_each_has_a_pair(project, key):
             {},
             "corpora.0.path: a corpus of `kind: pairs` has no such key",
         ),
-        ([OWN, OWN | {"path": "x"}], {}, "corpora: Own/v1 is named twice"),
+        ([OWN, OWN | {"path": "x"}], {}, "corpora: Own/v1 is listed twice"),
     ],
 )
 def test_what_cannot_be_is_one_line_that_names_the_key(project, entries, splits, message):
@@ -109,7 +109,7 @@ def test_what_cannot_be_is_one_line_that_names_the_key(project, entries, splits,
 
 def test_without_a_source_the_key_to_set_is_named(project):
     value = corpora(OWN, sources={"wikipedia": "dumps"})
-    assert "corpora.0: set sources.documents to where Own lies" in project.error(value)
+    assert "corpora.0: set sources.documents to the location of Own" in project.error(value)
 
 
 def test_files_of_documents_that_a_directory_lacks_are_named(tmp_path, monkeypatch):

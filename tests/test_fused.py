@@ -119,17 +119,17 @@ def fused(**entry):
     ("entry", "message"),
     [
         ({"kind": "fused"}, "systems.x.of: expected the name of a system, as kind: fused needs it"),
-        (fused(of="emss"), "systems.x.of: emss is no system; expected one that is trained here"),
+        (fused(of="emss"), "systems.x.of: emss is no system; expected a trained system"),
         (
             fused(of="ngram"),
-            "systems.x.of: ngram is of kind char-ngram; expected one that is train",
+            "systems.x.of: ngram is of kind char-ngram; expected a trained system",
         ),
-        (fused(of="fused"), "systems.x.of: fused is of kind fused; expected one that is trained "),
+        (fused(of="fused"), "systems.x.of: fused is of kind fused; expected a trained "),
         ({"of": "ems"}, "systems.x.of: found 'ems', but kind: encoder takes none"),
-        ({"ngrams": {}}, "systems.x.ngrams: kind: encoder has none; take them out"),
+        ({"ngrams": {}}, "systems.x.ngrams: kind: encoder has none; remove them"),
         (
             {"kind": "char-ngram", "ngrams": {"weight": 1}},
-            "systems.x.ngrams.weight: only of kind: fused; take it out",
+            "systems.x.ngrams.weight: only for kind: fused; remove it",
         ),
         (
             {"kind": "char-ngram", "ngrams": {"least": 5}},
@@ -137,7 +137,7 @@ def fused(**entry):
         ),
         (fused(ngrams={"power": 3}), "systems.x.ngrams.power: 3 is greater than the maximum of 2"),
         (fused(model="m"), "systems.x.model: found text, but kind: fused takes none"),
-        (fused(iterations=2), "systems.x.iterations: x is not trained here; leave it out"),
+        (fused(iterations=2), "systems.x.iterations: x is not trained; remove it"),
     ],
 )
 def test_a_system_that_cannot_be_fused_is_one_line_that_names_its_key(project, entry, message):
@@ -148,13 +148,15 @@ def test_without_validation_pairs_both_weights_must_be_given(project):
     bare = BASE | {"validation": None, "systems": {"ems": {}, "given": SYSTEMS["given"]}}
     project.load(bare)
     message = project.error(edited(bare, "systems.given.ngrams", {"weight": 2}))
-    assert "systems.given.ngrams: its weight is chosen on pairs of `validation`" in message
+    assert "systems.given.ngrams: the weight is chosen on `validation`" in message
     assert message.endswith("set `validation`, or `weight` and `power` here")
 
 
 def test_a_fused_system_is_not_exported(project):
     message = project.error(BASE | {"export": {"systems": ["fused"]}})
-    assert "export.systems: fused is of kind fused, which is not one model; export ems" in message
+    assert (
+        "export.systems: fused has kind fused, which is more than one model; export ems" in message
+    )
 
 
 OF_FUSED = {"bench fused tatoeba", "bench given tatoeba"}

@@ -199,8 +199,8 @@ def test_fewer_than_two_languages_are_an_error(toy, tmp_path):
     assert message == "expected documents of two languages or more to mine in, found en"
     message = one_line(lambda: toy.experiment(**changed(COHERENCE, {"systems": {"one": ONE}})))
     assert message.endswith(
-        "systems.one: objectives.coherence mines in documents of two languages or more, found en; "
-        "add documents of another one under corpora, or languages to the system"
+        "systems.one: objectives.coherence mines documents in two or more languages, found en; "
+        "add documents in another language under corpora, or languages to the system"
     )
 
 

@@ -78,31 +78,31 @@ OF_REAL = [
     ("segmenters.ja", "juman", "segmenters.ja: found 'juman' ... jieba, jumanpp ... moses"),
     ("corpora.0.name", "Tatoba", "corpora.0.name: unknown corpus ... did you mean Tatoeba"),
     ("corpora.0.version", "v1", "corpora.0.version: unknown version 'v1' ... v2021-08-07"),
-    ("validation", REAL["corpora"][0], "Tatoeba/v2021-08-07 is named twice"),
+    ("validation", REAL["corpora"][0], "Tatoeba/v2021-08-07 is listed twice"),
     # values that do not fit each other
-    ("model.width", 33, "systems.a: model.width 33 is no multiple of model.heads 2"),
-    ("systems.b.model.heads", 5, "systems.b: model.width 32 is no multiple of model.heads 5"),
+    ("model.width", 33, "systems.a: model.width 33 is not a multiple of model.heads 2"),
+    ("systems.b.model.heads", 5, "systems.b: model.width 32 is not a multiple of model.heads 5"),
     (
         "systems.b.model",
         {"table": 8, "pooling": "mean-max"},
-        "systems.b: model.pooling: a table's vectors are added to means; say mean",
+        "systems.b: model.pooling: a table needs mean pooling; set mean",
     ),
     ("systems.b.model.ngrams", 9, "systems.b: model.table: this key is missing ... like 512"),
 ]
 OF_SYSTEM_B = {  # its settings -> what the line says
     "objectives: {xtr: {weight: 0}, contrastive: {weight: 0}}": "every objective has weight 0",
-    "objectives: {mlm: {weight: 1}, ugt: {weight: 1}}": "mlm masks 15 % of the tokens, ugt one of "
-    "each pair ... choose one",
+    "objectives: {mlm: {weight: 1}, ugt: {weight: 1}}": "mlm masks 15 % of the tokens, ugt one per "
+    "sentence pair ... choose one",
     "{objectives: {mlm: {weight: 1}}, train: {input_mask: one}}": "mlm masks 15 % ... "
     "train.input_mask: one",
     "objectives: {matryoshka: {weight: 1}}": "objectives.matryoshka.dimensions: this list is empty",
     "objectives: {matryoshka: {weight: 1, dimensions: [16, 33]}}": "objectives.matryoshka."
-    "dimensions: 33 is more than the embedding has, 32",
+    "dimensions: 33 is more than the width of the embedding, 32",
     "{model: {table: 8}, objectives: {mlm: {weight: 1}}}": "mlm predicts from the states of "
     "tokens, which model.table leaves out",
     "{model: {table: 8, layers: 0}, objectives: {head: {output: shared}}}": "objectives.head."
-    "output: shared takes the embeddings of the layers' input, and a table alone has none; say own",
-    "objectives: {contrastive: {negatives: 10}}": "objectives.contrastive.negatives: 10 pairs ... "
+    "output: shared uses the embeddings of the layers' input, but a table alone has none; set own",
+    "objectives: {contrastive: {negatives: 10}}": "objectives.contrastive.negatives: groups of 10 pairs ... "
     "train.batch_pairs, 152",
 }
 OF_PARTS = [
@@ -116,7 +116,7 @@ OF_PARTS = [
     ("corpora.1.part", "x", "corpora.1.part: found 'x'; allowed values: train, validation, test"),
     ("corpora.1.part", GONE, "corpora.1.part: this key is missing; NTREX is divided"),
     ("validation.part", "x", "validation.part: found 'x' ... splits.NTREX.parts"),
-    ("validation.part", "train", "NTREX+train/v1 is named twice (validation counts too)"),
+    ("validation.part", "train", "NTREX+train/v1 is listed twice (validation counts too)"),
     ("evalsets.ntrex.part", "x", "evalsets.ntrex.part: found 'x' ... train, validation, test"),
     ("evalsets.ntrex.part", GONE, "evalsets.ntrex.part: this key is missing; NTREX is divided"),
     ("evalsets.tatoeba.part", "test", "evalsets.tatoeba.part"),
@@ -133,7 +133,7 @@ OF_PARTS = [
     (
         "evalsets.ntrex",
         {"version": "v1", "part": "test", "without": ["de", "ja"]},
-        "evalsets.ntrex.without: no language is left without de, ja; take one out of it",
+        "evalsets.ntrex.without: no language is left without de, ja; remove one of them",
     ),
     ("evalsets.ntrex", GONE, "benchmarks: ntrex has no entry under evalsets"),
     ("evalsets.sib200", GONE, "decontaminate.against: sib200 has no entry under evalsets"),
@@ -143,7 +143,7 @@ OF_NARROWED = [
     ("systems.pair.each", ["de", "fr"], "systems.pair.each: fr has no entry ... de"),
     ("systems.pair.each", [], "systems.pair.each: []"),
     ("systems.pair.each", {"de": {"layers": 1}}, "systems.pair.each"),
-    ("systems.pair.vocabulary", "de", "systems.pair: `each` says ... take out `vocabulary`"),
+    ("systems.pair.vocabulary", "de", "systems.pair: `each` lists ... remove `vocabulary`"),
     ("systems.pair-de", {}, "systems.pair.each: makes pair-de ... another system's name"),
     ("systems.some.languages", ["en", "fr"], "systems.some.languages: found 'fr' ... en, de, ja"),
     ("systems.one.languages", ["en", "ja"], "systems.one.languages: found 'ja' ... are en, de"),
@@ -169,13 +169,13 @@ OF_SWEPT = [
     ("sweep.axes", {"model.layers": []}, "sweep.axes.model.layers: []"),
     ("sweep.axes", {"model.heads": [16, 3]}, "systems.ems.heads-3: model.width 1024"),
     ("sweep.axes", {}, "sweep.axes"),
-    ("sweep.base", "emz", "sweep.base: emz is no system ... ems"),
-    ("sweep.base", "ngram", "sweep.base: ngram is no system that is trained"),
+    ("sweep.base", "emz", "sweep.base: emz is not a trained system ... ems"),
+    ("sweep.base", "ngram", "sweep.base: ngram is not a trained system"),
     ("sweep.axis", {}, "sweep.axis: unknown key (did you mean axes?)"),
     ("sweep.train", {"step": 1}, "sweep.train.step: unknown key (did you mean steps?)"),
     ("systems", {"ems": {}, "ems.layers-2": {}}, "model.layers ... 2 ... named ems.layers-2"),
     ("systems", {"ems": {}, "ems.chosen": {}}, "systems.ems.chosen: the sweep makes a system"),
-    ("validation", None, "sweep: points are compared on the validation loss"),
+    ("validation", None, "sweep: points are compared by validation loss"),
 ]
 OF_MINED = {  # settings that cannot be meant together
     # no pair could pass
@@ -195,9 +195,9 @@ OF_MINED = {  # settings that cannot be meant together
     "train.schedule_steps: 9 ... 10",
     # more queries than sentences
     "evalsets: {paracrawl: {version: v5, protocol: {queries: 61, candidates: 60}}}": "evalsets."
-    "paracrawl.protocol.queries: 61 ... 60 candidates",
+    "paracrawl.protocol.queries: cannot sample 61 of 60 candidates",
     "evalsets: {paracrawl: {version: v5, protocol: {candidates: 1999}}}": "evalsets.paracrawl."
-    "protocol.queries: 2,000 ... 1,999 candidates",
+    "protocol.queries: cannot sample 2,000 of 1,999 candidates",
 }
 ALLOWED = [
     "clean: {min_characters: 8, max_characters: 8}",

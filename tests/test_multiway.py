@@ -235,7 +235,7 @@ MISTAKES = [
     ("multiway.through", "de", "multiway.through: expected corpora of de with two other languages"),
     ("multiway.most", 0, "multiway.most: 0 is less than"),
     ("multiway.first", 1, "multiway.first: unknown key"),
-    ("decontaminate.scope", "pair", "multiway: a further pair was never compared"),
+    ("decontaminate.scope", "pair", "multiway: further pairs are not compared"),
     ("corpora.0.name", "Multiway", "corpora: Multiway is the name of the pairs that `multiway`"),
 ]
 

@@ -150,7 +150,7 @@ def test_the_data_folder_is_a_folder_or_is_not_there_yet(project):
         project.site({**SITE, "data": data})
         message = project.error()
         assert "config.yaml: data: found" in message
-        assert f"{data}', expected a folder or a name that is free (" in message
+        assert f"{data}', expected a folder or an unused name (" in message
     for data in ("folder", "good", "not there/yet", "a b", "../x"):
         project.site({**SITE, "data": data})
         project.load()

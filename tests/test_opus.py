@@ -189,7 +189,7 @@ MISTAKES = [
             "validation": NTREX | {"part": "train"},
             "evalsets.ntrex": {"version": "v1", "part": "test"},
         },
-        "evalsets.ntrex.part: a benchmark is divided by document",
+        "evalsets.ntrex.part: a benchmark can only be divided by document",
     ),
 ]
 

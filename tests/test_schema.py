@@ -95,7 +95,9 @@ def test_a_file_of_another_name_is_not_called_damaged(tmp_path):
     """A model that is given where a list of shards is expected must not be deleted."""
     path = tmp_path / "model.json"
     path.write_text("{}")
-    with pytest.raises(Damaged, match=r"expected a file index\.json: is this the one") as error:
+    with pytest.raises(
+        Damaged, match=r"expected a file index\.json: is this the right file"
+    ) as error:
         read_json(path, Index, "index.json")
     assert "delete" not in str(error.value)
     with pytest.raises(Damaged, match="found nothing; make or fetch it again"):

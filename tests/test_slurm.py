@@ -225,5 +225,5 @@ def test_a_training_that_loses_a_node_is_warned_and_moves_to_one_machine_has_the
 
 def test_several_nodes_outside_of_a_job_of_slurm_are_refused(monkeypatch):
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    with pytest.raises(EmsError, match=r"2 nodes need a job of Slurm .* set `nodes: 1`"):
+    with pytest.raises(EmsError, match=r"2 nodes need a Slurm job .* set `nodes: 1`"):
         become(2, 2, 1, ["train"])

@@ -247,8 +247,8 @@ def test_only_how_a_corpus_is_divided_changes_the_hash_of_its_cleaning(tmp_path)
 
 
 SENTENCES = {"sentences": "en", "parts": PARTS}
-BY = "by document (documents, parts), by sentence (sentences, parts) or by position (first, rest)?"
-PAIRLESS = "splits.Toy divides by the sentence in en, and there is none in de-fr; leave out pairs"
+BY = "divide by document (documents, parts), by sentence (sentences, parts) or by position"
+PAIRLESS = "splits.Toy divides by the sentence in en, but there is none in de-fr; leave out pairs"
 MISTAKES = [
     ("splits.Toy", {"sentences": "en"}, "splits.Toy.parts: this key is missing"),
     ("splits.Toy", SENTENCES | {"documents": "d.tsv"}, f"splits.Toy: {BY}"),
@@ -275,7 +275,7 @@ def test_documents_of_one_language_and_benchmarks_are_not_divided_by_sentence(tm
     value = edited(DIVIDED, "splits.NTREX", SENTENCES)
     value = edited(value, "evalsets.ntrex", {"version": "v1", "part": "test"})
     message = one_line(Settings(tmp_path).load, value)
-    assert "evalsets.ntrex.part: a benchmark is divided by document" in message
+    assert "evalsets.ntrex.part: a benchmark can only be divided by document" in message
 
 
 # --- the shipped experiment

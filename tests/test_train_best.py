@@ -130,5 +130,5 @@ def test_what_cannot_be_compared_or_contradicts_it_is_refused(toy, tmp_path):
         toy.train(tmp_path, held_out=False, **BEST)
     with pytest.raises(EmsError, match=r"systems\.ems: train\.keep: best compares validations"):
         toy.experiment(train=TRAIN)
-    with pytest.raises(EmsError, match=r"average_checkpoints the mean of 2; leave one of them"):
+    with pytest.raises(EmsError, match=r"average_checkpoints the mean of 2; remove one of them"):
         toy.experiment(**changed(BEST, {"train": {"average_checkpoints": 2}}))

@@ -45,7 +45,7 @@ def test_it_is_refused_on_a_cpu_in_one_line(toy, tmp_path, monkeypatch):
     for precision in ("float32", "bfloat16"):
         check_precision(precision, torch.device("cpu"))
     check_precision("float16", torch.device("cuda"))
-    with pytest.raises(EmsError, match=r"^train\.precision: float16 needs a GPU.* say float32"):
+    with pytest.raises(EmsError, match=r"^train\.precision: float16 needs a GPU.* set float32"):
         toy.train(tmp_path, train=HALF)
     assert not (tmp_path / "model").exists()
     with pytest.raises(EmsError, match=r"systems\.ems: train\.precision: float16 needs a GPU"):

@@ -106,7 +106,7 @@ def test_the_lower_rate_of_a_step_is_of_the_warm_up_too(toy):
     """As in the code of Lightweight, whose warm-up multiplies the rate of its schedule."""
     rise = rates_of("step", 8, 0.4, 8)
     assert rise == pytest.approx([0.05, 0.1, 0.15, 0.2, 0.25, 0.075, 0.0875, 0.1])
-    with pytest.raises(EmsError, match=r"train\.schedule: step, but train\.schedule_steps is not"):
+    with pytest.raises(EmsError, match=r"train\.schedule: step needs train\.schedule_steps"):
         toy.experiment(train={"schedule": "step"})
 
 

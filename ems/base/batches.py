@@ -1,4 +1,4 @@
-"""Texts in batches that amortise a call, bounded in number and in characters.
+"""Group texts into batches that amortise a call, bounded in number and in characters.
 
 Sentences are short, but a corpus may have a thousand lines of a megabyte in a row.
 """
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 BATCH = 2000  # texts or pairs handled at once: small in memory, large enough to amortise a call
-CHARACTERS = 1 << 21  # of a batch, or bytes: some 10 MB with what is made of them
+CHARACTERS = 1 << 21  # or bytes, in a batch: about 10 MB in memory with all results
 
 Item = TypeVar("Item")
 
@@ -18,8 +18,8 @@ def batched(
     size: int = BATCH,
     characters: int | None = None,
 ) -> Iterator[list[Item]]:
-    """Yield lists of up to `size` items; one that makes a list `characters` (CHARACTERS) long ends
-    it.
+    """Yield lists of up to `size` items; a list ends early once it is `characters` (CHARACTERS)
+    long.
     """
     limit = characters or CHARACTERS
     batch: list[Item] = []

@@ -1,10 +1,10 @@
-"""Errors that a person can act on, and what to do about a damaged or missing file.
+"""Errors that a user can act on, and the advice for a damaged or missing file.
 
 Snakemake makes only the outputs that it is asked for, so the advice names the output that holds the
-file, and one that follows where `all` would otherwise make too much again: Snakemake compares the
-content of small inputs, but only the times of large ones and of folders, and whatever depends on a
-file that is made in the same run is made again. So a shard is followed by the index, and text by
-`text`; in the next run `all` finds a small file with the same bytes, and trains nothing again.
+file, and a second one if `all` would otherwise make too much again. Snakemake compares the content
+of small inputs, but only the times of large ones and of folders, and reruns everything that depends
+on a file made in the same run. So a shard is followed by the index, and text by `text`. In the next
+run, `all` finds a small file with the same bytes and trains nothing again.
 """
 
 import os
@@ -13,12 +13,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import BinaryIO
 
-FAILED, REQUEUE = 1, 75  # exit statuses; 75 is EX_TEMPFAIL of sysexits.h: the same command goes on
-LOCK = ".lock.json"  # of a download, beside it
-MANIFEST = ".manifest.json"  # of a unit of an evaluation set
-TIMES = ".times.jsonl"  # of a training
-TABLES = "tables"  # of several experiments, the folder in results/
-SAID = 500  # characters of what another program said, in an error
+FAILED, REQUEUE = 1, 75  # exit statuses; 75 (EX_TEMPFAIL of sysexits.h): the same command resumes
+LOCK = ".lock.json"  # suffix of the lock of a download, in the same folder
+MANIFEST = ".manifest.json"  # suffix of the manifest of a unit of an evaluation set
+TIMES = ".times.jsonl"  # suffix of the times of a training
+TABLES = "tables"  # the folder in results/ for tables of several experiments
+STDERR_CHARACTERS = 500  # quoted from another program's stderr in an error
 
 
 class EmsError(Exception):
@@ -34,20 +34,22 @@ class EmsError(Exception):
 
     @property
     def finding(self) -> str:
-        """What is wrong, without advice that depends on the place of a file."""
+        """The problem, without advice that depends on the place of a file."""
         return str(self)
 
 
-def failed_program(what: str, status: int, said: BinaryIO) -> EmsError:
-    """Return the error for a program that failed, with the end of its stderr, the file `said`."""
-    said.seek(max(0, said.seek(0, 2) - 4 * SAID))
-    end = " ".join(said.read().decode(errors="replace").split())[-SAID:]
-    return EmsError(f"{what}: exit status {status}; the end of its stderr: {end or '(nothing)'}")
+def failed_program(program: str, status: int, stderr: BinaryIO) -> EmsError:
+    """Return the error for a program that failed, with the end of its stderr file."""
+    stderr.seek(max(0, stderr.seek(0, 2) - 4 * STDERR_CHARACTERS))
+    end = " ".join(stderr.read().decode(errors="replace").split())[-STDERR_CHARACTERS:]
+    return EmsError(f"{program}: exit status {status}; the end of its stderr: {end or '(empty)'}")
 
 
 class Damaged(EmsError):
-    """A file that is absent or not as it was written; the message ends in the advice. `name` is a
-    pattern for such files: one of another name is not to be deleted.
+    """A file that is missing or has unexpected content; the message ends in advice.
+
+    `name` is a pattern for the names of such files. A file of another name may be a different file,
+    so the message does not advise to delete it.
     """
 
     def __init__(self, path: Path, problem: str, name: str = "*") -> None:
@@ -60,24 +62,24 @@ class Damaged(EmsError):
         return f"{self.path}: {self.problem}"
 
     def message(self, experiment: str = "", data: str = "data") -> str:
-        """Return the message for an experiment and a data folder (see `advice`)."""
+        """Return the message with the advice for an experiment and a data folder (see `advice`)."""
         if os.path.lexists(self.path) and not fnmatch(self.path.name, self.name):
-            return f"{self.finding}; expected a file {self.name}: is this the one that was meant?"
+            return f"{self.finding}; expected a file {self.name}: is this the right file?"
         return f"{self.finding}; {advice(self.path, experiment, data)}"
 
     def __reduce__(self) -> tuple:
         return type(self), (self.path, self.problem, self.name)
 
 
-# What to delete, and the outputs of each run of Snakemake then (none: the same command makes it).
+# What to delete, then the outputs of each run of Snakemake (none: rerunning the command makes it).
 Remedy = tuple[str, list[list[str]]] | None
 
 
 def advice(path: Path | str, experiment: str = "", data: str = "data") -> str:
-    """Return what to do about a damaged or missing file, in words that end a message.
+    """Return what to do about a damaged or missing file, as the end of a message.
 
-    `data` is the folder of downloads, and `experiment` the one that reads them ("": that of
-    config.yaml).
+    `data` is the folder of downloads. `experiment` is the one that reads them (default: the
+    experiment in config.yaml).
     """
     remedy: Remedy = None
     if os.path.isfile("Snakefile"):  # else no rule makes the file
@@ -99,7 +101,7 @@ def advice(path: Path | str, experiment: str = "", data: str = "data") -> str:
 
 
 def _below(root: str, path: Path | str) -> tuple[str, ...]:
-    """Return the parts of a path below a folder, () for one elsewhere; links are not followed."""
+    """Return the parts of a path below a folder, () if it is elsewhere. Links are not followed."""
     place, folder = Path(os.path.abspath(path)), os.path.abspath(root)
     return place.relative_to(folder).parts if place.is_relative_to(folder) else ()
 

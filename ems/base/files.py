@@ -1,8 +1,8 @@
 """Write files that are either whole or absent, and read text, JSON and checksums.
 
-A writer writes to a temporary name in the same folder, fsyncs and renames, so that a kill or a full
+A writer writes to a temporary name in the same folder, syncs and renames, so that a kill or a full
 disk never leaves half a file under a real name. It replaces only a regular file, or a folder that
-is marked as ours: other folders, devices and pipes are refused before any work is done.
+is marked as ours. Other folders, devices and pipes are rejected before any work is done.
 """
 
 import csv
@@ -23,13 +23,13 @@ from typing import Any, TextIO
 
 from ems.base.errors import Damaged, EmsError
 
-# of a model folder, beside its model.json; the heads are for training alone
+# files of a model folder, in addition to model.json; the heads are for training alone
 ENCODER, HEADS, VOCABULARY = "model.safetensors", "heads.safetensors", "vocabulary.model"
-NGRAMS = "ngrams.safetensors"  # of the model folder of a system of n-grams
-EXPORTED, SUMS = "ems.json", "SHA256SUMS"  # of an exported folder
-HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")  # an escape of JSON
+NGRAMS = "ngrams.safetensors"  # file of a model folder with n-grams
+EXPORTED, SUMS = "ems.json", "SHA256SUMS"  # files of an exported folder
+HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")  # escape of a surrogate in JSON
 SYNC_THREADS = 16
-KERNEL = (Path("/dev"), Path("/proc"), Path("/sys"))  # links there lead to a process's own streams
+KERNEL = (Path("/dev"), Path("/proc"), Path("/sys"))  # links here lead to a process's own streams
 KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFCHR: "a device",
@@ -56,16 +56,16 @@ ADVICE = {  # for errors of the operating system
 
 @contextmanager
 def atomic_path(target: Path, ours: Callable[[Path], bool] | None = None) -> Iterator[Path]:
-    """Yield a temporary path beside `target`; on a clean exit fsync it and rename it to `target`.
+    """Yield a temporary path in the same folder; on a clean exit sync and rename it to `target`.
 
-    The target is a file, or with `ours` a folder: `ours` returns whether the folder that is there
-    may be replaced. After an exception `target` is as it was. Raises `EmsError` for a target of
-    another kind (`check_target`), and for an `OSError` (disk full) one that names the target.
+    The target is a file or, with `ours`, a folder: `ours` returns whether an existing folder may be
+    replaced. After an exception `target` is unchanged. Raises `EmsError` for a target of another
+    kind (`check_target`), and for an `OSError` (disk full) one that names the target.
     """
     target = Path(target)
     check_target(target, ours)
     temporary = _temporary(target)
-    # Those of other writers go even if one still runs: a worker may outlive its killed parent.
+    # Other writers' files are removed even if one still runs: a worker may outlive its parent.
     stale = re.compile(rf"\.{re.escape(target.name)}\.\d+(\.old)?\.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -82,10 +82,10 @@ def atomic_path(target: Path, ours: Callable[[Path], bool] | None = None) -> Ite
                 list(pool.map(_sync, inside))
         old = temporary.with_suffix(".old.part")
         if target.is_dir() and not target.is_symlink():
-            os.replace(target, old)  # a kill never leaves a part of it under its own name
+            os.replace(target, old)  # so that a kill never leaves a part of it under its name
         os.replace(temporary, target)
         remove(old)
-        _sync(target.parent)  # the folder's own entries, not the files beside the target
+        _sync(target.parent)  # only the entries of the folder, not its other files
     except OSError as error:
         if error.filename and not str(error.filename).startswith(str(temporary)):
             raise
@@ -95,8 +95,8 @@ def atomic_path(target: Path, ours: Callable[[Path], bool] | None = None) -> Ite
 
 
 def check_target(target: Path, ours: Callable[[Path], bool] | None = None) -> None:
-    """Raise `EmsError` unless nothing or a regular file is at `target`; with `ours`, nothing, an
-    empty folder, or one for which `ours` returns true.
+    """Raise `EmsError` unless `target` is absent or a regular file. With `ours`, it must be absent,
+    an empty folder, or a folder for which `ours` returns true.
     """
     kind = kind_of(target)
     if target.name:
@@ -114,14 +114,15 @@ def check_target(target: Path, ours: Callable[[Path], bool] | None = None) -> No
 
 
 def state_of(out: Path) -> Path:
-    """Return where the pieces of an output that are done lie until it is whole: beside it."""
+    """Return the folder, next to the output, that keeps finished pieces until `out` is whole."""
     return out.with_name(f".{out.name}.state")
 
 
 def check_state(state: Path, names: tuple[str, ...]) -> None:
-    """Raise `EmsError` unless everything in a state folder is ours, since it is emptied at the end:
-    a file `lock`, folders named by a hash with files that begin with one of `names`, and
-    temporaries.
+    """Raise `EmsError` unless everything in a state folder is ours, since it is emptied at the end.
+
+    Ours are the file `lock`, temporary files, and folders named by a hash with files that begin
+    with one of `names`.
     """
     for path in state.iterdir() if kind_of(state) == "a folder" else ():
         ours = re.fullmatch(r"[0-9a-f]{16}", path.name) and path.is_dir()
@@ -137,7 +138,7 @@ def check_state(state: Path, names: tuple[str, ...]) -> None:
 def kind_of(path: Path) -> str:
     """Describe what is at `path`: "nothing", "a file", "a folder", "a device", ...
 
-    Links are followed. Raises `EmsError` if the operating system refuses the path, for example
+    Links are followed. Raises `EmsError` if the operating system rejects the path, for example
     because a parent is a file.
     """
     try:
@@ -159,8 +160,9 @@ def check_readable(path: Path, flag: str = "") -> None:
 
 
 def check_unchanged(path: Path, size: int) -> None:
-    """Raise `EmsError` if a file that was read does not have `size` bytes any more. The result will
-    be newer than the change, so Snakemake would take it for one of the new bytes.
+    """Raise `EmsError` if a file no longer has the `size` bytes that were read.
+
+    Snakemake would take the result, which is newer than the change, for a result of the new bytes.
     """
     if not path.exists() or path.stat().st_size != size:
         raise EmsError(f"{path}: it changed while it was read; run again")
@@ -171,7 +173,7 @@ def _temporary(target: Path) -> Path:
 
 
 def cannot_write(target: Path | str, error: OSError | ValueError) -> EmsError:
-    """Return an error in words of what could not be written, and what to do."""
+    """Return an error that names the output, the reason and what to do."""
     advice = ADVICE.get(getattr(error, "errno", None), f"{SPACE}, or check the disk")
     reason = getattr(error, "strerror", None) or error
     return EmsError(f"cannot write {target}: {reason}; {advice}, then run the same command again")
@@ -179,8 +181,10 @@ def cannot_write(target: Path | str, error: OSError | ValueError) -> EmsError:
 
 @contextmanager
 def standard_output() -> Iterator[TextIO]:
-    """Yield standard output, and flush it. Raises `EmsError` if it cannot be written (disk full),
-    but `BrokenPipeError` if its reader has gone (`| head`).
+    """Yield standard output, and flush it.
+
+    Raises `EmsError` if it cannot be written (disk full), and `BrokenPipeError` if its reader is
+    gone (`| head`).
     """
     try:
         yield sys.stdout
@@ -192,7 +196,7 @@ def standard_output() -> Iterator[TextIO]:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with all that is in it; do nothing if it is absent."""
+    """Remove a file or a whole folder; do nothing if it is absent."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -213,7 +217,7 @@ def write_text(target: Path, text: str) -> None:
 
 
 def write_json(target: Path, value: Any) -> None:
-    """Write `value` as indented JSON atomically; keys are sorted: same content, same bytes."""
+    """Write `value` as indented JSON with sorted keys: the same content gives the same bytes."""
     write_text(target, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
 
@@ -228,12 +232,13 @@ _JSON = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def parse_json(text: str) -> Any:
-    """Parse JSON with finite numbers; Python's own reader takes NaN, Infinity and 1e999. Raises
-    `json.JSONDecodeError` for anything else.
+    """Parse JSON with finite numbers; Python's own reader accepts NaN, Infinity and 1e999.
+
+    Raises `json.JSONDecodeError` for anything else.
     """
     try:
         value = _JSON.decode(text)
-        if HALF_CHARACTER.search(text):  # perhaps of a whole character
+        if HALF_CHARACTER.search(text):  # maybe half of a surrogate pair
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         return value
     except json.JSONDecodeError:
@@ -241,20 +246,21 @@ def parse_json(text: str) -> Any:
     except UnicodeEncodeError as error:
         half = ascii(error.object[error.start])[1:-1]
         raise json.JSONDecodeError(f"half of a character, {half}", text, 0) from None
-    except (ValueError, RecursionError) as error:  # also over 4,300 digits, or 1,000 levels
+    except (ValueError, RecursionError) as error:  # more than 4,300 digits or 1,000 levels
         raise json.JSONDecodeError(str(error), text, 0) from None
 
 
-def read_json(path: Path, of: Any, name: str = "*") -> Any:
-    """Return the content of a JSON file as a value of a type: a `Record`, `dict[str, Text]`, ...
+def read_json(path: Path, schema: Any, name: str = "*") -> Any:
+    """Return the content of a JSON file as a value of type `schema`: a `Record`, `dict[str, Text]`,
+    ...
 
-    Raises `Damaged` if it is missing, is not JSON, or does not fit. `name` is a pattern for the
-    name of such files: one of another name that does not fit is another file, not a damaged one.
+    Raises `Damaged` if the file is missing, is not JSON, or does not fit. `name` is a pattern for
+    the name of such files: a file of another name that does not fit is not called damaged.
     """
     from ems.base.schema import fitting
 
     try:
-        return fitting(of, parse_json(read_text(path, name)))
+        return fitting(schema, parse_json(read_text(path, name)))
     except json.JSONDecodeError as error:
         raise Damaged(path, f"not valid JSON ({error})", name) from None
     except ValueError as error:
@@ -283,8 +289,8 @@ def unreadable(path: Path, error: OSError) -> EmsError:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return the lines of a UTF-8 file, which end with LF only. Raises `Damaged` if it is absent or
-    not UTF-8.
+    """Return the lines of a UTF-8 file, split at LF only. Raises `Damaged` if it is missing or not
+    UTF-8.
     """
     check_readable(path)
     text = read_text(path)
@@ -292,7 +298,9 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a tab-separated table of the package, by the names in its first line."""
+    """Return the rows of a tab-separated table of the package as dicts, with names from its first
+    line.
+    """
     with open(path, encoding="utf-8", newline="") as reader:
         return list(csv.DictReader(reader, delimiter="\t", quoting=csv.QUOTE_NONE))
 
@@ -306,19 +314,18 @@ def reading_text(path: Path) -> Iterator[TextIO]:
     except UnicodeDecodeError as error:
         raise Damaged(path, f"not UTF-8 ({error.reason})") from None
     except OSError as error:
-        if error.filename != str(path):  # of another file
+        if error.filename != str(path):  # raised for another file
             raise
         raise unreadable(path, error) from None
 
 
 def visible_files(folder: Path) -> list[Path]:
-    """Return every file below a folder that is neither hidden nor in a hidden folder."""
+    """Return every file below a folder that is neither hidden nor in a hidden folder, sorted."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return [f for f in files if not any(n.startswith(".") for n in f.relative_to(folder).parts)]
 
 
 def sha256_file(path: Path) -> str:
-    """Return the SHA-256 of a file in hex."""
     try:
         with open(path, "rb") as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -1,7 +1,7 @@
-"""What a command writes, checked against what is there and what it reads before any work is done.
+"""Check the outputs of a command against existing files and its inputs, before any work is done.
 
-An output is never an input or a file of a folder that is read, and no two outputs are the same.
-Paths are compared by what they lead to, so another spelling or a link changes nothing.
+An output is never an input or a file in a folder that is read, and no two outputs are the same.
+Paths are compared after resolving them, so another spelling or a link makes no difference.
 """
 
 import os
@@ -17,7 +17,7 @@ from typing import Literal
 from ems.base.errors import EmsError
 from ems.base.files import check_readable, check_target, kind_of
 
-# "folder": files are put into it; "whole folder": replaced as one; "state": emptied at the end
+# "folder": files are added; "whole folder": replaced as one; "state": emptied at the end
 OutputKind = Literal["file", "folder", "whole folder", "state"]
 REPLACED = ("state", "whole folder")
 LOST = "which would be lost; choose another name"
@@ -25,11 +25,11 @@ LOST = "which would be lost; choose another name"
 
 @dataclass(frozen=True)
 class Writes:
-    """What a command writes to a path.
+    """The output that a command writes to a path.
 
-    A file is written under each of `suffixes`, "" for the path itself; without "" the name must end
-    in one of them. `names` are the files in a folder that are known before. A whole folder is
-    replaced if `ours` returns true for it: the name "module:function" of a function.
+    A file is written under each of `suffixes`, "" for the path itself; without "", the name must
+    end in one of them. `names` are the files in a folder that are known in advance. A whole folder
+    is replaced if `ours` returns true for it: the name "module:function" of a function.
     """
 
     kind: OutputKind = "file"
@@ -38,16 +38,16 @@ class Writes:
     ours: str = ""
 
     def check_suffix(self, flag: str, path: Path) -> None:
-        """Raise `EmsError` for the name of a file that ends in none of the suffixes."""
+        """Raise `EmsError` if a file's name ends in none of the suffixes."""
         if self.kind == "file" and "" not in self.suffixes and path.suffix not in self.suffixes:
             *others, last = self.suffixes
             raise EmsError(
                 f"{flag} {path}: expected a name that ends in {', '.join(others)} or {last}, found "
-                f"{path.suffix or 'none of them'}; all of them are written side by side"
+                f"{path.suffix or 'none of them'}; all of these are written"
             )
 
     def paths(self, flag: str, path: Path) -> list["FlagPath"]:
-        """Return the places that an output takes."""
+        """Return all paths that the output occupies."""
         if self.kind != "file":
             files = [FlagPath(flag, path / name) for name in self.names]
             return [FlagPath(flag, path, self.kind, self.ours), *files]
@@ -57,7 +57,7 @@ class Writes:
 
 @dataclass(frozen=True)
 class FlagPath:
-    """A path that a flag names."""
+    """A path given by a flag."""
 
     flag: str
     path: Path
@@ -72,19 +72,19 @@ class FlagPath:
         return f"{self.flag} {self.path}"
 
     def same(self, other: "FlagPath") -> bool:
-        """Return whether both lead to the same place; of files also by a hard link."""
+        """Return whether both lead to the same place, for files also through a hard link."""
         with suppress(OSError):
             return self.real == other.real or os.path.samefile(self.path, other.path)
         return False
 
     def check_outside(self, outer: "FlagPath") -> None:
-        """Raise `EmsError` if it lies in a folder that is replaced."""
+        """Raise `EmsError` if the path is inside a folder that is replaced."""
         if outer.kind in REPLACED and self.real.is_relative_to(outer.real):
-            raise EmsError(f"{self}: inside of {outer}, which is replaced; choose another place")
+            raise EmsError(f"{self}: inside {outer}, which is replaced; choose another place")
 
 
 def check_outputs(outputs: list[FlagPath], inputs: Iterable[FlagPath]) -> None:
-    """Raise `EmsError` if an output cannot be written, or would destroy an input or another one."""
+    """Raise `EmsError` if an output cannot be written, or would destroy an input or output."""
     for place in outputs:
         try:
             if place.kind in ("file", "whole folder"):

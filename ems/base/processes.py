@@ -1,6 +1,4 @@
-"""What every process of EMS does besides its work: it measures its costs, ends with the Snakemake
-that started it, and lets Python look for garbage less often.
-"""
+"""Housekeeping of every EMS process: measure costs, end with Snakemake, collect garbage rarely."""
 
 import atexit
 import gc
@@ -18,28 +16,29 @@ from pathlib import Path
 from ems.base.files import write_json
 
 log = logging.getLogger("ems")
-# Python looks for unused objects that refer to each other each time that 700 objects have come, and
-# PyTorch alone brings 270,000 when it is imported: a tenth of a short job, and of Snakemake's plan.
-# What EMS does in quantity (arrays, lines, tensors) is freed without it.
-OBJECTS = 500_000  # small dictionaries in pairs: 100 MB
+# Python looks for reference cycles after every 700 new objects, and importing PyTorch alone makes
+# 270,000: a tenth of the time of a short job, and of Snakemake's plan. Arrays, lines and tensors,
+# the bulk of EMS's objects, are freed without it.
+OBJECTS = 500_000  # between collections; as pairs of small dictionaries 100 MB
 VARIABLE = "EMS_SNAKEMAKE_PID"  # set by rules/common.smk
-INTERVAL = 1.0  # seconds between two looks at Snakemake
+INTERVAL = 1.0  # seconds between two checks of Snakemake
 
 
 @contextmanager
 def measured(stage: str, out: Path | None) -> Iterator[None]:
-    """Log the costs of the work inside, children included, and write them to `out` if given.
+    """Log the costs of the work inside, including child processes, and write them to `out` if
+    given.
 
-    `max_rss_mb` is the resident peak of this process or of its largest child, in MB of 10^6 bytes,
-    counted by the kernel: most jobs are over before a sampler would look twice. Work that fails
-    leaves no file.
+    `max_rss_mb` is the peak resident memory of this process or its largest child, in MB of 10^6
+    bytes, counted by the kernel, since most jobs end before a sampler would look twice. Work that
+    fails leaves no file.
     """
     started = time.monotonic()
     yield
     own, children = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     cpu = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
     peak, status = own.ru_maxrss, Path("/proc/self/status")  # in KiB
-    if status.exists():  # Linux: ru_maxrss starts at the size of the process that started this one
+    if status.exists():  # on Linux, ru_maxrss starts at the size of the parent process
         peak = int(status.read_text().partition("VmHWM:")[2].split()[0])
     costs = {
         "stage": stage,
@@ -56,15 +55,16 @@ def measured(stage: str, out: Path | None) -> Iterator[None]:
 
 
 def look_rarely() -> None:
-    """Let Python look for garbage less often, and not once more before it ends."""
+    """Let Python collect garbage less often, and not at exit."""
     gc.set_threshold(OBJECTS)
     atexit.register(gc.freeze)
 
 
 def stop_with_snakemake() -> None:
-    """End this process when the Snakemake that started it is gone: `kill -9` of it leaves its jobs
-    running, and the next run would start each a second time. On a cluster this is the Snakemake
-    inside the job, which survives the one on the login node.
+    """End this process when the Snakemake that started it is gone.
+
+    `kill -9` of Snakemake leaves its jobs running, and the next run would start each a second time.
+    On a cluster, this is the Snakemake inside the job, which survives the one on the login node.
     """
     if VARIABLE in os.environ:
         threading.Thread(target=_watch, args=(int(os.environ[VARIABLE]),), daemon=True).start()

@@ -1,4 +1,4 @@
-"""Log the progress of long work: how far, how fast and how long it still takes, in one line."""
+"""Log the progress of long work in one line: how far, how fast, and how long it still takes."""
 
 import logging
 import time
@@ -10,27 +10,29 @@ Item = TypeVar("Item")
 
 
 class Progress:
-    """Logs a line at the start and every `every` seconds, or nothing if `what` is "". Without a
-    `total` it has no share and no ETA. The number `before` of units done earlier counts for the
-    share, not for the rate.
+    """Logs a line at the start and then once per `interval` seconds; nothing if `what` is "".
+
+    Without a `total` there is no share and no ETA. `before` units were done earlier: they count for
+    the share, not for the rate.
     """
 
     def __init__(
-        self, what: str, total: int | None, unit: str, every: float = 5.0, before: int = 0
+        self, what: str, total: int | None, unit: str, interval: float = 5.0, before: int = 0
     ) -> None:
-        self.what, self.total, self.unit, self.every = what, total, unit, every
+        self.what, self.total, self.unit, self.interval = what, total, unit, interval
         self.done, self.before, self.started = before, before, time.monotonic()
         self.last = self.started
         if what:
             log.info("%s: start%s", what, f", {total:,} {unit}" if total is not None else "")
 
     def add(self, count: int = 1, note: str | Callable[[], str] = "") -> None:
-        """Count `count` more units and log a line if it is time. A `note` that takes long to make
-        is a function, called only for a line.
+        """Count `count` more units and log a line if it is due.
+
+        A `note` that is expensive to make is a function, called only for a line.
         """
         self.done += count
         now = time.monotonic()
-        if self.what and now - self.last >= self.every:
+        if self.what and now - self.last >= self.interval:
             self.last = now
             log.info("%s", self.line(now, note() if callable(note) else note))
 
@@ -56,7 +58,7 @@ class Progress:
         return ", ".join([*parts, note] if note else parts)
 
     def close(self, note: str = "") -> None:
-        """Log the last line: the count, the mean rate and the time that the work took."""
+        """Log the last line: the count, the mean rate and the time taken."""
         took = time.monotonic() - self.started
         if self.what:
             log.info("%s; done in %s", self.line(time.monotonic(), note), clock(took))

@@ -1,12 +1,13 @@
-"""Hashes that decide what is still valid: of a config part, and of the source of a stage.
+"""Hashes that decide what is still valid: of settings, and of the source of a stage.
 
 Snakemake sees only shell text and files, so each rule carries both hashes in its `params:`.
 
-The source of a stage is everything that its package imports within `ems` and within the project's
-`extensions/`, and data files (DATA). Hashed is the set of top-level statements of all these files,
-without comments, docstrings, blank lines and imports of `ems`: prose can be mended, and code can
-move between the files of a stage, without training a model again. Left out are modules that only
-check and word messages (LEFT_OUT), and settings (`ems.config`), which count by their values.
+The source of a stage is everything that its package imports within `ems` and the project's
+`extensions/`, and data files (DATA). The hash covers the set of top-level statements in all these
+files, without comments, docstrings, blank lines and imports of `ems`. So prose can be mended, and
+code can move between the files of a stage, without retraining a model. Modules that only check and
+word messages (LEFT_OUT) are left out, and so are settings (`ems.config`), which count by their
+values.
 
 Regular expressions scan the text, since Snakemake asks at each start and in each job of a cluster:
 parsing would take ten times as long. A test compares the two.
@@ -21,14 +22,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# `ems` itself has nothing but names of others; the modules of ems.base are neutral
+# `ems` only re-exports names; these modules of ems.base do not change any output
 LEFT_OUT = {"ems", "ems.base.errors", "ems.base.progress", "ems.base.schema"}
 SETTINGS = "ems.config"
-EXTENSIONS = Path("extensions")  # the project's own modules: `ems.benchmarks.x` is benchmarks/x
-PLUGINS = (("text", "segmenters"), ("model", "objectives"))  # there without the name of their room
-DATA = {".tsv", ".csv", ".yaml", ".txt", ".tex", ".jinja"}  # of files beside the code
+EXTENSIONS = Path("extensions")  # modules of the project: `ems.benchmarks.x` is benchmarks/x
+PLUGINS = (("text", "segmenters"), ("model", "objectives"))  # their room is no part of that path
+DATA = {".tsv", ".csv", ".yaml", ".txt", ".tex", ".jinja"}  # suffixes of data next to the code
 DIGITS = 16  # hex digits kept of a SHA-256: 64 bits
-# A comment, a string, or a bracket. Strings with the quotes of their f-string inside are of 3.12.
+# A comment, a string, or a bracket. F-strings with their own quotes inside need Python 3.12.
 _TOKEN = re.compile(
     r'(?P<comment>#[^\n]*)|(?P<open>[([{])|(?P<close>[)\]}])|(?P<string>"""(?:[^\\]|\\.)*?"""'
     r"|'{3}(?:[^\\]|\\.)*?'{3}"
@@ -39,34 +40,31 @@ _TOKEN = re.compile(
 _IMPORTED = r"[ \t]*(?:from +([\w.]+) +import +(\([^)]*\)|[^\n;]+)|import +([^\n;]+))"
 _IMPORT = re.compile(rf"(?:^|[;:]){_IMPORTED}", re.M)
 _IMPORT_LINE = re.compile(rf"^{_IMPORTED}\n?", re.M)
-_NOTHING = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\n|$)")  # else on a line
+_NOTHING = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\n|$)")  # the rest of a line without code
 _STATEMENT = re.compile(r"^(?=[^\s)\]}])(?!(?:elif|else|except|finally)\b)", re.M)
 
 
 class SourceFile(NamedTuple):
-    """What a file contributes: top-level statements, and what it imports as (module, name)."""
+    """The contribution of a file: top-level statements, and imports as (module, name)."""
 
     statements: frozenset[str]
     imports: tuple[tuple[str, str], ...] = ()
 
 
 def digest(value: Any) -> str:
-    """Return the hash of a JSON-like value that does not depend on the order of keys."""
+    """Return the hash of a JSON-like value, independent of the order of keys."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     encoded = text.encode("utf-8", "surrogatepass")  # names of files may hold any bytes
     return hashlib.sha256(encoded).hexdigest()[:DIGITS]
 
 
 def source_root() -> Path:
-    """Return the folder of the `ems` package."""
     return Path(str(files("ems")))
 
 
 @cache
 def source_files(module: str) -> tuple[Path, ...]:
-    """Return every file, data files too, that `module` (like "ems.train") reaches by imports within
-    ems.
-    """
+    """Return every file, data included, that `module` ("ems.train") reaches by imports in ems."""
     seen: set[Path] = set()
     waiting = [module]
     while waiting:
@@ -84,7 +82,7 @@ def source_files(module: str) -> tuple[Path, ...]:
 
 @cache
 def source_hash(module: str) -> str:
-    """Return the hash of what `source_files(module)` do."""
+    """Return the hash of all statements in `source_files(module)`."""
     return digest(sorted(set().union(*(_source(path).statements for path in source_files(module)))))
 
 
@@ -96,7 +94,7 @@ def _source(path: Path) -> SourceFile:
 
 
 def scan(text: str) -> SourceFile:
-    """Return what a module contributes to the source of a stage."""
+    """Return the statements and imports of a module's text."""
     code = without_prose(text)
     statements, imports = set(), []
     for module, some, others in _IMPORT.findall(code):
@@ -115,8 +113,9 @@ def scan(text: str) -> SourceFile:
 
 
 def without_prose(text: str) -> str:
-    """Return source without comments, docstrings, blank lines and trailing blanks. Newlines inside
-    other strings become NUL, so that each line starts outside of strings.
+    """Return source without comments, docstrings, blank lines and trailing blanks.
+
+    Newlines inside other strings become NUL, so that each line starts outside of strings.
     """
     kept, end, depth, before = [], 0, 0, ":"
     for token in _TOKEN.finditer(text):
@@ -138,8 +137,9 @@ def without_prose(text: str) -> str:
 
 @cache
 def _module_files(module: str) -> tuple[Path, ...]:
-    """Return the files of a module, with the data that has its name; of a package its own modules
-    and all data below its folder, but that of packages inside it.
+    """Return the files of a module, and data files of the same name.
+
+    For a package: its own modules and all data below its folder, except in packages inside it.
     """
     parts = module.split(".")[1:]
     own = parts[1:] if tuple(parts[:2]) in PLUGINS else parts

@@ -1,8 +1,8 @@
 """Declare and check settings and JSON files: strict base classes, shared types, one-line errors.
 
 `Settings` is a section of a file that a person writes: an unknown key is a mistake. `Record` is a
-file, or a part of one, that the pipeline writes: it names only the keys that are read. What both
-let pass they leave as it is, so this module is no part of a stage's source (`ems.base.provenance`).
+file, or a part of one, that the pipeline writes: it names only the keys that are read. Both leave
+valid values unchanged, so this module is no part of a stage's source (`ems.base.provenance`).
 """
 
 import difflib
@@ -44,7 +44,7 @@ from ems.base.errors import EmsError
 
 Json = dict[str, Any]  # an object of a YAML or JSON file
 Model = TypeVar("Model", bound=BaseModel)
-LONGEST = 800  # characters of a message: all keys of a section, but not all of a value
+LONGEST = 800  # characters in a message: enough for all keys of a section, not for any value
 SHOWN = 80  # characters of a value in a message about a JSON file
 STRICT = ConfigDict(  # deferred: most models are only parts of others
     strict=True, frozen=True, allow_inf_nan=False, protected_namespaces=(), defer_build=True
@@ -52,7 +52,7 @@ STRICT = ConfigDict(  # deferred: most models are only parts of others
 
 
 class Record(BaseModel):
-    """A JSON file of the pipeline, or a part of one: other keys may be there, and are ignored."""
+    """A JSON file of the pipeline, or a part of one; further keys are ignored."""
 
     model_config = STRICT
 
@@ -60,8 +60,8 @@ class Record(BaseModel):
 class Settings(BaseModel):
     """A section of settings: no unknown keys, no conversions, no changes.
 
-    `LATER` names the keys that came after models of the section had been trained: `plain` leaves
-    them out while they have their default, so that the hashes of those models stay.
+    `LATER` names the keys that were added after models of the section had been trained: `plain`
+    leaves them out while they have their default, so that the hashes of those models stay the same.
     """
 
     LATER: ClassVar[frozenset[str]] = frozenset()
@@ -70,14 +70,14 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, value: Any) -> Any:
-        # null is what only code sets
+        # only code may set a key to null
         for key, part in value.items() if isinstance(value, dict) else ():
             if key not in cls.model_fields:
                 context = {"key": key, "allowed": sorted(cls.model_fields)}
                 raise PydanticCustomError("unknown_key", "unknown key", context)
-            of = cls.model_fields[key].annotation
-            if part is None and type(None) in get_args(of):
-                context = {"key": key, "expected": _type_name(of)}
+            annotation = cls.model_fields[key].annotation
+            if part is None and type(None) in get_args(annotation):
+                context = {"key": key, "expected": _type_name(annotation)}
                 raise PydanticCustomError("null", "null", context)
         return value
 
@@ -96,7 +96,6 @@ def number(**bounds: float) -> Any:
 
 
 def whole(**bounds: int) -> Any:
-    """Return the type of a whole number within `bounds`."""
     return Annotated[int, Field(**bounds)]
 
 
@@ -121,16 +120,16 @@ def _unique(value: list[Any]) -> list[Any]:
 UNIQUE = (AfterValidator(_unique), Field(json_schema_extra={"uniqueItems": True}))
 
 
-def listing(of: Any, least: int = 0) -> Any:
+def listing(item: Any, least: int = 0) -> Any:
     """Return the type of a list without duplicates."""
-    return Annotated[list[of], Field(min_length=least or None), *UNIQUE]
+    return Annotated[list[item], Field(min_length=least or None), *UNIQUE]
 
 
 def by_type(*types: Any) -> Any:
-    """Return the type of a value of one of several types, which no two share in YAML."""
-    tagged = tuple(Annotated[of, Tag(f"<{_type_name(of)}>")] for of in types)
-    literals = [of for of in types if get_origin(of) is Literal]
-    words = {word: _type_name(of) for of in literals for word in get_args(of)}
+    """Return the type of a value of one of several types, each of which looks different in YAML."""
+    tagged = tuple(Annotated[kind, Tag(f"<{_type_name(kind)}>")] for kind in types)
+    literals = [kind for kind in types if get_origin(kind) is Literal]
+    words = {word: _type_name(kind) for kind in literals for word in get_args(kind)}
 
     def tag(value: Any) -> str:
         if isinstance(value, str) and value in words:
@@ -141,41 +140,42 @@ def by_type(*types: Any) -> Any:
     return Annotated[Union[tagged], Discriminator(tag)]  # noqa: UP007
 
 
-def text_or(words: Any, of: Any) -> Any:
+def text_or(text_type: Any, model: Any) -> Any:
     """Return the type of a string or a mapping; any other value is reported as a bad mapping."""
-    tagged = Annotated[words, Tag("<string>")], Annotated[of, Tag("<object>")]
+    tagged = Annotated[text_type, Tag("<string>")], Annotated[model, Tag("<object>")]
     tag = Discriminator(lambda value: "<string>" if isinstance(value, str) else "<object>")
     return Annotated[Union[tagged], tag]  # noqa: UP007
 
 
 _TYPES = {"dict": "object", "model": "object", "list": "array", "bool": "boolean"}
-_TYPES |= {"str": "string", "string": "string", "int": "integer"}  # of Python and of pydantic
+_TYPES |= {"str": "string", "string": "string", "int": "integer"}  # names in Python and pydantic
 _TYPES |= {"float": "number", "finite": "number"}
 
 
-def _type_name(of: Any) -> str:
-    """Return the name of a type in messages; of a union those of its members but null."""
-    while get_origin(of) is Annotated:
-        of = get_args(of)[0]
-    if of is None:
+def _type_name(annotation: Any) -> str:
+    """Return the name of a type in messages; for a union, the names of its members except null."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    if annotation is None:
         return "null"
-    if get_origin(of) in (Union, UnionType):
-        return " or ".join(_type_name(each) for each in get_args(of) if each is not type(None))
-    if get_origin(of) is Literal:
-        return ", ".join(get_args(of))
-    of = get_origin(of) or of
-    return "object" if issubclass(of, BaseModel) else _TYPES[of.__name__]
+    arguments = get_args(annotation)
+    if get_origin(annotation) in (Union, UnionType):
+        return " or ".join(_type_name(each) for each in arguments if each is not type(None))
+    if get_origin(annotation) is Literal:
+        return ", ".join(arguments)
+    plain_type = get_origin(annotation) or annotation
+    return "object" if issubclass(plain_type, BaseModel) else _TYPES[plain_type.__name__]
 
 
-# Bounds that several numbers share, each with its reason; other numbers have theirs beside them.
+# Bounds that several numbers share, each with its reason.
 Seed = Annotated[int, Field(ge=0, le=4294967295)]  # 2^32 - 1: NumPy's RandomState takes no more
 Steps = Annotated[int, Field(ge=0, le=99_999_999)]  # eight digits name a checkpoint
 Interval = Annotated[int, Field(ge=1, le=99_999_999)]  # in steps
-Dropout = number(ge=0, lt=1)  # what is left is scaled by 1 / (1 - dropout)
-Rate = number(gt=0, le=1e38)  # a float32; a step that overflows says so
+Dropout = number(ge=0, lt=1)  # kept values are scaled by 1 / (1 - dropout)
+Rate = number(gt=0, le=1e38)  # fits in a float32; a step that overflows is reported
 Decay = number(ge=0, le=1)  # at 1 Adam sees little but the weights themselves
 
-# Names become parts of paths: a corpus has 100 + 50 characters, its part and a pair fit as well.
+# Names become parts of paths: a corpus has 100 + 50 characters, which leaves room for its part.
 _NAME = "expected letters, digits, `.`, `_` and `-`, starting with a letter or digit, at most"
 Name = text("^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", f"{_NAME} 100 characters")
 ShortName = text("^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$", f"{_NAME} 50 characters")
@@ -189,10 +189,10 @@ SourceName = text(  # braces are wildcards to Snakemake
 )
 SomeLanguages = listing(str, least=2)
 
-# The same names in paths and on the command line, of any length.
+# Patterns of the same names in paths and on the command line, of any length.
 NAME = "[A-Za-z0-9][A-Za-z0-9._-]*"
-LABEL = rf"{NAME}(?:\+[a-z]+)?"  # of a corpus, with the part of one that is divided
-CODE = "[A-Za-z][A-Za-z_]*"  # of a language
+LABEL = rf"{NAME}(?:\+[a-z]+)?"  # a corpus, with its part if it is divided
+CODE = "[A-Za-z][A-Za-z_]*"  # a language
 
 
 def check_name(key: str, name: str) -> None:
@@ -203,7 +203,7 @@ def check_name(key: str, name: str) -> None:
         )
 
 
-# --- types of JSON files; a text among the annotations is what a message says that it expects
+# --- types of JSON files; a text among the annotations names the type in messages
 
 
 def _below(name: str) -> str:
@@ -218,7 +218,7 @@ Some = Annotated[int, Field(ge=1), "a count above 0"]
 Amount = Annotated[number(ge=0, le=1e15), "a number of at least 0"]
 Percent = Annotated[number(ge=0, le=100), "a percentage"]
 Number = number()
-# the name of a file below the folder of the JSON file, never outside of it
+# the name of a file in or below the folder of the JSON file
 Below = Annotated[str, AfterValidator(_below), "the name of a file in this folder"]
 
 
@@ -243,23 +243,23 @@ def plain(value: Any) -> Any:
 
 
 def with_fields(base: type[Settings], name: str, **types: Any) -> type[Settings]:
-    """Return the model `base` with other types of its fields, or with further optional ones."""
+    """Return the model `base` with other types for its fields, or with further optional fields."""
     fields = {}
-    for key, of in types.items():
+    for key, annotation in types.items():
         old = base.model_fields.get(key, Field(None))
-        filled = is_section(of) and not old.is_required()  # where it is absent
-        default = {"default_factory": of} if filled else {"default": old.default}
-        fields[key] = (of, Field(**default))
+        optional = is_section(annotation) and not old.is_required()
+        default = {"default_factory": annotation} if optional else {"default": old.default}
+        fields[key] = (annotation, Field(**default))
     about = None if base is Settings else base.__doc__
     return create_model(name, __base__=base, __doc__=about, **fields)
 
 
-def is_section(of: Any) -> bool:
-    return isinstance(of, type) and issubclass(of, Settings)
+def is_section(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Settings)
 
 
 def merge(base: Json, overrides: Json) -> Json:
-    """`base` with `overrides` laid over it, mapping by mapping; neither is changed."""
+    """Merge `overrides` into `base`, mapping by mapping; neither is changed."""
     merged = dict(base)
     for key, value in overrides.items():
         both = isinstance(value, dict) and isinstance(base.get(key), dict)
@@ -267,14 +267,14 @@ def merge(base: Json, overrides: Json) -> Json:
     return merged
 
 
-def checked(model: type[Model], value: Any, where: Any = "") -> Model:
-    """`value` as settings. Raises `EmsError`, one line with the key that is wrong."""
+def checked(model: type[Model], value: Any, location: Any = "") -> Model:
+    """Return `value` as settings. Raises `EmsError`, one line with the key that is wrong."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
         words = " ".join(_explained(error).split())
         words = words if len(words) < LONGEST else f"{words[:300]} ... {words[-200:]}"
-    raise EmsError(f"{where}: {words}" if where else words)
+    raise EmsError(f"{location}: {words}" if location else words)
 
 
 _MESSAGES = {  # type of an error -> what follows the key
@@ -298,7 +298,7 @@ def _nearest(error: ValidationError) -> Any:
 
 
 def _explained(error: ValidationError) -> str:
-    """Return the mistake nearest to the top of the file, in words."""
+    """Describe the mistake nearest to the top of the file."""
     first = _nearest(error)
     kind, value, context = first["type"], first["input"], first.get("ctx", {})
     location = [str(key) for key in first["loc"]]
@@ -319,8 +319,8 @@ def _explained(error: ValidationError) -> str:
         names = ", ".join(re.findall("'(.*?)'", str(context.get("expected"))))
         words = {**context, "value": value, "message": first["msg"], "names": names}
         return f"{key}: {_MESSAGES[kind].format(**words)}"
-    of = _TYPES.get(kind.partition("_")[0])
-    return f"{key}: found {value!r}, {f'expected {of}' if of else first['msg']}"
+    expected = _TYPES.get(kind.partition("_")[0])
+    return f"{key}: found {value!r}, {f'expected {expected}' if expected else first['msg']}"
 
 
 # --- JSON files
@@ -329,18 +329,20 @@ def _explained(error: ValidationError) -> str:
 _adapter = cache(partial(TypeAdapter, config=STRICT))
 
 
-def fitting(of: Any, value: Any) -> Any:
-    """Return a JSON value as one of a type (a `Record`, `dict[str, Count]`, ...).
+def fitting(schema: Any, value: Any) -> Any:
+    """Return a JSON value as a value of a type (a `Record`, `dict[str, Count]`, ...).
 
     Raises `ValueError` that says what differs first: "expected text under `a.b`, found 3".
     """
     try:
-        return of.model_validate(value) if _is_model(of) else _adapter(of).validate_python(value)
+        if _is_model(schema):
+            return schema.model_validate(value)
+        return _adapter(schema).validate_python(value)
     except ValidationError as error:
-        raise ValueError(_misfit(of, _nearest(error))) from None
+        raise ValueError(_misfit(schema, _nearest(error))) from None
 
 
-def _misfit(of: Any, error: Any) -> str:
+def _misfit(schema: Any, error: Any) -> str:
     kind, place, value = error["type"], list(error["loc"]), error["input"]
     if kind == "null":
         place, value = [*place, error["ctx"]["key"]], None
@@ -350,46 +352,46 @@ def _misfit(of: Any, error: Any) -> str:
     if kind == "unknown_key":
         return f"expected no `{error['ctx']['key']}`{under}"
     found = "nothing" if kind == "missing" else shown(value)
-    return f"expected {_expected(_type_at(of, place))}{under}, found {found}"
+    return f"expected {_expected(_type_at(schema, place))}{under}, found {found}"
 
 
-def _type_at(of: Any, place: Sequence[str | int]) -> Any:
-    """Return the type of the part of a value that the keys lead to; "[key]" to that of a key."""
-    outer = of
+def _type_at(schema: Any, place: Sequence[str | int]) -> Any:
+    """Return the type of the part at a path of keys; "[key]" is the type of a mapping's keys."""
+    outer = schema
     for key in place:
         if key == "[key]":
             return get_args(outer)[0]
-        outer = _stripped(of)
+        outer = _stripped(schema)
         if _is_model(outer):
             fields = {field.alias or name: name for name, field in outer.model_fields.items()}
-            of = get_type_hints(outer, include_extras=True)[fields[key]]
+            schema = get_type_hints(outer, include_extras=True)[fields[key]]
         else:
-            of = get_args(outer)[-1]
-    return of
+            schema = get_args(outer)[-1]
+    return schema
 
 
-def _is_model(of: Any) -> bool:
-    return isinstance(of, type) and issubclass(of, BaseModel)
+def _is_model(schema: Any) -> bool:
+    return isinstance(schema, type) and issubclass(schema, BaseModel)
 
 
-def _stripped(of: Any) -> Any:
-    """Return a type without its annotations; `of` for `of | None`."""
-    while get_origin(of) is Annotated or type(None) in get_args(of):
-        of = next(each for each in get_args(of) if each is not type(None))
-    return of
+def _stripped(schema: Any) -> Any:
+    """Return a type without its annotations; `T` for `T | None`."""
+    while get_origin(schema) is Annotated or type(None) in get_args(schema):
+        schema = next(each for each in get_args(schema) if each is not type(None))
+    return schema
 
 
-def _expected(of: Any) -> str:
-    notes = of.__metadata__ if get_origin(of) is Annotated else ()
+def _expected(schema: Any) -> str:
+    notes = schema.__metadata__ if get_origin(schema) is Annotated else ()
     for note in notes:
         if isinstance(note, str):
             return note
-    if type(None) in get_args(of):
-        return " or ".join(_expected(each) for each in get_args(of))
-    of = _stripped(of)
-    if get_origin(of) is Literal:
-        return " or ".join(map(str, get_args(of)))
-    words = _JSON_TYPES.get(get_origin(of) or of, "a JSON object")
+    if type(None) in get_args(schema):
+        return " or ".join(_expected(each) for each in get_args(schema))
+    schema = _stripped(schema)
+    if get_origin(schema) is Literal:
+        return " or ".join(map(str, get_args(schema)))
+    words = _JSON_TYPES.get(get_origin(schema) or schema, "a JSON object")
     bounds = [bound for note in notes for bound in getattr(note, "metadata", ())]
     least = any(hasattr(bound, "min_length") for bound in bounds)
     return f"{words} that is not empty" if least else words
@@ -400,6 +402,6 @@ _JSON_TYPES |= {bool: "true or false", type(None): "null"}
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message shows it: its first characters."""
+    """Return the start of a value's repr, for a message."""
     text = repr(value)
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

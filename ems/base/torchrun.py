@@ -17,13 +17,15 @@ import sys
 
 from ems.base.errors import FAILED, REQUEUE, EmsError
 
-STOPS = (signal.SIGTERM, signal.SIGUSR1)  # the processes save and end
-GONE = 30  # seconds after which a machine that does not end with the others counts as lost
+STOPS = (signal.SIGTERM, signal.SIGUSR1)  # on these, the processes save and end
+GONE = 30  # seconds until a machine that does not end with the others counts as lost
 SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"  # passed on to the processes
 
 
 def launched() -> bool:
-    """True if torchrun started this process. Others set RANK too, but not torchrun's run id."""
+    """Return true if torchrun started this process. Other launchers set RANK too, but not its run
+    id.
+    """
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
@@ -38,7 +40,7 @@ def processes() -> int:
 
 
 def local_rank() -> int:
-    """Return this process's number on its machine, which is that of its GPU."""
+    """Return this process's number on its machine, which is also the number of its GPU."""
     return int(os.environ["LOCAL_RANK"]) if launched() else 0
 
 
@@ -47,14 +49,14 @@ def become(count: int, nodes: int, threads: int, arguments: list[str]) -> None:
 
     The process id stays, so that signals reach torchrun, or `srun`. If one process fails, the
     others are ended too, on all machines; the status is 1, or 75 if they were stopped from outside.
-    Raises `EmsError` for several machines outside of a job of Slurm.
+    Raises `EmsError` for several machines outside of a Slurm job.
     """
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     words = ["-m", "ems.base.torchrun", "--nproc-per-node", str(count)]
     if nodes == 1:
         words += ["--standalone"]
     else:
-        with socket.create_server(("", 0)) as listening:  # a port that nothing listens at
+        with socket.create_server(("", 0)) as listening:  # finds a free port
             port = listening.getsockname()[1]
         words += ["--nnodes", str(nodes), "--master-addr", socket.gethostname()]
         words += ["--master-port", str(port)]
@@ -69,7 +71,7 @@ def _step(nodes: int, cpus: int) -> list[str]:
     program = shutil.which("srun")
     if program is None or "SLURM_JOB_ID" not in os.environ:
         raise EmsError(
-            f"{nodes} nodes need a job of Slurm that has them (snakemake --profile slurm), and "
+            f"{nodes} nodes need a Slurm job with as many nodes (snakemake --profile slurm), but "
             "this is none; set `nodes: 1` in config.yaml, or start torchrun by hand on each"
         )
     words = [program, f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ems.base.batches import batched
-from ems.base.errors import SAID, EmsError, failed_program
+from ems.base.errors import STDERR_CHARACTERS, EmsError, failed_program
 from ems.base.files import sha256_file, visible_files
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
@@ -89,7 +89,7 @@ def _loaded(model: str, device: str | None) -> Any:
     try:
         return SentenceTransformer(model, device=device).eval()
     except (OSError, ValueError, KeyError) as error:
-        said = " ".join(str(error).split())[:SAID]
+        said = " ".join(str(error).split())[:STDERR_CHARACTERS]
         raise EmsError(
             f"{model}: sentence-transformers cannot load it: {said}. Expected a model folder, or a "
             "name such as sentence-transformers/LaBSE, which is downloaded the first time"

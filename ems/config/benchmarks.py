@@ -1,4 +1,4 @@
-"""The settings of benchmarks: of their data, protocols and classifiers."""
+"""The settings of benchmarks: data, protocols and classifiers."""
 
 from typing import Annotated, Literal
 
@@ -20,22 +20,25 @@ from ems.base.schema import (
 
 
 class EvalsetEntry(Settings):
-    """A benchmark's data, or a set that only decontamination looks at."""
+    """An evaluation set: the data of a benchmark, or sentences that are only removed from training
+    text.
+    """
 
     version: ShortName
-    """The version of the data."""
+    """Version of the data."""
     languages: by_type(Literal["experiment", "all"], listing(str)) = "experiment"
-    """The languages of the experiment that the benchmark has, all that it has, or a list."""
+    """Languages of the set: `experiment` for the experiment's languages that it has, `all` for
+    every language that it has, or a list of codes."""
     without: list[str] = Field([])
-    """Languages that are left out."""
+    """Languages to leave out."""
     part: str = ""
-    """ntrex: the part that is the benchmark, as `splits` divides it."""
+    """Part of the corpus that serves as the benchmark, as `splits` divides it (ntrex only)."""
     path: SourceName | None = None
-    """The folder of a copy of your own, which is used in place."""
+    """Folder with a copy of your own, read in place (default: the set is downloaded)."""
     dev: bool = False
-    """flores200: adds the dev part, which only the official archive has."""
+    """Adds the dev part of flores200, which only the official archive has."""
     protocol: Json | None = None
-    """How the set is scored, where a benchmark leaves a choice."""
+    """Protocol of the benchmark, where it leaves a choice."""
 
 
 ExampleCount = whole(ge=1, le=1_000_000)  # no classification benchmark has as many
@@ -47,52 +50,54 @@ Margin = Literal["ratio", "distance", "absolute"]
 
 
 class SearchProtocol(Settings):
-    """How the nearest sentences are found."""
+    """Search for the nearest sentences."""
 
     k: whole(ge=1, le=100) = 4  # LASER has 4, CSLS 10
-    """The neighbours of a sentence."""
+    """Number of nearest neighbours of a sentence that the margin averages over."""
     margin: Margin = "ratio"
-    """The margin of the score; absolute: plain cosine."""
+    """Score of two sentences: the ratio of their cosine to the mean cosine of their neighbours, the
+    difference (`distance`), or the cosine alone (`absolute`)."""
 
 
 class DrawnProtocol(SearchProtocol):
-    """How queries and candidates are drawn of a corpus, and how they are searched."""
+    """Queries and candidates sampled from a corpus, and the search among them."""
 
     queries: whole(ge=1, le=100_000) = 2000  # 4,096 candidates at a time: 8 GB of scores
-    """The queries of each language."""
+    """Number of queries per language."""
     candidates: whole(ge=1, le=10_000_000) = 200_000  # embeddings of 1,024 are 40 GB
-    """The sentences that are searched."""
+    """Number of sentences to search."""
     seed: Seed = 1234
-    """The seed of the draw."""
+    """Seed of the sample."""
 
 
 class ProbeSettings(Settings):
-    """A classifier on frozen embeddings; the defaults are LASER's tasks/mldoc."""
+    """A classifier on frozen embeddings. The defaults are those in LASER's tasks/mldoc."""
 
     # LASER has 5 seeds, and a hundred times as many give a tenth of the error
     seeds: whole(ge=1, le=500) = 5
-    """The runs whose mean and standard deviation are reported."""
+    """Number of runs with different seeds; scores are their mean and standard deviation."""
     hidden: HiddenLayers = Field([10, 8])
-    """The widths of the hidden layers; none is logistic regression."""
+    """Widths of the hidden layers; an empty list is logistic regression."""
     activation: Literal["tanh", "relu"] = "tanh"
-    """The activation."""
+    """Activation of the hidden layers."""
     dropout: Dropout = 0.2
-    """Dropout of the features and of each hidden layer."""
+    """Dropout of the features and after each hidden layer."""
     learning_rate: Rate = 0.001
-    """The learning rate of Adam."""
+    """Learning rate of Adam."""
     weight_decay: listing(Decay, least=1) = Field([0])
-    """L2; of several the one with the best accuracy on the source's validation part."""
+    """L2 penalty. From several values, the one with the best accuracy on the validation part of the
+    source language is chosen."""
     batch: ExampleCount = 12
-    """Examples of a step."""
+    """Number of examples per step."""
     epochs: Epochs = 500
-    """The most epochs; the best one on validation is taken."""
+    """Maximum number of epochs; the one with the best validation accuracy is kept."""
     patience: Patience = 0
-    """Stops after so many epochs without a better one; 0: never."""
+    """Number of epochs without improvement after which training stops; 0: no early stopping."""
 
 
 class DocumentSettings(Settings):
     """How a benchmark embeds a document (EMS v2 V-E and V-F do not say)."""
 
     split: whole(ge=0, le=32768) = 120  # at most as model.max_tokens
-    """A document of more tokens is the mean of its sentences' embeddings; 0: off, it is cut to
-    max_tokens."""
+    """Maximum length in tokens of a document that is embedded whole; a longer one is the mean of
+    its sentences' embeddings. 0: off, a longer document is cut to max_tokens."""

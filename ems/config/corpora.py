@@ -1,8 +1,8 @@
-"""The corpora of an experiment: which pairs and files an entry means, with its mistakes named.
+"""Resolve the corpora of an experiment: which language pairs and files each entry means.
 
-Of a release of OPUS an entry takes what is there: it needs no list of languages, and a pair that it
-names must be there. Of any other corpus, and of one with a `source` of its own, every pair that is
-named, or that the experiment's languages make, is expected under its languages' own codes.
+For an OPUS release, an entry takes the pairs that exist; it needs no list of languages, but pairs
+that it names must exist. For any other corpus, and for one with its own `source`, every pair that
+is named, or that the experiment's languages make, is expected under the languages' own codes.
 """
 
 from collections.abc import Collection, Iterable
@@ -24,16 +24,16 @@ from ems.config.languages import (
     pair_name,
 )
 
-PAPER = "paper"  # the value of `codes` that means: what EMS used
+PAPER = "paper"  # the value of `codes` for the codes that EMS used
 ENGLISH = "en"
-OWN_VERSION = "own"  # of a corpus of `files` that names none
+OWN_VERSION = "own"  # default version of a corpus with `files`
 SHOWN = 5  # language pairs in an error
-PairFiles = dict[str, dict[str, bool]]  # pair -> its files; True if reversed there
+PairFiles = dict[str, dict[str, bool]]  # pair -> its files; True if they have it reversed
 
 
 @dataclass(frozen=True)
 class KnownNames:
-    """What the entries of a file name: its languages, where data come from, divided corpora."""
+    """Names that entries refer to: languages, sources of data, divided corpora."""
 
     languages: dict[str, Language]
     sources: dict[str, str]
@@ -41,30 +41,32 @@ class KnownNames:
 
 
 def build_corpora(file: ExperimentFile, known: KnownNames) -> tuple[list[Corpus], list[Corpus]]:
-    """Return the corpora to train on and those of `validation`. Raises `EmsError` that names a key.
+    """Return the training and the validation corpora. Raises `EmsError` that names a key.
 
-    A `fallback` gives up the pairs that another training corpus has (EMS v2 IV-A).
+    A `fallback` gives up the language pairs that another training corpus has (EMS v2 IV-A).
     """
-    given = file.validation
-    held_out = {"validation": given} if isinstance(given, CorpusEntry) else {}
-    if isinstance(given, list):
-        held_out = {f"validation.{at}": entry for at, entry in enumerate(given)}
-    documented = [e.name for e in [*file.corpora, *held_out.values()] if e.kind == "documents"]
+    held_out = file.validation
+    entries = {"validation": held_out} if isinstance(held_out, CorpusEntry) else {}
+    if isinstance(held_out, list):
+        entries = {f"validation.{index}": entry for index, entry in enumerate(held_out)}
+    documented = [e.name for e in [*file.corpora, *entries.values()] if e.kind == "documents"]
     for name, split in file.splits.items():
         split.check(f"splits.{name}", name in documented)
-    corpora = [_corpus(f"corpora.{at}", entry, known) for at, entry in enumerate(file.corpora)]
-    taken = zip(corpora, file.corpora, strict=True)
-    covered = {pair for corpus, entry in taken if not entry.fallback for pair in corpus.pairs}
-    for at, entry in enumerate(file.corpora):
-        pairs = tuple(pair for pair in corpora[at].pairs if pair not in covered)
+    corpora = [
+        _corpus(f"corpora.{index}", entry, known) for index, entry in enumerate(file.corpora)
+    ]
+    both = zip(corpora, file.corpora, strict=True)
+    covered = {pair for corpus, entry in both if not entry.fallback for pair in corpus.pairs}
+    for index, entry in enumerate(file.corpora):
+        pairs = tuple(pair for pair in corpora[index].pairs if pair not in covered)
         if entry.fallback and not pairs:
             raise EmsError(
-                f"corpora.{at}.fallback: every pair of {corpora[at].label} is in another corpus, "
-                "so nothing of it would be used; take the entry out, or set fallback: false"
+                f"corpora.{index}.fallback: every pair of {corpora[index].label} is in another "
+                "corpus, so it would not be used; remove the entry, or set fallback: false"
             )
         if entry.fallback:
-            corpora[at] = replace(corpora[at], pairs=pairs)
-    validation = [_corpus(key, entry, known) for key, entry in held_out.items()]
+            corpora[index] = replace(corpora[index], pairs=pairs)
+    validation = [_corpus(key, entry, known) for key, entry in entries.items()]
     _check_distinct([*corpora, *validation])
     return corpora, validation
 
@@ -81,7 +83,7 @@ def _corpus(key: str, entry: CorpusEntry, known: KnownNames) -> Corpus:
         files = _own_files(key, entry, languages)
     elif documents:
         codes = chosen_languages(key, entry, languages)
-        check_left(key, entry, codes, "found none; name the languages of the documents")
+        check_left(key, entry, codes, "found none; list the languages of the documents")
         files = {code: dict.fromkeys(entry.codes.get(code, [code]), False) for code in codes}
     else:
         files = _of_pairs(key, entry, languages)
@@ -92,7 +94,7 @@ def _corpus(key: str, entry: CorpusEntry, known: KnownNames) -> Corpus:
         name=entry.name,
         version=entry.version or OWN_VERSION,
         source=_source(key, entry, known),
-        own=bool(entry.source or entry.path or entry.files),
+        custom=bool(entry.source or entry.path or entry.files),
         pairs=tuple(files),
         max_pairs=_caps(f"{key}.{cap}", getattr(entry, cap), named),
         part=entry.part,
@@ -110,46 +112,46 @@ def _corpus(key: str, entry: CorpusEntry, known: KnownNames) -> Corpus:
 
 
 def _check_keys(key: str, entry: CorpusEntry) -> None:
-    of_pairs = {"max_pairs", "format", "threshold", "fallback", "files", "pairs"}
-    others = of_pairs if entry.kind == "documents" else {"path", "max_documents"}
-    for name in sorted(others & entry.model_fields_set):
+    for_pairs = {"max_pairs", "format", "threshold", "fallback", "files", "pairs"}
+    excluded = for_pairs if entry.kind == "documents" else {"path", "max_documents"}
+    for name in sorted(excluded & entry.model_fields_set):
         raise EmsError(f"{key}.{name}: a corpus of `kind: {entry.kind}` has no such key")
-    elsewhere = {"source", "pairs", "languages", "without", "format", "threshold"}
-    for name in sorted(elsewhere & entry.model_fields_set) if entry.files else ():
-        raise EmsError(f"{key}.{name}: `files` says where each pair lies; leave this key out")
+    replaced = {"source", "pairs", "languages", "without", "format", "threshold"}
+    for name in sorted(replaced & entry.model_fields_set) if entry.files else ():
+        raise EmsError(f"{key}.{name}: `files` says where each pair is; remove this key")
     if entry.version is None and not entry.files:
         raise EmsError(f"{key}.version: this key is missing")
     if entry.files and entry.codes == PAPER:
-        raise EmsError(f"{key}.codes: found {PAPER}, but these files are yours; leave it out")
+        raise EmsError(f"{key}.codes: found {PAPER}, but EMS did not use these files; remove it")
     if entry.kind == "documents" and entry.codes == PAPER:
-        raise EmsError(f"{key}.codes: found {PAPER}, but EMS used no documents; leave it out")
+        raise EmsError(f"{key}.codes: found {PAPER}, but EMS used no documents; remove it")
     if entry.source and entry.path:
-        raise EmsError(f"{key}.path: give the source or the path of a corpus, not both")
+        raise EmsError(f"{key}.path: set the source or the path of a corpus, not both")
     mined = entry.format == "mined"
     if mined and entry.name != "WikiMatrix":
-        raise EmsError(f"{key}.format: mined is the format of WikiMatrix alone")
+        raise EmsError(f"{key}.format: only WikiMatrix has the format mined")
     if mined and entry.threshold is None:
-        raise EmsError(f"{key}.threshold: this key is missing; a mined pair needs a least score")
+        raise EmsError(f"{key}.threshold: this key is missing; set the minimum score of a pair")
     if entry.threshold is not None and not mined:
         raise EmsError(f"{key}.threshold: only pairs of `format: mined` have scores")
 
 
 def _source(key: str, entry: CorpusEntry, known: KnownNames) -> str:
-    own = entry.source or entry.path
-    if own or entry.files:
-        return own or ""
+    custom = entry.source or entry.path
+    if custom or entry.files:
+        return custom or ""
     if entry.kind == "pairs":
         return known.sources["wikimatrix" if entry.format == "mined" else "opus"]
     shared = "wikipedia" if entry.name == WIKIPEDIA else "documents"
     if shared not in known.sources:
         raise EmsError(
-            f"{key}: set sources.{shared} to where {entry.name} lies, or give it a source or a path"
+            f"{key}: set sources.{shared} to the location of {entry.name}, or set source or path"
         )
     return known.sources[shared]
 
 
 def _caps(key: str, cap: int | dict[str, int] | None, named: list[str]) -> dict | int | None:
-    """Return the caps with the codes of pairs sorted."""
+    """Sort the two codes of each language pair among the keys."""
     if not isinstance(cap, dict):
         return cap
     check_languages(key, {name for name in cap if "-" not in name} - {"default"}, named)
@@ -159,18 +161,18 @@ def _caps(key: str, cap: int | dict[str, int] | None, named: list[str]) -> dict 
 
 
 def _check_split(key: str, entry: CorpusEntry, split: Split, pairs: Iterable[str]) -> None:
-    where = f"splits.{entry.name}"
+    section = f"splits.{entry.name}"
     if entry.files and split.documents:
         raise EmsError(
-            f"{where}: `files` are divided by sentence (sentences, parts) or by position (first, "
+            f"{section}: `files` are divided by sentence (sentences, parts) or by position (first, "
             "rest)"
         )
     code = split.sentences
-    without = [pair for pair in pairs if code and code not in pair.split("-")]
-    if without:
+    missing = [pair for pair in pairs if code and code not in pair.split("-")]
+    if missing:
         raise EmsError(
-            f"{key}.part: {where} divides by the sentence in {code}, and there is none in "
-            f"{', '.join(without[:SHOWN])}; leave out pairs without {code}, or divide by position "
+            f"{key}.part: {section} divides by the sentence in {code}, but there is none in "
+            f"{', '.join(missing[:SHOWN])}; leave out pairs without {code}, or divide by position "
             "(first, rest)"
         )
 
@@ -179,7 +181,7 @@ def _check_split(key: str, entry: CorpusEntry, split: Split, pairs: Iterable[str
 
 
 def _own_files(key: str, entry: CorpusEntry, languages: list[str]) -> PairFiles:
-    """Return the files of a corpus of `files`, named by the codes and in the order of its keys."""
+    """Return the files of an entry with `files`, each named by codes in the order of its key."""
     files: PairFiles = {}
     for written in entry.files:
         pair = _split_pair(f"{key}.files", written, languages)
@@ -187,27 +189,27 @@ def _own_files(key: str, entry: CorpusEntry, languages: list[str]) -> PairFiles:
             raise EmsError(f"{key}.files: {pair} is named twice")
         codes: list[str] = []
         for code in written.split("-"):
-            own = entry.codes.get(code, [code])
-            if len(own) > 1:
-                raise EmsError(f"{key}.codes.{code}: a corpus of `files` has one code a language")
-            codes += own
+            file_codes = entry.codes.get(code, [code])
+            if len(file_codes) > 1:
+                raise EmsError(f"{key}.codes.{code}: with `files`, give one code per language")
+            codes += file_codes
         files[pair] = {"-".join(codes): written != pair}
     return files
 
 
 def _of_pairs(key: str, entry: CorpusEntry, languages: list[str]) -> PairFiles:
-    """Return the files of the pairs that an entry means, of those that the corpus has.
+    """Return the files of the language pairs of an entry, of the pairs that the corpus has.
 
-    `codes` may name any language of the table, so that an entry fits experiments with fewer.
+    `codes` may name any language of the table, so that an entry also fits experiments with fewer.
     """
     pairs = _pairs(key, entry, languages)
-    there = {} if entry.source else opus_files(entry.name, entry.version)
-    _check_codes(key, entry, there)
-    files = {pair: _files(entry, pair, there) for pair in pairs}
+    release = {} if entry.source else opus_files(entry.name, entry.version)
+    _check_codes(key, entry, release)
+    files = {pair: _files(entry, pair, release) for pair in pairs}
     missing = [pair for pair in pairs if not files[pair]]
     named = entry.languages is not None or entry.pairs is not None
     if missing and (named or len(missing) == len(pairs)):
-        raise EmsError(_lacks(key, entry, missing, there))
+        raise EmsError(_missing_pairs(key, entry, missing, release))
     owner: dict[str, str] = {}
     for pair, names in files.items():
         for name in names:
@@ -217,16 +219,18 @@ def _of_pairs(key: str, entry: CorpusEntry, languages: list[str]) -> PairFiles:
                 theirs = next(code for code in other.split("-") if code not in pair.split("-"))
                 raise EmsError(
                     f"{key}: the file {name} would be both {theirs} and {mine}; "
-                    f"say which codes are whose, `codes: {{{mine}: [CODE]}}`"
+                    f"set the codes of one of them, `codes: {{{mine}: [CODE]}}`"
                 )
     return {pair: names for pair, names in files.items() if names}
 
 
 def _pairs(key: str, entry: CorpusEntry, languages: list[str]) -> list[str]:
-    """Return the pairs of `pairs`, or all of the languages of the entry, or those with English."""
+    """Return the pairs in `pairs`, or every pair of the entry's languages, or their pairs with
+    English.
+    """
     if isinstance(entry.pairs, list):
         for name in sorted({"languages", "without"} & entry.model_fields_set):
-            raise EmsError(f"{key}.{name}: `pairs` has the pairs already; leave one of them out")
+            raise EmsError(f"{key}.{name}: `pairs` lists the pairs already; remove one of the two")
         pairs = [_split_pair(f"{key}.pairs", pair, languages) for pair in entry.pairs]
         for pair in pairs:
             if pairs.count(pair) > 1:
@@ -238,12 +242,12 @@ def _pairs(key: str, entry: CorpusEntry, languages: list[str]) -> list[str]:
     else:
         pairs = [pair_name(ENGLISH, code) for code in codes if code != ENGLISH]
     only = ", ".join(codes) or "none"
-    check_left(key, entry, pairs, f"found only {only}; name the other side of each pair")
+    check_left(key, entry, pairs, f"found only {only}; add the other language of each pair")
     return pairs
 
 
 def _split_pair(key: str, pair: str, languages: list[str]) -> str:
-    """Return the name of the pair of two of `languages` that "fr-de" means, "de-fr"."""
+    """Return the sorted name of a pair of two `languages`: "de-fr" for "fr-de"."""
     codes = pair.split("-")
     if len(codes) != 2 or codes[0] == codes[1]:
         raise EmsError(f"{key}: found {pair!r}, expected two languages, like de-fr")
@@ -255,38 +259,40 @@ def _split_pair(key: str, pair: str, languages: list[str]) -> str:
     return pair_name(*codes)
 
 
-def _files(entry: CorpusEntry, pair: str, known: dict[str, OpusFile]) -> dict[str, bool]:
-    """Return the names of a pair's files, True if its second language is first there."""
+def _files(entry: CorpusEntry, pair: str, release: dict[str, OpusFile]) -> dict[str, bool]:
+    """Return the names of a pair's files; the value is true if its second language comes first."""
     codes = {} if entry.codes == PAPER else entry.codes
-    if known:
+    if release:
         paper = entry.codes == PAPER
         return opus_pair(entry.name, entry.version, *pair.split("-"), codes=codes, paper=paper)
     return file_names(codes.get(language, [language]) for language in pair.split("-"))
 
 
-def _lacks(key: str, entry: CorpusEntry, missing: list[str], known: dict[str, OpusFile]) -> str:
+def _missing_pairs(
+    key: str, entry: CorpusEntry, missing: list[str], release: dict[str, OpusFile]
+) -> str:
     used = " that EMS used (codes: paper)" if entry.codes == PAPER else ""
     if any(ENGLISH not in pair.split("-") for pair in missing):
         return f"{key}.pairs: {entry.name} {entry.version} has no {', '.join(missing)}{used}"
     others = [code for pair in missing for code in pair.split("-") if code != ENGLISH]
     languages = [code for code in load_languages() if code != ENGLISH]
-    has = [code for code in languages if _files(entry, pair_name(ENGLISH, code), known)]
+    present = [code for code in languages if _files(entry, pair_name(ENGLISH, code), release)]
     return (
         f"{key}.languages: {entry.name} {entry.version} has no {', '.join(others)} "
-        f"with English{used}; it has: {', '.join(has)}"
+        f"with English{used}; it has: {', '.join(present)}"
     )
 
 
-def _check_codes(key: str, entry: CorpusEntry, known: dict[str, OpusFile]) -> None:
+def _check_codes(key: str, entry: CorpusEntry, release: dict[str, OpusFile]) -> None:
     name = f"{entry.name} {entry.version}"
     if entry.codes == PAPER:
-        if not known:
-            raise EmsError(f"{key}.codes: found {PAPER}, but EMS used no {name}; leave it out")
+        if not release:
+            raise EmsError(f"{key}.codes: found {PAPER}, but EMS used no {name}; remove it")
         return
     for language, codes in entry.codes.items():
         for code in codes:
-            if known and not any(code in file.split("-") for file in known):
-                english = ", ".join(file for file in known if ENGLISH in file.split("-"))
+            if release and not any(code in file.split("-") for file in release):
+                english = ", ".join(file for file in release if ENGLISH in file.split("-"))
                 raise EmsError(
                     f"{key}.codes.{language}: {name} has no file {pair_name(ENGLISH, code)}; "
                     f"it has: {english}"
@@ -298,11 +304,13 @@ def _check_codes(key: str, entry: CorpusEntry, known: dict[str, OpusFile]) -> No
 
 def _check_distinct(corpora: list[Corpus]) -> None:
     if MULTIWAY in {item.name for item in corpora}:
-        raise EmsError(f"corpora: {MULTIWAY} is the name of the pairs that `multiway` makes")
+        raise EmsError(
+            f"corpora: {MULTIWAY} is the name of the pairs that `multiway` makes; rename the corpus"
+        )
     names = [(item.label, item.version) for item in corpora]
     for name in names:
         if names.count(name) > 1:
-            raise EmsError(f"corpora: {'/'.join(name)} is named twice (validation counts too)")
+            raise EmsError(f"corpora: {'/'.join(name)} is listed twice (validation counts too)")
     first = {(item.name, item.version): item for item in reversed(corpora)}
     for item in corpora:
         for what in ("source", "threshold", "kind", "paths"):
@@ -313,17 +321,17 @@ def _check_distinct(corpora: list[Corpus]) -> None:
 # --- names that entries use
 
 
-def check_languages(key: str, codes: Iterable[str], known: Collection[str]) -> None:
+def check_languages(key: str, codes: Iterable[str], allowed: Collection[str]) -> None:
     for code in sorted(codes):
-        if code not in known:
+        if code not in allowed:
             raise EmsError(
-                f"{key}: unknown language {code!r}; allowed: {', '.join(known)} "
+                f"{key}: unknown language {code!r}; allowed: {', '.join(allowed)} "
                 "(a language of your own is an entry `{code: xx, tatoeba_v1: xxx}`)"
             )
 
 
 def with_table(languages: Iterable[str]) -> list[str]:
-    """Return the languages of the table, then these, each once."""
+    """Return the languages of the table, followed by these, without repetition."""
     return list(dict.fromkeys([*load_languages(), *languages]))
 
 
@@ -340,21 +348,21 @@ def chosen_languages(
 def check_left(
     key: str, entry: CorpusEntry | EvalsetEntry, chosen: Collection[str], otherwise: str
 ) -> None:
-    """Raise `EmsError` when no language is chosen, because of `without` or `otherwise`."""
+    """Raise `EmsError` if no language is chosen, with the cause: `without` or `otherwise`."""
     if not chosen and entry.without:
         names = ", ".join(entry.without)
-        raise EmsError(f"{key}.without: no language is left without {names}; take one out of it")
+        raise EmsError(f"{key}.without: no language is left without {names}; remove one of them")
     if not chosen:
         raise EmsError(f"{key}.languages: {otherwise}")
 
 
 def check_part(key: str, corpus: str, part: str, splits: dict[str, Split]) -> None:
-    """Raise `EmsError` for a part that no split makes, and for a whole beside its own parts."""
+    """Raise `EmsError` for an unknown part, or a whole corpus that `splits` divides."""
     if part and corpus not in splits:
         raise EmsError(f"{key}: {part}, but splits does not say how {corpus} is divided")
     if part and part not in splits[corpus].names:
         allowed = ", ".join(splits[corpus].names)
-        where = f"splits.{corpus}" + ("" if splits[corpus].first else ".parts")
-        raise EmsError(f"{key}: found {part!r}; allowed values: {allowed} ({where})")
+        section = f"splits.{corpus}" + ("" if splits[corpus].first else ".parts")
+        raise EmsError(f"{key}: found {part!r}; allowed values: {allowed} ({section})")
     if not part and corpus in splits:
         raise EmsError(f"{key}: this key is missing; {corpus} is divided by splits.{corpus}")

@@ -25,88 +25,88 @@ TwoFiles = Annotated[list[SourceName], Field(min_length=2, max_length=2), *UNIQU
 
 
 class CorpusEntry(Settings):
-    """A corpus: its language pairs, or its documents of single languages."""
+    """A corpus: sentence pairs, or documents in single languages."""
 
     name: Name
-    """The name of the corpus."""
+    """Name of the corpus."""
     version: ShortName | None = None
-    """Its version (default: own, of a corpus of `files` alone)."""
+    """Version of the corpus (default: `own`, only for a corpus with `files`)."""
     kind: Literal["pairs", "documents"] = "pairs"
-    """Language pairs, or documents of single languages: text files with one sentence a line and a
-    blank line after each document."""
+    """`pairs`: sentence pairs; `documents`: texts in single languages, with one sentence per line
+    and a blank line after each document."""
     files: Annotated[dict[str, by_type(SourceName, TwoFiles)], Field(min_length=1)] | None = None
-    """Your own text, read where it lies: `{de-en: data/mine.de-en.tsv.gz}`. A .tsv file has two
-    columns in the order of the languages of its key, a .jsonl file the keys `de` and `en` (or these
-    in `translation`), a folder the parquet files of a Hugging Face dataset; `[a.de, a.en]` are two
-    files with as many lines. Each may be packed: .gz, .bz2, .xz or .zst."""
+    """Your own files, read in place: `{de-en: data/mine.de-en.tsv.gz}`. A .tsv file has two columns
+    in the order of the languages in its key. A .jsonl file has the keys `de` and `en`, at the top
+    level or in `translation`. A folder has the parquet files of a Hugging Face dataset. `[a.de,
+    a.en]` are two files with the same number of lines. Files may be compressed: .gz, .bz2, .xz or
+    .zst."""
     pairs: by_type(Literal["all"], listing(str, least=1)) | None = None
-    """The language pairs that are used, `[de-fr, pl-uk]`; all: every pair of its languages
-    (default: the pairs with English, or all in an experiment without English)."""
+    """Language pairs to use: a list like `[de-fr, pl-uk]`, or `all` for every pair of the corpus's
+    languages (default: the pairs with English; all pairs if the experiment has no English)."""
     source: SourceName | None = None
-    """A directory, for a corpus of your own: in OPUS layout, or for documents with
+    """Directory of a corpus of your own: in OPUS layout, or for documents with
     NAME/VERSION/LANGUAGE.txt or .txt.gz."""
     path: SourceName | None = None
-    """A folder with LANGUAGE.txt or .txt.gz, or with OPUS's raw LANGUAGE.zip, used in place (of
-    `kind: documents`)."""
+    """Folder with LANGUAGE.txt or .txt.gz, or with OPUS's raw LANGUAGE.zip, read in place (only
+    with `kind: documents`)."""
     languages: listing(str, least=1) | None = None
-    """Languages whose pairs are used (see `pairs`), or whose documents are (default: all of the
-    experiment; of a release of OPUS those that it has)."""
+    """Languages whose pairs (see `pairs`) or documents to use (default: all languages of the
+    experiment; for a release of OPUS, the languages that it has)."""
     without: list[str] = Field([])
-    """Languages that are left out."""
+    """Languages to leave out."""
     vocabularies: listing(str) = Field([])
-    """The `vocabularies` that it is for, where it takes the place of the other corpora of its
-    languages (default: all of them)."""
+    """Names of the `vocabularies` that the corpus is reserved for, where it replaces the other
+    corpora of its languages (default: all vocabularies)."""
     part: str = ""
-    """The part of the corpus, as `splits` divides it."""
+    """Part of the corpus to use, as `splits` divides it."""
     codes: by_type(Literal["paper"], dict[str, listing(Code, least=1)]) = Field({})
-    """The codes of a language in this corpus, `{zh: [zh_cn, zh_tw]}` (default: those of
-    ems/config/languages/opus_codes.tsv); paper: only the codes that EMS used. With `files`: the one
-    code of a language in JSON or parquet, `{en: [eng_Latn]}`."""
+    """Codes of a language in this corpus, like `{zh: [zh_cn, zh_tw]}` (default: the codes in
+    ems/config/languages/opus_codes.tsv); `paper`: only the codes that EMS used. With `files`: the
+    one code of a language in JSON or parquet, `{en: [eng_Latn]}`."""
     max_pairs: by_type(LineCount, dict[str, LineCount]) | None = None
-    """The most pairs of each file of a language pair; `{default: N, ru: M}` sets it for some
-    languages, `{de-fr: N}` for a pair."""
+    """Maximum number of sentence pairs from each file of a language pair: one number, or `{default:
+    N, ru: M}` by language and `{de-fr: N}` by language pair."""
     max_documents: by_type(LineCount, dict[str, LineCount]) | None = None
-    """The most documents of a language, drawn at random; `{default: N, zh: M}` sets it for some
-    languages."""
+    """Maximum number of documents per language, sampled at random: one number, or `{default: N, zh:
+    M}` by language."""
     format: Literal["moses", "mined"] = "moses"
-    """OPUS's Moses zips, or LASER's mined files with scores (WikiMatrix)."""
+    """`moses`: OPUS's Moses zips; `mined`: LASER's mined files with scores (WikiMatrix)."""
     threshold: number(ge=0, le=10) | None = None  # cosine by mean cosine: WikiMatrix 1.02 to 1.3
-    """The least score of a mined pair."""
+    """Minimum score of a mined sentence pair."""
     fallback: bool = False
-    """Uses only the language pairs that no other corpus has (the paper's rule for Tatoeba,
-    IV-A)."""
+    """Uses only the language pairs that no other training corpus has (the paper's rule for Tatoeba,
+    EMS v2 IV-A)."""
 
 
 class MultiwaySettings(Settings):
-    """Further pairs of multi-parallel text: sentences that have a translation in common."""
+    """Further sentence pairs from multi-parallel text: sentences that share a translation."""
 
     through: CodeOrNone = ""
-    """The language of the translation in common, like en: of the pairs of corpora with it (default:
-    none, and no further pairs are made)."""
+    """Language of the shared translation, like `en`: its corpora with other languages are joined
+    (default: none, no further pairs are made)."""
     most: whole(ge=1, le=1000) = 4
-    """The most further pairs of one sentence of `through`; language pairs that have few so far come
-    first."""
+    """Maximum number of further pairs per sentence of `through`; language pairs that have few so
+    far come first."""
 
 
 class Split(Settings):
-    """A corpus that is divided: by document (then a part can be a benchmark), by the sentence of a
-    language, or by position.
+    """A corpus divided into parts: by document (then a part can be a benchmark), by the sentence in
+    one language, or by position.
     """
 
     first: Annotated[dict[PartName, LineCount], Field(min_length=1)] | None = None
-    """The parts that are so many lines at the start of each file: `{validation: 1000}`. A file that
-    is no longer has nothing left for `rest`."""
+    """Parts at the start of each file, in lines: `{validation: 1000}`. A file with no more lines
+    than that leaves nothing for `rest`."""
     rest: PartName | None = None
-    """The part of all other lines."""
+    """Name of the part with all other lines."""
     documents: ShortName | None = None
-    """A file beside moses/ with the document of each line; a corpus of `kind: documents` has
-    none."""
+    """Name of the file next to moses/ that gives the document of each line (not with `kind:
+    documents`)."""
     sentences: Code | None = None
-    """The language whose sentence decides the part of a pair, without case and punctuation: all
-    translations of a sentence are in one part, in every language pair and experiment."""
+    """Language whose sentence decides the part of a pair, compared without case and punctuation.
+    All translations of a sentence are in the same part, in every language pair and experiment."""
     parts: Annotated[dict[PartName, number(gt=0, lt=1)], Field(min_length=2)] | None = None
-    """The share of each part; a document, or a sentence, goes to one part, the same in all
-    languages."""
+    """Share of each part. A document or sentence goes to one part, the same in all languages."""
 
     @property
     def names(self) -> list[str]:
@@ -127,8 +127,8 @@ class Split(Settings):
         others = {"documents", "sentences", "parts"} if by_position else {"documents"} - {own}
         if not documents and others & present:
             raise EmsError(
-                f"{key}: by document (documents, parts), by sentence (sentences, parts) or by "
-                "position (first, rest)?"
+                f"{key}: divide by document (documents, parts), by sentence (sentences, parts) or "
+                "by position (first, rest)"
             )
         if by_position and self.rest in self.first:
             raise EmsError(f"{key}.rest: {self.rest} is one of the first parts already")
@@ -138,9 +138,9 @@ class Split(Settings):
 
 
 class DownloadSettings(Settings):
-    """How files are downloaded."""
+    """Limits of downloads."""
 
     per_host: whole(ge=1, le=64) = 4  # a browser has 6; hosts refuse more than 64
-    """Connections to one host at once, of all jobs together."""
+    """Maximum number of connections to one host, over all jobs."""
     retries: whole(ge=0, le=100) = 5  # with pauses of up to a minute, two hours
-    """Attempts after one that the network failed."""
+    """Number of further attempts after a network failure."""

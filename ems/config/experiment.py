@@ -1,4 +1,4 @@
-"""What an experiment is, as types, with names resolved; `file.py` has what a file may say."""
+"""The types of a resolved experiment; `file.py` has the keys that its file may contain."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,14 +17,14 @@ from ems.config.systems import SHARED, SystemSettings, Vocabulary
 from ems.config.tables import TablesSettings, study_rows
 from ems.config.text import CleanSettings, DecontaminateSettings, OfCorpora, VocabularySettings
 
-WIKIPEDIA = "Wikipedia"  # the corpus of documents that are made of dumps
-VALIDATION = "validation"  # among the names of evaluation sets: the sentences of `validation`
+WIKIPEDIA = "Wikipedia"  # the corpus of documents made from dumps
+VALIDATION = "validation"  # the sentences of `validation`, as a name of an evaluation set
 MULTIWAY = "Multiway"  # the corpus of further pairs; its version is the language they share
-EMBEDDED = "embedded"  # the source that means: the demo data that ems generates itself
+EMBEDDED = "embedded"  # the source of the demo data that ems generates
 
 
 def other_language(pair: str) -> str:
-    """Return the side of a pair that is not English; the pair itself where neither is English."""
+    """Return the non-English side of a pair, or the pair itself if neither side is English."""
     others = [code for code in pair.split("-") if code != "en"]
     return others[0] if len(others) == 1 else pair
 
@@ -34,32 +34,32 @@ class Corpus:
     """One corpus as an experiment uses it.
 
     `pairs` are language pairs, sides sorted as strings, or the single languages of documents.
-    `variants` are the names of a pair's files where the corpus has other codes or several: "en-zh"
-    -> ("en-zh_cn", "en-zh_tw"); `turned` are those that have the pair's second language first.
+    `variants` are the names of a pair's files if the corpus has other codes or several: "en-zh" ->
+    ("en-zh_cn", "en-zh_tw"). `turned` are the files with the pair's second language first.
     """
 
     name: str
     version: str
     source: str
-    own: bool  # the user's: it gave its own source, so the catalogue need not know it
+    custom: bool  # has its own source, so the catalogue need not list it
     pairs: tuple[str, ...]
-    # of each file of a pair, or of those of a language; documents where it has documents
+    # maximum per file of a pair, or per language; a number of documents in a corpus of documents
     max_pairs: int | dict[str, int] | None
-    part: str = ""  # of a corpus that `splits` divides; '' is all of it
+    part: str = ""  # of a corpus that `splits` divides; '': all of it
     variants: dict[str, tuple[str, ...]] = field(default_factory=dict)
     turned: frozenset[str] = frozenset()
     paths: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    threshold: float | None = None  # the least score of a mined pair; None: OPUS's Moses zips
+    threshold: float | None = None  # the minimum score of a mined pair; None: OPUS's Moses zips
     kind: Literal["pairs", "documents"] = "pairs"
     path: str = ""  # the user's folder with the documents, used in place
-    vocabularies: tuple[str, ...] = ()  # those that it is for; (): all of them
+    vocabularies: tuple[str, ...] = ()  # vocabularies it is reserved for; (): all of them
 
     def files(self, pair: str) -> tuple[str, ...]:
         """Return the names of a pair's files in the corpus, like "de-en"."""
         return self.variants.get(pair, (pair,))
 
     def cap(self, pair: str) -> int | None:
-        """At most so many sentence pairs of each file of a pair; None: all of them."""
+        """Return the maximum number of sentence pairs per file of a pair; None: no limit."""
         if not isinstance(self.max_pairs, dict):
             return self.max_pairs
         other = other_language(pair)
@@ -70,33 +70,33 @@ class Corpus:
 
     @property
     def documents(self) -> bool:
-        """True if it holds documents of single languages."""
+        """True if the corpus holds documents in single languages."""
         return self.kind == "documents"
 
     @property
     def dumped(self) -> bool:
-        """True if its documents are made of Wikipedia's dumps."""
-        return self.documents and self.name == WIKIPEDIA and not self.own
+        """True if the documents are made from Wikipedia's dumps."""
+        return self.documents and self.name == WIKIPEDIA and not self.custom
 
     @property
     def mined(self) -> bool:
-        """True if its files are LASER's mined ones, with scores, instead of Moses zips."""
+        """True if the files are LASER's mined ones, with scores, instead of Moses zips."""
         return self.threshold is not None
 
     @property
     def label(self) -> str:
-        """Its name in the experiment: "Tatoeba"; "NTREX+train" for a part."""
+        """The name in the experiment: "Tatoeba", or "NTREX+train" for a part."""
         return f"{self.name}+{self.part}" if self.part else self.name
 
 
 @dataclass(frozen=True)
 class EvalSet:
-    """A benchmark as an experiment uses it.
+    """An evaluation set as an experiment uses it.
 
-    `languages` maps the benchmark's own codes to languages of the table or of the experiment,
-    UNSEEN where neither knows one: what it holds, whatever the experiment trains on. `path` is the
-    user's own copy, '' for none; `dev` means FLORES-200's dev part too; `embedded` is true for what
-    ems generates for the demo, used in place.
+    `languages` maps the set's own codes to languages of the table or of the experiment, or to
+    UNSEEN if neither has one. It does not depend on what the experiment trains on. `path` is the
+    user's own copy ('': none), `dev` adds FLORES-200's dev part, and `embedded` is true for data
+    that ems generates for the demo, used in place.
     """
 
     version: str
@@ -112,8 +112,8 @@ class EvalSet:
 class Experiment:
     """All settings of one experiment.
 
-    `vocabularies` are that of all languages, SHARED (its settings: `vocabulary`), and those of
-    some. `families` are the systems that an entry with `each` stands for, by its name.
+    `vocabularies` has the vocabulary of all languages, SHARED (settings: `vocabulary`), and the
+    ones for some languages. `families` maps an entry with `each` to its systems.
     """
 
     name: str
@@ -140,7 +140,7 @@ class Experiment:
     multiway: MultiwaySettings = field(default_factory=MultiwaySettings)
 
     def all_corpora(self) -> list[tuple[str, Corpus]]:
-        """(role, corpus) of every corpus: those trained on, then those validated on."""
+        """Return (role, corpus) for the training corpora, then for the validation corpora."""
         roles = (("train", self.corpora), ("validation", self.validation))
         return [(role, corpus) for role, corpora in roles for corpus in corpora]
 
@@ -151,7 +151,7 @@ class Experiment:
         raise EmsError(f"experiment {self.name} has no corpus {label}/{version}")
 
     def cleaning(self, corpus: Corpus) -> CleanSettings:
-        """Return the filters of a corpus; of documents without the programs for pairs."""
+        """Return the filters that apply to a corpus; documents have no filters of pairs."""
 
         def own(part: OfCorpora | None) -> OfCorpora | None:
             if part is None or corpus.name not in (part.corpora or [corpus.name]):
@@ -173,9 +173,9 @@ class Experiment:
         return [c for c in others if pair in c.pairs and c.vocabularies == own.vocabularies]
 
     def pairs_of(self, role: str, vocabulary: str = SHARED) -> list[tuple[Corpus, str]]:
-        """(corpus, pair) of a role ("train", "validation"), of the languages of a vocabulary.
+        """Return (corpus, pair) of a role ("train", "validation") in the languages of a vocabulary.
 
-        A corpus of its own (`vocabularies`) takes the place of the others of its languages there.
+        A corpus reserved for the vocabulary replaces the other corpora of its languages.
         """
         known = self.vocabularies[vocabulary].languages
         every = [
@@ -193,7 +193,7 @@ class Experiment:
         ]
 
     def joined(self) -> list[tuple[Corpus, str]]:
-        """(corpus, pair) of the training pairs that further pairs are made of, sorted."""
+        """Return (corpus, pair) of the training pairs that `multiway` joins, sorted."""
         if not (through := self.multiway.through):
             return []
         pairs = [
@@ -204,19 +204,21 @@ class Experiment:
         return sorted(pairs, key=lambda item: (item[1], item[0].label, item[0].version))
 
     def multiway_pairs(self, vocabulary: str = SHARED) -> list[str]:
-        """The language pairs that further pairs may be of, of the languages of a vocabulary."""
+        """Return the language pairs that `multiway` may make, in the languages of a vocabulary."""
         known = {*self.vocabularies[vocabulary].languages} - {self.multiway.through}
         codes = {code for _, pair in self.joined() for code in pair.split("-")} & known
         return ["-".join(pair) for pair in combinations(sorted(codes), 2)]
 
     def fitted_on(self, role: str, name: str) -> list[tuple[Corpus, str]]:
-        """(corpus, pair) whose clean text a system is fitted on: of "train" where its n-grams have
-        weights, of "validation" where those of a fused one are weighed beside embeddings.
+        """Return (corpus, pair) of the clean text that a system is fitted on.
+
+        "train": text in which n-grams are counted, if they have weights. "validation": text on
+        which a fused system chooses the weight of its n-grams.
         """
         system = self.systems[name]
         if role == "train":
             return self.pairs_of(role, system.vocabulary) if system.ngrams.idf else []
-        if not (system.of and system.ngrams.searched):
+        if not (system.base_system and system.ngrams.searched):
             return []
         return [
             (corpus, pair)
@@ -225,16 +227,16 @@ class Experiment:
         ]
 
     def of_vocabulary(self, name: str) -> "Experiment":
-        """Return the experiment with the languages of one of its vocabularies, as its only one."""
+        """Return the experiment limited to one vocabulary and its languages."""
         own = self.vocabularies[name]
         return replace(self._narrowed(own.languages), vocabulary=own.settings)
 
     def of_system(self, name: str) -> "Experiment":
-        """Return the experiment with the languages of one of its systems."""
+        """Return the experiment limited to the languages of one system."""
         return self._narrowed(self.systems[name].languages)
 
     def _narrowed(self, codes: Sequence[str]) -> "Experiment":
-        # none is unseen: the other languages are not scored
+        # no language is unseen here: languages outside the system are not scored
         if list(codes) == list(self.languages):
             return self
         evalsets = {
@@ -249,12 +251,12 @@ class Experiment:
         )
 
     def spoken(self, evalset: str) -> dict[str, str]:
-        """Return an evaluation set's codes -> the language, UNSEEN where it is not trained on."""
+        """Map an evaluation set's codes to languages, or to UNSEEN if not trained on."""
         codes = self.evalsets[evalset].languages
         return {c: name if name in self.languages else UNSEEN for c, name in codes.items()}
 
     def protocol_of(self, benchmark: str) -> Settings | None:
-        """Return how a benchmark is scored, as its first set says; None if it leaves no choice."""
+        """Return the protocol of a benchmark, from its first set; None if it leaves no choice."""
         sets = sets_of(benchmark)
         return self.evalsets[sets[0]].protocol if sets else None
 
@@ -263,7 +265,9 @@ class Experiment:
         return UNSEEN in self.of_system(system).spoken(evalset).values()
 
     def held_against(self, pair: str) -> list[str] | None:
-        """`<evalset>/<code>` of the sentences that a pair must not hold; None: of all sets."""
+        """Return `<evalset>/<code>` of all sentences that a pair must not contain; None: of all
+        sets.
+        """
         if self.decontaminate.scope == "any":
             return None
         own = [
@@ -277,24 +281,24 @@ class Experiment:
 
     @property
     def listed(self) -> list[str]:
-        """The systems of the file, without those that only the sweep has."""
+        """The systems of the file, without systems that only the sweep has."""
         swept = {point.system for point in self.sweep if point.added}
         return [name for name in self.systems if name not in swept]
 
     @property
     def shown(self) -> list[str]:
-        """The systems of the tables; others are trained only when they are asked for by name."""
+        """The systems of the tables; others are trained only when requested by name."""
         return [own for name in self.tables.systems or self.listed for own in self.members(name)]
 
     @property
     def ablated(self) -> list[str]:
-        """The systems of the ablation table, the first being what the others are compared with."""
+        """The systems of the ablation table; the first is the one that others are compared with."""
         named = self.tables.ablation
         return [own for name in named for own in self.members(name)] if named else self.shown
 
     @property
     def tabled(self) -> list[str]:
-        """The systems of all tables: those shown, and those of the ablation and the studies."""
+        """The systems of all tables: shown, in the ablation, or in a study."""
         studies = (self.tables.studies or {}).values()
         rows = [row for study in studies for row in study_rows(self, study)]
         studied = [name for row in rows for names in row.systems.values() for name in names]
@@ -302,7 +306,7 @@ class Experiment:
         return list(dict.fromkeys(every))
 
     def members(self, name: str) -> tuple[str, ...]:
-        """Return the systems that a name under `tables` means."""
+        """Return the systems that a name under `tables` stands for."""
         return self.families.get(name, (name,))
 
     def scored(self, benchmark: str) -> str:
@@ -311,6 +315,6 @@ class Experiment:
         return next((name for name in names if name in self.benchmarks), "")
 
     def learning(self, names: Iterable[str]) -> list[str]:
-        """Return, each once, the systems among `names` that are trained for at least one step."""
+        """Return the systems among `names`, each once, that train for at least one step."""
         trained = {n for n, system in self.systems.items() if system.trained and system.train.steps}
         return [name for name in dict.fromkeys(names) if name in trained]

@@ -1,4 +1,4 @@
-"""What config.yaml and the files in configs/ may say, with what each benchmark adds."""
+"""The keys of config.yaml and of the files in configs/, including keys that a benchmark adds."""
 
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -35,13 +35,13 @@ from ems.config.text import (
 )
 from ems.config.train import TrainOverrides
 
-OPUSTOOLS = "opustools"  # the source that means: through the package of that name
+OPUSTOOLS = "opustools"  # the source for downloads through the package of that name
 AFRESH = "EMS_AFRESH"  # environment variable that `--config afresh=true` sets for jobs
 Folder = text(
     r"^[^\x00-\x1f\x7f-\x9f{}-][^\x00-\x1f\x7f-\x9f{}]*$",
     "expected a folder without control characters, `{` and `}`, not starting with `-`",
 )
-_GENERATED = "embedded: the files that ems generates itself."
+_GENERATED = "`embedded`: data that ems generates itself."
 MADE = Annotated[Literal["embedded"], Field(description=_GENERATED)] | None
 Corpora = Annotated[list[CorpusEntry], Field(min_length=1)]
 
@@ -50,17 +50,17 @@ class LanguageEntry(Settings):
     """A language that ems/config/languages/languages.tsv does not have."""
 
     code: OwnCode
-    """Its code."""
+    """Code of the language."""
     tatoeba_v1: CodeOrNone = ""
-    """Its code in LASER's Tatoeba v1."""
+    """Code in LASER's Tatoeba v1; empty: not in it."""
     flores200: CodeOrNone = ""
-    """Its code in FLORES-200 and SIB-200."""
+    """Code in FLORES-200 and SIB-200; empty: not in them."""
     script: str = ""
-    """The name of its script."""
+    """Name of the script."""
 
 
 class Overrides(Settings):
-    """What a system changes of the base."""
+    """The settings that a system changes."""
 
     model: EncoderSettings = Field(default_factory=EncoderSettings)
     objectives: Objectives = Field(default_factory=Objectives)
@@ -75,95 +75,98 @@ Kind = Literal["encoder", "char-ngram", "fused", "folder", "sentence-transformer
 
 
 class SystemEntry(Overrides):
-    """One trained model or one baseline: the base plus overrides."""
+    """A system: one trained or external encoder, as overrides of the experiment's settings."""
 
     kind: Kind = "encoder"
-    """encoder is trained here; the others are not: folder (`model`: a model folder of ours, or an
-    exported one), sentence-transformers (`model`: a folder, or a name of the Hugging Face hub),
-    command (`command`), char-ngram (n-grams of letters, `ngrams`), fused (the embedding of a system
-    that is trained here, `of`, and n-grams beside it)."""
+    """`encoder`: trained by this experiment. `folder`: a model folder or an exported folder, in
+    `model`. `sentence-transformers`: a folder or a name on the Hugging Face hub, in `model`.
+    `command`: a program, in `command`. `char-ngram`: character n-grams, set by `ngrams`. `fused`:
+    the embedding of the system in `of`, with character n-grams appended."""
     of: Name | None = None
-    """Of kind fused: the system that is trained here, whose languages it has."""
+    """Trained system that a `fused` system takes embeddings and languages from."""
     ngrams: NgramSettings = Field(default_factory=NgramSettings)
-    """Of kinds char-ngram and fused: the n-grams of letters."""
+    """Character n-grams of a `char-ngram` or `fused` system."""
     command: str | None = None
-    """A program and its arguments, {lines} among them (the file that it reads), {out} (the .npy
-    that it writes: float32, a row a line) and {language} if it needs it; no shell runs it."""
+    """Program and arguments of a `command` system, run without a shell. {lines} stands for the file
+    to read, {out} for the .npy file to write (float32, one row per line), and the optional
+    {language} for the language code."""
     vocabulary: str | None = None
-    """One of `vocabularies` (default: `vocabulary`)."""
+    """Name of one of the `vocabularies` (default: `vocabulary`)."""
     languages: SomeLanguages | None = None
-    """The languages of its vocabulary that it is trained and scored on, in its order (default:
-    all)."""
+    """Languages to train and score on, in this order, out of the languages of the vocabulary
+    (default: all of them)."""
     each: _each(Overrides) | None = None
-    """Makes one system, NAME-VOCABULARY, for each of these `vocabularies`: a list, or a mapping
-    with more overrides, like `{fr: {}, it: {train: {steps: 100}}}`."""
+    """Names of `vocabularies`, for each of which a system NAME-VOCABULARY is made: a list, or a
+    mapping with further overrides, like `{fr: {}, it: {train: {steps: 100}}}`."""
     iterations: whole(ge=1, le=100) | None = None
-    """Makes a chain of as many systems, NAME-1, NAME-2, ..., each of which starts from the one
-    before, the first from `train.start_from`. With the objective `coherence` each learns from what
-    the one before has mined (CCL 2019, section 3.2)."""
+    """Length of a chain of systems NAME-1, NAME-2, ... Each starts from the one before, the first
+    from `train.start_from`. With the objective `coherence`, each learns from the sentences that the
+    one before has mined (CCL 2019, section 3.2)."""
     model: text_or(SourceName, EncoderSettings) = Field(default_factory=EncoderSettings)
-    """The sizes, or where to find a model that is not trained here."""
+    """Sizes of the encoder, or the location of an external model."""
 
 
 class SweepEntry(Settings):
-    """A search around a system, one setting at a time (EMS v2 Table II); not a part of `all`."""
+    """A search around one system, one setting at a time (EMS v2 Table II); not a part of `all`."""
 
     base: str
-    """The system around which one setting at a time is changed."""
+    """System at the centre of the search."""
     axes: Annotated[dict[str, listing(Any, least=1)], Field(min_length=1)]
-    """Maps a setting to its values, that of the base among them: `{model.layers: [2, 4, 6,
+    """Values to try for each setting, including the value of the base: `{model.layers: [2, 4, 6,
     12]}`."""
     train: TrainOverrides = Field(default_factory=TrainOverrides)
-    """Laid over the base for all points, to make them shorter: `{steps: 20000}`."""
+    """Training settings for all points, to shorten their training: `{steps: 20000}`."""
 
 
 class Sources(Settings):
-    """Where data come from."""
+    """Locations of the data."""
 
     opus: SourceName | None = None
-    """'embedded', a directory in OPUS layout, or an https host."""
+    """`embedded`, a directory in OPUS layout, or an https host."""
     wikimatrix: SourceName | None = None
-    """A directory or a URL with WikiMatrix/v1/WikiMatrix.de-en.tsv.gz."""
+    """URL or directory that has WikiMatrix/v1/WikiMatrix.de-en.tsv.gz."""
     documents: SourceName | None = None
-    """Corpora of documents: 'embedded', a directory with NAME/VERSION/LANGUAGE.txt or .txt.gz, or
-    an https host with the latter."""
+    """Source of document corpora: `embedded`, a directory with NAME/VERSION/LANGUAGE.txt or
+    .txt.gz, or an https host with the latter."""
     wikipedia: SourceName | None = None
-    """Wikipedia's dumps, enwiki/20260101/enwiki-20260101-pages-articles-multistream.xml.bz2: a
-    directory or an https host."""
+    """Directory or https host with Wikipedia's dumps, like
+    enwiki/20260101/enwiki-20260101-pages-articles-multistream.xml.bz2."""
 
 
 class ExperimentFile(Settings):
-    """An experiment. It is complete: nothing of another one leaks into it."""
+    """An experiment. The file is complete: no other experiment's settings apply to it."""
 
     description: str
-    """What the experiment is for."""
+    """Purpose of the experiment."""
     seed: Seed
-    """The seed of all that is random."""
+    """Seed of everything random."""
     languages: Annotated[list[by_type(str, LanguageEntry)], Field(min_length=2)]
-    """Codes of ems/config/languages/languages.tsv, or languages of your own."""
+    """Languages: codes in ems/config/languages/languages.tsv, or languages of your own."""
     sources: Sources
-    """Where this experiment's data lie, if not where config.yaml says."""
+    """Locations of this experiment's data, where they differ from config.yaml."""
     splits: dict[Name, Split]
-    """Corpora that are divided: by document (then a part can be a benchmark), by the sentence of a
-    language, or by position."""
+    """Corpora to divide into parts: by document (then a part can be a benchmark), by the sentence
+    in one language, or by position."""
     corpora: Corpora
-    """The corpora to train on."""
+    """Training corpora."""
     multiway: MultiwaySettings = Field(default_factory=MultiwaySettings)
     validation: by_type(CorpusEntry, Corpora, None)
-    """Pairs or documents for the validation loss, pairs for P@1 and as translations that mining is
-    to find, or a list of such corpora; none of them is trained on. P@1 is the mean of the corpora.
-    Of each corpus and language pair 1,000 pairs count at most."""
+    """Validation corpora, one or a list; none of them is trained on. Sentence pairs and documents
+    give the validation loss; sentence pairs also give P@1, averaged over the corpora, and the known
+    translations that mining should find. At most 1,000 pairs of each corpus and language pair
+    count."""
     evalsets: dict[str, EvalsetEntry]
-    """Benchmarks, and sets that only decontamination looks at. `languages: all` makes the set the
-    same whatever the experiment trains on; of tatoeba the other languages are then scored as unseen
-    (EMS v2 Table VI), as are those that a list of tatoeba's names beside the experiment's."""
+    """Evaluation sets: the data of benchmarks, and sets that are only used for decontamination.
+    With `languages: all`, a set does not depend on the experiment's languages. In tatoeba,
+    languages outside the experiment, from `all` or from a list, are scored as unseen (EMS v2 Table
+    VI)."""
     decontaminate: DecontaminateSettings
     clean: CleanSettings = Field(default_factory=CleanSettings)
     segmenters: dict[str, str]
-    """The word segmenter of each language, a file of ems/text/segmenters or extensions/segmenters;
-    `default` is for those not named (default: the paper's). moses is the Perl script without -a and
-    without escapes (the papers), and moses-fast has its words without Perl; the other three have
-    those flags."""
+    """Word segmenter of each language: a file of ems/text/segmenters or extensions/segmenters.
+    `default` applies to all other languages (default: the paper's segmenters). `moses` is the Perl
+    script without -a and without escapes, as in the papers. `moses-fast` gives the same words
+    without Perl. Names ending in -aggressive or -escaped have these flags."""
     vocabulary: VocabularySettings
     vocabularies: dict[Name, VocabularyOverrides] = Field({})
     """Vocabularies for some of the languages: `vocabulary` plus overrides, like `{fr: {languages:
@@ -172,15 +175,15 @@ class ExperimentFile(Settings):
     objectives: Objectives
     train: TrainOverrides
     systems: Annotated[dict[Name, SystemEntry], Field(min_length=1)]
-    """The systems: one trained model or one baseline each."""
+    """Systems by name; each is one trained or external encoder."""
     sweep: SweepEntry | None = None
-    """A search around a system. `snakemake results/tables/sweep.tex` trains it and compares the
-    validation losses."""
+    """Search around one system, one setting at a time. `snakemake results/tables/sweep.tex` trains
+    its systems and compares their validation losses."""
     benchmarks: list[str]
-    """The benchmarks to score."""
+    """Benchmarks to score."""
     documents: DocumentSettings = Field(default_factory=DocumentSettings)
     probes: Settings = Field(default_factory=Settings)
-    """The classifiers on frozen embeddings, of each benchmark that has them."""
+    """Classifiers on frozen embeddings, one for each benchmark that needs one."""
     tables: TablesSettings
     export: ExportSettings = Field(default_factory=ExportSettings)
 
@@ -201,7 +204,7 @@ def overrides_model() -> type[Overrides]:
 
 @cache
 def experiment_model() -> type[ExperimentFile]:
-    """Return the model of a file in configs/, with what each benchmark adds."""
+    """Return the model of a file in configs/, including the keys that each benchmark adds."""
     data = {name: benchmarks()[name] for name in sets()}
     held_out = tuple(name for name, record in data.items() if not record.drawn)
     entries = dict.fromkeys(data, EvalsetEntry | None)
@@ -241,44 +244,47 @@ def experiment_model() -> type[ExperimentFile]:
 
 
 class SiteSources(Sources):
-    """Where data come from, for the experiments that do not say it themselves."""
+    """Locations of the data, for experiments that do not name their own."""
 
     opus: SourceName = "https://object.pouta.csc.fi"
-    """An OPUS host, a directory in OPUS layout, or opustools (through the package of that name)."""
+    """An OPUS host, a directory in OPUS layout, or `opustools` (through the package of that
+    name)."""
     wikimatrix: SourceName = "https://dl.fbaipublicfiles.com/laser"
-    """Where LASER's mined files lie, WikiMatrix/v1/WikiMatrix.de-en.tsv.gz: a URL or a
-    directory."""
+    """URL or directory of LASER's mined files, with WikiMatrix/v1/WikiMatrix.de-en.tsv.gz."""
     wikipedia: SourceName = "https://dumps.wikimedia.org"
-    """Where Wikipedia's dumps lie, as dumps.wikimedia.org has them: a URL or a directory."""
+    """URL or directory of Wikipedia's dumps, in the layout of dumps.wikimedia.org."""
 
 
 class Site(Settings):
-    """The settings of this site: where data lie and what the machine offers."""
+    """Settings of this machine or cluster: the experiment to run, the location of the data, and
+    resources.
+    """
 
     experiment: Name
-    """The name of a file in configs/, without .yaml."""
+    """Name of a file in configs/, without .yaml."""
     data: Folder
-    """The folder of the downloads, shared by all experiments."""
+    """Folder for downloads, shared by all experiments."""
     sources: SiteSources
     downloads: DownloadSettings = Field(default_factory=DownloadSettings)
     afresh: bool = False
-    """Deletes the checkpoints of an unfinished training of other settings, where a training
-    otherwise stops and lists what differs. For one run: `snakemake --config afresh=true -- all`."""
+    """Deletes the checkpoints of an unfinished training that had other settings; otherwise the
+    training stops and lists the differences. For one run: `snakemake --config afresh=true --
+    all`."""
     embeddings_mb: whole(ge=0, le=1_000_000_000) = 4000  # at most a petabyte
-    """The most MB of embeddings that benchmarks keep in results/<experiment>/embeddings for other
-    benchmarks of the same sentences; 0: none. Delete the folder to clear it."""
+    """Maximum size in MB of the embeddings in results/<experiment>/embeddings, kept for other
+    benchmarks with the same sentences; 0: none are kept. Delete the folder to clear it."""
     gpus: whole(ge=0, le=32) = 1  # one machine has at most 16
-    """The GPUs of a training on each of its `nodes`, and so the processes that share each of its
-    steps; a training job asks a cluster for as many. train.batch_pairs must be a multiple of their
-    number. It changes the model only by rounding and by the masks of dropout."""
+    """Number of GPUs of a training on each of its `nodes`, and so of the processes that share each
+    step; a training job requests as many from a cluster. train.batch_pairs must be a multiple of
+    the total. The model changes only by rounding and dropout masks."""
     nodes: whole(ge=1, le=1024) = 1
-    """The machines of a cluster that share a training, each with `gpus` GPUs (or with one process,
-    if that is 0). More than one needs `--profile slurm`."""
+    """Number of machines of a cluster that share a training, each with `gpus` GPUs (or with one
+    process, if `gpus` is 0). More than one needs `--profile slurm`."""
 
 
 @cache
 def site_model() -> type[Site]:
-    """Return the model of config.yaml, with the sources of the benchmarks."""
+    """Return the model of config.yaml, including the sources of the benchmarks."""
     places = {
         name: (SourceName | None, Field(record.published or None, description=record.source))
         for name, record in benchmarks().items()

@@ -1,11 +1,12 @@
-"""Read and check the two files of settings, config.yaml and configs/<name>.yaml.
+"""Read and check the two settings files, config.yaml and configs/<name>.yaml.
 
-An experiment file is complete: nothing of another one can leak in, because each process reads just
-this one file, by name (Snakemake's own config holds only `experiment` and the site's settings).
+An experiment file is complete: no setting of another experiment can leak in, because each process
+reads only this file, by name (Snakemake's own config holds only `experiment` and the settings of
+the site).
 
-They are YAML 1.2's core schema with finite numbers, and keys that are text: by YAML 1.1 `no` is
+The files follow YAML 1.2's core schema with finite numbers and text keys. By YAML 1.1, `no` is
 false (and Norwegian), `1:30` is 90 and `010` is 8, and DVC reads the same config.yaml by 1.2. Sizes
-are limited, so that no file takes more than seconds.
+are limited, so that reading a file takes seconds at most.
 """
 
 import math
@@ -27,10 +28,10 @@ from ems.config.experiment import Experiment
 from ems.config.file import Site, experiment_model, site_model
 from ems.config.resolve import build
 
-RESERVED = {"tables", "figures"}  # folders of results/ that hold the selected experiment's
-MOST_BYTES = 1_000_000  # of a file: 30 times the largest here
-MOST_VALUES = 100_000  # of a file with its aliases written out: 30 times the largest here
-DEEPEST = 100  # levels: ten are in use, and Python's stack is enough for about 200
+RESERVED = {"tables", "figures"}  # folders in results/ for the selected experiment's tables
+MOST_BYTES = 1_000_000  # in a file: 30 times the largest one shipped
+MOST_VALUES = 100_000  # in a file with its aliases expanded: 30 times the largest one shipped
+DEEPEST = 100  # levels: ten are in use, and Python's stack suffices for about 200
 TAG = "tag:yaml.org,2002:"
 CORE = {  # section 10.3.2 of YAML 1.2.2: what a plain word is; any other is text
     "null": r"null|Null|NULL|~|",
@@ -44,20 +45,20 @@ BASES = {"0o": 8, "0x": 16}
 
 
 def load_site(path: Path, overrides: Json | None = None) -> Site:
-    """config.yaml with `overrides` (from `--config`) and the defaults filled in."""
-    words = {"true": True, "false": False}  # Snakemake reads only `True` so
-    given = {
+    """Read and check config.yaml, with `overrides` (from `--config`) and defaults filled in."""
+    words = {"true": True, "false": False}  # Snakemake converts only `True` and `False`
+    converted = {
         key: words.get(value, value) if isinstance(value, str) else value
         for key, value in (overrides or {}).items()
     }
-    site = checked(site_model(), merge(load_yaml(path), given), path)
+    site = checked(site_model(), merge(load_yaml(path), converted), path)
     folder = path.parent / site.data
     try:
         os.scandir(folder).close()
     except OSError as error:
         if not isinstance(error, FileNotFoundError) or folder.is_symlink():
             raise EmsError(
-                f"{path}: data: found {str(folder)!r}, expected a folder or a name that is free "
+                f"{path}: data: found {str(folder)!r}, expected a folder or an unused name "
                 f"({error.strerror})"
             ) from None
     return site
@@ -67,7 +68,7 @@ def load_experiment(name: str, site: Site, configs: Path = Path("configs")) -> E
     """Read and check configs/`name`.yaml. Raises `EmsError`, one line that names the key."""
     path = configs / f"{name}.yaml"
     if name in RESERVED:
-        raise EmsError(f"experiment: {name} is a folder of results/; give {path} another name")
+        raise EmsError(f"experiment: {name} is a folder in results/; rename {path}")
     if not path.is_file():
         known = ", ".join(sorted(item.stem for item in configs.glob("*.yaml"))) or "none"
         raise EmsError(f"experiment: {path} does not exist; the experiments here: {known}")
@@ -83,7 +84,7 @@ def load_experiment(name: str, site: Site, configs: Path = Path("configs")) -> E
 
 
 class _Resolver(VersionedResolver):
-    """Tags plain words by the core schema: ruamel.yaml also knows dates, 1_000 and 0b11."""
+    """Tags plain words by the core schema; ruamel.yaml's own also knows dates, 1_000 and 0b11."""
 
     versioned_resolver = {  # noqa: RUF012
         None: [(f"{TAG}{name}", re.compile(rf"(?:{words})\Z")) for name, words in CORE.items()]
@@ -91,7 +92,7 @@ class _Resolver(VersionedResolver):
 
 
 class _Composer(Composer):
-    """Refuses deep nesting at once."""
+    """Rejects deep nesting early."""
 
     depth = 0
 
@@ -109,11 +110,11 @@ def parse_yaml(text: str) -> Any:
     reader = YAML(typ="safe", pure=True)
     reader.Resolver, reader.Composer = _Resolver, _Composer
     node = reader.compose(text)
-    return None if node is None else _Values().of(node, [])
+    return None if node is None else _Values().convert(node, [])
 
 
 def load_yaml(path: Path) -> Json:
-    """Read a YAML mapping. Raises `EmsError` that names file and line when that fails."""
+    """Read a YAML mapping. Raises `EmsError` that names file and line."""
     try:
         with open(path, "rb") as handle:
             content = handle.read(MOST_BYTES + 1)
@@ -136,54 +137,53 @@ def load_yaml(path: Path) -> Json:
 
 
 class _Values:
-    """The values of nodes, counted with their aliases written out."""
+    """Converts nodes to values, counting them with all aliases expanded."""
 
     def __init__(self) -> None:
         self.count = 0
 
-    def of(self, node: Node, above: list[Node]) -> Any:
-        """Return the value of a node below others."""
+    def convert(self, node: Node, parents: list[Node]) -> Any:
         self.count += 1
-        if any(node is each for each in above):
-            raise _error(f"*{node.anchor} is part of what it stands for", node)
+        if any(node is parent for parent in parents):
+            raise _error(f"the alias *{node.anchor} contains itself", node)
         if self.count > MOST_VALUES:
-            raise _error(f"more than {MOST_VALUES:,} values, with aliases written out", node)
+            raise _error(f"more than {MOST_VALUES:,} values, with aliases expanded", node)
         name = node.tag.removeprefix(TAG)
         if isinstance(node, SequenceNode) and name == "seq":
-            return [self.of(item, [*above, node]) for item in node.value]
+            return [self.convert(item, [*parents, node]) for item in node.value]
         if isinstance(node, MappingNode) and name == "map":
-            return self._mapping(node, [*above, node])
+            return self._mapping(node, [*parents, node])
         if isinstance(node, ScalarNode) and name in ("null", "bool", "int", "float", "str"):
             return _scalar(node, name)
         raise _error(f"could not determine a constructor for the tag {node.tag!r}", node)
 
-    def _mapping(self, node: MappingNode, above: list[Node]) -> Json:
-        own: Json = {}
+    def _mapping(self, node: MappingNode, parents: list[Node]) -> Json:
+        mapping: Json = {}
         merged: Json = {}
         for key, value in node.value:
             scalar = isinstance(key, ScalarNode)
             if not scalar or key.tag not in (f"{TAG}str", f"{TAG}merge"):
                 wrong = (_short(key.value) or "nothing") if scalar else f"a {key.id}"
                 raise _error(f"expected text as a key, found {wrong}; put it in quotes", key)
-            if key.value in own or (key.tag == f"{TAG}merge" and merged):
+            if key.value in mapping or (key.tag == f"{TAG}merge" and merged):
                 raise _error(f"the key {_short(key.value)} is there twice", key)
             if key.tag == f"{TAG}merge":
-                merged = self._merged(value, above)
+                merged = self._merged(value, parents)
             else:
-                own[_scalar(key, "str")] = self.of(value, above)
-        return {**merged, **own}
+                mapping[_scalar(key, "str")] = self.convert(value, parents)
+        return {**merged, **mapping}
 
-    def _merged(self, node: Node, above: list[Node]) -> Json:
-        """Return what `<<` takes over: of a list, the first mapping that has a key wins."""
-        each = node.value if isinstance(node, SequenceNode) else [node]
-        values = [self.of(item, above) for item in each]
+    def _merged(self, node: Node, parents: list[Node]) -> Json:
+        """Return the mapping that `<<` merges in; in a list, the first mapping with a key wins."""
+        nodes = node.value if isinstance(node, SequenceNode) else [node]
+        values = [self.convert(item, parents) for item in nodes]
         if not all(isinstance(value, dict) for value in values):
             raise _error("expected a mapping, or a list of them, to merge", node)
         return {key: part for value in reversed(values) for key, part in value.items()}
 
 
 def _scalar(node: ScalarNode, name: str) -> Any:
-    """Return the value of a word: text that a file can hold, or a finite number."""
+    """Return the value of a scalar: text that can be encoded as UTF-8, or a finite number."""
     text = node.value
     if name in ("null", "bool"):
         if not re.fullmatch(CORE[name], text):
@@ -192,11 +192,11 @@ def _scalar(node: ScalarNode, name: str) -> Any:
     if name == "str":
         try:
             text.encode("utf-8")
-        except UnicodeEncodeError as error:  # "\ud800" is half of a character
+        except UnicodeEncodeError as error:  # a surrogate such as "\ud800"
             wrong = ascii(text[error.start])[1:-1]
             raise _error(f"expected text, found half of a character, {wrong}", node) from None
         return text
-    try:  # Python reads at most 4,300 digits of a whole number
+    try:  # Python reads at most 4,300 digits
         value = int(text, BASES.get(text[:2], 10)) if name == "int" else float(text)
     except ValueError:
         value = math.nan

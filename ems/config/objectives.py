@@ -1,4 +1,4 @@
-"""The settings of the objectives, and which of them go together."""
+"""The settings of the objectives, and the checks of which may be combined."""
 
 from functools import cache
 from importlib import import_module
@@ -22,11 +22,11 @@ PairCount = whole(ge=1, le=1_000_000_000)  # as the lines of a corpus
 
 
 class Weighted(Settings):
-    """The settings that each objective has."""
+    """The settings that every objective has."""
 
     DOCUMENTS: ClassVar = False  # True for one that learns from documents instead of pairs
     weight: Weight = 0
-    """The weight of the loss in the sum; 0 is off."""
+    """Weight of the loss in the sum; 0: off."""
 
 
 class XtrSettings(Weighted):
@@ -35,25 +35,25 @@ class XtrSettings(Weighted):
     LATER: ClassVar = frozenset({"share"})
     weight: Weight = 1
     target: Literal["counts", "distinct"] = "counts"
-    """The labels. counts: N_w / |S|; distinct: 1 / |S| for each distinct token, as the authors'
-    code does."""
+    """Label of a word w of the translation S. `counts`: N_w / |S|; `distinct`: 1 / |S| for each
+    distinct token, as in the authors' code."""
     sampled: whole(ge=0, le=65535) = 0  # at most as vocabulary.size
-    """The number of pieces in the softmax of a training step, besides the labels of the batch; 0:
-    all. Cheaper, and biased low; validation always has all pieces."""
+    """Number of pieces in the softmax of a training step, in addition to the labels of the batch;
+    0: all. Cheaper, but biased low; validation always uses all pieces."""
     share: number(ge=0.01, le=1) = 1
-    """The share of the sentences that predict in a training step, one in 1 / share: other ones in
-    the next. Their loss stands for that of all, at a share of the cost."""
+    """Share of the sentences that predict in a training step, one in 1 / share, with other
+    sentences in the next step. Their loss stands for the loss of all, at a share of the cost."""
 
 
 class UgtSettings(Weighted):
     """XTR and SMLM in one label (Lightweight Eq. 3-4)."""
 
     target: Literal["counts", "distinct"] = "counts"
-    """counts: the paper's labels; distinct: those of the authors' code."""
+    """`counts`: labels as in the paper; `distinct`: labels as in the authors' code."""
 
 
 class SmlmSettings(Weighted):
-    """Both sides of a pair predict one masked token (Lightweight Eq. 1)."""
+    """Predicts one masked token from both sides of a sentence pair (Lightweight Eq. 1)."""
 
 
 class MlmSettings(Weighted):
@@ -61,84 +61,89 @@ class MlmSettings(Weighted):
 
 
 class ContrastiveSettings(Weighted):
-    """Tells the translation from the other sentences of the batch (EMS v2 Eq. 8-11)."""
+    """Distinguishes the translation from the other sentences of the batch (EMS v2 Eq. 8-11)."""
 
     LATER: ClassVar = frozenset({"similarity"})
     weight: Weight = 1
     width: WidthOrNone = 128
-    """The output width of the MLP; 0: no MLP."""
+    """Output width of the MLP; 0: no MLP."""
     similarity: Literal["cosine", "dot"] = "cosine"
-    """How two sentences are compared. cosine: as the paper; dot: by the inner product, an option of
-    the authors' code."""
+    """Similarity of two sentences: the cosine, as in the paper, or the inner product (`dot`), an
+    option of the authors' code."""
     temperature: number(ge=0.001, le=100) = 0.1  # CLIP stops at 0.01; at 100 all are alike
-    """Similarities are divided by it."""
+    """Divisor of the similarities."""
     margin: number(ge=0, le=2) = 0  # cosines differ by at most 2
-    """Taken off the similarity of the true pair (LaBSE)."""
+    """Margin subtracted from the similarity of the true pair (LaBSE)."""
     margin_warmup_steps: Steps = 0
-    """The margin rises linearly from 0 over so many steps."""
+    """Number of steps over which the margin rises linearly from 0."""
     negatives: by_type(Literal["batch"], Pairs) = "batch"
-    """The negatives of a pair: all other pairs of the batch, or those of a group of so many pairs
-    (152 per GPU in the paper)."""
+    """Negatives of a sentence pair: all other pairs of the batch, or the pairs of its group of this
+    size (152 per GPU in the paper)."""
     both_sides: bool = False
-    """Other sentences of an anchor's own side are negatives too."""
+    """Uses other sentences of an anchor's own side as negatives too."""
     mask_duplicates: bool = False
-    """Pairs that share a sentence are no negatives of one another."""
+    """Excludes pairs that share a sentence from each other's negatives."""
 
 
 class AlignSettings(Weighted):
-    """Tells the translation from the batch by inner product (Lightweight Eq. 5)."""
+    """Distinguishes the translation from the rest of the batch by inner product (Lightweight Eq.
+    5).
+    """
 
 
 class SimilaritySettings(Weighted):
-    """Makes the similarities within both sides the same (Lightweight Eq. 6)."""
+    """Makes the similarities within both sides equal (Lightweight Eq. 6)."""
 
     LATER: ClassVar = frozenset({"reduction"})
     reduction: Literal["mean", "sum"] = "mean"
-    """mean: the sum over all pairs of pairs is divided by the pairs of the batch, as in the other
-    losses; sum: it is not, as in the authors' code."""
+    """`mean`: the sum over all pairs of pairs is divided by the number of pairs in the batch, as in
+    the other losses; `sum`: it is not divided, as in the authors' code."""
 
 
 class MatryoshkaSettings(Weighted):
-    """The contrastive loss of prefixes of the sentence embedding."""
+    """Applies the contrastive loss to prefixes of the sentence embedding."""
 
     dimensions: listing(whole(ge=1, le=WIDEST)) = Field([])
-    """The lengths of the prefixes, at most that of the embedding."""
+    """Lengths of the prefixes, at most the width of the embedding."""
 
 
 class ContextSettings(Weighted):
-    """Tells a sentence in its context from another one there (CCL 2019, section 3.1)."""
-
-    DOCUMENTS = True
-    k: Neighbourhood = 1
-    """Sentences of the context on each side of the sentence."""
-    loss: Literal["cross-entropy", "printed"] = "cross-entropy"
-    """cross-entropy: -log p of the truth; printed: 1 - p, as L_ml in the paper, which has no
-    log."""
-
-
-class MiningSettings(Settings):
-    """How pairs of similar sentences of two languages are mined (CCL 2019, section 3.2)."""
-
-    sample: whole(ge=1, le=1_000_000) = 10_000  # the most takes a day of a GPU for each round
-    """m, the sentences of each language that a round draws and compares, or all."""
-    keep: PairCount = 1_000
-    """The best pairs of a round that are kept, at most."""
-    pairs: PairCount = 100_000
-    """Rounds are repeated until there are so many pairs."""
-    neighbours: whole(ge=0, le=1_000) = 10
-    """The neighbours in CSLS, 10 as its authors have them; 0: the cosine alone."""
-
-
-class CoherenceSettings(Weighted):
-    """Predicts how similar two sentences are from one in the context of the other (CCL 2019,
-    section 3.2). `train.start_from` is the system that finds the sentences.
+    """Distinguishes a sentence in its context from another sentence in its place (CCL 2019, section
+    3.1).
     """
 
     DOCUMENTS = True
     k: Neighbourhood = 1
-    """Sentences of the context on each side of the sentence."""
+    """Number of context sentences on each side."""
+    loss: Literal["cross-entropy", "printed"] = "cross-entropy"
+    """`cross-entropy`: -log p of the true sentence; `printed`: 1 - p, as L_ml is printed in the
+    paper, without a log."""
+
+
+class MiningSettings(Settings):
+    """Mining of similar sentences in two languages (CCL 2019, section 3.2)."""
+
+    sample: whole(ge=1, le=1_000_000) = 10_000  # the most takes a day of a GPU for each round
+    """Number of sentences of each language that a round samples and compares, m in the paper; all
+    if there are fewer."""
+    keep: PairCount = 1_000
+    """Maximum number of pairs that a round keeps, the best ones."""
+    pairs: PairCount = 100_000
+    """Number of pairs at which no further round starts."""
+    neighbours: whole(ge=0, le=1_000) = 10
+    """Number of neighbours in CSLS, 10 as in its paper; 0: the cosine alone."""
+
+
+class CoherenceSettings(Weighted):
+    """Predicts the similarity of two sentences from one of them in the context of the other (CCL
+    2019, section 3.2). The system in `train.start_from` finds the sentences.
+    """
+
+    DOCUMENTS = True
+    k: Neighbourhood = 1
+    """Number of context sentences on each side."""
     target: Literal["cosine", "csls"] = "cosine"
-    """The similarity that is predicted, of the system in `train.start_from`."""
+    """Similarity to predict, measured by the system in `train.start_from`."""
     mining: MiningSettings = Field(default_factory=MiningSettings)
 
 
@@ -147,7 +152,7 @@ class Objectives(Settings):
 
     LATER: ClassVar = frozenset({"context", "coherence"})
     head: HeadSettings = Field(default_factory=HeadSettings)
-    """The generative head of xtr, ugt, smlm and mlm (EMS v2 Eq. 2-5)."""
+    """Generative head of xtr, ugt, smlm and mlm (EMS v2 Eq. 2-5)."""
     xtr: XtrSettings = Field(default_factory=XtrSettings)
     ugt: UgtSettings = Field(default_factory=UgtSettings)
     smlm: SmlmSettings = Field(default_factory=SmlmSettings)
@@ -161,7 +166,7 @@ class Objectives(Settings):
 
     @property
     def active(self) -> list[str]:
-        """The names of the objectives that have a weight."""
+        """The names of the objectives with a weight above 0."""
         return [name for name, part in self if getattr(part, "weight", 0)]
 
     @property
@@ -172,7 +177,7 @@ class Objectives(Settings):
 
 @cache
 def objectives_model() -> type[Objectives]:
-    """Return the settings of all objectives, with the `Settings` of those in project folders."""
+    """Return the settings of all objectives, including those defined in extensions/."""
     package = import_module(OBJECTIVES)  # at run time: the objectives import these settings
     own = {
         module.name: import_module(f"{OBJECTIVES}.{module.name}").Settings
@@ -184,16 +189,16 @@ def objectives_model() -> type[Objectives]:
 def check_objectives(
     key: str, objectives: Objectives, model: EncoderSettings, train: "TrainSettings"
 ) -> None:
-    """Raise `EmsError` when the objectives of the system at `key` contradict one another."""
+    """Raise `EmsError` if the objectives of the system at `key` contradict each other."""
     active = objectives.active
     if not active:
         raise EmsError(f"{key}: every objective has weight 0; nothing would be learnt")
-    of_pairs = [name for name in active if not getattr(objectives, name).DOCUMENTS]
-    if objectives.documents and of_pairs:
-        of_documents = ", ".join(name for name in active if name not in of_pairs)
+    on_pairs = [name for name in active if not getattr(objectives, name).DOCUMENTS]
+    if objectives.documents and on_pairs:
+        on_documents = ", ".join(name for name in active if name not in on_pairs)
         raise EmsError(
-            f"{key}: objectives.{of_documents} learns from documents of single languages, but "
-            f"{' and '.join(of_pairs)} from pairs; set the weight of one kind to 0"
+            f"{key}: objectives.{on_documents} learns from documents in single languages, but "
+            f"{' and '.join(on_pairs)} from pairs; set the weight of one kind to 0"
         )
     if objectives.coherence.weight and objectives.context.weight:
         raise EmsError(
@@ -202,51 +207,51 @@ def check_objectives(
         )
     if objectives.coherence.weight and not train.start_from:
         raise EmsError(
-            f"{key}: train.start_from: this key is missing; objectives.coherence learns from the "
-            "sentences that another system finds similar, so name that one"
+            f"{key}: train.start_from: this key is missing; objectives.coherence learns from "
+            "sentences that another system finds similar: set its name"
         )
     if "mlm" in active and model.pooling == "mean-max":
         raise EmsError(
             f"{key}: mlm predicts from the states of tokens, which are half as wide as embeddings "
-            "by model.pooling: mean-max; say mean, or leave mlm out"
+            "with model.pooling: mean-max; set mean, or remove mlm"
         )
     if objectives.head.output == "shared" and not model.attends:
         raise EmsError(
-            f"{key}: objectives.head.output: shared takes the embeddings of the layers' input, and "
-            "a table alone has none; say own"
+            f"{key}: objectives.head.output: shared uses the embeddings of the layers' input, but "
+            "a table alone has none; set own"
         )
     if "mlm" in active and model.table:
         raise EmsError(
             f"{key}: mlm predicts from the states of tokens, which model.table leaves out of the "
-            "embedding; leave one of them out"
+            "embedding; remove one of them"
         )
     others = [name for name in ("ugt", "smlm") if name in active]
     if train.input_mask == "one":
         others.append("train.input_mask: one")
     if "mlm" in active and others:
         raise EmsError(
-            f"{key}: mlm masks 15 % of the tokens, {' and '.join(others)} one of each pair, and "
-            "all objectives see the same input; choose one of them"
+            f"{key}: mlm masks 15 % of the tokens, {' and '.join(others)} one per sentence pair, "
+            "but all objectives see the same input; choose one of them"
         )
     group, pairs = objectives.contrastive.negatives, train.batch_pairs
     if group != "batch" and pairs % group:
         raise EmsError(
-            f"{key}: objectives.contrastive.negatives: {group} pairs a group do not divide "
-            f"train.batch_pairs, {pairs}; say `batch` or a divisor of it"
+            f"{key}: objectives.contrastive.negatives: groups of {group} pairs do not divide "
+            f"train.batch_pairs, {pairs}; set `batch` or a divisor of it"
         )
     if "mlm" in active and train.grad_cache:
         raise EmsError(
-            f"{key}: train.grad_cache keeps only the embeddings of sentences, and mlm needs the "
-            "states of their tokens; leave one of them out"
+            f"{key}: train.grad_cache keeps only the embeddings of sentences, but mlm needs the "
+            "states of their tokens; remove one of them"
         )
     dimensions = objectives.matryoshka.dimensions
     if "matryoshka" in active and not dimensions:
         raise EmsError(
-            f"{key}: objectives.matryoshka.dimensions: this list is empty; name some, like [32, 64]"
+            f"{key}: objectives.matryoshka.dimensions: this list is empty; set some, like [32, 64]"
         )
     for size in dimensions if "matryoshka" in active else ():
         if size > model.pooled_width:
             raise EmsError(
-                f"{key}: objectives.matryoshka.dimensions: {size} is more than the embedding has, "
-                f"{model.pooled_width}"
+                f"{key}: objectives.matryoshka.dimensions: {size} is more than the width of the "
+                f"embedding, {model.pooled_width}"
             )

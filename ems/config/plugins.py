@@ -21,26 +21,25 @@ from ems.config.languages import Language
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One benchmark, or data that only decontamination looks at. `title` names it, `task` in a
-    table of several benchmarks, where that differs.
+    """One benchmark, or data that is only used for decontamination. `title` is its name; `task` is
+    its name in a table of several benchmarks, if different.
 
-    Its data: `status` (open, closed, withdrawn), `licence`, how to `obtain` what is not open, what
-    `source` a user may name, and where its files are `published` if not in units.tsv. `codes` are
-    the languages by our codes, or the column of the language table that has them. `corpus` is the
-    OPUS corpus that the data are or, if `drawn`, are drawn from (no experiment may train on that).
-    `dev` is the archive with a dev part. `demo` is the demo's folder, if several benchmarks share
-    one.
+    Data: `status` (open, closed, withdrawn), `licence`, how to `obtain` data that is not open, what
+    `source` a user may set, and the address where its files are `published` if units.tsv has none.
+    `codes` maps our language codes to the benchmark's, or names the column of the language table
+    that has them. `corpus` is the OPUS corpus that the data equals or, if `drawn`, is sampled from
+    (no experiment may train on that one). `dev` is the archive with a dev part. `demo` is the
+    demo's folder, if several benchmarks share one.
 
-    Its scores: `sets` are the data that it reads (default: its own). `family` is the protocol of
-    ems.benchmarks.families that scores it, or the benchmark whose `score` does and whose tables
-    show both. `between` says which languages a system needs two of ("": any two, "en": English and
-    another), `pivot` the language without which there is no score, where its family does not say
-    it. `parallel`: all languages have the same sentences. `hours` is the time limit of a job
-    without a GPU. `joins` maps a table or figure of several benchmarks to the place of this one in
-    it.
+    Scores: `sets` are the evaluation sets that it reads (default: its own). `family` is the
+    protocol of ems.benchmarks.families that scores it, or the benchmark whose `score` does and
+    whose tables show both. `between` says which languages a system needs two of ("": any two, "en":
+    English and another). `pivot` is the language without which there is no score, if its family
+    does not say it. `parallel`: all languages have the same sentences. `hours` is the time limit of
+    a job without a GPU. `joins` maps a table or figure of several benchmarks to the position of
+    this one in it.
 
-    Its settings: `protocol` is what may stand under `evalsets.<name>.protocol`, `probe` under
-    `probes.<name>`.
+    Settings: `protocol` is the model of `evalsets.<name>.protocol`, `probe` of `probes.<name>`.
     """
 
     title: str
@@ -69,23 +68,25 @@ class Benchmark:
 
     @property
     def english(self) -> bool:
-        """True if English is a language of the set, false if it is one side of every pair."""
+        """True if English is a language of the set; false if it is one side of every pair."""
         return self.family != "retrieval"
 
     def code_of(self, language: Language) -> str:
-        """Return a language's code in the set; '' for none, as of English in translations."""
+        """Return a language's code in the set, or '' if it has none (as English has none in
+        translations).
+        """
         if not isinstance(self.codes, str):
             return self.codes.get(language.iso1, "")
         return getattr(language, self.codes) if self.english or language.iso1 != "en" else ""
 
     @property
     def needed(self) -> str:
-        """The language that every score needs, "" for none. A probe may set another `source`."""
+        """The language that every score needs, "" for none; a probe may set another `source`."""
         return "en" if self.family or self.probe else self.pivot
 
     @property
     def parts(self) -> bool:
-        """True if an experiment may use one part of the set's documents and train on others."""
+        """True if an experiment may use one part of the set's documents and train on the others."""
         return bool(self.corpus) and not self.drawn
 
 
@@ -95,7 +96,7 @@ FAMILIES = "families"
 
 @cache
 def benchmarks() -> dict[str, Benchmark]:
-    """Return every benchmark by name. Raises `EmsError` for a folder without a record."""
+    """Return all benchmarks by name. Raises `EmsError` for a folder without a record."""
     folders = {each.name for each in iter_modules(import_module(PACKAGE).__path__) if each.ispkg}
     records = {}
     for name in sorted(folders - {FAMILIES}):
@@ -109,7 +110,7 @@ def benchmarks() -> dict[str, Benchmark]:
 
 
 def benchmark(name: str, key: str = "") -> Benchmark:
-    """Return the record of a benchmark. Raises `EmsError` with the `key` and the allowed names."""
+    """Return the record of a benchmark. Raises `EmsError` with `key` and the allowed names."""
     if name not in benchmarks():
         known = f"unknown benchmark {name!r}; allowed: {', '.join(benchmarks())}"
         raise EmsError(f"{key}: {known}" if key else known)
@@ -117,17 +118,15 @@ def benchmark(name: str, key: str = "") -> Benchmark:
 
 
 def module_name(name: str, part: str) -> str:
-    """Return the module of a benchmark's folder for a `part`: "data", "score", "table", "demo"."""
+    """Return the name of a benchmark's module; `part` is "data", "score", "table" or "demo"."""
     return f"{PACKAGE}.{name}.{part}"
 
 
-def has(name: str, part: str) -> bool:
-    """True if a benchmark's folder has a module for a part."""
+def has_module(name: str, part: str) -> bool:
     return find_spec(module_name(name, part)) is not None
 
 
 def module(name: str, part: str) -> ModuleType:
-    """Import a part of a benchmark."""
     return import_module(module_name(name, part))
 
 
@@ -138,19 +137,18 @@ def joining(output: str) -> list[str]:
 
 
 def folder(name: str) -> Path:
-    """Return the folder of a benchmark."""
     return Path(str(import_module(f"{PACKAGE}.{name}").__file__)).parent
 
 
 def sets_of(name: str, key: str = "") -> tuple[str, ...]:
-    """Return the evaluation sets that a benchmark reads; the first one has its languages."""
+    """Return the evaluation sets that a benchmark reads; its languages are those of the first."""
     sets = benchmark(name, key).sets
     return (name,) if sets is None else sets
 
 
 def sets() -> list[str]:
     """Return the benchmarks that have data of their own."""
-    return [name for name in benchmarks() if has(name, "data")]
+    return [name for name in benchmarks() if has_module(name, "data")]
 
 
 def score_module(name: str) -> str:
@@ -162,10 +160,9 @@ def score_module(name: str) -> str:
 
 
 def same(codes: str) -> dict[str, str]:
-    """Map the languages of "de en fr" to the same codes in the benchmark."""
+    """Map the languages in "de en fr" to the same codes in the benchmark."""
     return {code: code for code in codes.split()}
 
 
 def segmenters() -> ModuleType:
-    """Return the module that knows the names of all segmenters, and those of a language."""
     return import_module("ems.text.segmenters.base")

@@ -1,4 +1,4 @@
-"""From the checked values of an experiment file to its types: names resolved, mistakes named."""
+"""Build an experiment from the checked values of its file: resolve names, report contradictions."""
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -18,7 +18,7 @@ from ems.config.corpora import (
 from ems.config.experiment import EMBEDDED, UNSEEN, EvalSet, Experiment
 from ems.config.file import ExperimentFile, LanguageEntry
 from ems.config.languages import Language, load_languages, load_tatoeba_codes
-from ems.config.plugins import benchmark, benchmarks, has, segmenters, sets_of
+from ems.config.plugins import benchmark, benchmarks, has_module, segmenters, sets_of
 from ems.config.sweep import swept
 from ems.config.systems import SHARED, Entries, build_systems, build_vocabularies, check_starts
 from ems.config.tables import check_studies
@@ -26,7 +26,7 @@ from ems.config.text import CleanSettings, check_clean, check_vocabulary
 
 
 def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Entries) -> Experiment:
-    """Return the experiment of a file, its systems as `written`. Raises `EmsError` with the key."""
+    """Return the experiment of a file; `written` are its systems as in YAML. Raises `EmsError`."""
     systems = build_systems(file, written)
     sweep, added = swept(file.sweep, bool(file.validation), systems) if file.sweep else ((), {})
     languages = _languages(file.languages)
@@ -96,7 +96,7 @@ def _languages(entries: list[str | LanguageEntry]) -> dict[str, Language]:
             raise EmsError(f"languages: {own.iso1} is named twice")
         languages[own.iso1] = own
     if UNSEEN in languages:
-        raise EmsError(f"languages: {UNSEEN} stands for all languages that are not here; rename it")
+        raise EmsError(f"languages: {UNSEEN} stands for all languages not listed; rename it")
     return languages
 
 
@@ -113,25 +113,24 @@ def _segmenters(named: dict[str, str], languages: Iterable[str]) -> dict[str, st
 
 def _evalset(name: str, entry: EvalsetEntry, known: KnownNames) -> EvalSet:
     key, record, source = f"evalsets.{name}", benchmark(name), known.sources.get(name, "")
-    for field, of in (("part", "parts"), ("dev", "dev"), ("protocol", "protocol")):
-        if getattr(entry, field) not in (None, "", False) and not getattr(record, of):
-            those = ", ".join(other for other, each in benchmarks().items() if getattr(each, of))
-            more = ", the benchmark that is a corpus too" if field == "part" else ""
-            raise EmsError(f"{key}.{field}: only of {those}{more}")
+    for field, property_ in (("part", "parts"), ("dev", "dev"), ("protocol", "protocol")):
+        if getattr(entry, field) not in (None, "", False) and not getattr(record, property_):
+            names = [other for other, each in benchmarks().items() if getattr(each, property_)]
+            raise EmsError(f"{key}.{field}: only {', '.join(names)} may set this; remove it")
     if record.parts:
         check_part(f"{key}.part", record.corpus, entry.part, known.splits)
         if entry.part and not known.splits[record.corpus].documents:
-            raise EmsError(f"{key}.part: a benchmark is divided by document, not otherwise")
+            raise EmsError(f"{key}.part: a benchmark can only be divided by document")
     if entry.dev and not (entry.path or source.endswith(".tar.gz")):
         raise EmsError(
             f"{key}.dev: only the official archive has the dev part; set sources.{name} to "
-            f"{record.dev}, or {key}.path to the folder that it unpacks to"
+            f"{record.dev}, or {key}.path to the folder of the unpacked archive"
         )
     drawn = entry.protocol if isinstance(entry.protocol, DrawnProtocol) else None
     if drawn and drawn.queries > drawn.candidates:
         raise EmsError(
-            f"{key}.protocol.queries: {drawn.queries:,} of {drawn.candidates:,} candidates cannot "
-            "be drawn; lower it"
+            f"{key}.protocol.queries: cannot sample {drawn.queries:,} of {drawn.candidates:,} "
+            "candidates; lower it"
         )
     languages = _codes(name, entry, known.languages)
     check_left(key, entry, languages, "none of the languages is in the benchmark")
@@ -142,21 +141,23 @@ def _evalset(name: str, entry: EvalsetEntry, known: KnownNames) -> EvalSet:
         path=entry.path or "",
         dev=entry.dev,
         protocol=entry.protocol,
-        # in place, where a demo writes the set; else it is fetched from there as from any source
-        embedded=not entry.path and has(name, "demo") and source == EMBEDDED,
+        # used in place if a demo writes the set; otherwise fetched as from any source
+        embedded=not entry.path and has_module(name, "demo") and source == EMBEDDED,
     )
 
 
 def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> dict[str, str]:
-    """Return code in the benchmark -> chosen language. `all` are the experiment's and the
-    table's; of Tatoeba also the languages that neither knows, 112 in all. A list is of the
-    experiment's; of Tatoeba, which has a table for languages not trained on, of the table's too.
+    """Return code in the benchmark -> language.
+
+    `all` means the languages of the experiment and of the table; in Tatoeba also the languages that
+    neither has, 112 in all. A list names languages of the experiment; in Tatoeba, which has a table
+    for languages not trained on, also languages of the table.
     """
     key, record = f"evalsets.{name}", benchmark(name)
     listed = record.unseen and isinstance(entry.languages, list)
     table = load_languages() if entry.languages == "all" or listed else {}
     known = {code: record.code_of(language) for code, language in {**table, **languages}.items()}
-    # a language of the table gives way to one of the experiment with the same code in the set
+    # a language of the experiment replaces one of the table with the same code in the set
     taken = {known[code] for code in languages}
     codes = {c: own for c, own in known.items() if own and (c in languages or own not in taken)}
     chosen = chosen_languages(key, entry, list(codes))
@@ -172,7 +173,7 @@ def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> di
         if other != language:
             raise EmsError(
                 f"{key}.languages: {other} and {language} are both {codes[language]} in the "
-                f"benchmark; give one of them another code under `languages`, or name it in "
+                f"benchmark; change the code of one of them under `languages`, or add it to "
                 f"{key}.without"
             )
     others = load_tatoeba_codes() if record.unseen and entry.languages == "all" else ()
@@ -183,29 +184,29 @@ def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> di
 
 
 def _check_names(experiment: Experiment) -> None:
-    """Raise `EmsError` for a name that the section which should have it does not have."""
+    """Raise `EmsError` for a name without an entry in the section that should define it."""
     evalsets, systems = experiment.evalsets, experiment.systems
     for name in experiment.benchmarks:
-        for of in sets_of(name):
-            if of not in evalsets:
-                what = of if of == name else f"{name} is of {of}, which"
-                raise EmsError(f"benchmarks: {what} has no entry under evalsets")
+        for evalset in sets_of(name):
+            if evalset not in evalsets:
+                missing = evalset if evalset == name else f"{name} reads {evalset}, which"
+                raise EmsError(f"benchmarks: {missing} has no entry under evalsets")
     _check_named("decontaminate.against", experiment.decontaminate.against, evalsets, "evalsets")
     if experiment.decontaminate.validation and not experiment.validation:
-        raise EmsError("decontaminate.validation: there is no `validation`; set one of the two")
+        raise EmsError("decontaminate.validation: there is no `validation`; set it, or remove this")
     _check_filters(experiment.name, experiment.clean, {c.name for _, c in experiment.all_corpora()})
-    for at, corpus in enumerate(experiment.corpora):
-        key, known = f"corpora.{at}.vocabularies", experiment.vocabularies
+    for index, corpus in enumerate(experiment.corpora):
+        key, known = f"corpora.{index}.vocabularies", experiment.vocabularies
         _check_named(key, corpus.vocabularies, known, "vocabularies")
     tables, names = experiment.tables, {*systems, *experiment.families}
     _check_named("tables.systems", tables.systems or [], names, "systems")
     _check_named("tables.ablation", tables.ablation or [], names, "systems")
     check_studies(tables, names)
     for name in experiment.export.systems:
-        if name in systems and systems[name].of:
+        if name in systems and systems[name].base_system:
             raise EmsError(
-                f"export.systems: {name} is of kind fused, which is not one model; export "
-                f"{systems[name].of}"
+                f"export.systems: {name} has kind fused, which is more than one model; export "
+                f"{systems[name].base_system}"
             )
     trained = {name for name, system in systems.items() if system.trained}
     exported = experiment.export.systems
@@ -213,33 +214,33 @@ def _check_names(experiment: Experiment) -> None:
 
 
 def _check_filters(experiment: str, clean: CleanSettings, corpora: Collection[str]) -> None:
-    named = {f"clean.commands.{at}": each for at, each in enumerate(clean.commands)}
+    named = {f"clean.commands.{index}": command for index, command in enumerate(clean.commands)}
     named |= {"clean.language": clean.language, "clean.similarity": clean.similarity}
     for key, part in named.items():
         _check_named(f"{key}.corpora", part.corpora if part else [], corpora, "corpora")
     model = clean.similarity.model if clean.similarity else ""
     if Path(model).parts[:2] == ("results", experiment):
         raise EmsError(
-            f"clean.similarity.model: {model} is trained on the text that it would filter; name "
+            f"clean.similarity.model: {model} is trained on the text that it would filter; use "
             "the model of another experiment"
         )
 
 
-def _check_named(key: str, names: Iterable[str], known: Collection[str], where: str) -> None:
+def _check_named(key: str, names: Iterable[str], allowed: Collection[str], section: str) -> None:
     for name in names:
-        if name not in known:
-            raise EmsError(f"{key}: {name} has no entry under {where}")
+        if name not in allowed:
+            raise EmsError(f"{key}: {name} has no entry under {section}")
 
 
 def _check_held_out(experiment: Experiment) -> None:
-    """Raise `EmsError` when a corpus, or a part of one, is also what a benchmark searches."""
+    """Raise `EmsError` if a corpus, or a part of it, is also what a benchmark searches."""
     for name, evalset in experiment.evalsets.items():
         record = benchmark(name)
         for _, corpus in experiment.all_corpora():
             if corpus.name == record.corpus and record.drawn:
                 raise EmsError(
-                    f"evalsets.{name}: {corpus.name} is one of the corpora too, so that sentences "
-                    "trained on would be searched; take one of the two out"
+                    f"evalsets.{name}: {corpus.name} is one of the corpora too, so it would search "
+                    "training sentences; remove one of the two"
                 )
             if corpus.name == record.corpus and corpus.part == evalset.part:
                 raise EmsError(f"evalsets.{name}.part: {corpus.label} is one of the corpora too")
@@ -248,63 +249,70 @@ def _check_held_out(experiment: Experiment) -> None:
 def _check_scored(system: str, own: Experiment) -> None:
     """Raise `EmsError` for a system without pairs, or a benchmark without a language that it needs.
 
-    A benchmark between languages counts those of the system (`own` has no others), and needs two.
+    A benchmark between languages counts the languages of the system (`own` has no others), and
+    needs two.
     """
     languages = ", ".join(own.languages)
     pairs = (pair.split("-") for corpus in own.corpora for pair in corpus.pairs)
     if not any(own.languages.keys() >= set(pair) for pair in pairs):
         raise EmsError(f"systems.{system}: no corpus has a pair of its languages, {languages}")
     for name in own.benchmarks:
-        for of in sets_of(name):
-            if not own.evalsets[of].languages:
-                raise EmsError(f"systems.{system}: {of} has none of its languages, {languages}")
+        for evalset in sets_of(name):
+            if not own.evalsets[evalset].languages:
+                raise EmsError(
+                    f"systems.{system}: {evalset} has none of its languages, {languages}"
+                )
         needed = getattr(own.probes.get(name), "source", None) or benchmark(name).needed
         if needed and needed not in own.languages:
             raise EmsError(
                 f"systems.{system}: {name} needs {needed}, found only {languages}: add the "
-                "language, or take the benchmark out of `benchmarks`"
+                "language, or remove the benchmark from `benchmarks`"
             )
-        one = benchmark(name).between
-        if one is None:
+        required = benchmark(name).between
+        if required is None:
             continue
-        of = sets_of(name)[0]
-        spoken = [language for language in own.spoken(of).values() if language != UNSEEN]
-        if len(spoken) < 2 or (one and one not in spoken):
-            expected = f"{one} and another" if one else "two"
+        evalset = sets_of(name)[0]
+        spoken = [language for language in own.spoken(evalset).values() if language != UNSEEN]
+        if len(spoken) < 2 or (required and required not in spoken):
+            expected = f"{required} and another" if required else "two"
             raise EmsError(
-                f"systems.{system}: {name} needs {expected} of its languages in {of}, found "
-                f"{', '.join(spoken) or 'none'}; see evalsets.{of}.languages"
+                f"systems.{system}: {name} needs {expected} of its languages in {evalset}, found "
+                f"{', '.join(spoken) or 'none'}; see evalsets.{evalset}.languages"
             )
 
 
 def _check_learning(name: str, experiment: Experiment) -> None:
     system = experiment.systems[name]
     if system.trained:
-        given, objectives = experiment.pairs_of("train", system.vocabulary), system.objectives
+        text, objectives = experiment.pairs_of("train", system.vocabulary), system.objectives
         needed = "documents" if objectives.documents else "pairs"
-        if needed not in {corpus.kind for corpus, _ in given}:
+        if needed not in {corpus.kind for corpus, _ in text}:
             learn = "learn" if len(objectives.active) > 1 else "learns"
             raise EmsError(
                 f"systems.{name}: {' and '.join(objectives.active)} {learn} from {needed}, but no "
                 f"entry under corpora has `kind: {needed}`; add one, or choose other objectives"
             )
-        documented = {pair for corpus, pair in given if corpus.documents}
+        documented = {pair for corpus, pair in text if corpus.documents}
         read = [code for code in system.languages if code in documented]
         if objectives.coherence.weight and len(read) < 2:
             raise EmsError(
-                f"systems.{name}: objectives.coherence mines in documents of two languages or "
-                f"more, found {', '.join(read) or 'no language'}; add documents of another one "
+                f"systems.{name}: objectives.coherence mines documents in two or more languages, "
+                f"found {', '.join(read) or 'no language'}; add documents in another language "
                 "under corpora, or languages to the system"
             )
-    if system.of and system.ngrams.searched and not experiment.fitted_on("validation", name):
+    if (
+        system.base_system
+        and system.ngrams.searched
+        and not experiment.fitted_on("validation", name)
+    ):
         raise EmsError(
-            f"systems.{name}.ngrams: its weight is chosen on pairs of `validation`, which has "
-            "none of its languages; set `validation`, or `weight` and `power` here"
+            f"systems.{name}.ngrams: the weight is chosen on `validation`, which has no pairs of "
+            "its languages; set `validation`, or `weight` and `power` here"
         )
 
 
 def _check_multiway(experiment: Experiment) -> None:
-    """Raise `EmsError` for further pairs that cannot be made, or could not be trusted."""
+    """Raise `EmsError` if further pairs cannot be made, or would not be decontaminated."""
     through = experiment.multiway.through
     if not through:
         return
@@ -315,16 +323,17 @@ def _check_multiway(experiment: Experiment) -> None:
         pairs = ", ".join(dict.fromkeys(pair for _, pair in experiment.joined())) or "none"
         raise EmsError(
             f"multiway.through: expected corpora of {through} with two other languages, found "
-            f"{pairs}; take multiway out"
+            f"{pairs}; remove multiway"
         )
     if experiment.decontaminate.scope != "any":
         raise EmsError(
-            "multiway: a further pair was never compared with the evaluation sentences of its own "
-            "pair; set decontaminate.scope: any"
+            "multiway: further pairs are not compared with evaluation sentences of their own "
+            "languages; set decontaminate.scope: any"
         )
     for corpus in experiment.corpora:
         if corpus.vocabularies:
             raise EmsError(
-                f"multiway: {corpus.label} is for the vocabularies {', '.join(corpus.vocabularies)}"
-                " alone, and further pairs are made of the corpora that all share; take one out"
+                f"multiway: {corpus.label} is only for the vocabularies "
+                f"{', '.join(corpus.vocabularies)}, but further pairs need corpora shared by all; "
+                "remove one of the two"
             )

@@ -1,7 +1,7 @@
-"""Which settings each stage reads: the one list of them, and its hash.
+"""The settings that each stage reads, in one list, and their hash.
 
-The hash goes into the rule's params and onto the command line, and the job refuses to run when the
-file says something else now.
+The hash goes into the rule's params and onto the command line. A job refuses to run if the file now
+says something else.
 """
 
 from dataclasses import asdict
@@ -17,16 +17,15 @@ from ems.config.plugins import sets_of
 from ems.config.systems import LOCATED, Trained
 from ems.config.text import CleanSettings
 
-DESCRIPTION = "model.json"  # has the SHA-256 of the model's other files, as SUMS of an exported one
+DESCRIPTION = "model.json"  # has the SHA-256 of the model's other files, like SUMS in an export
 
 
 def stage_settings(experiment: Experiment, stage: str, **wildcards: str) -> Json:
-    """Return the settings that a job of `stage` reads; no other can change its output."""
+    """Return the settings that a job of `stage` reads; no other setting can change its output."""
     return {"stage": stage, **_STAGES[stage](experiment, **wildcards)}
 
 
 def stage_hash(experiment: Experiment, stage: str, **wildcards: str) -> str:
-    """Return the hash of `stage_settings`."""
     return digest(stage_settings(experiment, stage, **wildcards))
 
 
@@ -38,7 +37,7 @@ def _evalkeys(experiment: Experiment) -> Json:
 
 
 def _evalset(experiment: Experiment, name: str) -> Json:
-    """Return what says which sentences a set has: not where it lies, nor how it is scored."""
+    """Return the settings that decide which sentences a set has: not its location or protocol."""
     evalset = experiment.evalsets[name]
     names = ("version", "languages", "part", *(("dev",) if evalset.dev else ()))
     split = _split(experiment, record_of(name).corpus, evalset.part)
@@ -52,7 +51,7 @@ def _split(experiment: Experiment, corpus: str, part: str) -> Json:
 def _clean(experiment: Experiment, label: str, version: str, pair: str) -> Json:
     role, corpus = experiment.corpus(label, version)
     files, cleaning = corpus.files(pair), experiment.cleaning(corpus)
-    # the name of a file with English says it itself
+    # for a pair with English, the name of the file says so already
     turned = [] if "en" in pair.split("-") else sorted(corpus.turned.intersection(files))
     return {
         "role": role,
@@ -87,7 +86,7 @@ def _vocabulary(experiment: Experiment, vocabulary: str) -> Json:
 def _train(experiment: Experiment, system: str) -> Json:
     own = experiment.of_system(system)
     settings = {key: plain(getattr(own.systems[system], key)) for key in Trained.model_fields}
-    # what is written besides the model; and the name of a system whose settings count instead
+    # these do not change the model: extra logs, and the name of a system (its settings count)
     for key in ("tensorboard", "start_from"):
         settings["train"].pop(key, None)
     return {
@@ -101,7 +100,7 @@ def _train(experiment: Experiment, system: str) -> Json:
 
 
 def _start(experiment: Experiment, system: str) -> Json:
-    """Return the hash of the training that a system starts from."""
+    """Return the hash of the training that a system is initialised from."""
     start = experiment.systems[system].train.start_from
     return {"start": stage_hash(experiment, "train", system=start)} if start else {}
 
@@ -126,9 +125,9 @@ def _fit(experiment: Experiment, system: str) -> Json:
         sampled = experiment.vocabularies[settings.vocabulary]
         drawn = {key: getattr(sampled.settings, key) for key in ("sample_lines", "temperature")}
         own |= {"text": drawn, "drawn_of": sorted(sampled.languages), "seed": experiment.seed}
-    if settings.of:
-        trained = stage_hash(experiment, "train", system=settings.of)
-        own |= {"of": [settings.of, trained], "languages": list(settings.languages)}
+    if settings.base_system:
+        trained = stage_hash(experiment, "train", system=settings.base_system)
+        own |= {"of": [settings.base_system, trained], "languages": list(settings.languages)}
     return own
 
 
@@ -149,14 +148,14 @@ def _bench(experiment: Experiment, system: str, benchmark: str) -> Json:
         read["protocol"] = plain(protocol)
     if benchmark in experiment.probes:
         read |= {"probe": plain(experiment.probes[benchmark]), "seed": experiment.seed}
-        if record_of(benchmark).family == "classification":  # of documents, which may be split
+        if record_of(benchmark).family == "classification":  # its documents may be split
             read["documents"] = plain(experiment.documents)
     return read
 
 
 def _tables(experiment: Experiment) -> Json:
     ordered = [
-        [name, list(study.rows), list(study.columns)]  # a hash does not see the order of keys
+        [name, list(study.rows), list(study.columns)]  # a hash ignores the order of keys
         for name, study in (experiment.tables.studies or {}).items()
     ]
     return {
@@ -187,12 +186,12 @@ _STAGES = {
 
 
 def filter_contents(clean: CleanSettings) -> Json:
-    """Return the SHA-256 of the files that filters read, by path. Raises `EmsError` without one."""
+    """Return path -> SHA-256 of the files that filters read. Raises `EmsError` if one is absent."""
     paths = _model_files(clean.similarity.model) if clean.similarity else []
-    for at, command in enumerate(clean.commands):
+    for index, command in enumerate(clean.commands):
         paths.append(Path(command.filter))
         if not paths[-1].is_file():
-            raise EmsError(f"clean.commands.{at}.filter: {paths[-1]}: there is no such file")
+            raise EmsError(f"clean.commands.{index}.filter: {paths[-1]}: no such file")
     return {"filters": {str(path): sha256_file(path) for path in paths}} if paths else {}
 
 
@@ -201,9 +200,9 @@ def _model_files(model: str) -> list[Path]:
         paths = [Path(model, name) for name in names]
         if all(path.is_file() for path in paths):
             return paths
-    found = "found none of them" if Path(model).is_dir() else "there is no such folder"
+    found = "neither file" if Path(model).is_dir() else "no such folder"
     raise EmsError(
         f"clean.similarity.model: {model}: expected a model folder with {DESCRIPTION}, or one with "
-        f"{EXPORTED} that `ems export` wrote; {found}: train and export it first, with another "
-        "experiment"
+        f"{EXPORTED} that `ems export` wrote, found {found}; train and export the model with "
+        "another experiment first"
     )

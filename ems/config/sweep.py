@@ -1,7 +1,7 @@
-"""A search for settings one at a time around a chosen point, as EMS v2 Table II has them.
+"""A search for settings, one at a time, around a chosen point, as in EMS v2 Table II.
 
-A point is a system like any other: the base with one setting changed. Its name is made of its own
-axis and value alone, so that another axis or value leaves the model trained under it as it is.
+A point is an ordinary system: the base with one setting changed. Its name contains only its axis
+and value, so that changing another axis or value does not retrain it.
 """
 
 import difflib
@@ -22,7 +22,7 @@ from ems.config.systems import SystemSettings
 class SweepPoint:
     """One value on one axis ("model.layers"), and its system.
 
-    `chosen`: it is the value of the base. `added`: only the sweep has the system.
+    `chosen`: the value of the base. `added`: a system that only the sweep has.
     """
 
     axis: str
@@ -46,21 +46,21 @@ def swept(
 ) -> tuple[tuple[SweepPoint, ...], dict[str, SystemSettings]]:
     """Return the points of a sweep, axis by axis, and the systems that they add to `systems`.
 
-    Raises `EmsError` for a base that is no system, an unknown axis, a value that is not allowed, an
-    axis without the value of the base, and an experiment that is not `validated`.
+    Raises `EmsError` for an unknown base or axis, a value that is not allowed, an axis without the
+    value of the base, and an experiment that is not `validated`.
     """
     base, trained = sweep.base, [name for name, system in systems.items() if system.trained]
     if base not in trained:
         raise EmsError(
-            f"sweep.base: {base} is no system that is trained; those here: {', '.join(trained)}"
+            f"sweep.base: {base} is not a trained system; expected one of: {', '.join(trained)}"
         )
     if not validated:
-        raise EmsError("sweep: points are compared on the validation loss; set `validation`")
-    own = sweep.train.model_dump(exclude_unset=True)
-    centre = systems[base].overridden({"train": own})
-    centre_name = f"{base}.chosen" if own else base
+        raise EmsError("sweep: points are compared by validation loss; set `validation`")
+    overrides = sweep.train.model_dump(exclude_unset=True)
+    centre = systems[base].overridden({"train": overrides})
+    centre_name = f"{base}.chosen" if overrides else base
     points: list[SweepPoint] = []
-    made = {centre_name: centre} if own else {}
+    added = {centre_name: centre} if overrides else {}
     taken = dict.fromkeys(systems, "a system")
     for axis, values in sweep.axes.items():
         at_base = _value_of(centre, axis, values)
@@ -69,48 +69,48 @@ def swept(
             # ems.layers-2: a system, and a folder
             name = f"{base}.{axis.partition('.')[2]}-{written(value)}"
             name = centre_name if chosen else re.sub(r"[^A-Za-z0-9._-]", "_", name)
-            points.append(SweepPoint(axis, value, name, chosen, bool(own) or not chosen))
+            points.append(SweepPoint(axis, value, name, chosen, bool(overrides) or not chosen))
             if not chosen:
                 if name in taken:
                     raise EmsError(
                         f"sweep.axes.{axis}: the system of {written(value)} would be named {name}, "
-                        f"as {taken[name]}; rename the system, or take one out"
+                        f"like {taken[name]}; rename the system, or remove one"
                     )
-                made[name] = centre.overridden(_nested(axis, value))
-            taken[name] = f"that of {axis} {written(value)}"
-    if own and centre_name in systems:
+                added[name] = centre.overridden(_nested(axis, value))
+            taken[name] = f"the system of {axis} {written(value)}"
+    if overrides and centre_name in systems:
         raise EmsError(f"systems.{centre_name}: the sweep makes a system of this name; rename it")
-    return tuple(points), made
+    return tuple(points), added
 
 
 def _value_of(centre: SystemSettings, axis: str, values: list[Any]) -> Any:
-    """Return the value that the base has on an axis; it must be among `values`."""
-    known = list(_paths(overrides_model()))
-    if axis not in known:
-        raise EmsError(f"sweep.axes.{axis}: unknown setting{_hint(axis, known)}")
+    """Return the value of the base on an axis. Raises `EmsError` if it is not among `values`."""
+    paths = list(_paths(overrides_model()))
+    if axis not in paths:
+        raise EmsError(f"sweep.axes.{axis}: unknown setting{_hint(axis, paths)}")
     for value in values:
         checked(overrides_model(), _nested(axis, value), "sweep.axes")
-    own = reduce(getattr, axis.split("."), centre)
-    if own not in values:
+    at_base = reduce(getattr, axis.split("."), centre)
+    if at_base not in values:
         raise EmsError(
-            f"sweep.axes.{axis}: {written(own)}, the value of the base, is not among "
+            f"sweep.axes.{axis}: {written(at_base)}, the value of the base, is not among "
             f"{', '.join(map(written, values))}; add it, or change the base"
         )
-    return own
+    return at_base
 
 
-def _hint(axis: str, known: list[str]) -> str:
+def _hint(axis: str, paths: list[str]) -> str:
     last = axis.rpartition(".")[2]
-    near = [path for path in known if path.endswith(f".{last}")]
-    near = near or difflib.get_close_matches(axis, known, n=3)
-    near = near or [p for p in known if difflib.get_close_matches(last, [p.rpartition(".")[2]])]
+    near = [path for path in paths if path.endswith(f".{last}")]
+    near = near or difflib.get_close_matches(axis, paths, n=3)
+    near = near or [p for p in paths if difflib.get_close_matches(last, [p.rpartition(".")[2]])]
     if near:
         return f" (did you mean {' or '.join(near)}?)"
-    return f"; a path of keys is expected, like {known[0]}"
+    return f"; expected a path of keys, like {paths[0]}"
 
 
 def _paths(settings: type[Settings], front: str = "") -> Iterator[str]:
-    """Return every setting of a system as a path of keys, like "objectives.xtr.weight"."""
+    """Yield every setting of a system as a path of keys, like "objectives.xtr.weight"."""
     for key, field in settings.model_fields.items():
         if is_section(field.annotation):
             yield from _paths(field.annotation, f"{front}{key}.")
@@ -119,7 +119,7 @@ def _paths(settings: type[Settings], front: str = "") -> Iterator[str]:
 
 
 def _nested(axis: str, value: Any) -> Json:
-    """{"model": {"layers": 2}} for "model.layers"."""
+    """Return {"model": {"layers": 2}} for "model.layers"."""
     for key in reversed(axis.split(".")):
         value = {key: value}
     return value

@@ -1,9 +1,8 @@
-"""The systems and the vocabularies of an experiment: what an entry means, for which languages.
+"""Build the systems and vocabularies of an experiment from their entries.
 
-A system has the languages of its vocabulary, or those of them that it names, in that order: their
-number and their order are what its heads see. `each` makes one system per vocabulary out of an
-entry, `ugt-fr`, `ugt-de`, ..., as the models of the Lightweight paper are one per language pair
-(section 4.1).
+A system has the languages of its vocabulary, or some of them, in the order that it names: their
+number and order determine its heads. `each` makes one system per vocabulary, `ugt-fr`, `ugt-de`,
+..., as the Lightweight paper has one model per language pair (section 4.1).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -18,24 +17,24 @@ from ems.config.objectives import Objectives, check_objectives, objectives_model
 from ems.config.text import VocabularySettings
 from ems.config.train import TrainSettings, check_train
 
-SHARED = "shared"  # the vocabulary of all languages, of the systems that name no other one
-ENCODER = "encoder"  # the kind that the experiment trains itself
-CHAR_NGRAM, FUSED = OF_NGRAMS = "char-ngram", "fused"
-Entries = dict[str, Json]  # as they are written, by name
-# the key that says where an encoder that is not trained here comes from, by kind
+SHARED = "shared"  # the vocabulary of all languages, the default of a system
+ENCODER = "encoder"  # the kind of system that the experiment trains
+CHAR_NGRAM, FUSED = WITH_NGRAMS = "char-ngram", "fused"
+Entries = dict[str, Json]  # name -> entry, as in the YAML
+# kind of an external encoder -> the key that gives its location
 LOCATED = {"folder": "model", "sentence-transformers": "model", "command": "command"}
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """A subword vocabulary and the languages that it is made of and for, in their order."""
+    """A subword vocabulary and the languages that it is made from and for, in order."""
 
     languages: tuple[str, ...]
     settings: VocabularySettings
 
 
 class Trained(Settings):
-    """The three parts of a system that say how it is trained."""
+    """The three sections of a system that define its training."""
 
     model: EncoderSettings
     objectives: Objectives
@@ -44,17 +43,17 @@ class Trained(Settings):
 
 @cache
 def trained_model() -> type[Trained]:
-    """Return the model of these parts, with the objectives of the project."""
+    """Return the model of these sections, including the objectives defined in extensions/."""
     return with_fields(Trained, "Trained", objectives=objectives_model())
 
 
 @dataclass(frozen=True)
 class SystemSettings:
-    """A system: its encoder, what it is trained with, its vocabulary and languages.
+    """A system: its encoder, training, vocabulary and languages.
 
-    `place` is the model or command of an encoder that is not trained here, `content` the hash of
-    its files where nothing else says which model it is; `of` is the system that a fused one embeds
-    with.
+    `place` is the model or command of an external encoder, `content` the hash of its files if
+    nothing else identifies the model; `base` is the trained system whose embedding a fused one
+    uses.
     """
 
     kind: str = ENCODER
@@ -65,33 +64,33 @@ class SystemSettings:
     train: TrainSettings | None = None
     place: str = ""
     content: str = ""
-    of: str = ""
+    base_system: str = ""
     ngrams: NgramSettings | None = None
 
     @property
     def trained(self) -> bool:
-        """True if the experiment trains the encoder itself."""
+        """True if the experiment trains the encoder."""
         return self.kind == ENCODER
 
     @property
     def fitted(self) -> bool:
-        """True if it has a model folder that is counted or chosen from text, without training."""
+        """True if the model folder is counted or chosen from text, without training."""
         return self.kind == FUSED or (self.kind == CHAR_NGRAM and self.ngrams.idf)
 
     def overridden(self, overrides: Json) -> "SystemSettings":
-        """Return the system with other settings. Raises `EmsError` when they are not allowed."""
+        """Return the system with `overrides` applied. Raises `EmsError` if they are not allowed."""
         parts = {key: plain(getattr(self, key)) for key in Trained.model_fields}
         return replace(self, **dict(checked(trained_model(), merge(parts, overrides))))
 
     def placed(self, key: str, vocabularies: dict[str, Vocabulary]) -> "SystemSettings":
         """Return the system with its languages. Raises `EmsError` if its vocabulary lacks one."""
-        _check_there(f"{key}.vocabulary", [self.vocabulary], vocabularies)
+        _check_vocabularies(f"{key}.vocabulary", [self.vocabulary], vocabularies)
         known = vocabularies[self.vocabulary].languages
         codes = _subset(f"{key}.languages", self.languages or known, known)
         return replace(self, languages=codes)
 
     def check(self, key: str, validated: bool) -> None:
-        """Raise `EmsError` for settings that contradict one another, or the lack of validation."""
+        """Raise `EmsError` if settings contradict each other or need a validation corpus."""
         ngrams = self.ngrams
         if ngrams and ngrams.least > ngrams.most:
             raise EmsError(
@@ -99,7 +98,7 @@ class SystemSettings:
             )
         for name in ("weight", "power") if self.kind == CHAR_NGRAM else ():
             if getattr(ngrams, name) is not None:
-                raise EmsError(f"{key}.ngrams.{name}: only of kind: fused; take it out")
+                raise EmsError(f"{key}.ngrams.{name}: only for kind: fused; remove it")
         if not self.trained:
             return
         self.model.check(key)
@@ -108,15 +107,17 @@ class SystemSettings:
 
 
 def build_systems(file: ExperimentFile, written: Entries) -> dict[str, SystemSettings]:
-    """Return the systems of a file: its base plus the overrides of each entry as `written`."""
+    """Return the systems of a file: its base plus the overrides of each entry in `written`."""
     base = {key: plain(getattr(file, key)) for key in Trained.model_fields}
     systems: dict[str, SystemSettings] = {}
     for name, entry in written.items():
-        for own, overrides in _expanded(name, entry, file.vocabularies):
-            if own in systems or (own != name and own in written):
+        for member, overrides in _expanded(name, entry, file.vocabularies):
+            if member in systems or (member != name and member in written):
                 key = "iterations" if "iterations" in entry else "each"
-                raise EmsError(f"systems.{name}.{key}: makes {own}, which is another system's name")
-            systems[own] = _system(f"systems.{own}", base, overrides)
+                raise EmsError(
+                    f"systems.{name}.{key}: makes {member}, which is another system's name"
+                )
+            systems[member] = _system(f"systems.{member}", base, overrides)
     for name, system in systems.items():
         if start := system.train.start_from:
             train = system.train.model_copy(update={"start_from": _member(start, system, systems)})
@@ -128,69 +129,72 @@ def _expanded(name: str, entry: Json, vocabularies: Collection[str]) -> Iterator
     """Yield the systems of an entry: one for each vocabulary of `each`, and its iterations."""
     count = entry.get("iterations")
     if count and entry.get("kind", ENCODER) != ENCODER:
-        raise EmsError(f"systems.{name}.iterations: {name} is not trained here; leave it out")
+        raise EmsError(f"systems.{name}.iterations: {name} is not trained; remove it")
     common = {key: value for key, value in entry.items() if key not in ("each", "iterations")}
     systems = {name: common}
     if "each" in entry:
         if {"vocabulary", "languages"} & set(common):
             raise EmsError(
-                f"systems.{name}: `each` says which vocabularies there are, so take out "
-                "`vocabulary` and `languages`"
+                f"systems.{name}: `each` lists the vocabularies already; remove `vocabulary` and "
+                "`languages`"
             )
         each = entry["each"]
         each = each if isinstance(each, dict) else {key: {} for key in each}
-        _check_there(f"systems.{name}.each", each, vocabularies)
+        _check_vocabularies(f"systems.{name}.each", each, vocabularies)
         systems = {
             f"{name}-{key}": merge(common, {**own, "vocabulary": key}) for key, own in each.items()
         }
-    for own, overrides in systems.items():
+    for member, overrides in systems.items():
         if count is None:
-            yield own, overrides
+            yield member, overrides
             continue
-        for at in range(1, count + 1):
-            start = {"train": {"start_from": f"{own}-{at - 1}"}} if at > 1 else {}
-            yield f"{own}-{at}", merge(overrides, start)
+        for number in range(1, count + 1):
+            start = {"train": {"start_from": f"{member}-{number - 1}"}} if number > 1 else {}
+            yield f"{member}-{number}", merge(overrides, start)
 
 
 def _member(name: str, system: SystemSettings, systems: Collection[str]) -> str:
-    """Return the system that `name` means: of an entry with `each`, that of the same vocabulary."""
-    own = f"{name}-{system.vocabulary}"
-    return own if name not in systems and own in systems else name
+    """Return the system that `name` means: for an entry with `each`, the one of the same
+    vocabulary.
+    """
+    member = f"{name}-{system.vocabulary}"
+    return member if name not in systems and member in systems else name
 
 
 def _fused(key: str, system: SystemSettings, systems: dict[str, SystemSettings]) -> SystemSettings:
-    """Return a fused system with what it has of the trained one; another system as it is."""
+    """Fill a fused system from the trained system that it uses; return other systems unchanged."""
     if system.kind != FUSED:
         return system
-    name = _member(system.of, system, systems)
+    name = _member(system.base_system, system, systems)
     if name not in systems or not systems[name].trained:
-        known = ", ".join(other for other, of in systems.items() if of.trained) or "none"
+        allowed = ", ".join(other for other, each in systems.items() if each.trained) or "none"
         found = f"of kind {systems[name].kind}" if name in systems else "no system"
+        raise EmsError(f"{key}.of: {name} is {found}; expected a trained system, one of: {allowed}")
+    base = systems[name]
+    if system.vocabulary not in (SHARED, base.vocabulary):
         raise EmsError(
-            f"{key}.of: {name} is {found}; expected one that is trained here, of: {known}"
+            f"{key}: {name} has the vocabulary {base.vocabulary}, but this system "
+            f"{system.vocabulary}; remove `vocabulary`"
         )
-    of = systems[name]
-    if system.vocabulary not in (SHARED, of.vocabulary):
-        raise EmsError(
-            f"{key}: {name} has the vocabulary {of.vocabulary}, but this system "
-            f"{system.vocabulary}; leave that out"
-        )
-    if of.languages and (missing := set(system.languages) - set(of.languages)):
+    if base.languages and (missing := set(system.languages) - set(base.languages)):
         raise EmsError(f"{key}: {name} does not know {', '.join(sorted(missing))}; leave it out")
-    shared = {part: getattr(of, part) for part in ("vocabulary", *Trained.model_fields)}
-    return replace(system, of=name, languages=system.languages or of.languages, **shared)
+    shared = {part: getattr(base, part) for part in ("vocabulary", *Trained.model_fields)}
+    languages = system.languages or base.languages
+    return replace(system, base_system=name, languages=languages, **shared)
 
 
 def check_starts(systems: dict[str, SystemSettings]) -> None:
-    """Raise `EmsError` for a `train.start_from` in a circle, or whose weights do not fit."""
+    """Raise `EmsError` for a `train.start_from` in a circle, or with weights that do not fit."""
     trained = {name: system for name, system in systems.items() if system.trained}
-    starts = {name: of.train.start_from for name, of in trained.items() if of.train.start_from}
+    starts = {name: each.train.start_from for name, each in trained.items()}
     for name, start in starts.items():
+        if start is None:
+            continue
         if start not in trained or start == name:
-            there = ", ".join(each for each in trained if each != name) or "none"
+            allowed = ", ".join(other for other in trained if other != name) or "none"
             raise EmsError(
-                f"systems.{name}.train.start_from: {start} is no other system that is trained "
-                f"here; there: {there}"
+                f"systems.{name}.train.start_from: {start} is not another trained system; expected "
+                f"one of: {allowed}"
             )
         _check_fitting(f"systems.{name}.train.start_from", systems[name], systems[start])
         path = [name]
@@ -209,9 +213,11 @@ def _check_fitting(key: str, system: SystemSettings, start: SystemSettings) -> N
     sizes = ("layers", "width", "heads", "feed_forward", "max_tokens", "activation")
     for size in (*sizes, "positions", "table", "ngrams"):
         values.append((f"model.{size}", getattr(system.model, size), getattr(start.model, size)))
-    for what, own, other in values:
+    for setting, own, other in values:
         if own != other:
-            raise EmsError(f"{key}: {name} has {what} {other}, but this system {own}; say the same")
+            raise EmsError(
+                f"{key}: {name} has {setting} {other}, but this system {own}; set the same value"
+            )
     if missing := set(system.languages) - set(start.languages):
         raise EmsError(f"{key}: {name} does not know {', '.join(sorted(missing))}; leave it out")
 
@@ -221,32 +227,32 @@ def _system(key: str, base: Json, overrides: Json) -> SystemSettings:
     located = LOCATED.get(entry.kind)
     _check_source(key, entry, located)
     parts = {part: overrides.get(part) for part in Trained.model_fields}
-    own = {part: value for part, value in parts.items() if isinstance(value, dict)}  # no place
+    sections = {part: value for part, value in parts.items() if isinstance(value, dict)}
     return SystemSettings(
         kind=entry.kind,
         vocabulary=entry.vocabulary or SHARED,
         languages=tuple(entry.languages or ()),
         place=getattr(entry, located) if located else "",
-        of=entry.of or "",
-        ngrams=entry.ngrams if entry.kind in OF_NGRAMS else None,
-        **dict(checked(trained_model(), merge(base, own))),
+        base_system=entry.of or "",
+        ngrams=entry.ngrams if entry.kind in WITH_NGRAMS else None,
+        **dict(checked(trained_model(), merge(base, sections))),
     )
 
 
-def _check_there(key: str, names: Iterable[str], vocabularies: Collection[str]) -> None:
+def _check_vocabularies(key: str, names: Iterable[str], vocabularies: Collection[str]) -> None:
     for name in names:
         if name not in vocabularies:
-            known = ", ".join(vocabularies) or "none"
-            raise EmsError(f"{key}: {name} has no entry under vocabularies; there are: {known}")
+            allowed = ", ".join(vocabularies) or "none"
+            raise EmsError(f"{key}: {name} has no entry under vocabularies; it has: {allowed}")
 
 
 def build_vocabularies(file: ExperimentFile, languages: Sequence[str]) -> dict[str, Vocabulary]:
-    """Return the vocabulary of all languages, and those of `vocabularies`, by name."""
+    """Return all vocabularies by name, with the vocabulary of all languages as SHARED."""
     _subset("vocabulary.characters", file.vocabulary.characters, languages)
     vocabularies = {SHARED: Vocabulary(tuple(languages), file.vocabulary)}
     for name, entry in file.vocabularies.items():
         if name == SHARED:
-            raise EmsError(f"vocabularies.{SHARED}: that is `vocabulary` itself; rename it")
+            raise EmsError(f"vocabularies.{SHARED}: this name means `vocabulary`; rename it")
         codes = _subset(f"vocabularies.{name}.languages", entry.languages, languages)
         overrides = entry.model_dump(exclude_unset=True, exclude={"languages"})
         settings = VocabularySettings(**merge(plain(file.vocabulary), overrides))
@@ -254,29 +260,29 @@ def build_vocabularies(file: ExperimentFile, languages: Sequence[str]) -> dict[s
     return vocabularies
 
 
-def _subset(key: str, codes: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+def _subset(key: str, codes: Sequence[str], allowed: Sequence[str]) -> tuple[str, ...]:
     for code in codes:
-        if code not in known:
-            raise EmsError(f"{key}: found {code!r}; the languages here are {', '.join(known)}")
+        if code not in allowed:
+            raise EmsError(f"{key}: found {code!r}; the languages here are {', '.join(allowed)}")
     return tuple(codes)
 
 
 def _check_source(key: str, entry: SystemEntry, located: str | None) -> None:
     for name in ("model", "command"):
-        given = isinstance(getattr(entry, name), str)
-        if name == located and not given:
+        is_text = isinstance(getattr(entry, name), str)
+        if name == located and not is_text:
             raise EmsError(f"{key}.{name}: expected text, as kind: {entry.kind} needs it")
-        if given and name != located:
+        if is_text and name != located:
             raise EmsError(f"{key}.{name}: found text, but kind: {entry.kind} takes none")
     if (entry.kind == FUSED) != (entry.of is not None):
         if entry.kind == FUSED:
             raise EmsError(f"{key}.of: expected the name of a system, as kind: {FUSED} needs it")
         raise EmsError(f"{key}.of: found {entry.of!r}, but kind: {entry.kind} takes none")
-    if "ngrams" in entry.model_fields_set and entry.kind not in OF_NGRAMS:
-        raise EmsError(f"{key}.ngrams: kind: {entry.kind} has none; take them out")
+    if "ngrams" in entry.model_fields_set and entry.kind not in WITH_NGRAMS:
+        raise EmsError(f"{key}.ngrams: kind: {entry.kind} has none; remove them")
     for field in ("{lines}", "{out}") if located == "command" else ():
         if field not in entry.command:
             raise EmsError(
-                f"{key}.command: expected {field} in it, found none; {{lines}} is the file that it "
-                "reads, {out} the .npy that it writes"
+                f"{key}.command: {field} is missing; {{lines}} stands for the file to read, "
+                "{out} for the .npy file to write"
             )

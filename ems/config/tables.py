@@ -1,4 +1,4 @@
-"""The settings `tables` of an experiment, and the systems of each row of a study."""
+"""The settings `tables` of an experiment, and the systems in each row of a study."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -63,56 +63,58 @@ MODEL = "model"  # in a row of a study: the system of its facts and costs
 
 
 class StudySettings(Settings):
-    """A table whose rows are chosen one by one, each of one system or of several."""
+    """A table whose rows you choose one by one, each with one system or several."""
 
     caption: str
-    """The caption of the table and the figure."""
+    """Caption of the table and the figure."""
     heading: str = "Model"
-    """The heading of the first column."""
+    """Heading of the first column."""
     rows: Annotated[dict[str, by_type(str, dict[str, str])], Field(min_length=1)]
-    """Label of a row -> its system (an entry with `each`: all its systems), or, for a row of
-    several systems, a mapping: benchmark -> system. There `model` is the system of `facts` and
-    `costs` (default: the first named); of an entry with `each` it is the first."""
+    """Rows as label -> system (for an entry with `each`: all its systems). A row with several
+    systems maps benchmark -> system; its key `model` names the system for `facts` and `costs`
+    (default: the first one named; for an entry with `each`, its first system)."""
     columns: dict[str, listing(str, least=1)] = Field({})
-    """Benchmark -> directions, like `{tatoeba: [en-fr, fr-en]}`: from the language of the queries,
-    or of the training examples; `Avg.` is the mean of all directions."""
+    """Columns as benchmark -> directions, like `{tatoeba: [en-fr, fr-en]}`: from the language of
+    the queries or training examples to the other. `Avg.` is the mean of all directions."""
     facts: listing(Fact) = Field([])
-    """Columns of the system: sizes, all trained weights (`parameters`), its training pairs before
-    cleaning (`raw_pairs`) and after (`pairs`)."""
+    """Columns about the system: sizes, number of trained weights (`parameters`), training pairs
+    before cleaning (`raw_pairs`) and after (`pairs`)."""
     costs: listing(Cost) = Field([])
-    """Columns of its training, in results/EXPERIMENT/costs/summary/ alone: resident memory in MB,
-    minutes of 10,000 steps, pairs a second."""
+    """Columns about the training, only in results/EXPERIMENT/costs/summary/: resident memory in MB,
+    minutes per 10,000 steps, pairs per second."""
     printed: PrintedStudy | None = None
-    """The rows of a paper to print beside ours (ems/tables/printed/)."""
+    """Table of a paper whose rows to print next to ours (ems/tables/printed/)."""
     figure: bool = False
-    """Makes a figure too: a line per column over the rows."""
+    """Adds a figure, with a line per column over the rows."""
 
 
 class TablesSettings(Settings):
-    """Which systems and which printed rows the tables show."""
+    """Systems and published rows in the tables."""
 
     systems: listing(str, least=1) | None = None
-    """The systems of the tables, in this order (default: all; an entry with `each` means all its
-    systems). Others are trained when asked for: `snakemake
+    """Systems of the tables, in this order (default: all; an entry with `each` stands for all its
+    systems). Other systems are trained only on request: `snakemake
     results/EXPERIMENT/scores/SYSTEM/tatoeba.json`."""
     ablation: listing(str, least=2) | None = None
-    """The trained systems of the table and the figures of the ablations (EMS v2 Table XIV), the
-    first being what the others are compared with (default: `systems`). Others of them are trained
-    for these alone."""
+    """Trained systems of the ablation table and figures (EMS v2 Table XIV); the first is the one
+    that the others are compared with (default: `systems`). Systems that are not in `systems` are
+    trained for this table alone."""
     printed: list[Printed] = Field([])
-    """Rows of the papers to print beside ours, in the tables that have them."""
+    """Rows of the papers to print next to ours, in the tables that have them."""
     studies: dict[StudyName, StudySettings] | None = None
     """Tables of your own, by name: `snakemake results/tables/NAME.tex`. Their systems are trained
-    for them, whether or not they are among `systems`."""
+    for them, whether or not they are in `systems`."""
     stand_ins: dict[str, str] | None = None
-    """Benchmark -> the one that takes its place in the columns of `studies` where `benchmarks`
-    lacks it. Notes say so."""
+    """Substitutes as benchmark -> benchmark, used in the columns of `studies` if `benchmarks` lacks
+    the first. Notes in the table say so."""
 
 
 @dataclass(frozen=True)
 class StudyRow:
-    """A row of a study: benchmark of `columns` -> the name of its system, and -> the systems of
-    that name that have one of the directions; `model` has the facts and costs.
+    """A row of a study.
+
+    `names` maps each benchmark in `columns` to the name of its system, and `systems` to the systems
+    behind that name that have one of the directions. `model` is the system for facts and costs.
     """
 
     label: str
@@ -122,7 +124,6 @@ class StudyRow:
 
 
 def study_rows(experiment: "Experiment", study: StudySettings) -> list[StudyRow]:
-    """Return the rows of a study, in their order."""
     rows = []
     for label, row in study.rows.items():
         own = row if isinstance(row, dict) else dict.fromkeys([*study.columns, MODEL], row)
@@ -145,19 +146,19 @@ def _has_one(languages: Collection[str], directions: Iterable[str]) -> bool:
 
 
 def check_studies(tables: TablesSettings, systems: Collection[str]) -> None:
-    """Raise `EmsError` for a study of an unknown system or benchmark, or without columns."""
+    """Raise `EmsError` if a study has no columns, or an unknown system or benchmark."""
     stand_ins = (tables.stand_ins or {}).items()
     _check_known("tables.stand_ins", [name for pair in stand_ins for name in pair])
     for name, study in (tables.studies or {}).items():
         key = f"tables.studies.{name}"
         _check_known(f"{key}.columns", study.columns)
         if not study.columns and (study.figure or not study.facts):
-            raise EmsError(f"{key}: has nothing to show; set `columns`, or `facts` for a table")
+            raise EmsError(f"{key}: nothing to show; set `columns`, or `facts` for a table")
         columns = [*study.columns, MODEL]
         for label, row in study.rows.items():
             own = row if isinstance(row, dict) else {MODEL: row}
             if not own:
-                raise EmsError(f"{key}.rows.{label}: names no system")
+                raise EmsError(f"{key}.rows.{label}: set at least one system")
             for benchmark, system in own.items():
                 if benchmark not in columns:
                     raise EmsError(

@@ -9,107 +9,108 @@ from ems.config.objectives import Pairs
 
 
 class TrainSettings(Settings):
-    """How a system is trained (EMS v2 section IV-C)."""
+    """Training of a system (EMS v2 section IV-C)."""
 
     LATER: ClassVar = frozenset({"schedule_factor", "keep", "best_by", "table_rate"})
     steps: Steps
-    """The number of training steps."""
+    """Number of training steps."""
     seed: Seed | None = None
-    """The seed (default: that of the experiment)."""
+    """Seed of the training (default: the seed of the experiment)."""
     start_from: Name | None = None
-    """Another system, whose final weights the training starts from. It has the same vocabulary and
-    sizes; of its heads those with other sizes begin anew."""
+    """Name of a system to initialise from, with its final weights. It needs the same vocabulary and
+    sizes; heads of other sizes start anew."""
     batch_pairs: Pairs = 152
-    """Sentence pairs of a step, on all GPUs together."""
+    """Number of sentence pairs per step, over all GPUs."""
     learning_rate: Rate = 0.0003
-    """The learning rate after the warm-up."""
+    """Learning rate after the warm-up."""
     table_rate: number(ge=0.001, le=1000) = 1
-    """What the learning rate of `model.table` and its n-grams is multiplied by."""
+    """Factor on the learning rate of `model.table` and its n-grams."""
     warmup_steps: Steps = 10000
-    """The learning rate rises linearly over so many steps."""
+    """Number of steps over which the learning rate rises linearly from 0."""
     schedule: Literal["constant", "linear", "cosine", "step"] = "constant"
-    """The learning rate after the warm-up. constant: as the paper; linear: falls to 0 after the
-    last step; cosine: the authors' code, 0.5 (1 + cos(pi step / schedule_steps)) times the warm-up;
-    step: constant, and from `schedule_steps` on `schedule_factor` times that, as the code of
-    Lightweight."""
+    """Learning rate after the warm-up. `constant`: as in the paper; `linear`: falls to 0 after the
+    last step; `cosine`: as in the authors' code, 0.5 (1 + cos(pi step / schedule_steps)) times the
+    warm-up; `step`: constant, multiplied by `schedule_factor` from `schedule_steps` on, as in the
+    code of Lightweight."""
     schedule_steps: Interval | None = None
-    """The step at which linear and cosine reach 0 (default: `steps`); the first one with the lower
-    rate of step."""
+    """Step at which `linear` and `cosine` reach 0 (default: `steps`), or first step with the lower
+    rate of `step`."""
     schedule_factor: number(gt=0, le=1) = 0.1
-    """What step multiplies the learning rate by."""
+    """Factor of the schedule `step`."""
     amsgrad: bool = False
-    """Uses the largest second moment so far in Adam, as the authors' code."""
+    """Uses the largest second moment so far in Adam, as in the authors' code."""
     weight_decay: Decay = 0.00001
-    """The weight decay of Adam."""
+    """Weight decay of Adam."""
     sampling_alpha: number(ge=0, le=10) = 1  # at 10 half the size is drawn a thousandth as often
-    """A language pair is drawn in proportion to its size to this power."""
+    """Sampling exponent: a language pair is drawn in proportion to its size to this power."""
     corpus_share: number(gt=0, le=1) = 1
-    """The share of the sentence pairs of each language pair that is used, taken at even distances
-    (Lightweight, Table 9)."""
+    """Share of each language pair's sentence pairs to use, taken at even distances (Lightweight,
+    Table 9)."""
     input_mask: Literal["none", "one"] = "none"
-    """one: the objectives see one token of each pair as <mask>, as in the authors' code."""
+    """Masking of the input. `one`: the objectives see one token of each sentence pair as <mask>, as
+    in the authors' code."""
     validate_every: Interval = 1000
-    """Steps between two validations."""
+    """Number of steps between validations."""
     checkpoint_every: Interval = 1000
-    """Steps between two checkpoints."""
+    """Number of steps between checkpoints."""
     keep_checkpoints: whole(ge=1, le=1000) = 2  # a thousand of 800M parameters are 10 TB
-    """The number of newest checkpoints that stay on disk during the training."""
+    """Number of newest checkpoints that stay on disk during training."""
     average_checkpoints: whole(ge=0, le=1000) = 0  # as keep_checkpoints
-    """The model is the mean of the weights of so many last checkpoints; 0: the weights of the last
-    step."""
+    """Number of last checkpoints whose weights are averaged into the model; 0: the weights of the
+    last step."""
     keep: Literal["last", "best"] = "last"
-    """The weights of the model. last: those of the last step; best: those of the best validation
-    after step 0, as the authors' code (of equal ones the later)."""
+    """Weights of the model. `last`: the weights after the last step; `best`: the weights of the
+    best validation after step 0, as in the authors' code (the later one of equals)."""
     best_by: Literal["loss", "p1"] = "loss"
-    """The best validation has the lowest total loss, or the highest P@1, the mean of the corpora of
-    `validation`."""
+    """Measure of the best validation: the lowest total loss, or the highest P@1, averaged over the
+    corpora of `validation`."""
     grad_cache: whole(ge=0, le=2097152) = 0  # a sentence each of the largest batch
-    """Encodes a step's sentences in so many parts and keeps the activations of one at a time: large
-    batches on a small GPU, for one more forward pass. 0 is off."""
+    """Number of parts in which the sentences of a step are encoded, with the activations of one
+    part in memory at a time: large batches on a small GPU, for one more forward pass. 0: off."""
     checkpoint_layers: bool = False
-    """Keeps only the input of each layer and runs the layer again for its gradient, for less
+    """Keeps only the input of each layer and runs the layer again for its gradient, to save
     memory."""
     compile: bool = False
     """Compiles the norms, feed-forward layers and dropout of training with PyTorch's inductor, in a
-    minute: the same up to rounding, with other masks of dropout. Meant for a GPU; a CPU needs a C++
-    compiler."""
+    minute. Results are the same up to rounding, with other dropout masks. Meant for a GPU; a CPU
+    needs a C++ compiler."""
     threads: whole(ge=1, le=1024) = 2
-    """CPU threads of each process."""
+    """Number of CPU threads per process."""
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
-    """The precision of matrix products; weights, sums and losses stay float32. bfloat16 is faster
-    on GPUs and on CPUs that have it (avx512_bf16, amx_bf16). float16, as the authors' code, needs a
-    GPU: the encoder's products in training, with a scaled loss; a step whose gradients overflow is
-    skipped and counted in the log."""
+    """Precision of matrix products; weights, sums and losses stay float32. `bfloat16` is faster on
+    GPUs and on CPUs that have it (avx512_bf16, amx_bf16). `float16`, as in the authors' code, needs
+    a GPU: for the encoder's products in training, with a scaled loss; a step whose gradients
+    overflow is skipped and counted in the log."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to train; auto: on a GPU where there is one."""
+    """Device to train on; `auto`: a GPU if there is one."""
     tensorboard: bool = False
-    """Writes the loss log for TensorBoard too, to results/EXPERIMENT/logs/tensorboard (needs the
+    """Also writes the loss log for TensorBoard, to results/EXPERIMENT/logs/tensorboard (needs the
     package tensorboard). Changes no model."""
 
 
 class TrainOverrides(TrainSettings):
-    """How systems are trained (EMS v2 section IV-C); `steps` may stand in each system instead."""
+    """Training of the systems (EMS v2 section IV-C); `steps` may also be given for each system."""
 
     steps: Steps | None = None
-    """The number of training steps."""
+    """Number of training steps."""
 
 
 def check_train(key: str, train: TrainSettings, validated: bool) -> None:
-    """Raise `EmsError` for settings that contradict one another. Best weights need validation."""
+    """Raise `EmsError` if settings contradict each other; `keep: best` needs `validated`."""
     period, steps = train.schedule_steps, train.steps
     if train.schedule == "step" and not period:
         raise EmsError(
-            f"{key}: train.schedule: step, but train.schedule_steps is not there; say from which "
-            "step on the learning rate is lower"
+            f"{key}: train.schedule: step needs train.schedule_steps, the first step with the "
+            "lower learning rate; set it"
         )
     if period and period < steps and train.schedule in ("linear", "cosine"):
         raise EmsError(
             f"{key}: train.schedule_steps: {period:,}, after which the learning rate is 0, but "
-            f"train.steps is {steps:,}; raise the one or lower the other"
+            f"train.steps is {steps:,}; raise the first or lower the second"
         )
     if train.precision == "float16" and train.device == "cpu":
         raise EmsError(
-            f"{key}: train.precision: float16 needs a GPU, but train.device is cpu; say float32 or "
+            f"{key}: train.precision: float16 needs a GPU, but train.device is cpu; set float32 or "
             "bfloat16"
         )
     if train.keep == "best" and not validated:
@@ -117,12 +118,12 @@ def check_train(key: str, train: TrainSettings, validated: bool) -> None:
     if train.keep == "best" and train.average_checkpoints:
         raise EmsError(
             f"{key}: train.keep: best takes the weights of one step, train.average_checkpoints the "
-            f"mean of {train.average_checkpoints}; leave one of them out"
+            f"mean of {train.average_checkpoints}; remove one of them"
         )
 
 
 def check_tensorboard() -> None:
-    """Raise `EmsError` where `train.tensorboard` cannot be had."""
+    """Raise `EmsError` if the package that `train.tensorboard` needs is not installed."""
     if find_spec("tensorboard") is None:
         raise EmsError(
             "train.tensorboard: the package tensorboard is not installed; "

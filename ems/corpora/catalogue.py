@@ -74,7 +74,7 @@ def check_corpora(experiment: Experiment) -> None:
     entries += [("validation", corpus) for corpus in experiment.validation]
     newer = "a newer release or your own corpus needs `source:`, an address or a DIRECTORY"
     for key, corpus in entries:
-        if corpus.own or corpus.documents:
+        if corpus.custom or corpus.documents:
             continue
         versions = versions_of(corpus.name)
         if corpus.version in versions:
@@ -127,7 +127,7 @@ class PairSize:
     def licence(self) -> str:
         if self.corpus.dumped:
             return "CC BY-SA 4.0"
-        return "yours" if self.corpus.own else licence_of(self.corpus.name)
+        return "yours" if self.corpus.custom else licence_of(self.corpus.name)
 
 
 def pair_sizes(experiment: Experiment) -> list[PairSize]:
@@ -146,7 +146,7 @@ def _size(role: str, corpus: Corpus, pair: str, split: Split | None, shared: boo
     known = {} if corpus.documents else opus_files(corpus.name, corpus.version)
     files = [known.get(name) for name in corpus.files(pair)]
     kilobytes = 0 if shared or corpus.paths else None  # the user's own files are read in place
-    if corpus.own or None in files or None in [file.pairs for file in files]:
+    if corpus.custom or None in files or None in [file.pairs for file in files]:
         return PairSize(role, corpus, pair, kilobytes=kilobytes, shared=shared)
     used, cap = 0, corpus.cap(pair)
     for file in files:

@@ -52,8 +52,8 @@ def fit(
         raise EmsError(f"systems.{name}: nothing to fit for kind {system.kind} with these settings")
     needed = [
         ("--text", system.ngrams.idf, text),
-        ("--pairs", system.of and system.ngrams.searched, pairs),
-        ("--model", system.of, model),
+        ("--pairs", system.base_system and system.ngrams.searched, pairs),
+        ("--model", system.base_system, model),
     ]
     if missing := [flag for flag, needs, value in needed if needs and not value]:
         raise EmsError(f"systems.{name}: expected {' and '.join(missing)}, found nothing")
@@ -74,7 +74,7 @@ def fit(
         "lines": lines,
         "sha256": {NGRAMS: sha256_file(out / NGRAMS)},
     }
-    if system.of:
+    if system.base_system:
         about |= _weighed(name, system, NgramEncoder(system.ngrams, weights), pairs, model)
         folder = os.path.relpath(model, out)
         about["of"] = {"model": folder, "sha256": sha256_file(model / DESCRIPTION)}

@@ -15,7 +15,7 @@ from ems.base.schema import Settings, checked
 from ems.bench.scores import ENGLISH, ScoreFile
 from ems.config.load import load_yaml
 from ems.config.plugins import benchmark as record_of
-from ems.config.plugins import folder, has, module
+from ems.config.plugins import folder, has_module, module
 from ems.tables.engine import (
     BEST,
     Column,
@@ -98,7 +98,7 @@ def tables_of(benchmark: str) -> Mapping[str, Declaration | Callable[[Iterable[P
     """Return name -> table of a benchmark: tables of accuracies, and TABLES of its `table.py`."""
     shown = words_of(benchmark)["table"].items()
     tables = {name: accuracy_table(benchmark, name) for name, words in shown if words.heading}
-    if has(benchmark, "table"):
+    if has_module(benchmark, "table"):
         tables |= getattr(module(benchmark, "table"), "TABLES", {})
     return tables
 

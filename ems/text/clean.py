@@ -177,7 +177,7 @@ def _check_may_be_empty(job: CleanJob, report: CleanReport) -> None:
     corpus, unit = job.corpus, "sentences" if job.corpus.documents else "pairs"
     where = ", ".join(str(path) for file in job.files for path in file.paths)
     line = f"{where}: cleaning removed all {report.read:,} {unit}: {dict(report.removed)}"
-    if corpus.own or not opus_files(corpus.name, corpus.version):
+    if corpus.custom or not opus_files(corpus.name, corpus.version):
         raise EmsError(f"{line}; leave {job.source.pair} out of this corpus, or loosen `clean`")
     log.warning("%s", line)
 

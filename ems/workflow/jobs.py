@@ -15,7 +15,7 @@ from ems.base.provenance import digest
 from ems.bench.encoders import MODULES as ENCODERS
 from ems.bench.encoders import model_files
 from ems.config.experiment import EMBEDDED, Corpus, Experiment
-from ems.config.plugins import benchmark, benchmarks, has, module_name, score_module, sets_of
+from ems.config.plugins import benchmark, benchmarks, has_module, module_name, score_module, sets_of
 from ems.config.systems import SHARED, SystemSettings
 from ems.corpora.evalsets.sets import unit_source
 from ems.tables.declarations import words_of
@@ -190,7 +190,7 @@ class Jobs:
 
     def part(self, wildcards: Wildcards) -> str | list[str]:
         """Return the trained model in a fused system; nothing for another one."""
-        return self._model(self._system(wildcards).of)
+        return self._model(self._system(wildcards).base_system)
 
     def fitted_on(self, role: str) -> Callable[..., list[str]]:
         """Return an input function: the clean text of a role that a job's system is fitted on."""
@@ -202,7 +202,7 @@ class Jobs:
         return self._system(wildcards).train.threads
 
     def fit_threads(self, wildcards: Wildcards) -> int:
-        return self.threads(wildcards) if self._system(wildcards).of else 1
+        return self.threads(wildcards) if self._system(wildcards).base_system else 1
 
     def cpus(self, wildcards: Wildcards) -> int:
         """Return the CPUs that train a system on a machine, of all its processes together."""
@@ -305,13 +305,15 @@ class Jobs:
 
 def demo_modules() -> list[str]:
     """Return the modules that make the demo's mirror: its corpus and the data of each benchmark."""
-    made = [module_name(name, "demo") for name in benchmarks() if has(name, "demo")]
+    made = [module_name(name, "demo") for name in benchmarks() if has_module(name, "demo")]
     return ["ems.corpora.demo", *made]
 
 
 def demo_source() -> str:
     """Return the hash of what makes the demo's mirror: source, and the sets' language codes."""
-    codes = {name: record.codes for name, record in benchmarks().items() if has(name, "demo")}
+    codes = {
+        name: record.codes for name, record in benchmarks().items() if has_module(name, "demo")
+    }
     return source_of(demo_modules()) + digest(codes)
 
 
@@ -328,7 +330,7 @@ def segment_modules(experiment: Experiment, pair: str) -> list[str]:
 
 def bench_modules(name: str, kind: str) -> list[str]:
     """Return the modules that score a `kind` of system: protocol, data and encoder."""
-    own = [module_name(name, "score")] if has(name, "score") else []
+    own = [module_name(name, "score")] if has_module(name, "score") else []
     data = [module_name(each, "data") for each in sets_of(name)]
     return [score_module(name), *own, *data, ENCODERS[kind]]
 

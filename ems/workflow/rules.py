@@ -139,7 +139,7 @@ class Workflow:
         ]
         self.on_one = [name for name in self.trained if name not in self.on_nodes]
         tabled = [systems[name] for name in self.experiment.tabled]  # others if they are asked for
-        used = [system.vocabulary for system in tabled if system.trained or system.of]
+        used = [system.vocabulary for system in tabled if system.trained or system.base_system]
         self.vocabularies = list(dict.fromkeys(used))
         flags = [flag for flag in ("onnx", "int8", "without_segmenters") if getattr(export, flag)]
         self.export_flags = [f"--{flag.replace('_', '-')}" for flag in flags]

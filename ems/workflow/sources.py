@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ems.config.experiment import EMBEDDED, Corpus, Experiment
 from ems.config.file import OPUSTOOLS
-from ems.config.plugins import benchmark, benchmarks, has
+from ems.config.plugins import benchmark, benchmarks, has_module
 from ems.corpora.demo.grammar import LANGUAGES
 from ems.corpora.evalsets.sets import (
     default_folder,
@@ -95,7 +95,7 @@ def _keys(experiment: Experiment) -> Iterator[tuple[Corpus, str]]:
         if corpus.documents:
             kind = "wikipedia" if corpus.dumped else "documents"
         own = f"{entry}.{'path' if corpus.path else 'files' if corpus.paths else 'source'}"
-        yield corpus, own if corpus.own else f"sources.{kind}"
+        yield corpus, own if corpus.custom else f"sources.{kind}"
 
 
 def _of_corpora(experiment: Experiment, data: Path) -> Iterator[Fetch]:
@@ -162,8 +162,8 @@ def missing_evalsets(experiment: Experiment) -> list[str]:
             lines += missing_files(f"{key}.path", Path(evalset.path), files)
         elif evalset.embedded:
             unknown = sorted({*evalset.languages.values()} - {*LANGUAGES})
-            if not has(name, "demo"):
-                known = ", ".join(other for other in benchmarks() if has(other, "demo"))
+            if not has_module(name, "demo"):
+                known = ", ".join(other for other in benchmarks() if has_module(other, "demo"))
                 lines.append(f"sources.{name}: found {EMBEDDED}, but the demo has only {known}")
             elif unknown:
                 known = f"the embedded demo has only {', '.join(LANGUAGES)}"

@@ -102,7 +102,7 @@ class Workload:
                 units["updated"] = steps * step.parameters / 1e6
                 return "train", units
             case ("fit", name):
-                if self.experiment.systems[name].of:
+                if self.experiment.systems[name].base_system:
                     return "fit", {"fused pairs": self._total(self.experiment.validation)}
                 return "fit", {"pairs": self._total(self.experiment.corpora)}
             case ("bench", system, name):
@@ -205,8 +205,10 @@ class Workload:
         models = WEIGHT_BYTES * 1e6 * (sum(trained) + ADAM * max(trained, default=0))
         sets = {name for each in experiment.benchmarks for name in sets_of(each)}
         sentences = SET_SENTENCES * sum(len(experiment.evalsets[name].languages) for name in sets)
-        width = sum(system.model.pooled_width for system in systems if system.trained or system.of)
-        width += NGRAM_WIDTH * sum(bool(system.of) for system in systems)
+        width = sum(
+            system.model.pooled_width for system in systems if system.trained or system.base_system
+        )
+        width += NGRAM_WIDTH * sum(bool(system.base_system) for system in systems)
         embeddings = min(WEIGHT_BYTES * sentences * width, 1e6 * embeddings_mb)
         return zips + (2 + TOKENISED) * text + samples + models + embeddings
 

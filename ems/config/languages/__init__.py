@@ -1,11 +1,13 @@
-"""The languages of the EMS papers, their codes elsewhere, and which files OPUS has of them.
+"""The languages of the EMS papers, their codes elsewhere, and the files that OPUS has of them.
 
-languages.tsv: the two-letter code (iso1) names a language in EMS; a benchmark's code is a column.
+languages.tsv: the two-letter code (iso1) names a language in EMS; other columns are its codes in
+benchmarks.
 
 opus_codes.tsv lists the codes that differ from iso1, in the order in which the files are read. `-`:
-the corpus has nothing of the language, whatever its files are called (the "ku" of TED2020 is
+the corpus has no text in the language, whatever its files are called (the "ku" of TED2020 is
 another language). `*` stands for every corpus that has no line for the language and no file under
-its own code. The column `paper` marks what EMS evidently used, by the counts of its Table I.
+its own code. The column `paper` marks the codes that EMS evidently used, by the counts in its Table
+I.
 
 opus.tsv.xz (`ems corpora update`) has every Moses zip of OPUS: a line per release, the newest of a
 corpus last, with its language pairs, their sentence pairs (`?`: not counted) and their KB, rounded.
@@ -23,7 +25,7 @@ from ems.base.files import read_table
 HERE = Path(__file__).parent
 TABLE = HERE / "opus.tsv.xz"
 NOTHING, ANY = "-", "*"  # in opus_codes.tsv: no code, and every corpus
-UNSEEN = "und"  # ISO 639-2 "undetermined": a language that nothing was trained on
+UNSEEN = "und"  # ISO 639-2 "undetermined": a language that was not trained on
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def load_languages() -> dict[str, Language]:
 
 @cache
 def load_tatoeba_codes() -> tuple[str, ...]:
-    """Return LASER's own codes of its Tatoeba v1: 112 languages, 54 of which EMS never saw."""
+    """Return the codes of LASER's Tatoeba v1: 112 languages, 54 of which EMS never saw."""
     return tuple((HERE / "tatoeba_v1.txt").read_text(encoding="utf-8").split())
 
 
@@ -63,7 +65,7 @@ class OpusFile:
 
 @cache
 def _codes() -> dict[tuple[str, str], list[dict[str, str]]]:
-    """Return (corpus, language) -> its rows of opus_codes.tsv."""
+    """Return (corpus, language) -> rows of opus_codes.tsv."""
     codes: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in read_table(HERE / "opus_codes.tsv"):
         codes.setdefault((row["corpus"], row["language"]), []).append(row)
@@ -87,24 +89,26 @@ def pair_name(first: str, second: str) -> str:
 
 
 def file_names(codes: Iterable[Sequence[str]]) -> dict[str, bool]:
-    """Return the names of a pair's files by its languages' codes; True if the second is first."""
+    """Return the names of a pair's files by the codes of its languages; true: the second comes
+    first.
+    """
     names = (("-".join(both), pair_name(*both)) for both in product(*codes))
     return {name: written != name for written, name in names}
 
 
 def opus_date() -> str:
-    """Return the day of the database that the table was made from."""
+    """Return the date of the OPUS database that the table was made from."""
     return _lines()[0].split("\t")[1]
 
 
 def opus_releases() -> dict[str, tuple[str, ...]]:
-    """Return the versions of every corpus of OPUS by its name, the newest last."""
+    """Return the versions of every OPUS corpus by its name, the newest last."""
     return {corpus: tuple(versions) for corpus, versions in _lines()[1].items()}
 
 
 @cache
 def opus_files(corpus: str, version: str) -> dict[str, OpusFile]:
-    """Return the files of a release by name ("en-zh_cn"); none if OPUS does not have it."""
+    """Return the files of a release by name ("en-zh_cn"); empty if OPUS does not have it."""
     columns = _lines()[1].get(corpus, {}).get(version)
     if columns is None:
         return {}
@@ -118,14 +122,14 @@ def opus_files(corpus: str, version: str) -> dict[str, OpusFile]:
 
 
 def opus_codes(corpus: str, language: str, paper: bool = False) -> tuple[str, ...]:
-    """Return a language's codes in a corpus, in order; with `paper` those that EMS used."""
+    """Return a language's codes in a corpus, in order; with `paper` only codes that EMS used."""
     rows = _codes().get((corpus, language), [{"code": language, "paper": "yes"}])
     codes = [row["code"] for row in rows if row["paper"] == "yes" or not paper]
     return tuple(code for code in codes if code != NOTHING)
 
 
 def other_codes(corpus: str, language: str) -> tuple[str, ...]:
-    """Return the codes of a language in a corpus without lines for it nor files of its own code."""
+    """Return the fallback codes of a language in a corpus that lists none for it."""
     if (corpus, language) in _codes():
         return ()
     return tuple(row["code"] for row in _codes().get((ANY, language), ()))
@@ -139,10 +143,10 @@ def opus_pair(
     codes: Mapping[str, Sequence[str]] | None = None,
     paper: bool = False,
 ) -> dict[str, bool]:
-    """Return the files that a release has of two languages; True if the second one comes first.
+    """Return a release's files of two languages; the value is true if the second one comes first.
 
-    They are those of the languages' `codes`, by default those of the table (with `paper` only what
-    EMS used), and if there are none those of `other_codes` too.
+    Files are looked up by the languages' `codes`, by default the codes of the table (with `paper`
+    only codes that EMS used), and if there are none, also by `other_codes`.
     """
     known = opus_files(corpus, version)
     own, more = [], []
@@ -157,5 +161,5 @@ def opus_pair(
 
 
 def opus_language_codes() -> list[tuple[str, str, str]]:
-    """Return (corpus, language, code) of every line of opus_codes.tsv."""
+    """Return (corpus, language, code) for every line of opus_codes.tsv."""
     return [(*key, row["code"]) for key, rows in _codes().items() for row in rows]

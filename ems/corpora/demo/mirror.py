@@ -19,7 +19,7 @@ from ems.base.files import atomic_path, check_target, sha256_file, write_json, w
 from ems.base.progress import Progress
 from ems.config.languages import load_languages
 from ems.config.load import parse_yaml
-from ems.config.plugins import benchmarks, has, module
+from ems.config.plugins import benchmarks, has_module, module
 from ems.corpora.demo.grammar import BENCHMARK_ONLY, HERE, LANGUAGES, OTHERS, DemoSentence, shuffled
 from ems.corpora.demo.texts import SEED, Material, TextPair, build, stories
 
@@ -93,7 +93,7 @@ def demo_sets() -> dict[str, str]:
 
     `PLACE` of a `demo` module is its position; a new one goes last, to keep the others' bytes.
     """
-    demos = {name: module(name, "demo") for name in benchmarks() if has(name, "demo")}
+    demos = {name: module(name, "demo") for name in benchmarks() if has_module(name, "demo")}
     places = {name: getattr(demo, "PLACE", len(demos)) for name, demo in demos.items()}
     folders: dict[str, str] = {}
     for name in sorted(places, key=places.__getitem__):
