@@ -102,8 +102,8 @@ OF_SYSTEM_B = {  # its settings -> what the line says
     "tokens, which model.table leaves out",
     "{model: {table: 8, layers: 0}, objectives: {head: {output: shared}}}": "objectives.head."
     "output: shared uses the embeddings of the layers' input, but a table alone has none; set own",
-    "objectives: {contrastive: {negatives: 10}}": "objectives.contrastive.negatives: groups of 10 pairs ... "
-    "train.batch_pairs, 152",
+    "objectives: {contrastive: {negatives: 10}}": "objectives.contrastive.negatives: groups of 10 "
+    "pairs do not divide train.batch_pairs, 152",
 }
 OF_PARTS = [
     ("splits.NTREX.parts.test", 0.3, "splits.NTREX.parts: the shares add up to 0.9 ... to 1"),
