@@ -66,7 +66,7 @@ OWN = [{"code": "xa", "tatoeba_v1": "deu"}, {"code": "xb", "tatoeba_v1": "deu"}]
 def test_two_languages_with_one_code_in_a_benchmark_are_an_error(project, languages):
     value = edited(BASE, "languages", ["en", *OWN])
     value = edited(value, "evalsets.tatoeba.languages", languages)
-    expected = "evalsets.tatoeba.languages: xa and xb are both deu in the benchmark; give one of"
+    expected = "evalsets.tatoeba.languages: xa and xb are both deu in the benchmark; change the"
     assert expected in project.error(value)
     chosen = project.load(edited(value, "evalsets.tatoeba.without", ["xb"]))
     assert chosen.evalsets["tatoeba"].languages["deu"] == "xa"

@@ -168,7 +168,7 @@ MISTAKES = [
     (entry(TED, max_pairs={"xx": 1}), "corpora.0.max_pairs: unknown language 'xx'"),
     (
         entry(TED, format="mined", threshold=1),
-        "corpora.0.format: mined is the format of WikiMatrix",
+        "corpora.0.format: only WikiMatrix has the format mined",
     ),
     (entry(WIKI, format="mined"), "corpora.0.threshold: this key is missing"),
     (entry(WIKI, threshold=1.1), "corpora.0.threshold: only pairs of `format: mined` have scores"),
