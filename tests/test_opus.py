@@ -178,7 +178,7 @@ MISTAKES = [
     ),
     ({"splits": {"X": {"first": {"a": 9}, "rest": "a"}}}, "splits.X.rest: a is one of the first"),
     ({"splits": {"X": {"first": {"a": 1}}}}, "splits.X.rest: this key is missing"),
-    ({"splits": {"X": DIVIDED}}, "splits.X: by document (documents, parts), by sentence (sent"),
+    ({"splits": {"X": DIVIDED}}, "splits.X: divide by document (documents, parts), by sentence ("),
     (
         FIRST_PART | entry(WIKI, part="train", format="mined", threshold=1.1),
         "corpora: the parts of WikiMatrix must have the same source",
