@@ -141,7 +141,7 @@ def folder(name: str) -> Path:
 
 
 def sets_of(name: str, key: str = "") -> tuple[str, ...]:
-    """Return the evaluation sets that a benchmark reads; its languages are those of the first."""
+    """Return the evaluation sets that a benchmark reads; the first one sets its languages."""
     sets = benchmark(name, key).sets
     return (name,) if sets is None else sets
 
