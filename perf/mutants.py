@@ -36,7 +36,7 @@ TESTS = {  # module of ems: the test files that state its laws, fastest first
     "shards.reader": "shards spoilt_shards",
     "text.filters": "filters noise clean",
     "text.evalkeys": "clean",
-    "bench.margin": "csls bucc nearest mine",
+    "bench.margin": "nearest mine",
     "tables.table": "tables tables_laws",
 }
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {

@@ -1,5 +1,6 @@
-"""The law of the benchmark that is one folder: nothing else of the project is edited, and it is
-planned, fetched, decontaminated against, scored, tabulated, plotted and described in the report.
+"""A benchmark in one folder is planned, fetched, decontaminated against, scored and tabulated.
+
+No other file of the project is edited; docs/extend.md has the folder.
 """
 
 import csv
@@ -16,6 +17,8 @@ from made.recipes import write_files
 
 from ems.bench.scores import read_score_file
 
+pytestmark = pytest.mark.slow
+
 FOLDER = "extensions/benchmarks/toy"
 TABLE, FIGURE = "results/tables/toy.tex", "results/figures/toy.svg"
 REPORT = "results/own/reports/decontamination.json"
@@ -25,7 +28,6 @@ TARGETS = (REPORT, TABLE, FIGURE)
 
 
 def make_project(folder, published):
-    """A copy of the project with the folder, and an experiment that names the benchmark."""
     project = copy_project(folder / "project")
     assert len(write_files("A benchmark", project.folder)) == 6
     own = MINIMAL | {
@@ -42,8 +44,8 @@ def make_project(folder, published):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Project:
-    """A project with the toy, planned, then run; eight of its sentences are in the corpus."""
+def project(tmp_path_factory) -> Project:
+    """A project that has run with the toy; the corpus has eight of its sentences."""
     folder = tmp_path_factory.mktemp("folder")
     items = list(translations(60, ["en", "de", "fr"], seed="folder", least=5, most=9))
     write_opus(folder / "mirror", "Own", "v1", items)
@@ -58,49 +60,50 @@ def made(tmp_path_factory) -> Project:
 
 
 def planned(project, *targets):
-    """The rules that Snakemake would run again."""
+    """Return the rules that Snakemake would run."""
     output = project.snakemake("-n", *targets)
     return set(re.findall(r"^ *(?:local)?rule (\w+):", output, re.MULTILINE))
 
 
-def test_it_is_planned_and_fetched_from_where_the_experiment_says(made):
-    source = made.folder.parent / "published"
-    assert f"--evalset toy --source={source} --code de.tsv" in made.plan
+def test_it_is_planned_and_fetched_from_where_the_experiment_says(project):
+    source = project.folder.parent / "published"
+    assert f"--evalset toy --source={source} --code de.tsv" in project.plan
     for path in (*TARGETS, SCORES):
-        assert path in made.plan
-    manifest = json.loads((made.folder / "data/evalsets/toy/v7/de.tsv.manifest.json").read_text())
+        assert path in project.plan
+    path = project.folder / "data/evalsets/toy/v7/de.tsv.manifest.json"
+    manifest = json.loads(path.read_text())
     assert (manifest["evalset"], manifest["read"], manifest["licence"]) == ("toy", 12, "CC0")
 
 
-def test_its_sentences_are_removed_from_the_corpora(made):
-    report = json.loads((made.folder / REPORT).read_text())
+def test_its_sentences_are_removed_from_the_corpora(project):
+    report = json.loads((project.folder / REPORT).read_text())
     assert report["against"] == ["toy"]
     assert [entry["by_benchmark"]["toy"]["pairs"] for entry in report["corpora"]] == [8, 8]
     assert [entry["kept"] for entry in report["corpora"]] == [52, 52]
 
 
-def test_it_is_scored_by_its_settings_tabulated_and_plotted(made):
-    file = read_score_file(made.folder / SCORES, "toy", "P@1")
+def test_it_is_scored_by_its_settings_tabulated_and_plotted(project):
+    file = read_score_file(project.folder / SCORES, "toy", "P@1")
     assert (file.version, file.protocol) == ("v7", {"beam": 3})
     assert [(row.source, row.count) for row in file.rows] == [("de", 12), ("fr", 12)]
-    with open(made.folder / TABLE.replace(".tex", ".csv"), newline="") as handle:
+    with open(project.folder / TABLE.replace(".tex", ".csv"), newline="") as handle:
         heads, row = csv.reader(handle)
     assert heads == ["Model", "de", "fr", "Avg."]
     assert float(row[1]) == pytest.approx(file.rows[0].value, abs=0.1)
-    assert (made.folder / FIGURE).stat().st_size > 1000
+    assert (project.folder / FIGURE).stat().st_size > 1000
 
 
-def test_its_words_are_in_the_report(made):
-    made.snakemake("--report", "report.html", *TARGETS)
-    html = (made.folder / "report.html").read_text(encoding="utf-8")
+def test_its_words_are_in_the_report(project):
+    project.snakemake("--report", "report.html", *TARGETS)
+    html = (project.folder / "report.html").read_text(encoding="utf-8")
     assert "and their translations" in html
     assert "The toy as a figure." in html
 
 
-def test_a_setting_that_it_does_not_have_is_one_line_that_names_its_own(made):
-    made.edit("configs/own.yaml", "version: v7\n", "version: v7\n    protocol: {beams: 3}\n")
-    done = made.run(sys.executable, "-m", "ems", "check", "--experiment", "own", expect=1)
-    made.edit("configs/own.yaml", "\n    protocol: {beams: 3}\n", "\n")
+def test_an_unknown_setting_is_an_error_that_suggests_its_own(project):
+    project.edit("configs/own.yaml", "version: v7\n", "version: v7\n    protocol: {beams: 3}\n")
+    done = project.run(sys.executable, "-m", "ems", "check", "--experiment", "own", expect=1)
+    project.edit("configs/own.yaml", "\n    protocol: {beams: 3}\n", "\n")
     assert "evalsets.toy.protocol.beams: unknown key (did you mean beam?)" in done.stderr
 
 
@@ -116,10 +119,10 @@ SHOWN = {"table", "figure", "selected_table", "selected_figure"}
         ("data.py", {"evalkeys", "bench", *SHOWN}),
     ],
 )
-def test_what_is_edited_in_the_folder_runs_again_what_reads_it(made, name, rules):
-    path = made.folder / FOLDER / name
+def test_an_edited_file_of_the_folder_runs_its_readers_again(project, name, rules):
+    path = project.folder / FOLDER / name
     before = path.read_text(encoding="utf-8")
     path.write_text(f"{before}\n" if name == "units.tsv" else f"{before}\nEDITED = True\n")
-    jobs = planned(made, KEYS, TABLE, FIGURE)
+    jobs = planned(project, KEYS, TABLE, FIGURE)
     path.write_text(before, encoding="utf-8")
     assert jobs == rules

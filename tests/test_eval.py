@@ -1,19 +1,19 @@
-"""Laws of `ems eval`: the workflow's own scores of any encoder, by hand, or the way to the data."""
+"""`ems eval` gives the workflow's scores for any encoder, or says where data are missing."""
 
 import json
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from conftest import needs
 from made.corpora import write_tatoeba
-from made.experiments import MINIMAL, SITE, Settings, edited
+from made.experiments import SITE, Settings, edited
 from made.models import write_command, write_model, write_peer
 from made.scores import means
 
-from ems.base.errors import EmsError
 from ems.bench.encoders import CACHE_FOLDER
-from ems.bench.evaluate import evaluate, evaluate_by_hand
+from ems.bench.evaluate import evaluate
 from ems.bench.scores import read_score_file
 from ems.commands.cli import main
 from ems.model.encode import SentenceEncoder
@@ -23,30 +23,37 @@ PAIRS = {
     "fra": [("le chien", "the dog"), ("le chat", "the cat")],
 }
 TEXT = [line for pairs in PAIRS.values() for pair in pairs for line in pair] * 4
+OURS = ("--model", "ours", "--bench", "tatoeba", "--out", "scores/ours")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with an experiment, its Tatoeba, and models of ours."""
+    folder = tmp_path_factory.mktemp("eval")
+    Settings(folder)
+    for code, pairs in PAIRS.items():
+        write_tatoeba(folder, code, pairs)
+    (folder / "data/evalsets/tatoeba").mkdir(parents=True)
+    (folder / "tatoeba").rename(folder / "data/evalsets/tatoeba/toy")
+    languages = {"ours": ["en", "de", "fr"], "german": ["en", "de"], "chinese": ["zh", "ja"]}
+    for name, known in languages.items():
+        write_model(folder / name, known, TEXT, pieces=60)
+    return folder
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    """A folder with an experiment, its Tatoeba in place, and a model of ours; we are in it."""
-    settings = Settings(tmp_path)
-    for code, pairs in PAIRS.items():
-        write_tatoeba(tmp_path, code, pairs)
-    place = tmp_path / "data" / "evalsets" / "tatoeba" / "toy"
-    place.parent.mkdir(parents=True)
-    (tmp_path / "tatoeba").rename(place)
-    write_model(tmp_path / "ours", ["en", "de", "fr"], TEXT, pieces=60)
-    monkeypatch.chdir(tmp_path)
-    return settings
+def here(place, tmp_path, monkeypatch):
+    """A copy of `place`, which is the working directory."""
+    folder = shutil.copytree(place, tmp_path / "copy")
+    monkeypatch.chdir(folder)
+    return Settings(folder)
 
 
 def run(capfd, *arguments, expect=0):
-    """What `ems eval` printed, or its error."""
+    """Return what `ems eval` prints, or the last line of its error."""
     assert main(["eval", *map(str, arguments)]) == expect
     printed = capfd.readouterr()
     return printed.err.splitlines()[-1] if expect else printed.out
-
-
-OURS = ("--model", "ours", "--bench", "tatoeba", "--out", "scores/ours")
 
 
 def test_the_scores_are_those_of_the_workflow_and_the_summary_has_their_mean(here, capfd):
@@ -67,7 +74,6 @@ def test_the_scores_are_those_of_the_workflow_and_the_summary_has_their_mean(her
 
 
 def test_unseen_languages_have_a_row_and_a_mean_of_their_own(here, capfd):
-    """`deu` and `fra` are trained on, `swh` and `tgl` are not, and the same as English here."""
     for code in ("swh", "tgl"):
         write_tatoeba(Path("unseen"), code, [(english, english) for _, english in PAIRS["deu"]])
     for path in Path("unseen/tatoeba").iterdir():
@@ -121,6 +127,7 @@ def test_another_model_at_the_same_place_has_another_hash(here, capfd):
     assert system_hash("ours") != first
 
 
+@pytest.mark.slow
 def test_a_command_and_a_sentence_transformers_folder_are_evaluated(here, capfd):
     command = write_command(Path("tool"))
     printed = run(capfd, "--command", command, "--bench", "tatoeba", "--out", "out")
@@ -133,7 +140,8 @@ def test_a_command_and_a_sentence_transformers_folder_are_evaluated(here, capfd)
     assert len(read_score_file(Path("out/tatoeba.json")).labelled()) == 2
 
 
-def test_an_export_with_n_grams_has_the_scores_of_its_model_and_no_code_of_it_is_run(here, capfd):
+@pytest.mark.slow
+def test_an_export_with_ngrams_has_the_scores_of_its_model_and_its_code_is_not_run(here, capfd):
     needs(find_spec("sentence_transformers"), "sentence-transformers (pip install '.[peers]')")
     sizes = {"layers": 0, "table": 24, "ngrams": 1009}
     write_model(Path("spelt"), ["en", "de"], TEXT, pieces=60, sizes=sizes)
@@ -148,22 +156,17 @@ def test_an_export_with_n_grams_has_the_scores_of_its_model_and_no_code_of_it_is
     assert scores[0] == scores[1]
 
 
-def test_our_model_is_scored_on_the_languages_that_it_knows(here, capfd):
-    write_model(Path("german"), ["en", "de"], TEXT, pieces=60)
-    run(capfd, "--model", "german", "--bench", "tatoeba", "--out", "out")
+def test_a_model_is_scored_on_its_languages_and_data_may_lie_elsewhere(here, capfd):
+    Path("data/evalsets/tatoeba/toy").rename("mine")
+    words = ("--bench", "tatoeba", "--out", "out", "--evalset", "tatoeba=mine")
+    run(capfd, "--model", "german", *words)
     assert list(read_score_file(Path("out/tatoeba.json")).labelled()) == ["deu"]
 
 
-def test_data_that_lie_elsewhere_are_named_by_their_folder(here, capfd):
-    Path("data/evalsets/tatoeba/toy").rename("mine")
-    run(capfd, *OURS, "--evalset", "tatoeba=mine")
-    assert Path("scores/ours/tatoeba.json").is_file()
+# --- errors
 
 
-# --- what cannot be evaluated
-
-
-def test_missing_data_are_told_with_the_target_that_fetches_them(here, capfd):
+def test_an_error_names_missing_data_and_the_command_that_fetches_them(here, capfd):
     Path("data/evalsets/tatoeba/toy/tatoeba.fra-eng.eng").unlink()
     message = run(capfd, *OURS, expect=1)
     assert "tatoeba: 1 files are missing: data/evalsets/tatoeba/toy/tatoeba.fra-eng.eng" in message
@@ -185,6 +188,7 @@ def test_missing_data_are_told_with_the_target_that_fetches_them(here, capfd):
         (("--bench", "tatoeba"), "give either --model or --command"),
         (("--model", "x", "--command", "y", "--bench", "tatoeba"), "give either"),
         (("--command", "x", "--bench", "tatoeba"), "{lines} is missing"),
+        (("--model", "chinese", "--bench", "tatoeba"), "trained on ja, und, zh; fewer than two"),
         (("--model", "ours", "--bench", "tatoeba", "--experiment", "no"), "no.yaml does not exist"),
     ],
 )
@@ -192,13 +196,3 @@ def test_a_mistake_is_one_line(here, capfd, arguments, message):
     error = run(capfd, *arguments, "--out", "out", expect=1)
     assert message in error
     assert not Path("out").exists()
-
-
-def test_a_model_without_a_language_of_the_experiment_is_told(here):
-    write_model(Path("chinese"), ["zh", "ja"], TEXT, pieces=60)
-    experiment = here.load(edited(MINIMAL, "seed", 2))
-    with pytest.raises(
-        EmsError,
-        match="trained on ja, und, zh; fewer than two of them",
-    ):
-        evaluate_by_hand(experiment, ["tatoeba"], Path("out"), Path("data"), "chinese")

@@ -1,6 +1,4 @@
-"""Laws of envs/mteb_offline.py: MTEB's own tasks give the figures that docs/benchmarks.md defines,
-for our vectors, and our score file's where the definition is the same; so does
-sentence-transformers."""
+"""MTEB's own tasks give our figures (envs/mteb_offline.py, docs/mteb.md) for exported vectors."""
 
 import importlib.util
 import json
@@ -21,6 +19,8 @@ from ems.bench.scores import read_score_file
 from ems.commands.cli import main
 from ems.config.languages import load_languages
 from ems.corpora.demo.grammar import read_free
+
+pytestmark = pytest.mark.slow
 
 SCRIPT = ROOT / "envs/mteb_offline.py"
 TEXT = [text for sentence in read_free() for text in sentence.values()]
@@ -112,7 +112,7 @@ def subsets(report):
     return [(name, key, subset) for name in SETS for key, subset in report[0][name].items()]
 
 
-def test_mteb_gives_the_figures_that_its_definitions_give_of_our_vectors(report):
+def test_mteb_has_the_figures_of_its_definitions_for_our_vectors(report):
     for name, key, subset in subsets(report):
         for metric in ("accuracy", "f1"):
             values = subset["mteb"][metric], subset["ours"][metric]
@@ -124,11 +124,12 @@ def test_mteb_gives_the_figures_that_its_definitions_give_of_our_vectors(report)
         "bucc2018": 4,
         "sib200": 6,  # MTEB's SIB-200 has neither arb_Arab nor zho_Hans
     }
+    assert not any(subset["hub"] for _, _, subset in subsets(report))  # generated sentences
     for name in SETS:
         assert len({subset["mteb"]["f1"] for of, _, subset in subsets(report) if of == name}) > 3
 
 
-def test_mteb_s_accuracy_of_translations_is_our_score_file_s_precision_at_1(report):
+def test_mtebs_accuracy_of_translations_is_our_precision_at_1(report):
     for name, count in (("tatoeba", 8), ("ntrex", 14)):
         rows = read_score_file(report[2] / f"{name}.json").rows
         ours = {(row.source, row.target): row.value for row in rows}
@@ -149,10 +150,6 @@ def test_the_tables_have_a_row_for_each_subset_and_the_mean(report):
         assert len(rows) == len(report[0][name])
         values = [one["mteb"]["f1"] for one in report[0][name].values()]
         assert f"| mean of {len(rows)} | {np.mean(values):.2f} |" in mean
-
-
-def test_generated_sentences_are_not_taken_for_those_of_the_hub(report):
-    assert not any(subset["hub"] for _, _, subset in subsets(report))
 
 
 LOADED = """
@@ -196,25 +193,19 @@ def test_f1_of_mined_pairs_is_that_of_scikit_learn(script):
     assert of_one == pytest.approx({"accuracy": 100 / 3, "f1": 100 * (2 / 4) / 3})
 
 
-def test_sentence_transformers_reaches_our_precision_on_tatoeba(exported, folders, tmp_path):
-    """`ems eval` of the exported folder loads it with sentence-transformers."""
-    same_hits(exported, tmp_path, folders, 8)
-
-
-def test_sentence_transformers_reaches_our_precision_in_112_languages(tmp_path):
-    needs(SHARED.is_dir(), "the real Tatoeba does not lie beside the project")
-    text = []
-    (tmp_path / "tatoeba").mkdir()
-    for path in sorted((SHARED / "tatoeba_v1").glob("tatoeba.*-eng.*")):
-        text += (lines := path.read_text(encoding="utf-8").split("\n")[:80])
-        (tmp_path / "tatoeba" / path.name).write_text("".join(f"{line}\n" for line in lines))
-    both = export_of(tmp_path, list(load_languages()), text, 4000)
-    words = ["--experiment", "small62", "--evalset", f"tatoeba={tmp_path / 'tatoeba'}"]
-    same_hits(both, tmp_path, words, 112)
-
-
-def same_hits(both, tmp_path, words, languages):
-    """Both folders find the same sentences, in so many languages."""
+@pytest.mark.parametrize("real", [False, True])
+def test_sentence_transformers_finds_the_same_sentences(real, exported, folders, tmp_path):
+    """`ems eval` loads the exported folder with sentence-transformers."""
+    both, words, languages = exported, folders, 8
+    if real:
+        needs(SHARED.is_dir(), "the real Tatoeba in ../shared/data")
+        text, languages = [], 112
+        (tmp_path / "tatoeba").mkdir()
+        for path in sorted((SHARED / "tatoeba_v1").glob("tatoeba.*-eng.*")):
+            text += (lines := path.read_text(encoding="utf-8").split("\n")[:80])
+            (tmp_path / "tatoeba" / path.name).write_text("".join(f"{line}\n" for line in lines))
+        both = export_of(tmp_path, list(load_languages()), text, 4000)
+        words = ["--experiment", "small62", "--evalset", f"tatoeba={tmp_path / 'tatoeba'}"]
     rows = []
     for at, model in enumerate(both):
         evaluate(model, tmp_path / str(at), "--bench", "tatoeba", *words)

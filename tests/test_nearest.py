@@ -1,20 +1,53 @@
-"""Laws of the exact search and of margin mining: neighbours, scores and pairs are those of plain
-loops, whatever the tiles."""
+"""Exact search and mining: neighbours, margins, CSLS and F1 on BUCC 2018 equal plain loops."""
 
+import math
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 import torch
-from conftest import ROOT
-from made.bench import naive_best, naive_mine, naive_nearest, noisy
+from conftest import ROOT, SHARED, needs
+from made.bench import (
+    HashEncoder,
+    Listed,
+    at_cosine,
+    error_of,
+    naive_best,
+    naive_best_pairs,
+    naive_f1,
+    naive_mine,
+    naive_nearest,
+    noisy,
+    scored,
+    unit,
+)
+from made.corpora import write_lines
+from made.scores import check_golden, means
 
 from ems.base.errors import EmsError
-from ems.bench import margin as of_margin
-from ems.bench import nearest
-from ems.bench import task as embedded
-from ems.bench.margin import MARGINS, best_by_margin, best_candidates, pairs_of
+from ems.bench import margin, nearest, task
+from ems.bench.margin import MARGINS, best_by_margin, best_candidates, best_pairs, pairs_of
+from ems.benchmarks.bucc2018.data import part_files, read_part
+from ems.benchmarks.families.mining import best_threshold
+from ems.config.model import NgramSettings
+from ems.model.char_ngrams import NgramEncoder
+
+
+@pytest.fixture
+def tiles(monkeypatch):
+    """A function that sets the sizes of the tiles of all searches."""
+
+    def resize(rows, columns, group=4):
+        for module in (margin, nearest):
+            monkeypatch.setattr(module, "ROWS", rows)
+            monkeypatch.setattr(module, "COLUMNS", columns)
+        monkeypatch.setattr(nearest, "GROUP", group)
+
+    return resize
+
+
+# --- neighbours
 
 
 def exact(count, seed, width=4):
@@ -23,44 +56,22 @@ def exact(count, seed, width=4):
 
 
 def as_lists(neighbours):
-    """[(similarity, index), ...] of each item, as the naive search has them."""
+    """[(similarity, index), ...] of each item, like `naive_nearest`."""
     rows = zip(neighbours.similarity.tolist(), neighbours.index.tolist(), strict=True)
     return [list(zip(*row, strict=True)) for row in rows]
 
 
 @pytest.mark.parametrize(("rows", "columns", "group"), [(8192, 4096, 64), (16, 12, 4), (7, 5, 3)])
-@pytest.mark.parametrize("k", [1, 4, 9])
-def test_neighbours_in_tiles_are_those_of_a_double_loop_of_equals_the_first(
-    rows, columns, group, k, monkeypatch
-):
-    monkeypatch.setattr(nearest, "ROWS", rows)
-    monkeypatch.setattr(nearest, "COLUMNS", columns)
-    monkeypatch.setattr(nearest, "GROUP", group)
+@pytest.mark.parametrize("k", [1, 4, 9, 60])
+def test_neighbours_equal_a_double_loop_for_any_tiles(rows, columns, group, k, tiles):
+    tiles(rows, columns, group)
     first, second = exact(50, 1), exact(43, 2)
     there, back = nearest.nearest(first, second, k)
     expected = naive_nearest(first.tolist(), second.tolist(), k)
     assert as_lists(there) == expected
     assert as_lists(back) == naive_nearest(second.tolist(), first.tolist(), k)
     ties = sum(len({s for s, _ in nearest_of}) < len(nearest_of) for nearest_of in expected)
-    assert ties > (0 if k == 1 else 20) - 1  # a guard: the order of equals was at stake
-
-
-def test_neighbours_of_real_numbers_are_those_of_a_double_loop():
-    first, second = noisy(120, 8, seed=3, noise=0.5)
-    there, back = nearest.nearest(first, second, 4)
-    for neighbours, queries, candidates in ((there, first, second), (back, second, first)):
-        expected = naive_nearest(queries.tolist(), candidates.tolist(), 4)
-        assert neighbours.index.tolist() == [[at for _, at in row] for row in expected]
-        values = [[s for s, _ in row] for row in expected]
-        assert np.allclose(neighbours.similarity, values, atol=1e-6)
-        assert np.allclose(neighbours.mean, np.mean(values, axis=1), atol=1e-6)
-
-
-def test_of_fewer_items_than_asked_for_all_are_neighbours():
-    first, second = exact(3, 5), exact(7, 6)
-    there, back = nearest.nearest(first, second, 5)
-    assert (there.index.shape, back.index.shape) == ((3, 5), (7, 3))
-    assert as_lists(back) == naive_nearest(second.tolist(), first.tolist(), 5)
+    assert ties > (0 if k == 1 else 20) - 1  # a guard: the order of equals mattered
 
 
 def test_zero_and_minus_zero_are_equal():
@@ -71,7 +82,7 @@ def test_zero_and_minus_zero_are_equal():
     assert values.tolist() == similarity.tolist()
 
 
-def test_sets_that_lie_in_files_have_the_same_neighbours(tmp_path):
+def test_memory_mapped_sets_have_the_same_neighbours(tmp_path):
     first, second = noisy(90, 8, seed=4, noise=0.5)
     paths = (tmp_path / "first.npy", tmp_path / "second.npy")
     for path, vectors in zip(paths, (first, second), strict=True):
@@ -101,7 +112,8 @@ print(peak() - before)
 """
 
 
-def test_a_search_takes_a_few_tiles_of_memory_and_not_the_whole_matrix():
+@pytest.mark.slow
+def test_a_search_needs_memory_for_a_few_tiles_only():
     done = subprocess.run(
         [sys.executable, "-c", PEAK], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -109,68 +121,51 @@ def test_a_search_takes_a_few_tiles_of_memory_and_not_the_whole_matrix():
     assert float(done.stdout) < 600 < whole / 3
 
 
-# --- embeddings that do not fit into memory
-
-
-def test_above_the_limit_embeddings_lie_in_a_file_that_nothing_remains_of(tmp_path, monkeypatch):
-    assert type(embedded.empty((10, 3), tmp_path)) is np.ndarray
-    monkeypatch.setattr(embedded, "MEMORY_LIMIT", 100)
+def test_large_arrays_are_mapped_to_a_file_that_leaves_nothing(tmp_path, monkeypatch):
+    assert type(task.empty((10, 3), tmp_path)) is np.ndarray
+    monkeypatch.setattr(task, "MEMORY_LIMIT", 100)
     scratch = tmp_path / "scores" / "ems"
-    vectors = embedded.empty((10, 3), scratch)
+    vectors = task.empty((10, 3), scratch)
     assert isinstance(vectors, np.memmap)
     vectors[:] = 7
     assert vectors.sum() == 210
     assert list(scratch.iterdir()) == []
 
 
-def test_a_disk_without_room_is_an_error_that_names_it(tmp_path, monkeypatch):
+def test_a_full_disk_is_an_error(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(embedded, "MEMORY_LIMIT", 100)
-    monkeypatch.setattr(embedded.os, "posix_fallocate", full)
+    monkeypatch.setattr(task, "MEMORY_LIMIT", 100)
+    monkeypatch.setattr(task.os, "posix_fallocate", full)
     with pytest.raises(EmsError, match=r"no room for 120 bytes of embeddings \(No space left"):
-        embedded.empty((10, 3), tmp_path)
+        task.empty((10, 3), tmp_path)
 
 
-# --- margin mining (Artetxe and Schwenk 2019)
+# --- margins (Artetxe and Schwenk 2019)
 
 
 def mine(first, second, k=4, name="ratio"):
     return pairs_of(*nearest.nearest(first, second, k), name)
 
 
-def as_list(mined):
-    """[(score, at, other), ...], as the naive mining has them."""
-    return list(zip(mined.score.tolist(), mined.first.tolist(), mined.second.tolist(), strict=True))
-
-
 @pytest.mark.parametrize("name", list(MARGINS))
 @pytest.mark.parametrize("k", [1, 4])
-def test_mined_pairs_and_their_scores_are_those_of_plain_loops(name, k, monkeypatch):
-    monkeypatch.setattr(nearest, "ROWS", 32)
-    monkeypatch.setattr(nearest, "COLUMNS", 16)
-    monkeypatch.setattr(nearest, "GROUP", 8)
+def test_mined_pairs_and_their_scores_equal_plain_loops(name, k, tiles):
+    tiles(32, 16, 8)
     first, second = noisy(70, 6, seed=5, noise=0.8)
     second = second[:61]
-    mined = as_list(mine(first, second, k, name))
+    mined = mine(first, second, k, name)
     expected = naive_mine(first.tolist(), second.tolist(), k, name)
-    assert [pair[1:] for pair in mined] == [pair[1:] for pair in expected]
-    assert [pair[0] for pair in mined] == pytest.approx([pair[0] for pair in expected], abs=1e-5)
-
-
-def test_each_sentence_is_in_one_pair_and_the_best_pairs_come_first():
-    first, second = noisy(80, 6, seed=6, noise=1.0)
-    mined = mine(first, second)
-    for side in (mined.first, mined.second):
-        assert len(set(side.tolist())) == len(side) <= 80
-    assert (np.diff(mined.score) <= 0).all()
+    pairs = zip(mined.first.tolist(), mined.second.tolist(), strict=True)
+    assert list(pairs) == [pair[1:] for pair in expected]
+    assert mined.score == pytest.approx([pair[0] for pair in expected], abs=1e-5)
 
 
 @pytest.mark.parametrize("name", list(MARGINS))
 @pytest.mark.parametrize("k", [1, 4, 40])
-def test_the_best_candidate_is_the_one_of_plain_loops_over_all_or_the_nearest(name, k, monkeypatch):
-    monkeypatch.setattr(of_margin, "COLUMNS", 16)
+def test_the_best_candidate_equals_plain_loops_over_all_or_the_nearest(name, k, tiles):
+    tiles(32, 16, 8)
     queries, candidates = noisy(60, 6, seed=7, noise=0.8)
     queries = queries[:23]
     for function, among_nearest in ((best_candidates, False), (best_by_margin, True)):
@@ -186,14 +181,14 @@ def test_the_best_candidate_is_the_one_of_plain_loops_over_all_or_the_nearest(na
 
 @pytest.mark.parametrize("columns", [1, 2, 4096])
 def test_of_equal_candidates_the_first_is_the_best(columns, monkeypatch):
-    monkeypatch.setattr(of_margin, "COLUMNS", columns)
+    monkeypatch.setattr(margin, "COLUMNS", columns)
     rows = np.eye(3, dtype=np.float32)[[0, 1, 1, 2, 2]]
     assert best_candidates(rows, rows, 1, "absolute").tolist() == [0, 1, 1, 3, 3]
     for name in MARGINS:
         assert best_by_margin(rows[:2], rows[[0, 0, 1, 1]], 2, name).tolist() == [0, 2]
 
 
-def test_where_no_neighbourhood_is_above_zero_a_ratio_is_zero_and_prefers_the_nearer():
+def test_a_ratio_to_a_negative_neighbourhood_is_zero_and_prefers_the_nearer():
     first = np.array([[1, 0], [1, 0]], np.float32)
     second = np.array([[0, 1], [-1, 0]], np.float32)
     assert mine(first, second, 2, "ratio").score.tolist() == [0.0]
@@ -201,9 +196,225 @@ def test_where_no_neighbourhood_is_above_zero_a_ratio_is_zero_and_prefers_the_ne
     assert best_by_margin(first[:1], -np.eye(2, dtype=np.float32), 2, "ratio").tolist() == [1]
 
 
-def test_margins_are_ratio_distance_and_absolute():
-    similarity, around = np.array([0.6, -0.2, 0.3]), np.array([0.5, 0.4, -0.1])
-    margins = {name: margin(similarity, around) for name, margin in MARGINS.items()}
-    assert margins["ratio"] == pytest.approx([1.2, -0.5, 0.0])
-    assert margins["distance"] == pytest.approx([0.1, -0.6, 0.4])
-    assert margins["absolute"] == pytest.approx([0.6, -0.2, 0.3])
+# --- CSLS (Conneau et al. 2018)
+
+
+def related(rows, columns, seed, width=8):
+    """Two sets of unit vectors; some of the second are near to some of the first."""
+    random = np.random.default_rng(seed)
+    first, second = random.normal(size=(rows, width)), random.normal(size=(columns, width))
+    shared = min(rows, columns) // 2
+    second[:shared] = first[:shared][::-1] + 0.3 * second[:shared]
+    return unit(first), unit(second)
+
+
+def rows_of(best):
+    return list(zip(best.first.tolist(), best.second.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("size", [(8192, 4096), (16, 12)])
+@pytest.mark.parametrize("k", [0, 1, 4, 10, 99])
+@pytest.mark.parametrize(("rows", "columns", "keep"), [(60, 45, 30), (60, 45, 900), (1, 1, 9)])
+def test_the_best_pairs_equal_plain_loops(rows, columns, keep, k, size, tiles):
+    tiles(*size)
+    first, second = related(rows, columns, seed=rows + k)
+    best = best_pairs(first, second, keep, k)
+    exact = (first.astype(np.float64).tolist(), second.astype(np.float64).tolist())
+    every = naive_best_pairs(*exact, rows * columns, k)
+    assert len(best.score) == len(set(rows_of(best))) == min(keep, rows * columns)
+    assert np.allclose(best.score, [score for score, _, _ in every[:keep]], atol=1e-6)
+    scores = {(i, j): score for score, i, j in every}
+    assert np.allclose(best.score, [scores[pair] for pair in rows_of(best)], atol=1e-6)
+    cosines = np.einsum("nd,nd->n", first[best.first], second[best.second])
+    assert np.allclose(best.similarity, cosines, atol=1e-6)
+
+
+def test_the_second_pass_skips_rows_that_cannot_be_in_a_best_pair(monkeypatch):
+    taken = []
+    monkeypatch.setattr(
+        margin, "_taken", lambda *each, own=margin._taken: taken.append(each) or own(*each)
+    )
+    best_pairs(*related(600, 500, seed=5), 40, 10)
+    sizes = [len(rows) for _, rows, _ in taken]
+    assert len(sizes) == 2
+    assert 0 < sizes[0] < 400
+    assert 0 < sizes[1] < 350
+
+
+@pytest.mark.parametrize("keep", [7, 40])
+def test_of_equal_pairs_the_first_are_kept(keep, tiles):
+    tiles(8, 4)
+    same = np.tile(unit([[3.0, 4.0]]), (20, 1))
+    best = best_pairs(same, same[:13], keep, 10)
+    assert rows_of(best) == [divmod(at, 13) for at in range(keep)]
+    assert np.allclose(best.score, 0, atol=1e-6)
+
+
+# --- BUCC 2018
+
+WIDTH = 5
+GERMAN = {f"de-{at}": f"Satz {at}" for at in range(WIDTH)}
+ENGLISH = {f"en-{at}": f"line {at}" for at in range(WIDTH)}
+COSINES = [0.9, 0.8, 0.7, 0.6, 0.5]  # of de-0 en-0, de-1 en-1, ...
+GOLD = [("de-0", "en-0"), ("de-2", "en-2"), ("de-3", "en-1")]
+# By hand, absolute margin. 1 pair: 1 right, F1 2/(1+3); 2: 1, 2/5; 3: 2, 4/6; 4: 2, 4/7; 5: 2, 4/8
+# By hand, absolute margin. 1 pair: 1 right, F1 2/(1+3); 2: 1, 2/5; 3: 2, 4/6; 4: 2, 4/7; 5: 2, 4/8
+SAMPLE = {"de": {"de-8": "Probe 0", "de-9": "Probe 1"}, "en": {"en-8": "try 0", "en-9": "try 1"}}
+SAMPLE_COSINES, SAMPLE_GOLD = [1.0, 1.0], [("de-8", "en-8")]
+RATES = ("f1", "precision", "recall", "extracted")
+
+
+def vectors(german, english, cosines):
+    """Vectors of sentences: pairs at these cosines, all others at right angles."""
+    axes = np.eye(2 * WIDTH).tolist()
+    by_text = {text: axes[at] for at, text in enumerate(german)}
+    return by_text | {text: at_cosine(cosines[at], at, WIDTH) for at, text in enumerate(english)}
+
+
+def write_part(folder, part, sentences, english, gold, code="de"):
+    sides = [[f"{name}\t{text}" for name, text in side.items()] for side in (sentences, english)]
+    lines = [*sides, ["\t".join(pair) for pair in gold]]
+    for name, rows in zip(part_files(code, part), lines, strict=True):
+        write_lines(folder / name, rows)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_part(tmp_path / "bucc", "training", GERMAN, ENGLISH, GOLD)
+    write_part(tmp_path / "bucc", "sample", *SAMPLE.values(), SAMPLE_GOLD)
+    return tmp_path / "bucc"
+
+
+@pytest.fixture
+def encoder():
+    training = vectors(GERMAN.values(), ENGLISH.values(), COSINES)
+    return Listed(training | vectors(SAMPLE["de"].values(), SAMPLE["en"].values(), SAMPLE_COSINES))
+
+
+def changes_of(folder, languages=("de",), **protocol):
+    entry = {"version": "v2018", "languages": list(languages), "protocol": protocol}
+    return {"evalsets": {"bucc2018": entry | {"path": str(folder)}}, "benchmarks": ["bucc2018"]}
+
+
+def run(folder, tmp_path, encoder, languages=("de",), **protocol):
+    changes = changes_of(folder, languages, **protocol)
+    return scored(tmp_path, "bucc2018", folder, encoder, **changes)
+
+
+def values_of(scores, code="de"):
+    rates = {name or "f1": means(scores, name)[code] for name in ("", "precision", "recall")}
+    return {**scores.details[code], **rates}
+
+
+def test_bucc_scores_are_those_counted_by_hand(folder, tmp_path, encoder):
+    check_golden("bucc2018.txt", run(folder, tmp_path, encoder, margin="absolute").path)
+    # with the oracle the sample part is not encoded
+    assert encoder.asked == [("de", list(GERMAN.values())), ("en", list(ENGLISH.values()))]
+    values = values_of(run(folder, tmp_path, encoder, margin="absolute", threshold="sample"))
+    assert [values[name] for name in RATES] == [0, 0, 0, 0]  # a threshold above every score
+
+
+def test_the_setting_limits_the_kept_pairs_that_are_not_gold(folder, tmp_path, encoder):
+    write_part(folder, "training", GERMAN, ENGLISH, [("de-4", "en-4")])
+    for most in (0, 1, 3):
+        scores = run(folder, tmp_path, encoder, margin="absolute", missed=most)
+        missed = scores.details["de"]["missed"]
+        assert [pair["id"] for pair in missed] == ["de-0", "de-1", "de-2"][:most]
+
+
+@pytest.fixture
+def random_folder(tmp_path):
+    """About half of the sentences have a translation: for HashEncoder, the same last word."""
+    draw = np.random.default_rng(8)
+    for part, count in (("training", 60), ("sample", 40)):
+        german = {f"de-{at}": f"Satz {part} w{at}" for at in range(count)}
+        words = draw.permutation(count + count // 2)[:count].tolist()
+        english = {f"en-{at}": f"line {part} w{word}" for at, word in enumerate(words)}
+        gold = [(f"de-{word}", f"en-{at}") for at, word in enumerate(words) if word < count]
+        write_part(tmp_path / "bucc", part, german, english, gold)
+    return tmp_path / "bucc"
+
+
+def naive_part(folder, part):
+    """[(score, id, id), ...] and the gold pairs of one part."""
+    texts = read_part(folder, "de", part)
+    sides = (texts.sentences, texts.english)
+    encoded = [unit(HashEncoder().encode(list(side.values()), "de")).tolist() for side in sides]
+    mined = naive_mine(*encoded, 4, "ratio")
+    first, second = map(list, sides)
+    return [(score, first[one], second[other]) for score, one, other in mined], set(texts.gold)
+
+
+def test_f1_with_the_oracle_equals_the_best_cut_of_plain_loops(random_folder, tmp_path):
+    values = values_of(run(random_folder, tmp_path, HashEncoder()))
+    *rates, extracted = naive_f1(*naive_part(random_folder, "training"))
+    expected = [*(100 * rate for rate in rates), extracted]
+    assert [values[name] for name in RATES] == pytest.approx(expected)
+    assert 30 < values["f1"] < 98  # a guard: neither trivial nor hopeless
+
+
+def test_f1_with_the_samples_threshold_is_that_of_plain_loops(random_folder, tmp_path):
+    values = values_of(run(random_folder, tmp_path, HashEncoder(), threshold="sample"))
+    sample, gold = naive_part(random_folder, "sample")
+    count = naive_f1(sample, gold)[3]
+    threshold = (sample[count - 1][0] + sample[count][0]) / 2
+    assert values["threshold"] == pytest.approx(threshold, abs=1e-5)
+    training, gold = naive_part(random_folder, "training")
+    extracted = {(one, other) for score, one, other in training if score >= threshold}
+    assert values["extracted"] == len(extracted)
+    assert values["f1"] == pytest.approx(200 * len(extracted & gold) / (len(extracted) + len(gold)))
+
+
+BELOW, ABOVE = math.nextafter(0.5, 0), math.nextafter(0.5, 1)
+
+
+@pytest.mark.parametrize(
+    ("scores", "correct", "gold", "expected"),
+    [
+        # cut after the first alone would be best, but never between equal scores
+        ([0.9, 0.9, 0.5, 0.4], [True, False, False, False], 1, pytest.approx(0.7)),
+        ([0.9, 0.5], [True, True], 2, 0.5),  # after the last pair it is its score
+        ([0.3], [False], 2, 0.3),
+        ([0.5, BELOW], [True, False], 1, 0.5),  # nothing lies between neighbouring numbers
+        ([ABOVE, 0.5], [True, False], 1, ABOVE),
+    ],
+)
+def test_a_threshold_lies_halfway_below_the_best_cut(scores, correct, gold, expected):
+    assert best_threshold(np.array(scores), np.array(correct), gold) == expected
+
+
+def test_scores_are_the_same_bytes_in_memory_and_mapped(random_folder, tmp_path, monkeypatch):
+    def content():
+        return run(random_folder, tmp_path, HashEncoder()).path.read_bytes()
+
+    first = content()
+    assert content() == first
+    monkeypatch.setattr(task, "LINES_AT_ONCE", 7)
+    assert content() == first
+    monkeypatch.setattr(task, "MEMORY_LIMIT", 0)
+    assert content() == first
+    assert [path.name for path in (tmp_path / "scores").iterdir()] == ["bucc2018.json"]
+
+
+def test_an_error_names_the_sentence_also_after_the_first_part(
+    folder, tmp_path, encoder, monkeypatch
+):
+    encoder.vectors["Satz 3"] = [math.nan] * (2 * WIDTH)
+    arguments = (tmp_path, "bucc2018", folder, encoder)
+    message = error_of(*arguments, **changes_of(folder))
+    assert message == "bucc2018 de training: the embedding of sentence 4 is zero or not finite"
+    monkeypatch.setattr(task, "LINES_AT_ONCE", 2)
+    message = error_of(*arguments, **changes_of(folder))
+    expected = "bucc2018 de training, after 2 sentences: the embedding of sentence 2"
+    assert message.startswith(expected)
+
+
+def test_pairs_of_the_published_format_are_found_by_shared_words(tmp_path):
+    needs((SHARED / "bucc_mini").is_dir(), "real benchmarks in ../shared/data")
+    for threshold in ("oracle", "sample"):
+        arguments = (SHARED / "bucc_mini", tmp_path, NgramEncoder(NgramSettings()), ("de", "fr"))
+        scores = run(*arguments, threshold=threshold)
+        for values in (values_of(scores, code) for code in ("de", "fr")):
+            assert (values["sentences"], values["english"], values["gold"]) == (476, 476, 240)
+            assert 5 < values["f1"] < 95
+            assert values["missed"] or values["correct"] == values["extracted"]

@@ -1,27 +1,27 @@
-"""Laws of encoders that are not ours: their vectors as they are, checked, and a clear word else."""
+"""External encoders: sentence-transformers, commands and envs/vectors.py, checked or refused."""
 
+import gzip
 import json
 import re
+import runpy
 import shutil
+import subprocess
 import sys
 from dataclasses import replace
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from typing import get_args
 
 import numpy as np
 import pytest
 import torch
 from conftest import ROOT, needs
-from made.bench import scored
-from made.corpora import write_tatoeba
-from made.experiments import MINIMAL, Settings, edited, shipped
-from made.models import write_command, write_model, write_peer
-from made.scores import values
+from made.experiments import MINIMAL, Settings, edited, one_line, shipped
+from made.models import write_command, write_peer
 
 from ems.base.errors import EmsError
 from ems.base.provenance import source_hash
 from ems.bench import peers
-from ems.bench.encoders import MODULES, make_encoder, model_files
+from ems.bench.encoders import MODULES, model_files
 from ems.bench.peers import CommandEncoder, SentenceTransformersEncoder
 from ems.config.file import Kind
 from ems.config.stages import stage_hash
@@ -29,13 +29,6 @@ from ems.config.systems import SystemSettings
 
 LINES = ["ab  cab", "a\u2028b", "", "dad", "fe\u0301e"]
 TIDY = ["ab cab", "a b", "", "dad", "f\u00e9e"]
-
-
-def refusal(call, *arguments):
-    with pytest.raises(EmsError) as error:
-        call(*arguments)
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 # --- a command
@@ -74,7 +67,7 @@ def test_no_shell_runs_a_command_and_its_words_may_be_quoted(tmp_path):
     assert CommandEncoder(command).encode(["abc"], "en").shape == (1, 16)
 
 
-FAILURES = [
+FAILURES = [  # all but the first two run in this process
     ("import sys; sys.exit('the model is not there')", "exit status 1.*the model is not there"),
     ("print('x' * 9000, file=sys.stderr); raise ValueError('at the end')", "NameError|at the end"),
     ("pass", "succeeded but did not write the file"),
@@ -91,15 +84,24 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("source", "message"), FAILURES)
-def test_a_bad_answer_of_a_command_is_told(tmp_path, source, message):
+def test_a_bad_answer_of_a_command_is_an_error(tmp_path, source, message, monkeypatch):
     head = "import sys, numpy as np\ndef save(x): np.save(open(sys.argv[3], 'wb'), x)\n"
     encoder = CommandEncoder(write_command(tmp_path, head + source))
-    error = refusal(encoder.encode, ["one", "two"], "en")
+    if source not in [source for source, _ in FAILURES[:2]]:
+        monkeypatch.setattr(peers, "_call", run_here)
+    error = one_line(encoder.encode, ["one", "two"], "en")
     assert re.search(message, error), error
     assert len(error) < 1000
 
 
-def test_vectors_that_change_their_width_are_told(tmp_path, monkeypatch):
+def run_here(call):
+    """Run a Python script without a process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", call[1:])
+        runpy.run_path(call[1])
+
+
+def test_vectors_of_changing_width_are_an_error(tmp_path, monkeypatch):
     source = """
 import sys, numpy as np
 count = open(sys.argv[1]).read().count("\\n")
@@ -107,7 +109,7 @@ np.save(open(sys.argv[3], "wb"), np.ones((count, count), np.float32))
 """
     monkeypatch.setattr(peers, "CALL_LINES", 3)
     encoder = CommandEncoder(write_command(tmp_path, source))
-    assert "vectors of width 2; earlier ones had 3" in refusal(encoder.encode, ["x"] * 5, "en")
+    assert "vectors of width 2; earlier ones had 3" in one_line(encoder.encode, ["x"] * 5, "en")
 
 
 @pytest.mark.parametrize(
@@ -116,36 +118,26 @@ np.save(open(sys.argv[3], "wb"), np.ones((count, count), np.float32))
         ("encode {lines}", "{out} is missing"),
         ("encode {out}", "{lines} is missing"),
         ("encode '{lines} {out}", "check its quotes"),
+        ("no-such-program {lines} {out}", "no-such-program.*install it"),
     ],
 )
-def test_a_command_without_its_files_is_told_before_it_runs(command, message):
-    assert message in refusal(CommandEncoder, command)
+def test_a_malformed_command_is_an_error(command, message):
+    error = one_line(lambda: CommandEncoder(command).encode(["x"], "en"))
+    assert re.search(message, error), error
 
 
-def test_a_program_that_is_not_there_is_told():
-    message = refusal(CommandEncoder("no-such-program {lines} {out}").encode, ["x"], "en")
-    assert re.search("no-such-program.*install it", message)
-
-
-def test_a_command_is_another_one_when_its_words_or_its_files_change(tmp_path):
-    command = write_command(tmp_path)
-    first = CommandEncoder(command).identity
-    assert CommandEncoder(command).identity == first
-    assert CommandEncoder(f"{command} --fast").identity != first
-    (tmp_path / "encode.py").write_text("another")
-    assert CommandEncoder(command).identity != first
-
-
-def test_files_of_any_language_in_a_command_are_files_of_its(tmp_path):
+def test_a_command_has_another_identity_if_its_words_or_files_change(tmp_path):
     template = tmp_path / "[x] {language}.vec"
     command = f"{write_command(tmp_path)} '{template}'"
-    seen = [CommandEncoder(command).identity]
+    seen = [CommandEncoder(command).identity, CommandEncoder(f"{command} --fast").identity]
     for code in ("de", "zh-Hans"):
         (tmp_path / f"[x] {code}.vec").write_text("1 1")
         seen.append(CommandEncoder(command).identity)
     (tmp_path / "x de.vec").write_text("not of the command")
-    assert len(set(seen)) == 3
+    assert len(set(seen)) == 4
     assert CommandEncoder(command).identity == seen[-1]
+    (tmp_path / "encode.py").write_text("another")
+    assert CommandEncoder(command).identity not in seen
     bare = SystemSettings("command", place=f"run {tmp_path}/{{language}}.vec {{lines}} {{out}}")
     assert model_files(bare) == sorted(map(str, tmp_path.glob("*.vec")))
 
@@ -155,57 +147,49 @@ def test_files_of_any_language_in_a_command_are_files_of_its(tmp_path):
 
 def test_without_the_package_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(peers, "find_spec", lambda name: None)
-    message = refusal(SentenceTransformersEncoder, "sentence-transformers/LaBSE")
+    message = one_line(SentenceTransformersEncoder, "sentence-transformers/LaBSE")
     assert "pip install '.[peers]'" in message
     assert message.startswith("sentence-transformers/LaBSE: ")
 
 
 @pytest.fixture(scope="module")
 def peer(tmp_path_factory):
-    """The folder of a small sentence-transformers model."""
     needs(find_spec("sentence_transformers"), "sentence-transformers (pip install '.[peers]')")
     words = [word for line in TIDY for word in line.split()]
     return write_peer(tmp_path_factory.mktemp("peer") / "model", [*words, "eins", "one", "zwei"])
 
 
-def test_its_vectors_are_the_mean_of_its_states_line_by_line(peer):
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", ["", "-bert"])
+def test_vectors_are_the_mean_of_the_last_states_without_padding(peer, suffix):
+    """A plain BERT folder has no files of sentence-transformers, like google-bert's models."""
     from transformers import AutoModel, AutoTokenizer
 
-    tokenizer, model = AutoTokenizer.from_pretrained(peer), AutoModel.from_pretrained(peer).eval()
-    lines = [line for line in LINES if line]
-    vectors = SentenceTransformersEncoder(str(peer), "cpu").encode(lines * 20, "xx")
-    assert vectors.dtype == np.float32
-    assert vectors.shape == (80, 16)
-    for at, line in enumerate([line for line in TIDY if line]):
-        with torch.inference_mode():
-            states = model(**tokenizer(line, return_tensors="pt")).last_hidden_state[0]
-        np.testing.assert_allclose(vectors[at], states.mean(0).numpy(), rtol=0, atol=1e-5)
-    assert len({row.round(4).tobytes() for row in vectors}) == 4
-
-
-def test_a_plain_bert_folder_is_the_mean_of_its_last_states_without_padding(peer):
-    """As google-bert/bert-base-multilingual-cased is: no files of sentence-transformers in it."""
-    bert = str(peer.with_name(f"{peer.name}-bert"))
-    assert not (peer.with_name(f"{peer.name}-bert") / "modules.json").exists()
-    from transformers import AutoModel, AutoTokenizer
-
-    tokenizer, model = AutoTokenizer.from_pretrained(bert), AutoModel.from_pretrained(bert).eval()
-    lines = ["ab", "ab cab dad one zwei eins"]  # the first is padded beside the second
-    vectors = SentenceTransformersEncoder(bert, "cpu").encode(lines, "xx")
-    for line, vector in zip(lines, vectors, strict=True):
+    folder = peer.with_name(peer.name + suffix)
+    assert (folder / "modules.json").exists() == (not suffix)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModel.from_pretrained(folder).eval()
+    pairs = [(line, tidy) for line, tidy in zip(LINES, TIDY, strict=True) if line]
+    pairs.append(("ab cab dad one zwei eins",) * 2)  # the others are padded to its length
+    vectors = SentenceTransformersEncoder(str(folder), "cpu").encode([a for a, _ in pairs] * 20)
+    assert (vectors.dtype, vectors.shape) == (np.float32, (100, 16))
+    for vector, (_, line) in zip(vectors, pairs, strict=False):
         with torch.inference_mode():
             states = model(**tokenizer(line, return_tensors="pt")).last_hidden_state[0]
         np.testing.assert_allclose(vector, states.mean(0).numpy(), rtol=0, atol=1e-5)
+    assert len({row.round(4).tobytes() for row in vectors}) == 5
 
 
-def test_its_tokens_are_counted_whole_however_long_a_line_is(peer):
+@pytest.mark.slow
+def test_tokens_of_long_lines_are_counted_without_truncation(peer):
     encoder = SentenceTransformersEncoder(str(peer), "cpu")
     assert encoder.token_counts(["ab cab", "", "dad " * 50], "xx") == [2, 0, 50]
     assert encoder.token_counts([], "xx") == []
     assert encoder.encode([], "xx").shape[0] == 0
 
 
-def test_a_folder_is_another_model_when_one_of_its_files_changes(peer, tmp_path):
+@pytest.mark.slow
+def test_a_folder_has_another_identity_if_a_file_changes(peer, tmp_path):
     copy = shutil.copytree(peer, tmp_path / "copy")
     first = SentenceTransformersEncoder(str(copy), "cpu").identity
     assert SentenceTransformersEncoder(str(copy), "cpu").identity == first
@@ -214,39 +198,14 @@ def test_a_folder_is_another_model_when_one_of_its_files_changes(peer, tmp_path)
     assert SentenceTransformersEncoder(str(copy), "cpu").identity != first
 
 
-def test_a_folder_that_is_not_there_or_holds_no_model_is_told(peer, tmp_path):
-    assert "no such folder" in refusal(SentenceTransformersEncoder, str(tmp_path / "none"))
+@pytest.mark.slow
+def test_a_folder_without_a_model_is_an_error(peer, tmp_path):
+    assert "no such folder" in one_line(SentenceTransformersEncoder, str(tmp_path / "none"))
     (tmp_path / "config.json").write_text("{}")
-    assert "cannot load it" in refusal(SentenceTransformersEncoder, str(tmp_path))
+    assert "cannot load it" in one_line(SentenceTransformersEncoder, str(tmp_path))
 
 
-# --- as systems of an experiment
-
-
-def with_systems(tmp_path, **systems):
-    value = edited(MINIMAL, "systems", {"ems": {}, **systems})
-    return Settings(tmp_path / "settings").load(value)
-
-
-@pytest.mark.parametrize("kind", ["command", "folder", "sentence-transformers"])
-def test_each_kind_of_encoder_is_scored_as_a_system(kind, tmp_path, request):
-    text = ["eins zwei drei", "one two three", "ab cab dad"] * 5
-    entry = {"kind": kind}
-    if kind == "command":
-        entry["command"] = write_command(tmp_path)
-    elif kind == "folder":
-        entry["model"] = str(write_model(tmp_path / "model", ["en", "de", "fr"], text, pieces=40))
-    else:
-        entry["model"] = str(request.getfixturevalue("peer"))
-    for code, pairs in {"deu": [("eins", "one"), ("zwei", "dad")], "fra": [("ab", "a b")]}.items():
-        write_tatoeba(tmp_path, code, pairs)
-    systems = {"ems": {}, "mine": entry}
-    encoder = make_encoder(with_systems(tmp_path, mine=entry).systems["mine"])
-    base = edited(MINIMAL, "systems", systems)
-    file = scored(tmp_path, "tatoeba", tmp_path / "tatoeba", encoder, "mine", base)
-    assert set(values(file)) == {"deu", "fra"}
-    assert file.system == "mine"
-    assert values(file)["fra"]["to_english"] == 100
+# --- systems of an experiment
 
 
 LOCATED = {
@@ -256,9 +215,10 @@ LOCATED = {
 }
 
 
-def test_another_model_or_command_is_another_job_and_training_settings_are_none(tmp_path):
+def test_another_model_or_command_runs_its_system_again(tmp_path):
     def hashes(**systems):
-        experiment = with_systems(tmp_path, **LOCATED | systems)
+        value = edited(MINIMAL, "systems", {"ems": {}, **LOCATED, **systems})
+        experiment = Settings(tmp_path / "settings").load(value)
         return {
             name: stage_hash(experiment, "bench", system=name, benchmark="tatoeba")
             for name in experiment.systems
@@ -279,19 +239,19 @@ def test_another_model_or_command_is_another_job_and_training_settings_are_none(
         ({"kind": "folder"}, "systems.x.model: expected text, as kind: folder needs it"),
         ({"kind": "sentence-transformers"}, "systems.x.model: expected text"),
         ({"kind": "command"}, "systems.x.command: expected text"),
-        ({"kind": "command", "command": "a {lines}"}, "{out} is missing, found none"),
+        ({"kind": "command", "command": "a {lines}"}, "{out} in it"),
         ({"model": "a/b"}, "systems.x.model: found text, but kind: encoder takes none"),
         ({"kind": "char-ngram", "command": "a"}, "systems.x.command: found text, but kind: char-n"),
         ({"model": 3}, "systems.x.model: found 3, expected object"),
         ({"model": {"layer": 3}}, "systems.x.model.layer: unknown key (did you mean layers?)"),
     ],
 )
-def test_a_system_that_does_not_say_where_its_encoder_is_from_is_told(tmp_path, system, message):
+def test_a_malformed_system_is_an_error(tmp_path, system, message):
     value = edited(MINIMAL, "systems", {"ems": {}, "x": system})
     assert message in Settings(tmp_path).error(value)
 
 
-def test_the_files_of_a_system_are_those_whose_change_makes_it_stale(tmp_path, monkeypatch):
+def test_model_files_are_the_files_that_encoding_reads(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("m/config.json", "m/1_Pooling/config.json", "m/.cache/x", "run.py"):
         path = tmp_path / name
@@ -309,18 +269,119 @@ def test_the_files_of_a_system_are_those_whose_change_makes_it_stale(tmp_path, m
     assert model_files(SystemSettings("char-ngram")) == []
 
 
-def test_every_kind_has_an_encoder_and_its_source_a_hash():
+def test_every_kind_has_an_encoder_and_ems62_has_the_papers_peers_without_tabling_them():
     assert set(get_args(Kind)) == set(MODULES)
     assert source_hash("ems.bench.peers") != source_hash("ems.model.encode")
-
-
-def test_ems62_has_the_papers_peers_and_no_table_asks_for_them():
     experiment = shipped("ems62")
     external = ("sentence-transformers", "command")
-    peers = {name for name, system in experiment.systems.items() if system.kind in external}
-    assert peers == {"labse", "sbert-distill", "laser", "laser2"}
-    assert not peers & set(experiment.shown)
+    named = {name for name, system in experiment.systems.items() if system.kind in external}
+    assert named == {"labse", "sbert-distill", "laser", "laser2"}
+    assert not named & set(experiment.shown)
     assert experiment.systems["labse"].place == "sentence-transformers/LaBSE"
     for name in ("laser", "laser2"):
         assert model_files(experiment.systems[name]) == [] or (ROOT / f"envs/{name}.py").is_file()
         assert f"envs/{name}.py" in experiment.systems[name].place
+
+
+# --- envs/vectors.py: the mean or the sum of the vectors of a line's known words
+
+SCRIPT = ROOT / "envs/vectors.py"
+TABLE = {"über": [1.5, -2, 0.25], "ab": [3, 4, 5], "3": [0.1, 0.2, 0.3], "苹果": [7, 0, -7]}
+
+
+def text_of(table, width=3):
+    rows = [" ".join([word, *map(repr, numbers)]) for word, numbers in table.items()]
+    return "\n".join([f"{len(table)} {width}", *rows]) + "\n"
+
+
+def encoded(folder, lines, pooling="mean", language="de", suffix=".vec"):
+    """Call the script's `main` without a process."""
+    spec = spec_from_file_location("vectors", SCRIPT)
+    script = module_from_spec(spec)
+    spec.loader.exec_module(script)
+    (folder / "lines").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    table, out = folder / f"{language}{suffix}", folder / "out.npy"
+    script.main([pooling, str(table), str(folder / "lines"), language, str(out)])
+    return np.load(out)
+
+
+LINES_OF_WORDS = ["Über AB, ab!", "3.3 ab_xyz", "none known", "", "(ÜBER)"]
+WORDS = [["über", "ab", "ab"], ["3", "3", "ab"], [], [], ["über"]]
+
+
+@pytest.mark.parametrize("suffix", [".vec", ".vec.gz"])
+@pytest.mark.parametrize("pooling", ["mean", "sum"])
+def test_a_row_is_the_mean_or_sum_of_known_words_or_zero(tmp_path, pooling, suffix):
+    content = text_of(TABLE).encode()
+    path = tmp_path / f"de{suffix}"
+    path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
+    vectors = encoded(tmp_path, LINES_OF_WORDS, pooling, suffix=suffix)
+    assert vectors.dtype == np.float32
+    for row, words in zip(vectors, WORDS, strict=True):
+        total = [sum(TABLE[word][at] for word in words) for at in range(3)]
+        share = len(words) if pooling == "mean" and words else 1
+        np.testing.assert_allclose(row, [value / share for value in total], rtol=1e-6)
+    assert encoded(tmp_path, [], pooling, suffix=suffix).shape == (0, 3)
+
+
+def test_chinese_is_split_into_words(tmp_path):
+    needs(find_spec("jieba"), "jieba")
+    (tmp_path / "zh.vec").write_text(text_of(TABLE), encoding="utf-8")
+    vectors = encoded(tmp_path, ["我喜欢吃苹果。"], "sum", "zh")
+    assert vectors.tolist() == [TABLE["苹果"]]
+
+
+def test_words_splits_the_text_of_a_table_like_the_lines():
+    lines = "".join(f"{line}\n" for line in ["Über AB, ab!", "e\u0301 हिन्दी l'été", "", "a\u2028b"])
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "words", "de"], input=lines.encode(), capture_output=True
+    )
+    words = done.stdout.decode().split("\n")
+    assert words == ["über ab ab", "e\u0301 हिन्दी l été", "", "a b", ""]
+
+
+def test_phrases_repeated_words_and_trailing_blanks_in_a_table_change_nothing(tmp_path):
+    head, *rows = text_of(TABLE).splitlines()
+    odd = [head, "ab cd 9 9 9", *(f"{row} " for row in rows), "ab 8 8 8", "\ufffd 1 2 3"]
+    vectors = []
+    for content in ([head, *rows], odd):
+        (tmp_path / "de.vec").write_text("\n".join(content), encoding="utf-8")
+        vectors.append(encoded(tmp_path, LINES_OF_WORDS).tobytes())
+    assert vectors[0] == vectors[1]
+
+
+def test_as_a_command_it_reads_the_table_of_the_language(tmp_path):
+    (tmp_path / "de.vec").write_text(text_of(TABLE), encoding="utf-8")
+    files = f"{tmp_path}/{{language}}.vec {{lines}} {{language}} {{out}}"
+    encoder = CommandEncoder(f"{sys.executable} {SCRIPT} sum {files}")
+    assert encoder.encode(["3 unknown"], "de").tolist() == np.float32([TABLE["3"]]).tolist()
+    with pytest.raises(EmsError, match=r"fr\.vec: no such file; expected the word vectors"):
+        encoder.encode(["3"], "fr")
+
+
+NOISE = np.random.default_rng(0).random((300, 3)).tolist()
+FOREIGN = [f"wort{at}" for at in range(100)]
+BAD_TABLES = [
+    ("", "expected the number of words and the width in the first line, found ''"),
+    ("ab 1 2 3\n", "in the first line, found 'ab 1 2 3'; write the table in the text format"),
+    ("1 3\nab 1 2\n", "line 2: expected 3 finite numbers, found 2"),
+    ("1 3\nab 1 2 x\n", "line 2: expected a word and 3 numbers"),
+    ("1 3\nab 1 2 nan\n", "line 2: expected 3 finite numbers"),
+    (text_of(TABLE), "expected vectors of words in lower case, found none of 100 words"),
+    (
+        gzip.compress(text_of({f"w{n}": row for n, row in enumerate(NOISE)}).encode())[:2000],
+        "gz: cannot be read",
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_TABLES)
+def test_an_error_names_the_line_of_a_damaged_table(tmp_path, content, message):
+    suffix = ".vec" if isinstance(content, str) else ".vec.gz"
+    content = content.encode() if isinstance(content, str) else content
+    (tmp_path / f"de{suffix}").write_bytes(content)
+    lines = FOREIGN if "none of 100 words" in message else ["ab"]
+    with pytest.raises(SystemExit) as error:
+        encoded(tmp_path, lines, suffix=suffix)
+    assert "\n" not in str(error.value)
+    assert re.search(f"de.vec.*{message}", str(error.value))

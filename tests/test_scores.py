@@ -1,5 +1,4 @@
-"""Laws of the score file: what is written is read back, what does not fit is one line that says
-where, and rows stand together as a comparison wants them."""
+"""The score file: written and read back, refused with one line, grouped for comparisons."""
 
 import json
 from dataclasses import replace
@@ -7,6 +6,8 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from made import golden
+from made.experiments import one_line
 from made.scores import hits, row, values, write_file
 from scipy.stats import binom
 
@@ -22,13 +23,8 @@ from ems.bench.scores import (
     write_scores,
 )
 
-HEADER = {
-    "benchmark": "made",
-    "version": "v1+test",
-    "system": "ems",
-    "system_hash": "ab12",
-    "data_sha256": "cd34",
-}
+HEADER = {"benchmark": "made", "version": "v1+test", "system": "ems"}
+HEADER |= {"system_hash": "ab12", "data_sha256": "cd34"}
 LANGUAGES = {"deu": "de", "fra": "fr", "gsw": "und"}
 
 
@@ -36,7 +32,7 @@ def drawn(count, seed, share=0.6):
     return np.random.default_rng(seed).random(count) < share
 
 
-def both(code, seed=0, count=33):
+def both(code, seed, count=33):
     return [
         Score.from_hits(code, "en", drawn(count, 2 * seed)),
         Score.from_hits("en", code, drawn(count, 2 * seed + 1)),
@@ -47,7 +43,7 @@ def plain(source, target, value, **others):
     return Score(source, target, value, 10, **others)
 
 
-SEARCH = Result("P@1", [*both("deu"), *both("fra", 1), *both("gsw", 2)], LANGUAGES)
+SEARCH = Result("P@1", [*both("deu", 0), *both("fra", 1), *both("gsw", 2)], LANGUAGES)
 ERRORS = Result(
     "error rate",
     [
@@ -94,76 +90,42 @@ RESULTS = {"search": SEARCH, "errors": ERRORS, "classes": CLASSES, "matrix": MAT
 RESULTS |= {"cosine": COSINE}
 
 
-def written(folder, result):
-    path = folder / "made.json"
-    write_scores(path, HEADER, result)
-    return path
-
-
-# --- written and read
-
-
 @pytest.mark.parametrize("name", RESULTS)
-def test_what_is_written_is_read_back(tmp_path, name):
-    """All but the intervals, which follow from the hits."""
+def test_a_written_file_is_read_back(tmp_path, name):
     result = RESULTS[name]
-    scores = read_score_file(written(tmp_path, result), "made", result.metric)
-    assert scores.rows == [replace(each, interval=None) for each in result.rows]
+    path = tmp_path / "made.json"
+    write_scores(path, HEADER, result)
+    golden.check(f"scores/written/{name}.json", path.read_text(encoding="utf-8"))
+    scores = read_score_file(path, "made", result.metric)
+    assert scores.rows == [replace(each, interval=None) for each in result.rows]  # as hits say
     for key in ("metric", "label", "higher_is_better", "parallel", "languages"):
         assert getattr(scores, key) == getattr(result, key)
     assert (scores.protocol, scores.details) == (result.protocol, result.details)
     for key in ("benchmark", "system", "version", "data_sha256"):
         assert getattr(scores, key) == {**HEADER, **result.data}[key]
-    assert scores.path == tmp_path / "made.json"
+    assert scores.path == path
     assert values(scores) == values(result)
     assert scores.means() == result.means()
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_the_same_result_is_the_same_bytes_with_a_row_on_each_line(tmp_path, name):
-    first = written(tmp_path, RESULTS[name]).read_bytes()
-    assert written(tmp_path, RESULTS[name]).read_bytes() == first
-    lines = [line for line in first.decode().splitlines() if line.startswith('{"source"')]
-    assert [json.loads(line.rstrip(",")) for line in lines] == json.loads(first)["rows"]
-    assert len(lines) == len(RESULTS[name].rows)
-    assert first.endswith(b"}\n")
-
-
-def test_a_row_says_only_what_it_has(tmp_path):
-    rows = json.loads(written(tmp_path, CLASSES).read_text())["rows"]
-    always, seen = {"source", "target", "value", "count"}, {"hits", "interval"}
-    assert set(rows[0]) == always | seen | {"split", "seed"}
-    assert set(rows[4]) == always | seen
-    assert set(rows[5]) == always | {"split", "measure"}
 
 
 # --- hits
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 1000])
-def test_packed_bits_come_back_from_json_as_they_are(count):
+def test_packed_bits_are_text_that_json_does_not_escape(count):
     text = packed(drawn(count, 1))
     assert np.array_equal(unpacked(text, count), drawn(count, 1))
     assert json.dumps(text) == f'"{text}"'
 
 
-@pytest.mark.parametrize(("right", "count"), [(30, 40), (500, 1000), (3, 1000), (997, 1000)])
-def test_the_interval_is_that_of_resampled_sentences(right, count):
-    wanted, random = np.arange(count) < right, np.random.default_rng(0)
-    means = [100 * wanted[random.integers(count, size=count)].mean() for _ in range(20_000)]
-    expected = np.quantile(means, [0.025, 0.975])
-    assert interval(right, count) == pytest.approx(expected, abs=100 / count + 0.05)
-    assert (interval(0, count), interval(count, count)) == ((0, 0), (100, 100))
-
-
 @pytest.mark.parametrize("count", [*range(1, 40), 204, 1000, 200_000])
-def test_its_ends_are_the_quantiles_that_scipys_distribution_has(count):
-    for right in range(0, count + 1, -(-count // 300)):
+def test_the_interval_has_the_quantiles_of_scipys_binomial(count):
+    for right in range(0, count + 1, -(-count // 40)):
         expected = binom.ppf([0.025, 0.975], count, right / count)
         assert interval(right, count) == tuple(100 * expected / count), right
 
 
-def test_a_row_of_hits_has_their_share_their_number_and_their_interval():
+def test_a_row_from_hits_has_their_share_number_and_interval():
     right = np.array([True, False, True, True])
     score = Score.from_hits("de", "en", right, split="books", seed=3)
     assert (score.value, score.count, score.split, score.seed) == (75, 4, "books", 3)
@@ -196,7 +158,7 @@ def test_hits_of_another_number_of_sentences_are_refused(text, count, message):
         replace(Score.from_hits("de", "en", drawn(8, 1)), hits=text, count=count).bits()
 
 
-# --- what stands together
+# --- groups and means
 
 
 def test_a_language_has_two_ways_a_direction_its_seeds_and_a_source_its_targets():
@@ -216,7 +178,7 @@ def test_another_measure_stands_apart():
     assert values(SEARCH, "misaligned") == {}
 
 
-def test_languages_trained_on_and_others_have_a_mean_each():
+def test_trained_and_unseen_languages_have_separate_means():
     codes = {"a": (10.0, 20.0), "b": (40.0, 80.0), "und": (100.0, 100.0)}
     rows = []
     for code, (there, back) in codes.items():
@@ -230,27 +192,24 @@ def test_languages_trained_on_and_others_have_a_mean_each():
     assert known.means() == [("", pytest.approx((15 + 60 + 100) / 3))]
 
 
-def test_the_mean_is_of_labels_and_not_of_rows_and_of_the_metric_alone():
+def test_the_mean_is_over_labels_of_the_metric():
     rows = [plain("en", "de", value, seed=at) for at, value in enumerate((10.0, 20.0, 60.0))]
     rows += [plain("en", "fr", 90.0, seed=0), plain("en", "fr", 1.0, measure="other")]
     result = Result("accuracy", rows, {"de": "de", "fr": "fr"}, label="direction")
     assert result.means() == [("", pytest.approx((30 + 90) / 2))]
 
 
-# --- what does not fit
+# --- malformed files
 
 ROWS = [row("deu", "en", 10), row("en", "deu", 20.5), row("fra", "en", 30), row("en", "fra", 40)]
 
 
 def refusal(folder, metric="P@1", benchmark="tatoeba", wanted=("", ""), rows=ROWS, **changes):
-    """The one line that says what is wrong with a file."""
+    """Return the one-line error of a file."""
     languages = changes.pop("languages", {"deu": "de", "fra": "fr"})
     path = write_file(folder, "A", benchmark, metric, rows, languages, **changes)
-    with pytest.raises(EmsError) as error:
-        read_score_file(path, *wanted)
-    message = str(error.value)
+    message = one_line(read_score_file, path, *wanted)
     assert message.startswith(f"{path}: expected ")
-    assert "\n" not in message
     return message
 
 
@@ -258,14 +217,11 @@ BAD_VALUES = [None, "50", True, -0.001, 100.001, 1e9, [50.0], {}]
 BAD_ROWS = [
     *(({"value": value}, "a percentage under `rows.3.value`, found") for value in BAD_VALUES),
     ({"source": ""}, "text under `rows.3.source`, found ''"),
-    ({"source": None}, "text under `rows.3.source`, found None"),
     ({"target": 3}, "text under `rows.3.target`, found 3"),
-    ({"target": " "}, "text under `rows.3.target`, found ' '"),
     ({"split": 1}, "text under `rows.3.split`, found 1"),
     ({"measure": ["a"]}, "text under `rows.3.measure`, found ['a']"),
     ({"hits": {}}, "text under `rows.3.hits`, found {}"),
     ({"count": 0}, "a count above 0 under `rows.3.count`, found 0"),
-    ({"count": 2.0}, "a count above 0 under `rows.3.count`, found 2.0"),
     *(({key: None}, f"under `rows.3.{key}`, found None") for key in ("count", "target")),
     ({"count": True}, "a count above 0 under `rows.3.count`, found True"),
     ({"seed": -1}, "a whole number of at least 0 under `rows.3.seed`, found -1"),
@@ -276,12 +232,12 @@ BAD_ROWS = [
 
 
 @pytest.mark.parametrize(("change", "message"), BAD_ROWS)
-def test_a_malformed_row_is_one_line_that_names_the_row_and_the_key(tmp_path, change, message):
+def test_an_error_names_the_row_and_key(tmp_path, change, message):
     assert message in refusal(tmp_path, rows=[*ROWS[:3], {**ROWS[3], **change}])
 
 
-@pytest.mark.parametrize("bad", ["text", 3, None, [1], []])
-def test_a_row_that_is_none_is_one_line(tmp_path, bad):
+@pytest.mark.parametrize("bad", ["text", None, []])
+def test_a_row_that_is_no_object_is_an_error(tmp_path, bad):
     message = refusal(tmp_path, rows=[*ROWS[:2], bad, *ROWS[2:]])
     assert f"expected a JSON object under `rows.2`, found {bad!r}" in message
 
@@ -321,17 +277,17 @@ BAD_HEADERS = [
 
 
 @pytest.mark.parametrize(("change", "message"), BAD_HEADERS)
-def test_a_malformed_header_is_one_line_that_names_the_key(tmp_path, change, message):
+def test_an_error_names_the_key_of_the_header(tmp_path, change, message):
     assert message in refusal(tmp_path, **change)
 
 
-def test_a_file_of_another_benchmark_or_metric_is_refused_where_one_is_asked_for(tmp_path):
+def test_another_benchmark_or_metric_is_refused(tmp_path):
     assert "expected ntrex under `benchmark`" in refusal(tmp_path, wanted=("ntrex", ""))
     assert "expected F1 under `metric`, found 'P@1'" in refusal(tmp_path, wanted=("tatoeba", "F1"))
 
 
 @pytest.mark.parametrize("key", ["split", "seed", "measure"])
-def test_two_rows_of_one_place_are_refused_and_of_two_are_not(tmp_path, key):
+def test_duplicate_rows_are_refused(tmp_path, key):
     other = {**ROWS[3], key: 1 if key == "seed" else "x"}
     path = write_file(tmp_path, "A", "a", "P@1", [*ROWS, other], {"deu": "de", "fra": "fr"})
     assert len(read_score_file(path).rows) == 5
@@ -340,7 +296,7 @@ def test_two_rows_of_one_place_are_refused_and_of_two_are_not(tmp_path, key):
     assert f"expected one row of {place}, found two (`rows.5`)" in message
 
 
-def test_a_language_that_lacks_a_direction_of_the_others_is_refused(tmp_path):
+def test_a_language_without_a_direction_of_the_others_is_refused(tmp_path):
     for rows, lack in (
         (ROWS[:3], "from_english of every language, found none of fra"),
         (ROWS[1:], "to_english of every language, found none of deu"),
@@ -350,7 +306,7 @@ def test_a_language_that_lacks_a_direction_of_the_others_is_refused(tmp_path):
     assert set(values(read_score_file(path))) == {"deu", "fra"}
 
 
-def test_a_setting_of_the_protocol_that_is_missing_or_another_is_one_line(tmp_path):
+def test_a_setting_of_the_protocol_is_checked(tmp_path):
     protocol = {"k": 4, "margin": "ratio"}
     path = write_file(tmp_path, "A", "bucc2018", "F1", ROWS[:1], {"deu": "de"}, protocol=protocol)
     file = read_score_file(path)

@@ -188,21 +188,17 @@ def naive_f1(mined, gold):
     return best
 
 
-def naive_best_pairs(first, second, keep, k, change=None):
-    """[(score, i, j), ...] of the best pairs, in plain loops over Python's floats."""
-    cosine = [[sum(a * b for a, b in zip(x, y, strict=True)) for y in second] for x in first]
-    columns = [list(column) for column in zip(*cosine, strict=True)]
+def naive_best_pairs(first, second, keep, k):
+    """[(CSLS, i, j), ...] of the best pairs, in plain loops over Python's floats."""
+    cosine = [[dot(x, y) for y in second] for x in first]
 
     def around(values):
-        nearest_ones = sorted(values, reverse=True)[:k]
-        return sum(nearest_ones) / len(nearest_ones) if k else 0.0
+        return sum(sorted(values, reverse=True)[:k]) / min(k, len(values)) if k else 0.0
 
-    rows, others = [around(row) for row in cosine], [around(column) for column in columns]
-    if change == "one side":
-        others = [0.0 for _ in others]
-    twice = 1 if change == "once" else 2
+    rows, columns = map(around, cosine), map(around, zip(*cosine, strict=True))
+    rows, columns = list(rows), list(columns)
     scores = [
-        (-(twice * cosine[i][j] - rows[i] - others[j]), i, j)
+        (-(2 * cosine[i][j] - rows[i] - columns[j]), i, j)
         for i in range(len(first))
         for j in range(len(second))
     ]

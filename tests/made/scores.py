@@ -3,7 +3,9 @@
 import json
 import zlib
 
-from ems.bench.scores import unpacked
+from made import golden
+
+from ems.bench.scores import read_score_file, unpacked
 
 SHA = "d" * 64
 EN = "en"
@@ -211,8 +213,26 @@ def hits(row):
     return unpacked(row.hits, row.count).tolist()
 
 
+FACTS = ("benchmark", "version", "system", "metric", "higher_is_better", "label", "parallel")
+FACTS += ("languages", "protocol", "details")
+
+
+def check_golden(name, path):
+    """Compare a score file with tests/golden/scores/NAME: a line per row, + for a hit."""
+    file = read_score_file(path)
+    lines = []
+    for key in FACTS:
+        value = json.loads(json.dumps(getattr(file, key)), parse_float=lambda x: round(float(x), 4))
+        lines.append(f"{key}: {json.dumps(value, ensure_ascii=False)}")
+    for row in file.rows:
+        bits = "".join("-+"[hit] for hit in hits(row)) if row.hits else "no hits"
+        name_of = f"{row.direction} {row.measure}".strip()
+        lines.append(f"{name_of}: {row.value:.2f} of {row.count}, {bits}")
+    golden.check(f"scores/{name}", "\n".join([*lines, ""]))
+
+
 def by_direction(result):
-    """Direction -> all that is said of it: its rows and its details."""
+    """Direction -> (rows, details)."""
     return {
         name: ([row for row in result.rows if row.direction == name], details)
         for name, details in result.details.items()
