@@ -5,6 +5,7 @@ import json
 import pytest
 from conftest import SHARED, needs
 from made import evalsets as made
+from made import golden
 from made.corpora import write_lines, write_opus
 from made.experiments import MINIMAL, Settings, one_line
 
@@ -64,31 +65,31 @@ def test_windows_line_ends_go_and_a_last_line_needs_none(tmp_path):
     assert tatoeba.read_language(tmp_path, "deu") == (["a", "c"], ["d", "e"])
 
 
-def test_sib_has_a_topic_for_each_sentence_and_its_quotes_are_text(folder):
-    path = folder / "sib200" / "deu_Latn" / "train.tsv"
-    assert sib200.read_split(path) == made.SIB_SPLITS["train"]
+READ = {  # a part of each set: how it is read
+    "bucc2018 de training": lambda f: vars(bucc2018.read_part(f, "de", "training")).values(),
+    "cls jp dvd test": lambda f: cls.read_split(f, "jp", "dvd", "test"),
+    "marc de dev": lambda f: marc.read_split(f, "de", "dev"),
+    "mldoc german dev": lambda f: mldoc.read_split(f, "german", "dev"),
+    "mldoc german train.1000": lambda f: mldoc.read_split(f, "german", "train.1000"),
+    "mldoc english test": lambda f: mldoc.read_split(f, "english", "test"),
+    "pawsx de dev": lambda f: pawsx.read_split(f, "de", "dev"),
+    "rcv2 german": lambda f: rcv2.read_titles(f, "german"),
+    "sib200 deu_Latn test": lambda f: sib200.read_split(f / "deu_Latn" / "test.tsv"),
+    "xnli de dev": lambda f: xnli.read_split(f, "de", "dev"),
+    "xnli train": lambda f: xnli.read_train(f),
+    "xsimpp": lambda f: xsimpp.read_negatives(f),
+}
+SIDES = ["bucc2018 de", "cls jp", "marc de", "mldoc german", "pawsx de", "rcv2 german"]
+SIDES += ["xnli de", "xsimpp eng_Latn"]
 
 
-def test_bucc_is_sentences_by_id_and_pairs_of_ids(folder):
-    part = bucc2018.read_part(folder / "bucc2018", "de", "training")
-    assert part.sentences["de-2"] == 'Sie sagte: "Ja'
-    assert part.sentences["de-3"] == "nichts\tdavon"  # only the first tab separates
-    assert part.english["en-7"] == "Hello world"
-    assert part.gold == [("de-1", "en-7"), ("de-2", "en-8")]
-
-
-def test_every_candidate_of_bucc_is_an_evaluation_sentence_gold_or_not(folder):
-    sentences = flat(bucc2018.read_sides(folder / "bucc2018", "de"))
-    assert sorted(sentences) == sorted(
-        2 * [line.partition("\t")[2] for kind in ("de", "en") for line in made.BUCC[kind]]
-    )
-
-
-def test_xnli_is_read_by_language_and_its_quotes_are_text(folder):
-    pairs = xnli.read_split(folder / "xnli", "de", "dev")
-    assert [pair.label for pair in pairs] == ["neutral", "contradiction"]
-    assert {pair.premise for pair in pairs} == {'de dev "premise'}
-    assert pairs[0].hypothesis == "de dev neutral"
+def test_each_set_is_read_as_published_and_training_text_is_no_evaluation_sentence(folder):
+    blocks = {f"read {key}": list(read(folder / key.split()[0])) for key, read in READ.items()}
+    for key in SIDES:
+        name, code = key.split()
+        blocks[f"evaluated {key}"] = flat(module(name, "data").read_sides(folder / name, code))
+    text = "\n\n".join("\n".join([f"# {key}", *map(repr, own)]) for key, own in blocks.items())
+    golden.check("evalsets.txt", text + "\n")
 
 
 def test_xnli_reads_the_same_from_its_json(folder):
@@ -106,61 +107,13 @@ def test_xnli_reads_the_same_from_its_json(folder):
     }
 
 
-def test_training_pairs_of_xnli_have_the_labels_of_its_test_and_are_no_evaluation_sentences(folder):
-    pairs = list(xnli.read_train(folder / "xnli"))
-    assert [pair.label for pair in pairs] == ["contradiction", "entailment"]
-    assert not {pairs[0].premise, "One ."} & set(flat(xnli.read_sides(folder / "xnli", "en")))
-
-
-def test_pawsx_leaves_out_what_was_not_translated_in_its_own_layout_and_in_that_of_xtreme(folder):
-    first, second = pawsx.read_split(folder / "pawsx", "de", "dev")
-    assert first == pawsx.Paraphrase('de dev "a', "de dev b", "1")
-    assert second == pawsx.Paraphrase("de dev c", "de dev d", "0")
+def test_pawsx_is_read_in_the_layout_of_xtreme_too(folder):
     flat_layout = folder / "xtreme"  # with labels or without
     write_lines(flat_layout / "dev-de.tsv", ["a\tb\t1", "NS\tc\t0"])
     write_lines(flat_layout / "test-de.tsv", ["d\te"])
     assert pawsx.read_split(flat_layout, "de", "dev") == [pawsx.Paraphrase("a", "b", "1")]
     assert pawsx.read_split(flat_layout, "de", "test") == [pawsx.Paraphrase("d", "e", "")]
     assert flat(pawsx.read_sides(flat_layout, "de")) == ["a", "b", "d", "e"]
-
-
-def test_negatives_of_xsimpp_know_what_was_changed_and_in_what(folder):
-    negatives = xsimpp.read_negatives(folder / "xsimpp")
-    assert [(item.kind, item.source) for item in negatives] == [
-        ("number_replacement", "It has 2 wheels."),
-        ("causality_alternation", "It has wheels."),
-        ("", ""),
-    ]
-    assert flat(xsimpp.read_sides(folder / "xsimpp", "eng_Latn"))[0] == "It has 3 wheels."
-
-
-def test_reviews_have_a_class_by_their_stars_and_those_with_three_none(folder):
-    reviews = list(cls.read_split(folder / "cls", "jp", "dvd", "test"))
-    assert reviews == [
-        Document("positive", "jp dvd test Toll!", "Ein Buch. Ich las & lachte!\nDoch."),
-        Document("negative", "", "jp dvd test kein Titel"),
-    ]
-    sides = flat(cls.read_sides(folder / "cls", "jp"))
-    assert "jp music train Toll!" in sides
-    assert not [text for text in sides if "unlabeled" in text]
-    reviews = list(marc.read_split(folder / "marc", "de", "test"))
-    assert [document.label for document in reviews] == ["negative", "", "positive"]
-    assert reviews[0].title == "1 Sterne"
-    assert flat(marc.read_sides(folder / "marc", "de")).count("Mehr nicht.") == 2 * 3  # no train
-
-
-def test_mldoc_takes_its_items_out_of_the_reuters_corpora_and_rcv2_the_headlines_of_one_class(
-    folder,
-):
-    (item,) = mldoc.read_split(folder / "mldoc", "german", "dev")
-    text = "Ein Satz. Noch einer.\nZweiter Absatz & Schluß"
-    assert item == Document("CCAT", "Größe zählt.", text)
-    train = mldoc.read_split(folder / "mldoc", "german", "train.1000")
-    assert [document.label for document in train] == ["MCAT", "CCAT"]
-    (english,) = mldoc.read_split(folder / "mldoc", "english", "test")
-    assert english.text == "Mexico grew."
-    titles = list(rcv2.read_titles(folder / "mldoc", "german"))
-    assert titles == [Document("CCAT", "Größe zählt.", ""), Document("MCAT", "Markt", "")]
 
 
 def test_paracrawl_is_streamed_with_english_second_whatever_the_order_of_the_codes(tmp_path):
@@ -219,7 +172,7 @@ TATOEBA, ENGLISH, LINES, SIB = (
     "sib200/deu_Latn/test.tsv",
 )
 SIB_HEADER = b"index_id\tcategory\ttext\n"
-READ = {
+READERS = {
     "tatoeba": lambda folder: tatoeba.read_sides(folder, "deu"),
     "flores200": lambda folder: flores200.read_sides(folder, "deu_Latn"),
     "sib200": lambda folder: sib200.read_sides(folder, "deu_Latn"),
@@ -286,7 +239,7 @@ MALFORMED = [
 @pytest.mark.parametrize(("file", "content", "message"), MALFORMED)
 def test_a_malformed_file_is_one_line_that_names_it(folder, file, content, message):
     name, path = file.partition("/")[0], folder / file
-    READ[name](folder / name)  # as made it is fine
+    READERS[name](folder / name)  # as made it is fine
     path.write_bytes(content)
     line = one_line(READ[name], folder / name)
     where = path.parent if "both sides" in message else path
