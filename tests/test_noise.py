@@ -1,11 +1,20 @@
-"""Laws of the filters for noisy text: by language, by a model's cosine, by programs. Each removes
-what it says, counts it with examples, and keeps the rest as it was."""
+"""Laws of the filters for noisy text: by language, by a model's cosine, by programs such as
+`ems score`. Each removes what it says, counts it with examples, and changes no other row."""
 
+import gzip
+import io
 import json
 import logging
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
+from contextlib import redirect_stderr
 from importlib.util import find_spec
+from unittest.mock import patch
 
+import numpy as np
 import pytest
 from conftest import ROOT, needs
 from made.corpora import write_form
@@ -14,13 +23,15 @@ from made.text import cleaned, tiny
 from made.text import filtered as filtered_pairs
 
 from ems.base.errors import EmsError
+from ems.commands.cli import main
 from ems.config.experiment import Corpus
+from ems.config.languages import load_languages
 from ems.config.text import CleanSettings, CommandFilter, LanguageFilter, SimilarityFilter
 from ems.corpora.own import own_files
 from ems.text.commands import check_commands
 from ems.text.evalkeys import write_keys
 from ems.text.filters import MACROLANGUAGES, LanguageCheck, unknown
-from ems.use.encoder import Encoder, score
+from ems.use.encoder import Encoder, mine, score
 
 GERMAN = ["Die Kinder spielen nach der Schule im Garten.", "Wir haben gestern kein Brot gekauft."]
 ENGLISH = ["The children play in the garden after school.", "We did not buy any bread yesterday."]
@@ -34,7 +45,6 @@ def lid():
 
 
 def identified(pairs, sides=("de", "en"), **settings):
-    """((first, second) that stay, report) of pairs that are filtered by language alone."""
     return filtered_pairs(pairs, sides, language=LanguageFilter(**settings))
 
 
@@ -46,16 +56,10 @@ WRONG += [(GERMAN[0], GERMAN[0]), (ENGLISH[1], FRENCH[1])]
 TURNED = list(zip(ENGLISH, GERMAN, strict=True))
 
 
-def test_a_side_in_another_language_takes_the_pair_with_it(lid):
-    kept, report = identified([*WRONG, *RIGHT])
+def test_pairs_in_another_language_are_removed_and_swapped_ones_counted_or_turned(lid):
+    kept, report = identified([*WRONG, *TURNED, *RIGHT])
     assert kept == RIGHT
-    assert +report.removed == Counter(language=len(WRONG))
     assert [line for line, _ in report.examples["language"]] == [1, 2, 3]
-
-
-def test_swapped_sides_are_counted_by_themselves_or_put_in_order(lid):
-    kept, report = identified([*TURNED, *WRONG, *RIGHT])
-    assert kept == RIGHT
     assert +report.removed == Counter(language=len(WRONG), swapped=len(TURNED))
     kept, report = identified([*TURNED, *WRONG, *RIGHT], swapped="swap")
     assert kept == RIGHT + RIGHT
@@ -63,7 +67,7 @@ def test_swapped_sides_are_counted_by_themselves_or_put_in_order(lid):
     assert report.changed == Counter(swapped=len(TURNED))
 
 
-def test_what_is_no_language_and_a_language_that_is_not_known_stay(lid):
+def test_text_without_a_language_and_unknown_languages_are_kept(lid):
     assert unknown(["de", "xq", "nb", "zh"]) == ["xq"]
     numbers = [("3,141.59 (27/11)", "https://a.example/b?c=1"), ("...", "!"), ("Ja", "Yes")]
     assert identified(numbers)[0] == numbers
@@ -74,9 +78,7 @@ def test_what_is_no_language_and_a_language_that_is_not_known_stay(lid):
     assert +report.removed == Counter(language=1)
 
 
-def test_every_language_of_the_table_is_known_and_its_own_macrolanguage_stays(lid):
-    from ems.config.languages import load_languages
-
+def test_every_language_of_the_table_is_known_and_its_macrolanguage_is_kept(lid):
     assert unknown(load_languages()) == []
     croatian = "Djeca se poslije škole igraju u vrtu i čekaju roditelje."
     for code in ("hr", "sr", "bs"):
@@ -85,7 +87,7 @@ def test_every_language_of_the_table_is_known_and_its_own_macrolanguage_stays(li
     assert other in MACROLANGUAGES[0].split()
 
 
-def test_a_higher_threshold_never_takes_more(lid):
+def test_a_higher_threshold_never_removes_more(lid):
     counts = [identified([*WRONG, *RIGHT], threshold=at)[1].kept for at in (0, 0.4, 0.8, 1)]
     assert counts == sorted(counts)
     assert counts[0] < counts[-1] == len(WRONG) + len(RIGHT)
@@ -111,36 +113,32 @@ def stage(folder, rows, name="Mine", **settings):
     return [tuple(line[:2]) for line in lines], entry
 
 
-def filtered(folder, command, rows=ROWS, parameters=(), values=None, kind="bilingual", **more):
+def filtered(folder, command, rows=ROWS, parameters=(), values=None, **more):
     """The stage with a filter of OpusCleaner."""
     path = folder / "own filter.json"
-    description = {"type": kind, "command": command, "parameters": dict(parameters)}
+    description = {"type": "bilingual", "command": command, "parameters": dict(parameters)}
     path.write_text(json.dumps(description))
-    return stage(
-        folder, rows, commands=[CommandFilter(filter=str(path), parameters=values or {}, **more)]
-    )
+    command = CommandFilter(filter=str(path), parameters=values or {}, **more)
+    return stage(folder, rows, commands=[command])
 
 
-def test_a_model_keeps_the_pairs_whose_cosine_reaches_the_threshold(tmp_path):
+def test_a_model_keeps_pairs_from_the_threshold_on(tmp_path):
     words = [f"{first} {second}" for first in ("ka", "lo", "mi") for second in ("ne", "ru", "so")]
     model = write_model(tmp_path / "model", ["de", "en"], words * 9, 30)
     rows = [(one, other) for one in words for other in words]
     cosines = score(Encoder(model), *zip(*rows, strict=True))
-    kept, entry = stage(
-        tmp_path, rows, similarity=SimilarityFilter(model=str(model), threshold=0.5)
-    )
+    similarity = SimilarityFilter(model=str(model), threshold=0.5)
+    kept, entry = stage(tmp_path, rows, similarity=similarity)
     assert kept == [row for row, cosine in zip(rows, cosines, strict=True) if cosine >= 0.5]
     assert 9 <= len(kept) < 81
     assert entry["removed"]["similarity"] == 81 - len(kept) == entry["read"] - entry["kept"]
-
-
-def test_a_model_that_is_gone_is_one_error_and_nothing_is_written(tmp_path):
+    (tmp_path / "out.tsv").unlink()
     with pytest.raises(EmsError, match=r"filter similarity: exit status 1; .* no such folder"):
         stage(tmp_path, ROWS, similarity=SimilarityFilter(model=str(tmp_path / "gone")))
     assert not (tmp_path / "out.tsv").exists()
 
 
-def test_a_program_removes_rows_which_are_counted_with_examples(tmp_path, caplog):
+def test_rows_that_a_program_removes_are_counted_with_examples(tmp_path, caplog):
     with caplog.at_level(logging.INFO, "ems"):
         kept, entry = filtered(tmp_path, "grep -v 7")
     assert kept == [row for row in ROWS if "7" not in row[0]]
@@ -149,30 +147,32 @@ def test_a_program_removes_rows_which_are_counted_with_examples(tmp_path, caplog
     assert any(line.startswith(shown) for line in caplog.messages)
 
 
+SAME = [("gut", "good")] * 3 + ROWS[:1] + [("gut", "good")] * 2
+
+
 @pytest.mark.parametrize(
-    ("command", "kept"),
-    [("cat", ROWS), ("head -1", ROWS[:1]), ("tail -1", ROWS[-1:]), ("sed 3d", ROWS[:2] + ROWS[3:])],
+    ("command", "rows", "kept"),
+    [
+        ("cat", ROWS, ROWS),
+        ("head -1", ROWS, ROWS[:1]),
+        ("tail -1", ROWS, ROWS[-1:]),
+        ("sed 3d", ROWS, ROWS[:2] + ROWS[3:]),
+        ("uniq", SAME, [SAME[0], ROWS[0], SAME[0]]),
+    ],
 )
-def test_any_part_of_the_rows_may_stay(tmp_path, command, kept):
-    assert filtered(tmp_path, command)[0] == kept
+def test_a_program_may_keep_any_rows(tmp_path, command, rows, kept):
+    assert filtered(tmp_path, command, rows)[0] == kept
 
 
-def test_equal_rows_are_as_many_as_the_program_leaves(tmp_path):
-    rows = [("gut", "good")] * 3 + ROWS[:1] + [("gut", "good")] * 2
-    assert filtered(tmp_path, "uniq", rows)[0] == [rows[0], ROWS[0], rows[0]]
-
-
-def test_parameters_are_variables_of_the_shell_and_never_words_of_it(tmp_path):
+def test_parameters_are_shell_variables_and_never_code(tmp_path):
     parameters = {
         "WORD": {"type": "str", "default": "x"},
         "NOT": {"type": "bool", "default": False},
         "LINES": {"type": "int", "default": 3, "min": 1},
     }
     command = 'grep ${NOT:+-v} -F "$WORD" | head -$LINES'
-    assert (
-        filtered(tmp_path, command, ROWS, parameters, {"WORD": "good 1"})[0]
-        == [row for row in ROWS if "good 1" in row[1]][:3]
-    )
+    kept = filtered(tmp_path, command, ROWS, parameters, {"WORD": "good 1"})[0]
+    assert kept == [row for row in ROWS if "good 1" in row[1]][:3]
     values = {"WORD": "gut 0\tgood 0", "NOT": True, "LINES": 99}
     assert filtered(tmp_path, command, ROWS, parameters, values)[0] == ROWS[1:]
     odd = "'; touch pwned; $(touch pwned)"
@@ -196,7 +196,7 @@ def test_parameters_are_variables_of_the_shell_and_never_words_of_it(tmp_path):
         ("cat; echo more", r"it wrote 'more\\n', which it did not read"),
     ],
 )
-def test_a_program_that_fails_or_changes_rows_is_one_error(tmp_path, command, words):
+def test_a_program_that_fails_or_changes_rows_is_an_error(tmp_path, command, words):
     with pytest.raises(EmsError, match=words):
         filtered(tmp_path, command)
     assert {path.name for path in tmp_path.iterdir()} == {
@@ -204,29 +204,7 @@ def test_a_program_that_fails_or_changes_rows_is_one_error(tmp_path, command, wo
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("parameters", "values", "words"),
-    [
-        ({}, {"A": 1}, r"parameters: .*own filter\.json has no A; its parameters: none"),
-        ({"A": {"type": "int"}}, {"A": "x"}, r"parameters\.A: found 'x', expected int"),
-        ({"A": {"type": "int"}}, {"A": True}, r"parameters\.A: found True, expected int"),
-        ({"A": {"type": "float", "max": 1}}, {"A": 2.5}, r"found 2\.5, expected from None to 1"),
-        ({"A": {"type": "str", "allowed_values": ["b"]}}, {"A": "c"}, r"allowed values: b"),
-        ({"A": {"type": "str", "required": True, "default": None}}, {}, r"A: this key is missing"),
-        ({"A B": {}}, {}, r"expected the name of a variable"),
-    ],
-)
-def test_parameters_that_do_not_fit_are_one_error(tmp_path, parameters, values, words):
-    with pytest.raises(EmsError, match=words):
-        filtered(tmp_path, "cat", parameters=parameters, values=values)
-
-
-def test_a_filter_of_one_language_is_refused(tmp_path):
-    with pytest.raises(EmsError, match=r"clean\.commands\.0\.filter: .*is monolingual; expected a"):
-        filtered(tmp_path, "cat", kind="monolingual")
-
-
-def test_a_filter_of_other_corpora_leaves_this_one_alone(tmp_path):
+def test_a_filter_of_other_corpora_is_not_applied(tmp_path):
     assert filtered(tmp_path, "false", corpora=["Other"])[0] == ROWS
     assert filtered(tmp_path, "head -1", corpora=["Other", "Mine"])[0] == ROWS[:1]
 
@@ -240,3 +218,87 @@ def test_our_own_filter_is_a_filter():
     assert "MODEL=m; THRESHOLD=0.7; SRCLANG=''; " in command.words[-1]
     with pytest.raises(EmsError, match=r"MODEL: this key is missing"):
         check_commands(CleanSettings(commands=[CommandFilter(filter=own)]))
+
+
+# --- ems score between two pipes
+
+ROW = b"ka ne\tka ne"  # scores 1 with any model
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    lines = [f"{first} {second}" for first in ("ka", "lo", "mi") for second in ("ne", "ru", "so")]
+    return write_model(tmp_path_factory.mktemp("score") / "model", ["de", "en"], lines * 9, 30)
+
+
+def piped(model, content, *flags, status=0):
+    """What the command writes for a content of standard input, and its log."""
+    source, out, log = io.BytesIO(content), io.BytesIO(), io.StringIO()
+    with (
+        patch("sys.stdin", io.TextIOWrapper(source)),
+        patch("sys.stdout", io.TextIOWrapper(out)),
+        redirect_stderr(log),
+    ):
+        assert main(["score", "--model", str(model), *flags]) == status, log.getvalue()
+        return out.getvalue(), log.getvalue()
+
+
+@pytest.mark.parametrize("margin", ["absolute", "ratio"])
+def test_kept_rows_are_unchanged_bytes_in_order(model, margin):
+    kept = [ROW + b"\r\n", b"lo ru\tlo ru\t third \tfourth\n", b"  mi so \tmi so\n"]
+    kept += [ROW + b"\t\xff not read\n", b"ka so\tka so"]  # the last one without an end
+    dropped = [b"ka ne\tlo so\n", b"mi so\t\n", b"\tlo so\n", b"\t\n"]
+    bad = [b"one column\n", b"\n", b"\xff\tka\n", b"ka\tk\0a\n", b"ka\t" + b"x" * 1_000_001 + b"\n"]
+    content = kept[:2] + bad[:2] + dropped[:2] + kept[2:3] + bad[2:] + dropped[2:] + kept[3:]
+    flags = ("--threshold", "0.9999", "--margin", margin)
+    if margin == "ratio":  # keep every row: an exact copy stands out least among neighbours
+        flags = ("--threshold", "-9", "--margin", margin)
+        kept = [row for row in content if row not in bad]
+    out, log = piped(model, b"".join(content), *flags, "--bad", "skip")
+    assert out == b"".join(kept)
+    assert "2 bad lines skipped (one column, expected two or more): line 3, 4" in log
+    faults = {8: "not UTF-8", 9: "a NUL in it", 10: "longer than 1,000,000 bytes"}
+    for number, fault in faults.items():
+        assert f"1 bad lines skipped ({fault}): line {number}" in log
+    out, log = piped(model, b"".join(content), *flags, status=1)
+    assert out == b""
+    assert "error: standard input: line 3: one column, expected two or more; " in log
+    assert piped(model, b"", "--margin", margin)[0] == b""
+
+
+def test_a_pair_with_an_empty_side_scores_0_and_is_never_mined(model):
+    first, second = ["ka ne", "", " ", "lo ru", "\u3000"], ["ka ne", "", "mi so", "", "lo ru"]
+    encoder = Encoder(model)
+    expected = score(encoder, first, second)
+    assert expected[0] == pytest.approx(1)
+    assert not expected[1:].any()
+    rows = "".join(f"{a}\t{b}\n" for a, b in zip(first, second, strict=True)).encode()
+    np.testing.assert_allclose(np.loadtxt(piped(model, rows)[0].splitlines()), expected, atol=2e-6)
+    found = mine(encoder, first, second, margin="distance", one_to_one=False)
+    pairs = list(zip(found.first.tolist(), found.second.tolist(), strict=True))
+    assert {(0, 0), (3, 4)} <= set(pairs)
+    assert all(first[a].strip() and second[b].strip() for a, b in pairs)
+
+
+@pytest.mark.parametrize("margin", ["absolute", "ratio"])
+def test_a_closed_reader_ends_the_program_silently(model, margin, tmp_path):
+    """By SIGPIPE, which OpusCleaner treats as success. Temporary files are removed."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    command = [sys.executable, "-m", "ems.commands.cli", "score", "--model", str(model)]
+    run = subprocess.Popen([*command, "--margin", margin], **pipes, env=environment)
+    run.stdout.close()
+    run.stdin.write((ROW + b"\n") * 50)
+    run.stdin.close()
+    log = run.stderr.read().decode()
+    assert run.wait() == -signal.SIGPIPE, log
+    assert "Broken pipe" not in log
+    assert "error" not in log
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_gz_is_read_whole(model, tmp_path):
+    (tmp_path / "whole.tsv.gz").write_bytes(gzip.compress((ROW + b"\n") * 5000))
+    words = ["--source", str(tmp_path / "whole.tsv.gz"), "--out", str(tmp_path / "scores.txt")]
+    assert main(["score", "--model", str(model), *words]) == 0
+    assert (tmp_path / "scores.txt").read_text() == "1.000000\n" * 5000
