@@ -122,6 +122,7 @@ def filtered(folder, command, rows=ROWS, parameters=(), values=None, **more):
     return stage(folder, rows, commands=[command])
 
 
+@pytest.mark.slow
 def test_a_model_keeps_pairs_from_the_threshold_on(tmp_path):
     words = [f"{first} {second}" for first in ("ka", "lo", "mi") for second in ("ne", "ru", "so")]
     model = write_model(tmp_path / "model", ["de", "en"], words * 9, 30)
@@ -187,7 +188,7 @@ def test_parameters_are_shell_variables_and_never_code(tmp_path):
     ("command", "words"),
     [
         ("cat; echo it broke >&2; exit 3", r"exit status 3; the end of its stderr: it broke"),
-        ("false | cat", r"exit status 1; the end of its stderr: \(nothing\)"),
+        ("false | cat", r"exit status 1; the end of its stderr: \(empty\)"),
         ("no-such-program", r"exit status 127; .*no-such-program"),
         ("kill -9 $$", r"exit status -9"),
         ("tac", r"which it did not read, or not in this order"),
@@ -280,6 +281,7 @@ def test_a_pair_with_an_empty_side_scores_0_and_is_never_mined(model):
     assert all(first[a].strip() and second[b].strip() for a, b in pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("margin", ["absolute", "ratio"])
 def test_a_closed_reader_ends_the_program_silently(model, margin, tmp_path):
     """By SIGPIPE, which OpusCleaner treats as success. Temporary files are removed."""
