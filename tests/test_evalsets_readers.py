@@ -1,5 +1,6 @@
-"""Laws of the evaluation sets' readers: as published, with classes, mistakes by file and line."""
+"""Readers of evaluation sets: published formats, documents, malformed files by line."""
 
+import itertools
 import json
 
 import pytest
@@ -23,12 +24,10 @@ tatoeba, xnli, xsimpp = (module(name, "data") for name in ("tatoeba", "xnli", "x
 
 @pytest.fixture
 def folder(tmp_path):
-    """One language or more of each set, as it lies once it is unpacked."""
     return made.write_sets(tmp_path)
 
 
 def flat(sides):
-    """All sentences of some sides."""
     return [sentence for side in sides for sentence in side]
 
 
@@ -59,7 +58,7 @@ def test_translations_and_topics_are_read_line_by_line(folder, tmp_path, name):
         assert read_bitext(experiment, name, place, "fr") == [["un"], ["one"]]
 
 
-def test_windows_line_ends_go_and_a_last_line_needs_none(tmp_path):
+def test_cr_before_lf_is_dropped_and_a_last_line_needs_no_lf(tmp_path):
     content = (b"a\nc\r\n", b"d\ne")
     made.write_files(tmp_path, dict(zip(tatoeba.file_names("deu"), content, strict=True)))
     assert tatoeba.read_language(tmp_path, "deu") == (["a", "c"], ["d", "e"])
@@ -97,14 +96,11 @@ def test_xnli_reads_the_same_from_its_json(folder):
     for split in ("dev", "test"):
         path = folder / "xnli" / "XNLI-1.0" / f"xnli.{split}.tsv"
         header, *rows = (line.split("\t") for line in path.read_text().splitlines())
-        write_lines(
-            path.with_suffix(".jsonl"),
-            [json.dumps(dict(zip(header, row, strict=True))) for row in rows],
-        )
+        objects = [json.dumps(dict(zip(header, row, strict=True))) for row in rows]
+        write_lines(path.with_suffix(".jsonl"), objects)
         path.unlink()
-    assert before == {
-        code: flat(xnli.read_sides(folder / "xnli", code)) for code in made.XNLI_CODES
-    }
+    after = {code: flat(xnli.read_sides(folder / "xnli", code)) for code in made.XNLI_CODES}
+    assert before == after
 
 
 def test_pawsx_is_read_in_the_layout_of_xtreme_too(folder):
@@ -116,7 +112,7 @@ def test_pawsx_is_read_in_the_layout_of_xtreme_too(folder):
     assert flat(pawsx.read_sides(flat_layout, "de")) == ["a", "b", "d", "e"]
 
 
-def test_paracrawl_is_streamed_with_english_second_whatever_the_order_of_the_codes(tmp_path):
+def test_paracrawl_has_english_second_whatever_the_order_of_the_codes(tmp_path):
     place = write_opus(tmp_path, "ParaCrawl", "v5", [{"de": "eins", "fr": "un", "en": "one"}])
     assert list(paracrawl.read_language(place, "de", "ParaCrawl")) == [("eins", "one")]
     assert list(paracrawl.read_language(place, "fr", "ParaCrawl")) == [("un", "one")]
@@ -133,30 +129,18 @@ def test_the_dev_part_of_flores_is_read_when_it_is_asked_for(tmp_path):
 # --- documents
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
-        ("3.5 stars… maybe", ["3.5 stars…", "maybe"]),
-        ("一。二！三", ["一。", "二！", "三"]),
-        ("first line\n\n second", ["first line", "second"]),
-        ("  ", []),
-    ],
-)
-def test_sentences_end_at_their_marks_and_at_lines(text, expected):
-    assert sentences(text) == expected
-
-
-def test_the_parts_of_a_document_are_its_title_its_text_and_the_sentences_of_both():
+def test_the_parts_of_a_document_are_title_text_and_sentences_of_both():
+    assert sentences("One. Two! Three?") == ["One.", "Two!", "Three?"]
+    assert sentences("3.5 stars… maybe") == ["3.5 stars…", "maybe"]
+    assert sentences("一。二！三") == ["一。", "二！", "三"]
+    assert sentences("first line\n\n second") == ["first line", "second"]
+    assert sentences("  ") == []
     texts = list(parts([Document("", "Good. Very.", "One. Two.\nThree"), Document("", "", "a b")]))
-    assert texts == [
-        *("Good. Very.", "Good.", "Very."),
-        *("One. Two.\nThree", "One.", "Two.", "Three"),
-        "a b",
-    ]
+    expected = ["Good. Very.", "Good.", "Very.", "One. Two.\nThree", "One.", "Two.", "Three"]
+    assert texts == [*expected, "a b"]
 
 
-# --- mistakes
+# --- malformed files
 
 DE, GOLD = "bucc2018/de-en/de-en.training.de", "bucc2018/de-en/de-en.training.gold"
 DEV, MT = "xnli/XNLI-1.0/xnli.dev.tsv", f"xnli/{xnli.TRAIN}"
@@ -165,12 +149,8 @@ CLS, MARC = "cls/de/books/test.review", "marc/dev/dataset_de_dev.json"
 ITEM = "mldoc/RCV2_Multilingual_Corpus/german/REUTDE1/11.xml"
 HEADER = "\t".join(made.XNLI_COLUMNS).encode() + b"\n"
 PAWS_HEADER = b"id\tsentence1\tsentence2\tlabel\n"
-TATOEBA, ENGLISH, LINES, SIB = (
-    "tatoeba/tatoeba.deu-eng.deu",
-    "tatoeba/tatoeba.deu-eng.eng",
-    "flores200/devtest/deu_Latn.devtest",
-    "sib200/deu_Latn/test.tsv",
-)
+TATOEBA, ENGLISH = "tatoeba/tatoeba.deu-eng.deu", "tatoeba/tatoeba.deu-eng.eng"
+LINES, SIB = "flores200/devtest/deu_Latn.devtest", "sib200/deu_Latn/test.tsv"
 SIB_HEADER = b"index_id\tcategory\ttext\n"
 READERS = {
     "tatoeba": lambda folder: tatoeba.read_sides(folder, "deu"),
@@ -202,11 +182,11 @@ MALFORMED = [
     (TATOEBA, b"\xff\n", "not UTF-8 at byte 0"),
     (TATOEBA, b"a\n", "deu has 1 lines and tatoeba.deu-eng.eng has 2; both sides"),
     (DE, b"de-1\ta\nde-2\n", "line 2: expected id<TAB>sentence, found 'de-2'"),
-    (DE, b"de-1\ta\nde-1\tb\n", "line 2: the id de-1 is there twice"),
+    (DE, b"de-1\ta\nde-1\tb\n", "line 2: the id de-1 occurs twice"),
     (DE, b"de-1\ta\nde-2\t\xff\n", "line 2 is not UTF-8"),
     (DE, b"", "expected sentences, found none"),
     (GOLD, b"de-1\ten-7\nde-1\ten-99\n", "line 2: no sentence has the id 'en-99'"),
-    (GOLD, b"de-1\ten-7\nde-1\ten-7\n", "line 2: de-1 en-7 is there twice"),
+    (GOLD, b"de-1\ten-7\nde-1\ten-7\n", "line 2: de-1 en-7 occurs twice"),
     (GOLD, b"de-1\n", "line 1 has 1 columns, expected 2"),
     (GOLD, b"", "expected pairs of ids, found none"),
     (DEV, b"", "expected the columns language, gold_label, sentence1, sentence2, found no lang"),
@@ -239,42 +219,33 @@ MALFORMED = [
 @pytest.mark.parametrize(("file", "content", "message"), MALFORMED)
 def test_a_malformed_file_is_one_line_that_names_it(folder, file, content, message):
     name, path = file.partition("/")[0], folder / file
-    READERS[name](folder / name)  # as made it is fine
+    READERS[name](folder / name)
     path.write_bytes(content)
-    line = one_line(READ[name], folder / name)
+    line = one_line(READERS[name], folder / name)
     where = path.parent if "both sides" in message else path
     assert line.startswith(f"{where}: ")
     assert message in line
 
 
 @pytest.mark.parametrize("file", sorted({file for file, _, _ in MALFORMED}))
-def test_a_missing_file_is_one_line_that_names_it(folder, file):
+def test_a_missing_file_is_one_line_that_names_it(folder, tmp_path, file):
     name = file.partition("/")[0]
     (folder / file).unlink()
-    line = one_line(READ[name], folder / name)
+    line = one_line(READERS[name], folder / name)
     assert line.startswith(f"{folder / file}: ")
     assert "no such file" in line
-
-
-def test_a_reuters_folder_without_items_is_an_error(tmp_path):
     with pytest.raises(EmsError, match="german: expected news items"):
-        list(rcv2.read_titles(tmp_path, "german"))
+        list(rcv2.read_titles(tmp_path / "empty", "german"))
 
 
-# --- the real ones, where they lie beside the project
-
-
-def test_the_real_sets_have_the_published_sizes_where_they_lie_beside_the_project():
-    needs(SHARED.is_dir(), "the benchmarks do not lie beside the project")
+def test_the_real_sets_have_the_published_sizes():
+    needs(SHARED.is_dir(), "no benchmarks in ../shared")
     for code in ("de", "fr", "ru", "zh"):
         for part, sizes in (("sample", (200, 200, 100)), ("training", (476, 476, 240))):
             read = bucc2018.read_part(SHARED / "bucc_mini", code, part)
             assert (len(read.sentences), len(read.english), len(read.gold)) == sizes
-    kept = {
-        (code, split): pawsx.read_split(SHARED / "pawsx", code, split)
-        for code in pawsx.CODES
-        for split in pawsx.SPLITS
-    }
+    parts = list(itertools.product(pawsx.CODES, pawsx.SPLITS))
+    kept = {part: pawsx.read_split(SHARED / "pawsx", *part) for part in parts}
     assert len(kept["en", "dev"]) == len(kept["en", "test"]) == 2000
     assert sum(map(len, kept.values())) == 28_000 - 339
     assert {pair.label for pair in kept["de", "dev"]} == {"0", "1"}

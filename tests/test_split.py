@@ -1,16 +1,27 @@
-"""Laws of divided corpora: whole documents, parts that share no line, the same in all languages."""
+"""Divided corpora, by document or sentence: parts share no line and are the same everywhere."""
 
 import hashlib
 import itertools
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import yaml
 from conftest import SHARED, needs
-from made.corpora import DOCUMENTS, translations, write_divided, write_lines
-from made.experiments import MINIMAL, Settings, edited, one_line
+from made.corpora import (
+    DOCUMENTS,
+    moses,
+    moses_of,
+    translations,
+    write_divided,
+    write_form,
+    write_lines,
+    write_zip,
+)
+from made.experiments import MINIMAL, Settings, edited, one_line, shipped
+from made.text import law
 
 from ems.base.errors import EmsError
 from ems.benchmarks.ntrex.data import read_language
@@ -26,7 +37,7 @@ CODES = ["de", "fr", "sw"]
 
 
 def documents_of_sizes(sizes):
-    """The document of each line, for documents of these sizes that lie one after the other."""
+    """The document name of each line, for consecutive documents of these sizes."""
     return [f"paper.{at}" for at, size in enumerate(sizes) for _ in range(size)]
 
 
@@ -35,16 +46,12 @@ def made_up_documents(seed):
     return documents_of_sizes([draw.randint(1, 30) for _ in range(draw.randint(20, 90))])
 
 
-# --- which line is in which part
-
-
 @pytest.mark.parametrize("parts", [PARTS, {"a": 0.98, "b": 0.02}, dict.fromkeys("abcdefgh", 0.125)])
 @pytest.mark.parametrize("seed", range(3))
-def test_parts_are_those_of_a_plain_loop_over_the_documents_in_the_order_of_hashes(seed, parts):
-    """Whole documents, in whatever order the lines come, and close to the shares."""
+def test_parts_are_whole_documents_in_the_order_of_their_hashes(seed, parts):
     documents = made_up_documents(seed)
     names = sorted(parts)
-    bounds = [(part, sum(parts[name] for name in names[: at + 1])) for at, part in enumerate(names)]
+    bounds = list(zip(names, itertools.accumulate(parts[name] for name in names), strict=True))
     expected, passed = {}, 0
     for name in sorted(set(documents), key=lambda name: hashlib.sha256(name.encode()).hexdigest()):
         size = documents.count(name)
@@ -52,8 +59,9 @@ def test_parts_are_those_of_a_plain_loop_over_the_documents_in_the_order_of_hash
         expected[name] = next(part for part, end in bounds if middle < end)
         passed += size
     turned = random.Random(2).sample(documents, len(documents))
-    for lines in (documents, turned):
+    for lines in (documents, turned):  # in any order of lines and parts
         assert part_of_line(lines, parts) == [expected[name] for name in lines]
+        assert part_of_line(lines, dict(reversed(parts.items()))) == part_of_line(lines, parts)
     counts = Counter(part_of_line(documents, parts))
     for part, share in parts.items():
         assert abs(counts[part] - share * len(documents)) <= max(Counter(documents).values())
@@ -71,55 +79,36 @@ benchmarks: [ntrex]
 """)
 
 
-def test_lines_that_are_divided_otherwise_never_share_a_hash(tmp_path):
-    """Also when only the order in which the file names the parts differs."""
-    documents, settings, seen = made_up_documents(3), Settings(tmp_path, DIVIDED), {}
-    for names in itertools.permutations(PARTS):
-        parts = {name: PARTS[name] for name in names}
-        experiment = settings.load(edited(DIVIDED, "splits.NTREX.parts", parts))
-        divided = part_of_line(documents, experiment.splits["NTREX"].parts)
-        job = {"label": "NTREX+train", "version": "v1", "pair": "de-en"}
-        assert seen.setdefault(stage_hash(experiment, "clean", **job), divided) == divided
-
-
-# --- the file of documents
-
-
 @pytest.mark.parametrize("breaker", ["", "\u2028", "\x85", "\x0b", "\x1c"])
-def test_only_a_line_feed_ends_the_name_of_a_document_and_spaces_around_it_go(tmp_path, breaker):
+def test_document_names_end_at_lf_only_and_are_stripped(tmp_path, breaker):
     path = tmp_path / DOCUMENTS
     path.write_bytes(f"b{breaker}bc.1\r\nbbc.1\nzürich 2 \nlast".encode())
     assert read_document_names(path) == [f"b{breaker}bc.1", "bbc.1", "zürich 2", "last"]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "found an empty line"),
-        (b"a\n\nb\n", "found an empty line"),
-        (b"a\n  \n", "found an empty line"),
-        (b"a\n\xff\n", "not UTF-8 at byte 2"),
-        (None, "no such file"),
-    ],
-)
-def test_a_bad_file_of_documents_is_one_line_that_names_it(tmp_path, content, message):
-    path = tmp_path / DOCUMENTS
+EMPTY = "found an empty line"
+BAD_NAMES = {b"": EMPTY, b"a\n\nb\n": EMPTY, b"a\n  \n": EMPTY, b"a\n\xff\n": "not UTF-8 at byte 2"}
+
+
+@pytest.mark.parametrize("content", [*BAD_NAMES, None])
+def test_a_bad_file_of_documents_is_one_line_that_names_it(tmp_path, content):
+    path, message = tmp_path / DOCUMENTS, BAD_NAMES.get(content, "no such file")
     if content is not None:
         path.write_bytes(content)
     assert re.search(f"{path}: .*{message}", one_line(read_document_names, path))
 
 
-# --- parts of a whole corpus
+# --- by document
 
 
 def numbered(count):
-    """Translations of which each knows its line; no two are alike in any language."""
+    """Translations with their line number, all different in every language."""
     items = translations(count, ["en", *CODES], seed=1)
     return [{code: f"{text} {at}" for code, text in item.items()} for at, item in enumerate(items)]
 
 
 class Divided:
-    """A made-up NTREX of 3 languages on disk, and what the stages make of its parts."""
+    """A small NTREX with 3 languages, and the parts that the stages read and write."""
 
     def __init__(self, root, items, documents, **changes):
         self.root = root
@@ -127,13 +116,12 @@ class Divided:
         self.folder = write_divided(root, "NTREX", "v1", items, documents)
 
     def keys(self):
-        """The evaluation sentences of the experiment's sets."""
         out = self.root / "evalkeys.tsv"
         write_eval_keys("folded", eval_files(self.experiment, {"ntrex": self.folder}), out)
         return out
 
     def clean(self, part, code):
-        """(pairs as (sentence, English), the report) of a language of a part of the corpus."""
+        """([(sentence, English)], report) of one language of a part."""
         pair = "-".join(sorted(("en", code)))
         archive = self.folder / "moses" / f"{pair}.txt.zip"
         source = CleanSource(f"NTREX+{part}", "v1", pair, (archive,), self.folder / DOCUMENTS)
@@ -143,7 +131,6 @@ class Divided:
         return [side if pair.startswith(code) else side[::-1] for side in sides], entry
 
     def test_part(self, code):
-        """The pairs of the part that is the benchmark."""
         split = self.experiment.splits["NTREX"]
         return list(zip(*read_language(self.folder, code, split, "test"), strict=True))
 
@@ -152,64 +139,37 @@ ITEMS = numbered(200)
 PAPERS = documents_of_sizes([7] * 20 + [12] * 5)
 
 
-def test_the_parts_share_no_line_and_together_they_are_the_corpus(tmp_path):
-    corpus = Divided(tmp_path, ITEMS, PAPERS)
-    document = {item["en"]: name for item, name in zip(ITEMS, PAPERS, strict=True)}
-    for code in CODES:
-        parts = [corpus.clean(part, code)[0] for part in ("train", "validation")]
-        parts.append(corpus.test_part(code))
-        own = [{document[english] for _, english in part} for part in parts]
-        assert sum(map(len, own)) == len(set(PAPERS))  # whole documents
-        together = [pair for part in parts for pair in part]
-        assert all(len(part) >= 10 for part in parts)
-        assert len(together) == len(set(together)) == 200
-        assert set(together) == {(item[code], item["en"]) for item in ITEMS}
-
-
-def test_a_part_has_the_same_lines_in_every_language_and_with_every_seed(tmp_path):
+def test_parts_share_no_line_and_are_the_same_in_every_language_and_experiment(tmp_path):
     corpora = [
-        Divided(tmp_path / name, ITEMS, PAPERS, **changes)
-        for name, changes in (
-            ("one", {}),
-            ("seed", {"seed": 9}),
-            ("few", {"languages": ["en", "fr", "sw"]}),
-        )
+        Divided(tmp_path / "one", ITEMS, PAPERS),
+        Divided(tmp_path / "other", ITEMS, PAPERS, seed=9, languages=["en", "fr", "sw"]),
     ]
-    for read in (lambda c, code: c.clean("train", code)[0], Divided.test_part):
-        english = [
-            [pair[1] for pair in read(corpus, code)] for corpus in corpora for code in ("fr", "sw")
-        ]
-        assert all(lines == english[0] for lines in english)
-
-
-def test_the_report_of_a_part_is_named_with_it_and_counts_its_lines_only(tmp_path):
-    pairs, entry = Divided(tmp_path, ITEMS, PAPERS).clean("validation", "de")
-    names = [entry[key] for key in ("corpus", "version", "role", "pair")]
-    assert names == ["NTREX+validation", "v1", "validation", "de-en"]
-    assert entry["read"] == entry["kept"] == len(pairs) < 40
-    assert sum(entry["removed"].values()) == 0
-
-
-def test_a_cap_draws_from_the_part(tmp_path):
-    corpora = [{"name": "NTREX", "version": "v1", "part": "train", "max_pairs": 30}]
-    whole = Divided(tmp_path / "whole", ITEMS, PAPERS).clean("train", "de")[0]
-    pairs, entry = Divided(tmp_path / "cap", ITEMS, PAPERS, corpora=corpora).clean("train", "de")
-    assert len(pairs) == 30
-    assert set(pairs) < set(whole)
-    assert entry["removed"]["cap"] == entry["read"] - 30 == len(whole) - 30
+    document = {item["en"]: name for item, name in zip(ITEMS, PAPERS, strict=True)}
+    english = []
+    for corpus in corpora:
+        for code in CODES if corpus is corpora[0] else ("fr", "sw"):
+            parts = [corpus.clean(part, code)[0] for part in ("train", "validation")]
+            parts.append(corpus.test_part(code))
+            own = [{document[english] for _, english in part} for part in parts]
+            assert sum(map(len, own)) == len(set(PAPERS))  # whole documents
+            together = [pair for part in parts for pair in part]
+            assert all(len(part) >= 10 for part in parts)
+            assert len(together) == len(set(together)) == 200
+            assert set(together) == {(item[code], item["en"]) for item in ITEMS}
+            english.append([[pair[1] for pair in part] for part in parts])
+    assert all(parts == english[0] for parts in english)
 
 
 def test_no_english_sentence_of_the_test_part_is_left_in_another_part(tmp_path):
-    """Documents quote each other: here every second other line is a test sentence in English."""
+    """Every second other line is a test sentence in English: documents quote each other."""
     part = part_of_line(PAPERS, PARTS)
     tested = [item["en"] for item, name in zip(ITEMS, part, strict=True) if name == "test"]
     others = [at for at, name in enumerate(part) if name != "test"]
     quoting = dict(zip(others[::2], tested, strict=False))
     assert len(quoting) > 50
-    items = [
-        {**item, "en": f"«{quoting[at].upper()}!»"} if at in quoting else item
-        for at, item in enumerate(ITEMS)
-    ]
+    items = list(ITEMS)
+    for at, text in quoting.items():
+        items[at] = {**ITEMS[at], "en": f"«{text.upper()}!»"}
     corpus = Divided(tmp_path, items, PAPERS)
     assert [english for _, english in corpus.test_part("de")] == tested
     for name, code in itertools.product(("train", "validation"), CODES):
@@ -221,10 +181,7 @@ def test_no_english_sentence_of_the_test_part_is_left_in_another_part(tmp_path):
         assert entry["by_benchmark"] == {"ntrex": {"en": lost, "pairs": lost}}
 
 
-# --- what does not belong together
-
-
-def test_counts_that_disagree_are_one_line_that_names_both_files(tmp_path):
+def test_documents_of_another_length_or_none_at_all_are_one_line(tmp_path):
     corpus = Divided(tmp_path, ITEMS, PAPERS)
     documents = write_lines(corpus.folder / DOCUMENTS, PAPERS[:-1])
     archive = corpus.folder / "moses" / "de-en.txt.zip"
@@ -239,20 +196,13 @@ def test_counts_that_disagree_are_one_line_that_names_both_files(tmp_path):
     ):
         message = one_line(read)
         assert all(part in message for part in (str(documents), str(archive), "199 lines", "200"))
-    assert not (tmp_path / "out.tsv").exists()
-
-
-def test_a_part_is_never_read_without_its_documents(tmp_path):
-    """Else the whole corpus, its test part too, would become training data."""
-    corpus = Divided(tmp_path, ITEMS, PAPERS)
-    archive = corpus.folder / "moses" / "de-en.txt.zip"
     source = CleanSource("NTREX+train", "v1", "de-en", (archive,), None)
     with pytest.raises(EmsError, match="documents"):
-        clean_corpus(corpus.experiment, source, corpus.keys(), tmp_path / "out.tsv")
+        clean_corpus(corpus.experiment, source, keys, tmp_path / "out.tsv")
     assert not (tmp_path / "out.tsv").exists()
 
 
-def test_the_documents_are_among_the_files_that_the_scores_depend_on(tmp_path):
+def test_the_file_of_documents_is_part_of_the_data_of_a_score(tmp_path):
     experiment = Settings(tmp_path, DIVIDED).load()
     names = [path.name for path in data_files(experiment, "ntrex", tmp_path)]
     assert names == ["de-en.txt.zip", "en-fr.txt.zip", "en-sw.txt.zip", DOCUMENTS]
@@ -268,3 +218,233 @@ def test_the_real_ntrex_is_divided_by_whole_documents_in_every_language(tmp_path
     english = [read_language(folder, code, split, "test")[1] for code in ("de", "zh", "yo")]
     assert len(english[0]) == counts["test"]
     assert english[0] == english[1] == english[2]
+
+
+# --- by sentence: near-copies are in one part in every language pair
+
+SHARES = {"train": 0.7, "test": 0.1, "validation": 0.2}
+BY_SENTENCE = MINIMAL | yaml.safe_load("""
+languages: [en, de, fr, sw]
+splits: {Toy: {sentences: en, parts: {train: 0.7, test: 0.1, validation: 0.2}}}
+corpora:
+  - {name: Toy, version: v1, source: nowhere, part: train}
+  - {name: Toy, version: v1, source: nowhere, part: test}
+validation: {name: Toy, version: v1, source: nowhere, part: validation}
+decontaminate: {against: []}
+""")
+
+
+def near_copy(text, number):
+    forms = [str.upper, str.title, "«{}!»".format, "  {} .".format, lambda t: t.replace(" ", " - ")]
+    return (forms[number % len(forms)])(text)
+
+
+def sentences(count, code):
+    """(sentence, English) pairs of a language; some English is repeated, some as a near-copy."""
+    draw = random.Random(code)
+    items = list(translations(count, ["en", code], seed=3, least=4))  # English: the same for all
+    pairs = [(item[code], item["en"]) for item in items]
+    pairs += [(f"{text} {at}", english) for at, (text, english) in enumerate(pairs[::3])]
+    pairs += [(f"{code} {n}", near_copy(english, n)) for n, (_, english) in enumerate(pairs[::2])]
+    return draw.sample(pairs, len(pairs))
+
+
+class Sentences:
+    """A corpus on disk, and the parts that the cleaning stage writes."""
+
+    def __init__(self, root, value=BY_SENTENCE, **changes):
+        self.root, self.experiment = root, Settings(root / "settings", value | changes).load()
+        self.keys = root / "keys.tsv"
+        write_keys({}, self.keys)
+
+    def archive(self, pairs, code):
+        pair = "-".join(sorted(("en", code)))
+        texts = [{code: text, "en": english} for text, english in pairs]
+        return write_zip(self.root, "Toy", "v1", pair, texts)
+
+    def clean(self, part, archives, pair, version="v1", name="Toy"):
+        """([(first, second, line)], report) of a part."""
+        out = self.root / part / f"{pair}.tsv"
+        source = CleanSource(f"{name}+{part}", version, pair, tuple(archives))
+        entry = clean_corpus(self.experiment, source, self.keys, out)
+        rows = [line.split("\t") for line in out.read_text().split("\n")[:-1]]
+        return [(first, second, int(line)) for first, second, line in rows], entry
+
+    def of_language(self, code, pairs):
+        """{part: [(sentence, English, line)]}."""
+        pair, archive = "-".join(sorted(("en", code))), self.archive(pairs, code)
+        parts = {part: self.clean(part, [archive], pair)[0] for part in SHARES}
+        if pair.startswith("en"):
+            return {part: [(b, a, line) for a, b, line in rows] for part, rows in parts.items()}
+        return parts
+
+
+def expected_part(english, parts):
+    """Return the part of a sentence by a plain loop over the parts in order of their names."""
+    digest = hashlib.sha256(law(english).encode()).hexdigest()
+    place, end = int(digest[:14], 16) / 16**14, 0
+    for name in sorted(parts):
+        end += parts[name]
+        if place < end:
+            return name
+    raise AssertionError(place)
+
+
+def lines_in(part, english):
+    """The line numbers of the sentences that belong to a part."""
+    return [at for at, text in enumerate(english, 1) if expected_part(text, SHARES) == part]
+
+
+@pytest.fixture(scope="module")
+def divided(tmp_path_factory):
+    """{language: {part: rows}} of three languages."""
+    corpus = Sentences(tmp_path_factory.mktemp("divided"))
+    return {code: corpus.of_language(code, sentences(300, code)) for code in CODES}
+
+
+def test_the_hash_of_a_sentence_decides_its_part_in_all_languages(divided):
+    for code in CODES:
+        english = [english for _, english in sentences(300, code)]
+        assert len(set(english)) > len(set(map(law, english)))  # near-copies
+        for part, rows in divided[code].items():
+            assert len(rows) > 15
+            assert [row[2] for row in rows] == lines_in(part, english)
+
+
+def test_parts_depend_on_the_shares_only(tmp_path, divided):
+    turned = {"Toy": {"parts": dict(reversed(SHARES.items())), "sentences": "en"}}
+    changes = {"seed": 9, "languages": ["fr", "en"], "splits": turned, "clean": {"max_words": 40}}
+    pairs = sentences(300, "fr")
+    other = Sentences(tmp_path / "a", **changes).of_language("fr", pairs[::-1])
+    for part in SHARES:
+        assert {row[:2] for row in other[part]} == {row[:2] for row in divided["fr"][part]}
+    shares = {"Toy": {"sentences": "en", "parts": SHARES | {"train": 0.2, "validation": 0.7}}}
+    third = Sentences(tmp_path / "b", splits=shares).of_language("fr", pairs)
+    assert len(third["validation"]) > 2 * len(other["validation"])
+
+
+def test_the_sentence_may_be_on_either_side_of_a_file(tmp_path):
+    pairs = sentences(100, "fr")
+    corpus = Sentences(tmp_path)
+    straight, turned = corpus.archive(pairs, "fr"), tmp_path / "fra-en.zip"
+    moses_of(turned, pairs, corpus="Toy", pair="fra-en")
+    files = {"variants": {"en-fr": ("en-fr", "fra-en")}, "turned": frozenset({"fra-en"})}
+    own = replace(corpus.experiment.corpora[0], **files)
+    corpus.experiment = replace(corpus.experiment, corpora=(own,))
+    rows, entry = corpus.clean("train", [straight, turned], "en-fr")
+    lines = lines_in("train", [english for _, english in pairs])
+    assert [row[2] for row in rows] == [*lines, *(at + len(pairs) for at in lines)]
+    assert entry["files"] == {"en-fr": len(pairs), "fra-en": len(pairs)}
+    assert {law(row[0]) for row in rows} <= {law(english) for _, english in pairs}
+
+
+def test_the_report_counts_the_part_only_and_a_cap_samples_it(tmp_path, divided):
+    pairs, whole = sentences(300, "de"), divided["de"]["train"]
+    value = edited(BY_SENTENCE, "corpora.0.max_pairs", 40)
+    corpus = Sentences(tmp_path, value)
+    rows, entry = corpus.clean("train", [corpus.archive(pairs, "de")], "de-en")
+    assert len(rows) == 40
+    assert set(rows) < set(whole)
+    assert (entry["read"], entry["removed"]["cap"]) == (len(whole), len(whole) - 40)
+    assert entry["files"] == {"de-en": len(pairs)}
+    assert (entry["corpus"], entry["role"]) == ("Toy+train", "train")
+
+
+@pytest.mark.parametrize("empty", ["", " ", "?!", "…"])
+def test_sentences_without_a_letter_are_one_sentence(tmp_path, empty):
+    pairs = [*sentences(50, "de"), ("leer", empty)]
+    parts = Sentences(tmp_path).of_language("de", pairs)
+    found = [part for part, rows in parts.items() if any(row[2] == len(pairs) for row in rows)]
+    assert found == ([] if not empty.strip() else [expected_part("", SHARES)])
+
+
+def test_a_sentence_that_is_not_utf_8_is_counted_in_one_part(tmp_path):
+    corpus = Sentences(tmp_path, clean={"undecodable": "drop"})
+    pairs = sentences(50, "de")
+    sides = ["".join(f"{pair[at]}\n" for pair in pairs).encode() for at in (0, 1)]
+    archive = tmp_path / "de-en.txt.zip"
+    moses(archive, sides[0] + b"gut\n", sides[1] + b"\xff\xfe\n", corpus="Toy")
+    entries = {part: corpus.clean(part, [archive], "de-en")[1] for part in SHARES}
+    counts = {part: entry["removed"]["undecodable"] for part, entry in entries.items()}
+    assert counts == {**dict.fromkeys(SHARES, 0), expected_part("", SHARES): 1}
+    assert sum(entry["read"] for entry in entries.values()) == len(pairs) + 1
+
+
+@pytest.mark.parametrize("form", ["tsv", "two", "jsonl"])
+def test_own_files_are_divided_by_the_sentence_of_any_language(tmp_path, form):
+    rows = [(french, german) for german, french in sentences(100, "de")]
+    place = write_form(tmp_path / "own", form, ("fr", "de"), rows)
+    files = {"files": {"fr-de": place}}
+    value = BY_SENTENCE | {
+        "splits": {"Mine": {"sentences": "fr", "parts": SHARES}},
+        "corpora": [{"name": "Mine", "part": part, **files} for part in ("train", "test")],
+        "validation": {"name": "Mine", "part": "validation", **files},
+    }
+    corpus = Sentences(tmp_path, value)
+    paths = [tmp_path / "own" / path for path in ([place] if form != "two" else place)]
+    with paths[0].open("a") as file:  # a bad row is counted in one part
+        file.write("alone\n" if form != "two" else "")
+    bad = 0
+    for part in SHARES:
+        found, entry = corpus.clean(part, paths, "de-fr", "own", "Mine")
+        assert [row[2] for row in found] == lines_in(part, [row[0] for row in rows])
+        assert entry["kept"] == len(found) == entry["read"] - entry["removed"]["malformed"]
+        bad += entry["removed"]["malformed"]
+    assert bad == (form != "two")
+
+
+def test_only_its_own_split_changes_the_hash_of_cleaning(tmp_path):
+    settings = Settings(tmp_path, BY_SENTENCE)
+
+    def hash_of(value):
+        names = {"label": "Toy+train", "version": "v1", "pair": "de-en"}
+        return stage_hash(settings.load(value), "clean", **names)
+
+    other = edited(BY_SENTENCE, "splits.Toy.parts", SHARES | {"train": 0.6, "test": 0.2})
+    more = edited(BY_SENTENCE, "splits.Other", {"sentences": "fr", "parts": SHARES})
+    assert hash_of(BY_SENTENCE) == hash_of(more) != hash_of(other)
+
+
+SENTENCES = {"sentences": "en", "parts": SHARES}
+BY = "divide by document (documents, parts), by sentence (sentences, parts) or by position"
+PAIRLESS = "splits.Toy divides by the sentence in en, but there is none in de-fr; leave out pairs"
+TOY_DOCUMENTS = {"name": "Toy", "version": "v1", "kind": "documents", "source": "x"}
+MISTAKES = [
+    (
+        "corpora",
+        [TOY_DOCUMENTS],
+        "splits.Toy.sentences: a corpus of `kind: documents` is divided b",
+    ),
+    ("splits.Toy", {"sentences": "en"}, "splits.Toy.parts: this key is missing"),
+    ("splits.Toy", SENTENCES | {"documents": "d.tsv"}, f"splits.Toy: {BY}"),
+    ("splits.Toy", SENTENCES | {"first": {"a": 1}, "rest": "b"}, f"splits.Toy: {BY}"),
+    ("splits.Toy.sentences", "e n", "splits.Toy.sentences: found 'e n', expected letters"),
+    ("splits.Toy.parts.train", 0.8, "splits.Toy.parts: the shares add up to 1.1"),
+    ("corpora.0.part", "dev", "found 'dev'; allowed values: train, test, validation (splits.Toy.p"),
+    ("corpora.0.pairs", ["de-fr", "de-en"], f"corpora.0.part: {PAIRLESS}"),
+    ("validation.pairs", ["de-fr"], f"validation.part: {PAIRLESS}"),
+    ("splits.Toy.sentences", "de", "none in en-fr, en-sw; leave out pairs without de"),
+]
+
+
+@pytest.mark.parametrize(("path", "new", "message"), MISTAKES)
+def test_a_mistake_is_one_line_that_names_the_key(tmp_path, path, new, message):
+    value = BY_SENTENCE | ({"validation": None} if path == "corpora" else {})
+    assert message in Settings(tmp_path, BY_SENTENCE).error(edited(value, path, new))
+
+
+def test_the_real_tatoeba_is_divided_by_its_english_in_all_language_pairs(tmp_path):
+    needs(SHARED.is_dir(), "the real corpora do not lie beside the project")
+    experiment, keys = shipped("small62"), tmp_path / "keys.tsv"
+    write_keys({}, keys)
+    english = {"Tatoeba+train": set(), "Tatoeba+validation": set()}
+    for label, pair in ((label, pair) for label in english for pair in ("en-mr", "en-ko")):
+        archive = SHARED / "opus/Tatoeba/v2021-08-07/moses" / f"{pair}.txt.zip"
+        out = tmp_path / f"{label}.{pair}.tsv"
+        source = CleanSource(label, "v2021-08-07", pair, (archive,), held_out=keys)
+        entry = clean_corpus(experiment, source, keys, out)
+        english[label] |= {law(line.split("\t")[0]) for line in out.read_text().splitlines()}
+        if pair == "en-mr":
+            assert entry["read"] == {"Tatoeba+train": 10129, "Tatoeba+validation": 267}[label]
+    assert english["Tatoeba+train"].isdisjoint(english["Tatoeba+validation"])
+    assert len(english["Tatoeba+validation"]) > 250
