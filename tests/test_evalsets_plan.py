@@ -136,7 +136,7 @@ def test_the_dev_part_of_flores_needs_a_source_that_has_it(project):
 PARACRAWL = {"decontaminate": {"against": ["paracrawl"]}}  # its sentences are drawn
 DRAWN = "decontaminate.against.0: found 'paracrawl'; allowed values: bucc2018, cls, "
 MISTAKES = [
-    ({"sib200": {"dev": True}}, {}, "only of flores200"),
+    ({"sib200": {"dev": True}}, {}, "only flores200 may set this"),
     ({"xsimpp": {"languages": ["de"]}}, {}, "xsimpp.languages: unknown language 'de'; allowed: en"),
     ({"paracrawl": {}}, PARACRAWL, DRAWN),
 ]
