@@ -157,7 +157,7 @@ class Output:
         out: Path,
         times: Mapping[str, Path] | None,
     ) -> None:
-        from ems.tables import compare, curves, figures  # imported late: matplotlib takes a second
+        from ems.tables import curves, figures  # imported late: matplotlib takes a second
 
         files = {path.parent.name: path for path in sources}
         # loss logs: systems of the tables first, in their order
@@ -168,7 +168,9 @@ class Output:
                 figures.plot_pairs(sources[:-1], sources[-1], out, experiment.families)
             case "ablation":
                 order = [name for name in experiment.ablated if name in files]
-                compare.plot_deltas(sources, order, out, experiment.families)
+                from ems.tables.compare import plot_deltas  # SciPy's statistics take another
+
+                plot_deltas(sources, order, out, experiment.families)
             case "learning":
                 curves.plot_curves(logs, times, out)
             case "learning_languages":
