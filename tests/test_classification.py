@@ -405,26 +405,3 @@ def test_missing_training_files_and_languages_are_errors(copied, tmp_path):
     assert "evalsets.mldoc.languages: ngram is scored on de, fr; expected en and" in message
     (copied["marc"] / "train/dataset_fr_train.json").unlink()
     assert "train/dataset_fr_train.json" in message_of("marc", copied, tmp_path, None)
-
-
-HEADER = "sentence\tis_counterfactual"
-
-
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (["sentence\tlabel", "a\t1"], "expected the columns sentence, is_counterfactual"),
-        ([HEADER, "a"], "line 2 has 1 columns, expected 2"),
-        ([HEADER, "a\t1", ""], "line 3 has 0 columns, expected 2"),
-        ([HEADER, " \t1"], "line 2 has an empty sentence"),
-        ([HEADER, "a\tyes"], "line 2: found the label 'yes'; expected 0 or"),
-        ([HEADER, '"a\t1'], "line 2: "),
-        ([HEADER], "expected sentences, found none"),
-    ],
-)
-def test_an_error_names_the_line_of_a_malformed_counterfactual_file(lines, message, tmp_path):
-    write_lines(tmp_path / "DE_test.tsv", lines)
-    with pytest.raises(EmsError) as error:
-        counterfactual.read_split(tmp_path, "DE", "test")
-    assert str(error.value).startswith(f"{tmp_path}/DE_test.tsv: ")
-    assert message in str(error.value)

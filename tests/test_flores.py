@@ -184,7 +184,7 @@ def test_the_right_text_counts_on_any_line_and_an_alteration_of_it_does_not():
 
 
 def test_the_default_is_the_ratio_margin_with_four_neighbours(tmp_path, folders):
-    value = edited(BASE, "evalsets.flores200", {"version": "v1"})
+    value = edited(changed(MINIMAL, OF_XSIM), "evalsets.flores200", {"version": "v1"})
     experiment = Settings(tmp_path / "settings").load(value)
     assert plain(experiment.evalsets["flores200"].protocol) == {"k": 4, "margin": "ratio"}
     changes = {"flores200": {"protocol": {"margin": "ratio"}}}
@@ -209,37 +209,3 @@ def test_an_error_names_both_files_with_unequal_numbers_of_lines(tmp_path, folde
     english = path.with_name("eng_Latn.devtest")
     message = call(error_of, tmp_path, folders, benchmark)
     assert message.startswith(f"{path}: expected the 4 lines of {english}, found 1; ")
-
-
-# --- wrong settings
-
-BASE = MINIMAL | {**OF_XSIM, "languages": ["en", "de", "fr"], "decontaminate": {"against": []}}
-MISTAKES = [
-    ("evalsets", {"xsimpp": {"version": "v1"}}, "benchmarks: xsim reads flores200, which has no"),
-    ("evalsets", {"flores200": {"version": "v1"}}, "benchmarks: xsimpp has no entry under"),
-    (
-        "evalsets.flores200.languages",
-        ["de", "fr"],
-        "systems.ems: xsim needs en and another of its languages in flores200, found de, fr; see "
-        "evalsets.flores200.languages",
-    ),
-    (
-        "evalsets.flores200.protocol.margin",
-        "ration",
-        "protocol.margin: found 'ration'; allowed values: ratio, distance, absolute",
-    ),
-    ("evalsets.flores200.protocol.k", 0, "evalsets.flores200.protocol.k: 0"),
-    ("evalsets.flores200.protocol.n", 4, "evalsets.flores200.protocol.n: unknown key"),
-    ("evalsets.xsimpp.protocol", {}, "evalsets.xsimpp.protocol: only "),
-    (
-        "",
-        OF_FLORES | {"evalsets": {"flores200": {"version": "v1", "languages": ["fr"]}}},
-        "systems.ems: flores200 needs two of its languages in flores200, found fr; see",
-    ),
-]
-
-
-@pytest.mark.parametrize(("path", "new", "message"), MISTAKES)
-def test_a_mistake_is_one_line_before_any_job(tmp_path, path, new, message):
-    value = edited(BASE, path, new) if path else {**BASE, **new}
-    assert message in Settings(tmp_path, BASE).error(value)

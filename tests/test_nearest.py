@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from conftest import ROOT, SHARED, needs
+from conftest import ROOT
 from made.bench import (
     HashEncoder,
     Listed,
@@ -30,8 +30,6 @@ from ems.bench import margin, nearest, task
 from ems.bench.margin import MARGINS, best_by_margin, best_candidates, best_pairs, pairs_of
 from ems.benchmarks.bucc2018.data import part_files, read_part
 from ems.benchmarks.families.mining import best_threshold
-from ems.config.model import NgramSettings
-from ems.model.char_ngrams import NgramEncoder
 
 
 @pytest.fixture
@@ -407,14 +405,3 @@ def test_an_error_names_the_sentence_also_after_the_first_part(
     message = error_of(*arguments, **changes_of(folder))
     expected = "bucc2018 de training, after 2 sentences: the embedding of sentence 2"
     assert message.startswith(expected)
-
-
-def test_pairs_of_the_published_format_are_found_by_shared_words(tmp_path):
-    needs((SHARED / "bucc_mini").is_dir(), "real benchmarks in ../shared/data")
-    for threshold in ("oracle", "sample"):
-        arguments = (SHARED / "bucc_mini", tmp_path, NgramEncoder(NgramSettings()), ("de", "fr"))
-        scores = run(*arguments, threshold=threshold)
-        for values in (values_of(scores, code) for code in ("de", "fr")):
-            assert (values["sentences"], values["english"], values["gold"]) == (476, 476, 240)
-            assert 5 < values["f1"] < 95
-            assert values["missed"] or values["correct"] == values["extracted"]

@@ -165,14 +165,6 @@ def of_ntrex(tmp_path, folder, encoder, entry, **changes):
     return scored(tmp_path, "ntrex", folder, encoder, **changes)
 
 
-def test_an_undivided_ntrex_is_scored_as_a_whole(tmp_path):
-    folder, encoder = write_opus(tmp_path, "NTREX", "v1", NEWS), Listener()
-    scores = of_ntrex(tmp_path, folder, encoder, {"version": "v1"})
-    assert (scores.benchmark, scores.version, scores.parallel) == ("ntrex", "v1", True)
-    assert counts(scores) == {"de": 40, "fr": 40}
-    assert encoder.asked["fr"] == [[item["fr"] for item in NEWS]]
-
-
 def test_of_a_divided_ntrex_only_the_documents_of_the_part_are_scored(tmp_path):
     folder = write_divided(tmp_path, "NTREX", "v1", NEWS, PAPERS)
     part = part_of_line(PAPERS, DIVISION["NTREX"]["parts"])
@@ -187,6 +179,8 @@ def test_of_a_divided_ntrex_only_the_documents_of_the_part_are_scored(tmp_path):
         code: [[item[code] for item in tested]] * times
         for code, times in (("de", 1), ("en", 2), ("fr", 1))
     }
+    whole = of_ntrex(tmp_path, folder, Listener(), {"version": "v1"})  # of one part
+    assert (whole.version, counts(whole)) == ("v1", {"de": 40, "fr": 40})
     (folder / DOCUMENTS).write_text("".join(f"{name}\n" for name in ["other", *PAPERS[1:]]))
     of_ntrex(tmp_path, folder, Listener(), entry, splits=DIVISION)
     again = json.loads(scores.path.read_text())
@@ -324,14 +318,6 @@ def test_an_error_names_the_archive_that_cannot_be_drawn_from(
     assert message in error
 
 
-@pytest.mark.parametrize("name", CORPUS)
-def test_a_training_corpus_cannot_be_retrieved_from(name, tmp_path):
-    settings, corpus = Settings(tmp_path), CORPUS[name][0]
-    value = settings.base | {"corpora": [{"name": corpus, "version": "v8"}]}
-    value["evalsets"] = {**settings.base["evalsets"], name: {"version": "v5"}}
-    assert f"evalsets.{name}: {corpus} is one of the corpora too" in settings.error(value)
-
-
 def test_the_defaults_are_the_papers(tmp_path):
     entries = {name: {"version": version} for name, (_, version) in CORPUS.items()}
     evalsets = Settings(tmp_path).changed(evalsets=entries).evalsets
@@ -342,10 +328,7 @@ def test_the_defaults_are_the_papers(tmp_path):
 
 # --- what runs a benchmark again
 
-SETS = {
-    **{"tatoeba": "toy", "flores200": "v1", "xsimpp": "v1", "bucc2018": "v2018"},
-    **{"paracrawl": "v5", "sib200": "v1", "counterfactual": "v1"},
-}
+SETS = {"flores200": "v1", "xsimpp": "v1", "bucc2018": "v2018", "paracrawl": "v5", "sib200": "v1"}
 HASHED = MINIMAL | {
     "evalsets": {name: {"version": version} for name, version in SETS.items()},
     "benchmarks": [*SETS, "xsim", "wordorder"],
@@ -353,44 +336,31 @@ HASHED = MINIMAL | {
     "systems": {"ems": {}, "ngram": TRAINING_FREE},
 }
 OF_FLORES = {"flores200", "xsim", "xsimpp"}
-PROTOCOLS = {  # evaluation set: defaults, changes
-    "bucc2018": (
-        {"k": 4, "margin": "ratio", "threshold": "oracle", "missed": 10},
-        {"k": 5, "margin": "distance", "threshold": "sample", "missed": 1},
-    ),
-    "paracrawl": (
-        {"queries": 2000, "seed": 1234, "k": 4, "margin": "ratio"},
-        {"queries": 5, "candidates": 3000, "seed": 1, "margin": "absolute", "k": 3},
-    ),
-    "flores200": ({"k": 4, "margin": "ratio"}, {"k": 5, "margin": "distance"}),
-}
-RERUN = [  # key, new value, benchmarks to run again
+RERUN = [  # key, new value, the benchmarks that run again
     ("evalsets.flores200.version", "v3", OF_FLORES),
+    ("evalsets.flores200.protocol", {"k": 4, "margin": "ratio"}, set()),  # the defaults
+    ("evalsets.flores200.protocol.k", 5, OF_FLORES),
     ("evalsets.xsimpp.version", "v3", {"xsimpp"}),
+    ("evalsets.bucc2018.protocol", {"k": 4, "threshold": "oracle", "missed": 10}, set()),
+    ("evalsets.bucc2018.protocol.threshold", "sample", {"bucc2018"}),
+    ("evalsets.paracrawl.protocol", {"queries": 2000, "seed": 1234, "margin": "ratio"}, set()),
+    ("evalsets.paracrawl.protocol.candidates", 3000, {"paracrawl"}),
     ("probes.sib200.epochs", 3, {"sib200"}),
-    ("probes.counterfactual.hidden", [3], {"counterfactual"}),
-    ("documents.split", 0, {"sib200", "counterfactual"}),
-    ("seed", 5, {"sib200", "counterfactual"}),
+    ("documents.split", 0, {"sib200"}),
+    ("seed", 5, {"sib200"}),
 ]
-for name, protocols in PROTOCOLS.items():
-    own = OF_FLORES if name == "flores200" else {name}
-    for protocol, again in zip(protocols, (set(), own), strict=True):
-        RERUN += [(f"evalsets.{name}.protocol.{key}", v, again) for key, v in protocol.items()]
 
 
-def test_a_benchmark_runs_again_only_if_its_data_or_settings_change(tmp_path):
-    project = Settings(tmp_path, HASHED)
-
-    def hashes(value):
-        experiment = project.load(value)
-        names = experiment.benchmarks
-        trained = stage_hash(experiment, "train", system="ems")
-        return trained, {
-            n: stage_hash(experiment, "bench", system="ngram", benchmark=n) for n in names
-        }
-
-    training, before = hashes(HASHED)
-    for path, new, expected in RERUN:
-        trained, after = hashes(edited(HASHED, path, new))
-        assert {name for name in after if after[name] != before[name]} == expected, path
-        assert (trained == training) == (path != "seed")
+@pytest.mark.parametrize(("path", "new", "expected"), RERUN)
+def test_a_benchmark_runs_again_only_if_its_data_or_settings_change(path, new, expected, tmp_path):
+    hashes = []
+    for value in (HASHED, edited(HASHED, path, new)):
+        experiment = Settings(tmp_path, HASHED).load(value)
+        names = {"train": {"system": "ems"}}
+        names |= {name: {"system": "ngram", "benchmark": name} for name in experiment.benchmarks}
+        stages = {name: "train" if name == "train" else "bench" for name in names}
+        hashes.append({n: stage_hash(experiment, stages[n], **names[n]) for n in names})
+    before, after = hashes
+    changed = {name for name in after if after[name] != before[name]}
+    assert changed - {"train"} == expected
+    assert ("train" in changed) == (path == "seed")
