@@ -329,10 +329,7 @@ def test_the_report_of_a_gpu(stub):
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize(
     ("how", "ended", "kept"),
-    [
-        ("raises", "exit status 1", "ValueError: broken"),
-        ("killed", "killed by SIGKILL", ""),
-    ],
+    [("raises", "exit status 1", "ValueError: broken"), ("killed", "killed by SIGKILL", "")],
 )
 def test_a_part_that_fails_is_said_with_its_traceback_and_leaves_the_others(
     stub, part, how, ended, kept

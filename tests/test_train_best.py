@@ -5,15 +5,7 @@ import json
 import pytest
 import torch
 from made.experiments import changed
-from made.train import (
-    contents,
-    json_rows,
-    rows,
-    train_into,
-    train_stopped,
-    train_until,
-    weights_of,
-)
+from made.train import contents, json_rows, rows, train_into, train_stopped, train_until, weights_of
 
 from ems.base.errors import EmsError
 from ems.train import checkpoint, journal
