@@ -167,7 +167,7 @@ def laws(options: argparse.Namespace) -> None:
 def has_laws(path: Path) -> bool:
     """Return whether a file has tests that run on each device."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    return any(line.startswith("from made.objectives import") for line in lines)
+    return any(line.startswith("from made.objectives import DEVICES") for line in lines)
 
 
 class Laws:

@@ -1,19 +1,32 @@
-"""Laws of checkpoints: the newest that is as it was written wins, and nothing else is picked up."""
+"""Laws of checkpoints: the newest undamaged one wins, and the ones that make the model stay."""
 
 import json
 import os
 import resource
 import signal
+from contextlib import suppress
 
 import pytest
 import torch
-from made.train import LANGUAGES, MAX_TOKENS, contents, train_until
+from made.experiments import changed
+from made.train import (
+    LANGUAGES,
+    MAX_TOKENS,
+    contents,
+    json_rows,
+    rows,
+    train_into,
+    train_stopped,
+    train_until,
+    weights_of,
+)
 
 from ems.base.errors import EmsError
 from ems.shards.reader import PairStore
-from ems.train import checkpoint
+from ems.train import checkpoint, journal
 from ems.train.checkpoint import Keep
 from ems.train.job import claim_identity, differences, train
+from ems.train.journal import Journal
 
 pytestmark = pytest.mark.usefixtures("logged")
 
@@ -22,45 +35,35 @@ def steps(state):
     return [checkpoint.step_of(path) for path in checkpoint.checkpoints(state)]
 
 
-# --- corrupt ones
-
-
 def cut_short(path):
     os.truncate(path, path.stat().st_size - 2)
 
 
 def flip(path):
-    """Change one bit in the middle, which no length and rarely a parser would show."""
+
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
 
 
-FILES = [*checkpoint.FILES, checkpoint.STATE]
-DAMAGES = [flip, cut_short, os.unlink]
-
-
-@pytest.mark.parametrize("file", [checkpoint.OPTIMIZER, checkpoint.STATE])
-def test_a_corrupt_newest_checkpoint_is_passed_over_with_a_warning(
-    file, toy, never_killed, tmp_path, caplog
-):
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (["step-00000020/optimizer.safetensors"], ["20 cannot be read", "resumed at step 15"]),
+        (["step-00000020/state.json"], ["20 cannot be read", "resumed at step 15"]),
+        (
+            ["step-00000015/model.safetensors", "step-00000020/model.safetensors"],
+            ["{state}: none of its checkpoints can be read; training starts anew", "from step 0"],
+        ),
+    ],
+)
+def test_a_corrupt_checkpoint_is_skipped(files, words, toy, never_killed, tmp_path, caplog):
     state = train_until(toy, tmp_path, 20)
-    flip(state / "step-00000020" / file)
-    assert contents(toy.train(tmp_path)) == contents(never_killed)
-    assert "step-00000020 cannot be read" in caplog.text
-    assert "resumed at step 15" in caplog.text
-
-
-def test_with_every_checkpoint_corrupt_training_starts_anew_and_says_so(
-    toy, never_killed, tmp_path, caplog
-):
-    state = train_until(toy, tmp_path, 20)
-    for folder in checkpoint.checkpoints(state):
-        flip(folder / checkpoint.MODEL)
+    for file in files:
+        flip(state / file)
     caplog.clear()
     assert contents(toy.train(tmp_path)) == contents(never_killed)
-    assert f"{state}: none of its checkpoints can be read; training starts anew" in caplog.text
-    assert "from step 0" in caplog.text
+    assert all(part.format(state=state) in caplog.text for part in words)
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +71,9 @@ def saved_state(toy, tmp_path_factory):
     return train_until(toy, tmp_path_factory.mktemp("saved"), 20)
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("file", FILES)
-def test_a_file_with_a_flipped_bit_or_cut_short_or_gone_is_found(file, damage, saved_state):
+@pytest.mark.parametrize("damage", [flip, cut_short, os.unlink])
+@pytest.mark.parametrize("file", [*checkpoint.FILES, checkpoint.STATE])
+def test_a_changed_cut_or_missing_file_is_noticed(file, damage, saved_state):
     path = saved_state / "step-00000020" / file
     content = path.read_bytes()
     assert checkpoint.verified(path.parent)["step"] == 20
@@ -82,41 +85,29 @@ def test_a_file_with_a_flipped_bit_or_cut_short_or_gone_is_found(file, damage, s
         path.write_bytes(content)
 
 
-def test_any_changed_byte_of_the_state_file_is_found(saved_state):
-    """Except where JSON means the same, as with the last digit of some numbers."""
-    path = saved_state / "step-00000020/state.json"
-    content, noticed = path.read_bytes(), 0
-    try:
-        for at in range(len(content)):
-            changed = bytearray(content)
-            changed[at] ^= 1
-            path.write_bytes(changed)
-            try:
-                same = json.loads(changed) == json.loads(content)
-            except ValueError:
-                same = False
-            if not same:
-                noticed += 1
-                with pytest.raises(EmsError):
-                    checkpoint.verified(path.parent)
-    finally:
-        path.write_bytes(content)
+def test_any_changed_byte_of_the_state_file_is_noticed(saved_state):
+    """Except the last digits of some floats, which read as the same number."""
+    path, noticed = saved_state / "step-00000020/state.json", 0
+    content = path.read_bytes()
+    for i, byte in enumerate(content):
+        path.write_bytes(content[:i] + bytes([byte ^ 1]) + content[i + 1 :])
+        with suppress(EmsError):
+            checkpoint.verified(path.parent)
+            continue
+        noticed += 1
+    path.write_bytes(content)
     assert noticed > 0.95 * len(content)
 
 
-# --- which stay
-
-
-@pytest.mark.parametrize(("count", "expected"), [(1, [20]), (2, [15, 20]), (3, [10, 15, 20])])
-def test_the_newest_checkpoints_are_kept_and_none_after_the_end(count, expected, toy, tmp_path):
-    settings = {"keep_checkpoints": count}  # by default 2
-    state = train_until(toy, tmp_path, 20, train=settings if count != 2 else {})
-    assert steps(state) == expected
+@pytest.mark.parametrize(("settings", "kept"), [({}, [15, 20]), ({"keep_checkpoints": 1}, [20])])
+def test_the_newest_checkpoints_are_kept_and_none_after_the_end(settings, kept, toy, tmp_path):
+    state = train_until(toy, tmp_path, 20, train=settings)
+    assert steps(state) == kept
     toy.train(tmp_path, train=settings)
     assert not (tmp_path / "state").exists()
 
 
-def test_those_to_average_stay_whatever_was_saved_between_them():
+def test_checkpoints_to_average_are_kept():
     keep = Keep(newest=2, regular=3, interval=10, last=45)
     assert keep.kept([10, 20, 23]) == {10, 20, 23}
     assert keep.kept([10, 20, 23, 30, 31]) == {10, 20, 30, 31}
@@ -124,7 +115,7 @@ def test_those_to_average_stay_whatever_was_saved_between_them():
     assert Keep(newest=2).kept([1, 2, 3]) == {2, 3}
 
 
-def test_a_newer_corrupt_one_does_not_push_out_the_good_one_below_it(toy, tmp_path):
+def test_a_newer_corrupt_checkpoint_does_not_replace_the_good_one(toy, tmp_path):
     settings = {"keep_checkpoints": 1}
     state = train_until(toy, tmp_path, 20, train=settings)
     (state / "step-00000020").rename(state / "step-00000025")
@@ -134,21 +125,17 @@ def test_a_newer_corrupt_one_does_not_push_out_the_good_one_below_it(toy, tmp_pa
     assert steps(state) == [22, 25]
 
 
-def test_what_a_kill_left_half_written_is_removed_at_the_next_start(toy, never_killed, tmp_path):
+def test_leftovers_of_a_kill_are_removed_at_the_next_start(toy, tmp_path):
     state = train_until(toy, tmp_path, 10)
-    for name in (".step-00000015.999.part", ".step-00000005.998.part"):
-        (state / name).mkdir()
-        (state / name / "model.safetensors").write_bytes(b"half")
+    (state / ".step-00000015.999.part").mkdir()
+    (state / ".step-00000015.999.part/model.safetensors").write_bytes(b"half")
     (state / ".identity.json.997.part").write_bytes(b"{")
     train_until(toy, tmp_path, 15)
-    assert [path.name for path in state.iterdir() if path.name.startswith(".")] == []
-    assert contents(toy.train(tmp_path)) == contents(never_killed)
+    assert not list(state.glob(".*"))
 
 
-def test_a_disk_that_is_full_ends_the_run_and_leaves_the_checkpoints_before(
-    toy, never_killed, tmp_path
-):
-    """Write errors of the kernel itself: no file may be longer than half the model's."""
+def test_a_full_disk_ends_the_run_and_leaves_the_checkpoints_before(toy, never_killed, tmp_path):
+    """By the kernel: no file may be longer than half the optimiser's."""
     state = train_until(toy, tmp_path, 10)
     largest = (state / "step-00000010/optimizer.safetensors").stat().st_size
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -160,17 +147,12 @@ def test_a_disk_that_is_full_ends_the_run_and_leaves_the_checkpoints_before(
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, ignored)
-    assert steps(state) == [5, 10]
     assert [checkpoint.verified(path)["step"] for path in checkpoint.checkpoints(state)] == [5, 10]
     assert contents(toy.train(tmp_path)) == contents(never_killed)
 
 
-# --- of what they are
-
-
-def test_a_run_of_other_settings_is_refused_with_what_differs(toy, tmp_path):
+def test_a_run_of_other_settings_is_refused_with_the_differences(toy, tmp_path):
     state = train_until(toy, tmp_path, 10)
-    before = {path.name: contents(path) for path in state.glob("step-*")}
     with pytest.raises(EmsError) as error:
         toy.train(tmp_path, model={"dropout": 0.3}, train={"learning_rate": 0.02, "seed": 9})
     message = str(error.value)
@@ -180,23 +162,18 @@ def test_a_run_of_other_settings_is_refused_with_what_differs(toy, tmp_path):
     assert f"of other settings: {'; '.join(changed)}. Set it back" in message
     for words in (str(state), "step 10", "--afresh", "afresh=true"):
         assert words in message
-    assert {path.name: contents(path) for path in state.glob("step-*")} == before
+    assert steps(state) == [5, 10]
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.parametrize("variable", ["", "1"])
-def test_set_back_it_goes_on_and_afresh_it_starts_anew(
-    variable, toy, tmp_path, caplog, monkeypatch
-):
-    """The flag asks for it, or the workflow by a variable, which is empty unless it does."""
-    monkeypatch.setenv("EMS_AFRESH", "")
+@pytest.mark.parametrize("variable", ["", "1"])  # the workflow always sets it
+def test_old_settings_resume_and_afresh_starts_anew(variable, toy, tmp_path, caplog, monkeypatch):
     state = train_until(toy, tmp_path, 10)
     changes = {"train": {"learning_rate": 0.02}}
     with pytest.raises(EmsError, match="learning_rate"):
         toy.train(tmp_path, **changes)
     train_until(toy, tmp_path, 15)
     assert "resumed at step 10" in caplog.text
-    caplog.clear()
     monkeypatch.setenv("EMS_AFRESH", variable)
     other = toy.train(tmp_path, afresh=not variable, **changes)
     assert "from step 0" in caplog.text
@@ -204,12 +181,10 @@ def test_set_back_it_goes_on_and_afresh_it_starts_anew(
     assert contents(other) == contents(toy.train(tmp_path / "alone", **changes))
 
 
-def test_afresh_does_not_throw_away_the_checkpoints_of_the_same_settings(
-    toy, never_killed, tmp_path, caplog
-):
+def test_afresh_keeps_checkpoints_of_the_same_settings(toy, tmp_path, caplog):
     """A retry of a killed job has the same flags."""
     train_until(toy, tmp_path, 10)
-    assert contents(toy.train(tmp_path, afresh=True)) == contents(never_killed)
+    toy.train(tmp_path, afresh=True)
     assert "resumed at step 10" in caplog.text
 
 
@@ -224,7 +199,7 @@ def test_other_data_and_another_source_are_refused_too(toy, tmp_path, monkeypatc
         toy.train(tmp_path)
 
 
-def test_each_changed_key_is_told_once():
+def test_each_changed_key_is_named_once():
     old = {"settings": {"a": {"b": 1, "c": 2}, "d": [1]}, "source": "x", "vocabulary": "v"}
     new = {"settings": {"a": {"b": 1, "c": 3}, "d": [1, 2], "e": True}, "source": "y"}
     assert differences(old, new) == [
@@ -237,9 +212,141 @@ def test_each_changed_key_is_told_once():
     assert differences(old, old) == []
 
 
-def test_a_folder_of_others_without_a_checkpoint_holds_nothing_to_lose(tmp_path):
-    """As a run leaves it that is killed before its first checkpoint."""
+def test_a_state_of_other_settings_without_a_checkpoint_is_deleted(tmp_path):
     first = claim_identity(tmp_path, {"settings": {"a": 1}})
     second = claim_identity(tmp_path, {"settings": {"a": 2}})
     assert second.is_dir()
     assert not first.exists()
+
+
+TRAIN = {"keep": "best", "validate_every": 7, "keep_checkpoints": 1}
+BEST = {"train": TRAIN, "validation": {"name": "Held", "version": "v1", "source": "nowhere"}}
+TOTALS = {0: 1.0, 7: 5.0, 14: 3.0, 21: 3.0, 28: 4.0, 30: 6.0}  # 0 is before any training
+P1 = {0: 90.0, 7: 60.0, 14: 50.0, 21: 40.0, 28: 50.0, 30: 20.0}
+
+
+def give_scores(patch):
+    """Let validation compute everything, but return the loss and P@1 above."""
+    validated = Journal._validated
+
+    def scores(run):
+        step = run.done.step
+        return {**validated(run), "total": TOTALS.get(step, 9), "p1": P1.get(step, 0)}
+
+    patch.setattr(Journal, "_validated", scores)
+
+
+@pytest.fixture
+def scored(monkeypatch):
+    give_scores(monkeypatch)
+
+
+@pytest.fixture
+def saved_weights(monkeypatch):
+    """The weights of each checkpoint by its step, filled as they are saved."""
+    saved, save = {}, journal.save_checkpoint
+
+    def spy(state, modules, optimizer, done, keep):
+        saved[done.step] = {n: v.detach().clone() for n, v in modules.state_dict().items()}
+        save(state, modules, optimizer, done, keep)
+
+    monkeypatch.setattr(journal, "save_checkpoint", spy)
+    return saved
+
+
+def same_weights(ones, others):
+    assert ones.keys() == others.keys()
+    return all(torch.equal(value, others[name]) for name, value in ones.items())
+
+
+@pytest.mark.usefixtures("scored")
+@pytest.mark.parametrize(("by", "step"), [("loss", 21), ("p1", 7)])
+def test_the_best_weights_are_kept(by, step, toy, tmp_path, saved_weights, caplog):
+    """The step is no regular checkpoint. On ties the later one wins, and step 0 never does."""
+    out = toy.train(tmp_path, **changed(BEST, {"train": {"best_by": by}}))
+    assert same_weights(weights_of(out), saved_weights[step])
+    assert not same_weights(weights_of(out), saved_weights[30])
+    assert json.loads((out / "model.json").read_text())["step"] == step
+    assert [row["step"] for row in json_rows(out / "losses.jsonl") if "kept" in row] == [step]
+    assert f"validation at step {step}, whose weights are kept" in caplog.text
+
+
+@pytest.mark.usefixtures("scored")
+def test_keeping_the_best_changes_nothing_else_in_the_log(toy, tmp_path):
+    last = changed(BEST, {"train": {"keep": "last"}})
+    best, last = (toy.train(tmp_path / str(at), **own) for at, own in enumerate([BEST, last]))
+    unmarked = [{k: v for k, v in r.items() if k != "kept"} for r in rows(best, "validation")]
+    assert unmarked == rows(last, "validation")
+    assert rows(best, "train") == rows(last, "train")
+    assert "step" not in json.loads((last / "model.json").read_text())
+
+
+AVERAGE = {"train": {"average_checkpoints": 3}}
+KILLS = [  # settings, how it dies, in which steps
+    (BEST, train_until, [7, 14, 21, 25, 30]),
+    (BEST, train_into, [8, 16, 22, 29]),
+    (BEST, train_stopped, [20]),
+    (AVERAGE, train_stopped, [22]),  # its checkpoint is not averaged
+]
+
+
+@pytest.fixture(scope="module")
+def whole(toy, tmp_path_factory):
+    """The model folders of an uninterrupted run that keeps the best, and of one that averages."""
+    with pytest.MonkeyPatch.context() as patch:
+        give_scores(patch)
+        folders = [toy.train(tmp_path_factory.mktemp("whole"), **own) for own in (BEST, AVERAGE)]
+    return [contents(folder) for folder in folders]
+
+
+@pytest.mark.usefixtures("scored")
+@pytest.mark.parametrize(("settings", "die", "steps"), KILLS)
+def test_the_choice_of_weights_survives_kills(settings, die, steps, toy, whole, tmp_path):
+    for step in steps:
+        die(toy, tmp_path, step, **settings)
+    assert contents(toy.train(tmp_path, **settings)) == whole[settings is AVERAGE]
+
+
+@pytest.mark.usefixtures("scored")
+@pytest.mark.parametrize(("settings", "damaged"), [(BEST, 21), (AVERAGE, 25)])
+def test_a_damaged_chosen_checkpoint_is_made_again(settings, damaged, toy, whole, tmp_path):
+    more = changed(settings, {"train": {"keep_checkpoints": 3}})
+    state = train_until(toy, tmp_path, 30, **more)
+    cut_short(state / f"step-{damaged:08}/model.safetensors")
+    with pytest.raises(
+        EmsError, match=rf"delete step-000000{damaged}, .*step-00000030 in .* again"
+    ):
+        toy.train(tmp_path, **more)
+    for folder in checkpoint.checkpoints(state):
+        if checkpoint.step_of(folder) >= damaged:
+            checkpoint._remove(folder)
+    made, expected = contents(toy.train(tmp_path, **more)), whole[settings is AVERAGE]
+    assert all(made[name] == expected[name] for name in expected if name != "model.json")
+
+
+def test_the_model_is_the_mean_of_the_last_checkpoints(toy, tmp_path, saved_weights):
+    settings = {"average_checkpoints": 3, "steps": 28, "keep_checkpoints": 1}
+    weights = weights_of(toy.train(tmp_path, train=settings))
+    assert sorted(saved_weights) == [5, 10, 15, 20, 25, 28]
+    assert weights.keys() == saved_weights[28].keys()
+    for name, tensor in weights.items():
+        parts = [saved_weights[step][name].flatten().tolist() for step in (20, 25, 28)]
+        mean = [sum(values) / 3 for values in zip(*parts, strict=True)]  # Python's float64
+        assert torch.equal(tensor.flatten(), torch.tensor(mean, dtype=torch.float64).float()), name
+
+
+def test_the_best_of_no_step_is_the_untrained_model(toy, tmp_path):
+    best, last = (
+        contents(toy.train(tmp_path / k, **changed(BEST, {"train": {"steps": 0, "keep": k}})))
+        for k in ("best", "last")
+    )
+    assert all(best[name] == last[name] for name in last.keys() - {"model.json"})
+
+
+def test_keeping_the_best_needs_validation_and_no_average(toy, tmp_path):
+    with pytest.raises(EmsError, match=r"no pairs to validate on; set `validation`"):
+        toy.train(tmp_path, held_out=False, **BEST)
+    with pytest.raises(EmsError, match=r"systems\.ems: train\.keep: best compares validations"):
+        toy.experiment(train=TRAIN)
+    with pytest.raises(EmsError, match=r"average_checkpoints the mean of 2; remove one of them"):
+        toy.experiment(**changed(BEST, {"train": {"average_checkpoints": 2}}))

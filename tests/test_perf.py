@@ -1,4 +1,4 @@
-"""The scripts of perf/ run on the embedded demo corpus and end in the line that is compared."""
+"""The scripts of perf/ run on the demo corpus and end in the line that is compared."""
 
 import json
 import os
@@ -17,221 +17,161 @@ from made.segmenters import runs
 from ems.base.errors import EmsError
 from ems.model.devices import check_precision
 
-NUMBER = r"(\d+(?:\.\d+)?)"
-PEERS = {
-    "train_throughput": ("bench", "datasets"),
-    "eval_throughput": ("peers", "transformers"),
-    "mine_throughput": ("faiss", "faiss"),
-    "use_throughput": ("export", "onnxruntime"),
+PEERS = {  # script: the extra that its peers need, their modules
+    "train_throughput": ("bench", ["datasets", "sentence_transformers", "accelerate"]),
+    "eval_throughput": ("peers", ["transformers", "sentence_transformers"]),
+    "mine_throughput": ("faiss", ["faiss"]),
+    "use_throughput": ("export", ["onnxruntime", "sentence_transformers", "onnx"]),
 }
-FLAGS = {"use_throughput": ("--model=none", "--pairs=none")}  # that must be there
+FIGURES = {  # script: the figures of its last line, and the others that it has with peers
+    "text_throughput": ("vs_perl vs_plain lines_per_s_core anon_growth_16x", ""),
+    "segmenters": ("languages lines differ worst_per_1000 ratio least_ratio", ""),
+    "train_throughput": (
+        "quarter32k_vs_contrastive contrastive_vs_plain peak_mb",
+        "contrastive_vs_st ems_vs_st ems32k_vs_st",
+    ),
+    "eval_throughput": ("mine_peak_mb flores_s", "encode_vs_st encode1024_vs_st"),
+    "mine_throughput": ("mine_s mine_peak_mb", "mine_vs_faiss"),
+    "company": ("alone loop training", ""),
+    "use_throughput": (
+        "load_s encode_per_s bfloat16_vs_float int8_vs_float score_rows_per_s mine_s mine_lines "
+        "mine_compared_pct mine_peak_mb",
+        "folder_mb load_st_s encode_vs_st encode_vs_onnxruntime int8_vs_onnxruntime static_per_s "
+        "static_vs_st",
+    ),
+}
+PERL = ("text_throughput", "segmenters", "eval_throughput")
+FLAGS = {"segmenters": ["--names", "moses", "none"], "company": ["--settings=default"]}
+MISSING = {"use_throughput": ["--model=none", "--pairs=none"]}  # required
 
 
 def start(name, out, *flags, **environment):
-    """A script run on the demo corpus."""
-    command = [sys.executable, str(ROOT / "perf" / f"{name}.py"), "--demo", "--repeats", "1"]
-    return subprocess.run(
-        [*command, "--out", str(out), *flags],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-    )
+    """Run a script on the demo corpus."""
+    command = [sys.executable, str(ROOT / "perf" / f"{name}.py"), "--demo", "--repeats=1"]
+    command += ["--out", str(out), *flags]
+    variables = {**os.environ, **environment}
+    return subprocess.run(command, capture_output=True, text=True, env=variables)
 
 
-def demo(name, out, *flags):
-    """The lines that a script prints, on the demo corpus, and what it writes to `out`."""
-    done = start(name, out, *flags)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines(), json.loads(out.read_text())
-
-
-def figures(line, names):
-    """The numbers of a last line that has exactly these names."""
-    match = re.fullmatch(" ".join(f"{name}={NUMBER}" for name in names), line)
-    assert match, line
-    return dict(zip(names, map(float, match.groups()), strict=True))
-
-
-def installed(*modules):
-    return all(map(find_spec, modules))
+def refusal(name, folder, *flags, **environment):
+    """The one line with which a script ends before it measures anything."""
+    done = start(name, folder / "out.json", *flags, **environment)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert not (folder / "out.json").exists()
+    (line,) = done.stderr.splitlines()
+    return line
 
 
 @pytest.mark.parametrize("name", PEERS)
-def test_a_peer_that_cannot_be_imported_is_one_line_before_anything_is_measured(tmp_path, name):
+def test_a_peer_that_cannot_be_imported_is_refused(tmp_path, name):
     needs(runs("moses"), "the segmenter moses cannot run here")
-    extra, module = PEERS[name]
+    extra, (module, *_) = PEERS[name]
     (tmp_path / f"{module}.py").write_text("raise RuntimeError('broken\\nhere')\n")
-    done = start(name, tmp_path / "out.json", *FLAGS.get(name, ()), PYTHONPATH=str(tmp_path))
-    assert (done.returncode, done.stdout) == (1, "")
-    (line,) = done.stderr.splitlines()
-    assert "broken here" in line
-    assert f"pip install '.[{extra}]'" in line
-    assert "--no-peer" in line
-    assert not (tmp_path / "out.json").exists()
+    line = refusal(name, tmp_path, *MISSING.get(name, ()), PYTHONPATH=str(tmp_path))
+    assert all(part in line for part in ("broken here", f"pip install '.[{extra}]'", "--no-peer"))
 
 
-def test_float16_without_a_gpu_is_refused_as_the_trainer_refuses_it(tmp_path):
-    done = start("train_throughput", tmp_path / "out.json", "--no-peer", "--precision", "float16")
-    assert (done.returncode, done.stdout) == (1, "")
-    with pytest.raises(EmsError) as error:
+def test_float16_without_a_gpu_is_refused_as_by_the_trainer(tmp_path):
+    line = refusal("train_throughput", tmp_path, "--no-peer", "--precision", "float16")
+    with pytest.raises(EmsError, match=re.escape(line)):
         check_precision("float16", torch.device("cpu"))
-    assert done.stderr == f"{error.value}\n"
 
 
-@pytest.mark.parametrize("name", ["text_throughput", "segmenters", "eval_throughput"])
-def test_perl_that_is_missing_is_one_line_before_anything_is_measured(tmp_path, name):
-    done = start(name, tmp_path / "out.json", PATH=str(tmp_path))
-    assert (done.returncode, done.stdout) == (1, "")
-    (line,) = done.stderr.splitlines()
-    assert "install Debian's package `perl`" in line
+@pytest.mark.parametrize("name", PERL)
+def test_missing_perl_is_refused(tmp_path, name):
+    assert "install Debian's package `perl`" in refusal(name, tmp_path, PATH=str(tmp_path))
 
 
-def test_the_throughput_of_the_text_path_ends_in_its_four_figures(tmp_path):
-    needs(runs("moses"), "the segmenter moses cannot run here")
-    lines, measures = demo("text_throughput", tmp_path / "out.json")
-    last = figures(lines[-1], ["vs_perl", "vs_plain", "lines_per_s_core", "anon_growth_16x"])
+def user_files(folder):
+    """The flags of a model and of pairs."""
+    pairs = [(f"kalo mi {at}", f"ne ru so {at}") for at in range(300)]
+    model = write_model(folder / "model", ["de", "en"], [line for pair in pairs for line in pair])
+    (folder / "pairs.tsv").write_text("".join("\t".join(pair) + "\n" for pair in pairs))
+    return [f"--model={model}", f"--pairs={folder / 'pairs.tsv'}"]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_script_ends_in_the_line_of_its_figures(tmp_path, name):
+    needs(name not in PERL or runs("moses"), "the segmenter moses cannot run here")
+    flags = user_files(tmp_path) if name == "use_throughput" else FLAGS.get(name, [])
+    peers = name in PEERS and all(map(find_spec, PEERS[name][1]))
+    flags = flags if peers or name not in PEERS else [*flags, "--no-peer"]
+    done = start(name, tmp_path / "out.json", *flags)
+    assert done.returncode == 0, done.stderr
+    last = {
+        k: float(v) for k, v in (word.split("=") for word in done.stdout.split("\n")[-2].split())
+    }
+    figures, others = (words.split() for words in FIGURES[name])
+    assert last.keys() == {*figures, *others * peers}
     assert all(value > 0 for value in last.values())
-    assert measures["lines"] == 2 * 3 * 300
-    path = measures["table"]["zip to shard"]["cpu_s"]
-    parts = [
-        measures["table"][stage]["cpu_s"] for stage in ("clean", "segment", "sample", "encode")
-    ]
-    assert abs(path - sum(parts)) < 1e-6
-    others = {"zip to shard", "bare Perl", "the plain way"}
-    assert set(measures["table"]) == {"clean", "segment", "sample", "encode"} | others
+    globals().get(f"check_{name}", lambda *_: None)(
+        last, json.loads((tmp_path / "out.json").read_text())
+    )
 
 
-def test_two_segmenters_are_compared_language_by_language(tmp_path):
-    needs(runs("moses"), "the segmenter moses cannot run here")
-    lines, measures = demo("segmenters", tmp_path / "out.json", "--names", "moses", "none")
-    names = ["languages", "lines", "differ", "worst_per_1000", "ratio", "least_ratio"]
-    last = figures(lines[-1], names)
+def check_text_throughput(last, measures):
+    stages, table = ("clean", "segment", "sample", "encode"), measures["table"]
+    assert set(table) == {*stages, "zip to shard", "bare Perl", "the plain way"}
+    whole = table["zip to shard"]["cpu_s"]
+    assert whole == pytest.approx(sum(table[stage]["cpu_s"] for stage in stages))
+
+
+def check_segmenters(last, measures):
+    """Language by language."""
     assert (last["languages"], last["lines"]) == (2, 600)
-    rows = measures["languages"]
-    differ = {code: row["differ"] for code, row in rows.items()}
-    assert differ.keys() == {"de", "en"}
-    assert all(250 < count <= 300 for count in differ.values())  # nearly all have punctuation
-    assert last["differ"] == sum(differ.values())
-    assert last["worst_per_1000"] == pytest.approx(max(differ.values()) / 0.3, abs=0.01)
-    cpu = [sum(row["cpu_s"][name] for row in rows.values()) for name in ("moses", "none")]
+    rows = measures["languages"].values()
+    differ = [row["differ"] for row in rows]
+    assert last["differ"] == sum(differ) > 500  # nearly all lines have punctuation
+    assert last["worst_per_1000"] == pytest.approx(max(differ) / 0.3, abs=0.01)
+    cpu = [sum(row["cpu_s"][name] for row in rows) for name in ("moses", "none")]
     assert measures["ratio"] == pytest.approx(cpu[0] / cpu[1])
 
 
-def test_the_throughput_of_the_trainer_ends_in_its_six_figures(tmp_path):
-    peer = installed("sentence_transformers", "datasets", "accelerate")
-    lines, measures = demo(
-        "train_throughput", tmp_path / "out.json", *([] if peer else ["--no-peer"])
-    )
-    of_peer = ["contrastive_vs_st", "ems_vs_st", "ems32k_vs_st"] if peer else []
-    of_ours = ["quarter32k_vs_contrastive", "contrastive_vs_plain"]
-    last = figures(lines[-1], [*of_peer, *of_ours, "peak_mb"])
-    assert set(last) <= set(measures)
-    assert set(measures["trainers"]) == {"contrastive", "ems", "ems-quarter", "plain"} | (
-        {"st"} if peer else set()
-    )
-    for sizes in measures["trainers"].values():
-        assert list(sizes) == ["1200"]
-        assert all(row["pairs_per_s"] > 0 and row["rss_anon_mb"] > 50 for row in sizes.values())
-    rates = {name: sizes["1200"]["pairs_per_s"] for name, sizes in measures["trainers"].items()}
-    assert abs(measures["contrastive_vs_plain"] - rates["contrastive"] / rates["plain"]) < 1e-6
+def check_train_throughput(last, measures):
+    rows = {name: sizes["1200"] for name, sizes in measures["trainers"].items()}
+    assert rows.keys() - {"st"} == {"contrastive", "ems", "ems-quarter", "plain"}
+    assert all(row["pairs_per_s"] > 0 and row["rss_anon_mb"] > 50 for row in rows.values())
 
 
-def test_a_ratio_of_trainers_is_that_of_the_smallest_vocabulary_or_of_the_largest(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "perf"))
-    from train_throughput import summary
-
-    rates = {"contrastive": (60, 50), "ems": (40, 30), "ems-quarter": (55, 40)}
-    rates |= {"plain": (20, 10), "st": (16, 12)}
-    results = {
-        name: {
-            size: {"pairs_per_s": rate, "rss_anon_mb": rate}
-            for size, rate in zip(("8000", "32000"), of, strict=True)
-        }
-        for name, of in rates.items()
-    }
-    assert summary(results) == {
-        "contrastive_vs_st": 60 / 16,
-        "ems_vs_st": 40 / 16,
-        "ems32k_vs_st": 30 / 12,
-        "quarter32k_vs_contrastive": 40 / 50,
-        "contrastive_vs_plain": 60 / 20,
-        "peak_mb": 30,
-    }
-
-
-def test_the_throughput_of_evaluation_ends_in_its_four_figures(tmp_path):
-    needs(runs("moses"), "the segmenter moses cannot run here")
-    peer = installed("sentence_transformers")
-    flags = [] if peer else ["--no-peer"]
-    lines, measures = demo("eval_throughput", tmp_path / "out.json", *flags)
-    of_peer = ["encode_vs_st", "encode1024_vs_st"] if peer else []
-    figures(lines[-1], [*of_peer, "mine_peak_mb", "flores_s"])
+def check_eval_throughput(last, measures):
     measured = measures["measured"]
-    for size, name in (("small", "encode_vs_st"), ("ems", "encode1024_vs_st")):
-        first, *others = (row["per_s"] for row in measured[f"encode {size}"].values())
-        assert len(others) == (1 if peer else 0)
-        assert measures.get(name) == (pytest.approx(first / max(others)) if peer else None)
     assert measured["mine"]["mine"]["right"] == measured["mine all"]["mine"]["right"] == 100
     assert measured["flores"]["flores"]["directions"] == 4 * 3
     assert measures["mine_peak_mb"] == measured["mine all"]["mine"]["rss_anon_mb"] > 50
 
 
-def test_the_throughput_of_mining_ends_in_its_three_figures(tmp_path):
-    peer = installed("faiss")
-    lines, measures = demo(
-        "mine_throughput", tmp_path / "out.json", *([] if peer else ["--no-peer"])
-    )
-    last = figures(lines[-1], [*(["mine_vs_faiss"] if peer else []), "mine_s", "mine_peak_mb"])
-    assert last.keys() <= measures.keys()
-    measured = measures["measured"]
-    assert measured.keys() == {"ours", *(["faiss"] if peer else [])}
-    for row in measured.values():
-        assert (row["rounds"], row["right"]) == (3, 100)
-        assert row["rss_anon_mb"] > 50
-    if peer:
-        seconds = {name: row["seconds"] for name, row in measured.items()}
-        assert measures["mine_vs_faiss"] == pytest.approx(seconds["faiss"] / seconds["ours"])
+def check_mine_throughput(last, measures):
+    assert all((row["rounds"], row["right"]) == (3, 100) for row in measures["measured"].values())
 
 
-def test_the_cost_of_company_ends_in_its_three_figures(tmp_path):
-    lines, measures = demo("company", tmp_path / "out.json", "--settings", "default")
-    last = figures(lines[-1], ["alone", "loop", "training"])
-    rates = measures["medians"]
-    assert rates.keys() == {"default", "ems"}
-    ours = rates["ems"]
-    assert last["alone"] == pytest.approx(ours["alone"] / rates["default"]["alone"], abs=0.005)
-    for company in ("loop", "training"):
-        assert last[company] == pytest.approx(ours["alone"] / ours[company], abs=0.005)
+def check_company(last, measures):
+    ours, theirs = measures["medians"]["ems"], measures["medians"]["default"]
+    expected = {name: ours["alone"] / ours[name] for name in ("loop", "training")}
+    assert last == pytest.approx(expected | {"alone": ours["alone"] / theirs["alone"]}, abs=0.005)
 
 
-def test_the_throughput_of_use_ends_in_its_figures(tmp_path):
-    pairs = [(f"kalo mi {at}", f"ne ru so {at}") for at in range(300)]
-    model = write_model(tmp_path / "model", ["de", "en"], [line for pair in pairs for line in pair])
-    (tmp_path / "pairs.tsv").write_text("".join("\t".join(pair) + "\n" for pair in pairs))
-    peer = installed("sentence_transformers", "onnxruntime", "onnx")
-    flags = [f"--model={model}", f"--pairs={tmp_path / 'pairs.tsv'}"]
-    lines, measures = demo(
-        "use_throughput", tmp_path / "out.json", *flags, *([] if peer else ["--no-peer"])
-    )
-    names = ["load_s", "encode_per_s", "bfloat16_vs_float", "int8_vs_float"]
-    if peer:
-        names += ["folder_mb", "load_st_s", "encode_vs_st", "encode_vs_onnxruntime"]
-        names += ["int8_vs_onnxruntime", "static_per_s", "static_vs_st"]
-    of_mining = ["mine_s", "mine_lines", "mine_compared_pct", "mine_peak_mb"]
-    last = figures(lines[-1], [*names, "score_rows_per_s", *of_mining])
-    assert all(value > 0 for value in last.values())
+def check_use_throughput(last, measures):
     measured = measures["measured"]
     assert measured["mine"]["right"] == last["mine_compared_pct"] == 100
     assert last["mine_lines"] == measured["mine"]["lines"] == measured["mine"]["pairs"] == 500
-    rates = {name: row["per_s"] for name, row in measured.items() if name != "mine"}
-    assert len(rates) == (9 if peer else 4)
-    of = measures["int8_vs_float"], rates["ours-int8"] / rates["ours-float32"]
-    assert of[0] == pytest.approx(of[1])
-    if peer:
-        assert measures["encode_vs_st"] == pytest.approx(rates["ours-float32"] / rates["st"])
+    ratio = measured["ours-int8"]["per_s"] / measured["ours-float32"]["per_s"]
+    assert measures["int8_vs_float"] == pytest.approx(ratio)
 
 
-def test_lines_that_a_search_has_no_time_for_get_neighbours_of_others(tmp_path, monkeypatch):
+def test_a_ratio_of_trainers_uses_the_smallest_vocabulary_or_the_largest(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "perf"))
+    from train_throughput import summary
+
+    rates = {"contrastive": (60, 50), "ems": (40, 30), "ems-quarter": (55, 40)}
+    rates |= {"plain": (20, 10), "st": (16, 12)}
+    row = lambda rate: {"pairs_per_s": rate, "rss_anon_mb": rate}  # noqa: E731
+    results = {name: {"8000": row(a), "32000": row(b)} for name, (a, b) in rates.items()}
+    expected = {"contrastive_vs_st": 60 / 16, "ems_vs_st": 40 / 16, "ems32k_vs_st": 30 / 12}
+    expected |= {"quarter32k_vs_contrastive": 40 / 50, "contrastive_vs_plain": 60 / 20}
+    assert summary(results) == expected | {"peak_mb": 30}
+
+
+def test_a_search_without_time_compares_some_lines_and_finds_all(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "perf"))
     from use_steps import mined, write_planted
 

@@ -1,5 +1,6 @@
-"""Laws of the authors' checkpoint as one of our models: the same vectors, or a clear refusal."""
+"""Laws of the authors' checkpoint: the same vectors and losses, or a clear refusal."""
 
+import json
 import math
 import os
 from pathlib import Path
@@ -8,24 +9,34 @@ import numpy as np
 import pytest
 import sentencepiece
 import torch
+from made.experiments import shipped
 from made.released import (
     BERT,
     LANGUAGES,
     MOST,
+    WIDTH,
     checkpoint,
     imported,
+    losses,
+    make_state,
     reference,
     state_of,
     write_released,
     write_vocabulary,
 )
+from made.shards import in_order
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json
-from ems.base.schema import Json
+from ems.base.schema import Json, plain
 from ems.commands.cli import main
 from ems.model.encode import SentenceEncoder
+from ems.model.objectives.masking import Masker, Pieces
 from ems.model.released import sizes
+from ems.shards.index import shards_in
+from ems.shards.reader import PairStore
+from ems.shards.writer import write_shards
+from ems.train.trained import validate_model
 
 LINES = ["kalo mine", "ne ru so ti kalo mine va", "va", "Ne RU so ti va lo mi ka kalo mine so so"]
 
@@ -43,22 +54,19 @@ def refusal(folder):
     return str(error.value)
 
 
-# --- the same vectors
-
-
-def test_the_imported_encoder_gives_the_vectors_of_their_architecture(made):
+def test_the_imported_encoder_has_the_vectors_of_their_architecture(made):
     out, state = imported(made), state_of(made)
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(made / "spm.model"))
     vectors = SentenceEncoder(out, "cpu").encode(LINES, "en")
     ids = [pieces.encode(line.lower()) for line in LINES]
-    assert max(map(len, ids)) > MOST  # so that the cut shows
+    assert max(map(len, ids)) > MOST  # one is cut
     expected = np.stack([reference(state, each) for each in ids])
     np.testing.assert_allclose(vectors, expected, rtol=0, atol=2e-5)
     assert np.abs(expected[0] - expected[1]).max() > 0.1
 
 
 def test_each_part_of_the_reference_matters(made):
-    """A guard: a reference that ignored a weight could not see it mapped wrongly."""
+    """A reference that ignored a weight could not see it mapped wrongly."""
     state = state_of(made)
     ids = [5, 9, 11]
     before = reference(state, ids)
@@ -68,7 +76,7 @@ def test_each_part_of_the_reference_matters(made):
         assert same == key.endswith("self_attention.key.bias"), key  # softmax takes no constant
 
 
-def test_what_is_written_is_a_model_folder_without_any_pickle(made):
+def test_the_result_is_a_model_folder_without_a_pickle(made):
     out = imported(made)
     names = {"model.json", "model.safetensors", "heads.safetensors", "vocabulary.model"}
     assert {path.name for path in out.iterdir()} == names
@@ -78,12 +86,9 @@ def test_what_is_written_is_a_model_folder_without_any_pickle(made):
     assert description["model"]["norm_eps"] == 1e-12
     segmenters = {"en": "sacremoses", "de": "sacremoses", "und": "sacremoses"}
     assert description["segmenters"] == segmenters | {"zh": "jieba", "ja": "jumanpp"}
-    first = {name: (out / name).read_bytes() for name in names}
-    imported(made)
-    assert {name: (out / name).read_bytes() for name in names} == first
 
 
-def test_heads_are_64_wide_unless_said_otherwise(tmp_path):
+def test_attention_heads_are_64_wide_by_default(tmp_path):
     state = {"tokens.weight": torch.zeros(7, 1024), "positions.weight": torch.zeros(120, 1024)}
     state |= {f"layers.{at}.inner.weight": torch.zeros(4096, 1024) for at in (0, 5)}
     made = sizes(state, 0, tmp_path)
@@ -94,7 +99,7 @@ def test_heads_are_64_wide_unless_said_otherwise(tmp_path):
         sizes(state, 7, tmp_path)
 
 
-def test_the_names_of_an_older_checkpoint_and_one_saved_without_ddp_are_known(made):
+def test_older_names_and_a_checkpoint_saved_without_ddp_are_read(made):
     files = ("model.safetensors", "heads.safetensors")
     first = [(imported(made) / name).read_bytes() for name in files]
     state = {
@@ -103,9 +108,6 @@ def test_the_names_of_an_older_checkpoint_and_one_saved_without_ddp_are_known(ma
     }
     torch.save(checkpoint(state), made / "weights.pt")
     assert [(imported(made) / name).read_bytes() for name in files] == first
-
-
-# --- refusals
 
 
 HEAD = "module.model."
@@ -133,7 +135,7 @@ REFUSED = [  # key, its value (None: it is missing), words of the error
 
 
 @pytest.mark.parametrize(("key", "value", "words"), REFUSED, ids=[row[2] for row in REFUSED])
-def test_a_weight_that_is_not_the_authors_is_named(made, key, value, words):
+def test_a_weight_that_does_not_fit_is_named(made, key, value, words):
     state = state_of(made)
     name = key if key.startswith("module.") else f"{BERT}{key}"
     state.pop(name, None)
@@ -142,25 +144,29 @@ def test_a_weight_that_is_not_the_authors_is_named(made, key, value, words):
     assert words in refusal(made)
 
 
-def test_a_vocabulary_of_another_size_or_layout_is_refused(made):
-    write_vocabulary(made / "spm.model", size=40)
-    assert "but" in refusal(made)
-    assert "embeddings of" in refusal(made)
-    write_vocabulary(made / "spm.model", symbols=("<2en>", "<2de>", "<MASK>", "<2zh>", "<2ja>"))
-    assert "expected the pieces <pad>, <unk>, <mask> first" in refusal(made)
-    write_vocabulary(made / "spm.model", symbols=("<MASK>", "<x1>", "<x2>", "<x3>", "<x4>"))
-    assert "expected language tokens like <2en>" in refusal(made)
-    (made / "spm.model").write_bytes(b"none")
-    assert "not a SentencePiece model" in refusal(made)
+VOCABULARIES = [  # arguments of `write_vocabulary`, words of the error
+    ({"size": 40}, "embeddings of"),
+    ({"symbols": ("<2en>", "<2de>", "<MASK>", "<2zh>", "<2ja>")}, "<pad>, <unk>, <mask> first"),
+    ({"symbols": ("<MASK>", "<x1>", "<x2>", "<x3>", "<x4>")}, "language tokens like <2en>"),
+]
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 half a zip", b"text"])
-def test_a_file_that_is_no_checkpoint_is_refused(made, content):
-    (made / "weights.pt").write_bytes(content)
-    assert "weights.pt: not a checkpoint" in refusal(made)
+@pytest.mark.parametrize(("changes", "words"), VOCABULARIES)
+def test_a_vocabulary_of_another_size_or_layout_is_refused(made, changes, words):
+    write_vocabulary(made / "spm.model", **changes)
+    assert words in refusal(made)
+
+
+def test_a_file_that_is_no_checkpoint_or_vocabulary_is_refused(made):
     for value in ([1, 2], {"state": {}}, {"state_dict": {"a": 1}}):
         torch.save(value, made / "weights.pt")
         assert "`state_dict`" in refusal(made)
+    for content in (b"", b"PK\x03\x04 half a zip", b"text"):
+        (made / "weights.pt").write_bytes(content)
+        assert "weights.pt: not a checkpoint" in refusal(made)
+    write_released(made)
+    (made / "spm.model").write_bytes(b"none")
+    assert "not a SentencePiece model" in refusal(made)
 
 
 class Evil:
@@ -168,17 +174,114 @@ class Evil:
         return os.mkdir, ("evil",)
 
 
-def test_a_checkpoint_that_holds_code_is_refused_and_nothing_of_it_runs(made, monkeypatch):
+def test_code_in_a_checkpoint_is_refused_and_never_runs(made, monkeypatch):
     monkeypatch.chdir(made)
     torch.save({"state_dict": {}, "best_loss": Evil()}, made / "weights.pt")
     assert "not a checkpoint of tensors and numbers only" in refusal(made)
     assert not Path("evil").exists()
 
 
-def test_the_command_imports_and_names_a_missing_file_in_one_line(made, capfd, monkeypatch):
+def test_the_command_imports_and_names_a_missing_file(made, capfd, monkeypatch):
     monkeypatch.chdir(made)
     arguments = ["import-released", "--spm", "spm.model", "--out", "released", "--heads", "3"]
     assert main([*arguments, "--weights", "weights.pt"]) == 0
     assert "2 layers, width 12, 3 heads" in capfd.readouterr().err
     assert main([*arguments, "--weights", "nope.pt"]) == 1
     assert "nope.pt: no such file; https://github.com/Mao-KU/EMS" in capfd.readouterr().err
+
+
+PAIRS = [  # de, en
+    ("kalo mine so", "ne ru"),
+    ("va", "so ti kalo mine"),
+    ("ru so so ti", "lo mi ka va va"),
+    ("lo lo", "mine kalo ne"),
+    ("ti ka mi", "ru"),
+]
+CHANGES = ["counted", "added up", "no mask", "own language", "no norm", "one direction", "dot"]
+
+
+def make_shards(folder, out):
+    """Shards of PAIRS, made with the vocabulary of the model folder `out`."""
+    lines = "".join(f"{de}\t{en}\t{at}\n" for at, (de, en) in enumerate(PAIRS, 1))
+    (folder / "de-en.tsv").write_text(lines)
+    write_shards(folder / "de-en.tsv", out / "vocabulary.model", folder / "shards")
+    return folder / "shards"
+
+
+def seen_sides(out, shards):
+    """(language, tokens) of each sentence by side, once with the masks of validation, once bare."""
+    store = PairStore(shards_in(shards), LANGUAGES, MOST)
+    (batch,) = in_order(store, 152)
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(out / "vocabulary.model"))
+    masked = Masker("one", Pieces.classify(pieces), MOST)(batch, 0, 0).inputs
+    sides = []
+    for tokens in (masked, batch.tokens):
+        parts = np.split(tokens, np.cumsum(batch.lengths)[:-1])
+        by_row = dict(zip(batch.rows.tolist(), parts, strict=True))
+        rows = [(batch.languages[row], by_row[row]) for row in range(len(by_row))]
+        sides.append((rows[: len(PAIRS)], rows[len(PAIRS) :]))
+    return sides
+
+
+def test_the_imported_model_has_the_losses_of_the_authors_code(made):
+    out, state = imported(made), state_of(made)
+    shards = make_shards(made, out)
+    masked, unmasked = seen_sides(out, shards)
+    row = validate_model(out, [shards])
+    xtr, contrastive = losses(state, masked)
+    assert row["xtr"] == pytest.approx(xtr, rel=1e-4)
+    assert row["contrastive"] == pytest.approx(contrastive, rel=1e-4)
+    assert row["total"] == pytest.approx(xtr + contrastive, rel=1e-4)
+    assert row["p1_by_language"].keys() == {"de"}
+    for change in CHANGES:
+        other = losses(state, unmasked if change == "no mask" else masked, change)
+        assert np.abs(np.subtract(other, (xtr, contrastive))).max() > 1e-3 * xtr, change
+
+
+def test_its_settings_equal_ems_released_except_for_the_sizes(made):
+    own = read_json(imported(made) / "model.json", Json)["training"]["system"]
+    released = {key: plain(getattr(shipped("ems62").systems["ems-released"], key)) for key in own}
+    for key in ("layers", "width", "heads", "feed_forward", "max_tokens"):
+        del own["model"][key], released["model"][key]
+    own["objectives"]["head"]["language_width"] = 128
+    own["objectives"]["contrastive"]["width"] = 128
+    assert own["model"] == released["model"]
+    assert own["objectives"] == released["objectives"]
+    for key, value in own["train"].items():
+        if key in ("steps", "batch_pairs", "amsgrad", "input_mask"):
+            assert value == released["train"][key], key
+
+
+def test_heads_may_share_the_embeddings_and_lack_the_projection(made):
+    state = state_of(made)
+    words = state[f"{BERT}embedding.word_embedding.embedding.weight"]
+    shared = {key: value for key, value in state.items() if "alignproj" not in key}
+    shared["module.model.target_embedding.weight"] = words
+    shared["module.model.decoder.decoder.weight"] = words
+    for name, size in (("dense.weight", (WIDTH, WIDTH + 8)), ("dense.bias", (WIDTH,))):
+        shared[f"module.model.transform.{name}"] = torch.randn(size)
+    for kind in ("weight", "bias"):
+        shared[f"module.model.transform.LayerNorm.{kind}"] = torch.ones(WIDTH)
+    torch.save(checkpoint(shared), made / "weights.pt")
+    out = imported(made)
+    row = validate_model(out, [make_shards(made, out)])
+    assert row.keys() == {"xtr", "total", "p1", "p1_by_language"}
+
+
+def test_validation_refuses_another_vocabulary_and_missing_heads(made, capfd):
+    out = imported(made)
+    shards = make_shards(made, out)
+    write_vocabulary(made / "spm.model", size=48)
+    state = make_state(48)
+    torch.save(checkpoint(state), made / "weights.pt")
+    out = imported(made)
+    with pytest.raises(EmsError, match=r"not the vocabulary of the shards .*; make shards .*vocab"):
+        validate_model(out, [shards])
+    shards = make_shards(made, out)
+    (out / "heads.safetensors").unlink()
+    command = ["validate", "--model", str(out), "--shards", str(shards)]
+    assert main(command) == 1
+    assert "heads.safetensors: does not fit its settings" in capfd.readouterr().err
+    imported(made)
+    assert main(command) == 0
+    assert json.loads(capfd.readouterr().out).keys() >= {"xtr", "contrastive", "total", "p1"}

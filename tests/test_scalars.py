@@ -1,4 +1,4 @@
-"""Laws of the scalars: what TensorBoard reads is the loss log, and no model depends on it."""
+"""Laws of TensorBoard's scalars: they are the loss log, and no model depends on them."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ ON = {"train": {"tensorboard": True}}
 
 @pytest.fixture
 def read():
-    """Reads a folder as TensorBoard does: tag -> its (step, value) in order."""
+    """Read a folder as TensorBoard does: tag -> [(step, value)]."""
     try:
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     except ModuleNotFoundError:
@@ -62,8 +62,8 @@ def test_tensorboard_reads_every_value_of_the_loss_log(toy, never_killed, tmp_pa
 
 
 @pytest.mark.parametrize("step", [3, 12])
-def test_killed_and_resumed_nothing_is_missing_or_there_twice(step, toy, tmp_path, read):
-    """Steps were done after the last checkpoint, validated and written down, and are done again."""
+def test_a_resumed_run_writes_every_value_once(step, toy, tmp_path, read):
+    """Steps after the last checkpoint are done, validated and written down twice."""
     folder = tmp_path / "scalars"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("train.train", partial(train, scalars=folder))
@@ -74,7 +74,7 @@ def test_killed_and_resumed_nothing_is_missing_or_there_twice(step, toy, tmp_pat
     assert len(list(folder.iterdir())) == 1
 
 
-def test_another_training_replaces_the_scalars_of_the_one_before(toy, tmp_path, read):
+def test_another_training_replaces_the_scalars(toy, tmp_path, read):
     run(toy, tmp_path)
     model, folder = run(toy, tmp_path, train={"tensorboard": True, "steps": 10})
     assert read(folder) == by_tag(model)
@@ -86,8 +86,8 @@ def test_the_setting_is_in_no_hash(tmp_path, monkeypatch):
     project = Settings(tmp_path)
     off, on = project.load(), project.load(edited(MINIMAL, "train.tensorboard", True))
     assert on.systems["ems"].train.tensorboard
-    for stage, names in (("train", {}), ("bench", {"benchmark": "tatoeba"}), ("tables", None)):
-        wildcards = {} if names is None else {"system": "ems", **names}
+    stages = {"train": {"system": "ems"}, "bench": {"system": "ems", "benchmark": "tatoeba"}}
+    for stage, wildcards in (stages | {"tables": {}}).items():
         assert stage_hash(on, stage, **wildcards) == stage_hash(off, stage, **wildcards), stage
 
 
@@ -98,9 +98,7 @@ def test_without_the_setting_nothing_is_written(toy, tmp_path):
     assert not (tmp_path / "scalars").exists()
 
 
-def test_without_the_package_the_setting_is_an_error_before_anything_runs(
-    toy, tmp_path, monkeypatch
-):
+def test_without_the_package_the_setting_is_an_error(toy, monkeypatch):
     monkeypatch.setattr(settings, "find_spec", lambda name: None)
     with pytest.raises(EmsError, match=r"tensorboard is not installed; `pip install .*tensorboard"):
         toy.experiment(**ON)

@@ -1,66 +1,60 @@
-"""Laws of training: same seed same bytes, killed and resumed equals never killed, nothing half
-written.
-"""
+"""Laws of training: same seed same bytes, resumed equals uninterrupted, nothing half written."""
 
+import itertools
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from made.train import LANGUAGES, contents, rows, train_until
+from made.train import LANGUAGES, contents, json_rows, rows, train_into, train_until, weights_of
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from ems.base.errors import EmsError
+from ems.config.train import TrainSettings
 from ems.model import devices
+from ems.model.devices import Adam, has_bfloat16
 from ems.model.encode import SentenceEncoder
 from ems.model.objectives.system import DeviceBatch, System
-from ems.train.job import claimed
+from ems.text.subwords import load_vocabulary
+from ems.train import job, journal
+from ems.train.job import claimed, train
+from ems.train.step import learning_rate
 from ems.train.validate import validate
 
 pytestmark = pytest.mark.usefixtures("logged")
 
 
+LEARNT = ("model.safetensors", "heads.safetensors", "losses.jsonl")
+STILL = {"dropout": 0.0, "attention_dropout": 0.0}
+
+
 def saved(state):
-    """Every byte of the checkpoints in a state folder."""
     return {path.name: contents(path) for path in state.glob("step-*")}
 
 
-# --- the same seed
+def learnt(folder):
+    return {name: contents(folder)[name] for name in LEARNT}
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(toy, never_killed, tmp_path):
-    again = toy.train(tmp_path / "again")
-    assert contents(again) == contents(never_killed)
-    other = contents(toy.train(tmp_path / "other", seed=4))
-    for name in ("model.safetensors", "heads.safetensors", "losses.jsonl"):
-        assert other[name] != contents(never_killed)[name]
-
-
-def test_two_threads_repeat_themselves_too(toy, tmp_path):
-    first, second = (
-        toy.train(tmp_path / name, train={"threads": 2, "steps": 10}) for name in ("a", "b")
-    )
+def test_the_same_seed_gives_the_same_bytes(toy, never_killed, tmp_path):
+    assert contents(toy.train(tmp_path)) == contents(never_killed)
+    two = {"threads": 2, "steps": 10}
+    first, second = (toy.train(tmp_path / name, train=two) for name in ("a", "b"))
     assert contents(first) == contents(second)
 
 
-# --- killed and resumed
-
-KILLS = {"first": [5], "middle": [20], "last, model not written": [30], "again": [10, 15, 25]}
-
-
-@pytest.mark.parametrize("name", KILLS)
-def test_killed_after_a_checkpoint_and_resumed_equals_never_killed(
-    name, toy, never_killed, tmp_path, caplog
-):
-    for step in KILLS[name]:
-        train_until(toy, tmp_path, step)
-    caplog.clear()
-    assert contents(toy.train(tmp_path)) == contents(never_killed)
-    attempt = 1 + len(KILLS[name])
-    assert f"resumed at step {KILLS[name][-1]} (attempt {attempt})" in caplog.text
+def test_a_seed_of_a_system_replaces_the_seed_of_the_experiment(toy, never_killed, tmp_path):
+    own, same = (
+        learnt(toy.train(tmp_path / str(seed), systems={"ems": {"train": {"seed": seed}}}))
+        for seed in (2, 3)
+    )
+    assert own == learnt(toy.train(tmp_path / "other", seed=2))
+    assert all(own[name] != content for name, content in learnt(never_killed).items())
+    assert same == learnt(never_killed)  # the experiment's seed is 3
 
 
 def test_a_system_that_another_process_trains_now_is_left_alone(toy, tmp_path):
@@ -71,24 +65,17 @@ def test_a_system_that_another_process_trains_now_is_left_alone(toy, tmp_path):
     assert saved(state) == before
 
 
-# --- what is written
-
-
 def test_no_step_at_all_writes_the_untrained_model(toy, tmp_path):
     out = toy.train(tmp_path, train={"steps": 0})
     torch.manual_seed(3)
-    system = System(toy.experiment().systems["ems"], 3, 300)
-    for file, module in (("model", system.encoder), ("heads", system.heads)):
-        written = load_file(out / f"{file}.safetensors")
-        assert set(written) == set(module.state_dict())
-        for key, value in module.state_dict().items():
-            assert torch.equal(written[key], value), key
+    expected = System(toy.experiment().systems["ems"], 3, 300).state_dict()
+    assert weights_of(out).keys() == expected.keys()
+    assert all(torch.equal(value, expected[name]) for name, value in weights_of(out).items())
     assert rows(out, "train") == []
     assert [row["step"] for row in rows(out, "validation")] == [0]
 
 
-def test_what_prepares_a_text_lies_in_the_model_folder(toy, tmp_path):
-    """The segmenter of each language and of unseen ones, and what is dropped of the text."""
+def test_the_model_folder_says_how_to_prepare_a_text(toy, tmp_path):
     tokens = {}
     for kept in ("keep", "drop"):
         changes = {"segmenters": {"default": "sacremoses", "fr": "none"}}
@@ -104,48 +91,30 @@ def test_what_prepares_a_text_lies_in_the_model_folder(toy, tmp_path):
     assert np.isfinite(encoder.encode(["ba,ko!"], "und")).all()
 
 
-def test_every_file_at_rest_is_safetensors_json_or_the_vocabulary(toy, never_killed, tmp_path):
-    """No pickle anywhere: nothing that is loaded can run code."""
+READERS = {".safetensors": load_file, ".jsonl": json_rows, ".model": load_vocabulary}
+READERS |= {".json": lambda path: json.loads(path.read_text())}
+
+
+def test_no_file_is_a_pickle(toy, never_killed, tmp_path):
+    """Nothing that is loaded can run code."""
     state = train_until(toy, tmp_path, 10)
     files = [path for path in [*state.rglob("*"), *never_killed.rglob("*")] if path.is_file()]
-    assert len(files) == 2 * 5 + 1 + 5  # two checkpoints, what they are of, one model
-    for path in files:
-        if path.name == "vocabulary.model":
-            assert path.read_bytes() == toy.vocabulary.read_bytes()
-        elif path.suffix == ".safetensors":
-            assert load_file(path)
-        elif path.suffix == ".jsonl":
-            assert [json.loads(line) for line in path.read_text().splitlines()]
-        else:
-            assert json.loads(path.read_text())
-
-
-def failing(error):
-    """A save_file that writes some bytes and fails as a full disk does."""
-
-    def save(of, path, metadata):
-        Path(path).write_bytes(b"half")
-        raise error
-
-    return save
-
-
-DISK_FULL = [
-    OSError(28, "No space left on device"),
-    SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)"),
-]
+    assert len(files) == 2 * 5 + 1 + 5  # two checkpoints, their identity, one model
+    assert all(READERS[path.suffix](path) for path in files)
 
 
 @pytest.mark.parametrize(
-    ("step", "name"), [(10, r"step-00000015"), (30, r"model\.safetensors")], ids=str
+    ("step", "name", "error"),
+    [(10, "step-00000015", SafetensorError), (30, r"model\.safetensors", OSError)],
 )
-@pytest.mark.parametrize("error", DISK_FULL, ids=["OSError", "SafetensorError"])
-def test_what_cannot_be_written_leaves_what_was_there_and_nothing_half_written(
-    error, step, name, toy, never_killed, tmp_path, monkeypatch
-):
+def test_a_full_disk_loses_nothing(error, step, name, toy, never_killed, tmp_path, monkeypatch):
+    def fail(tensors, path, metadata):
+        Path(path).write_bytes(b"half")
+        raise error("No space left on device")
+
     state = train_until(toy, tmp_path, step)
     before = saved(state)
-    monkeypatch.setattr(devices, "save_file", failing(error))
+    monkeypatch.setattr(devices, "save_file", fail)
     with pytest.raises(EmsError, match=rf"cannot write .*{name}.*No space left"):
         toy.train(tmp_path)
     assert saved(state) == before
@@ -155,12 +124,9 @@ def test_what_cannot_be_written_leaves_what_was_there_and_nothing_half_written(
     assert contents(toy.train(tmp_path)) == contents(never_killed)
 
 
-# --- what stops a run
-
-
 @pytest.mark.parametrize("steps", [1, 20])
 def test_a_run_that_diverges_writes_no_model(steps, toy, tmp_path):
-    """Also when it is the last step that spoils the weights and nothing computes a loss of them."""
+    """Even if the last step spoils the weights, of which no loss is computed."""
     diverging = {"learning_rate": 1e38, "warmup_steps": 0, "steps": steps, "checkpoint_every": 1}
     with pytest.raises(EmsError, match=r"not finite.*learning_rate"):
         toy.train(tmp_path, held_out=False, train=diverging)
@@ -173,9 +139,6 @@ def test_a_gpu_that_is_not_there_is_a_clear_error(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(EmsError, match=r"train\.device: cuda.*no GPU.*auto or cpu"):
         toy.train(tmp_path, train={"device": "cuda"})
-
-
-# --- validation
 
 
 def test_validation_changes_no_bit_of_the_training(toy, never_killed, tmp_path):
@@ -235,19 +198,211 @@ def test_validation_is_without_dropout_and_leaves_train_mode(toy):
         assert result[name] == pytest.approx(value / pairs, rel=1e-5), name
 
 
-# --- it learns
-
-
 def test_the_loss_falls_and_p1_rises_in_60_steps(toy, tmp_path):
     out = toy.train(tmp_path, train={"steps": 60, "batch_pairs": 32}, model={"width": 32})
     assert [row["step"] for row in rows(out, "train")] == [50, 60]
-    validation = rows(out, "validation")
-    assert [row["step"] for row in validation] == [0, 10, 20, 30, 40, 50, 60]
-    first, last = validation[0], validation[-1]
-    for part in ("xtr", "contrastive", "total"):
-        assert last[part] < 0.8 * first[part], part
+    first, *others, last = rows(out, "validation")
+    assert [row["step"] for row in others] == [10, 20, 30, 40, 50]
+    assert all(last[part] < 0.8 * first[part] for part in ("xtr", "contrastive", "total"))
     assert last["p1"] > first["p1"] + 20
-    for row in validation:
-        assert list(row["p1_by_language"]) == ["de", "fr"]
-        assert row["p1"] == pytest.approx(sum(row["p1_by_language"].values()) / 2, rel=1e-5)
     assert last["pairs"] == 60 * 32
+
+
+HALF = {"precision": "bfloat16"}
+
+
+def systems(toy, weights=None, half="bfloat16"):
+    """Two systems of the same weights, in float32 and in half precision."""
+    names = []
+    for precision in ("float32", half):
+        torch.manual_seed(0)
+        settings = toy.experiment(model=STILL).systems["ems"]
+        system = System(settings, len(LANGUAGES), 300, precision)
+        if weights:
+            system.encoder.load_state_dict(load_file(weights / "model.safetensors"))
+            system.heads.load_state_dict(load_file(weights / "heads.safetensors"))
+        names.append(system)
+    return names
+
+
+def parts_and_gradients(toy, system):
+    batch = DeviceBatch.copy(toy.store("training").draw(1, 1, 64, 1.0), torch.device("cpu"))
+    parts = system(batch)
+    parts["total"].backward()
+    gradients = {name: value.grad for name, value in system.named_parameters()}
+    return {name: value.detach() for name, value in parts.items()}, gradients
+
+
+def cosine(first, second):
+    first, second = first.flatten().tolist(), second.flatten().tolist()
+    product = sum(a * b for a, b in zip(first, second, strict=True))
+    return product / math.sqrt(sum(a * a for a in first) * sum(b * b for b in second))
+
+
+@pytest.mark.parametrize("half", ["bfloat16", "float16"])
+@pytest.mark.parametrize("trained", [False, True], ids=["untrained", "trained"])
+def test_half_precision_is_near_float32(toy, never_killed, trained, half):
+    full, half = systems(toy, never_killed if trained else None, half)
+    (parts, gradients), (near, rough) = (parts_and_gradients(toy, each) for each in (full, half))
+    assert set(near) == set(parts) == {"xtr", "contrastive", "total"}
+    for name, value in parts.items():
+        assert near[name].dtype == torch.float32
+        assert near[name].item() == pytest.approx(value.item(), rel=0.01), name
+        assert near[name] != value, f"{name}: it was not computed in half precision"
+    together = [torch.cat([g.flatten() for g in each.values()]) for each in (gradients, rough)]
+    assert cosine(*together) > 0.99
+    for name, gradient in gradients.items():
+        assert rough[name].dtype == torch.float32, name
+        if gradient.norm() > 1e-3 * together[0].norm():
+            assert cosine(gradient, rough[name]) > 0.98, name
+
+
+def test_the_logits_of_xtr_are_bfloat16_but_never_float16(toy, monkeypatch):
+    softmax, seen = torch.softmax, []
+    monkeypatch.setattr(torch, "softmax", lambda x, **o: seen.append(x.dtype) or softmax(x, **o))
+    for half in ("bfloat16", "float16"):
+        for system in systems(toy, half=half):
+            parts_and_gradients(toy, system)
+    assert seen == [torch.float32, torch.bfloat16] + 2 * [torch.float32]
+
+
+def test_weights_stay_float32_also_on_disk(toy, tmp_path):
+    _, half = systems(toy)
+    assert {value.dtype for value in half.state_dict().values()} == {torch.float32}
+    state = train_until(toy, tmp_path, 10, train=HALF)
+    tensors = [load_file(path) for path in state.rglob("*.safetensors")]
+    tensors += [load_file(path) for path in toy.train(tmp_path, train=HALF).glob("*.safetensors")]
+    assert len(tensors) == 2 * 2 + 2  # two checkpoints, one model
+    assert {value.dtype for each in tensors for value in each.values()} == {torch.float32}
+
+
+NO_UNITS = "train.precision: cpu has no bfloat16 units"
+WARNINGS = [  # the machine has units for bfloat16, settings, the warning
+    (False, HALF, NO_UNITS),
+    (True, HALF, ""),
+    (False, {}, ""),
+    (True, {"steps": 2, "warmup_steps": 3}, "train.warmup_steps: 3, but training ends after 2"),
+    (True, {"steps": 2, "warmup_steps": 2}, ""),
+]
+
+
+@pytest.mark.parametrize(("able", "settings", "warning"), WARNINGS)
+def test_some_settings_give_warnings(toy, tmp_path, monkeypatch, caplog, able, settings, warning):
+    monkeypatch.setattr(job, "has_bfloat16", lambda device: able)
+    caplog.set_level("WARNING", "ems")
+    toy.train(tmp_path, train={"steps": 0} | settings)
+    assert warning in caplog.text
+    assert bool(caplog.records) == bool(warning)
+
+
+def test_pytorch_2_6_knows_no_capabilities_and_has_no_bfloat16(monkeypatch):
+    monkeypatch.delattr(torch.cpu, "get_capabilities")
+    assert not has_bfloat16(torch.device("cpu"))
+
+
+@pytest.fixture
+def tick(monkeypatch):
+    """Start the clock of training `at` a time; it moves a second each time it is read."""
+
+    def start(at):
+        clock = itertools.count(at)
+        monkeypatch.setattr(journal, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+        monkeypatch.setattr(journal.Journal, "_note", lambda run: "")  # reads it on a slow machine
+
+    return start
+
+
+def test_each_row_of_the_loss_log_has_its_time_tokens_and_wait(toy, tmp_path):
+    started = journal.time.monotonic()
+    model = toy.train(tmp_path)
+    took = journal.time.monotonic() - started
+    times, losses = (json_rows(tmp_path / name) for name in ("times.jsonl", "model/losses.jsonl"))
+    keys = ("step", "pairs")
+    assert [[row[k] for k in keys] for row in times] == [[row[k] for k in keys] for row in losses]
+    assert all(set(row) == {*keys, "seconds", "tokens", "wait"} for row in times)
+    seconds = [row["seconds"] for row in times]
+    assert seconds == sorted(seconds)
+    assert 0 <= seconds[0] < seconds[-1] <= took + 0.01
+    store = toy.store("training")
+    tokens = [0, *np.cumsum([store.draw(3, t, 8, 0.5).lengths.sum() for t in range(30)]).tolist()]
+    assert [row["tokens"] for row in times] == [tokens[row["step"]] for row in times]
+    assert all(0 <= row["wait"] <= row["seconds"] for row in times)
+    assert b"wait" not in contents(model)["losses.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("die", "steps"), [(train_until, [5, 20, 30]), (train_into, [8, 13, 13, 24])], ids=["at", "in"]
+)
+def test_a_resumed_run_equals_a_whole_one(die, steps, toy, never_killed, tmp_path, tick, caplog):
+    """The hours between two starts do not count, nor steps that had to be repeated."""
+    tick(1000)
+    toy.train(tmp_path / "whole")
+    for number, step in enumerate(steps):
+        tick(10_000 * number)
+        die(toy, tmp_path / "killed", step)
+    tick(1_000_000)
+    caplog.clear()
+    assert contents(toy.train(tmp_path / "killed")) == contents(never_killed)
+    assert f"resumed at step {steps[-1] // 5 * 5} (attempt" in caplog.text
+    times = [json_rows(tmp_path / name / "times.jsonl") for name in ("killed", "whole")]
+    assert times[0] == times[1]
+
+
+def test_without_a_file_for_times_none_is_written(toy, tmp_path):
+    out = tmp_path / "model"
+    train(toy.experiment(), "ems", toy.data(), out, tmp_path / "state")
+    files = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
+    assert files == sorted(contents(out))
+    assert (out / "model.json").exists()
+
+
+COSINE = [0.15 * (1 + math.cos(math.pi * t / 12)) * min(1, (t + 1) / 5) for t in range(13)]
+LINEAR = [0.15, 0.3, 0.45, 0.6, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0]
+RATES = [  # schedule, steps, peak, warm-up, schedule_steps, rates
+    ("constant", 20, 0.5, 4, None, [0.125, 0.25, 0.375] + [0.5] * 17),
+    ("linear", 10, 0.6, 4, None, LINEAR),
+    ("linear", 5, 0.6, 4, 10, LINEAR[:5]),  # the start of a longer run
+    ("linear", 30, 0.6, 4, 10, LINEAR + [0.0] * 19),
+    ("cosine", 12, 0.3, 5, None, COSINE),  # the authors' schedule, times the warm-up
+    ("cosine", 5, 0.3, 5, 12, COSINE[:5]),  # they have a period of 15 epochs and stop after 3
+    ("cosine", 16, 0.3, 5, 12, COSINE + [0.0] * 3),
+    ("step", 8, 0.4, 2, 5, [0.2, 0.4, 0.4, 0.4, 0.4, 0.1, 0.1, 0.1]),  # a quarter from step 5 on
+    ("step", 8, 0.4, 8, 5, [0.05, 0.1, 0.15, 0.2, 0.25, 0.075, 0.0875, 0.1]),  # as Lightweight
+]
+
+
+@pytest.mark.parametrize(("schedule", "steps", "peak", "warmup", "period", "rates"), RATES)
+def test_learning_rates(schedule, steps, peak, warmup, period, rates):
+    names = {"steps": steps, "learning_rate": peak, "schedule": schedule}
+    names |= {"schedule_steps": period} if period else {}
+    names |= {"schedule_factor": 0.25} if schedule == "step" else {}
+    settings = TrainSettings(**names, warmup_steps=warmup)
+    found = [learning_rate(step, settings) for step in range(len(rates))]
+    assert found == pytest.approx(rates, abs=1e-15)
+    assert learning_rate(0, settings.model_copy(update={"warmup_steps": 0})) == peak
+
+
+def test_a_step_needs_its_number(toy):
+    with pytest.raises(EmsError, match=r"train\.schedule: step needs train\.schedule_steps"):
+        toy.experiment(train={"schedule": "step"})
+
+
+def test_a_step_uses_the_rate_of_the_schedule(toy, tmp_path, monkeypatch):
+    rates, step = [], Adam.step
+    spy = lambda self: rates.extend(g["lr"] for g in self.param_groups) or step(self)  # noqa: E731
+    monkeypatch.setattr(Adam, "step", spy)
+    toy.train(tmp_path, train={"steps": 8})
+    assert rates == pytest.approx([0.002, 0.004, 0.006, 0.008, 0.01, 0.01, 0.02 / 3, 0.01 / 3])
+
+
+def test_amsgrad_keeps_the_largest_second_moment_and_resumes_bit_for_bit(toy, tmp_path):
+    settings = {"amsgrad": True, "schedule": "cosine", "schedule_steps": 60}
+    state = train_until(toy, tmp_path / "killed", 20, train=settings)
+    moments = load_file(state / "step-00000020/optimizer.safetensors")
+    names = [name for name in moments if name.endswith("max_exp_avg_sq")]
+    assert len(names) == len({name.partition(".")[0] for name in moments})
+    gaps = [moments[name] - moments[name.replace("max_", "")] for name in names]
+    assert all((gap >= 0).all() for gap in gaps)
+    assert any((gap > 0).any() for gap in gaps)
+    killed, whole = (toy.train(tmp_path / name, train=settings) for name in ("killed", "whole"))
+    assert contents(killed) == contents(whole)

@@ -1,18 +1,20 @@
-"""Laws of what is not finite: no weight ever sees it, and the batch is named."""
+"""Laws of numbers that are not finite, and of training in float16."""
 
 import json
 import math
+from functools import partial
+from itertools import pairwise
 
 import pytest
 import torch
-from made.train import contents, rows, train_stopped, train_until, weights_of
-from safetensors.torch import load_file
+from made.objectives import DEVICES
+from made.train import contents, rows, train_into, train_until
 
 from ems.base.errors import EmsError
-from ems.model.devices import Adam
-from ems.train import checkpoint, journal
+from ems.model.devices import Adam, check_precision
+from ems.train import checkpoint, job, journal
 from ems.train.journal import Journal
-from ems.train.step import NORM, Guard, Trainer
+from ems.train.step import LEAST_SCALE, NORM, Guard, Trainer
 
 
 def spoiled(monkeypatch, step, value, what):
@@ -35,7 +37,7 @@ def spoiled(monkeypatch, step, value, what):
 
 
 def as_on_a_gpu(monkeypatch):
-    """Nothing waits for the loss of a step."""
+    """No step reads its loss."""
     start = Trainer.__init__
 
     def unwaiting(trainer, *arguments):
@@ -47,9 +49,7 @@ def as_on_a_gpu(monkeypatch):
 
 @pytest.mark.parametrize("device", ["cpu", "as on a GPU"])
 @pytest.mark.parametrize(("what", "value"), [("loss", math.nan), ("gradient", math.inf)])
-def test_it_stops_names_step_and_pairs_and_keeps_the_checkpoint(
-    what, value, device, toy, never_killed, tmp_path, monkeypatch
-):
+def test_a_bad_step_stops_the_run(what, value, device, toy, never_killed, tmp_path, monkeypatch):
     if device != "cpu":
         as_on_a_gpu(monkeypatch)
     spoiled(monkeypatch, 12, value, what)
@@ -70,7 +70,7 @@ def test_it_stops_names_step_and_pairs_and_keeps_the_checkpoint(
 
 
 def check_named(toy, state, message):
-    """The pairs of the message and the file are those of the batch, by their lines."""
+    """The pairs of the message and of the file are the pairs of the batch."""
     path = state / "bad-batch-12.json"
     pairs = json.loads(path.read_text())["pairs"]
     assert str(path) in message
@@ -91,7 +91,7 @@ def check_named(toy, state, message):
 
 
 def test_until_the_flag_is_read_no_step_changes_a_weight_or_a_moment(toy, tmp_path, monkeypatch):
-    """As on a GPU: step 12 is bad, steps 13 and 14 come before anybody looks."""
+    """Step 12 is bad; steps 13 and 14 run before the flag is read."""
     as_on_a_gpu(monkeypatch)
     spoiled(monkeypatch, 12, math.nan, "gradient")
     seen = {}
@@ -113,29 +113,33 @@ def test_until_the_flag_is_read_no_step_changes_a_weight_or_a_moment(toy, tmp_pa
     assert not all(map(torch.equal, seen[11], seen[12]))
 
 
-def test_the_guard_changes_nothing_of_a_run_without_fault(toy, never_killed, tmp_path, monkeypatch):
-    """Also the fused optimiser with its flag at 0 gives the same bytes."""
+def test_the_guard_changes_no_bit_of_a_good_run(toy, never_killed, tmp_path, monkeypatch):
     as_on_a_gpu(monkeypatch)
     assert contents(toy.train(tmp_path)) == contents(never_killed)
 
 
-def test_the_first_bad_step_is_remembered_with_its_values():
+@pytest.mark.parametrize(
+    ("skips", "flags", "first"), [(False, [0, 1, 1, 1, 1], 1), (True, [0, 1, 0, 1, 1], 3)]
+)
+def test_the_guard_remembers_the_first_bad_step_and_skips_overflows(skips, flags, first):
     weight = torch.nn.Parameter(torch.zeros(2))
-    guard = Guard(torch.device("cpu"))
-    flags = []
-    for step, (loss, gradient) in enumerate([(1.0, 3.0), (2.0, math.inf), (math.nan, 1.0), (4, 4)]):
+    guard, seen = Guard(torch.device("cpu"), skips), []
+    steps = [(1.0, 3.0), (2.0, math.inf), (2.0, 3.0), (math.nan, 1.0), (4.0, 4.0)]
+    for step, (loss, gradient) in enumerate(steps):
         weight.grad = torch.tensor([gradient, 4.0])
-        flags.append(float(guard.look(step, {"total": torch.tensor(loss)}, [weight])))
-        if step == 0:
-            assert guard.first_bad() is None
-    assert flags == [0, 1, 1, 1]
-    assert guard.first_bad() == (1, {"total": 2.0, NORM: math.inf})
+        seen.append(float(guard.look(step, {"total": torch.tensor(loss)}, [weight])))
+        assert (guard.first_bad() is None) == (step < first)
+    assert seen == flags
+    assert int(guard.skipped) == skips
+    step, values = guard.first_bad()
+    assert step == first
+    if not skips:
+        assert values == {"total": 2.0, NORM: math.inf}
 
 
-def test_the_logged_losses_are_the_means_since_the_row_before(toy, tmp_path, monkeypatch):
+def test_a_row_of_the_log_has_the_mean_losses_since_the_row_before(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(journal, "LOG_EVERY", 4)
-    values = []
-    forward = Trainer.forward
+    values, forward = [], Trainer.forward
 
     def spy(trainer, batch):
         parts = forward(trainer, batch)
@@ -152,47 +156,116 @@ def test_the_logged_losses_are_the_means_since_the_row_before(toy, tmp_path, mon
             assert row[name] == pytest.approx(mean, rel=1e-5)
 
 
-# --- averaging
+HALF = {"precision": "float16", "device": "auto"}
 
 
-def test_the_model_is_the_mean_of_the_last_checkpoints(toy, tmp_path, monkeypatch):
-    settings = {"average_checkpoints": 3, "steps": 28, "keep_checkpoints": 1}
-    saved, save = {}, journal.save_checkpoint
-
-    def spy(state, modules, optimizer, done, keep):
-        save(state, modules, optimizer, done, keep)
-        saved[done.step] = load_file(state / f"step-{done.step:08}/model.safetensors")
-
-    monkeypatch.setattr(journal, "save_checkpoint", spy)
-    out = toy.train(tmp_path, train=settings)
-    assert sorted(saved) == [5, 10, 15, 20, 25, 28]
-    weights = weights_of(out)
-    assert weights.keys() == saved[28].keys()
-    for name, tensor in weights.items():
-        parts = [saved[step][name].flatten().tolist() for step in (20, 25, 28)]
-        mean = [sum(values) / 3 for values in zip(*parts, strict=True)]  # Python's float64
-        assert torch.equal(tensor.flatten(), torch.tensor(mean, dtype=torch.float64).float()), name
+@pytest.fixture(params=DEVICES)
+def anywhere(request, monkeypatch):
+    """Allow float16 on each device, also on a CPU."""
+    monkeypatch.setattr(job, "choose_device", lambda setting: torch.device(request.param))
+    monkeypatch.setattr(job, "check_precision", lambda setting, device: None)
 
 
-def test_an_average_is_the_same_after_stops_at_other_steps(toy, tmp_path):
-    """A checkpoint that only a stopped run has is not averaged."""
-    settings = {"average_checkpoints": 2}
-    whole = contents(toy.train(tmp_path / "whole", train=settings))
-    train_stopped(toy, tmp_path / "stopped", 22, train=settings)
-    assert contents(toy.train(tmp_path / "stopped", train=settings)) == whole
-    assert whole["model.safetensors"] != contents(toy.train(tmp_path / "x"))["model.safetensors"]
+@pytest.fixture
+def on_cpu(monkeypatch):
+    """Allow float16 on a CPU, whose sums have the same bits in each run."""
+    monkeypatch.setattr(job, "choose_device", lambda setting: torch.device("cpu"))
+    monkeypatch.setattr(job, "check_precision", lambda setting, device: None)
 
 
-def test_an_average_over_a_corrupt_checkpoint_is_refused_and_can_be_made_again(toy, tmp_path):
-    settings = {"average_checkpoints": 3}
-    state = train_until(toy, tmp_path, 30, train=settings)
-    path = state / "step-00000025/model.safetensors"
-    path.write_bytes(path.read_bytes()[:-1] + b"\x00\x00")
-    with pytest.raises(
-        EmsError, match=r"delete step-00000025, step-00000030 in .* run the same command again"
-    ):
-        toy.train(tmp_path, train=settings)
-    for step in (25, 30):
-        checkpoint._remove(state / f"step-{step:08}")
-    whole = contents(toy.train(tmp_path / "whole", train=settings))
-    assert contents(toy.train(tmp_path, train=settings)) == whole
+def scaled(monkeypatch, **options):
+    """Change how the scale of the loss starts and grows."""
+    monkeypatch.setattr(torch.amp, "GradScaler", partial(torch.amp.GradScaler, **options))
+
+
+def test_float16_is_refused_on_a_cpu(toy, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for precision in ("float32", "bfloat16"):
+        check_precision(precision, torch.device("cpu"))
+    check_precision("float16", torch.device("cuda"))
+    with pytest.raises(EmsError, match=r"^train\.precision: float16 needs a GPU.* set float32"):
+        toy.train(tmp_path, train=HALF)
+    assert not (tmp_path / "model").exists()
+    with pytest.raises(EmsError, match=r"systems\.ems: train\.precision: float16 needs a GPU"):
+        toy.experiment(train={**HALF, "device": "cpu"})
+
+
+@pytest.mark.law("float16 = float32, its loss scaled")
+def test_float16_learns_as_float32(toy, tmp_path, monkeypatch, anywhere):
+    """From a scale that skips no step: a single skipped one would change the loss by a tenth."""
+    scaled(monkeypatch, init_scale=2.0**12)
+    longer = {"steps": 60, "batch_pairs": 32}
+    full, half = (
+        rows(toy.train(tmp_path / name, train={**longer, **own}), "validation")
+        for name, own in (("full", {"device": "auto"}), ("half", HALF))
+    )
+    assert half[-1]["total"] < 0.8 * half[0]["total"]
+    assert half[-1]["total"] == pytest.approx(full[-1]["total"], rel=0.03)
+    assert half[0]["total"] == pytest.approx(full[0]["total"], rel=1e-5)  # float32 in validation
+    assert half[-1]["total"] != full[-1]["total"]
+
+
+OVERFLOW = {"init_scale": 2.0**30, "growth_interval": 4}
+
+
+@pytest.mark.law("float16 = float32, its loss scaled")
+def test_an_overflowing_step_is_skipped(toy, tmp_path, monkeypatch, anywhere):
+    scaled(monkeypatch, **OVERFLOW)
+    monkeypatch.setattr(journal, "LOG_EVERY", 5)
+    updated, scales, update = [], [], Trainer.update
+
+    def spy(trainer, step, parts):
+        before = [value.detach().clone() for value in trainer.system.parameters()]
+        scales.append(trainer.scaler.get_scale())
+        update(trainer, step, parts)
+        pairs = zip(before, trainer.system.parameters(), strict=True)
+        updated.append(any(not torch.equal(*pair) for pair in pairs))
+
+    monkeypatch.setattr(Trainer, "update", spy)
+    out = toy.train(tmp_path, train=HALF)
+    assert updated[0] is False
+    assert 5 < updated.count(False) < 30
+    for row in rows(out, "train"):
+        assert row["skipped"] == updated[: row["step"]].count(False)
+        assert math.isfinite(row["total"])
+    halved = [after / before for before, after in pairwise(scales)]
+    assert all(change == 0.5 for change, good in zip(halved, updated, strict=False) if not good)
+    assert {change for change, good in zip(halved, updated, strict=False) if good} == {1, 2}
+    assert rows(out, "train")[-1]["scale"] == pytest.approx(scales[-1], rel=0.5)
+
+
+def test_a_resumed_run_in_float16_has_the_same_bytes(toy, tmp_path, monkeypatch, on_cpu):
+    scaled(monkeypatch, **OVERFLOW)
+    whole = toy.train(tmp_path / "whole", train=HALF)
+    assert rows(whole, "train")[-1]["skipped"] > 5
+    state = train_until(toy, tmp_path / "killed", 10, train=HALF)
+    saved = checkpoint.verified(state / "step-00000010")["scaling"]
+    assert 0 < saved["skipped"] <= 10
+    assert saved["scale"] < OVERFLOW["init_scale"]
+    train_into(toy, tmp_path / "killed", 23, train=HALF)
+    assert contents(toy.train(tmp_path / "killed", train=HALF)) == contents(whole)
+
+
+def test_gradcache_scales_the_loss_too(toy, tmp_path, on_cpu):
+    still = {"dropout": 0.0, "attention_dropout": 0.0}
+    one, parts = (
+        toy.train(tmp_path / str(count), model=still, train={**HALF, "grad_cache": count})
+        for count in (0, 2)
+    )
+    last = [rows(model, "validation")[-1]["total"] for model in (one, parts)]
+    assert last[0] == pytest.approx(last[1], rel=0.01)
+
+
+def test_gradients_that_always_overflow_end_the_run(toy, tmp_path, monkeypatch, on_cpu):
+    backward = torch.amp.GradScaler.unscale_
+
+    def overflowing(scaler, optimizer):
+        for group in optimizer.param_groups:
+            group["params"][0].grad.fill_(math.inf)
+        backward(scaler, optimizer)
+
+    monkeypatch.setattr(torch.amp.GradScaler, "unscale_", overflowing)
+    scaled(monkeypatch, init_scale=8 * LEAST_SCALE)
+    with pytest.raises(EmsError, match="overflow float16 even at the smallest loss scale"):
+        toy.train(tmp_path, train=HALF)
+    assert not (tmp_path / "model").exists()

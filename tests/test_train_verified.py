@@ -1,22 +1,22 @@
-"""Laws of shards that change: their sizes are checked before anything is saved, and in long runs
-every byte, once a start.
+"""Laws of shards that change, and of processes that train together."""
 
-How long a run is, is decided by a constant that these tests change; no clock decides a test.
-"""
-
+import json
 import os
+import re
 from itertools import count
 
 import pytest
-from made.distributed import Counted, verification_of
-from made.train import Killed, Toy, contents, train_into, train_until
+import torch
+from made.distributed import ROOT, SIZES, Counted, step_of_groups, torchrun, verification_of
+from made.experiments import MINIMAL, Settings, changed
+from made.train import Toy, contents, train_into, train_until
 
 from ems.base.errors import EmsError
 from ems.shards.shard import verify_shards
 from ems.train import data, journal
 from ems.train.checkpoint import step_of
 from ems.train.data import TIMED
-from ems.train.distributed import World
+from ems.train.distributed import World, dropout_seed
 from ems.train.step import Trainer
 from ems.train.validate import validate
 
@@ -49,7 +49,7 @@ def own_toy(tmp_path):
 
 
 def change_an_id(shard):
-    """Put another token of the vocabulary into a shard: only a checksum shows it."""
+    """Put another token of the vocabulary into a shard, which only a checksum shows."""
     path = shard / "de.ids"
     content = bytearray(path.read_bytes())
     content[0] ^= 1
@@ -58,10 +58,8 @@ def change_an_id(shard):
 
 
 @pytest.mark.parametrize(("role", "saved"), [("training", 0), ("validation", 0), ("training", 10)])
-def test_a_long_run_on_a_changed_byte_ends_before_it_saves_anything(
-    own_toy, tmp_path, long_runs, role, saved
-):
-    """A new run, and one that goes on."""
+def test_a_long_run_notices_a_changed_byte(own_toy, tmp_path, long_runs, role, saved):
+    """A new run, and one that resumes."""
     if saved:
         train_until(own_toy, tmp_path / "run", saved)
     before = {path: path.read_bytes() for path in tmp_path.glob("run/state/*/step-*/*")}
@@ -75,10 +73,8 @@ def test_a_long_run_on_a_changed_byte_ends_before_it_saves_anything(
 
 
 @pytest.mark.parametrize("role", ["training", "validation"])
-def test_a_shard_that_is_cut_while_it_is_read_ends_the_run_before_it_saves(
-    own_toy, never_killed, tmp_path, role, monkeypatch
-):
-    """The rest of its page reads as zeros, with no error. With the file back, as if never cut."""
+def test_a_cut_shard_ends_the_run(own_toy, never_killed, tmp_path, role, monkeypatch):
+    """The rest of its page reads as zeros, with no error."""
     path = own_toy.shards(role)[0] / "de.ids"
     whole, one = path.read_bytes(), Trainer.step
 
@@ -97,9 +93,7 @@ def test_a_shard_that_is_cut_while_it_is_read_ends_the_run_before_it_saves(
     assert contents(own_toy.train(tmp_path / "run")) == contents(never_killed)
 
 
-def test_a_shard_that_is_cut_before_the_only_validation_ends_a_run_of_no_steps(
-    own_toy, tmp_path, monkeypatch
-):
+def test_a_shard_cut_before_validation_ends_the_run(own_toy, tmp_path, monkeypatch):
     path = own_toy.shards("validation")[0] / "de.ids"
 
     def cut_and_validate(*arguments):
@@ -112,12 +106,12 @@ def test_a_shard_that_is_cut_before_the_only_validation_ends_a_run_of_no_steps(
     assert not (tmp_path / "run" / "model").exists()
 
 
-def test_verifying_changes_no_byte_of_the_model_killed_or_not(
-    toy, never_killed, tmp_path, long_runs, verified
-):
+def test_verifying_changes_no_byte(toy, never_killed, tmp_path, long_runs, verified, caplog):
     every = [*toy.shards("training"), *toy.shards("validation")]
     assert contents(toy.train(tmp_path / "whole")) == contents(never_killed)
     assert verified == every
+    assert "of training are left: verifying every byte of the shards" in caplog.text
+    assert "verify shards: start, " in caplog.text
     for step in (3, 17):  # before it verified, and after
         train_into(toy, tmp_path / "killed", step)
     assert verified == every * 2
@@ -125,46 +119,15 @@ def test_verifying_changes_no_byte_of_the_model_killed_or_not(
     assert verified == every * 3
 
 
-def test_a_run_that_is_killed_while_it_verifies_has_saved_nothing_and_ends_the_same(
-    toy, never_killed, tmp_path, long_runs
-):
-    def die(shards):
-        raise Killed
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(data, "verify_shards", die)
-        with pytest.raises(Killed):
-            toy.train(tmp_path)
-    assert list(tmp_path.rglob("step-*")) == []
-    assert contents(toy.train(tmp_path)) == contents(never_killed)
-
-
 def test_a_run_of_minutes_reads_no_checksum(toy, tmp_path, verified):
     toy.train(tmp_path)
     assert verified == []
 
 
-def test_a_long_run_says_how_long_it_is_and_how_far_the_checksums_are(
-    toy, tmp_path, long_runs, caplog
-):
-    toy.train(tmp_path)
-    shards = [*toy.shards("training"), *toy.shards("validation")]
-    size = sum(path.stat().st_size for each in shards for path in each.iterdir())
-    size -= sum((each / "manifest.json").stat().st_size for each in shards)
-    lines = [line for line in caplog.messages if "verify shards: " in line]
-    assert lines[0] == f"verify shards: start, {size:,} bytes"
-    assert lines[-1].startswith(f"verify shards: {size:,}/{size:,} bytes (100 %), ")
-    assert any(
-        "of training are left: verifying every byte of the shards" in m for m in caplog.messages
-    )
+def verifications(steps, seconds, left):
+    """How often a shard is verified during steps that take `seconds` each, and after a save.
 
-
-# --- when
-
-
-def after(steps, seconds, left):
-    """How often a shard is verified in so many steps that take these seconds, and when something
-    is saved then; `left` are left when the last of them begins.
+    `left` steps are left when the last one begins.
     """
     shard, now = Counted(), 0.0
     run = verification_of([shard], World(), now=lambda: now)
@@ -184,24 +147,102 @@ def after(steps, seconds, left):
         (TIMED, [1.0], 3_600, (0, 0)),
         (TIMED + 1, [1.0], 3_601, (1, 1)),  # before any
         (TIMED + 1, [1.0], 3_600, (0, 0)),
-        (TIMED + 1, [0.5, 0.5, 99.0], 7_200, (0, 0)),  # what few steps do does not count
+        (TIMED + 1, [0.5, 0.5, 99.0], 7_200, (0, 0)),  # the median, whatever few steps take
         (TIMED + 1, [0.5, 0.5, 99.0], 7_201, (1, 1)),
         (3 * TIMED, [1.0], 10_000, (1, 1)),
         (1, [9.0], 401, (0, 1)),
         (0, [1.0], 10**9, (0, 0)),  # nothing was learnt that could be saved
     ],
 )
-def test_the_shards_are_verified_once_when_more_than_an_hour_is_left(
-    steps, seconds, left, expected
-):
-    assert after(steps, seconds, left) == expected
+def test_shards_are_verified_once_in_long_runs(steps, seconds, left, expected):
+    assert verifications(steps, seconds, left) == expected
 
 
-def test_a_shard_that_is_spoilt_is_an_error_each_time_that_it_is_asked(tmp_path):
-    run = verification_of(
-        [Counted(), Counted(sound=False)], World(), now=count(step=9_999).__next__
-    )
+def test_a_spoilt_shard_is_an_error_each_time():
+    shards = [Counted(), Counted(sound=False)]
+    run = verification_of(shards, World(), now=count(step=9_999).__next__)
     run.step(1)
     for _ in range(2):
         with pytest.raises(EmsError, match="spoilt"):
             run.settle()
+
+
+@pytest.fixture(scope="module", params=[2, 3], ids=["two", "three"])
+def ranks(request, tmp_path_factory):
+    """The results of each process."""
+    folder = tmp_path_factory.mktemp("ranks")
+    torchrun(request.param, ROOT / "tests" / "made/distributed.py", folder)
+    return [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(request.param)]
+
+
+def test_n_processes_have_the_losses_and_gradients_of_one(ranks):
+    """With negatives in groups of any size, and with the same bits on all processes."""
+    alone = {str(size): step_of_groups(World(), size) for size in SIZES}
+    assert len({round(loss, 3) for loss, _ in alone.values()}) == len(SIZES)
+    for size, (expected, gradients) in alone.items():
+        loss, made = ranks[0][size]
+        assert loss == pytest.approx(expected, rel=1e-12)
+        for mine, theirs in zip(made, gradients, strict=True):
+            torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs), rtol=1e-6, atol=0)
+        assert all(rank[size] == [loss, made] for rank in ranks)
+
+
+def test_buckets_of_any_size_give_the_same_bits(ranks):
+    if len(ranks) == 2:  # of three numbers the order counts
+        assert ranks[0]["small buckets"] == ranks[0]["4"]
+
+
+GROUPS = {"objectives": {"contrastive": {"negatives": 5}}, "train": {"batch_pairs": 12}}
+CACHE = {"objectives": {"mlm": {"weight": 1}}, "train": {"grad_cache": 2}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (GROUPS, "negatives: 5 pairs.* train.batch_pairs, 12.*divisor"),
+        (CACHE, r"train\.grad_cache.*mlm needs.*leave one"),
+    ],
+)
+def test_settings_that_exclude_each_other_are_an_error(changes, message, tmp_path):
+    assert re.search(message, Settings(tmp_path).error(changed(MINIMAL, changes)))
+
+
+def test_flags_and_values_reach_all_processes(ranks):
+    assert [rank["any"] for rank in ranks] == [[True, False]] * len(ranks)
+    assert [rank["gathered"] for rank in ranks] == [[*range(len(ranks))]] * len(ranks)
+
+
+def test_each_shard_is_verified_by_one_process_and_an_error_ends_all(ranks):
+    whole, spoilt = ([rank["verified"][run] for rank in ranks] for run in (0, 1))
+    counts = [times for times, _ in whole]
+    assert [sum(times) for times in zip(*counts, strict=True)] == [1] * 7
+    assert all(2 <= sum(times) <= 4 for times in counts)
+    assert [error for _, error in whole] == [""] * len(ranks)
+    assert [error for _, error in spoilt] == ["spoilt"] * len(ranks)
+
+
+def test_processes_that_read_different_checkpoints_stop(ranks):
+    for rank in ranks:
+        same, different = rank["same"]
+        assert not same
+        assert f"step 7 and of step {6 + len(ranks)}" in different
+
+
+def test_each_pair_of_a_step_belongs_to_one_process():
+    shares = [World(rank, 4).share(608) for rank in range(4)]
+    assert [row for share in shares for row in range(608)[share]] == list(range(608))
+    assert World().share(7) == slice(0, 7)
+    with pytest.raises(EmsError, match=r"batch_pairs: 7 pairs.*2 processes.*multiple of 2"):
+        World(0, 2).share(7)
+
+
+def test_dropout_differs_from_process_to_process_in_the_bits_that_a_cpu_uses():
+    keys = [(step, rank, part) for step in range(50) for rank in range(8) for part in range(4)]
+    seeds = {dropout_seed(3, *key) & 0xFFFFFFFF for key in keys}
+    assert len(seeds) == len(keys)
+    assert dropout_seed(3, 7) == 3 * 1_000_003 + 7
+    drawn = []
+    for seed in (dropout_seed(3, 7), dropout_seed(3, 7, 1), dropout_seed(3, 7)):
+        torch.manual_seed(seed)
+        drawn.append(torch.rand(8).tolist())
+    assert drawn[0] == drawn[2] != drawn[1]

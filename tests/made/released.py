@@ -1,4 +1,4 @@
-"""The authors' checkpoint and vocabulary, made up and small, and their encoder in plain loops.
+"""A small checkpoint and vocabulary like the authors', and their encoder and losses in plain loops.
 
 The reference is their architecture written out, float64, one sentence at a time
 (reference/original-code.md sections 5 to 9); nothing of it is from ems.
@@ -119,6 +119,54 @@ def reference(state, ids):
         out = f"{layer}output."
         states = norm(f"{out}LayerNorm", linear(f"{out}dense", inner) + states)
     return states.mean(axis=0)
+
+
+def losses(state, sides, change=None):
+    """Their XTR and contrastive loss of sides[2][B] (language, tokens as the model sees them).
+
+    Plain loops in float64, one sentence at a time (reference/original-code.md section 9).
+    """
+    w = {key.removeprefix("module."): value.double().numpy() for key, value in state.items()}
+    vectors = [[reference(state, ids) for _, ids in side] for side in sides]
+    xtr = 0.0
+    for own, other in ((0, 1), (1, 0)) if change != "one direction" else ((0, 1),):
+        for vector, of, (to, ids) in zip(vectors[own], sides[own], sides[other], strict=True):
+            language = of[0] if change == "own language" else to
+            shares = {word: 1 / len(ids) for word in ids}
+            if change == "counted":
+                shares = {word: list(ids).count(word) / len(ids) for word in ids}
+            if change == "added up":
+                shares = {word: share / sum(shares.values()) for word, share in shares.items()}
+            log_q = predicted(w, language, vector, change)
+            xtr += sum(p * (math.log(p) - log_q[word]) for word, p in shares.items())
+    first, second = ([projected(w, vector) for vector in side] for side in vectors)
+    scores = np.array([[a @ b for b in second] for a in first])
+    if change != "dot":
+        scores /= np.outer(*([math.sqrt(v @ v) for v in side] for side in (first, second)))
+    crossed = [np.log(np.exp(s / 0.1).sum(1)) - np.diag(s) / 0.1 for s in (scores, scores.T)]
+    return xtr / len(sides[0]), sum(part.mean() for part in crossed)
+
+
+def normed(w, name, value):
+    normal = (value - value.mean()) / math.sqrt(value.var() + 1e-12)
+    return normal * w[f"{name}.weight"] + w[f"{name}.bias"]
+
+
+def predicted(w, language, vector, change):
+    """log softmax over the pieces."""
+    embedding = w["model.la_tag_linear.embedding.weight"][language]
+    inputs = np.concatenate([normed(w, "model.la_tag_linear.layer_norm", embedding), vector])
+    mixed = w["model.transform.dense.weight"] @ inputs + w["model.transform.dense.bias"]
+    mixed = mixed / (1 + np.exp(-mixed))
+    if change != "no norm":
+        mixed = normed(w, "model.transform.LayerNorm", mixed)
+    logits = w["model.decoder.decoder.weight"] @ mixed
+    return logits - np.log(np.exp(logits).sum())
+
+
+def projected(w, vector):
+    inner = np.maximum(0, w["alignproj.0.weight"] @ vector + w["alignproj.0.bias"])
+    return w["alignproj.3.weight"] @ inner + w["alignproj.3.bias"]
 
 
 def write_released(folder):

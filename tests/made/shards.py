@@ -46,7 +46,7 @@ def write_numbers(path, values):
     np.asarray(values).astype("<u2" if path.suffix == ".ids" else "<i8").tofile(path)
 
 
-def write_shard(folder, ids, lengths, codes=("de", "en")):
+def write_shard(folder, ids, lengths, codes=("de", "en"), vocabulary_sha256="same"):
     """A shard in the format on disk, both sides alike: sentences of these lengths."""
     folder.mkdir(parents=True)
     for code in codes:
@@ -55,7 +55,7 @@ def write_shard(folder, ids, lengths, codes=("de", "en")):
     write_numbers(folder / "lines", np.arange(1, len(lengths) + 1))
     tokens = dict.fromkeys(codes, sum(lengths))
     manifest = {"languages": list(codes), "pairs": len(lengths), "tokens": tokens}
-    manifest |= {"vocabulary_sha256": "same", "sha256": {}}
+    manifest |= {"vocabulary_sha256": vocabulary_sha256, "sha256": {}}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
 
