@@ -2,11 +2,11 @@
 
     python perf/company.py [--demo] [--repeats 3] [--out FILE]
 
-The threads of a matrix product wait for one another. By default they spin, and where another
-program needs the core they spin for a thread that does not run. Each setting trains alone, beside a
-program that only computes, and beside a second training; each run is a process of its own. The last
-line is of the setting of `ems`: its rate alone, as a share of the default's, and how many times
-slower it is in company.
+The threads of a matrix product wait for one another. By default they spin, and if another program
+takes the core they spin for a thread that does not run. Each setting trains alone, next to a
+program that only computes, and next to a second training; each run is a separate process. The last
+line describes the setting of `ems`: its rate alone relative to the default's, and its slowdown next
+to each neighbour.
 """
 
 import argparse
@@ -41,7 +41,7 @@ FOREVER = 10**6  # steps of the neighbour, which is stopped
 
 
 def training(folder: Path, pieces: int, options: argparse.Namespace, steps: int) -> list[str]:
-    """The command of a training in a process of its own."""
+    """Return the command of a training in a separate process."""
     script = Path(__file__).with_name("train_throughput.py")
     command = [sys.executable, str(script), "--inside", "contrastive", "--folder", str(folder)]
     sizes = [f"--pieces={pieces}", f"--batch={options.batch}", f"--threads={options.threads}"]
@@ -50,7 +50,7 @@ def training(folder: Path, pieces: int, options: argparse.Namespace, steps: int)
 
 @contextmanager
 def neighbour(command: list[str] | None, environment: dict[str, str]) -> Iterator[None]:
-    """Run a program beside what is measured."""
+    """Run a program next to the measured one."""
     if command is None:
         yield
         return
@@ -62,11 +62,11 @@ def neighbour(command: list[str] | None, environment: dict[str, str]) -> Iterato
         run.wait()
 
 
-def rate(command: list[str], beside: list[str] | None, setting: dict[str, str]) -> float:
-    """Pairs per second of one training."""
+def rate(command: list[str], company: list[str] | None, setting: dict[str, str]) -> float:
+    """Measure the pairs per second of one training."""
     known = {key for environment in SETTINGS.values() for key in environment}
     environment = {key: value for key, value in os.environ.items() if key not in known} | setting
-    with neighbour(beside, environment):
+    with neighbour(company, environment):
         run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
     if run.returncode:
         sys.exit("the training failed")
@@ -104,11 +104,11 @@ def main() -> None:
         (pieces,) = prepare(folder, shared, "small", (1_200 if options.demo else 8_000,)).values()
         command = training(folder, pieces, options, options.steps)
         second = training(folder, pieces, options, FOREVER)
-        beside = {"alone": None, "loop": [sys.executable, "-c", LOOP], "training": second}
+        commands = {"alone": None, "loop": [sys.executable, "-c", LOOP], "training": second}
         for at in range(options.repeats):
             for setting, environment in chosen.items():
                 for company in COMPANY:
-                    found = rate(command, beside[company], environment)
+                    found = rate(command, commands[company], environment)
                     rates.setdefault(setting, {}).setdefault(company, []).append(found)
                     say(f"round {at + 1}, {setting}, {company}: {found:,.0f} pairs/s")
     medians = {

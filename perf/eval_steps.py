@@ -2,8 +2,8 @@
 
 Encoding goes from token ids to embeddings with random weights, on the same sentences in shuffled
 order. sentence-transformers runs `encode` of a BERT of the same shape, whose tokeniser reads ids
-written as words (train_steps.py). Mining runs on random vectors with planted pairs, so that its
-result can be checked. FLORES-200 is the benchmark itself on made lines and random vectors.
+written as words (train_steps.py). Mining runs on random vectors with planted pairs, so that the
+result can be checked. FLORES-200 is the benchmark itself on generated lines and random vectors.
 """
 
 import argparse
@@ -26,16 +26,16 @@ from ems.config.languages import pair_name
 
 K = 4
 SEGMENTED = (("moses", "de"), ("sacremoses", "de"), ("fugashi", "ja"))
-BATCHES = (32, 128)  # of sentence-transformers' encode: its default, and one that suits it better
+BATCHES = (32, 128)  # for sentence-transformers: its default, and a faster one
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of everything is measured."""
+    """The amounts to measure."""
 
     sentences: dict[str, int]  # encoded with an encoder of that size, an even number
     mined: int  # rows of each side, for memory
-    compared: int  # rows of each side, beside sentence-transformers
+    compared: int  # rows of each side, for sentence-transformers too
     width: int  # of the vectors that are mined and searched
     languages: int  # of FLORES-200
     lines: int  # of a language of FLORES-200
@@ -47,7 +47,7 @@ DEMO = Scale({"small": 64, "ems": 32}, 600, 300, 16, 4, 20, 50)
 
 
 def timed(run: Callable[[], Any]) -> tuple[float, Any]:
-    """Wall seconds of a call, and what it returned."""
+    """Return the wall seconds of a call, and its result."""
     started = time.perf_counter()
     result = run()
     return time.perf_counter() - started, result
@@ -57,7 +57,7 @@ def timed(run: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def job_of(options: argparse.Namespace, count: int) -> Job:
-    """The sentences of `count` / 2 pairs, and an encoder of the size that was asked for."""
+    """Return the sentences of `count` / 2 pairs, and an encoder of the requested size."""
     settings, store = store_of(options.folder / f"{options.pieces}")
     if not options.demo:
         settings = settings.overridden({"model": SIZES[options.size]})
@@ -66,7 +66,7 @@ def job_of(options: argparse.Namespace, count: int) -> Job:
 
 
 def encode(options: argparse.Namespace) -> dict[str, float]:
-    """Our `embed_tokens`."""
+    """Run our `embed_tokens`."""
     from ems.model.encoder import Encoder, embed_tokens
 
     job = job_of(options, options.scale.sentences[options.size])
@@ -79,7 +79,7 @@ def encode(options: argparse.Namespace) -> dict[str, float]:
 
 
 def encode_peer(options: argparse.Namespace, batch: int) -> dict[str, float]:
-    """sentence-transformers' `encode`."""
+    """Run `encode` of sentence-transformers."""
     from sentence_transformers import SentenceTransformer
 
     job = job_of(options, options.scale.sentences[options.size])
@@ -93,7 +93,7 @@ def encode_peer(options: argparse.Namespace, batch: int) -> dict[str, float]:
 
 
 def segment(options: argparse.Namespace) -> dict[str, float]:
-    """Raw lines to words (microseconds a line, by segmenter), and words to pieces."""
+    """Time raw lines to words (microseconds a line, by segmenter), and words to pieces."""
     from ems.text.segmenters.base import segmenter
     from ems.text.subwords import load_vocabulary
 
@@ -111,7 +111,7 @@ def segment(options: argparse.Namespace) -> dict[str, float]:
 
 
 def text_of(options: argparse.Namespace, code: str) -> list[str]:
-    """Lines of a language of the text that the shards were made of."""
+    """Return lines of a language, from the text of the shards."""
     pair = pair_name("en", code)
     side = pair.split("-").index(code)
     with open(options.folder / "text" / f"{pair}.tsv", encoding="utf-8") as handle:
@@ -122,7 +122,7 @@ def text_of(options: argparse.Namespace, code: str) -> list[str]:
 
 
 def planted(rows: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two float32[rows, width] of length 1; row i of one belongs to row -1 - i of the other."""
+    """Draw two float32[rows, width] of length 1; row i of one matches row -1 - i of the other."""
     random = np.random.default_rng(1)
     first = random.standard_normal((rows, width), np.float32)
     first /= np.linalg.norm(first, axis=1, keepdims=True)
@@ -134,7 +134,7 @@ def planted(rows: int, width: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def mine(options: argparse.Namespace) -> dict[str, float]:
-    """Our mining by margin."""
+    """Run our mining by margin."""
     from ems.bench.margin import pairs_of
     from ems.bench.nearest import nearest
 
@@ -145,7 +145,7 @@ def mine(options: argparse.Namespace) -> dict[str, float]:
 
 
 def mine_peer(options: argparse.Namespace) -> dict[str, float]:
-    """The searches of sentence-transformers' margin mining, without its margin."""
+    """Run the searches of sentence-transformers' margin mining, without the margin."""
     from sentence_transformers.util import semantic_search
 
     first, second = map(torch.from_numpy, planted(options.rows, options.scale.width))
@@ -162,7 +162,7 @@ def mine_peer(options: argparse.Namespace) -> dict[str, float]:
 
 
 class Drawn:
-    """Vectors of a language: those of the sentences, the same in each, and noise of its own."""
+    """Vectors of a language: the sentence vectors, shared by all languages, plus noise."""
 
     identity = "drawn"
 
@@ -177,7 +177,7 @@ class Drawn:
 
 
 def flores(options: argparse.Namespace) -> dict[str, float]:
-    """The benchmark with every language in the cache: seconds from there to its scores."""
+    """Time the benchmark from the cached vectors of every language to the scores."""
     from ems.bench.encoders import cached
     from ems.bench.task import Task
     from ems.benchmarks.flores200.score import score
@@ -200,7 +200,7 @@ def flores(options: argparse.Namespace) -> dict[str, float]:
 
 
 def write_flores_experiment(folder: Path, count: int) -> None:
-    """An experiment with the first `count` of the paper's languages."""
+    """Write an experiment with the first `count` languages of the paper."""
     paper = yaml.safe_load((ROOT / "configs" / "ems62.yaml").read_text())["languages"]
     settings = yaml.safe_load(SETTINGS) | {
         "languages": paper[:count],

@@ -2,14 +2,14 @@
 
     python perf/eval_throughput.py [--demo] [--no-peer] [--shared FOLDER] [--threads 2] [--out FILE]
 
-Each run (eval_steps.py) is a process of its own, so that its memory is its own: the peak of
-RssAnon. Compared runs are interleaved, round after round. A figure is the median of the rounds, a
-ratio is that of the medians.
+Each run (eval_steps.py) is a separate process, whose memory is the peak of RssAnon. Compared runs
+are interleaved, round after round. A figure is the median over the rounds, and a ratio is the ratio
+of two medians.
 
-- Encoding is measured in two sizes, beside the faster of two batch sizes of sentence-transformers.
-  Segmentation is timed apart, since both need it: raw lines to words, words to pieces.
+- Encoding is measured in two sizes, against the faster of two batch sizes of sentence-transformers.
+  Segmentation, which both need, is timed separately: raw lines to words, words to pieces.
 - Mining is `mine` with its defaults: 200,000 x 200,000 at width 1024 once, for memory; a tenth of
-  that beside two semantic searches of sentence-transformers, one for each direction.
+  that against two semantic searches of sentence-transformers, one for each direction.
 - FLORES-200 goes from the cache on disk to the scores: 62 languages, 1,012 sentences, width 1024.
 """
 
@@ -40,11 +40,11 @@ NAMES = {
     "mine": "ours",
     "mine-st": "sentence-transformers, two searches",
 }
-Found = dict[str, dict[str, float]]  # who -> its figures
+Found = dict[str, dict[str, float]]  # program -> its figures
 
 
 def measure(name: str, folder: Path, options: argparse.Namespace, **more: Any) -> dict[str, float]:
-    """The figures of one run in a fresh process, with its peak of RssAnon."""
+    """Return the figures of one run in a fresh process, with its peak of RssAnon."""
     command = [sys.executable, __file__, "--inside", name, "--folder", str(folder)]
     command += [f"--threads={options.threads}", *(["--demo"] if options.demo else [])]
     command += [f"--{key}={value}" for key, value in more.items()]
@@ -53,7 +53,7 @@ def measure(name: str, folder: Path, options: argparse.Namespace, **more: Any) -
 
 
 def medians(names: list[str], folder: Path, options: argparse.Namespace, **more: Any) -> Found:
-    """Run each of `names` in turn, round after round: the medians of their figures."""
+    """Run each of `names` in turn, round after round; return the medians of their figures."""
     rows: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     for at in range(options.repeats):
         for name in names:
@@ -67,7 +67,7 @@ def medians(names: list[str], folder: Path, options: argparse.Namespace, **more:
 
 
 def run_all(folder: Path, options: argparse.Namespace) -> dict[str, Found]:
-    """What is measured -> who -> its figures."""
+    """Run everything; return measurement -> program -> its figures."""
     wanted = DEMO_PIECES if options.demo else PIECES
     shared = None if options.demo else options.shared
     pieces = prepare(folder, shared, "small", (wanted,))[wanted]
@@ -88,7 +88,7 @@ def run_all(folder: Path, options: argparse.Namespace) -> dict[str, Found]:
 
 
 def summary(results: dict[str, Found]) -> dict[str, float]:
-    """The figures of the last line; a ratio is to the faster of the other's batch sizes."""
+    """Return the figures of the last line; a ratio uses the faster of the other's batch sizes."""
     names = {"encode_vs_st": "encode small", "encode1024_vs_st": "encode ems"}
     ratios = {name: _ratio(results[what]) for name, what in names.items() if len(results[what]) > 1}
     peak = results["mine all"]["mine"]["rss_anon_mb"]
@@ -96,7 +96,7 @@ def summary(results: dict[str, Found]) -> dict[str, float]:
 
 
 def _ratio(rows: Found) -> float:
-    """How many times as fast the first is as the fastest of the others."""
+    """Return the speed of the first relative to the fastest of the others."""
     first, *others = [row["per_s"] for row in rows.values()]
     return first / max(others)
 
@@ -115,10 +115,12 @@ def show(results: dict[str, Found], last: dict[str, float], scale: Scale) -> Non
             label = f"{rows:,}: {NAMES[name]}"
             say(f"{label:58}{row['seconds']:12,.1f}{row['rss_anon_mb']:12,.0f}")
     right = results["mine all"]["mine"]["right"]
-    beside = (
-        f"; beside two searches: {_ratio(results['mine']):.2f}" if len(results["mine"]) > 1 else ""
+    speed = (
+        f"; speed against two searches: {_ratio(results['mine']):.2f}"
+        if len(results["mine"]) > 1
+        else ""
     )
-    say(f"mined rightly: {right:.1f} %{beside}")
+    say(f"mined rightly: {right:.1f} %{speed}")
     cells = results["segment"]["segment"].items()
     say(
         "\nmicroseconds a line: "

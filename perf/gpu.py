@@ -205,7 +205,7 @@ class Kit:
                 self.take(values, figures)
 
     def take(self, line: str, figures: Figures) -> None:
-        """Merge a line of figures into those of its part and write the report."""
+        """Merge a line of figures into the figures of its part and write the report."""
         try:
             values = json.loads(line)
         except ValueError:  # the process was killed within the line

@@ -1,8 +1,8 @@
 """Run one part of gpu.py: `python perf/gpu_parts.py PART FOLDER ...`.
 
-A part prints each figure as soon as it has it, as a line of JSON after MARK (`emit`). Lists are
-appended to those of earlier lines; other values replace earlier ones. FOLDER holds the output of
-the part `data`.
+A part prints each figure as soon as it has it, as a line of JSON after MARK (`emit`). Lists extend
+the lists of earlier lines; other values replace earlier ones. FOLDER holds the output of the part
+`data`.
 """
 
 import argparse
@@ -36,9 +36,7 @@ import ems
 
 
 def data(options: argparse.Namespace) -> None:
-    """Describe the machine; write the pairs, a vocabulary and shards. Exits with one line where
-    there is no GPU.
-    """
+    """Describe the machine; write the pairs, a vocabulary and shards. Exits without a GPU."""
     if options.device == "cuda" and not torch.cuda.is_available():
         sys.exit(f"PyTorch {torch.__version__} finds no GPU here; the same in small: --device cpu")
     started = time.monotonic()
@@ -78,27 +76,26 @@ def machine(device: str) -> dict[str, Any]:
 
 
 def _versions() -> Iterator[str]:
-    """Yield the packages that matter for speed, with their versions, as far as they are here."""
+    """Yield the packages that matter for speed, with their versions, if installed."""
     for name in ("numpy", "sentencepiece", "triton", "sentence-transformers", "transformers"):
         with suppress(PackageNotFoundError):
             yield f"{name} {version(name)}"
 
 
 def _commit() -> str:
-    """Return the commit of the checkout; nothing for a copy without one."""
+    """Return the commit of the checkout; "" for a copy without one."""
     inside = (ROOT / ".git").exists()
     return _output("git", "describe", "--always", "--dirty") if inside else ""
 
 
 def _output(*command: str) -> str:
-    """Return what a command prints; nothing if it fails or is not there."""
+    """Return the output of a command; "" if it fails or is missing."""
     with suppress(OSError):
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
     return ""
 
 
 def _processor() -> str:
-    """Return the name of the CPU."""
     with suppress(OSError):
         found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
         return found[1] if found else platform.machine()
@@ -106,8 +103,9 @@ def _processor() -> str:
 
 
 def _ceilings(device: torch.device) -> dict[str, float]:
-    """Return the TFLOP/s of a matrix product on random numbers, and the GB/s of a copy, bytes read
-    and written: what no training of any code can pass.
+    """Return the TFLOP/s of a matrix product and the GB/s of a copy (bytes read and written).
+
+    No training can exceed them.
     """
     scale = SCALES[device.type]
     dtype = getattr(torch, scale.precision)
@@ -125,7 +123,7 @@ def _ceilings(device: torch.device) -> dict[str, float]:
 
 
 def _seconds(work: Any, device: torch.device, rounds: int = 10) -> float:
-    """Return the median time of a piece of work after three for warming up."""
+    """Return the median time of a piece of work, after three warm-up runs."""
     times = []
     for _ in range(3 + rounds):
         synchronize(device)

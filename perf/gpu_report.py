@@ -1,14 +1,14 @@
 """The report of gpu.py: figures -> Markdown, and a last line of key=value.
 
-Imports nothing but Python's own library, so that `--show` works anywhere.
+Imports only Python's standard library, so that `--show` works anywhere.
 """
 
 from typing import Any
 
 PASSED, FAILED, STOPPED, NOTHING = "passed", "failed", "stopped", "-"
 PARTS = ("laws", "throughput", "training", "profile")
-MARK = "figures: "  # starts a line of a part's output that has figures
-GOAL = 0.4  # of the speed of a bare matrix product
+MARK = "figures: "  # prefix of lines with figures in a part's output
+GOAL = 0.4  # share of the speed of a bare matrix product
 NAMES = {"ems": "EMS", "ems-compiled": "EMS, compiled", "st-loop": "sentence-transformers"}
 Figures = dict[str, Any]
 
@@ -174,7 +174,7 @@ def _error(error: Figures) -> list[str]:
 
 
 def _of_matmul(run: Figures, machine: Figures) -> float | None:
-    """Return the speed of a run as a share of that of a bare matrix product."""
+    """Return the speed of a run relative to a bare matrix product."""
     return run["tflops"] / machine["matmul_tflops"] if run else None
 
 

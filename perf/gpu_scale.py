@@ -28,7 +28,7 @@ MARGIN = 3.0  # seconds before its limit in which a part ends by itself
 
 
 class Size(NamedTuple):
-    """An encoder that is trained: its sizes, its pieces, and the pairs of a step."""
+    """An encoder to train: its sizes, its pieces, and the pairs of a step."""
 
     model: dict[str, int]
     pieces: int
@@ -37,17 +37,17 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True)
 class Scale:
-    """What is run on a device: the sizes, the steps of `throughput` off and on the clock, and
-    changes to the settings of RECIPE.
+    """The amounts for a device: sizes, steps of `throughput` before and on the clock, and changes
+    to the settings of RECIPE.
     """
 
     sizes: dict[str, Size]
     precision: str
     warm: int
     steps: int
-    matrix: int  # rows and columns of the matrix product that is timed
+    matrix: int  # rows and columns of the timed matrix product
     changes: dict[str, dict[str, Any]]
-    table: int  # pieces of the table that `training` trains
+    table: int  # pieces of the table in `training`
 
 
 def _small(layers: int, width: int) -> Size:
@@ -63,7 +63,7 @@ SCALES = {
             "12x512": Size(SIZES["12x512"], 32_000, 1024),
         },
         precision="bfloat16",
-        warm=15,  # every shape that is compiled comes within these
+        warm=15,  # every shape is compiled within these
         steps=40,
         matrix=8192,
         changes={"train": {"device": "cuda"}},
@@ -90,7 +90,6 @@ def emit(**figures: Any) -> None:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait for a GPU."""
     if device.type == "cuda":
         torch.cuda.synchronize()
 
@@ -115,8 +114,9 @@ class Unsaved(Journal):
 
 
 def trainer_of(options: argparse.Namespace) -> tuple[Trainer, Journal]:
-    """Return the trainer of RECIPE on the pairs that `data` made, with a table for all pieces of
-    the true vocabulary, and its journal.
+    """Return the trainer of RECIPE on the pairs of `data`, and its journal.
+
+    The table has all pieces of the true vocabulary.
     """
     scale, device = SCALES[options.device], torch.device(options.device)
     _, store = store_of(options.folder / "data")
@@ -130,7 +130,7 @@ def trainer_of(options: argparse.Namespace) -> tuple[Trainer, Journal]:
     system.encoder.table.ngrams.letters[: len(letters)] = letters
     state = options.folder / "state"
     trainer = Trainer(system.to(device), settings.train, 1, store, state, device, World())
-    trainer.waits = False  # a CPU does what a GPU would
+    trainer.waits = False  # a CPU behaves like a GPU
     journal = Unsaved(RECIPE[1], trainer, Data(store, None, vocabulary), Scalars(None))
     journal.resume()
     return trainer, journal

@@ -21,7 +21,7 @@ from train_steps import our_steps
 from ems.train.journal import Journal
 from ems.train.step import Trainer
 
-WARM, COUNTED, PROFILED = 10, 50, 20  # steps; COUNTED are as many as between two rows of the log
+WARM, COUNTED, PROFILED = 10, 50, 20  # steps; COUNTED is the interval between two rows of the log
 SHOW_EVERY = 5.0  # seconds
 WAITING = {  # operations that return a number, or a tensor whose size depends on values
     *("_local_scalar_dense", "is_nonzero", "equal", "nonzero", "masked_select", "bincount"),
@@ -72,7 +72,7 @@ def training(options: argparse.Namespace) -> None:
 
 
 def steps_of(trainer: Trainer, journal: Journal) -> Iterator[torch.Tensor]:
-    """Yield the loss of each step of a training that nothing but `close` ends."""
+    """Yield the loss of each step of a training, until `close`."""
     trainer.system.train()
     for batch in journal.timed(trainer.batches(0)):
         parts = trainer.step(batch)
@@ -83,8 +83,8 @@ def steps_of(trainer: Trainer, journal: Journal) -> Iterator[torch.Tensor]:
 class Waits:
     """Counts how often the host waits for a GPU, by the place in ems.
 
-    On a GPU PyTorch tells; on a CPU these are the operations that would wait on a GPU, since the
-    size or the value of what they return is known only there.
+    On a GPU PyTorch reports it. On a CPU these are the operations that would wait on a GPU, since
+    only the GPU knows the size or the value of their result.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -112,7 +112,7 @@ class Waits:
             self.note()
 
     def note(self) -> None:
-        """Count one at the innermost place in ems, as `log` if the journal asked for it."""
+        """Count a wait at the innermost place in ems, or as `log` if the journal caused it."""
         frame, place, logged = sys._getframe(1), "", False
         while frame:
             path = Path(frame.f_code.co_filename)
@@ -125,14 +125,14 @@ class Waits:
             self.places["log" if logged else place or "elsewhere"] += 1
 
     def figures(self) -> dict[str, Any]:
-        """Return the number of waits, apart those of the log, and their places."""
+        """Return the numbers of waits of steps and of the log, and their places."""
         places = dict(self.places.most_common())
         logged = places.pop("log", 0)
         return {"waits": sum(places.values()), "waits_of_log": logged, "places": places}
 
 
 class _Watch(TorchDispatchMode):
-    """Calls `note` for each operation whose result a host has to wait for."""
+    """Calls `note` for each operation whose result the host waits for."""
 
     def __init__(self, note: Any) -> None:
         super().__init__()
@@ -159,9 +159,7 @@ def profile(options: argparse.Namespace) -> None:
 
 
 def profiled(name: str, steps: Iterator[Any], device: torch.device) -> dict[str, Any]:
-    """Return the TOP kernels (on a CPU: operations) of PROFILED steps, and the share of the time in
-    which none ran.
-    """
+    """Return the TOP kernels of PROFILED steps (operations on a CPU), and the idle share."""
     from torch.autograd import DeviceType
     from torch.profiler import ProfilerActivity
 
@@ -199,13 +197,13 @@ def profiled(name: str, steps: Iterator[Any], device: torch.device) -> dict[str,
 
 
 def is_kernel(event: Any) -> bool:
-    """Return whether an event of the profiler is no annotation, which spans many kernels."""
+    """Return whether a profiler event is a kernel; an annotation spans many kernels."""
     note = getattr(event, "is_user_annotation", False)
     return not note and not event.name.startswith(("Optimizer.", "ProfilerStep"))
 
 
 def union(ranges: list[tuple[float, float]]) -> float:
-    """Return the length of what ranges cover together."""
+    """Return the total length that ranges cover, overlaps counted once."""
     covered, end = 0.0, float("-inf")
     for first, last in sorted(ranges):
         covered += max(0.0, last - max(first, end))

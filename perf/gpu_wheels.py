@@ -1,7 +1,7 @@
 """Python packages for a machine without network: which ones gpu.py needs, and a folder of wheels.
 
-Imports nothing but Python's own library. The list of what is needed is kept true by a test that
-runs every part with these packages alone.
+Imports only Python's standard library. A test runs every part with these packages alone, which
+keeps the list complete.
 """
 
 import platform
@@ -53,19 +53,19 @@ NEEDS = (
 
 
 def locked(package: str) -> str:
-    """Return `package==version` as the lock has it; the bare name if versions differ by Python."""
+    """Return `package==version` of the lock; the bare name if versions differ by Python."""
     pattern = rf"^{re.escape(package)}==\S+$"
     found = re.search(pattern, LOCK.read_text(encoding="utf-8"), re.MULTILINE)
     return found[0] if found else package
 
 
 def missing() -> list[Need]:
-    """Return what this Python cannot find."""
+    """Return the needed modules that this Python cannot find."""
     return [need for need in NEEDS if find_spec(need.module) is None]
 
 
 def explained(need: Need) -> str:
-    """Return one line for a missing module."""
+    """Describe a missing module in one line."""
     return f"missing: {need.module}, for {need.use}: {locked(need.package)}"
 
 
@@ -76,7 +76,7 @@ def collecting(folder: Path) -> str:
 
 
 def advice() -> str:
-    """Return how to get what is missing onto a machine without network."""
+    """Explain how to bring missing packages to a machine without network."""
     return (
         f"where there is a network: {collecting(Path('wheels'))} (for further packages: --also "
         "NAME); then here: --wheels wheels"
@@ -89,7 +89,7 @@ def advice() -> str:
 def collect(folder: Path, python: str, machine: str, also: list[str]) -> None:
     """Download the wheels of `rare` packages and of the packages `also`, for Linux on `machine`.
 
-    Versions are those of the lock. Exits with pip's error if there is no such wheel.
+    Versions come from the lock. Exits with pip's error if there is no such wheel.
     """
     packages = [need.package for need in NEEDS if need.rare]
     names = list(dict.fromkeys([*packages, *also]))
@@ -111,7 +111,7 @@ def collect(folder: Path, python: str, machine: str, also: list[str]) -> None:
 def unpack(folder: Path, out: Path) -> list[str]:
     """Unpack the wheels of a folder that fit this Python into `out`; return their names.
 
-    Exits with one line for a folder without any, for two of one package, and for a damaged wheel.
+    Exits if the folder has no wheels, two of one package, or a damaged one.
     """
     wheels = sorted(folder.glob("*.whl"))
     fitting = [path for path in wheels if fits(path.name)]
@@ -135,7 +135,7 @@ def unpack(folder: Path, out: Path) -> list[str]:
 
 
 def fits(name: str) -> bool:
-    """Return whether a wheel of this file name runs here (PEP 425 tags, Linux)."""
+    """Return whether a wheel runs here, by the tags in its file name (PEP 425, Linux)."""
     *_, pythons, abis, systems = name.removesuffix(".whl").split("-")
     major, minor = sys.version_info[:2]
     own = {f"cp{major}{minor}", f"py{major}{minor}", f"py{major}"}

@@ -20,22 +20,22 @@ from ems.config.languages import pair_name
 if TYPE_CHECKING:
     from ems.corpora.demo.texts import Material
 
-look_rarely()  # each script and each measurement, ours or a peer's, as `ems` does
+look_rarely()  # in each script and measurement, as `ems` does
 
 
 class FailedRun(SystemExit):
-    """A measurement failed: ends the program, unless a script goes on without it."""
+    """A failed measurement. It ends the program unless the script continues without it."""
 
 
 def require_peer(modules: Iterable[str], extra: str, peer: str = "sentence-transformers") -> None:
-    """End the program unless what we are compared with can run here.
+    """End the program unless the peer can run here.
 
-    `modules` are those that the script imports, `extra` is the extra of pyproject.toml with them.
+    `modules`: imports of the script; `extra`: the extra of pyproject.toml that installs them.
     """
     try:
         for name in modules:
             import_module(name)
-    except Exception as error:  # a broken installation raises anything
+    except Exception as error:  # a broken installation may raise any error
         reason = " ".join(str(error).split())
         sys.exit(
             f"{peer}, which is measured too, cannot run here ({reason}): "
@@ -55,9 +55,9 @@ def require_segmenters(names: Iterable[str]) -> None:
 
 
 def figures(command: list[str], what: str) -> tuple[dict[str, Any], float]:
-    """The JSON of the last line that a command prints, and its peak of RssAnon in MB.
+    """Return the JSON of the last line that a command prints, with its peak of RssAnon in MB.
 
-    Raises `FailedRun` when the command fails; `what` says in words what it was to measure.
+    Raises `FailedRun` if the command fails; `what` names the measurement.
     """
     run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     peak = [0]
@@ -71,7 +71,7 @@ def figures(command: list[str], what: str) -> tuple[dict[str, Any], float]:
 
 
 def watch(pid: int, peak: list[int]) -> None:
-    """Keep the highest sum of RssAnon, in bytes, of a process and its descendants in `peak`."""
+    """Keep in `peak` the highest sum of RssAnon, in bytes, of a process and its descendants."""
     while psutil.pid_exists(pid):
         try:
             process = psutil.Process(pid)
@@ -81,13 +81,13 @@ def watch(pid: int, peak: list[int]) -> None:
             peak[0] = max(peak[0], sum(map(anon, family)))
             if process.status() == psutil.STATUS_ZOMBIE:
                 return
-        except psutil.NoSuchProcess:  # it or one of its tools has just gone
+        except psutil.NoSuchProcess:  # it or one of its tools has just ended
             pass
         time.sleep(0.03)
 
 
 def anon(pid: int) -> int:
-    """Anonymous resident memory of a process in bytes; 0 when it is gone."""
+    """Return the anonymous resident memory of a process in bytes; 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -101,12 +101,12 @@ def say(text: str) -> None:
 
 
 def demo_lines(code: str) -> list[tuple[str, str]]:
-    """300 pairs of English with a language, of the embedded demo corpus."""
+    """Return 300 pairs of English and a language from the embedded demo corpus."""
     return demo_pairs(code)[:300]
 
 
 def demo_pairs(code: str) -> list[tuple[str, str]]:
-    """All training pairs of English with a language, of the embedded demo corpus."""
+    """Return all training pairs of English and a language from the embedded demo corpus."""
     from ems.corpora.demo.mirror import train_pairs
 
     pairs = train_pairs(_demo(), code)
@@ -115,7 +115,7 @@ def demo_pairs(code: str) -> list[tuple[str, str]]:
 
 @cache
 def _demo() -> "Material":
-    """The demo corpus without its other files, which take as long to make."""
+    """Generate the demo corpus without its other files, which take as long."""
     from ems.corpora.demo.texts import build
 
     return build()

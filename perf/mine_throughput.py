@@ -1,12 +1,12 @@
-"""Measure how fast pairs of similar sentences are mined, beside faiss-cpu's exact index.
+"""Measure how fast pairs of similar sentences are mined, against faiss-cpu's exact index.
 
     python perf/mine_throughput.py [--demo] [--no-peer] [--rounds 100] [--threads 2] [--out FILE]
 
-A round is that of Wang et al. (CCL 2019): 10,000 x 10,000 sentences at 1,024 dimensions, drawn from
-a file with the embeddings of more, of which the 1,000 best pairs by CSLS are kept. FAISS searches
-the neighbours in both directions (IndexFlatIP); their mean similarities and a selection among these
-neighbours make the same scores, and here the same pairs. Each is a process of its own, so that its
-memory is its own: the peak of RssAnon, without the file, which is mapped.
+A round follows Wang et al. (CCL 2019): 10,000 x 10,000 sentences at 1,024 dimensions are drawn from
+a larger file of embeddings, and the 1,000 best pairs by CSLS are kept. FAISS searches the
+neighbours in both directions (IndexFlatIP). Their mean similarities give the same scores, and here
+the same pairs. Each run is a separate process, whose memory is the peak of RssAnon, without the
+mapped file.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from ems.train.mine_documents import Rounds
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is mined: sentences of each language, of a round, and kept; their width."""
+    """The amounts: sentences per language and per round, pairs kept, and the width of vectors."""
 
     sentences: int
     sample: int
@@ -48,13 +48,13 @@ Search = Callable[[np.ndarray, np.ndarray, int], Pairs]
 
 
 def ours(first: np.ndarray, second: np.ndarray, keep: int) -> Pairs:
-    """The best pairs by our search."""
+    """Return the best pairs by our search."""
     pairs = best_pairs(first, second, keep, NEIGHBOURS, "cpu")
     return set(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True))
 
 
 def by_faiss(first: np.ndarray, second: np.ndarray, keep: int) -> Pairs:
-    """The best pairs among the neighbours that FAISS finds."""
+    """Return the best pairs among the neighbours that FAISS finds."""
     near, index = _searched(second, first)
     back, _ = _searched(first, second)
     scores = 2 * near - near.mean(1)[:, None] - back.mean(1)[index]  # [N, k]
@@ -75,7 +75,7 @@ RUNS: dict[str, Search] = {"ours": ours, "faiss": by_faiss}
 
 
 def run(name: str, folder: Path, scale: Scale, threads: int) -> dict[str, float]:
-    """Mine all rounds: the seconds, and the share of the pairs that are planted ones."""
+    """Mine all rounds; return the seconds, and the percentage of planted pairs among the mined."""
     torch.set_num_threads(threads)
     if name == "faiss":
         import faiss
@@ -102,13 +102,13 @@ def run(name: str, folder: Path, scale: Scale, threads: int) -> dict[str, float]
 
 
 def write_planted(folder: Path, scale: Scale) -> None:
-    """Write both sides, pairs of which are near to one another."""
+    """Write both sides, with near vectors for each planted pair."""
     for at, side in enumerate(planted(scale.sentences, scale.width)):
         np.save(folder / f"{at}.npy", side)
 
 
 def measure(name: str, folder: Path, options: argparse.Namespace) -> dict[str, float]:
-    """The figures of one run in a fresh process, with its peak of RssAnon."""
+    """Return the figures of one run in a fresh process, with its peak of RssAnon."""
     command = [sys.executable, __file__, "--inside", name, "--folder", str(folder)]
     command += [f"--threads={options.threads}", f"--rounds={options.scale.rounds}"]
     results, anon_mb = figures(command + ["--demo"] * options.demo, name)

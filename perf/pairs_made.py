@@ -1,8 +1,8 @@
-"""The pairs, vocabularies and shards that training and evaluation are measured on.
+"""Pairs, vocabularies and shards for the measurements of training and evaluation.
 
 They are 20,000 pairs each of Tatoeba de, fr, es, ja, ru and 6,000 each of bible-uedin sw, et, uk.
 With `--demo` they are 300 pairs each of two languages of the embedded demo. gpu.py takes a thousand
-pairs of each language (`few`), of the demo where the corpora are missing.
+pairs of each language (`few`), from the demo if the corpora are missing.
 """
 
 from collections.abc import Iterable, Iterator
@@ -105,13 +105,13 @@ def _joined(pairs: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def load(place: Path) -> Experiment:
-    """The experiment that `prepare` wrote to `place`, <folder>/<pieces>."""
+    """Load the experiment that `prepare` wrote to `place`, <folder>/<pieces>."""
     site = load_site(ROOT / "config.yaml")
     return load_experiment("bench", site, place)
 
 
 def store_of(place: Path) -> tuple[SystemSettings, PairStore]:
-    """The settings of its system, and its pairs."""
+    """Return the settings of its system, and its pairs."""
     experiment = load(place)
     settings = experiment.systems["ems"]
     folders = [s for pair in sorted((place / "shards").iterdir()) for s in shards_in(pair)]
@@ -127,7 +127,7 @@ def _real_lines(shared: Path, code: str) -> Iterator[tuple[str, str]]:
 
 
 def _write_tsv(folder: Path, code: str, lines: Iterable[tuple[str, str]]) -> Path:
-    """A pair file of cleaned lower-case text, as the segmenter `none` leaves it."""
+    """Write a pair file of clean lower-case text, as the segmenter `none` does."""
     path = folder / (pair_name("en", code) + ".tsv")
     path.parent.mkdir(exist_ok=True)
     rows = ([" ".join(side.lower().split()) for side in sides] for sides in lines)

@@ -3,11 +3,11 @@
     python perf/rates.py [--without EXPERIMENT ...] [--starts] [--out rates.tsv]
         PROJECT:EXPERIMENT ...
 
-Each PROJECT is a folder with results/EXPERIMENT/costs. Per stage it is a least-squares line with no
-negative rate, each job weighted by the inverse of its seconds: a stage's sum is nearly kept. Then
-it says how far the line is off: for the runs that it was fitted on, and for those `without`. With
-`--starts` the shipped seconds per unit stay, and only the start of a job is fitted: small runs show
-nothing else.
+Each PROJECT is a folder with results/EXPERIMENT/costs. A stage gets a least-squares line without
+negative rates, which weights each job by the inverse of its seconds, so that a stage's sum hardly
+changes. The program prints the error of the fit, on the fitted runs and on the runs `--without`.
+With `--starts` it keeps the shipped seconds per unit and fits only the start of a job, since small
+runs show nothing else.
 """
 
 import argparse
@@ -25,15 +25,15 @@ from ems.workflow.forecast import JOB, OTHER, Rates, shipped_rates, shipped_rows
 from ems.workflow.plan import has_job
 from ems.workflow.work import Units, Workload
 
-RUNS = "runs"  # what a rate is from
-SHORTEST = 0.5  # CPU seconds: a shorter job has no larger weight
-Jobs = dict[str, list[tuple[Units, float]]]  # of a stage
+RUNS = "runs"  # source of a rate
+SHORTEST = 0.5  # CPU seconds; shorter jobs get the same weight
+Jobs = dict[str, list[tuple[Units, float]]]  # per stage
 
 
 def jobs_of(project: Path, name: str) -> Jobs:
     """Return the units of work and the CPU seconds of each finished job of a run."""
     here = Path.cwd()
-    os.chdir(project)  # an experiment may name folders beside its project
+    os.chdir(project)  # an experiment may name folders relative to its project
     try:
         site = load_site(Path("config.yaml"), {"experiment": name})
         experiment = load_experiment(name, site, Path("configs"))
@@ -48,7 +48,7 @@ def jobs_of(project: Path, name: str) -> Jobs:
 
 
 def fitted(jobs: list[tuple[Units, float]], known: Units | None = None) -> Units:
-    """Return the start of a job and the seconds per unit; if these are known, the start alone."""
+    """Return the start of a job and the seconds per unit; only the start if these are `known`."""
     names = sorted({name for units, _ in jobs for name in units}) if known is None else []
     work = np.array([[1, *(units.get(name, 0) for name in names)] for units, _ in jobs])
     seconds = np.array([each for _, each in jobs])
@@ -61,8 +61,8 @@ def fitted(jobs: list[tuple[Units, float]], known: Units | None = None) -> Units
 
 
 def write_rates(out: Path, table: dict[tuple[str, str], float], keep: bool) -> None:
-    """Write the rates, with those of the shipped table that come from elsewhere in place; with
-    `keep` also those of stages that no run had.
+    """Write the rates; keep shipped rates with another source, and with `keep` also the rates of
+    stages that no run had.
     """
     rows = {key: (f"{rate:.3g}", RUNS) for key, rate in table.items()}
     for row in shipped_rows():

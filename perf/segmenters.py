@@ -2,12 +2,12 @@
 
     python perf/segmenters.py [--demo] [--names moses moses-fast] [--shared FOLDER] [--out FILE]
 
-Both run as the text path runs them (`segment_tsv`, one worker), from a file of lines to a file of
-words in lower case, and load anew for each run. The figure is CPU seconds of this process and of
-the programs that it starts, median of `--repeats` runs by turns.
+Both run like the text path (`segment_tsv`, one worker), from a file of lines to a file of
+lower-case words, and load again for each run. The figure is CPU seconds of this process and of its
+child processes, the median of `--repeats` alternating runs.
 
-- The languages are those with the first segmenter by default; those of Moses are 60 of EMS's 62.
-- The lines are tico-19, NTREX and Tatoeba in this order, each line once, up to `--lines`.
+- Languages: all whose default is the first segmenter (60 of EMS's 62 for Moses).
+- Lines: tico-19, NTREX and Tatoeba in this order, without repetitions, up to `--lines`.
 """
 
 import argparse
@@ -31,7 +31,7 @@ DEMO_LANGUAGES = ("de", "en")
 
 
 def lines_of(shared: Path | None, code: str, count: int) -> list[str]:
-    """Up to `count` lines of a language; English comes from its pairs with German."""
+    """Return up to `count` lines of a language; English comes from its pairs with German."""
     other = "de" if code == "en" else code
     pairs = real_lines(shared, other, count) if shared else demo_lines(other)
     side = pair_name("en", other).split("-").index(code)
@@ -39,7 +39,7 @@ def lines_of(shared: Path | None, code: str, count: int) -> list[str]:
 
 
 def compare(folder: Path, code: str, names: list[str], repeats: int) -> dict[str, Any]:
-    """Lines of a language, those that differ, CPU seconds of each segmenter and their ratio."""
+    """Return the lines of a language, the differing ones, CPU seconds by segmenter, the ratio."""
     source, outs = folder / f"{code}.tsv", [folder / name / f"{code}.tsv" for name in names]
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(repeats):

@@ -1,4 +1,4 @@
-"""The runs that text_throughput.py compares: the stages of the text path, bare Perl, a plain way.
+"""The runs that text_throughput.py compares: stages of the text path, bare Perl, and a plain loop.
 
 `prepare` writes the data of every scale. Each of MEASURED then runs in the process that calls it.
 """
@@ -60,7 +60,7 @@ class Work:
 
 
 def real_lines(shared: Path, code: str, count: int) -> Iterator[tuple[str, str]]:
-    """`count` pairs of a language, of the corpora that are there."""
+    """Return `count` pairs of a language from the corpora that exist."""
     pair = pair_name("en", code)
     paths = [
         (name, shared / "opus" / name / v / "moses" / f"{pair}.txt.zip") for name, v in SOURCES
@@ -167,7 +167,7 @@ def perl(work: Work, scale: int) -> None:
 
 
 def plain(work: Work, scale: int) -> None:
-    """What one writes first: a loop over sentences."""
+    """Run a plain loop over sentences, as a first version would be written."""
     import numpy as np
 
     from ems.text.subwords import load_vocabulary

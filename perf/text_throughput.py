@@ -1,16 +1,16 @@
-"""Measure how fast the text path is, from zip to shard, beside bare Perl and beside a plain way.
+"""Measure how fast the text path is, from zip to shard, against bare Perl and a plain loop.
 
     python perf/text_throughput.py [--demo] [--chinese rjieba] [--moses moses-fast]
         [--shared FOLDER] [--out FILE]
 
-All of it runs on one core. A figure is CPU seconds of a process and of the tools that it starts,
-the median of three runs at 1x. Memory is the peak of RssAnon, summed over the processes of a stage,
-at 1x, 4x and 16x: the same pairs with a number appended, so that none is a duplicate.
+Everything runs on one core. A figure is CPU seconds of a process and its tools, the median of 3
+runs at 1x. Memory is the peak of RssAnon, summed over the processes of a stage, at 1x, 4x and 16x:
+the same pairs with a number appended, so that none is a duplicate.
 
 - Bare Perl is the script of the package mosestokenizer, streamed over the same lines.
-- The plain way is its Python object, jieba, fugashi and SentencePiece, a sentence at a time and
-  without decontamination. pyknp for Japanese is left out, because it needs Juman++.
-- Dictionaries load before the clock starts, here and in the plain way, because one load serves a
+- The plain loop uses its Python object, jieba, fugashi and SentencePiece, a sentence at a time and
+  without decontamination. It omits pyknp for Japanese, which needs Juman++.
+- Dictionaries load before the clock starts, here and in the plain loop, because one load serves a
   job of a million pairs.
 - The data are 60,000 pairs of tico-19, NTREX and Tatoeba, as many of each language, decontaminated
   against FLORES-200. Chinese and Japanese are a seventh each, about their share in the EMS paper.
@@ -68,14 +68,14 @@ def cpu_seconds() -> float:
 
 
 def measure(name: str, work: Work, scale: int) -> dict[str, float]:
-    """{"cpu", "wall", "anon_mb"} of one run in a fresh process."""
+    """Return {"cpu", "wall", "anon_mb"} of one run in a fresh process."""
     command = [sys.executable, __file__, "--inside", name, "--folder", str(work.folder)]
     results, anon_mb = figures([*command, "--scale", str(scale)], f"{name} at {scale}x")
     return {**results, "anon_mb": anon_mb}
 
 
 def run_all(work: Work, repeats: int) -> dict[str, dict[int, dict[str, float]]]:
-    """name -> scale -> medians of its measurements."""
+    """Run everything; return name -> scale -> medians of its measurements."""
     from ems.text.subwords import train_vocabulary
 
     results: dict[str, dict[int, dict[str, float]]] = {}
@@ -105,7 +105,7 @@ def write_plain_text(work: Work) -> None:
 
 
 def size_of(work: Work) -> tuple[int, int]:
-    """(lines, bytes of text) at 1x, both sides."""
+    """Return (lines, bytes of text) at 1x, of both sides."""
     lines = size = 0
     for pair in work.pairs:
         for sides in read_pairs(work.archive(1, pair), "Bench", pair):
@@ -117,7 +117,7 @@ def size_of(work: Work) -> tuple[int, int]:
 def summary(
     results: dict[str, dict[int, dict[str, float]]], lines: int, size: int
 ) -> dict[str, Any]:
-    """The rows of the table, and the figures of the last line."""
+    """Return the rows of the table, and the figures of the last line."""
     path = {
         scale: {
             "cpu": sum(results[stage][scale]["cpu"] for stage in STAGES),

@@ -2,10 +2,10 @@
 
 sentence-transformers gets every advantage that its own trainer allows: a WordLevel tokeniser (Rust)
 over token ids written as words, so that tokenising costs next to nothing; no clipping, logging or
-checkpoints; fused AdamW; a BERT without a pooler. The plain loop is what one writes first with
-PyTorch alone: nn.TransformerEncoder, both sides padded by a DataLoader's collate, one forward a
-side, the same contrastive head and loss. Ours is the library's step: `System` on batches that
-`PairStore.assemble` makes of the shards, on a GPU ahead of the step, as the trainer has them.
+checkpoints; fused AdamW; a BERT without a pooler. The plain loop uses PyTorch alone:
+nn.TransformerEncoder, both sides padded by a DataLoader's collate, one forward pass per side, the
+same contrastive head and loss. Ours is the library's step: `System` on batches that
+`PairStore.assemble` makes from the shards, in advance on a GPU, as in the trainer.
 """
 
 import time
@@ -40,7 +40,7 @@ PEER_TRAINER = (
 
 @dataclass
 class Job:
-    """What a trainer does: `warm` steps off the clock, then `steps` on it."""
+    """The work of a trainer: `warm` steps before the clock starts, then `steps` on it."""
 
     settings: SystemSettings
     store: PairStore
@@ -51,23 +51,23 @@ class Job:
     device: torch.device
     precision: str
     compiled: bool
-    folder: Path  # for what a trainer must write
+    folder: Path  # for files that a trainer must write
 
     @property
     def chosen(self) -> np.ndarray:
-        """The pairs of every step, int64[steps, batch]: counted through all language pairs."""
+        """Return the pairs of every step, int64[steps, batch], numbered over all language pairs."""
         order = np.random.default_rng(1).permutation(int(self.store.sizes.sum()))
         count = (self.warm + self.steps) * self.batch
         return np.resize(order, count).reshape(-1, self.batch)
 
     def located(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(language pair, pair within it) of pairs that are counted through."""
+        """Return (language pair, pair within it) of numbered pairs."""
         ends = np.cumsum(self.store.sizes)
         groups = np.searchsorted(ends, pairs, side="right")
         return groups, pairs - (ends - self.store.sizes)[groups]
 
     def sentences(self) -> list[tuple[list[int], list[int]]]:
-        """The token ids of both sides of every pair, step after step."""
+        """Return the token ids of both sides of every pair, step after step."""
         drawn: list[tuple[list[int], list[int]]] = []
         for pairs in self.chosen:
             batch = self.store.assemble(*self.located(pairs))
@@ -94,11 +94,11 @@ class Clock:
 
 
 def scaler_of(job: Job) -> torch.amp.GradScaler:
-    """Scales the loss in float16, and leaves it alone else."""
+    """Return a scaler, which only float16 enables."""
     return torch.amp.GradScaler(job.device.type, enabled=job.precision == "float16")
 
 
-OURS = {  # the settings of xtr beside the contrastive loss
+OURS = {  # settings of xtr, in addition to the contrastive loss
     "contrastive": {"weight": 0},
     "ems": {"weight": 1},
     "ems-quarter": {"weight": 1, "share": 0.25},
@@ -106,7 +106,7 @@ OURS = {  # the settings of xtr beside the contrastive loss
 
 
 def ours(job: Job, name: str) -> float:
-    """Seconds of the library's step, with the objectives of that entry of OURS."""
+    """Return the seconds of the library's steps, with the objectives of an entry of OURS."""
     clock = Clock(job)
     for _ in our_steps(job, name):
         clock.step()
@@ -114,8 +114,9 @@ def ours(job: Job, name: str) -> float:
 
 
 def our_steps(job: Job, name: str) -> Iterator[None]:
-    """Train on each batch of the job, and yield after each step. Raises `ValueError` at the end if
-    the loss is not finite.
+    """Train on each batch of the job, and yield after each step.
+
+    Raises `ValueError` at the end if the loss is not finite.
     """
     keep_freed()  # as a training does
     torch.manual_seed(1)
@@ -144,7 +145,7 @@ def our_steps(job: Job, name: str) -> Iterator[None]:
 
 
 class Plain(nn.Module):
-    """The same sizes out of PyTorch's own layers, padded, mean-pooled."""
+    """An encoder of the same sizes from PyTorch's own layers, padded and mean-pooled."""
 
     def __init__(self, model: EncoderSettings, out: int, pieces: int) -> None:
         super().__init__()
@@ -164,7 +165,7 @@ class Plain(nn.Module):
         self.head = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, out))
 
     def forward(self, tokens: Tensor, real: Tensor) -> Tensor:
-        """Padded tokens[B, L], real[B, L] where true -> [B, k]."""
+        """Embed padded tokens[B, L], of which real[B, L] are no padding: [B, k]."""
         states = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]  # (B, L, d)
         states = self.layers(self.dropout(self.norm(states)), src_key_padding_mask=~real)
         sums = (states * real[:, :, None]).sum(1)  # (B, d)
@@ -179,7 +180,7 @@ def padded(sentences: tuple[list[int], ...]) -> tuple[Tensor, Tensor]:
 
 
 def plain(job: Job) -> float:
-    """Seconds of the plain loop, contrastive only."""
+    """Return the seconds of the plain loop, with the contrastive loss only."""
     torch.manual_seed(1)
     contrastive = job.settings.objectives.contrastive
     model = Plain(job.settings.model, contrastive.width, job.pieces).to(job.device)
@@ -207,7 +208,7 @@ def loop(
     collate: Callable[[list[Any]], Any],
     loss_of: Callable[[Any], Tensor],
 ) -> float:
-    """Seconds of a plain training loop; on a GPU, processes collate batches ahead of the steps."""
+    """Return the seconds of a plain loop; on a GPU, processes collate batches in advance."""
     on_gpu = job.device.type == "cuda"
     workers = {"num_workers": WORKERS, "pin_memory": True} if on_gpu else {}
     loader = torch.utils.data.DataLoader(pairs, job.batch, collate_fn=collate, **workers)
@@ -224,7 +225,7 @@ def loop(
 
 
 def autocast(job: Job) -> torch.autocast:
-    """The matrix products of this block are in the precision of the job."""
+    """Compute the matrix products of this block in the precision of the job."""
     half = torch.bfloat16 if job.precision == "bfloat16" else torch.float16
     return torch.autocast(job.device.type, half, job.precision != "float32")
 
@@ -242,7 +243,7 @@ def moved(batch: Any, device: torch.device) -> Any:
 
 
 def peer(job: Job) -> float:
-    """Seconds of SentenceTransformerTrainer with MultipleNegativesRankingLoss."""
+    """Return the seconds of SentenceTransformerTrainer with MultipleNegativesRankingLoss."""
     from datasets import Dataset
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
     from sentence_transformers import SentenceTransformerTrainingArguments as Arguments
@@ -282,8 +283,9 @@ def peer(job: Job) -> float:
 
 
 def peer_loop(job: Job) -> float:
-    """Seconds of its encoder and loss in a plain loop, without its trainer, which needs `datasets`
-    (and with it pyarrow, 47 MB), and without what that trainer does besides the step.
+    """Return the seconds of its encoder and loss in a plain loop, without its trainer.
+
+    The trainer needs `datasets` (and so pyarrow, 47 MB) and does more than the step.
     """
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
@@ -302,12 +304,12 @@ def peer_loop(job: Job) -> float:
 
 
 def words_of(job: Job) -> list[tuple[str, ...]]:
-    """The token ids of both sides of every pair as words."""
+    """Return the token ids of both sides of every pair as words."""
     return [tuple(" ".join(map(str, side)) for side in pair) for pair in job.sentences()]
 
 
 def peer_modules(job: Job) -> list[nn.Module]:
-    """A BERT of the same shape with random weights, its tokeniser of ids, and mean pooling."""
+    """Build a BERT of the same shape with random weights, a tokeniser of ids, and mean pooling."""
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast

@@ -1,14 +1,13 @@
-"""Measure how fast the trainer is, beside sentence-transformers and beside a plain padded loop.
+"""Measure how fast the trainer is, against sentence-transformers and a plain padded loop.
 
     python perf/train_throughput.py [--demo] [--no-peer] [--shared FOLDER] [--device cuda ...]
 
-Each run is a process of its own, so that its memory is its own: the peak of RssAnon, or what
-PyTorch holds on the GPU. One that fails is left out, and the exit status is 1. All runs see the
-same pairs, in batches that a seed has shuffled over all languages, without buckets by length. They
-are interleaved, round after round. A figure is the median of the rounds, a ratio is that of the
-medians. Pairs/s counts whole steps (batch, forward, backward, optimiser) after some steps off the
-clock. TFLOP/s and MFU are those of the trainer's own log (ems.train.measures), for all trainers
-alike.
+Each run is a separate process, whose memory is the peak of RssAnon, or PyTorch's peak on the GPU. A
+failed run is left out, and the exit status is 1. All runs see the same pairs, in batches shuffled
+over all languages by a seed, without buckets by length. They are interleaved, round after round. A
+figure is the median over the rounds, and a ratio is the ratio of two medians. Pairs/s counts whole
+steps (batch, forward, backward, optimiser) after a warm-up. TFLOP/s and MFU are counted as in the
+trainer's log (ems.train.measures), for all trainers.
 """
 
 import argparse
@@ -91,8 +90,9 @@ def timed(job: Job, trainer: str) -> dict[str, float]:
 
 
 class Unstarted(TorchFunctionMode):
-    """Leaves weights without start values, for which the device meta imports PyTorch's compiler: a
-    second, and memory that would be taken for the trainer's.
+    """Skips start values, for which the meta device imports PyTorch's compiler.
+
+    The import takes a second, and memory that would count as the trainer's.
     """
 
     def __torch_function__(self, function, types, arguments=(), named=None):
@@ -120,7 +120,7 @@ def work(job: Job, trainer: str) -> tuple[int, int]:
 
 
 def measure(name: str, pieces: int, folder: Path, options: argparse.Namespace) -> dict[str, float]:
-    """The figures of one run in a fresh process, with its peak of RssAnon."""
+    """Return the figures of one run in a fresh process, with its peak of RssAnon."""
     keys = ("device", "precision", "threads", "batch", "warm", "steps")
     command = [sys.executable, __file__, "--inside", name, "--folder", str(folder)]
     command += [f"--{key}={getattr(options, key)}" for key in keys] + [f"--pieces={pieces}"]
@@ -157,7 +157,7 @@ def run_all(folder: Path, options: argparse.Namespace) -> tuple[Results, list[st
 
 
 def summary(results: Results) -> dict[str, float]:
-    """The figures of the last line: RATIOS, and the memory of the full loss where it was run."""
+    """Return the figures of the last line: RATIOS, and the memory of the full loss if it ran."""
     rates = {
         name: [row["pairs_per_s"] for row in sizes.values()] for name, sizes in results.items()
     }
@@ -185,7 +185,6 @@ def show(results: Results, last: dict[str, float]) -> None:
 
 
 def words(text: str) -> list[str]:
-    """Split `text` at its commas."""
     return text.split(",")
 
 

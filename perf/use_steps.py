@@ -1,4 +1,4 @@
-"""What use_throughput.py measures, each in a process of its own: encoders, scores, mining."""
+"""Measurements of use_throughput.py, each in a separate process: encoders, scores, mining."""
 
 import argparse
 import shutil
@@ -23,13 +23,13 @@ from ems.use.mining import SearchOptions, Vectors
 PRECISIONS = ("float32", "bfloat16", "int8")
 GRAPHS = {"float32": "onnx/model.onnx", "int8": "onnx/model_qint8.onnx"}
 WIDTH = 128
-BATCH = 64  # texts at once, of the peers
+BATCH = 64  # texts in a batch of the peers
 Options = argparse.Namespace
 Figures = dict[str, float]
 
 
 def _speed(encode: Callable[[list[str]], object], options: Options) -> Figures:
-    """Lines per second from text to vectors, by wall and by CPU time: the median of all repeats."""
+    """Return lines per second from text to vectors, by wall and CPU time (medians of repeats)."""
     lines = options.lines.read_text("utf-8").split("\n")[: options.scale.lines]
     encode(lines[:BATCH])
     wall, cpu = [], []
@@ -42,13 +42,13 @@ def _speed(encode: Callable[[list[str]], object], options: Options) -> Figures:
 
 
 def by_us(options: Options, precision: str = "float32", name: str = "model") -> Figures:
-    """Our encoder, in one precision."""
+    """Measure our encoder in one precision."""
     encoder = Encoder(vars(options)[name], "cpu", precision)
     return _speed(partial(encoder.encode, normalise=True), options)
 
 
 def by_st(options: Options, name: str = "exported") -> Figures:
-    """sentence-transformers on an exported folder."""
+    """Measure sentence-transformers on an exported folder."""
     from sentence_transformers import SentenceTransformer
 
     folder = vars(options)[name]
@@ -58,7 +58,7 @@ def by_st(options: Options, name: str = "exported") -> Figures:
 
 
 def by_onnxruntime(options: Options, precision: str) -> Figures:
-    """onnxruntime on a graph of the exported folder, with the folder's tokenizer."""
+    """Measure onnxruntime on a graph of the exported folder, with the folder's tokenizer."""
     from onnxruntime import InferenceSession, SessionOptions
     from tokenizers import Tokenizer
 
@@ -86,7 +86,7 @@ def by_onnxruntime(options: Options, precision: str) -> Figures:
 
 
 def scored(options: Options) -> Figures:
-    """Scores of pairs in memory: rows per second without the start."""
+    """Measure scores of pairs in memory: rows per second without the start."""
     rows = options.pairs.read_text("utf-8").split("\n")[: options.scale.pairs]
     sides = zip(*(row.split("\t")[:2] for row in rows if row), strict=True)
     first, second = map(list, sides)
@@ -100,7 +100,7 @@ def scored(options: Options) -> Figures:
 
 
 def write_planted(folder: Path, count: int) -> None:
-    """Write both sides, in files as an encoding leaves them, in opposite orders."""
+    """Write both sides in opposite orders, in files like an encoding's."""
     for at, side in enumerate(planted(count, WIDTH)):
         for number, start in enumerate(range(0, count, PIECE_LINES)):
             side[start : start + PIECE_LINES].astype(np.float32).tofile(
@@ -110,7 +110,7 @@ def write_planted(folder: Path, count: int) -> None:
 
 @dataclass(frozen=True)
 class _Hurried:
-    """The search of parts until a time is over; what is left gets the neighbours of a part."""
+    """A search with a time limit; the remaining lines get the neighbours of a searched part."""
 
     compare: Any
     ends: float
@@ -128,8 +128,10 @@ class _Hurried:
 
 
 def mined(options: Options) -> Figures:
-    """Seconds of mining two sides of vectors, the share of the lines that were compared before
-    `--mine-seconds` were over, and the share of these whose nearest line is the planted one.
+    """Mine two sides of vectors; return the seconds, `compared` and `right`.
+
+    `compared`: percentage of lines searched within `--mine-seconds`; `right`: percentage of these
+    whose nearest line is the planted one.
     """
     sides = [Vectors(sorted(options.folder.glob(f"{at}-*")), WIDTH) for at in (0, 1)]
     count, made = len(sides[0]), []

@@ -4,13 +4,13 @@
         [--demo] [--repeats 3] [--mine-lines 1000000] [--mine-seconds 600] [--threads 2]
 
 Ours goes from text to vectors by `Encoder`, in float32, bfloat16 and int8. The peers are
-sentence-transformers and onnxruntime on `--exported`, the same model as `ems export --onnx --int8`
-wrote it (without the flag it is exported first). The static table is made up: random vectors for
-the pieces of the model's vocabulary, exported too. The time of loading is that of `python -c`, and
-`ems score` runs as a user runs it, start included. Mining is `ems mine` without its encoding: two
-texts of planted vectors at d = 128, and its peak of RssAnon; lines that are not compared within
-`--mine-seconds` get the neighbours of others, so that the memory is that of all. Each is a process
-of its own (`use_steps.py` has them).
+sentence-transformers and onnxruntime on `--exported`, the same model as written by `ems export
+--onnx --int8` (default: it is exported first). The static table has random vectors for the pieces
+of the model's vocabulary, and is exported too. The time of loading is measured by `python -c`. `ems
+score` runs like a user's call, including its start. Mining is `ems mine` without the encoding: two
+texts of planted vectors at d = 128, and its peak of RssAnon. Lines that are not compared within
+`--mine-seconds` get the neighbours of others, so memory is as for all lines. Each measurement is
+a separate process (`use_steps.py`).
 """
 
 import argparse
@@ -47,7 +47,7 @@ LOADS = {
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is measured: lines encoded, pairs scored, lines of each side mined."""
+    """The amounts: lines to encode, pairs to score, lines of each side to mine."""
 
     lines: int
     pairs: int
@@ -62,7 +62,7 @@ DEMO = Scale(300, 300, 500)
 
 
 def export(model: Path, out: Path, *flags: str) -> Path:
-    """Export a model as a user does."""
+    """Export a model by the command."""
     command = [sys.executable, "-m", "ems", "export", "--model", str(model), "--out", str(out)]
     done = subprocess.run([*command, *flags], capture_output=True, text=True)
     if done.returncode:
@@ -71,7 +71,7 @@ def export(model: Path, out: Path, *flags: str) -> Path:
 
 
 def made_table(model: Path, folder: Path) -> Path:
-    """A model of random weights with the vocabulary of `model`, no layers, positions or n-grams."""
+    """Write a random table with the vocabulary of `model`, without layers or n-grams."""
     about = read_json(model / "model.json", Json)
     about["model"] |= {"layers": 0, "positions": "none", "ngrams": 0}
     about.pop("training", None)
@@ -89,7 +89,7 @@ def made_table(model: Path, folder: Path) -> Path:
 
 
 def measure(name: str, options: Options) -> Figures:
-    """The figures of one run in a fresh process, with its peak of RssAnon."""
+    """Return the figures of one run in a fresh process, with its peak of RssAnon."""
     words = [sys.executable, str(Path(__file__)), "--inside", name]
     kept = ("model", "lines", "exported", "static", "folder", "pairs", "threads", "repeats")
     places = {key: vars(options)[key] for key in (*kept, "mine_seconds") if vars(options)[key]}
@@ -100,7 +100,7 @@ def measure(name: str, options: Options) -> Figures:
 
 
 def load_seconds(name: str, options: Options) -> float:
-    """The median of the seconds that a process takes to import a library and load its model."""
+    """Return the median seconds that a process takes to import a library and load its model."""
     place, code = LOADS[name]
     taken = []
     for _ in range(options.repeats):
@@ -112,7 +112,7 @@ def load_seconds(name: str, options: Options) -> float:
 
 
 def scored(options: Options) -> float:
-    """Rows per second of `ems score` as a filter."""
+    """Measure the rows per second of `ems score` as a filter."""
     rows = options.pairs.read_text("utf-8").splitlines()[: options.scale.pairs]
     content = "".join(f"{row}\n" for row in rows)
     command = [sys.executable, "-m", "ems", "score", "--model", str(options.model)]
@@ -122,7 +122,7 @@ def scored(options: Options) -> float:
 
 
 def compared(rows: dict[str, Figures], options: Options) -> Figures:
-    """The figures of the last line."""
+    """Return the figures of the last line."""
     speed = {name: row["per_s"] for name, row in rows.items() if "per_s" in row}
     own = speed["ours-float32"]
     last = {"load_s": load_seconds("ours", options), "encode_per_s": own}

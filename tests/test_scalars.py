@@ -37,7 +37,7 @@ def read():
 def run(toy, folder, **changes):
     """Train with the setting on; the folders of the model and of the event files."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("train.train", partial(train, scalars=folder / "scalars"))
+        patch.setattr("made.train.train", partial(train, scalars=folder / "scalars"))
         toy.train(folder, **(ON | changes))
     return folder / "model", folder / "scalars"
 
@@ -66,7 +66,7 @@ def test_a_resumed_run_writes_every_value_once(step, toy, tmp_path, read):
     """Steps after the last checkpoint are done, validated and written down twice."""
     folder = tmp_path / "scalars"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("train.train", partial(train, scalars=folder))
+        patch.setattr("made.train.train", partial(train, scalars=folder))
         train_into(toy, tmp_path, step, train={"checkpoint_every": 7, "tensorboard": True})
     assert read(folder)["validation/p1"]
     model, _ = run(toy, tmp_path, train={"checkpoint_every": 7, "tensorboard": True})
@@ -93,7 +93,7 @@ def test_the_setting_is_in_no_hash(tmp_path, monkeypatch):
 
 def test_without_the_setting_nothing_is_written(toy, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("train.train", partial(train, scalars=tmp_path / "scalars"))
+        patch.setattr("made.train.train", partial(train, scalars=tmp_path / "scalars"))
         toy.train(tmp_path, train={"steps": 5})
     assert not (tmp_path / "scalars").exists()
 

@@ -18,14 +18,14 @@ def choose_device(setting: str) -> torch.device:
     """Choose a device by `auto`, `cpu` or `cuda`. Raises `EmsError` for cuda without a GPU."""
     present = torch.cuda.is_available()
     if setting == "cuda" and not present:
-        raise EmsError("train.device: cuda, but PyTorch finds no GPU here; say auto or cpu")
+        raise EmsError("train.device: cuda, but PyTorch finds no GPU here; set auto or cpu")
     return torch.device("cuda" if present and setting != "cpu" else "cpu")
 
 
 def check_precision(setting: str, device: torch.device) -> None:
     if setting == "float16" and device.type == "cpu":
         problem = "float16 needs a GPU, and the training would be on a CPU here"
-        raise EmsError(f"train.precision: {problem}; say float32 or bfloat16")
+        raise EmsError(f"train.precision: {problem}; set float32 or bfloat16")
 
 
 def onto(device: torch.device, tensor: Tensor) -> Tensor:
