@@ -96,9 +96,9 @@ def test_a_fused_system_has_the_settings_of_its_trained_one(project):
     }
     systems = project.load(BASE | own).systems
     fused, each = systems["fused"], systems["each-de"]
-    assert (fused.of, fused.vocabulary, fused.languages) == ("one", "de", ("de", "en"))
+    assert (fused.base_system, fused.vocabulary, fused.languages) == ("one", "de", ("de", "en"))
     assert (fused.model.layers, fused.train.seed) == (1, 5)
-    assert (each.of, each.vocabulary, each.model.layers) == ("many-de", "de", 2)
+    assert (each.base_system, each.vocabulary, each.model.layers) == ("many-de", "de", 2)
     assert [name for name, system in systems.items() if system.trained] == ["one", "many-de"]
     assert [name for name, system in systems.items() if system.fitted] == ["fused", "each-de"]
 
