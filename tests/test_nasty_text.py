@@ -1,24 +1,33 @@
-"""Laws of text as real downloads hold it: whatever a line contains, pairs stay aligned through
-cleaning and every segmenter, and what is lost is counted or told with file and line."""
+"""Laws of nasty text: whatever a line contains, pairs stay aligned through cleaning and every
+segmenter, every loss is counted or an error, and long lines take no more memory than a few."""
 
+import random
 import re
 import subprocess
+import sys
 from collections import Counter
 
 import pytest
+from conftest import ROOT
 from made.corpora import moses
 from made.segmenters import _look_for_the_tools_anew, put_jumanpp, usable  # noqa: F401
+from made.shards import vocabulary
 from made.text import cleaned as cleaned_lines
-from made.text import tiny
+from made.text import passed, tiny
 
+from ems.base import batches
 from ems.base.errors import EmsError
+from ems.base.files import sha256_file
 from ems.config.experiment import Corpus
+from ems.shards.writer import write_shards
 from ems.text.evalkeys import write_keys
+from ems.text.filters import CleanReport
 from ems.text.segmenters.base import names, segmenter
+from ems.text.tsv import read_columns, read_tsv
 
 PAIR = "en-ja"
 LONG = 1 << 18
-NASTY = [  # what stands around the number of a line
+NASTY = [  # text before and after the number of a line
     ("", "\x00NUL\x00"),
     ("", "a\u2028b\u2029c"),
     ("", "next\x85line"),
@@ -68,7 +77,7 @@ def side(number, nasty, swap):
 
 
 def corpus():
-    """Pairs of bytes, each side with its number; number -> why a pair goes."""
+    """Pairs of bytes, each side with its number; number -> why a pair is removed."""
     few = [at for at, (_, after) in enumerate(NASTY) if len(after) < 10_000]
     draws = [(a, few[(7 * a + 3) % len(few)]) for a in range(len(NASTY))]
     pairs = [(side(at, a, False), side(at, b, True)) for at, (a, b) in enumerate(draws)]
@@ -85,8 +94,7 @@ def corpus():
         ("evaluation", b"Leak\r", b"x"),
         ("evaluation", b"x", "\u202aL\x00e\u2028a\u00adk\u202c".encode()),
     ]
-    for at, (reason, first, second) in enumerate(lost):
-        place = 3 * at  # among the others
+    for place, (reason, first, second) in zip(range(0, 99, 3), lost, strict=False):
         pairs.insert(place, (first, second))
         reasons[place] = reason
     return pairs, reasons
@@ -103,19 +111,18 @@ def expected_numbers(pairs, reasons):
 
 @pytest.fixture(scope="module", params=["keep", "drop"])
 def cleaned(request, tmp_path_factory):
-    """The adversarial corpus once cleaned, format characters kept and dropped."""
+    """The adversarial corpus cleaned, with format characters kept and dropped."""
     pairs, reasons = corpus()
     folder = tmp_path_factory.mktemp("nasty")
     kept, entry = clean(folder, pairs, undecodable="drop", format_characters=request.param)
     return pairs, reasons, kept, entry
 
 
-def test_cleaning_loses_no_pair_silently_and_shifts_none(cleaned):
+def test_cleaning_counts_every_loss_and_keeps_pairs_aligned(cleaned):
     pairs, reasons, kept, entry = cleaned
-    assert [numbers(first) for first, _, _ in kept] == expected_numbers(pairs, reasons)
-    assert [numbers(second) for _, second, _ in kept] == expected_numbers(pairs, reasons)
-    lines = [at + 1 for at in range(len(pairs)) if at not in reasons]
-    assert [int(line) for _, _, line in kept] == lines
+    for side in (0, 1):
+        assert [numbers(row[side]) for row in kept] == expected_numbers(pairs, reasons)
+    assert [int(row[2]) - 1 for row in kept] == sorted({*range(len(pairs))} - reasons.keys())
     removed = {name: count for name, count in entry["removed"].items() if count}
     assert removed == Counter(reasons.values())
     assert entry["read"] == len(pairs) == entry["kept"] + sum(entry["removed"].values())
@@ -133,16 +140,7 @@ def test_every_segmenter_keeps_the_pairs_aligned(name, cleaned, tmp_path, monkey
         assert not any(c in text for text in words for c in "\r\n\x00\u2028\u2029\x85\x0b\x0c")
 
 
-def test_a_limit_on_bytes_takes_the_longest_lines_and_counts_them(tmp_path):
-    pairs, reasons = corpus()
-    limit = LONG * 9 // 10
-    kept, entry = clean(tmp_path, pairs, undecodable="drop", max_bytes=limit)
-    gone = [at for at, pair in enumerate(pairs) if max(map(len, pair)) > limit]
-    assert len(gone) == entry["removed"]["max_bytes"] == 2
-    assert len(kept) == len(pairs) - len(reasons) - len(gone)
-
-
-# --- what is one clear error
+# --- errors
 
 
 @pytest.mark.parametrize("place", [0, 1500])
@@ -158,39 +156,116 @@ def test_a_limit_on_bytes_takes_the_longest_lines_and_counts_them(tmp_path):
     ],
     ids=["latin-1", "lone surrogates", "cut", "UTF-16", "UTF-16 LE", "UTF-16 BE"],
 )
-def test_another_encoding_is_an_error_with_file_member_and_line(tmp_path, spoilt, why, place):
+def test_another_encoding_is_an_error_with_its_line_or_counted(tmp_path, spoilt, why, place):
     pairs = [(b"one", b"two")] * place + [(b"x", spoilt)] + [(b"one", b"two")] * 3
     with pytest.raises(EmsError, match=why) as caught:
         clean(tmp_path, pairs)
     assert f"x.zip: line {place + 1:,} of C.en-ja.ja is not UTF-8" in str(caught.value)
     assert "clean.undecodable: drop" in str(caught.value)
     assert not (tmp_path / "out.tsv").exists()
-
-
-def test_a_whole_side_in_another_encoding_is_counted_line_by_line(tmp_path):
-    pairs = [(b"x", f"né {at}".encode("latin-1")) for at in range(2500)] + [(b"x", b"y")]
     kept, entry = clean(tmp_path, pairs, undecodable="drop")
-    assert [row[2] for row in kept] == ["2501"]
-    assert entry["removed"]["undecodable"] == 2500
+    assert (len(kept), entry["removed"]["undecodable"]) == (place + 3, 1)
 
 
-def test_sides_of_unequal_length_are_an_error_with_both_counts(tmp_path):
+def test_sides_of_different_lengths_are_an_error(tmp_path):
     sides = "a\u2028b\n\r\nc\rd\n".encode(), "a\nb\n\x85\nc\n".encode()
     with pytest.raises(EmsError, match=r"y\.zip: .*C\.en-ja\.en has 3 and C\.en-ja\.ja has 4"):
         clean(tmp_path, [], moses(tmp_path / "y.zip", *sides, pair=PAIR))
 
 
 @pytest.mark.parametrize("breaker", ["\n", "\r", "\x00", "\u2028", "\x85", "\t", "\ud83d"])
-def test_what_shifts_lines_never_reaches_a_tool(breaker):
+def test_no_segmenter_is_given_a_line_break(breaker):
     with pytest.raises(EmsError, match=rf"line 2 .* holds U\+{ord(breaker):04X}"):
         segmenter("none", "en")(["fine", f"a{breaker}b"])
 
 
-def test_the_stand_in_for_jumanpp_does_lose_what_is_not_kept_from_it(tmp_path, monkeypatch):
-    """Else the laws above would hold of anything."""
+def test_the_stand_in_for_jumanpp_drops_lines_like_jumanpp(tmp_path, monkeypatch):
+    """Otherwise the laws above would prove nothing."""
     program = put_jumanpp(tmp_path, monkeypatch)
     lines = ["# x", "#", "", "日" * 1_366, "a b", "ﾊﾝｶｸ", "ハンカク", "長" * 30_000, "b"]
     text = "".join(f"{line}\n" for line in lines).encode()
     done = subprocess.run([program, "--segment"], input=text, capture_output=True, check=True)
     expected = ["#", "", "a \\␣ b", "ﾊ ﾝ ｶ ｸ", "ハンカク", "b"]
-    assert done.stdout.decode() == "".join(f"{line}\n" for line in expected)
+    assert done.stdout.decode().split("\n")[:-1] == expected
+
+
+# --- long lines
+
+LINES, WORDS = 200, 10_000  # lines of as many words of a hundred bytes
+BOUND = 200 << 20  # bytes of RssAnon, less than all lines take
+
+WATCHED = """
+import re, sys, threading, time
+from pathlib import Path
+sys.path.append({tests!r})
+from made.text import passed
+from ems.corpora.moses import read_pairs
+from ems.shards.writer import write_shards
+from ems.text.filters import CleanReport
+peak = 0
+
+def watch():
+    global peak
+    while True:
+        status = Path("/proc/self/status").read_text()
+        peak = max(peak, int(re.search(r"RssAnon:\\s+(\\d+)", status)[1]) * 1024)
+        time.sleep(0.005)
+
+threading.Thread(target=watch, daemon=True).start()
+folder = Path(sys.argv[1])
+report = CleanReport(read={lines})
+pairs = ((a, b, at) for at, (a, b) in enumerate(read_pairs(folder / "x.zip", "C", "de-en"), 1))
+with open(folder / "de-en.tsv", "w", encoding="utf-8") as writer:
+    writer.writelines(f"{{a}}\\t{{b}}\\t{{line}}\\n" for a, b, line in passed(pairs, report))
+write_shards(folder / "de-en.tsv", folder / "v.model", folder / "shards")
+print(peak)
+"""
+
+
+@pytest.mark.slow
+def test_cleaning_and_encoding_hold_a_few_long_lines_at_a_time(tmp_path):
+    draw = random.Random(3)
+    words = ["".join(draw.choices("abcdefghé", k=98)) for _ in range(300)]
+    line = draw.choices(words, k=WORDS)
+    texts = [" ".join([*line[at:], *line[:at]]) for at in range(LINES)]
+    sides = ["".join(f"{text}\n" for text in texts), "".join(f"side {at}\n" for at in range(LINES))]
+    moses(tmp_path / "x.zip", *(side.encode() for side in sides))
+    vocabulary(tmp_path / "v.model", 200)
+    script = WATCHED.format(tests=str(ROOT / "tests"), lines=LINES)
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    expected = [(text, f"side {at}", at + 1) for at, text in enumerate(texts)]
+    assert list(read_tsv(tmp_path / "de-en.tsv")) == expected
+    assert len(sides[0].encode()) > BOUND * 0.9
+    assert int(done.stdout) < BOUND
+
+
+def test_batches_are_limited_in_number_and_length(monkeypatch):
+    monkeypatch.setattr(batches, "CHARACTERS", 10)
+    items = ["a" * size for size in (3, 3, 3, 3, 25, 1, 1, 1, 1, 10, 2)]
+    sizes = [[len(item) for item in batch] for batch in batches.batched(items, len, 4)]
+    assert sizes == [[3, 3, 3, 3], [25], [1, 1, 1, 1], [10], [2]]
+    assert list(batches.batched([], len)) == []
+
+
+def test_the_size_of_batches_changes_no_byte(tmp_path, monkeypatch):
+    draw = random.Random(4)
+    model = vocabulary(tmp_path / "v.model", 200)
+    sizes = [draw.choice([1, 3, 300]) for _ in range(500)]
+    pairs = [(" ".join("ab" * draw.randint(1, 4) for _ in range(n)), "b", 7) for n in sizes]
+    made = []
+    for limit in (1, 100, 1000, batches.CHARACTERS):
+        monkeypatch.setattr(batches, "CHARACTERS", limit)
+        folder = tmp_path / str(limit)
+        folder.mkdir()
+        report = CleanReport(read=len(pairs))
+        clean = list(passed(iter(pairs), report, known={"abab": ("t",)}))
+        source = folder / "de-en.tsv"
+        source.write_text("".join(f"{a}\t{b}\t{line}\n" for a, b, line in clean))
+        assert sum(len(columns[0]) for columns in read_columns(source)) == len(clean)
+        write_shards(source, model, folder / "shards")
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        sums = [(str(path.relative_to(folder)), sha256_file(path)) for path in files]
+        made.append([report.removed, *sums])
+    assert made[0] == made[1] == made[2] == made[3]
