@@ -1,8 +1,9 @@
-"""Laws of the cache of embeddings: it never changes a vector, sees what is damaged, is bounded."""
+"""Laws of the cache of embeddings: it changes no vector, notices damage, and is bounded."""
 
 import os
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ LINES = ["one", "two", "", "two", "ö\u0301 三"]
 
 
 class Counter:
-    """An encoder whose vectors depend on the whole call; it counts what it was asked."""
+    """An encoder whose vectors depend on the whole call; it records its calls."""
 
     identity = "counter"
 
@@ -39,10 +40,7 @@ def entries(folder):
     return sorted(folder.glob("*.safetensors"))
 
 
-# --- the same vectors
-
-
-def test_what_is_read_back_is_what_was_encoded_bit_for_bit(tmp_path):
+def test_cached_vectors_are_bit_for_bit_the_encoded_ones(tmp_path):
     first, calls = encode(tmp_path, encoder=Counter(np.float32(1 / 3)))
     again, none = encode(tmp_path, encoder=Counter(7))
     assert again.tobytes() == first.tobytes()
@@ -55,38 +53,27 @@ def test_what_is_read_back_is_what_was_encoded_bit_for_bit(tmp_path):
     ("identity", "language", "lines"),
     [("y", "en", LINES), ("x", "de", LINES), ("x", "en", LINES[::-1]), ("x", "en", LINES[:-1])],
 )
-def test_another_model_language_text_or_order_is_encoded_itself(
-    tmp_path, identity, language, lines
-):
+def test_another_model_language_text_or_order_is_encoded(tmp_path, identity, language, lines):
     encode(tmp_path)
     vectors, calls = encode(tmp_path, lines, language, Counter(2), identity=identity)
     assert calls == [(language, lines)]
     assert vectors.tobytes() == Counter(2).encode(lines, language).tobytes()
 
 
-def test_no_two_of_many_near_calls_share_a_key():
-    calls = [
-        (identity, language, lines)
-        for identity in ("a", "ab")
-        for language in ("b", "", "de")
-        for lines in ([], [""], ["", ""], ["a"], ["a", "b"], ["ab"], ["b", "a"])
-    ]
+def test_similar_calls_have_different_keys():
+    texts = ([], [""], ["", ""], ["a"], ["a", "b"], ["ab"], ["b", "a"])
+    calls = list(product(("a", "ab"), ("b", "", "de"), texts))
     assert len({key_of(*call) for call in calls}) == len(calls)
 
 
-def test_an_encoder_keeps_its_abilities_and_one_without_identity_or_room_has_no_cache(tmp_path):
-    class Nameless:
-        encode = Counter.encode
-
-    class Empty(Nameless):
-        identity = ""
-
+def test_an_encoder_keeps_its_abilities_and_needs_an_identity_and_room(tmp_path):
     class Counting(Counter):
         def token_counts(self, lines, language):
             return [len(line.split()) for line in lines]
 
-    for nameless in (Nameless(), Empty()):
-        assert cached(nameless, tmp_path, 5) is nameless
+    nameless = Counter()
+    nameless.identity = ""
+    assert cached(nameless, tmp_path, 5) is nameless
     counter = Counter()
     assert cached(counter, tmp_path, 0) is counter
     assert cached(counter, tmp_path, 5).limit == 5 * MB
@@ -94,7 +81,7 @@ def test_an_encoder_keeps_its_abilities_and_one_without_identity_or_room_has_no_
     assert not hasattr(cached(counter, tmp_path, 5), "token_counts")
 
 
-# --- what is damaged
+# --- damage
 
 
 def spoil_bytes(path):
@@ -104,7 +91,7 @@ def spoil_bytes(path):
 
 
 def swap(path):
-    """Put the entry of another call, which is whole, in its place."""
+    """Replace an entry by the undamaged entry of another call."""
     encode(path.parent, LINES[::-1])
     (other,) = set(entries(path.parent)) - {path}
     other.rename(path)
@@ -123,7 +110,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("how", DAMAGE)
-def test_a_damaged_entry_is_noticed_told_and_encoded_again(tmp_path, how, caplog):
+def test_a_damaged_entry_is_reported_and_encoded_again(tmp_path, how, caplog):
     first, _ = encode(tmp_path)
     (path,) = entries(tmp_path)
     DAMAGE[how](path)
@@ -138,7 +125,7 @@ def test_a_damaged_entry_is_noticed_told_and_encoded_again(tmp_path, how, caplog
 # --- room
 
 
-def test_what_was_not_used_for_longest_goes_first(tmp_path):
+def test_the_least_recently_used_entry_is_removed_first(tmp_path):
     paths = []
     for at in range(4):
         encode(tmp_path, [f"text {at}"] * 50)
@@ -158,21 +145,16 @@ def test_the_folder_never_outgrows_its_limit(tmp_path):
         assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 4000
     assert len(entries(tmp_path)) > 1
     assert not left.exists()
+    encode(tmp_path / "small", ["text"] * 50, limit=1000)  # more than half of the room
+    assert entries(tmp_path / "small") == []
 
 
-def test_what_would_fill_more_than_half_of_it_is_not_kept(tmp_path):
-    encode(tmp_path, ["text"] * 50, limit=1000)
-    assert entries(tmp_path) == []
-
-
-def test_a_folder_that_cannot_be_written_costs_a_line_in_the_log_and_nothing_else(tmp_path, caplog):
+def test_a_folder_that_cannot_be_written_only_costs_a_line_in_the_log(tmp_path, caplog):
     place = tmp_path / "a file"
     place.write_text("")
     assert encode(place)[0].tobytes() == Counter().encode(LINES, "en").tobytes()
     assert "embeddings not kept" in caplog.text
 
-
-# --- jobs side by side
 
 WRITER = """
 import sys, numpy as np
@@ -185,13 +167,14 @@ class Slow:
 
 for at in range(40):
     lines = [str(at % 5)] * 500
-    found = CachedEncoder(Slow(), "x", Path(sys.argv[1]), int(sys.argv[2])).encode(lines, "en")
-    assert found.tobytes() == Slow().encode(lines, "en").tobytes()
+    vectors = CachedEncoder(Slow(), "x", Path(sys.argv[1]), int(sys.argv[2])).encode(lines, "en")
+    assert vectors.tobytes() == Slow().encode(lines, "en").tobytes()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [10 * MB, 300_000])  # with room for all, and for two of five
-def test_jobs_side_by_side_only_ever_see_whole_entries(tmp_path, limit):
+def test_concurrent_jobs_only_see_whole_entries(tmp_path, limit):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", WRITER, str(tmp_path), str(limit)]
     call = {"env": environment, "stderr": subprocess.PIPE, "text": True}

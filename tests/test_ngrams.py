@@ -1,4 +1,4 @@
-"""Laws of the table of vectors and of its n-grams: what pieces spell, which rows a sentence has."""
+"""Laws of the table of vectors and its n-grams: what pieces spell, which rows a sentence has."""
 
 import io
 import itertools
@@ -15,18 +15,8 @@ from ems.model.encoder import Encoder
 from ems.model.table import LONGEST, Ngrams
 from ems.train.job import letters_of
 
-LINES = [
-    "moscow is big, isn't it?",
-    "москва большая",
-    "μόσχα 1984",
-    "日本語の本",
-    "a b",
-    "?!",
-    "straße und zürich",
-    "x",
-    "मास्को",
-    "monkey-wrench 42, moskva, zurich",
-]
+LINES = ["moscow is big, isn't it?", "москва большая", "μόσχα 1984", "日本語の本", "a b", "?!"]
+LINES += ["straße und zürich", "x", "मास्को", "monkey-wrench 42, moskva, zurich"]
 LATIN = string.ascii_lowercase + string.digits
 BUCKETS, WIDTH = 1009, 8
 ROMAN = {"москва": "moskva", "большая": "bolshaya", "μόσχα": "moscha", "zürich": "zurich"}
@@ -34,19 +24,13 @@ ROMAN = {"москва": "moskva", "большая": "bolshaya", "μόσχα": "
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    model = io.BytesIO()
+    model, settings = io.BytesIO(), {"vocab_size": 110, "hard_vocab_limit": False, "minloglevel": 2}
+    settings |= {"character_coverage": 1.0, "pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(LINES * 5),
         model_writer=model,
-        vocab_size=110,
-        hard_vocab_limit=False,
-        character_coverage=1.0,
-        pad_id=0,
-        unk_id=1,
-        bos_id=-1,
-        eos_id=-1,
         control_symbols=["<mask>", "<2en>"],
-        minloglevel=2,
+        **settings,
     )
     return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
 
@@ -61,9 +45,7 @@ def ngrams(vocabulary):
 
 def batch(vocabulary, lines):
     ids = [vocabulary.encode(line) for line in lines]
-    return torch.tensor([*itertools.chain.from_iterable(ids)]), torch.tensor(
-        [len(each) for each in ids]
-    )
+    return torch.tensor([*itertools.chain(*ids)]), torch.tensor(list(map(len, ids)))
 
 
 def spelt(vocabulary, line):
@@ -87,18 +69,15 @@ def hashed(text):
 
 
 def reference_rows(vocabulary, line):
-    rows = []
-    for word in spelt(vocabulary, line):
-        for start in range(len(word)):
-            for length in (2, 3, 4):
-                if start + length <= len(word):
-                    rows.append(hashed(word[start : start + length]))
-    return rows
+    return [
+        hashed(word[start : start + length])
+        for word in spelt(vocabulary, line)
+        for length in (2, 3, 4)
+        for start in range(len(word) - length + 1)
+    ]
 
 
-def test_the_rows_of_each_sentence_are_those_of_plain_loops_whatever_is_beside_it(
-    vocabulary, ngrams
-):
+def test_the_rows_of_each_sentence_equal_plain_loops_in_any_batch(vocabulary, ngrams):
     for lines in (LINES, LINES[::-1], [LINES[3]], ["x"] * 3):
         tokens, lengths = batch(vocabulary, lines)
         rows, counts = ngrams.rows(tokens, lengths)
@@ -121,8 +100,7 @@ def test_pieces_spell_latin_letters_digits_and_gaps(vocabulary):
 
 
 def test_a_name_has_the_same_rows_in_two_scripts(vocabulary, ngrams):
-    first, second = ("zürich", "zurich"), ("москва", "moskva")
-    for one, other in (first, second):
+    for one, other in (("zürich", "zurich"), ("москва", "moskva")):
         rows = [ngrams.rows(*batch(vocabulary, [name]))[0].tolist() for name in (one, other)]
         assert sorted(rows[0]) == sorted(rows[1])
 
@@ -151,9 +129,7 @@ def ascending(vocabulary):
 
 
 @pytest.mark.parametrize("buckets", [0, BUCKETS])
-def test_a_table_is_the_mean_of_its_pieces_plus_four_times_that_of_their_ngrams(
-    vocabulary, buckets
-):
+def test_a_table_is_the_mean_of_pieces_plus_four_times_the_mean_of_ngrams(vocabulary, buckets):
     encoder = table_encoder(vocabulary, table=WIDTH, ngrams=buckets)
     tokens, lengths = ascending(vocabulary)
     states, vectors = encoder.both(tokens, lengths)
@@ -168,24 +144,23 @@ def test_a_table_is_the_mean_of_its_pieces_plus_four_times_that_of_their_ngrams(
             for row in rows:
                 expected = expected + 4 * table.ngrams.table.weight[row] / len(rows)
         assert torch.allclose(vector, expected, atol=1e-7)
-    assert not hasattr(encoder, "tokens")  # nothing that would be trained in vain
+    assert not hasattr(encoder, "tokens")  # no unused weights are trained
 
 
-def test_layers_beside_a_table_begin_as_the_table_and_add_a_linear_map_of_their_mean(vocabulary):
+def test_layers_start_at_zero_and_add_a_linear_map_of_their_mean_to_the_table(vocabulary):
     encoder = table_encoder(vocabulary, layers=2, table=WIDTH, ngrams=BUCKETS).double()
     assert not encoder.widen.weight.any()
     torch.nn.init.normal_(encoder.widen.weight)
     alone = table_encoder(vocabulary, layers=2).double()
-    alone.load_state_dict(
-        {k: v for k, v in encoder.state_dict().items() if k in dict(alone.named_parameters())}
-    )
+    names = dict(alone.named_parameters())
+    alone.load_state_dict({k: v for k, v in encoder.state_dict().items() if k in names})
     tokens, lengths = ascending(vocabulary)
     means = alone(tokens, lengths)
     wide = encoder.table(tokens, lengths)
     assert torch.allclose(encoder(tokens, lengths), wide + means @ encoder.widen.weight.T)
 
 
-def test_the_letters_travel_with_the_weights(vocabulary):
+def test_the_letters_are_saved_with_the_weights(vocabulary):
     first = table_encoder(vocabulary, table=WIDTH, ngrams=BUCKETS)
     sizes = EncoderSettings(layers=0, table=WIDTH, ngrams=BUCKETS)
     second = Encoder(sizes, vocabulary.get_piece_size()).eval()
