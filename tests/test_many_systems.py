@@ -1,0 +1,365 @@
+"""Laws of systems that differ from the base: by languages, by `each`, or as a point of a sweep."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from made import golden
+from made.corpora import write_tatoeba
+from made.experiments import (
+    MINIMAL,
+    REAL,
+    SHIPPED,
+    Settings,
+    changed,
+    changed_jobs,
+    edited,
+    shipped,
+)
+from made.shards import contents, in_order, unpacked
+from made.tables import write_lines
+from safetensors.numpy import load_file
+
+from ems.base.errors import EmsError
+from ems.base.schema import plain
+from ems.bench.evaluate import evaluate
+from ems.bench.scores import read_score_file
+from ems.config.model import EncoderSettings, NgramSettings
+from ems.config.objectives import Objectives
+from ems.config.stages import stage_hash
+from ems.config.sweep import written
+from ems.config.train import TrainSettings
+from ems.model.char_ngrams import NgramEncoder
+from ems.shards.index import write_index
+from ems.shards.reader import PairStore
+from ems.tables.models import write_sweep_table
+from ems.tables.printed import read_rows
+
+OWN = REAL | {
+    "vocabularies": {
+        "de": {"languages": ["en", "de"]},
+        "ja": {"languages": ["ja", "en"], "size": 500},
+    },
+    "systems": {
+        "all": {},
+        "some": {"languages": ["en", "ja"]},
+        "one": {"vocabulary": "de", "train": {"steps": 3}},
+        "pair": {"model": {"layers": 1}, "each": ["de", "ja"]},
+        "own": {"each": {"de": {}, "ja": {"model": {"layers": 3}, "train": {"steps": 7}}}},
+        "ngram": {"kind": "char-ngram"},
+    },
+}
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Settings(tmp_path, OWN)
+
+
+def test_each_and_overrides_make_these_systems(project):
+    systems = project.load().systems.items()
+    made = {n: (s.model.layers, s.train.steps, "".join(s.languages)) for n, s in systems}
+    assert made == {
+        "all": (6, 10, "endeja"),
+        "some": (6, 10, "enja"),
+        "one": (6, 3, "ende"),
+        "pair-de": (1, 10, "ende"),
+        "pair-ja": (1, 10, "jaen"),
+        "own-de": (6, 10, "ende"),
+        "own-ja": (3, 7, "jaen"),
+        "ngram": (6, 10, "endeja"),
+    }
+    assert list(project.load().of_system("pair-ja").languages) == ["ja", "en"]
+
+
+def test_a_vocabulary_is_the_base_and_its_overrides_with_the_pairs_of_its_languages(project):
+    experiment = project.load()
+    sizes = {name: own.settings.size for name, own in experiment.vocabularies.items()}
+    assert sizes == {"shared": 300, "de": 300, "ja": 500}
+    own, whole = map(experiment.of_vocabulary, ("ja", "shared"))
+    assert (own.vocabulary.size, list(own.languages)) == (500, ["ja", "en"])
+    assert (whole.vocabulary, whole.languages) == (experiment.vocabulary, experiment.languages)
+    pairs = {name: [pair for _, pair in experiment.pairs_of("train", name)] for name in sizes}
+    assert pairs == {"shared": ["de-en", "en-ja"], "de": ["de-en"], "ja": ["en-ja"]}
+    assert [pair for _, pair in experiment.pairs_of("validation", "de")] == ["de-en"]
+
+
+def test_tables_name_an_entry_with_each_for_all_its_systems(project):
+    shown = project.load(edited(OWN, "tables.systems", ["own", "all", "pair-ja"])).shown
+    assert shown == ["own-de", "own-ja", "all", "pair-ja"]
+
+
+def test_a_system_of_some_languages_scores_no_language_as_unseen(project):
+    experiment = project.load(edited(OWN, "evalsets.tatoeba.languages", "all"))
+    assert experiment.of_system("pair-ja").spoken("tatoeba") == {"jpn": "ja"}
+    assert len(experiment.of_system("all").spoken("tatoeba")) == 112
+    assert experiment.scores_unseen("tatoeba", "all")
+    assert not experiment.scores_unseen("tatoeba", "pair-ja")
+
+
+OF_JA, PAIRED = (
+    {f"train {name}" for name in names} | {f"bench {name} tatoeba" for name in names}
+    for names in (("pair-ja", "own-ja"), ("pair-de", "pair-ja"))
+)
+EDITS = [
+    ("vocabularies.de.size", 400, {"vocabulary de"}),
+    ("vocabularies.ja.temperature", 2, {"vocabulary ja"}),
+    ("vocabulary.size", 200, {"vocabulary shared", "vocabulary de"}),  # ja has its own size
+    ("vocabularies.ja.languages", ["en", "ja"], {"vocabulary ja"} | OF_JA),
+    # another language changes only systems with all languages; n-grams are counted in its text
+    (
+        "languages",
+        ["en", "de", "ja", "fr"],
+        {"vocabulary shared", "train all", "bench all tatoeba", "bench ngram tatoeba"},
+    ),
+    ("systems.pair.train", {"steps": 2}, PAIRED),
+    ("vocabularies.fr", {"languages": ["en", "de"]}, set()),
+    ("systems.one.languages", ["en", "de"], set()),
+]
+
+
+@pytest.mark.parametrize(("path", "new", "jobs"), EDITS)
+def test_an_edit_reruns_the_vocabulary_and_the_systems_that_it_is_about(project, path, new, jobs):
+    base = edited(OWN, "evalsets.tatoeba.languages", ["de", "ja"])
+    assert changed_jobs(project, base, edited(base, path, new)) == jobs
+
+
+# --- a share of the corpus
+
+
+def store(toy, *share):
+    return PairStore(toy.shards("training"), ["en", "de", "fr"], 20, *share)
+
+
+@pytest.mark.parametrize("share", [0.125, 0.3, 0.999])
+def test_a_share_of_the_corpus_is_pairs_at_even_distances(toy, share):
+    whole, part = store(toy), store(toy, share)
+    assert part.sizes.tolist() == [int(size * share) for size in whole.sizes.tolist()]
+    expected = []
+    for group, size in enumerate(whole.sizes.tolist()):
+        chosen = [int(at / share) for at in range(int(size * share))]
+        assert max(np.diff(chosen)) - min(np.diff(chosen)) <= 1
+        expected += unpacked(whole.assemble(np.full(len(chosen), group), np.array(chosen)))
+    assert [pair for batch in in_order(part, 50) for pair in unpacked(batch)] == expected
+    drawn = {pair for step in range(40) for pair in unpacked(part.draw(1, step, 64, 0.5))}
+    assert drawn == set(expected)
+
+
+def test_all_of_the_corpus_is_the_corpus_and_a_little_of_it_is_one_pair(toy):
+    whole, same = store(toy), store(toy, 1.0)
+    assert whole.sizes.tolist() == same.sizes.tolist() == [160, 60]
+    for one, other in zip(in_order(whole, 64), in_order(same, 64), strict=True):
+        assert unpacked(one) == unpacked(other)
+    assert store(toy, 1e-9).sizes.tolist() == [1, 1]
+
+
+# --- training and scores
+
+
+def run_train(toy, folder, system):
+    """`ems train`, as the workflow calls it: the model folder and the log."""
+    command = [sys.executable, "-m", "ems.commands.cli", "train", "--experiment", "mine"]
+    command += ["--system", system, "--shards", toy.index(), "--vocabulary", toy.vocabulary]
+    command += ["--out", folder / "model", "--state", folder / "state", "--log", folder / "log"]
+    done = subprocess.run(command, cwd=toy.folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder / "model", (folder / "log").read_text()
+
+
+def test_a_system_of_some_languages_is_trained_on_their_pairs_with_heads_for_them(toy, tmp_path):
+    share = {"corpus_share": 0.25, "steps": 4}
+    systems = {"all": {}, "fr": {"languages": ["fr", "en"], "train": share}}
+    toy.settings.write(toy.settings.base | {"systems": systems})
+    folder, log = run_train(toy, tmp_path, "fr")
+    assert ", 15 pairs," in log  # a quarter of the 60 of en-fr; de-en has 160 more
+    description = json.loads((folder / "model.json").read_text())
+    assert description["languages"] == description["training"]["languages"] == ["fr", "en"]
+    assert set(description["segmenters"]) == {"fr", "en", "und"}
+    rows = [value.shape[0] for value in load_file(folder / "heads.safetensors").values()]
+    assert 2 in rows  # the language embedding
+    assert 3 not in rows
+
+
+def test_a_narrowed_system_has_the_bytes_of_an_experiment_of_its_languages_alone(toy, tmp_path):
+    own = {"train": {"steps": 6}}
+    systems = {"fr": {"languages": ["en", "fr"], **own}, "all": {}}
+    toy.settings.write(toy.settings.base | {"systems": systems})
+    narrowed, _ = run_train(toy, tmp_path / "narrowed", "fr")
+    shards, held_out = (
+        [shard for shard in toy.shards(part) if "fr" in str(shard)]
+        for part in ("training", "validation")
+    )
+    toy.settings.write(toy.settings.base | {"languages": ["en", "fr"], "systems": {"fr": own}})
+    write_index({"train": shards, "validation": held_out}, toy.folder / "fr.json")
+    toy.index = lambda: toy.folder / "fr.json"
+    alone, _ = run_train(toy, tmp_path / "alone", "fr")
+    del toy.index
+    for name in ("model.safetensors", "heads.safetensors", "losses.jsonl"):
+        assert contents(narrowed)[name] == contents(alone)[name]
+
+
+def test_a_system_is_scored_on_its_languages_and_says_that_the_data_are_the_same(project, tmp_path):
+    experiment, scores = project.load(), {}
+    for code in ("deu", "jpn"):
+        write_tatoeba(tmp_path, code, [(f"{code} {at}", f"{code} {at}") for at in range(8)])
+    for name in ("all", "pair-ja"):
+        names, out = {"system": name, "benchmark": "tatoeba"}, tmp_path / f"{name}.json"
+        folders = {"tatoeba": tmp_path / "tatoeba"}
+        evaluate(NgramEncoder(NgramSettings(buckets=64)), experiment, names, folders, out)
+        scores[name] = read_score_file(out)
+    assert set(scores["all"].labelled()) == {"deu", "jpn"}
+    assert set(scores["pair-ja"].labelled()) == {"jpn"}
+    assert scores["all"].data_sha256 == scores["pair-ja"].data_sha256
+
+
+# --- a sweep
+
+AXES = {
+    "model.layers": [2, 6],
+    "objectives.contrastive.temperature": [0.05, 0.1, 1.0],
+    "train.weight_decay": [0, 0.00001],
+}
+SWEEP = {"base": "ems", "axes": AXES, "train": {"steps": 7}}
+HELD_OUT = {"name": "Toy", "version": "dev", "source": "nowhere"}
+BASE = changed(MINIMAL, {"sweep": SWEEP}) | {"validation": HELD_OUT}
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    return Settings(tmp_path, BASE)
+
+
+def points(experiment):
+    """The systems that the sweep made."""
+    return {point.system: experiment.systems[point.system] for point in experiment.sweep}
+
+
+def differences(one, other, path=""):
+    """The dotted paths at which two nested mappings differ."""
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        return {path} if one != other else set()
+    each = (differences(one.get(k), other.get(k), f"{path}.{k}".strip(".")) for k in {*one, *other})
+    return set().union(*each)
+
+
+def test_a_point_differs_from_the_chosen_one_in_its_own_setting_alone(sweep):
+    experiment = sweep.load()
+    made = points(experiment)
+    centre = made["ems.chosen"]
+    assert differences(plain(centre), plain(experiment.systems["ems"])) == {"train.steps"}
+    assert centre.train.steps == 7
+    for point in experiment.sweep:
+        expected = set() if point.chosen else {point.axis}
+        assert differences(plain(made[point.system]), plain(centre)) == expected, point
+
+
+def test_the_chosen_point_is_one_system_on_every_axis_and_no_point_is_in_the_tables(sweep):
+    experiment = sweep.load()
+    assert [point.system for point in experiment.sweep if point.chosen] == ["ems.chosen"] * 3
+    temperatures = ("ems.contrastive.temperature-0.05", "ems.contrastive.temperature-1")
+    names = ["ems.layers-2", "ems.chosen", *temperatures, "ems.weight_decay-0"]
+    assert list(points(experiment)) == names
+    assert experiment.shown == ["ems", "ngram"]
+    assert sweep.load(MINIMAL).sweep == ()
+    plain_sweep = {key: value for key, value in SWEEP.items() if key != "train"}
+    same = sweep.load(edited(BASE, "sweep", plain_sweep))  # without changes for all points
+    assert {point.system for point in same.sweep if point.chosen} == {"ems"}
+
+
+def test_another_axis_or_value_leaves_the_existing_systems_unchanged(sweep):
+    def trained(value):
+        experiment = sweep.load(value)
+        return {n: stage_hash(experiment, "train", system=n) for n in points(experiment)}
+
+    before = trained(BASE)
+    axes = {"model.dropout": [0, 0.1], **AXES, "model.layers": [1, 2, 6]}
+    after = trained(edited(BASE, "sweep.axes", axes))
+    assert set(after) - set(before) == {"ems.dropout-0", "ems.layers-1"}
+    assert {name: after[name] for name in before} == before
+
+
+def test_a_value_is_written_in_plain_digits():
+    values = [0.00001, 0.0, 1.0, 20000, 3e-4, True, "cosine", [64, 32], 1e16]
+    texts = "0.00001 0 1 20000 0.0003 true cosine 64-32 10000000000000000"
+    assert [written(value) for value in values] == texts.split()
+
+
+def test_every_system_of_every_shipped_sweep_is_a_good_name_of_a_folder():
+    sweeps = [shipped(name).sweep for name in SHIPPED]
+    for one in sweeps:
+        assert {point.axis for point in one} == {point.axis for point in one if point.chosen}
+    names = {point.system for one in sweeps for point in one}
+    assert len(names) > 20
+    assert all(re.fullmatch("[A-Za-z0-9][A-Za-z0-9._-]*", name) for name in names)
+
+
+def test_no_two_sections_of_a_system_have_a_key_in_common():
+    """So that a name without its section, `ems.layers-2`, can mean one setting only."""
+    keys = [key for s in (EncoderSettings, Objectives, TrainSettings) for key in s.model_fields]
+    assert len(set(keys)) == len(keys) > 10
+
+
+def test_ems62_searches_what_table_ii_of_the_paper_lists_around_what_it_chose():
+    values, printed = {}, {}
+    for point in shipped("ems62").sweep:
+        values.setdefault(point.axis, {})[point.value] = point.chosen
+    for row in read_rows("ems-v2-table02-grid"):
+        printed.setdefault(row["setting"], {})[float(row["value"])] = row["chosen"] == "1"
+    assert values == printed
+    assert len({point.system for point in shipped("ems62").sweep}) == 20
+
+
+# --- its table
+
+
+def loss_log(path, total, p1):
+    """Two validations; only the second one counts."""
+    rows = [
+        {"part": part, "step": step, "pairs": step * 8, "xtr": loss / 2, "contrastive": loss / 2}
+        | {"total": loss, **({"p1": score} if part == "validation" else {})}
+        for part, step, loss, score in (
+            ("validation", 0, total / 100, 100.0),
+            ("train", 7, 0.001, 0),
+            ("validation", 7, total, p1),
+        )
+    ]
+    return write_lines(path, rows)
+
+
+VALUES = {  # the best loss and P@1 of each axis are bold, ties too; P@1 alone for the temperature
+    "ems.layers-2": (3.0, 49.0),
+    "ems.weight_decay-0": (4.0004, 50.04),
+    "ems.contrastive.temperature-1": (0.5, 41.26),
+}
+TABLES = {  # name -> the axes, the base's number of layers
+    "sweep": (AXES, 6),
+    "sweep-layers": ({"model.layers": [2, 6]}, 2),  # the dagger marks the paper's 6
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_table_of_a_sweep(sweep, tmp_path, name):
+    axes, layers = TABLES[name]
+    value = edited(edited(BASE, "sweep.axes", axes), "model.layers", layers)
+    chosen = sweep.load(value).sweep
+    losses = {
+        system: loss_log(tmp_path / system / "losses.jsonl", *VALUES.get(system, (4.0, 50.0)))
+        for system in {point.system for point in chosen}
+    }
+    write_sweep_table(chosen, losses, tmp_path / "sweep.tex")
+    for suffix in ("tex", "csv"):
+        golden.check(f"tables/{name}.{suffix}", (tmp_path / f"sweep.{suffix}").read_text())
+
+
+def test_a_point_without_losses_or_without_validation_is_an_error(sweep, tmp_path):
+    chosen = sweep.load().sweep
+    with pytest.raises(EmsError, match=r"has ems\.layers-2, but its losses\.jsonl is missing"):
+        write_sweep_table(chosen, {}, tmp_path / "t.tex")
+    row = {"part": "train", "step": 1, "pairs": 8, "xtr": 1.0, "total": 1.0}
+    path = write_lines(tmp_path / "losses.jsonl", [row])
+    with pytest.raises(EmsError, match="no row of validation"):
+        write_sweep_table(chosen, {point.system: path for point in chosen}, tmp_path / "t.tex")
+    assert not list(tmp_path.glob("t.*"))
