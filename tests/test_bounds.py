@@ -1,16 +1,34 @@
-"""Laws of the numbers of the settings: each has bounds, the defaults and what is here lie within
-them, and a number at a bound either works or is one line."""
+"""Laws of numbers: every one has bounds, the defaults lie within them, what computes with a number
+works at its bounds to finite results, and a number beyond them is one line.
+"""
 
+import argparse
 import math
+import random
+import subprocess
+import sys
+from typing import get_args
 
+import numpy as np
 import pytest
+import torch
 from conftest import ROOT
 from jsonschema import Draft202012Validator as Validator
-from made.experiments import MINIMAL, SCHEMAS, Settings, changed, edited, ends, parts_of
+from made.experiments import MINIMAL, SCHEMAS, Settings, changed, edited, ends, one_line, parts_of
+from made.train import MODEL, rows
 
-from ems.base.errors import EmsError
 from ems.base.schema import checked
+from ems.bench import probe
+from ems.bench.nearest import nearest
+from ems.commands import COMMANDS, cli
+from ems.commands.flags import Bounds, flags_of
+from ems.config.benchmarks import ProbeSettings
 from ems.config.file import experiment_model
+from ems.config.train import TrainSettings
+from ems.text.subwords import quotas
+from ems.train.checkpoint import Keep, _folder, checkpoints
+from ems.train.distributed import dropout_seed
+from ems.train.step import learning_rate
 
 LOW, HIGH = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
 
@@ -25,50 +43,33 @@ def parts(schema, path=()):
             yield from parts(part, (*path, key))
 
 
-NUMBERS = [
-    pytest.param(part, id=".".join([name, *map(str, path)]))
-    for name, schema in SCHEMAS.items()
-    for path, part in parts(schema)
-    if {"integer", "number"} & {*([part["type"]] if isinstance(part.get("type"), str) else [])}
-]
+ALL = [(name, path, part) for name, schema in SCHEMAS.items() for path, part in parts(schema)]
 
 
-def test_the_schemas_are_schemas():
+def test_every_number_has_finite_bounds_in_order_and_every_default_is_allowed():
+    numbers = [(path, part) for _, path, part in ALL if part.get("type") in ("integer", "number")]
+    assert len(numbers) > 60
+    assert not any(isinstance(part.get("type"), list) for _, _, part in ALL)  # it would hide one
+    for path, part in numbers:
+        (low,) = [part[name] for name in LOW if name in part]
+        (high,) = [part[name] for name in HIGH if name in part]
+        assert -math.inf < low < high < math.inf, path
+    for name, _, part in ALL:
+        if "default" in part:
+            schema = {"$defs": SCHEMAS[name].get("$defs", {}), **part}
+            Validator(schema).validate(part["default"])
     for schema in SCHEMAS.values():
         Validator.check_schema(schema)
 
 
-def test_the_numbers_of_the_schemas_are_seen():
-    assert len(NUMBERS) > 60
-    types = [part.get("type") for schema in SCHEMAS.values() for _, part in parts(schema)]
-    assert not any(isinstance(kind, list) for kind in types)  # a list of types would hide one
-
-
-@pytest.mark.parametrize("part", NUMBERS)
-def test_every_number_has_a_finite_lower_and_upper_bound_and_they_are_in_order(part):
-    (low,) = [part[name] for name in LOW if name in part]
-    (high,) = [part[name] for name in HIGH if name in part]
-    assert -math.inf < low < high < math.inf
-
-
-WITH_DEFAULT = [
-    pytest.param(name, part, id=".".join([name, *map(str, path)]))
-    for name, schema in SCHEMAS.items()
-    for path, part in parts(schema)
-    if "default" in part
-]
-
-
-@pytest.mark.parametrize(("name", "part"), WITH_DEFAULT)
-def test_every_default_is_allowed(name, part):
-    schema = {"$defs": SCHEMAS[name].get("$defs", {}), **part}
-    Validator(schema).validate(part["default"])
-
-
-# --- at the bounds
-
-
 NEEDED = {("clean", "similarity"): "model", ("clean", "commands", "[]"): "filter"}
+SECTIONS = {"seed", "evalsets", "clean", "vocabulary", "documents", "probes", "splits", "corpora"}
+SECTIONS |= {"model", "objectives", "train"}
+LEAVES = [
+    pytest.param(path, part, id=".".join(path))
+    for path, part in parts_of(SCHEMAS["experiment"])
+    if part.get("type") in ("integer", "number") and path[0] in SECTIONS
+]
 
 
 def nested(path, value):
@@ -80,15 +81,6 @@ def nested(path, value):
     return value
 
 
-SECTIONS = {"seed", "evalsets", "clean", "vocabulary", "documents", "probes", "splits", "corpora"}
-SECTIONS |= {"model", "objectives", "train"}
-LEAVES = [
-    (path, part)
-    for path, part in parts_of(SCHEMAS["experiment"])
-    if part.get("type") in ("integer", "number") and path[0] in SECTIONS
-]
-
-
 def with_number(path, value):
     """An experiment with a number at a path."""
     if path[0] == "corpora":
@@ -98,22 +90,17 @@ def with_number(path, value):
     return changed(changed(MINIMAL, version), nested(path, value))
 
 
-@pytest.mark.parametrize(
-    ("path", "part"), [pytest.param(*leaf, id=".".join(leaf[0])) for leaf in LEAVES]
-)
+@pytest.mark.parametrize(("path", "part"), LEAVES)
 def test_a_number_may_lie_at_its_bounds_and_not_beyond_them(path, part):
     model, key = experiment_model(), ".".join(path[-1:]).replace("[]", "0")
     low, high = ends(part)
     for value in (low, high):
         checked(model, with_number(path, value), "mine.yaml")
     beyond = [low - 1, 2 * high + 1, 10**400, -(10**400), 1e300, math.nan, math.inf, -math.inf]
-    others = [] if "parameters" in path else [str(low), True]  # those of a program may be so
+    others = [] if "parameters" in path else [str(low), True]  # a program's parameter may be these
     for value in (*beyond, *others, None):
-        with pytest.raises(EmsError) as error:
-            checked(model, with_number(path, value), "mine.yaml")
-        message = str(error.value)
+        message = one_line(checked, model, with_number(path, value), "mine.yaml")
         assert key in message
-        assert "\n" not in message
         assert len(message) < 900
 
 
@@ -122,16 +109,223 @@ def test_a_number_may_lie_at_its_bounds_and_not_beyond_them(path, part):
     [
         ("contrastive: {weight: 1,", "contrastive: {weight: .nan,"),
         ("learning_rate: 0.003", "learning_rate: .inf"),
-        ("temperature: [0.1, 0.5]", "temperature: [0.1, .nan]"),
         ("steps: 60", "steps: 1e999"),
     ],
 )
-def test_a_number_of_an_experiment_that_is_not_finite_is_one_line_with_its_place(
-    tmp_path, old, new
-):
+def test_a_number_that_is_not_finite_is_one_line_with_its_place(tmp_path, old, new):
     text = (ROOT / "configs/tiny.yaml").read_text()
     assert text.count(old) == 1
     line = text[: text.index(old)].count("\n") + 1
     message = Settings(tmp_path).error(text.replace(old, new))
     assert "mine.yaml: not valid YAML: expected a finite number, found " in message
     assert f"line {line}," in message
+
+
+# --- what computes at the bounds
+
+SHARED = SCHEMAS["experiment"]["$defs"]
+TRAIN = SHARED["TrainOverrides"]["properties"]
+MODELS = SHARED["EncoderSettings"]["properties"]
+SEEDS, STEPS, RATES = (ends(TRAIN[name]) for name in ("seed", "steps", "learning_rate"))
+DROPOUT = ends(MODELS["dropout"])
+LINES = SHARED["CorpusEntry"]["properties"]["max_pairs"]["oneOf"][0]["maximum"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_random_generator_takes_the_seed(toy, seed):
+    step, most = STEPS[1], TRAIN["grad_cache"]["maximum"]
+    for key in (seed, dropout_seed(seed, step, rank=31, part=most)):
+        torch.manual_seed(key)
+    np.random.RandomState(seed).choice(9, 3)
+    np.random.SeedSequence((seed, 500)).spawn(3)
+    random.Random(f"{seed}/vocabulary").random()
+    assert toy.store("training").draw(seed, step, 8, 1.0).pairs == 8
+
+
+@pytest.mark.parametrize("alpha", ends(TRAIN["sampling_alpha"]))
+def test_pairs_are_drawn_of_a_billion_and_of_one(toy, alpha):
+    store = toy.store("training")
+    store.__dict__["sizes"] = np.array([LINES, 1])
+    with np.errstate(all="raise"):
+        chosen, within = store.drawn(1, 2, 1000, alpha)
+    assert set(chosen.tolist()) <= {0, 1}
+    assert ((within >= 0) & (within < store.sizes[chosen])).all()
+
+
+@pytest.mark.parametrize("temperature", [1, 100])
+def test_a_sample_is_shared_by_a_billion_lines_and_one(temperature):
+    quota = quotas({"de": LINES, "en": LINES, "fr": 1}, LINES, temperature)
+    assert sum(quota.values()) == LINES
+    assert quota["fr"] <= 1
+
+
+@pytest.mark.parametrize("schedule", TRAIN["schedule"]["enum"])
+@pytest.mark.parametrize("peak", RATES)
+def test_every_rate_of_every_schedule_is_finite_and_not_negative(schedule, peak):
+    low, high = STEPS
+    for warmup in (low, 1, high):
+        for period in (1, high):
+            for step in (0, 1, high - 1):
+                names = {"learning_rate": peak, "warmup_steps": warmup, "schedule": schedule}
+                settings = TrainSettings(steps=high, schedule_steps=period, **names)
+                assert 0 <= learning_rate(step, settings) <= peak
+
+
+def test_checkpoints_sort_by_their_steps(tmp_path):
+    steps = [1, 9_999_999, 10_000_000, STEPS[1]]
+    for step in reversed(steps):
+        _folder(tmp_path, step).mkdir()
+    assert checkpoints(tmp_path) == [_folder(tmp_path, step) for step in steps]
+    most = TRAIN["keep_checkpoints"]["maximum"]
+    assert Keep(most, most, STEPS[1], STEPS[1]).kept(steps) == set(steps)
+
+
+def test_of_fewer_items_than_neighbours_all_are():
+    vectors = np.eye(5, dtype=np.float32)
+    most = SHARED["SearchProtocol"]["properties"]["k"]["maximum"]
+    assert [found.index.shape for found in nearest(vectors, vectors, most)] == [(5, 5), (5, 5)]
+
+
+def test_as_many_threads_as_are_allowed_do_work():
+    program = (
+        "import sys, torch; torch.set_num_threads(int(sys.argv[1]));"
+        "a = torch.ones(600, 600, requires_grad=True); (a @ a).tanh().sum().backward()"
+    )
+    most = TRAIN["threads"]["maximum"]
+    subprocess.run([sys.executable, "-c", program, str(most)], check=True)
+
+
+LOWEST = {
+    "model": {"layers": 0, "width": 4, "heads": 1, "feed_forward": 1, "norm_eps": 1e-30},
+    "objectives": {
+        "head": {"language_width": 0},
+        "contrastive": {"width": 0, "temperature": 0.001},
+    },
+    "train": {"batch_pairs": 2, "learning_rate": RATES[0], "warmup_steps": 0, "sampling_alpha": 0}
+    | {"corpus_share": ends(TRAIN["corpus_share"])[0], "validate_every": 1, "weight_decay": 0}
+    | {"checkpoint_every": 1, "keep_checkpoints": 1, "seed": SEEDS[0]},
+}
+HIGHEST = {
+    "model": {**MODEL, "dropout": DROPOUT[1], "attention_dropout": DROPOUT[1], "norm_eps": 1}
+    | {"feed_forward": MODELS["feed_forward"]["maximum"]},
+    "objectives": {
+        "head": {"dropout": DROPOUT[1]},
+        "xtr": {"weight": 1_000_000, "sampled": 65535},
+        "contrastive": {"weight": 1_000_000, "width": 32768, "temperature": 100, "margin": 2}
+        | {"margin_warmup_steps": STEPS[1]},
+        "similarity": {"weight": 1_000_000},
+    },
+    "train": {"sampling_alpha": 10, "weight_decay": 1, "keep_checkpoints": 1000, "seed": SEEDS[1]}
+    | {"average_checkpoints": 1000, "warmup_steps": STEPS[1], "schedule_steps": STEPS[1]}
+    | {"validate_every": STEPS[1], "checkpoint_every": STEPS[1]},
+}
+
+
+@pytest.mark.parametrize("settings", [LOWEST, HIGHEST], ids=["lowest", "highest"])
+def test_a_training_at_its_bounds_has_finite_losses(toy, tmp_path, settings):
+    train = {**settings["train"], "steps": 2}
+    model = toy.train(tmp_path / "bounds", **{**settings, "train": train})
+    assert all(math.isfinite(rows(model, part)[-1]["total"]) for part in ("train", "validation"))
+
+
+SMALL = {"hidden": [1], "dropout": DROPOUT[0], "learning_rate": RATES[0], "batch": 1, "epochs": 1}
+LARGE = {"hidden": [4096], "activation": "relu", "dropout": DROPOUT[1], "learning_rate": 1.0}
+LARGE |= {"batch": 1_000_000, "epochs": 3, "patience": 100_000}
+
+
+@pytest.mark.parametrize("settings", [SMALL, LARGE], ids=["lowest", "highest"])
+def test_a_classifier_at_its_bounds_answers(settings):
+    pool, labels = probe.Pool.from_vectors(torch.eye(8)), torch.arange(8) % 2
+    decays = ends(TRAIN["weight_decay"])
+    runs = [probe.Run((SEEDS[1], 500), range(6), range(6, 8), decay) for decay in decays]
+    for classifier in probe.train(pool, labels, 2, runs, ProbeSettings(**settings), "bounds"):
+        assert set(classifier.predict(pool, range(8)).tolist()) <= {0, 1}
+
+
+# --- the command line
+
+NUMBERS = {  # label -> the first command that has it, the flag
+    flag.label: (name, flag)
+    for name, command in COMMANDS.items()
+    for flag in flags_of(command)
+    if int in (flag.type, *get_args(flag.type))
+}
+BOUNDS = {
+    **{"--workers": (1, 256), "--heads": (0, 1024), "--processes": (0, 32), "--nodes": (1, 1024)},
+    **{"--piece-lines": (1, 1_000_000_000), "--piece-streams": (0, 1_000_000)},
+    **{"--row": (0, 2**63 - 1), "--neighbours": (1, 100), "--k": (1, 1000), "--port": (0, 65535)},
+    **{"--dimensions": (0, 65536), "--faiss-above": (0, 1 << 40)},
+}
+NO_NUMBERS = [
+    str(10**30),
+    "9" * 5000,
+    *["nan", "inf", "-1", "1e3", "1.5", "1_0", "0x1", "１"],
+    "",
+    " 1",
+]
+
+
+def usage(capsys, *words):
+    """The last line of a wrong usage."""
+    with pytest.raises(SystemExit) as end:
+        cli.main(list(words))
+    assert end.value.code == 2
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("flag", BOUNDS)
+def test_a_flag_takes_whole_numbers_from_bound_to_bound_and_nothing_else(flag, capsys):
+    (low, high), parser = BOUNDS[flag], argparse.ArgumentParser()
+    NUMBERS[flag][1].add_to(parser)
+    for number in (low, high):
+        assert list(vars(parser.parse_args([flag, str(number)])).values()) == [number]
+    for text in (*NO_NUMBERS, str(low - 1), str(high + 1)):
+        last = usage(capsys, NUMBERS[flag][0], flag, text)
+        assert f"argument {flag}: expected a whole number from {low:,} to {high:,}, found" in last
+        assert len(last) < 200
+
+
+def test_every_number_of_the_command_line_has_bounds():
+    assert set(NUMBERS) == set(BOUNDS)
+    assert all(flag.note(Bounds) for _, flag in NUMBERS.values())
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "", "1,06", "1.06x"])
+def test_a_threshold_is_a_finite_number(text, capsys):
+    line = usage(capsys, "score", "--threshold", text)
+    assert "argument --threshold: expected a number, found" in line
+
+
+def raises(error):
+    def action():
+        raise error
+
+    return action
+
+
+OUT_OF_MEMORY = {
+    "Python": lambda: bytearray(1 << 62),
+    "NumPy": lambda: np.ones((1 << 20, 1 << 20, 100)),
+    "PyTorch": lambda: torch.ones(1 << 45),
+    "CUDA": raises(torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 2 GiB")),
+    "cuBLAS": raises(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublas")),
+    "driver": raises(RuntimeError("CUDA error: out of memory")),
+}
+
+
+@pytest.mark.parametrize("action", OUT_OF_MEMORY.values(), ids=OUT_OF_MEMORY.keys())
+def test_a_stage_that_runs_out_of_memory_says_so_in_one_line(monkeypatch, capsys, action):
+    monkeypatch.setitem(COMMANDS, "index", lambda: action())
+    assert cli.main(["index"]) == 1
+    _, line = capsys.readouterr().err.splitlines()
+    assert "error: out of memory" in line
+    assert "train.batch_pairs" in line
+    assert len(line) < 500
+
+
+def test_any_other_error_still_says_where_it_happened(monkeypatch, capsys):
+    monkeypatch.setitem(COMMANDS, "index", raises(RuntimeError("mat1 and mat2")))
+    assert cli.main(["index"]) == 1
+    text = capsys.readouterr().err
+    assert "Traceback" in text
+    assert "out of memory" not in text
