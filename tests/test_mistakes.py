@@ -78,6 +78,13 @@ OF_REAL = [
     ("segmenters.ja", "juman", "segmenters.ja: found 'juman' ... jieba, jumanpp ... moses"),
     ("corpora.0.name", "Tatoba", "corpora.0.name: unknown corpus ... did you mean Tatoeba"),
     ("corpora.0.version", "v1", "corpora.0.version: unknown version 'v1' ... v2021-08-07"),
+    ("validation", [], "validation: [] should be non-empty"),
+    (
+        "validation",
+        [REAL["validation"], {"name": "Own", "version": "v", "part": "x"}],
+        "validation.1.part",
+    ),
+    ("corpora.0.vocabularies", ["one"], "corpora.0.vocabularies: one has no entry under vocab"),
     ("validation", REAL["corpora"][0], "Tatoeba/v2021-08-07 is listed twice"),
     # values that do not fit each other
     ("model.width", 33, "systems.a: model.width 33 is not a multiple of model.heads 2"),
