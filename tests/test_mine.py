@@ -1,5 +1,5 @@
-"""Laws of mining: rounds are functions of (seed, round), each keeps the best pairs of plain loops,
-a killed run resumes to equal bytes, and what is known to be right is counted."""
+"""Laws of mining in documents: a round is a function of (seed, round) and keeps the best pairs of
+plain loops, a killed run resumes to the same bytes, and known translations are counted."""
 
 import hashlib
 import json
@@ -16,6 +16,7 @@ from made.train import LANGUAGES, Killed, contents, rows
 from safetensors.torch import load_file, save_file
 
 from ems.base.errors import EmsError
+from ems.bench.nearest import nearest
 from ems.config.objectives import MiningSettings
 from ems.model.encode import SentenceEncoder
 from ems.model.encoder import embed_tokens
@@ -25,6 +26,7 @@ from ems.shards.index import read_index, shards_of
 from ems.train import mine_documents as mining
 from ems.train.mine_documents import Rounds, share_right
 from ems.train.trained import validate_model
+from ems.use import mining as pair_mining
 
 SEED, LIMIT, K = 3, 30, 2
 
@@ -58,21 +60,19 @@ def rounds_of(sizes=(900, 700, 50), **settings):
     return Rounds(MiningSettings(**{"sample": 100, "keep": 60, "pairs": 500, **settings}), sizes, 7)
 
 
-def test_a_round_draws_sentences_without_replacement_by_seed_and_round_alone():
+def test_a_round_draws_sentences_without_replacement_by_seed_and_round():
     first, again = rounds_of(), rounds_of(pairs=9_000)
     for at in range(first.count):
-        for drawn, same, size in zip(
-            first.drawn(at),
-            again.drawn(at),
-            (first.sizes[i] for i in first.languages(at)),
-            strict=True,
-        ):
+        sizes = [first.sizes[language] for language in first.languages(at)]
+        for drawn, same, size in zip(first.drawn(at), again.drawn(at), sizes, strict=True):
             assert drawn.tolist() == same.tolist() == sorted(set(drawn.tolist()))
             assert len(drawn) == min(100, size)
             assert 0 <= drawn[0] <= drawn[-1] < size
     other = Rounds(first.settings, first.sizes, 8)
     assert first.drawn(0)[0].tolist() != other.drawn(0)[0].tolist()
     assert first.drawn(0)[0].tolist() != first.drawn(3)[0].tolist()
+    share = Rounds(MiningSettings(sample=10_000), (25, 25), 1, share=0.25)
+    assert share.drawn(0)[0].tolist() == list(range(0, 100, 4))  # at even distances
 
 
 @pytest.mark.parametrize("pairs", [1, 59, 60, 61, 180, 500])
@@ -83,11 +83,6 @@ def test_there_are_as_many_rounds_as_give_the_pairs_and_no_more(pairs, sample):
     assert sum(kept) >= pairs > sum(kept[:-1])
     turns = [rounds.languages(at) for at in range(rounds.count)]
     assert turns == ([(0, 1), (0, 2), (1, 2)] * len(turns))[: len(turns)]
-
-
-def test_a_share_of_the_sentences_is_taken_at_even_distances():
-    rounds = Rounds(MiningSettings(sample=10_000), (25, 25), 1, share=0.25)
-    assert rounds.drawn(0)[0].tolist() == list(range(0, 100, 4))
 
 
 # --- what is mined
@@ -192,18 +187,6 @@ def test_a_shard_that_is_cut_while_it_is_mined_gives_no_pairs(tmp_path, monkeypa
     assert not (tmp_path / "mined").exists()
 
 
-def test_fewer_than_two_languages_are_an_error(toy, tmp_path):
-    corpora = [{**OWN, "languages": ["en", "de", "fr"]}]  # there are no shards of fr
-    run = {"systems": {"one": ONE}, "corpora": corpora}
-    message = one_line(lambda: mined(toy, tmp_path, "one", **run))
-    assert message == "expected documents of two languages or more to mine in, found en"
-    message = one_line(lambda: toy.experiment(**changed(COHERENCE, {"systems": {"one": ONE}})))
-    assert message.endswith(
-        "systems.one: objectives.coherence mines documents in two or more languages, found en; "
-        "add documents in another language under corpora, or languages to the system"
-    )
-
-
 ONE = {
     "languages": ["en", "fr"],
     "objectives": COHERENCE["systems"]["coherent"]["objectives"],
@@ -211,15 +194,47 @@ ONE = {
 }
 
 
-def test_a_model_with_another_vocabulary_is_an_error(toy, tmp_path):
+def test_other_shards_models_and_languages_are_errors(toy, never_killed, tmp_path):
+    run = {"systems": {"one": ONE}, "corpora": [{**OWN, "languages": ["en", "de", "fr"]}]}
+    message = one_line(mined, toy, tmp_path, "one", **run)  # there are no shards of fr
+    assert message == "expected documents of two languages or more to mine in, found en"
+    message = one_line(toy.experiment, **changed(COHERENCE, {"systems": {"one": ONE}}))
+    assert "objectives.coherence mines documents in two or more languages, found en" in message
     model = shutil.copytree(toy.folder / "start" / "model", tmp_path / "model")
     other = toy.vocabulary.read_bytes() + b"\x12\x00"  # an empty part: it is read all the same
     (model / "vocabulary.model").write_bytes(other)
     description = json.loads((model / "model.json").read_text())
     description["sha256"]["vocabulary.model"] = hashlib.sha256(other).hexdigest()
     (model / "model.json").write_text(json.dumps(description))
-    message = one_line(lambda: mined(toy, tmp_path, model=model))
-    assert "give the model of the system that `train.start_from` names" in message
+    message = one_line(mined, toy, tmp_path, model=model)
+    assert "not the vocabulary of the shards" in message
+    folder = shutil.copytree(never_killed[0], tmp_path / "mined")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "shards": "others"}))
+    assert "mined in other documents than" in one_line(trained, toy, tmp_path, folder)
+    message = one_line(inspect.inspect_mined, never_killed[0], toy.index(), "de-fr", 0, None)
+    assert message == "--pair de-fr: no mined pairs; the language pairs are de-en"
+
+
+def test_a_comparison_in_parts_gives_the_neighbours_of_the_whole(tmp_path, monkeypatch):
+    random = np.random.default_rng(2)
+    rows = [unit(random.normal(size=(count, 16))).astype("<f4") for count in (61, 45)]
+    sides = []
+    for name, own in zip("ab", rows, strict=True):
+        (tmp_path / name).mkdir()
+        paths = [tmp_path / name / str(start) for start in range(0, len(own), 9)]
+        for path in paths:
+            own[int(path.name) : int(path.name) + 9].tofile(path)
+        sides.append(pair_mining.Vectors(paths, 16))
+        assert sides[-1][3:31].tobytes() == own[3:31].tobytes()
+    whole = nearest(*rows, 4, what="")
+    monkeypatch.setattr(pair_mining, "ROWS", 7)
+    monkeypatch.setattr(pair_mining, "LEAST_ROWS", 7)
+    options = pair_mining.SearchOptions(4)
+    with pair_mining.compared(*sides, options, "", tmp_path / "state") as parts:
+        for one, other in zip(parts, whole, strict=True):
+            assert (one.index == other.index).all()
+            np.testing.assert_allclose(one.similarity, other.similarity, atol=1e-6)
 
 
 # --- batches of mined pairs
@@ -244,6 +259,9 @@ def test_a_batch_has_the_sentences_in_exchanged_places_and_their_similarity(
             assert by_row[at].tolist() == expected[0]
             assert by_row[5 + at].tolist() == expected[1]
             assert batch.targets[[at, 5 + at]] == pytest.approx([row[field]] * 2)
+    again = MinedStore(never_killed[0], folders, LANGUAGES, LIMIT, K).draw(1, 5, 8, 1.0)
+    assert store.draw(1, 5, 8, 1.0).tokens.tolist() == again.tokens.tolist()  # of seed and step
+    assert store.draw(1, 6, 8, 1.0).tokens.tolist() != again.tokens.tolist()
 
 
 def contextual(documents, language, row, middle):
@@ -258,44 +276,22 @@ def contextual(documents, language, row, middle):
     return ids
 
 
-def test_a_batch_is_a_function_of_seed_and_step(toy, documents, never_killed):
-    folders = [shard.folder for shard in documents.shards]
-    stores = [MinedStore(never_killed[0], folders, LANGUAGES, LIMIT, K) for _ in "ab"]
-    batches = [store.draw(1, 5, 8, 1.0) for store in stores]
-    assert batches[0].tokens.tolist() == batches[1].tokens.tolist()
-    assert batches[0].tokens.tolist() != stores[0].draw(1, 6, 8, 1.0).tokens.tolist()
-
-
-def test_a_system_learns_the_similarity_of_mined_pairs(toy, never_killed, tmp_path):
+def test_a_system_learns_and_is_validated_on_the_similarity_of_mined_pairs(
+    toy, never_killed, tmp_path
+):
     longer = {"train": {"steps": 200, "validate_every": 200, "checkpoint_every": 100}}
     out = trained(toy, tmp_path, never_killed[0], systems={"coherent": longer})
     losses = [row["coherence"] for row in rows(out, "train")]
     assert losses[-1] < 0.5 * losses[0]
-
-
-def test_a_model_is_validated_on_mined_pairs_by_its_squared_error(toy, never_killed, tmp_path):
-    """A head of zeros predicts 0, so that the error is the mean of the squared targets."""
-    out = trained(toy, tmp_path, never_killed[0])
     heads = load_file(out / "heads.safetensors")
     heads["coherence.weight"].zero_()
-    heads["coherence.bias"].fill_(0.25)
+    heads["coherence.bias"].fill_(0.25)  # so that it predicts 0.25
     save_file(heads, out / "heads.safetensors")
     row = validate_model(out, toy.documents["training"], never_killed[0])
     targets = np.load(never_killed[0] / "pairs.npy")["similarity"]
-    assert (
-        row["coherence"] == row["total"] == pytest.approx(np.mean((targets - 0.25) ** 2), rel=1e-4)
-    )
+    error = np.mean((targets - 0.25) ** 2)
+    assert row["coherence"] == row["total"] == pytest.approx(error, rel=1e-4)
     one_line(validate_model, out, toy.documents["training"])  # without mined pairs
-
-
-def test_mined_pairs_of_other_documents_are_an_error(toy, never_killed, tmp_path):
-    folder = tmp_path / "mined"
-    folder.mkdir()
-    manifest = json.loads((never_killed[0] / "manifest.json").read_text())
-    (folder / "pairs.npy").write_bytes((never_killed[0] / "pairs.npy").read_bytes())
-    (folder / "manifest.json").write_text(json.dumps({**manifest, "shards": "others"}))
-    message = one_line(lambda: trained(toy, tmp_path, folder))
-    assert "mined in other documents than these shards" in message
 
 
 def test_inspect_shows_both_sentences_with_scores_and_origins(toy, documents, never_killed):
@@ -310,7 +306,3 @@ def test_inspect_shows_both_sentences_with_scores_and_origins(toy, documents, ne
     languages = [line.split(", ")[1] for line in lines if line.startswith("corpus ")]
     assert languages == ["language de", "language en"]
     assert sum(line.startswith("line ") for line in lines) == 2
-    message = one_line(
-        lambda: inspect.inspect_mined(never_killed[0], toy.index(), "de-fr", 0, None)
-    )
-    assert message == "--pair de-fr: no mined pairs; the language pairs are de-en"
