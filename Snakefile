@@ -8,7 +8,7 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 
-# built from envs/ems.def; only `--sdm apptainer` looks at it
+# built from envs/ems.def; used only with `--sdm apptainer`
 container: "envs/ems.sif"
 
 
@@ -42,8 +42,8 @@ onerror:
     w.keep_records()
 
 
-# Here: an included file cannot set the default target. With the models, though tables need only their scores: Snakemake
-# deletes a model when it starts to make it again. If that job dies and the scores are up to date, it asks for it no more.
+# Not in an included file, which cannot set the default target. The models are listed although tables need only scores:
+# Snakemake deletes a model before it is made again, and if that job dies, no up-to-date score would request the model.
 rule all:
     default_target: True
     input:
@@ -52,8 +52,8 @@ rule all:
         w.selected_targets,
 
 
-# Jobs of a cluster. The others are short, or need the internet, which its nodes often lack. That they ask for no
-# memory does not tell them apart: with `default-resources` in a profile Snakemake gives every rule some.
+# Rules that run on a cluster. The others are short, or need the internet, which nodes often lack. A missing `mem_mb` does
+# not mark them: with `default-resources` in a profile Snakemake gives every rule some.
 SUBMITTED = "wikipedia decontaminate segment multiway vocabulary_sample vocabulary shard shard_multiway mine".split()
 SUBMITTED += "train train_on_nodes fit bench".split()
 workflow.localrules(*(rule.name for rule in workflow.rules if rule.name not in SUBMITTED))

@@ -1,8 +1,8 @@
-"""Ask Snakemake what it would submit: `python rules/ask.py OUT.json --profile slurm ... -- all`.
+"""List the jobs that Snakemake would submit: `python rules/ask.py OUT.json --profile slurm -- all`.
 
-The words after OUT.json are Snakemake's own. It plans as it does before a run, with the profile,
-its groups and its `set-resources`, and stops there: this executor writes the jobs and starts none.
-It is no part of ems, which never imports Snakemake.
+The arguments after OUT.json are Snakemake's own. It plans a run with the profile, its groups and
+its `set-resources`; then this executor writes the jobs and starts none. The file is not part of
+ems, which never imports Snakemake.
 """
 
 import json
@@ -15,7 +15,7 @@ from snakemake_interface_executor_plugins.executors.base import AbstractExecutor
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 from snakemake_interface_executor_plugins.settings import CommonSettings
 
-# As of a cluster, where groups are formed. Nothing may be changed on disk, hence the dry run.
+# like a cluster, so that groups are formed; a dry run, so that nothing is changed on disk
 common_settings = CommonSettings(
     non_local_exec=True, implies_no_shared_fs=False, job_deploy_sources=False, dryrun_exec=True
 )
@@ -40,10 +40,8 @@ class Executor(AbstractExecutor):
 
 
 def entry(job) -> dict:
-    """Return a job or a group: what it asks for, how often it has which rule, and where these will
-    write what they cost.
-    """
-    # a rule that only collects its inputs runs nothing
+    """Return the resources, the number of jobs per rule and the cost files of a job or a group."""
+    # a rule without a command only collects its inputs
     parts = [part for part in (job.jobs if job.is_group() else [job]) if part.shellcmd]
     resources = {
         name: value if isinstance(value, int) else str(value)
@@ -60,7 +58,7 @@ def entry(job) -> dict:
 
 
 def main(out: str, words: list[str]) -> int:
-    """Write what Snakemake would submit with these words to `out` and return its exit status."""
+    """Write the jobs that Snakemake would submit to `out`; return its exit status."""
     Executor.out = Path(out)
     registry = ExecutorPluginRegistry()
     registry.register_plugin(f"{registry.module_prefix}{NAME}", sys.modules[__name__])

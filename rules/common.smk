@@ -1,4 +1,4 @@
-# What every stage needs: the checked experiment and what its jobs get (ems/workflow), and short names of folders.
+# Shared by all stages: the checked experiment, the values of its jobs (ems/workflow), short names of folders.
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
@@ -15,9 +15,9 @@ for line in w.missing:
     logger.warning(f"not on this machine, needed where segment jobs run: {line}")
 
 job = Jobs(w)
-config["experiment"] = w.name  # what the report's first page names
+config["experiment"] = w.name  # shown on the first page of the report
 RESULTS, LOGS, COSTS, DATA = w.results, w.logs_folder, w.costs, w.data
-PAIR = "{label}-{version}-{pair}"  # of a corpus, or of a part of one, in names of logs
+PAIR = "{label}-{version}-{pair}"  # a corpus or part of one, in names of logs
 
 
 wildcard_constraints:
@@ -25,5 +25,5 @@ wildcard_constraints:
 
 
 def shown(path, category, labels, words="shown"):
-    """An output of `snakemake --report`, with report/<words>.rst: by default its rule's `params.report`."""
+    """Mark an output for `snakemake --report`, with the text report/<words>.rst (default: `params.report`)."""
     return report(path, caption=f"report/{words}.rst", category=category, labels=labels)

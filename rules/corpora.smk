@@ -1,7 +1,7 @@
 # Downloads: OPUS Moses zips and documents, from a host, a directory, or the demo that ems writes itself.
-# `update`: Snakemake deletes the outputs of a job before it starts. Another Snakemake that shares the data folder may
-# just have brought this file and read it now.
-# No source hash in these params: an edit of the fetcher must not download the corpora again.
+# `update` keeps Snakemake from deleting an output before the job: another Snakemake with the same data folder may have
+# just fetched the file and be reading it.
+# These params have no source hash: an edit of the fetcher must not download the corpora again.
 
 
 rule demo_mirror:
@@ -67,7 +67,7 @@ use rule fetch as fetch_dump with:
         flags=["--format", "dump"],
 
 
-# Hours for the largest: --set-threads wikipedia=16. The bytes are the same.
+# The largest takes hours; faster with --set-threads wikipedia=16. The bytes are the same.
 rule wikipedia:
     input:
         w.wikipedia_dump,
@@ -81,7 +81,7 @@ rule wikipedia:
     params:
         code=source_of(["ems.text.wikipedia"]),
         language=job.language_of_wiki,
-        # finished pieces: no output, since Snakemake deletes outputs before a retry
+        # finished pieces; not an output, since Snakemake deletes outputs before a retry
         state=f"{DATA}/wikipedia/.state/{{version}}-{{pair}}",
     shell:
         "ems wikipedia --dump {input:q} --language {params.language:q} --state {params.state:q} --workers {threads}"

@@ -1,6 +1,6 @@
-# The benchmarks' own files, and the sentences of theirs that training must not see.
-# A unit is an archive, a file or the files of one language. Sets that are corpora too lie among the corpora; copies of
-# the user's (`path`) and sets of the demo are used in place, except Tatoeba: the demo shows the fetcher with it.
+# The files of evaluation sets, and the keys of their sentences, which training must not see.
+# A unit is an archive, a file or the files of one language. Sets that are also corpora are fetched as corpora. The
+# user's copies (`path`) and sets of the demo are used in place, except Tatoeba, which demonstrates the fetcher.
 UNIT = "{evalset}-{version}-{unit}"
 AGAINST = w.experiment.decontaminate.against
 

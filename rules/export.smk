@@ -1,5 +1,5 @@
-# A trained system as a folder for sentence-transformers and onnxruntime, checked in another process. Its card
-# has the scores, so they are made first.
+# A trained system as a folder for sentence-transformers and onnxruntime, checked in another process. Its card shows
+# the scores, so they are made first.
 rule export:
     input:
         model=w.model_json,

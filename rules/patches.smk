@@ -1,5 +1,5 @@
-# What mends Snakemake 9.27 and its executor for Slurm 2.8.0. tests/test_patches.py fails where a newer one needs it no
-# more. They take effect when jobs start: Snakemake makes its scheduler after it has read the rules.
+# Patches of Snakemake 9.27 and its Slurm executor 2.8.0. tests/test_patches.py fails if a newer version no longer needs
+# one. They are applied when jobs start, since Snakemake makes its scheduler after it has read the rules.
 import signal
 from threading import Thread
 
@@ -18,6 +18,6 @@ def mend(workflow):
     # them if its own command fails. https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/447
     if getattr(workflow.executor_settings, "array_jobs", None):
         raise WorkflowError(
-            "--slurm-array-jobs: a task that fails would fail others and delete the model of the first one; "
-            "leave it out, each job is then submitted by itself, or use slurm/array.sh"
+            "--slurm-array-jobs: a failed task would fail others and delete the model of the first task; "
+            "leave the flag out (jobs are then submitted one by one), or use slurm/array.sh"
         )

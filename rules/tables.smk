@@ -1,5 +1,5 @@
-# Scores -> LaTeX and figures, of the selected experiment; ems says which it has, and of which files. Each experiment
-# keeps its own in its folder; results/tables and results/figures have copies of the selected one's.
+# Scores -> tables and figures; ems lists the outputs of the experiment and their inputs. Each experiment has its own in
+# its folder; results/tables and results/figures are copies for the selected experiment.
 
 
 rule table:
@@ -33,7 +33,7 @@ rule figure:
         "ems figure {wildcards.figure:q} {params.settings:q} --sources {input:q} --out {output.svg:q} --log {log:q}"
 
 
-# What the run cost is not among the tables: it differs from run to run, they do not.
+# Costs differ from run to run, so they are not among the tables.
 rule costs:
     input:
         w.all_scores,
@@ -95,7 +95,7 @@ rule tables_pdf:
         "ems pdf --tables {input:q} --caption {params.captions:q} --out {output:q} --log {log:q}"
 
 
-# The numbers that `dvc metrics` and `dvc plots` show. Losses go into files beside its output: Snakemake would put one
+# The numbers that `dvc metrics` and `dvc plots` show. Losses are files next to its output: Snakemake would put one
 # of its own into a folder, which `dvc plots` cannot read.
 rule metrics:
     input:

@@ -1,4 +1,4 @@
-# The stages as targets: what dvc.yaml calls, and handy by themselves.
+# The stages as targets, for dvc.yaml and for use by hand.
 for stage, files in w.targets.items():
 
     rule:

@@ -66,13 +66,13 @@ rule segment:
         **w.logs(f"segment/{PAIR}", "text/"),
     group:
         job.text_group
-    # One core: there are more pairs than cores. Where a single pair is what is left to wait for, as in ParaCrawl:
+    # One core, as there are more language pairs than cores. To speed up one large pair, as in ParaCrawl:
     # --set-threads segment=8 shard=8. The bytes are the same.
     resources:
         **per_attempt(mem_mb=1500, per_thread=500, runtime=480),
     params:
         **w.stage("segment", job.segment_modules, "pair"),
-        # finished pieces: no output, since Snakemake deletes outputs before a retry
+        # finished pieces; not an output, since Snakemake deletes outputs before a retry
         state=f"{RESULTS}/state/text/{PAIR}",
     shell:
         "ems segment {params.settings:q} --source {input:q} --state {params.state:q} --workers {threads} --out"

@@ -1,7 +1,7 @@
-# One model per system. The state for resuming is no output: Snakemake deletes outputs before a retry.
+# One model per system. The state for resuming is not an output, since Snakemake deletes outputs before a retry.
 
 
-# Pairs of similar sentences, for the objective `coherence`: found by the system that it starts from.
+# Pairs of similar sentences for the objective `coherence`, mined with the model that the system starts from.
 rule mine:
     input:
         shards=job.of_system(w.index),
@@ -30,7 +30,7 @@ rule train:
         shards=job.of_system(w.index),
         start=job.start,
         mined=job.mined,
-        # not by its time: a vocabulary of other pieces makes other shards, and so another index
+        # its time is ignored: a vocabulary of other pieces makes other shards, and so another index
         vocabulary=ancient(job.of_system(w.vocabulary)),
     output:
         f"{w.model}/model.json",
@@ -43,7 +43,7 @@ rule train:
         **w.logs("train/{system}"),
     wildcard_constraints:
         system=one_of(w.on_one),
-    priority: 1  # before benchmarks of other systems: what takes longest must not start last
+    priority: 1  # before benchmarks of other systems: the longest jobs must not start last
     retries: job.train_retries
     threads: job.cpus
     resources:
@@ -51,7 +51,7 @@ rule train:
     params:
         **w.stage("train", ["ems.train.job"], "system"),
         out=subpath(output[0], parent=True),
-        # of another system's weights, and of mined pairs, where a system has them
+        # folders of the weights to start from and of mined pairs, if the system has them
         folders=options("start", "mined", folders=True),
         state=f"{RESULTS}/state/{{system}}",
         scalars=f"{LOGS}/tensorboard/{{system}}",
@@ -62,7 +62,7 @@ rule train:
         " {resources.processes} --nodes {resources.nodes}"
 
 
-# The same on several machines, in one step of Slurm: `mpi` says that the command starts it itself.
+# The same on several machines, in one Slurm step; with `mpi` the command starts the step itself.
 if w.on_nodes:
 
     use rule train as train_on_nodes with:
@@ -72,7 +72,7 @@ if w.on_nodes:
             **job.train_resources(on_nodes=True),
 
 
-# Systems of n-grams: what n-grams weigh, and beside the vectors of a trained system how much they count.
+# Systems of n-grams: the weights of n-grams, and their share next to the vectors of a trained system.
 rule fit:
     input:
         text=job.fitted_on("train"),

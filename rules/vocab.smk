@@ -1,4 +1,4 @@
-# The SentencePiece vocabularies (most experiments have one, `shared`), and the shards of the pairs of their languages.
+# The SentencePiece vocabularies (most experiments have one, `shared`), and the shards of their language pairs.
 
 
 rule vocabulary_sample:
@@ -91,7 +91,7 @@ rule shard_multiway:
         " --state {params.state:q} --workers {threads} --out {output:q} --costs {log.costs:q} --log {log.log:q}"
 
 
-# One file for training to depend on instead of all shards: the scheduler looks at a waiting job's inputs all the time.
+# One file for training to depend on instead of all shards, since the scheduler checks the inputs of waiting jobs often.
 rule shard_index:
     input:
         training=job.per_pair(w.shard, "train"),

@@ -121,12 +121,12 @@ def test_files_of_documents_that_a_directory_lacks_are_named(tmp_path, monkeypat
     (tmp_path / "texts/Own/v1").mkdir(parents=True)
     (tmp_path / "texts/Own/v1/de.txt.gz").touch()
     lines = "\n".join(plan(root=tmp_path, elsewhere=True).sources.lines)
-    assert "sources.documents: 2 of the 3 files" in lines
+    assert "sources.documents: 2 of 3 files" in lines
     assert "texts/Own/v1/en.txt" in lines
     assert "de.txt.gz" not in lines
-    assert "sources.wikipedia: dumps is no directory" in lines
+    assert "sources.wikipedia: dumps is not a directory" in lines
     assert "dumps/dewiki/20260101/dewiki-20260101-pages-articles-multistream.xml.bz2" in lines
-    assert "corpora.2.path: mine is no directory; expected mine/de.txt" in lines
+    assert "corpora.2.path: mine is not a directory; expected mine/de.txt" in lines
 
 
 def test_documents_change_the_jobs_that_read_them_and_no_other(project):
@@ -213,7 +213,7 @@ def test_a_folder_of_documents_is_used_in_place(finished):
     tiny["corpora"].append(OWN | {"path": "texts", "languages": ["en"]})
     finished.select("documents", tiny)
     out = "results/documents/text/segmented/Own/v1/en.tsv"
-    with pytest.raises(pytest.fail.Exception, match=r"corpora\.1\.path: texts is no directory"):
+    with pytest.raises(pytest.fail.Exception, match=r"corpora\.1\.path: texts is not a directory"):
         finished.snakemake("-n", "--", out)
     (finished.folder / "texts").mkdir()
     (finished.folder / "texts/en.txt").write_text("Hello there.\nHow are you?\n")

@@ -102,12 +102,12 @@ def test_a_closed_set_without_a_copy_is_one_line_with_how_to_obtain_it(project, 
 def test_a_copy_that_is_missing_or_incomplete_is_one_line(project, tmp_path):
     gone = tmp_path / "gone"
     message = project.error(with_sets({"bucc2018": {"path": str(gone)}}))
-    expected = f"evalsets.bucc2018.path: {gone} is no directory; expected {gone}/de-en/de-en.sample"
+    expected = f"evalsets.bucc2018.path: {gone} is not a directory; expected {gone}"
     assert expected in message
     assert message.endswith(f", {gone}/de-en/de-en.sample.gold and 9 more")
     here = made.write_files(tmp_path / "here", made.bucc() | made.bucc("fr"), strip=1)
     message = project.error(with_sets({"bucc2018": {"path": str(here)}}))
-    assert f"path: 6 of the 12 files expected are not there: {here}/de-en/de-en.sample." in message
+    assert f"path: 6 of 12 files not found: {here}/de-en/de-en.sample." in message
 
 
 def test_a_copy_is_used_in_place_and_may_have_another_layout(project, tmp_path):
@@ -313,7 +313,8 @@ def test_each_closed_set_can_be_uncommented_alone_and_needs_its_folder(tmp_path,
     assert name not in {*settings.evalsets, *settings.benchmarks}
     settings = loaded(tmp_path, experiment, uncommented(experiment, [name], lambda _: "DIRECTORY"))
     (line,) = missing_evalsets(settings)
-    assert line.startswith(f"evalsets.{name}.path: DIRECTORY is no directory; expected DIRECTORY/")
+    expected = "DIRECTORY is not a directory; expected DIRECTORY/"
+    assert line.startswith(f"evalsets.{name}.path: {expected}")
     write_copies(tmp_path)
     text = uncommented(experiment, [name], lambda name: tmp_path / FOLDERS[name])
     settings = loaded(tmp_path, experiment, text)

@@ -27,7 +27,7 @@ from ems.workflow.forecast import (
     shipped_rates,
     shipped_rows,
 )
-from ems.workflow.requests import AskedJob, nodes_here, obstacles, planned_jobs, request_of
+from ems.workflow.requests import PlannedJob, nodes_here, obstacles, planned_jobs, request_of
 from ems.workflow.work import Learning, Workload
 
 SITE = {  # a cluster's own names
@@ -67,7 +67,7 @@ def test_the_table_says_what_snakemakes_executor_would_type(here, tmp_path, word
     submitted = [entry for entry in listed if not entry["local"]]
     assert len(submitted) >= 9
     for entry in submitted:
-        asked = AskedJob(**entry).request
+        asked = PlannedJob(**entry).request
         shown = (asked.nodes, asked.gpus, asked.gpu_type, asked.cpus, asked.minutes)
         assert (*shown, asked.memory_mb) == typed(entry["sbatch"]), entry
 
@@ -101,7 +101,7 @@ def test_every_job_has_a_rate_and_the_estimate_uses_none_of_the_runs_own_costs(h
     assert sum(len(job.costs) for job in planned_jobs("tiny", ["slurm"])) == jobs
     assert main(["check", "--experiment", "tiny", "--profile", "slurm"]) == 0
     text = capsys.readouterr().out
-    assert "what its jobs ask for" in text
+    assert "resources requested by the rules" in text
     assert "GB on disk" in text
     assert "Without a rate" not in text
     assert "site's default" in text
@@ -138,7 +138,7 @@ def test_finished_runs_correct_the_rates_of_their_stages(here):
     )
     write_cost(folder, "/".join(job), "clean", 1.0, 1000.0, gpu="NVIDIA A100")
     assert corrected_rates(site)[0].ratios == {}  # a GPU's seconds say nothing about this CPU
-    assert corrected_rates(site, without=["tiny"])[1] == []
+    assert corrected_rates(site, excluded=["tiny"])[1] == []
 
 
 def test_memory_is_that_of_a_finished_job_and_the_least_for_a_killed_one(here):
@@ -182,8 +182,8 @@ def test_a_limit_below_the_estimate_is_warned_of(here):
     site = {"set-resources": {"bench": {"runtime": 0}, "train": {"mem_mb": 100}}}
     Path("tight.yaml").write_text(yaml.safe_dump(site))
     text = forecast(*settings(), ["slurm", "tight.yaml"])
-    assert re.search(r"WARNING: .*bench: about .* are needed, the time limit is 0:00", text)
-    assert re.search(r"WARNING: train: .* MB are needed, 100 are asked for", text)
+    assert re.search(r"WARNING: .*bench: needs about .*, the time limit is 0:00", text)
+    assert re.search(r"WARNING: train: needs .* MB, requests 100", text)
 
 
 @pytest.mark.parametrize("profile", ["nosuch", "", "-n", "configs"])
@@ -266,7 +266,7 @@ def test_the_forecast_warns_of_jobs_that_no_node_can_hold(here, sinfo, monkeypat
         "echo only": "unpack",
     }.items():
         sinfo(line)
-        unknown = f"Whether a node has what jobs ask for is not known: .*{reason}"
+        unknown = f"Requests were not compared with the nodes; .*{reason}"
         assert re.search(unknown, end_of())
 
 

@@ -130,7 +130,7 @@ def test_with_apptainer_the_command_of_a_job_runs_in_the_image(cluster, project)
 def test_an_array_of_the_executor_is_refused_before_anything_is_submitted(cluster, project):
     before = len(cluster.jobs())
     words = (*PROFILE, "--slurm-array-jobs", "train", "--", MODEL)
-    assert "--slurm-array-jobs: a task that fails would" in project.snakemake(*words, expect=1)
+    assert "--slurm-array-jobs: a failed task would" in project.snakemake(*words, expect=1)
     assert len(cluster.jobs()) == before
 
 

@@ -113,7 +113,7 @@ def test_what_is_not_there_is_one_line_with_what_is():
     text = one_line(search, dari, manx)
     assert "OPUS has no text of Dari (prs) and Manx (gv)" in text
     assert "it has Dari (prs) with " in text
-    assert "nearest to it OPUS has Persian (fa)" in text
+    assert "related languages in OPUS: Persian (fa)" in text
     assert "found Manx (gv) twice" in one_line(search, manx, manx)
     assert nearest(find_language("eu")) == ""
 
@@ -167,7 +167,7 @@ def test_a_pair_takes_clean_text_before_mined_text_and_no_more_than_its_share():
 def test_what_is_left_out_has_its_reason():
     picks = choose([("en", "pl")], 10**9)
     reasons = {pick.offer.corpus: pick.reason for pick in picks if not pick.most}
-    assert reasons["XLEnt"] == "names, no sentences"
+    assert reasons["XLEnt"] == "names, not sentences"
     assert reasons["NeuLab-TedTalks"] == "repeats TED2020"
     assert reasons["Ubuntu"] == "not counted"
     assert reasons["ELRA-W0301"] == "fewer than 5,000 pairs"
@@ -290,10 +290,10 @@ ENTRY = {"name", "version", "part", "pairs", "max_pairs"}
 def test_a_file_that_is_there_stays_and_a_language_without_text_is_named(ems, tmp_path):
     ems.run("init", "--languages", "en,cy", "--budget", "20k")
     before = (tmp_path / "configs/mine.yaml").read_text()
-    assert "another one is there" in ems.error("init", "--languages", "en,pl")
+    assert "file already exists" in ems.error("init", "--languages", "en,pl")
     ems.run("init", "--languages", "en,cy", "--budget", "20k")  # the same again
     assert (tmp_path / "configs/mine.yaml").read_text() == before
     message = ems.error("init", "--languages", "en,prs,nan", "--out", "configs/x.yaml")
     assert "OPUS has no text of Min Nan Chinese (nan) with en, prs" in message
-    assert "nearest to it OPUS has Chinese (zh)" in message
+    assert "related languages in OPUS: Chinese (zh)" in message
     assert not (tmp_path / "configs/x.yaml").exists()

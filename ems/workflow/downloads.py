@@ -1,7 +1,7 @@
-"""`ems corpora list`: what an experiment downloads and trains on, beside EMS v2 Table I.
+"""`ems corpora list`: the downloads and training pairs of an experiment, compared with EMS v2.
 
-A `?` is what is not known without a network; a count with `?` is what is known of it, and `at most`
-bounds it from above. Documents of single languages have no sentence pairs.
+`?` marks a number that is unknown without a network; a count with `?` is the known part, and
+`at most` an upper bound. Documents of single languages have no sentence pairs.
 """
 
 import csv
@@ -21,7 +21,7 @@ LANGUAGES = ("language", "used", "at most", "Table I", "difference")
 
 
 def as_json(experiment: Experiment) -> str:
-    """Return the list as JSON; null is what is not known."""
+    """Return the list as JSON, with null for unknown numbers."""
     return json.dumps(_listing(experiment), indent=1, ensure_ascii=False) + "\n"
 
 
@@ -64,7 +64,7 @@ def _listing(experiment: Experiment) -> Json:
 
 
 def _language(code: str, sums: Json, table_1: int | None) -> Json:
-    """Return the pairs that a language is trained on and the pairs of Table I.
+    """Return the training pairs of a language and its pairs in Table I.
 
     `difference` is used minus Table I: 0 if Table I lies within the bounds, None if unknown.
     """
@@ -78,10 +78,10 @@ def _language(code: str, sums: Json, table_1: int | None) -> Json:
 
 
 def _sums(sizes: list[PairSize]) -> Json:
-    """Return sums of what is known (None: nothing is), and the numbers of pairs of which it is not.
+    """Return sums of the known counts (None if all are unknown) and the number of unknown ones.
 
-    `at_most` is None if it is not known for some. Documents of a language count as files alone, or
-    as languages (`pairs`) where there are no pairs.
+    `at_most` is None if one bound is unknown. Documents of a language count only as files, or as
+    languages (`pairs`) if the corpora have no pairs.
     """
     own = [size for size in sizes if not size.shared]
     pairs = [size for size in sizes if not size.corpus.documents]
@@ -99,13 +99,13 @@ def _sums(sizes: list[PairSize]) -> Json:
 
 
 def _sum(values: list[int | None]) -> int | None:
-    """Return the sum of the known values; None if there is none."""
+    """Return the sum of the known values, None if there are none."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 def as_csv(experiment: Experiment) -> str:
-    """Return a row for each corpus and language pair; an empty cell is not known."""
+    """Return CSV with a row per corpus and language pair; unknown cells are empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     names = ("role", "corpus", "version", "language", "files")
@@ -120,32 +120,30 @@ def as_csv(experiment: Experiment) -> str:
 
 
 def as_text(experiment: Experiment) -> str:
-    """Return aligned tables of corpora, of evaluation sets drawn from a corpus, and of languages
-    beside EMS v2 Table I.
-    """
+    """Return tables of corpora, of evaluation sets drawn from a corpus, and of languages."""
     known = _listing(experiment)
     total = known["total"]
     of_all = {"corpus": "total", "version": "", "role": "", "licence": "", **total}
     rows = [CORPORA, *map(_corpus_cells, [*known["corpora"], of_all])]
-    lines = [f"{experiment.name}: what it downloads", "", *aligned(rows, "lllrrrrrl")]
+    lines = [f"{experiment.name}: downloads", "", *aligned(rows, "lllrrrrrl")]
     if known["evalsets"]:
         rows = [EVALSETS]
         for row in known["evalsets"]:
             counts = (f"{row['files']:,}", _known(row["lines"]), _megabytes(row["kilobytes"]))
             rows.append((row["evalset"], row["corpus"], row["version"], *counts))
-        lines += ["", "Besides, for evaluation sets that are drawn of whole files of a corpus", ""]
+        lines += ["", "Also downloaded, for evaluation sets drawn from whole files of a corpus", ""]
         lines += aligned(rows, "lllrrr")
     if known["languages"]:
         of_all = _language("total", total["train"], known["table_1_total"])
         rows = [LANGUAGES, *map(_language_cells, [*known["languages"], of_all])]
-        lines += ["", "Sentence pairs that it trains on, and those of EMS v2 Table I", ""]
+        lines += ["", "Sentence pairs used for training, compared with EMS v2 Table I", ""]
         lines += aligned(rows, "lrrrr")
     notes = list(_notes(total))
     return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
 
 
 def _corpus_cells(row: Json) -> tuple[str, ...]:
-    """Return the cells of a corpus. Documents have languages and no pairs."""
+    """Return the cells of a corpus; documents have languages instead of pairs."""
     pairs = f"{row['pairs']:,}"
     cells = [_known(row[key], row["unknown"]) for key in ("sentence_pairs", "used")]
     if row["kind"] == "documents":
@@ -177,17 +175,17 @@ def _language_cells(row: Json) -> tuple[str, ...]:
 def _notes(total: Json) -> Iterator[str]:
     if total["unknown"]:
         yield (
-            f"? of {total['unknown']} language pairs of a corpus the count is not known without "
-            "fetching it (one of your own, another release, or LASER's mined files: at most OPUS's)"
+            f"?: {total['unknown']} language pairs of a corpus cannot be counted before they are "
+            "fetched (your own, another release, or LASER's mined files: at most OPUS's count)"
         )
-        yield "the difference is 0 where Table I lies between what is known and `at most`"
+        yield "the difference is 0 if Table I lies between the known count and `at most`"
     if total["unknown_kilobytes"]:
         count = total["unknown_kilobytes"]
-        yield f"? of {count} language pairs, or languages of documents, the size is not known"
+        yield f"?: the size of {count} language pairs, or languages of documents, is unknown"
 
 
 def aligned(rows: list[tuple[str, ...]], sides: str) -> list[str]:
-    """Return rows as lines with columns as wide as their widest cell; `sides`: l(eft), r(ight)."""
+    """Return rows as lines of aligned columns; `sides`: l(eft) or r(ight) per column."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

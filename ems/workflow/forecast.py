@@ -1,9 +1,9 @@
-"""`ems check --profile`: what an experiment asks a cluster for, and its hours, GPU hours and bytes.
+"""`ems check --profile`: what an experiment requests from a cluster, and its estimated costs.
 
-rates.tsv has CPU seconds of the start of a job and per unit of work, fitted on two cores of an AMD
-EPYC (perf/rates.py). Finished runs of this machine correct them, but not the one to be estimated.
-No GPU was measured: a step there takes the time of its operations at a share of the peak, of the
-numbers that it moves through memory, and at least what it takes to launch its kernels.
+rates.tsv has the CPU seconds of the start of a job and of a unit of work, fitted on two cores of an
+AMD EPYC (perf/rates.py). Other finished runs on this machine correct them. GPU time is not
+measured: a step takes the time of its operations at a share of the peak, plus the time to move its
+numbers through memory, and at least the time to launch its kernels.
 """
 
 from collections import Counter
@@ -21,12 +21,12 @@ from ems.config.load import load_experiment
 from ems.tables.logs import costs_of
 from ems.workflow.downloads import aligned
 from ems.workflow.plan import has_job
-from ems.workflow.requests import AskedJob, JobRequest, nodes_here, obstacles, planned_jobs
+from ems.workflow.requests import JobRequest, PlannedJob, nodes_here, obstacles, planned_jobs
 from ems.workflow.work import Learning, Units, Workload
 
-JOB, OTHER = "job", "other"  # the start of a job, and what no line of the table names
-SHRINK = 60.0  # CPU seconds on both sides of a ratio, lest a run of a few seconds decide
-# the A100 (makers' data sheet) where the profile names no GPU that we know
+JOB, OTHER = "job", "other"  # unit: the start of a job; stage: any without its own line
+SHRINK = 60.0  # CPU seconds added to both sides of a ratio, so that short runs weigh little
+# of an A100 (data sheet), if the profile names no known GPU
 DEFAULT_GPU, BANDWIDTH = "A100", 1.5e12  # bytes/s
 UTILISATION = 0.3  # of the peak: the goals are 25 % for small steps and 35 % for large ones
 LAUNCH = 0.015  # seconds of a step: 1,100 to 1,400 operators of about 10 microseconds
@@ -34,22 +34,22 @@ TRAINING_START = 30.0  # seconds: PyTorch, CUDA, the shards
 GATHERED, UPDATED = 24e9, 28e12  # bytes a unit: forward, backward; Adam's reads and writes
 BYTES_TRAINED, BASE_MB = 16, 600  # a weight with its gradient and Adam's moments; PyTorch itself
 SITE_DEFAULT = "site's default"
-ASKED = ("stage", "jobs", "partition", "nodes", "GPUs", "GPU type", "CPUs", "time", "MB a node")
+REQUESTED = ("stage", "jobs", "partition", "nodes", "GPUs", "GPU type", "CPUs", "time", "MB a node")
 NEEDED = ("stage", "jobs", "CPU time", "GPU time", "longest job", "MB")
 
 
 @dataclass
 class Rates:
-    """CPU seconds per unit of work by (stage, unit), and this machine's ratio to them by stage."""
+    """CPU seconds per unit of work by (stage, unit), and correction factors by stage."""
 
     table: dict[tuple[str, str], float]
     ratios: dict[str, float] = field(default_factory=dict)
     unknown: set[str] = field(default_factory=set)
 
     def cpu_seconds(self, stage: str, units: Units) -> float:
-        """Return the CPU seconds of a job, this machine's ratio included.
+        """Return the corrected CPU seconds of a job.
 
-        What has no rate is taken for the start of a job alone, and remembered in `unknown`.
+        A unit without a rate adds nothing and is listed in `unknown`.
         """
         seconds = self.table.get((stage, JOB), self.table[OTHER, JOB])
         for unit, amount in units.items():
@@ -62,12 +62,12 @@ class Rates:
     def on_gpus(
         self, stage: str, units: Units, step: Learning, steps: int, gpus: int, gpu_type: str
     ) -> tuple[float, float]:
-        """Return the CPU seconds of a training or a benchmark, those of all its processes, and the
-        seconds that each GPU is busy.
+        """Return (CPU seconds of all processes, seconds that each GPU is busy) of a training or
+        benchmark.
         """
         shared = units["teraflops"] * 1e12 / gpu_flops(gpu_type, step.half)
         shared += units.get("gathered", 0) * GATHERED / BANDWIDTH
-        updated = units.get("updated", 0) * UPDATED / BANDWIDTH  # by each process, all of them
+        updated = units.get("updated", 0) * UPDATED / BANDWIDTH  # in each process
         busy = max(shared / gpus + updated, steps * LAUNCH)
         if stage == "train":
             return (TRAINING_START + busy) * gpus, TRAINING_START + busy
@@ -76,16 +76,16 @@ class Rates:
 
 
 def gpu_flops(gpu_type: str, half: bool) -> float:
-    """Return the FLOP/s that a training is expected to reach on a GPU of a type of Slurm's."""
+    """Return the FLOP/s expected in training on a GPU with this type in Slurm."""
     from ems.train.measures import peak_of
 
-    names = (gpu_type.upper().replace("_", " "), DEFAULT_GPU)  # as the makers write them
+    names = (gpu_type.upper().replace("_", " "), DEFAULT_GPU)  # as in data sheets
     peaks = (peak_of(name, precision) for name in names for precision in (half, False))
     return UTILISATION * next(filter(None, peaks))
 
 
 def shipped_rows() -> list[dict[str, str]]:
-    """Return the lines of rates.tsv; `from` says whether it was fitted or where it was measured."""
+    """Return the lines of rates.tsv; `from` is "fit" or the place of the measurement."""
     return read_table(Path(__file__).with_name("rates.tsv"))
 
 
@@ -93,11 +93,11 @@ def shipped_rates() -> Rates:
     return Rates({(r["stage"], r["unit"]): float(r["cpu_seconds"]) for r in shipped_rows()})
 
 
-def corrected_rates(site: Site, without: Iterable[str] = ()) -> tuple[Rates, list[str]]:
+def corrected_rates(site: Site, excluded: Iterable[str] = ()) -> tuple[Rates, list[str]]:
     """Return (rates, run names): the shipped rates corrected by the finished runs in results/,
-    except those in `without`.
+    except those in `excluded`.
 
-    A run whose experiment has gone, or has changed since in what can be seen, is left out.
+    A run is left out if its experiment was deleted or no longer loads.
     """
     rates, expected, taken, names = shipped_rates(), Counter(), Counter(), []
     folders = sorted(Path("results").glob("*/costs"))
@@ -105,7 +105,7 @@ def corrected_rates(site: Site, without: Iterable[str] = ()) -> tuple[Rates, lis
     for folder in folders:
         name = folder.parent.name
         progress.add(note=name)
-        if name in without or not Path(f"configs/{name}.yaml").exists():
+        if name in excluded or not Path(f"configs/{name}.yaml").exists():
             continue
         try:
             experiment = load_experiment(name, site)
@@ -120,14 +120,14 @@ def corrected_rates(site: Site, without: Iterable[str] = ()) -> tuple[Rates, lis
                 taken[stage] += cost.cpu_seconds
         names.append(name)
     progress.close()
-    rates.unknown.clear()  # of other experiments
+    rates.unknown.clear()  # they belong to other experiments
     rates.ratios = {name: (SHRINK + taken[name]) / (SHRINK + expected[name]) for name in expected}
     return rates, names
 
 
 @dataclass
 class JobGroup:
-    """All jobs of the same rules with the same request: their estimates, summed."""
+    """All jobs of the same rules with the same request, and the sums of their estimates."""
 
     rules: tuple[tuple[str, int], ...]
     request: JobRequest | None
@@ -135,17 +135,17 @@ class JobGroup:
     cpu_seconds: float = 0.0
     gpu_seconds: float = 0.0
     longest: float = 0.0  # seconds of a job
-    memory_mb: float = 0.0  # the least of a training, or the most of a finished job; 0: not known
+    memory_mb: float = 0.0  # least of a training, or peak of a finished job; 0: unknown
 
     @property
     def name(self) -> str:
-        """The rules, and how many of each share a job."""
+        """The rules of a job, with their number if above 1."""
         return " + ".join(rule if n == 1 else f"{n} {rule}" for rule, n in self.rules)
 
     def add(self, job: tuple[str, ...], workload: Workload, rates: Rates) -> float:
         """Add the estimate of one job and return its run time in seconds.
 
-        A training keeps all its CPUs busy, any other job one.
+        A training uses all its CPUs, any other job one.
         """
         asked, (stage, units) = self.request, workload.units_of(job)
         trains, gpus = stage == "train", asked.gpus if asked and "teraflops" in units else 0
@@ -166,18 +166,18 @@ class JobGroup:
 
 
 def forecast(experiment: Experiment, site: Site, profiles: list[str]) -> str:
-    """Return the tables of what an experiment asks for and needs, with profiles of Snakemake."""
+    """Return tables of the requests and the needs of an experiment with profiles of Snakemake."""
     jobs = planned_jobs(experiment.name, profiles)
-    rates, names = corrected_rates(site, without=[experiment.name])
+    rates, names = corrected_rates(site, excluded=[experiment.name])
     workload = Workload(experiment, Path(site.data))
     rows = grouped(jobs, workload, rates)
     asked, needed = _tables(rows)
     lines = [
-        f"{experiment.name}: what its jobs ask for, by the rules and {' '.join(profiles)}",
+        f"{experiment.name}: resources requested by the rules and {' '.join(profiles)}",
         "",
         *asked,
         "",
-        "What they will need",
+        "Estimated needs",
         "",
         *needed,
         "",
@@ -189,8 +189,8 @@ def forecast(experiment: Experiment, site: Site, profiles: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def grouped(jobs: list[AskedJob], workload: Workload, rates: Rates) -> list[JobGroup]:
-    """Return the jobs by rules and request, in the order of the plan, those of a cluster first."""
+def grouped(jobs: list[PlannedJob], workload: Workload, rates: Rates) -> list[JobGroup]:
+    """Group jobs by rules and request, jobs of the cluster first."""
     folder = Path("results", workload.experiment.name, "costs")
     finished, rows = costs_of(folder), {}
     for job in jobs:
@@ -207,8 +207,8 @@ def grouped(jobs: list[AskedJob], workload: Workload, rates: Rates) -> list[JobG
 
 
 def _tables(rows: list[JobGroup]) -> tuple[list[str], list[str]]:
-    """Return the lines of what the jobs ask for, and of what they will need."""
-    asking, needing = [ASKED], [NEEDED]
+    """Return the lines of the table of requests and of the table of needs."""
+    asking, needing = [REQUESTED], [NEEDED]
     for row in rows:
         name, jobs = row.name, f"{row.jobs:,}"
         if asked := row.request:
@@ -217,7 +217,7 @@ def _tables(rows: list[JobGroup]) -> tuple[list[str], list[str]]:
             kind = (asked.gpu_type or SITE_DEFAULT) if asked.gpus else "-"
             counts = (f"{asked.nodes}", f"{asked.gpus}", kind, f"{asked.cpus}", limit, memory)
             asking.append((name, jobs, asked.partition or SITE_DEFAULT, *counts))
-        name = name if asked else f"{name}, beside Snakemake"
+        name = name if asked else f"{name}, on this machine"
         memory = f"{row.memory_mb:,.0f}" if row.memory_mb else "-"
         hours = _hours(row.cpu_seconds), _hours(row.gpu_seconds)
         needing.append((name, jobs, *hours, clock(row.longest), memory))
@@ -236,11 +236,11 @@ def _totals(rows: list[JobGroup], fetched: float, on_disk: float) -> Iterator[st
     for row in rows:
         stages[row.rules[0][0]] = max(stages[row.rules[0][0]], row.longest)
     chain = clock(sum(stages.values()))
-    yield f"The longest job of each stage, one after another: {chain}, if none waits in the queue"
+    yield f"The longest jobs of all stages in sequence take {chain}, without waiting in the queue"
 
 
 def _hours(seconds: float) -> str:
-    """Return a sum of seconds as hours, or as `h:mm:ss` if they are few."""
+    """Format seconds as hours, below 20 hours as `h:mm:ss`."""
     if not seconds:
         return "-"
     if seconds >= 20 * 3600:
@@ -253,21 +253,21 @@ def _gigabytes(size: float) -> str:
 
 
 def _warnings(rows: list[JobGroup]) -> Iterator[str]:
-    """Yield where more is needed than a job asks for, and what no node of this cluster has."""
+    """Yield warnings: a job needs more than it requests, or no node has what it requests."""
     asking = [(row, row.request) for row in rows if row.request]
     for row, asked in asking:
         if asked.minutes is not None and row.longest > (limit := 60 * asked.minutes):
-            needed, again = f"about {clock(row.longest)} are needed, the time limit is", ""
+            needed, again = f"needs about {clock(row.longest)}, the time limit is", ""
             if {("train", 1), ("train_on_nodes", 1)} & set(row.rules):
-                again = f"; it goes on in the next job, {ceil(row.longest / max(limit, 60))} in all"
+                again = f"; it continues in {ceil(row.longest / max(limit, 60))} jobs"
             yield f"WARNING: {row.name}: {needed} {clock(limit)}{again}"
         if asked.memory_mb is not None and row.memory_mb > asked.memory_mb:
-            needed = f"{row.memory_mb:,.0f} MB are needed"
-            yield f"WARNING: {row.name}: {needed}, {asked.memory_mb:,} are asked for"
+            needed = f"needs {row.memory_mb:,.0f} MB"
+            yield f"WARNING: {row.name}: {needed}, requests {asked.memory_mb:,}"
     try:
         nodes = nodes_here()
     except EmsError as error:
-        yield f"Whether a node has what jobs ask for is not known: Slurm's sinfo says: {error}"
+        yield f"Requests were not compared with the nodes; Slurm's sinfo says: {error}"
         return
     for row, asked in asking if nodes else ():
         yield from (f"WARNING: {row.name}: {line}" for line in obstacles(asked, nodes))
@@ -276,21 +276,21 @@ def _warnings(rows: list[JobGroup]) -> Iterator[str]:
 def _notes(
     rows: list[JobGroup], workload: Workload, rates: Rates, names: list[str]
 ) -> Iterator[str]:
-    """Yield what the numbers are and are not."""
+    """Yield notes on the origin and the limits of the numbers."""
     by = f", corrected by the finished runs here: {', '.join(names)}" if names else ""
     yield f"CPU time: rates measured on two cores of an AMD EPYC{by}"
     if any(row.gpu_seconds for row in rows):
         peak = f"{100 * UTILISATION:.0f} % of the peak of the GPU type"
-        known = f"of an {DEFAULT_GPU} where none is named or known"
-        yield f"GPU time is arithmetic, no measurement: {peak}, {known}"
-    yield "MB: the least that a training needs, and the most that a finished job held"
+        known = f"of an {DEFAULT_GPU} if no known type is named"
+        yield f"GPU time is calculated, not measured: {peak}, {known}"
+    yield "MB: least memory of a training, peak memory of finished jobs"
     if workload.unknown:
         corpora = ", ".join(sorted(workload.unknown))
-        yield f"Of unknown size, so neither their work nor their space counts: {corpora}"
+        yield f"Not counted, since their size is unknown: {corpora}"
     if rates.unknown:
         unknown = ", ".join(sorted(rates.unknown))
-        yield f"Without a rate, so only the start of a job counts: {unknown}"
-    yield "Not counted: tables, figures and reports, Snakemake itself, and jobs that run again"
+        yield f"Without a rate, so only the start of a job is counted: {unknown}"
+    yield "Not counted: tables, figures, reports, Snakemake itself, and repeated jobs"
     for row in rows:
         if row.request and row.request.others:
             yield f"{row.name}: also {', '.join(row.request.others)}"

@@ -1,7 +1,7 @@
-"""`ems init`: choose corpora of OPUS for some languages, say why, and write a valid experiment.
+"""`ems init`: choose OPUS corpora for some languages, with reasons, and write a valid experiment.
 
-docs/data.md ("How `ems init` chooses") states the rule, which is the same for everyone.
-experiment.yaml.jinja is the file that is written, with a comment on each value that one may change.
+docs/data.md ("How `ems init` chooses") states the rule. experiment.yaml.jinja is the template of
+the experiment, with a comment on each value to change.
 """
 
 import json
@@ -27,19 +27,19 @@ UNITS = {"": 1, "k": 1000, "m": 1_000_000}
 LEAST_BUDGET, MOST_BUDGET = 1000, 1_000_000_000  # sentence pairs
 LEAST_PAIRS = 500  # pairs that are worth an entry
 LEAST_UNRATED = 5000
-HUGE = 10  # times what is wanted: not fetched for so little, if the others have enough
+HUGE = 10  # a corpus with 10 times its share is not fetched if the others suffice
 STRINGS = 10  # labels of programs are at most a tenth of a share
-HELD_OUT = 500  # pairs of a language that validate
-WORTH = 4  # a file has at least so many times the pairs that are held out of it
+HELD_OUT = 500  # validation pairs per language
+WORTH = 4  # a file has at least 4 times the pairs held out of it
 MINED = "mined"
-DENSE = ("Han", "Japanese", "Hangul", "Hans", "Hant")  # scripts with a syllable or a word a letter
+DENSE = ("Han", "Japanese", "Hangul", "Hans", "Hant")  # scripts with a syllable or word per letter
 FULL = "the share is full"
 LanguagePair = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Pick:
-    """A corpus that is taken for a pair, up to `most` of its pairs, or with `most` 0 left out."""
+    """A corpus for a language pair, with up to `most` of its sentence pairs (0: left out)."""
 
     pair: LanguagePair
     offer: Offer
@@ -48,14 +48,15 @@ class Pick:
 
     @property
     def validates(self) -> bool:
-        """True if enough pairs remain for training when some are held out."""
+        """True if enough pairs remain for training when some are held out for validation."""
         return self.most >= WORTH * HELD_OUT
 
 
 @dataclass(frozen=True)
 class Size:
-    """A table of vectors and its training, for up to `pairs` sentence pairs; `epochs` is how often
-    each is seen, up to `most` steps.
+    """A table of vectors and its training, for up to `pairs` sentence pairs.
+
+    Training has this number of `epochs`, but at most `most` steps.
     """
 
     pairs: int
@@ -76,7 +77,7 @@ TABLE_SIZES = (
 
 
 def read_budget(text: str) -> int:
-    """Return the sentence pairs of "5M", "800k" or "250000". Raises `EmsError` for another text."""
+    """Parse a number of sentence pairs: "5M", "800k", "250000". Raises `EmsError`."""
     match = re.fullmatch(r"(\d{1,10}(?:\.\d{1,6})?)([km]?)", text.strip().lower(), re.ASCII)
     pairs = round(float(match[1]) * UNITS[match[2]]) if match else 0
     if not LEAST_BUDGET <= pairs <= MOST_BUDGET:
@@ -88,30 +89,31 @@ def read_budget(text: str) -> int:
 
 
 def read_languages(text: str) -> list[Named]:
-    """Return the languages of "cy,uk,Polish", each once, English first.
+    """Parse languages: "cy,uk,Polish"; each is returned once, English first.
 
-    Raises `EmsError` for an unknown one and for fewer than two.
+    Raises `EmsError` for an unknown language and for fewer than two.
     """
     try:
-        found = [find_language(word) for word in text.split(",") if word.strip()]
+        names = [find_language(word) for word in text.split(",") if word.strip()]
     except EmsError as error:
         raise EmsError(f"--languages: {error}") from None
-    languages = list(dict.fromkeys(found))
+    languages = list(dict.fromkeys(names))
     if len(languages) < 2:
         raise EmsError(f"--languages {text}: expected two or more, like en,cy,uk")
     return sorted(languages, key=lambda language: language.code != PIVOT)
 
 
 def language_pairs(languages: list[Named]) -> list[LanguagePair]:
-    """Return the pairs with English if it is one of the languages, else all of them."""
+    """Return the language pairs with English if it is one of the languages, else all pairs."""
     pairs = list(combinations([language.code for language in languages], 2))
     return [pair for pair in pairs if PIVOT in pair] or pairs
 
 
 def make_experiment(named: str, most: str, out: Path) -> str:
-    """Write an experiment for the languages `named` to `out`, with at `most` so many pairs; return
-    the reasons for its corpora. Raises `EmsError` for a name that no experiment can have, a file
-    that is there already, and a language that OPUS has nothing of.
+    """Write an experiment to `out` and return the reasons for its corpora.
+
+    `named`: languages as in `read_languages`; `most`: the budget as in `read_budget`. Raises
+    `EmsError` for an invalid name, an existing file, and a language without text in OPUS.
     """
     budget, languages = read_budget(most), read_languages(named)
     check_name("--out", out.stem)
@@ -122,8 +124,8 @@ def make_experiment(named: str, most: str, out: Path) -> str:
     command = f"ems init --languages {codes} --budget {most}"
     text = experiment_text(out.stem, languages, picks, command)
     if out.exists() and out.read_bytes() != text.encode():
-        raise EmsError(f"--out {out}: another one is there; choose another name, or delete it")
-    with tempfile.TemporaryDirectory() as folder:  # would the pipeline take it?
+        raise EmsError(f"--out {out}: file already exists; choose another name, or delete it")
+    with tempfile.TemporaryDirectory() as folder:  # check that the pipeline accepts it
         write_text(Path(folder) / f"{out.stem}.yaml", text)
         site = load_site(Path("config.yaml"), {"experiment": out.stem})
         check_corpora(load_experiment(out.stem, site, Path(folder)))
@@ -132,7 +134,7 @@ def make_experiment(named: str, most: str, out: Path) -> str:
 
 
 def _check_covered(languages: list[Named], picks: list[Pick]) -> None:
-    """Raise `EmsError` for a language without any text, with the nearest that has some."""
+    """Raise `EmsError` for a language without text; the message names related languages."""
     covered = {code for pick in picks if pick.most for code in pick.pair}
     for language in languages:
         if language.code not in covered:
@@ -146,7 +148,7 @@ def _check_covered(languages: list[Named], picks: list[Pick]) -> None:
 def _reasons(
     languages: list[Named], pairs: list[LanguagePair], picks: list[Pick], budget: int
 ) -> Iterator[str]:
-    """Yield a table of the picks, pair by pair, and what a user may want to do about it."""
+    """Yield a table of the picks per language pair, and notes."""
     names = {language.code: language.name for language in languages}
     for pair in pairs:
         own = [pick for pick in picks if pick.pair == pair]
@@ -163,20 +165,20 @@ def _reasons(
         yield f"{names[pair[0]]} and {names[pair[1]]}: {used:,} sentence pairs"
         yield from ("", *aligned(rows, "lllrrrll"))
         if small := len(own) - len(shown):
-            yield f"-  {small} more, each with less than a hundredth, or not counted"
+            yield f"-  {small} more, each with less than 1 % of the pairs, or not counted"
         yield ""
     total = sum(pick.most for pick in picks)
     megabytes = sum(pick.offer.kilobytes for pick in picks if pick.most) / 1000
     yield f"{total:,} sentence pairs, budget {budget:,}; {megabytes:,.0f} MB to fetch"
     if PIVOT not in names:
-        yield "without English; most languages have more text with it (--languages en,...)"
+        yield "without English; most languages have more text paired with it (--languages en,...)"
 
 
 # --- which corpora
 
 
 def shares(available: list[int], budget: int) -> list[int]:
-    """Split a budget evenly; what has less passes the rest on to the others."""
+    """Split a budget evenly; an entry with less available passes the rest on to the others."""
     parts, left = [0] * len(available), budget
     for done, index in enumerate(sorted(range(len(available)), key=available.__getitem__)):
         parts[index] = min(available[index], left // (len(available) - done))
@@ -185,12 +187,12 @@ def shares(available: list[int], budget: int) -> list[int]:
 
 
 def choose(pairs: list[LanguagePair], budget: int) -> list[Pick]:
-    """Return the picks of all pairs, those left out among them, in the order of the rule."""
+    """Return the picks of all language pairs, with corpora left out, in the order of the rule."""
     usable: list[list[Offer]] = []
     left_out: list[list[Pick]] = []
     available = []
     for pair in pairs:
-        reasons = _why_not(offers(*pair))
+        reasons = _reasons_against(offers(*pair))
         usable.append([offer for offer, reason in reasons.items() if not reason])
         left_out.append([Pick(pair, offer, 0, why) for offer, why in reasons.items() if why])
         mined = sum(offer.pairs for offer in usable[-1] if offer.noise == MINED)
@@ -205,14 +207,14 @@ def choose(pairs: list[LanguagePair], budget: int) -> list[Pick]:
     ]
 
 
-def _why_not(found: list[Offer]) -> dict[Offer, str]:
-    """Return why each of the offers of a pair is left out, "" for one that may be taken."""
-    names, reasons = {offer.corpus for offer in found}, dict.fromkeys(found, "")
-    for offer in found:
+def _reasons_against(offered: list[Offer]) -> dict[Offer, str]:
+    """Return offer -> the reason to leave it out, "" for a usable one."""
+    names, reasons = {offer.corpus for offer in offered}, dict.fromkeys(offered, "")
+    for offer in offered:
         repeated = catalogue_entry(offer.corpus).repeats
         least = LEAST_UNRATED if offer.noise == UNRATED else LEAST_PAIRS
         if offer.noise == "names":
-            reasons[offer] = "names, no sentences"
+            reasons[offer] = "names, not sentences"
         elif offer.pairs is None:
             reasons[offer] = "not counted"
         elif offer.pairs < least:
@@ -223,7 +225,7 @@ def _why_not(found: list[Offer]) -> dict[Offer, str]:
 
 
 def _of_pair(pair: LanguagePair, usable: list[Offer], share: int) -> list[Pick]:
-    """Return the picks of one pair, class by class, until its share is full."""
+    """Return the picks of a language pair, class by class, until its share is full."""
     picks: list[Pick] = []
     for noise in NOISE:
         of_class = [offer for offer in usable if offer.noise == noise]
@@ -261,27 +263,27 @@ def _pick(pair: LanguagePair, offer: Offer, most: int) -> Pick:
     return Pick(pair, offer, most, offer.noise + (", capped" if most < offer.pairs else ""))
 
 
-# --- sizes by the number of sentence pairs, and what validates
+# --- sizes by the number of sentence pairs, and validation
 
 
 def size_for(pairs: int) -> Size:
-    """Return the size for so many sentence pairs."""
     return next(size for size in TABLE_SIZES if pairs <= size.pairs)
 
 
 def steps_for(size: Size, pairs: int) -> int:
-    """Return the steps of a training, in full hundreds."""
+    """Return the training steps, rounded to hundreds."""
     return max(300, min(size.most, round(size.epochs * pairs / size.batch / 100) * 100))
 
 
 def vocabulary_size(languages: int, pairs: int) -> int:
-    """Return the number of subwords: more for more languages, fewer for little text."""
+    """Return the number of subwords: it grows with the languages and with the text."""
     return max(3000, min(8000 + 2000 * languages, 60_000, pairs // 10 // 100 * 100))
 
 
 def validation_of(picks: list[Pick]) -> dict[str, list[LanguagePair]]:
-    """Return the corpora whose first pairs are held out -> the pairs of languages that each
-    validates: one for each, of the cleanest class, and as few corpora as do.
+    """Return corpus -> language pairs validated on its first sentence pairs.
+
+    Each language pair has one corpus, of the cleanest class; the corpora are as few as possible.
     """
     left = {pick.pair for pick in picks if pick.most}
     chosen: dict[str, list[LanguagePair]] = {}
@@ -295,7 +297,7 @@ def validation_of(picks: list[Pick]) -> dict[str, list[LanguagePair]]:
 
 
 def _worth(picks: list[Pick]) -> tuple[int, int, int]:
-    """Order corpora to validate on by human translation, many pairs of languages, and size."""
+    """Return the sort key of a corpus for validation: human, number of language pairs, size."""
     large = [pick for pick in picks if pick.validates]
     human = sum(pick.offer.noise in ("clean", "fair") for pick in large)
     return human, len(large), sum(pick.most for pick in picks)
@@ -312,7 +314,7 @@ def _by_corpus(picks: list[Pick]) -> dict[str, list[Pick]]:
 
 
 def experiment_text(name: str, languages: list[Named], picks: list[Pick], command: str) -> str:
-    """Return the file of the experiment `name` of some languages and the corpora picked."""
+    """Return the YAML text of the experiment."""
     from jinja2 import Environment, StrictUndefined
 
     taken = [pick for pick in picks if pick.most]
@@ -342,7 +344,7 @@ def experiment_text(name: str, languages: list[Named], picks: list[Pick], comman
         others=len(corpora) - len(known),
         sets=_sets(languages),
         mined=mined,
-        ratio=5 if mined and not dense else 9,  # how much longer one side may be
+        ratio=5 if mined and not dense else 9,  # of the lengths of both sides
         vocabulary=vocabulary_size(len(languages), pairs),
         size=size,
         steps=steps_for(size, pairs),
@@ -350,7 +352,7 @@ def experiment_text(name: str, languages: list[Named], picks: list[Pick], comman
 
 
 def _language(language: Named) -> str:
-    """Return the entry of a language: its code if EMS v2 has it, else all that is known of it."""
+    """Return the entry of a language: its code if EMS v2 has it, else all known fields."""
     known, code = language.language, language.code
     if known.ems_pairs != "-" or code == PIVOT:
         return code
@@ -364,8 +366,9 @@ def _flow(value: dict[str, str]) -> str:
 
 
 def _sets(languages: list[Named]) -> list[str]:
-    """Return the benchmarks of many languages, as the tables stand, that have two of these; English
-    and another where they are scored with English.
+    """Return the multilingual benchmarks, in the order of the tables, with two of the languages.
+
+    One of the two must be English if a benchmark is scored with English.
     """
     english = any(language.code == PIVOT for language in languages)
     sets = {}
@@ -378,23 +381,23 @@ def _sets(languages: list[Named]) -> list[str]:
 
 
 def _held_out(picks: list[Pick]) -> int:
-    """Return how many pairs of each file of a corpus are held out."""
+    """Return the number of pairs held out of each file of a corpus."""
     return min(HELD_OUT, *(pick.offer.pairs // len(pick.offer.files) // WORTH for pick in picks))
 
 
 def _max_pairs(picks: list[Pick]) -> str:
-    """Return `max_pairs` of a corpus, which counts for each file; "" for none."""
+    """Return the setting `max_pairs` of a corpus, which applies per file, or ""."""
     capped = [pick for pick in picks if pick.most < pick.offer.pairs]
     caps = {_name(pick.pair): str(pick.most // len(pick.offer.files)) for pick in capped}
     return _flow(caps) if caps else ""
 
 
 def _named(pairs: list[LanguagePair]) -> str:
-    """Return the key that names pairs: their languages, or the pairs where none is English."""
+    """Return the key of language pairs: `languages`, or `pairs` if one lacks English."""
     names = ", ".join(dict.fromkeys(map(_name, pairs)))
     return f"languages: [{names}]" if all(PIVOT in pair for pair in pairs) else f"pairs: [{names}]"
 
 
 def _name(pair: LanguagePair) -> str:
-    """Return the name of a pair in `max_pairs`: the language beside English."""
+    """Return the name of a language pair in `max_pairs`: the language other than English."""
     return next(code for code in pair if code != PIVOT) if PIVOT in pair else "-".join(sorted(pair))

@@ -1,8 +1,7 @@
-"""What a job of the workflow gets: its inputs, params and resources, and which modules it runs.
+"""Inputs, params and resources of each job of the workflow, and the modules that it runs.
 
-Snakemake calls each method with the argument `wildcards` when it plans a job, and recognises the
-other arguments (`input`, `threads`, `attempt`) by their names. The hash of the modules' source is
-in the `params` of the job's rule.
+Snakemake calls each method with `wildcards` when it plans a job, and passes other arguments
+(`input`, `threads`, `attempt`) by name. The hash of the modules' source is in the params of a rule.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,60 +25,60 @@ from ems.workflow.rules import Wildcards, Workflow, of_pairs, source_of
 
 
 def per_attempt(per_thread: int = 0, **resources: int) -> dict[str, Callable[..., int]]:
-    """Return functions of resources: a job that ran out of one is tried again with more.
+    """Return functions of resources that grow with each attempt of a job.
 
-    `per_thread` is the memory (MB) that each thread of a job adds to its `mem_mb`.
+    `per_thread`: memory (MB) that each thread adds to `mem_mb`.
     """
 
-    def grows(base: int, more: int) -> Callable[..., int]:
-        return lambda wildcards, threads, attempt: (base + more * threads) * attempt
+    def grow(base: int, per_thread: int) -> Callable[..., int]:
+        return lambda wildcards, threads, attempt: (base + per_thread * threads) * attempt
 
     return {
-        name: grows(base, per_thread if name == "mem_mb" else 0) for name, base in resources.items()
+        name: grow(base, per_thread if name == "mem_mb" else 0) for name, base in resources.items()
     }
 
 
 def options(*names: str, folders: bool = False) -> Callable[..., list[str]]:
-    """Return a function of params: `--name FILE ...` for each of these inputs that a job has.
+    """Return a params function: `--name FILE ...` for each of these inputs that a job has.
 
-    With `folders` the word is the folder of the input's first file.
+    With `folders` the value is the folder of the input's first file.
     """
 
     def words(wildcards: Wildcards, input: Any) -> list[str]:
-        given = []
+        flags = []
         for name in names:
             files = [input[name]] if isinstance(input[name], str) else input[name]
             if files:
                 values = [str(Path(files[0]).parent)] if folders else files
-                given += [f"--{name.replace('_', '-')}", *values]
-        return given
+                flags += [f"--{name.replace('_', '-')}", *values]
+        return flags
 
     return words
 
 
 class Jobs:
-    """What the jobs of one experiment get, as the rules see it."""
+    """The inputs, params and resources of an experiment's jobs, for the rules."""
 
     def __init__(self, workflow: Workflow) -> None:
         self.w = workflow
         self.experiment, self.site = workflow.experiment, workflow.site
-        # a node that is taken away ends an attempt; the next one resumes
+        # the loss of a node ends an attempt; the next attempt resumes
         self.train_retries = 10 if workflow.on_cluster else 0
 
     # --- corpora and evaluation sets
 
     def _require(self, *files: str) -> list[str]:
-        """Return nothing; raise `EmsError` with all that the sources lack if one of these is."""
+        """Return []. Raises `EmsError` with all missing source files if one of these is missing."""
         if self.w.starts and set(map(Path, files)) & self.w.plan.sources.files:
             raise EmsError(self.w.plan.sources)
         return []
 
     def from_source(self, pattern: str) -> Callable[..., list[str]]:
-        """Return an input function that finds nothing; it raises if the source lacks the file."""
+        """Return an input function that adds no input, but raises if the source lacks the file."""
         return lambda wildcards: self._require(pattern.format(**wildcards))
 
     def opus_source(self, wildcards: Wildcards) -> str:
-        """Return where a corpus comes from: its own source, or the one for OPUS corpora."""
+        """Return the source of a corpus: its own, or the one for OPUS corpora."""
         for _, corpus in self.experiment.all_corpora():
             if (corpus.name, corpus.version) == (wildcards.corpus, wildcards.version):
                 kind = "documents" if corpus.documents else "opus"
@@ -88,24 +87,24 @@ class Jobs:
         return self.experiment.sources["opus"]
 
     def embedded_opus(self, wildcards: Wildcards) -> list[str]:
-        """Return the demo's data as an input, for corpora and documents that come from it."""
+        """Return the demo's data as an input for the demo's corpora and documents."""
         embedded = Path(self.opus_source(wildcards)).parent == Path(self.w.mirror).parent
         return [self.w.mirror] if embedded else []
 
     def unit_source(self, wildcards: Wildcards) -> str:
-        """Return where a set comes from: a directory, an address, `embedded`, '': as published."""
+        """Return the source of a set: a directory, a URL, "embedded", or "" (as published)."""
         return unit_source(self.experiment, wildcards.evalset)
 
     def embedded_unit(self, wildcards: Wildcards) -> list[str]:
-        """Return the demo's data as an input, for evaluation sets that come from it."""
+        """Return the demo's data as an input for the demo's evaluation sets."""
         return [self.w.mirror] if self.unit_source(wildcards) == EMBEDDED else []
 
     def fetch_flags(self, *words: str) -> Callable[..., list[str]]:
-        """Return a params function: these flags, and one for data that ems itself has written."""
+        """Return a params function: these flags, plus --generated for the demo's data."""
         return lambda wildcards, input: [*words, *(["--generated"] if input else [])]
 
     def language_of_wiki(self, wildcards: Wildcards) -> str:
-        """Return the language of a Wikipedia as a corpus of the experiment names it."""
+        """Return the experiment's code for the language of a Wikipedia."""
         wiki = wildcards.pair
         dumped = [corpus for _, corpus in self.experiment.all_corpora() if corpus.dumped]
         named = (code for each in dumped for code in each.pairs if wiki in each.files(code))
@@ -114,8 +113,9 @@ class Jobs:
     # --- text and shards
 
     def per_pair(self, pattern: str, *roles: str) -> Callable[..., list[str]]:
-        """Return an input function: the pattern for every pair with a role ("train", "validation")
-        of a job's vocabulary.
+        """Return an input function: the pattern for each language pair of a job's vocabulary.
+
+        `roles`: "train", "validation".
         """
 
         def value(wildcards: Wildcards) -> list[str]:
@@ -130,11 +130,11 @@ class Jobs:
 
     def archives(self, wildcards: Wildcards) -> list[str]:
         files = self.w.archives(self._corpus(wildcards)[1], wildcards.pair)
-        self._require(*files)  # of the user's own folder, which no rule fetches
+        self._require(*files)  # no rule fetches files of the user's own
         return files
 
     def documents(self, wildcards: Wildcards) -> str | list[str]:
-        """Return the file that says which document each line is of, for a divided corpus."""
+        """Return the file with the document of each line, for a divided corpus."""
         _, corpus = self._corpus(wildcards)
         split = self.experiment.splits.get(corpus.name)
         if corpus.documents or not corpus.part or not split.documents:
@@ -143,7 +143,7 @@ class Jobs:
         return self.w.documents.format(**release, file=split.documents)
 
     def held_out(self, wildcards: Wildcards) -> str | list[str]:
-        """Return the sentences of the validation text, which a training corpus must not hold."""
+        """Return the keys of the validation text, which a training corpus must not contain."""
         role, _ = self._corpus(wildcards)
         held_out = role == "train" and self.experiment.decontaminate.validation
         return self.w.held_keys if held_out else []
@@ -154,7 +154,7 @@ class Jobs:
         return of_pairs(self.w.clean, [(corpus, pair) for corpus in corpora])
 
     def text_group(self, wildcards: Wildcards) -> str:
-        """Those of training may wait for all of validation, and so share no job with them."""
+        """Keep the jobs apart: training text may wait for all validation text."""
         return "text" if self._corpus(wildcards)[0] == "train" else "validation"
 
     def segment_modules(self, wildcards: Wildcards) -> list[str]:
@@ -180,20 +180,20 @@ class Jobs:
         return self.w.model_json.format(system=system) if system else []
 
     def start(self, wildcards: Wildcards) -> str | list[str]:
-        """Return the model that a training starts from; nothing for start values of its own."""
+        """Return the model that a training starts from, [] for random weights."""
         return self._model(self._system(wildcards).train.start_from)
 
     def mined(self, wildcards: Wildcards) -> str | list[str]:
-        """Return the mined pairs that a system learns from, if it does."""
+        """Return the manifest of mined pairs, [] if the system does not learn from them."""
         learns = self._system(wildcards).objectives.coherence.weight
         return f"{self.w.mined_pairs}/manifest.json" if learns else []
 
     def part(self, wildcards: Wildcards) -> str | list[str]:
-        """Return the trained model in a fused system; nothing for another one."""
+        """Return the trained model in a fused system, [] for other systems."""
         return self._model(self._system(wildcards).base_system)
 
     def fitted_on(self, role: str) -> Callable[..., list[str]]:
-        """Return an input function: the clean text of a role that a job's system is fitted on."""
+        """Return an input function: the clean text of a role that the system is fitted on."""
         return lambda wildcards: of_pairs(
             self.w.clean, self.experiment.fitted_on(role, wildcards.system)
         )
@@ -205,26 +205,26 @@ class Jobs:
         return self.threads(wildcards) if self._system(wildcards).base_system else 1
 
     def cpus(self, wildcards: Wildcards) -> int:
-        """Return the CPUs that train a system on a machine, of all its processes together."""
+        """Return the CPUs of all training processes on a machine."""
         return self.threads(wildcards) * max(1, self.gpus(wildcards))
 
     def gpus(self, wildcards: Wildcards) -> int:
         return 0 if self._system(wildcards).train.device == "cpu" else self.site.gpus
 
     def one_gpu(self, wildcards: Wildcards) -> int:
-        """Return one GPU to encode with, where there are any that the system can use."""
+        """Return 1 if there is a GPU that the system can encode with, else 0."""
         useless = self._system(wildcards).kind == "char-ngram"
         return 0 if useless else min(1, self.gpus(wildcards))
 
     def train_resources(self, on_nodes: bool = False) -> dict[str, Any]:
-        """Return what a training asks for, on one machine or on all nodes in one step of Slurm."""
+        """Return the resources of a training on one machine, or on all nodes in one Slurm step."""
         gpus, nodes = self.site.gpus, self.site.nodes
         alike = {
             "cpus_per_task": self.cpus,  # Snakemake cuts `threads` to the cores of its own machine
-            # most further attempts resume what was stopped, and need no more memory
+            # most retries resume a stopped training and need no more memory
             "mem_mb": lambda wildcards, attempt: 8000 * (1 + attempt // 4),
             "runtime": 2880,
-            # Slurm warns two minutes before the time is over: it saves, and is submitted again
+            # Slurm warns two minutes before the time limit: the training saves and is resubmitted
             "slurm_extra": "--signal=USR1@120",
         }
         if not on_nodes:
@@ -235,7 +235,7 @@ class Jobs:
             **{"nodes": nodes, "processes": gpus},
             "mpi": "srun",  # the command starts its step itself
             "tasks": nodes,  # with more, Slurm could give one node most of the CPUs
-            "tasks_per_gpu": 0,  # said by the line above
+            "tasks_per_gpu": 0,  # `tasks` counts instead
         }
 
     # --- benchmarks
@@ -249,7 +249,7 @@ class Jobs:
         return self.w.model_json if own else model_files(self._system(wildcards))
 
     def model_flag(self, wildcards: Wildcards) -> list[str]:
-        """Return `--model FOLDER` for a system that has one here."""
+        """Return `--model FOLDER` for a system trained or fitted here."""
         folder = self.w.model.format(system=wildcards.system)
         return ["--model", folder] if self._has_folder(wildcards) else []
 
@@ -263,7 +263,7 @@ class Jobs:
         return bench_modules(wildcards.benchmark, self._system(wildcards).kind)
 
     def bench_group(self, wildcards: Wildcards) -> str:
-        """Four jobs with a GPU together would ask for four GPUs."""
+        """Keep jobs with a GPU apart: a group of four would request four GPUs."""
         return "bench_on_gpu" if self.one_gpu(wildcards) else "bench"
 
     def bench_minutes(self, wildcards: Wildcards) -> int:
@@ -272,13 +272,13 @@ class Jobs:
     # --- tables
 
     def _output(self, wildcards: Wildcards) -> tuple[str, str]:
-        """Return the kind ("table", "figure", "timed") and the name of what a job makes."""
+        """Return the kind ("table", "figure", "timed") and the name of a job's output."""
         ((kind, name),) = wildcards.items()
         return kind, name
 
     def sources(self, wildcards: Wildcards) -> list[str]:
         kind, name = self._output(wildcards)
-        return self.w.made[kind][name]
+        return self.w.input_files[kind][name]
 
     def times(self, wildcards: Wildcards) -> list[str]:
         return times_of(self.experiment, self.sources(wildcards))
@@ -295,22 +295,22 @@ class Jobs:
         return {"figure": self.w.outputs[kind][name].shown.caption}
 
     def pdf_tables(self, wildcards: Wildcards) -> list[str]:
-        """Return the tables of the PDF. Raises `EmsError` if LaTeX is not here."""
+        """Return the tables of the PDF. Raises `EmsError` if LaTeX is not installed."""
         check_latex()
         return [f"{self.w.results}/tables/{table}.tex" for table in self.w.table_names]
 
 
-# --- which modules a job runs
+# --- the modules of a job
 
 
 def demo_modules() -> list[str]:
-    """Return the modules that make the demo's mirror: its corpus and the data of each benchmark."""
+    """Return the modules that write the demo's mirror: corpus and data of each benchmark."""
     made = [module_name(name, "demo") for name in benchmarks() if has_module(name, "demo")]
     return ["ems.corpora.demo", *made]
 
 
 def demo_source() -> str:
-    """Return the hash of what makes the demo's mirror: source, and the sets' language codes."""
+    """Return a hash of the source and the language codes that the demo's mirror is made from."""
     codes = {
         name: record.codes for name, record in benchmarks().items() if has_module(name, "demo")
     }
@@ -318,25 +318,25 @@ def demo_source() -> str:
 
 
 def evalkeys_modules(against: Iterable[str]) -> list[str]:
-    """Return the modules that read the evaluation sentences of some sets."""
+    """Return the modules that read the sentences of the evaluation sets."""
     return ["ems.text.evalkeys", *(module_name(name, "data") for name in against)]
 
 
 def segment_modules(experiment: Experiment, pair: str) -> list[str]:
-    """Return the modules that segment a language pair, its two segmenters and no other."""
+    """Return the modules that segment a language pair, with its two segmenters only."""
     names = [experiment.segmenters[code] for code in pair.split("-")]
     return ["ems.text.bulk", *map(segmenter_module, names)]
 
 
 def bench_modules(name: str, kind: str) -> list[str]:
-    """Return the modules that score a `kind` of system: protocol, data and encoder."""
+    """Return the modules that score a system of this kind: protocol, data and encoder."""
     own = [module_name(name, "score")] if has_module(name, "score") else []
     data = [module_name(each, "data") for each in sets_of(name)]
     return [score_module(name), *own, *data, ENCODERS[kind]]
 
 
 def table_modules(table: str, experiment: Experiment | None = None) -> list[str]:
-    """Return the modules that make a table or figure: the engine and its benchmarks' tables."""
+    """Return the modules that write a table or figure: the engine and the benchmarks' own."""
     owners = [
         name
         for name, record in benchmarks().items()

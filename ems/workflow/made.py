@@ -1,12 +1,12 @@
-"""What the files of an experiment were made from, and what has changed since.
+"""Records of the settings, source and inputs that each file of an experiment was made from.
 
-Snakemake's record of an output (its rule, params and inputs) lies in a folder of its own, and is
-wrong about files of another revision that DVC puts in place: it could take a stale one for a good.
-So the records lie beside the files too, in `.made` of each folder that DVC tracks, and travel with
-them. They hold hashes and no times: those of params have the settings and the source, those of
-inputs their content or, if they are large, what they were made from. What DVC has put in place (its
-time is not that in Snakemake's record) is compared with the inputs that are there: if it fits, it
-counts as just made, by the record beside it; if not, as older than anything.
+Snakemake keeps the record of an output (rule, params, inputs) in .snakemake/, which DVC does not
+track: for a file that DVC restores from another revision the record is wrong, and a stale file
+could pass as current. So each folder that DVC tracks also has the records in `.made`. They contain
+hashes and no times: settings and source are hashed in the params; an input by its content or, if it
+is large, by its own record. A file restored by DVC (its time differs from Snakemake's record) is
+compared with the present inputs. If they match, it counts as just made, with the record in
+`.made`; if not, as older than any input.
 """
 
 import json
@@ -26,19 +26,19 @@ from ems.base.schema import Json
 
 FILE = ".made"
 RECORDS = Path(".snakemake/metadata")  # a file per output, named by its path in base64
-INCOMPLETE = Path(".snakemake/incomplete")  # likewise, while its job runs
+INCOMPLETE = Path(".snakemake/incomplete")  # the same, while its job runs
 LOCKS = Path(".snakemake/locks")  # files while a Snakemake runs here
 KEPT = ("rule", "params", "code", "conda_env", "container_img_url", "software_stack_hash")
 KEPT += ("record_format_version",)
-STAMP = ".snakemake_timestamp"  # in a folder that is an output
+STAMP = ".snakemake_timestamp"  # in an output folder
 EARLIEST = 1.0  # seconds since 1970: older than any input
 SHOWN = 4  # names in a line about changes
 _EXPECTED = re.compile(r"'--expect', '(\w+)'")  # the hash of the settings, among the params
-_SOURCE = re.compile(r"^'([0-9a-f]{16,})'$")  # and of the source
+_SOURCE = re.compile(r"^'([0-9a-f]{16,})'$")  # the hash of the source
 
 
 def folder_of(path: str) -> Path | None:
-    """Return the folder of an output that DVC tracks as a whole; None outside of results/."""
+    """Return the folder tracked by DVC that contains an output; None outside results/."""
     parts = Path(path).parts
     if parts[0] != "results":
         return None
@@ -47,37 +47,37 @@ def folder_of(path: str) -> Path | None:
 
 
 class Made:
-    """The records of the outputs of an experiment and of the selected one's tables."""
+    """The records of an experiment's outputs and of the copies of its tables in results/."""
 
     def __init__(self, experiment: str) -> None:
         self.folders = (f"results/{experiment}/", "results/tables/", "results/figures/")
         self.records = {path: record for path, record in _records() if self._is_ours(path)}
-        self.beside: dict[str, Json] = {}
+        self.saved: dict[str, Json] = {}  # path -> its record in `.made`
         self.settings: dict[str, Json] = {}  # by their hash
         self.entries: dict[str, Json | None] = {}
         for place in ("*", f"{experiment}/*", f"{experiment}/costs/*"):
             for content in map(_read, Path("results").glob(f"{place}/{FILE}")):
-                self.beside |= content.get("made", {})
+                self.saved |= content.get("made", {})
                 self.settings |= content.get("settings", {})
 
     def _is_ours(self, path: str) -> bool:
         return path.startswith(self.folders) and folder_of(path) is not None
 
     def is_here(self, path: str) -> bool:
-        """True if Snakemake's record is about the file that is there."""
+        """Return True if Snakemake's record belongs to the present file."""
         made = self.records.get(path)
         return bool(made) and abs(_time(path) - made["endtime"]) < 0.01
 
     def entry(self, path: str) -> Json | None:
-        """Return what a file was made from; None if that is not known, or an input is newer."""
+        """Return the record of a file; None if it has none, or an input is newer."""
         if path not in self.entries:
-            self.entries[path] = None  # while it is looked for
+            self.entries[path] = None  # ends a cycle
             self.entries[path] = self._entry(path)
         return self.entries[path]
 
     def _entry(self, path: str) -> Json | None:
         if not self.is_here(path):
-            return self.beside.get(path) if os.path.exists(path) else None
+            return self.saved.get(path) if os.path.exists(path) else None
         record = self.records[path]
         names, sums = record["input"], record["input_checksums"]
         if any(_time(name) > record["starttime"] for name in names if name not in sums):
@@ -86,25 +86,25 @@ class Made:
         return {**{key: record[key] for key in KEPT}, "inputs": hashes}
 
     def _identity(self, path: str, checksum: bool = False) -> str:
-        """Return the hash of a file's content, or of what made it; of large data their size."""
+        """Return the hash of a file's content or of its record, or its size if it has no record."""
         if checksum:
             return f"sha256:{sha256_file(Path(path))}" if os.path.isfile(path) else ""
         made = self.entry(path) if self._is_ours(path) else None
         return digest(made) if made else str(os.path.isfile(path) and os.path.getsize(path))
 
     def restore(self) -> list[str]:
-        """Give Snakemake the records of files that it did not make; return what does not fit."""
+        """Write Snakemake's records of restored files; return the files that do not match."""
         fits: dict[str, bool] = {}
-        for path in self.beside:
+        for path in self.saved:
             self._settle(path, fits)
         return [path for path, fit in fits.items() if not fit]
 
     def _settle(self, path: str, fits: dict[str, bool]) -> None:
-        if path in fits or path not in self.beside or not os.path.exists(path):
+        if path in fits or path not in self.saved or not os.path.exists(path):
             return
         if self.is_here(path) or _record_file(path, INCOMPLETE).exists():
             return
-        made = self.beside[path]
+        made = self.saved[path]
         inputs = made["inputs"]
         for name in inputs:
             self._settle(name, fits)
@@ -127,10 +127,10 @@ class Made:
             file.unlink(missing_ok=True)
 
     def save(self, settings: dict[str, Json]) -> None:
-        """Write what is known of the files beside them; `settings` are those of this run's jobs."""
+        """Write `.made` of each folder; `settings`: hash -> settings of this run's jobs."""
         self.settings |= settings
         folders: dict[Path, Json] = {}
-        for path in sorted({*self.records, *self.beside}):
+        for path in sorted({*self.records, *self.saved}):
             if (made := self.entry(path)) and (folder := folder_of(path)):
                 folders.setdefault(folder, {})[path] = made
         for folder, entries in folders.items():
@@ -142,7 +142,7 @@ class Made:
                 write_text(file, text)
 
     def changes(self, jobs: Iterable[Any], settings: dict[str, Json]) -> list[str]:
-        """Return a line for each changed setting and source with the jobs that run again for it."""
+        """Return a line per changed setting or source: the jobs that run again because of it."""
         again: dict[str, dict[str, dict[str, None]]] = {}  # reason, rule, names in order
         for job in sorted(jobs, key=lambda job: str(job.output)):
             record = self.records.get(str(job.output[0])) if job.output else None
@@ -164,7 +164,7 @@ class Made:
 
 
 def differences(old: Json, new: Json) -> list[str]:
-    """Return "key: old -> new" for each setting that differs."""
+    """Return "key: old -> new" for each changed setting."""
     before, after = _flat(old), _flat(new)
     return [
         f"{key}: {_shown(before.get(key))} -> {_shown(after.get(key))}"
@@ -197,12 +197,12 @@ def _said(rule: str, jobs: Iterable[str]) -> str:
 
 
 def _found(pattern: re.Pattern[str], words: list[str]) -> str:
-    """Return what a pattern finds among the params of a record; "" if nothing."""
+    """Return the first match of a pattern in the params of a record, or ""."""
     return next((match[1] for word in words if (match := pattern.search(word))), "")
 
 
 def _time(path: str) -> float:
-    """Return the time of a file as Snakemake takes it; 0 if it is not there."""
+    """Return the modification time that Snakemake uses; 0 if the file is missing."""
     files = filter(os.path.lexists, (f"{path}/{STAMP}", path))
     return next((os.lstat(file).st_mtime for file in files), 0.0)
 
@@ -218,14 +218,14 @@ def _records() -> Iterable[tuple[str, Json]]:
 
 
 def _read(file: Path) -> Json:
-    """Return an object of JSON; an empty one if the file is damaged: it is written again."""
+    """Read a JSON object; return {} for a damaged file, which is then written again."""
     with suppress(EmsError):
         return read_json(file, Json)
     return {}
 
 
 def _record_file(path: str, root: Path) -> Path:
-    """Return where Snakemake keeps the record of an output: long names are folders in folders."""
+    """Return the path of Snakemake's record of an output; a long name is split into folders."""
     root.mkdir(parents=True, exist_ok=True)
     name, size = urlsafe_b64encode(path.encode()).decode(), os.pathconf(root, "PC_NAME_MAX") - 1
     *folders, last = [name[start : start + size] for start in range(0, len(name), size)]
@@ -233,5 +233,5 @@ def _record_file(path: str, root: Path) -> Path:
 
 
 def is_locked() -> bool:
-    """True if another Snakemake runs in this folder, or was killed in it."""
+    """Return True if another Snakemake runs in this folder, or was killed in it."""
     return LOCKS.is_dir() and any(LOCKS.iterdir())

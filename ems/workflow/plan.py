@@ -28,23 +28,23 @@ from ems.text.segmenters.base import check_available
 from ems.workflow.sources import Missing, missing_evalsets, missing_sources
 
 SLURM = {"slurm", "--profile=slurm", "--executor=slurm"}
-# what the executor puts between double quotes, where a shell reads on, or Slurm into a log's name
+# characters that a shell expands in the executor's double quotes, or Slurm in a log's name
 UNSUBMITTED = set("$`\\\"'%")
-OTHERS = {  # words of Snakemake's command line with which it neither runs nor announces a job
+OTHERS = {  # flags of Snakemake with which it neither runs nor plans a job
     *("--dag", "--rulegraph", "--filegraph", "--d3dag", "--lint"),
     *("--summary", "--detailed-summary", "--list", "--list-rules", "--unlock", "--touch"),
     *("--report", "--cleanup-metadata", "--containerize"),
     "--executor=ask",  # rules/ask.py
 }
-AHEAD = 300.0  # seconds by which clocks of a network may differ
-# {}: the folders, and by how many seconds
+AHEAD = 300.0  # seconds that clocks of a network may differ
+# {}: the folders, the seconds to subtract
 BACK = 'find -L {} -newermt now -exec touch -r {{}} -d "-{} seconds" {{}} \\;'
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The site's settings, the experiment that they name, the files missing from its local sources,
-    and a line for each missing segmenter.
+    """The site's settings, their experiment, the files missing from its local sources, and a
+    message per missing segmenter.
     """
 
     site: Site
@@ -58,21 +58,21 @@ def on_slurm(words: list[str]) -> bool:
 
 
 def plans_jobs(words: list[str]) -> bool:
-    """True if Snakemake is going to run jobs, or to say in a dry run which ones it would."""
+    """Return True if Snakemake will run jobs, or list them in a dry run."""
     return not OTHERS & set(words)
 
 
 def segments_elsewhere(words: list[str]) -> bool:
-    """True if no `segment` job will run on this machine, by Snakemake's command line.
+    """Return True if no `segment` job will run on this machine.
 
-    With Slurm each runs on a node, whose programs this machine cannot see. Everywhere else a
-    missing program is an error before hours of downloads.
+    With Slurm each runs on a node, whose programs cannot be checked here. Otherwise a missing
+    program is an error before hours of downloads.
     """
     return on_slurm(words) or not plans_jobs(words)
 
 
 def check_cluster(run: Plan) -> None:
-    """Raise `EmsError` if this machine cannot submit jobs, or Slurm cannot take one of this run.
+    """Raise `EmsError` if this machine cannot submit jobs, or a path cannot be passed to Slurm.
 
     Without `sbatch` the executor would run the local jobs and then wait for ever.
     """
@@ -89,21 +89,21 @@ def check_cluster(run: Plan) -> None:
     for key, place in places.items():
         if set(place) & UNSUBMITTED:
             expected = " ".join(sorted(UNSUBMITTED))
-            raise EmsError(f"{key}: found {place!r}, but with Slurm a path has none of {expected}")
+            raise EmsError(f"{key}: {place!r}: with Slurm a path must not contain {expected}")
     if shlex.quote(sys.executable) != sys.executable:
         raise EmsError(
-            f"Slurm's jobs start {sys.executable!r}, whose path must be of letters, digits, `/`, "
-            "`.`, `_` and `-`: put the environment elsewhere"
+            f"Slurm's jobs start {sys.executable!r}; its path may contain only letters, digits, "
+            "`/`, `.`, `_` and `-`: move the environment"
         )
 
 
 def check_times(*folders: str) -> None:
-    """Raise `EmsError` if files of these folders are from the future: a clock was ahead.
+    """Raise `EmsError` if files in the folders are dated in the future.
 
-    Snakemake compares times, so until then it would take a new input for an old one.
+    Snakemake compares times, and would treat new inputs as older than such files.
     """
     latest, newest = 0.0, ""
-    for place, _, names in (found for folder in folders for found in os.walk(folder)):
+    for place, _, names in (entry for folder in folders for entry in os.walk(folder)):
         for path in (os.path.join(place, name) for name in names):
             with suppress(OSError):  # another process has just removed it
                 latest, newest = max((latest, newest), (os.stat(path).st_mtime, path))
@@ -112,7 +112,7 @@ def check_times(*folders: str) -> None:
         command = BACK.format(shlex.join(folders), math.ceil(ahead))
         raise EmsError(
             f"{newest}: written {ahead / 3600:.1f} hours in the future, when a clock was ahead. "
-            "Snakemake would take what is newer for older. Check the clock, then set such files "
+            "Snakemake would treat newer files as older. Check the clock, then set such files "
             f"back: `{command}`"
         )
 
@@ -120,8 +120,8 @@ def check_times(*folders: str) -> None:
 def check_queue() -> None:
     """Raise `EmsError` if Slurm still has jobs of this folder, or does not answer.
 
-    Those of a Snakemake that was killed go on, and a new one would start them a second time. The
-    comment of a job names its rule; a job that Snakemake itself runs in has none.
+    The jobs of a killed Snakemake continue, and a new one would start them a second time. The
+    comment of such a job names its rule; a job in which Snakemake itself runs has none.
     """
     command = ["squeue", "--me", "--noheader", "--format=%A|%k|%Z"]
     try:
@@ -129,7 +129,7 @@ def check_queue() -> None:
     except (OSError, subprocess.CalledProcessError) as error:
         reason = (getattr(error, "stderr", "") or str(error)).strip()
         raise EmsError(
-            f"squeue: {reason}; so it is not known whether jobs of this folder still run. Run the "
+            f"squeue: {reason}; cannot check whether jobs of this folder still run. Run the "
             "same command again when `squeue --me` works"
         ) from None
     rows = [line.split("|", 2) for line in listed.splitlines() if line.count("|") >= 2]
@@ -139,7 +139,7 @@ def check_queue() -> None:
         raise EmsError(
             f"Slurm still has jobs that Snakemake submitted from this folder: {jobs}. If that "
             "Snakemake runs, wait for it. If it was killed, wait until its jobs end (squeue --me) "
-            f"and run again: what they make counts. Or end them: scancel {jobs}"
+            f"and run again: their results count. Or end them: scancel {jobs}"
         )
 
 
@@ -149,20 +149,22 @@ def plan(
     elsewhere: bool = False,
     jobs: bool = False,
 ) -> Plan:
-    """Read and check config.yaml under `root`, with `overrides`, and the experiment that it names.
+    """Read and check config.yaml in `root`, with `overrides`, and the experiment that it names.
 
-    Raises `EmsError` for a bad setting, an unknown corpus, a missing evaluation set, or something
-    that cannot run here: a segmenter, OpusTools if a corpus needs it, TensorBoard. With
-    `elsewhere` (no text is segmented here) missing segmenters are listed in `missing` instead.
-    Files missing from local sources are listed in `sources`, since not every job needs them; with
-    `jobs` (jobs are about to start) an error about evaluation sets lists them too.
+    Raises `EmsError` for a bad setting, an unknown corpus, a missing evaluation set, or a missing
+    program: a segmenter, OpusTools if a corpus needs it, TensorBoard. With `elsewhere` (no text is
+    segmented here) missing segmenters are listed in `missing` instead. Files missing from local
+    sources are listed in `sources`, since not every job needs them; with `jobs` (jobs are about to
+    start) an error about evaluation sets lists them too.
     """
     site = load_site(root / "config.yaml", overrides)
     experiment = load_experiment(site.experiment, site, root / "configs")
     check_corpora(experiment)
-    outputs_of(experiment)  # raises for a study that is named as another table or figure
+    outputs_of(experiment)  # raises for a study with the name of another table or figure
     if OPUSTOOLS in {corpus.source for _, corpus in experiment.all_corpora()}:
-        from ems.corpora.opustools import opus_get  # downloads need libraries that plans do not
+        from ems.corpora.opustools import (
+            opus_get,
+        )  # imported late: it loads more libraries
 
         opus_get()
     _check_text(experiment, elsewhere)
@@ -183,8 +185,8 @@ def plan(
 
 
 def _check_text(experiment: Experiment, elsewhere: bool) -> None:
-    """Raise `EmsError` for files of the user's that nothing here can read, for filters of `clean`
-    without their files or parameters, and, unless it runs `elsewhere`, for a missing package.
+    """Raise `EmsError` for unreadable files of the user, for filters of `clean` without their files
+    or parameters, and, unless jobs run `elsewhere`, for a missing package.
     """
     corpora = [corpus for _, corpus in experiment.all_corpora()]
     for files in [own_files(corpus, pair) for corpus in corpora for pair in corpus.paths]:
@@ -206,9 +208,9 @@ def _check_text(experiment: Experiment, elsewhere: bool) -> None:
 
 
 def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
-    """Return whether an experiment has the job with costs at this path, like ("train", "ems").
+    """Return True if the experiment has the job with costs at this path, like ("train", "ems").
 
-    Systems that no table shows count: a user can ask for them.
+    Systems in no table count, since a user can request them.
     """
     corpora = [corpus for _, corpus in experiment.all_corpora()]
     pairs = [(corpus, pair) for corpus in corpora for pair in corpus.pairs]

@@ -1,9 +1,9 @@
-"""What each job of an experiment will ask a cluster for, and which requests no node there can hold.
+"""The resources that each job requests from a cluster, and requests that no node can satisfy.
 
-rules/ask.py, a program of its own as ems never imports Snakemake, lets it plan the run and writes
-its jobs with their resources. How these become words of `sbatch` is said by Snakemake's executor
-(https://snakemake.github.io/snakemake-plugin-catalog/plugins/executor/slurm.html). Slurm takes jobs
-that no node can hold, and they wait in the queue until somebody looks.
+rules/ask.py, a separate program since ems never imports Snakemake, plans the run and writes its
+jobs with their resources. Snakemake's executor turns these into flags of `sbatch`
+(https://snakemake.github.io/snakemake-plugin-catalog/plugins/executor/slurm.html). Slurm accepts
+jobs that no node can run, and leaves them in the queue.
 """
 
 import re
@@ -28,22 +28,22 @@ from ems.base.schema import Count, Json, NonBlank, Record
 
 PROGRAM = Path("rules/ask.py")
 GRES = re.compile(r"gpu(:(?P<type>[\w.]+?))??(:(?P<count>\d+))?")  # gpu, gpu:2, gpu:a100:2
-ERROR = re.compile(r"\w*(Error|Exception)\b")  # begins why Snakemake stopped
-# what the profile may add and no column shows
+ERROR = re.compile(r"\w*(Error|Exception)\b")  # begins Snakemake's reason
+# resources of a profile without a column
 OTHERS = ("slurm_account", "qos", "constraint", "clusters", "gres", "slurm_extra")
-# A line for all nodes that are alike, by -e: partition, how many, CPUs, memory in MB, generic
-# resources, time limit (https://slurm.schedmd.com/sinfo.html).
+# A line per kind of node (-e): partition, number, CPUs, memory in MB, generic resources, time
+# limit (https://slurm.schedmd.com/sinfo.html).
 SINFO = ("sinfo", "-h", "-e", "-o", "%P|%D|%c|%m|%G|%l")
-SINFO_SECONDS = 30  # that Slurm has to answer
+SINFO_SECONDS = 30  # timeout
 GPUS = re.compile(r"\bgpu:(?:([^:,(]+):)?(\d+)")  # gpu:2, gpu:a100:4(S:0-1)
 TIME = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")  # 2-00:00:00, 12:00:00, 30:00
 
 
 @dataclass(frozen=True)
 class JobRequest:
-    """What a job asks for; `partition` and `gpu_type` are "" where the site's default holds.
+    """The resources of a job; "" for `partition` and `gpu_type` means the site's default.
 
-    `cpus` and `gpus` are of the whole job, `memory_mb` of each of its `nodes`; None: not said.
+    `cpus` and `gpus` are for the whole job, `memory_mb` per node; None: not set.
     """
 
     partition: str
@@ -70,9 +70,10 @@ class JobRequest:
         return f"{_counted(self.nodes, 'node')} of {', '.join(words)}"
 
 
-class AskedJob(Record):
-    """A job as Snakemake would submit it, or run it beside itself (`local`): how often it has which
-    rule, and the files in which they will write what they cost. rules/ask.py writes it.
+class PlannedJob(Record):
+    """A job that Snakemake would submit, or run on this machine (`local`); rules/ask.py writes it.
+
+    `rules`: rule -> number of its jobs in this one; `costs`: the files of their costs.
     """
 
     local: bool
@@ -83,18 +84,18 @@ class AskedJob(Record):
 
     @property
     def request(self) -> JobRequest | None:
-        """What it asks the cluster for; None for a local one."""
+        """The request to the cluster; None for a local job."""
         return None if self.local else request_of(self.resources, self.threads)
 
 
-def planned_jobs(experiment: str, profiles: list[str]) -> list[AskedJob]:
+def planned_jobs(experiment: str, profiles: list[str]) -> list[PlannedJob]:
     """Return all jobs of an experiment, finished or not, as Snakemake would submit them.
 
-    Where several profiles say the same key, the last one holds. Raises `EmsError` with Snakemake's
-    own words if it cannot plan: no such profile, for example.
+    Of several profiles the last one with a key counts. Raises `EmsError` with Snakemake's message
+    if it cannot plan, for example without such a profile.
     """
     if not PROGRAM.exists():
-        raise EmsError(f"{PROGRAM} is not here: run this in the folder of the project")
+        raise EmsError(f"{PROGRAM}: file not found; run this in the folder of the project")
     named = " ".join(profiles)
     log.info("profile %s: Snakemake plans the jobs of %s", named, experiment)
     with tempfile.TemporaryDirectory() as folder:
@@ -107,15 +108,15 @@ def planned_jobs(experiment: str, profiles: list[str]) -> list[AskedJob]:
             lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
             errors = (at for at, line in enumerate(lines) if ERROR.match(line))
             reason = " ".join(lines[next(errors, -1) :])[:500]
-            reason = reason or "Snakemake could not plan the jobs and did not say why"
+            reason = reason or "Snakemake could not plan the jobs and gave no reason"
             raise EmsError(f"profile {named}: {reason}")
-        jobs = read_json(out, list[AskedJob])
-    log.info("%s jobs are planned", f"{len(jobs):,}")
+        jobs = read_json(out, list[PlannedJob])
+    log.info("%s jobs planned", f"{len(jobs):,}")
     return jobs
 
 
 def request_of(resources: Json, threads: int) -> JobRequest:
-    """Return what a job with these resources asks Slurm for."""
+    """Return the request of a job with Snakemake's resources."""
     nodes, of_gpu = resources.get("nodes") or 1, resources.get("cpus_per_gpu")
     gpus, gpu_type = _gpus(resources, nodes)
     if gpus and of_gpu and not resources.get("cpus_per_task"):
@@ -131,7 +132,7 @@ def request_of(resources: Json, threads: int) -> JobRequest:
 
 
 def _gpus(resources: Json, nodes: int) -> tuple[int, str]:
-    """Return the GPUs of a job and their type: `gpu` counts those of the job, `gres` of a node."""
+    """Return the number and type of a job's GPUs; `gpu` counts per job, `gres` per node."""
     model, count = str(resources.get("gpu_model") or ""), resources.get("gpu") or 0
     if model or count:
         return int(count or 1), model
@@ -141,7 +142,7 @@ def _gpus(resources: Json, nodes: int) -> tuple[int, str]:
 
 
 def _tasks(resources: Json, nodes: int, gpus: int) -> int:
-    """Return the tasks of a job, each of which has CPUs of its own."""
+    """Return the tasks of a job; each has its own CPUs."""
     tasks = resources.get("tasks")
     if resources.get("mpi"):
         return tasks or nodes * (resources.get("tasks_per_node") or 1)
@@ -153,8 +154,10 @@ def _tasks(resources: Json, nodes: int, gpus: int) -> int:
 
 @dataclass(frozen=True)
 class Nodes:
-    """Some nodes of a partition, all alike: what each has. `seconds` is the longest that a job may
-    take there, None without a limit; `default` says whether jobs go there that name no partition.
+    """Equal nodes of a partition, and the resources of each.
+
+    `seconds`: the time limit of a job, None without one. `default`: jobs without a partition run
+    here.
     """
 
     partition: str
@@ -162,33 +165,33 @@ class Nodes:
     count: int
     cpus: int
     memory_mb: int
-    gpus: Counter[str]  # by type, "" where Slurm names none
+    gpus: Counter[str]  # by type, "" if Slurm names none
     seconds: int | None
 
     @classmethod
     def read(cls, line: str) -> "Nodes":
-        """Return the nodes of a line of `sinfo`. Raises `ValueError` for another line."""
+        """Parse a line of `sinfo`. Raises `ValueError` if it has another form."""
         partition, count, cpus, memory, generic, limit = line.split("|")
         gpus, seconds = Counter(), None
         for kind, number in GPUS.findall(generic):
             gpus[kind] += int(number)
         if match := TIME.fullmatch(limit):
-            days, hours, minutes, rest = (int(part or 0) for part in match.groups())
-            seconds = ((24 * days + hours) * 60 + minutes) * 60 + rest
+            days, hours, minutes, last = (int(part or 0) for part in match.groups())
+            seconds = ((24 * days + hours) * 60 + minutes) * 60 + last
         name, default = partition.rstrip("*"), partition.endswith("*")
         return cls(name, default, int(count), int(cpus), int(memory), gpus, seconds)
 
-    def holds(self, asked: JobRequest) -> bool:
-        cpus, gpus = asked.of_node
-        enough = self.cpus >= cpus and self.gpus_of(asked.gpu_type) >= gpus
-        return enough and self.memory_mb >= (asked.memory_mb or 0)
+    def satisfy(self, request: JobRequest) -> bool:
+        cpus, gpus = request.of_node
+        enough = self.cpus >= cpus and self.gpus_of(request.gpu_type) >= gpus
+        return enough and self.memory_mb >= (request.memory_mb or 0)
 
     def gpus_of(self, kind: str) -> int:
         return self.gpus[kind] if kind else self.gpus.total()
 
 
 def nodes_here() -> list[Nodes]:
-    """Return the nodes of this cluster; none without Slurm. Raises `EmsError` if it is silent."""
+    """Return the nodes of this cluster, [] without Slurm. Raises `EmsError` if `sinfo` fails."""
     if shutil.which(SINFO[0]) is None:
         return []
     try:
@@ -200,28 +203,29 @@ def nodes_here() -> list[Nodes]:
         raise EmsError(str(error)) from error
 
 
-def obstacles(asked: JobRequest, nodes: list[Nodes]) -> Iterator[str]:
-    """Yield why a job can start on none of these nodes, if so."""
-    names = asked.partition.split(",") if asked.partition else []
+def obstacles(request: JobRequest, nodes: list[Nodes]) -> Iterator[str]:
+    """Yield the reasons why a job can start on none of the nodes."""
+    names = request.partition.split(",") if request.partition else []
     there = [each for each in nodes if (each.partition in names if names else each.default)]
     if not there:
         known = ", ".join(dict.fromkeys(each.partition for each in nodes))
-        what = f"no partition {asked.partition}" if names else "no default partition"
-        yield f"Slurm has {what}, only {known}"
+        wanted = f"partition {request.partition}" if names else "default partition"
+        yield f"Slurm has no {wanted}, only {known}"
         return
-    where = f"partition {asked.partition}" if names else "the default partition"
-    fitting = sum(each.count for each in there if each.holds(asked))
-    if fitting < asked.nodes:
+    place = f"partition {request.partition}" if names else "the default partition"
+    fitting = sum(each.count for each in there if each.satisfy(request))
+    if fitting < request.nodes:
         cpus, memory = max(each.cpus for each in there), max(each.memory_mb for each in there)
         most = f"a node has at most {_counted(cpus, 'CPU')}, {memory:,} MB"
-        if asked.gpus:
-            gpus = max(each.gpus_of(asked.gpu_type) for each in there)
+        if request.gpus:
+            gpus = max(each.gpus_of(request.gpu_type) for each in there)
             most += f", {_counted(gpus, 'such GPU')}"
-        yield f"asks for {asked}; {where} has {fitting or 'none'} of them ({most})"
+        yield f"asks for {request}; {place} has {fitting or 'none'} of them ({most})"
     limits = [each.seconds for each in there if each.seconds is not None]
-    if asked.minutes and len(limits) == len(there) and 60 * asked.minutes > (most := max(limits)):
-        yield f"asks for {clock(60 * asked.minutes)}; {where} gives a job {clock(most)} at most"
+    seconds = 60 * (request.minutes or 0)
+    if seconds and len(limits) == len(there) and seconds > max(limits):
+        yield f"asks for {clock(seconds)}; {place} gives a job {clock(max(limits))} at most"
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"

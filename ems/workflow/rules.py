@@ -1,8 +1,8 @@
-"""What the rules of Snakemake are made of, for one experiment: paths, targets, params.
+"""Paths, targets and params of an experiment, for the rules of Snakemake.
 
-The rules hold no logic: each value that is computed is an attribute or a method of `Workflow`, or
-of `Jobs` (`ems.workflow.jobs`) where it depends on a job. Paths are patterns with Snakemake's
-wildcards. Errors are `EmsError`: ems never imports Snakemake.
+The rules contain no logic: each computed value is an attribute or a method of `Workflow`, or of
+`Jobs` (`ems.workflow.jobs`) if it depends on a job. Paths are patterns with Snakemake's wildcards.
+Errors are `EmsError`: ems never imports Snakemake.
 """
 
 import os
@@ -37,12 +37,12 @@ from ems.workflow.plan import (
     segments_elsewhere,
 )
 
-Wildcards = Any  # of Snakemake: the values of a job's wildcards as attributes, and as a mapping
+Wildcards = Any  # Snakemake's: values of a job's wildcards, as attributes and as a mapping
 PAIR = "{label}/{version}/{pair}"
 
 
 def command_line() -> list[str]:
-    """Return the words of Snakemake's command line and of the profiles in its environment.
+    """Return the words of Snakemake's command line and of SNAKEMAKE_PROFILE.
 
     Snakemake 9.27 knows its executor, and a mode like --unlock, only after it has read the rules.
     """
@@ -51,17 +51,17 @@ def command_line() -> list[str]:
 
 
 def one_of(names: Iterable[str]) -> str:
-    """Return the pattern of a wildcard that is one of these names (of none: nothing fits)."""
+    """Return a regular expression that matches one of the names; without names it never matches."""
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
 def source_of(modules: Iterable[str]) -> str:
-    """Return the hash of the source of some modules, one after the other."""
+    """Return the concatenated source hashes of the modules."""
     return "".join(map(source_hash, modules))
 
 
 def of_pairs(pattern: str, pairs: Iterable[tuple[Corpus, str]], **others: str) -> list[str]:
-    """Return a pattern with the names of each corpus and language pair."""
+    """Return the pattern filled in for each corpus and language pair."""
     return [
         pattern.format(label=corpus.label, version=corpus.version, pair=pair, **others)
         for corpus, pair in pairs
@@ -69,10 +69,10 @@ def of_pairs(pattern: str, pairs: Iterable[tuple[Corpus, str]], **others: str) -
 
 
 class Workflow:
-    """One experiment, planned and checked, as the rules see it.
+    """One experiment, planned and checked, for the rules.
 
-    `config` is Snakemake's, with what its command line overrides; `main` is false in a job of a
-    cluster, which is a Snakemake of its own and checks what it needs itself.
+    `config`: Snakemake's, with the overrides of its command line. `main` is False in the Snakemake
+    that runs inside a job of a cluster.
     """
 
     def __init__(self, config: Json, main: bool = True, dry_run: bool = False) -> None:
@@ -87,8 +87,8 @@ class Workflow:
         self.results = f"results/{self.name}"
         self.logs_folder = f"{self.results}/logs"
         self.costs = f"{self.results}/costs"
-        self.settings: dict[str, Json] = {}  # of the jobs of this run, by their hash
-        # segmenters that jobs elsewhere may have
+        self.settings: dict[str, Json] = {}  # hash -> settings of this run's jobs
+        # segmenters that may be installed where jobs run
         self.missing = self.plan.missing if main else ()
         self._name_paths()
         self._name_systems()
@@ -99,7 +99,7 @@ class Workflow:
         data, results = self.data, self.results
         release = f"{data}/opus/{{corpus}}/{{version}}"
         through = f"{MULTIWAY}/{self.experiment.multiway.through or 'none'}"
-        self.mirror = f"{data}/{EMBEDDED}/manifest.json"  # of the data that ems writes for the demo
+        self.mirror = f"{data}/{EMBEDDED}/manifest.json"  # of the demo's data, which ems writes
         self.archive = f"{release}/moses/{{pair}}.txt.zip"
         self.mined = f"{release}/mined/{{corpus}}.{{pair}}.tsv.gz"
         self.documents = f"{release}/{{file}}"
@@ -132,13 +132,13 @@ class Workflow:
         systems, site, export = self.experiment.systems, self.site, self.experiment.export
         self.trained = [name for name, system in systems.items() if system.trained]
         self.fitted = [name for name, system in systems.items() if system.fitted]
-        self.on_nodes = [  # that several machines share
+        self.on_nodes = [  # trained on several machines
             name
             for name in self.trained
             if site.nodes > 1 and systems[name].train.device != "cpu" and systems[name].train.steps
         ]
         self.on_one = [name for name in self.trained if name not in self.on_nodes]
-        tabled = [systems[name] for name in self.experiment.tabled]  # others if they are asked for
+        tabled = [systems[name] for name in self.experiment.tabled]  # others are made on request
         used = [system.vocabulary for system in tabled if system.trained or system.base_system]
         self.vocabularies = list(dict.fromkeys(used))
         flags = [flag for flag in ("onnx", "int8", "without_segmenters") if getattr(export, flag)]
@@ -146,13 +146,14 @@ class Workflow:
         self.export_flags += ["--dimensions", str(export.dimensions)] if export.dimensions else []
 
     def _name_outputs(self) -> None:
-        """Name the tables and figures with what they are made of, and lists that are inputs."""
+        """Name tables, figures and their input files, and further lists of inputs."""
         experiment = self.experiment
         self.outputs = outputs_of(experiment)
-        self.made = {kind: input_files(known, experiment) for kind, known in self.outputs.items()}
-        self.tables, self.figures = self.made["table"], self.made["figure"]
-        self.timed_tables = [name for name in self.made["timed"] if name in self.tables]
-        self.timed_figures = [name for name in self.made["timed"] if name not in self.tables]
+        self.input_files = {kind: input_files(of, experiment) for kind, of in self.outputs.items()}
+        self.tables, self.figures = self.input_files["table"], self.input_files["figure"]
+        timed = self.input_files["timed"]
+        self.timed_tables = [name for name in timed if name in self.tables]
+        self.timed_figures = [name for name in timed if name not in self.tables]
         self.table_names = [name for name in self.tables if name not in ON_REQUEST]
         self.captions = captions(experiment, self.table_names)
         names = experiment.benchmarks
@@ -162,7 +163,7 @@ class Workflow:
         self.losses = [f"{self.model}/losses.jsonl".format(system=name) for name in trained]
         validation = [(corpus, pair) for corpus in experiment.validation for pair in corpus.pairs]
         self.validation_pairs = of_pairs(self.clean, validation)
-        self.joined_pairs = of_pairs(self.segmented, experiment.joined())  # by a translation
+        self.joined_pairs = of_pairs(self.segmented, experiment.joined())  # through a translation
         self.joined_reports = self.multiway_reports if experiment.multiway.through else []
 
     def _name_targets(self) -> None:
@@ -185,7 +186,7 @@ class Workflow:
             for pattern in (self.index, self.vocabulary_report)
             for name in self.vocabularies
         ]
-        self.targets = {  # by the name of their rule
+        self.targets = {  # name of the rule -> files
             "data": [*dict.fromkeys(archives), *evalsets],  # parts of a corpus share its archives
             "evalsets": evalsets,
             "text": [self.decontamination, *per_vocabulary],
@@ -199,7 +200,7 @@ class Workflow:
         }
 
     def archives(self, corpus: Corpus, pair: str) -> list[str]:
-        """Return the archives that hold a pair of a corpus, or the documents of one language."""
+        """Return the files of a language pair of a corpus, or of the documents of a language."""
         if corpus.documents:
             return [str(text_file(corpus, name, Path(self.data))) for name in corpus.files(pair)]
         if corpus.paths:
@@ -211,13 +212,14 @@ class Workflow:
         ]
 
     def evalset_folders(self, names: Iterable[str]) -> list[str]:
-        """Return NAME=FOLDER of some sets."""
+        """Return NAME=FOLDER of each evaluation set."""
         data = Path(self.data)
         return [f"{name}={default_folder(self.experiment, name, data)}" for name in names]
 
     def evalset_files(self, *names: str) -> list[str]:
-        """Return the files of sets that jobs wait for: manifests, or files used in place; none of a
-        set that the experiment does not use.
+        """Return the files of evaluation sets that jobs wait for: manifests, or files in place.
+
+        Sets that the experiment does not use have none.
         """
         experiment, files = self.experiment, []
         for name in [name for name in names if name in experiment.evalsets]:
@@ -229,16 +231,16 @@ class Workflow:
     # --- the start and the end of Snakemake
 
     def prepare(self) -> None:
-        """Set up this process and the environment of its jobs; then refuse a run that cannot work.
+        """Set up this process and the environment of its jobs, and check what a run needs.
 
-        Raises `EmsError` for files from the future, and for a cluster that takes no jobs.
+        Raises `EmsError` for files dated in the future and for a cluster that cannot take the jobs.
         """
         look_rarely()
-        signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # Slurm's warning is for the trainer in a job
-        os.environ[VARIABLE] = str(os.getpid())  # a job stops when this process is gone
-        # not in `params:`, where a changed value would train again what is finished
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # only the trainer handles Slurm's warning
+        os.environ[VARIABLE] = str(os.getpid())  # a job stops when this process ends
+        # not in `params:`, where a change would repeat finished trainings
         os.environ[AFRESH] = "1" if self.site.afresh else ""
-        if self.main:  # what another Snakemake fetches from now on is not fetched again
+        if self.main:  # files that another Snakemake fetches from now on are not fetched again
             os.environ[PLANNED] = str(self.read_at)
         if not self.starts:
             return
@@ -253,11 +255,11 @@ class Workflow:
             made.save({})
 
     def changes(self, jobs: Iterable[Any]) -> list[str]:
-        """Return a line for each setting and source for whose change some of the jobs run."""
+        """Return a line per changed setting or source because of which jobs run."""
         return Made(self.name).changes(jobs, self.settings) if self.starts else []
 
     def keep_records(self) -> None:
-        """Write beside the outputs what they were made from, at the end of a run."""
+        """Write the records of the outputs (`.made`) at the end of a run."""
         if self.starts:
             Made(self.name).save(self.settings)
 
@@ -282,9 +284,9 @@ class Workflow:
         }
 
     def logs(self, log: str, costs: str = "") -> dict[str, str]:
-        """Return the log and the costs of a job, below their folders; in a folder ("text/") the
-        costs have the name of the log. They are logs, too: outputs would be made again if they
-        were missing.
+        """Return the log and the costs of a job; `costs` ending in "/" takes the name of the log.
+
+        Costs are declared as logs, since a missing output would run the job again.
         """
         path = costs if costs and not costs.endswith("/") else costs + log
         return {"log": f"{self.logs_folder}/{log}.log", "costs": f"{self.costs}/{path}.json"}
@@ -292,10 +294,10 @@ class Workflow:
     def stage(
         self, name: str, modules: Iterable[str] | Callable[..., Iterable[str]], reads: str = ""
     ) -> dict[str, Callable[..., Any]]:
-        """Return the params of a rule: the settings that its calls name, the hash of their code.
+        """Return the params of a rule: the flags of its settings and the hash of its source.
 
-        `name` is the stage whose settings a job reads, those of the wildcards in `reads`;
-        `modules` are what a job runs, or a function of its wildcards that returns them.
+        `name`: the stage whose settings a job reads, narrowed by the wildcards in `reads`.
+        `modules`: the modules that a job runs, or a function of its wildcards.
         """
 
         def settings(wildcards: Wildcards) -> list[str]:

@@ -24,7 +24,7 @@ MOST = 6  # benchmarks in the summary
 
 
 def run_experiment(experiment: Experiment) -> str:
-    """Make all that the experiment lacks, with the report, and return the summary of its results.
+    """Run everything that is missing or stale, make the report, and return a summary.
 
     Raises `EmsError` with the first error of a job if Snakemake fails.
     """
@@ -34,13 +34,13 @@ def run_experiment(experiment: Experiment) -> str:
     log.info("%s: messages of Snakemake and its jobs go to %s", experiment.name, messages)
     command = [sys.executable, "-m", "snakemake", "--config", f"experiment={experiment.name}"]
     with messages.open("w", encoding="utf-8") as file:
-        for what, words in (("all", ["--", "all"]), ("report", ["--report", str(REPORT)])):
-            follow([*command, *words], file.name, f"{experiment.name}: {what}")
+        for name, words in (("all", ["--", "all"]), ("report", ["--report", str(REPORT)])):
+            follow([*command, *words], file.name, f"{experiment.name}: {name}")
     return summary(experiment, clock(time.monotonic() - start), messages)
 
 
-def follow(command: list[str], messages: str, what: str) -> None:
-    """Run a command that appends to `messages`, and log how many of its steps are done."""
+def follow(command: list[str], messages: str, title: str) -> None:
+    """Run Snakemake, append its output to `messages`, and log its progress."""
     progress, note, errors = None, "", []
     with open(messages, "a", encoding="utf-8") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
@@ -49,7 +49,7 @@ def follow(command: list[str], messages: str, what: str) -> None:
         for line in written_lines(process, messages, start):
             if found := STEPS.search(line):
                 done, total = map(int, found.groups())
-                progress = progress or Progress(what, total, "steps", EVERY, before=done - 1)
+                progress = progress or Progress(title, total, "steps", EVERY, before=done - 1)
                 progress.add(done - progress.done, note)
             elif found := STEP.match(line):
                 note = found[1]
@@ -66,7 +66,7 @@ def follow(command: list[str], messages: str, what: str) -> None:
 
 
 def written_lines(process: subprocess.Popen, messages: str, start: int) -> Iterator[str]:
-    """Yield the lines of a file from a position on, while a process writes them."""
+    """Yield the lines of a file after `start` bytes while a process writes them."""
     with open(messages, encoding="utf-8", errors="replace") as file:
         file.seek(start)
         rest = ""
@@ -80,7 +80,7 @@ def written_lines(process: subprocess.Popen, messages: str, start: int) -> Itera
 
 
 def summary(experiment: Experiment, took: str, messages: Path) -> str:
-    """Return mean scores of the tabled systems, the places of all results and what to do next."""
+    """Return the mean scores of the tabled systems, the paths of all results, and a next step."""
     paths = {name: scores(experiment, name) for name in experiment.evalsets}
     files = {name: [read_score_file(Path(path)) for path in paths[name]] for name in paths}
     shown = [name for name, each in files.items() if each and each[0].higher_is_better][:MOST]
@@ -101,5 +101,5 @@ def summary(experiment: Experiment, took: str, messages: Path) -> str:
 
 
 def _mean(file: ScoreFile) -> float:
-    """Return the mean over the languages that were trained on, which come first."""
+    """Return the mean over the languages trained on, the first of the means."""
     return file.means()[0][1]

@@ -1,8 +1,8 @@
-"""`ems corpora search`: languages by name or code, and what OPUS has of them.
+"""`ems corpora search`: languages by name or code, and their corpora in OPUS.
 
-names.tsv has all languages of OPUS, FLORES-200 and Tatoeba: the ISO 639-1 code, or the ISO 639-3
-one where there is none, the macrolanguage, the name (all by ISO 639-3, iso639-3.sil.org) and the
-code in FLORES-200 of those that ems/config/languages/languages.tsv does not have.
+names.tsv has all languages of OPUS, FLORES-200 and Tatoeba: the ISO 639-1 code (else ISO 639-3),
+the macrolanguage and the name (all by ISO 639-3, iso639-3.sil.org). A code in FLORES-200 is given
+only for languages missing in ems/config/languages/languages.tsv.
 """
 
 import json
@@ -52,7 +52,7 @@ class Named:
 
     @property
     def language(self) -> Language:
-        """The language as an experiment has it."""
+        """The language with its codes in an experiment."""
         if self.code in load_languages():
             return load_languages()[self.code]
         tatoeba = self.iso3 if self.iso3 in load_tatoeba_codes() else ""
@@ -62,13 +62,12 @@ class Named:
 
 @cache
 def named_languages() -> dict[str, Named]:
-    """Return all languages by their code."""
     return {row["code"]: Named(**row) for row in read_table(Path(__file__).with_name("names.tsv"))}
 
 
 @cache
 def _code_of_word() -> dict[str, str]:
-    """Return the language of each name and of each code in use, in small letters."""
+    """Return lower-case name or code -> code of the language."""
     known = named_languages()
     words = {language.name.lower(): code for code, language in known.items()}
     words |= {language.iso3: code for code, language in known.items()}
@@ -88,7 +87,7 @@ def _language_of_code() -> dict[tuple[str, str], str]:
 def find_language(word: str) -> Named:
     """Return the language of a name or code: "Welsh", "cy", "cym", "zh_CN", "pt-BR".
 
-    Raises `EmsError` for an unknown one, with the nearest.
+    Raises `EmsError` for an unknown word; the message suggests a similar name.
     """
     folded = word.strip().lower().replace("-", "_")
     words = _code_of_word()
@@ -104,8 +103,9 @@ def find_language(word: str) -> Named:
 
 @cache
 def language_of(corpus: str, code: str) -> str:
-    """Return the language of a corpus's code: "zh" of "zh_CN"; the code itself if it is unknown,
-    and '' for a code that means another language in this corpus.
+    """Return the language of a code in a corpus: "zh" for "zh_CN", an unknown code unchanged.
+
+    The result is '' for a code that means another language in this corpus.
     """
     for key in ((corpus, code), (ANY, code)):
         if key in _language_of_code():
@@ -114,7 +114,7 @@ def language_of(corpus: str, code: str) -> str:
 
 
 def relatives(language: Named) -> list[Named]:
-    """Return the macrolanguage of a language and the other members of it, the nearest first."""
+    """Return the macrolanguage of a language, then its other members."""
     known, parent = named_languages(), language.macrolanguage
     family = {language.code, parent} - {""}
     others = [each for each in known.values() if each.macrolanguage in family and each != language]
@@ -123,8 +123,9 @@ def relatives(language: Named) -> list[Named]:
 
 @dataclass(frozen=True)
 class Offer:
-    """The newest release of a corpus for a pair of languages: its files, their sentence pairs
-    (None: not counted), their KB.
+    """The newest release of a corpus for a language pair: its files, sentence pairs and KB.
+
+    `pairs` is None if OPUS has no count.
     """
 
     corpus: str
@@ -135,12 +136,12 @@ class Offer:
 
     @property
     def noise(self) -> str:
-        """The class of the corpus, one of NOISE."""
+        """The class of the corpus: a key of NOISE."""
         return catalogue_entry(self.corpus).noise
 
 
 def offers(first: str, second: str) -> list[Offer]:
-    """Return the corpora that have a pair of languages, the cleanest and largest first."""
+    """Return the corpora with a language pair, the cleanest and largest first."""
     found, classes = [], list(NOISE)
     for corpus, versions in opus_releases().items():
         if files := tuple(opus_pair(corpus, versions[-1], first, second)):
@@ -153,7 +154,7 @@ def offers(first: str, second: str) -> list[Offer]:
 
 @cache
 def partners() -> defaultdict[str, Counter[str]]:
-    """Return language -> those that OPUS has together with it -> the number of corpora."""
+    """Return language -> language -> number of corpora with both in OPUS."""
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for corpus, versions in opus_releases().items():
         files = [file.split("-") for file in opus_files(corpus, versions[-1])]
@@ -164,29 +165,29 @@ def partners() -> defaultdict[str, Counter[str]]:
 
 
 def nearest(language: Named) -> str:
-    """Return what OPUS has instead of a language: "; nearest to it OPUS has ...", or ""."""
+    """Return "; related languages in OPUS: ..." or ""."""
     near = [str(each) for each in relatives(language) if partners()[each.code]]
-    return f"; nearest to it OPUS has {', '.join(near)}" if near else ""
+    return f"; related languages in OPUS: {', '.join(near)}" if near else ""
 
 
 def search(first: Named, second: Named) -> list[Offer]:
-    """Return `offers` of a pair. Raises `EmsError` if OPUS has none of it, with what it has."""
+    """Return `offers` of a language pair. Raises `EmsError` that names alternatives if none."""
     if first == second:
         raise EmsError(f"expected two languages, found {first} twice")
     if found := offers(first.code, second.code):
         return found
-    others = partners()[first.code]
-    most = sorted(others, key=lambda code: (-others[code], code))[:8]
-    has = f"; it has {first} with {', '.join(most)}" if most else ""
+    counts = partners()[first.code]
+    most = sorted(counts, key=lambda code: (-counts[code], code))[:8]
+    others = f"; it has {first} with {', '.join(most)}" if most else ""
     raise EmsError(
-        f"OPUS has no text of {first} and {second}, as of {opus_date()}{has}{nearest(first)}"
+        f"OPUS has no text of {first} and {second}, as of {opus_date()}{others}{nearest(first)}"
     )
 
 
-def search_text(first: str, second: str, as_json: bool, every: bool) -> str:
-    """Return what OPUS has of two languages; `second` may be "" for English.
+def search_text(first: str, second: str, as_json: bool, complete: bool) -> str:
+    """Return the corpora of two languages as a table or JSON; `second` may be "" for English.
 
-    In JSON null is what is not known. A table without `every` has a line for all small corpora.
+    JSON has null for unknown numbers. A table that is not `complete` sums up small corpora.
     """
     one, other = find_language(first), find_language(second or PIVOT)
     found = search(one, other)
@@ -194,7 +195,7 @@ def search_text(first: str, second: str, as_json: bool, every: bool) -> str:
         return json.dumps([_entry(offer) for offer in found], indent=1, ensure_ascii=False) + "\n"
     counted = sum(offer.pairs or 0 for offer in found)
     shown = [
-        offer for offer in found if every or offer.pairs is None or offer.pairs * 1000 > counted
+        offer for offer in found if complete or offer.pairs is None or offer.pairs * 1000 > counted
     ]
     rows = [("corpus", "version", "class", "sentence pairs", "MB", "files", "licence")]
     for offer in shown:
@@ -221,10 +222,10 @@ def _entry(offer: Offer) -> Json:
 
 def _notes(first: Named, second: Named, classes: set[str], small: int) -> Iterator[str]:
     if small:
-        yield f"{small} more corpora have a thousandth of the pairs each, or less (--all)"
+        yield f"{small} more corpora have at most 0.1 % of the pairs each (--all)"
     yield "class: " + "; ".join(f"{name}: {NOISE[name]}" for name in NOISE if name in classes)
     newer = [name for name, known in catalogue().items() if known.note.startswith("newer than")]
     yield f"OPUS as of {opus_date()} (newer: {', '.join(newer)})"
     others = [code for code in partners()[first.code] if code != second.code]
     if second.code == PIVOT and others:
-        yield f"with {len(others)} other languages too: ems corpora search {first.code} LANGUAGE"
+        yield f"{len(others)} other languages: ems corpora search {first.code} LANGUAGE"

@@ -1,11 +1,11 @@
-"""Check before any job starts that an experiment's data are there or can be had.
+"""Check before any job starts that the data of an experiment are available.
 
-An address is not asked, and what has been fetched already is not expected anywhere else.
+URLs are not contacted. Files that have been fetched already need not exist at their source.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from os.path import exists, isdir  # False for a name that no path can have, too
+from os.path import exists, isdir  # they also return False for impossible names
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,14 +36,14 @@ from ems.corpora.own import own_files
 
 SHOWN = 3  # files that a message names
 ADVICE = (
-    "sources: bring what these directories lack, or set the keys to where it is: a directory in "
-    "the same layout, or an address"
+    "sources: add the missing files to these directories, or set the keys to a directory in the "
+    "same layout or to a URL"
 )
 
 
 class Fetch(NamedTuple):
-    """A file to fetch: the key of the settings that names its source, the source, its location
-    there, and the file that exists once it was fetched.
+    """A file to fetch: the setting that names its source, the source, its location there, and the
+    local file that exists once it was fetched.
     """
 
     key: str
@@ -54,7 +54,7 @@ class Fetch(NamedTuple):
 
 @dataclass(frozen=True)
 class Missing:
-    """What local directories lack: a line for each of them, and the files that stay unfetched."""
+    """Files missing from local directories: a line per directory, and the unfetched files."""
 
     lines: list[str]
     files: frozenset[Path]
@@ -64,9 +64,9 @@ class Missing:
 
 
 def missing_sources(experiment: Experiment, data: Path) -> Missing:
-    """Return what the directories of an experiment lack of the files that are not in `data` yet.
+    """Return the files that are neither in `data` nor in the experiment's local directories.
 
-    A line names the key of the directory and the files expected there.
+    A line names the setting of the directory and the files expected there.
     """
     expected: dict[tuple[str, str], dict[Path, None]] = {}  # in order, each once
     lacking = set()
@@ -86,7 +86,7 @@ def missing_sources(experiment: Experiment, data: Path) -> Missing:
 
 
 def _keys(experiment: Experiment) -> Iterator[tuple[Corpus, str]]:
-    """Yield each corpus with the key that names its source: its own, or that of all of its kind."""
+    """Yield each corpus with the setting that names its source: its own, or one of `sources`."""
     entries = [f"corpora.{at}" for at in range(len(experiment.corpora))]
     count = len(experiment.validation)
     entries += ["validation"] if count == 1 else [f"validation.{at}" for at in range(count)]
@@ -117,7 +117,7 @@ def _release(root: Path | str, corpus: Corpus) -> str:
 
 
 def _places(corpus: Corpus, file: str, data: Path) -> tuple[str, Path]:
-    """Return where the source of a corpus has a file, and where this lies once it is fetched."""
+    """Return the location of a corpus file at its source, and its local path once fetched."""
     if corpus.dumped:
         made = text_file(corpus, file, data)  # the dump may have been deleted since
         dump = data / "dumps" / corpus.name / corpus.version / f"{file}.xml.bz2"
@@ -151,8 +151,10 @@ def _of_evalsets(experiment: Experiment, data: Path) -> Iterator[Fetch]:
 
 
 def missing_evalsets(experiment: Experiment) -> list[str]:
-    """Return a line for each copy (`path`) that lacks files, each set or language that the demo
-    lacks, and each closed set without a copy: how to obtain it, the key to set, the files expected.
+    """Return a line for each problem of the evaluation sets.
+
+    A copy (`path`) lacks files, the demo lacks a set or language, or a closed set has no copy: then
+    the line says how to obtain it, which key to set, and the files expected.
     """
     lines = []
     for name, evalset in experiment.evalsets.items():
@@ -179,12 +181,12 @@ def missing_evalsets(experiment: Experiment) -> list[str]:
 
 
 def missing_files(key: str, folder: Path, files: list[Path]) -> list[str]:
-    """Return a line, or none if all `files` exist; `key` names the folder that should have them."""
+    """Return a line if `files` are missing, else []; `key`: the setting that names `folder`."""
     if not isdir(folder):
-        return [f"{key}: {folder} is no directory; expected {_some(files)}"]
+        return [f"{key}: {folder} is not a directory; expected {_some(files)}"]
     missing = [path for path in files if not exists(path)]
-    counts = f"{len(missing):,} of the {len(files):,} files expected are not there"
-    return [f"{key}: {counts}: {_some(missing)}"] if missing else []
+    count = f"{len(missing):,} of {len(files):,} files" if len(files) > 1 else "file"
+    return [f"{key}: {count} not found: {_some(missing)}"] if missing else []
 
 
 def _some(files: list[Path]) -> str:

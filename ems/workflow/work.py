@@ -1,8 +1,8 @@
-"""How much work each job of an experiment has, and how many bytes it brings, before any is fetched.
+"""Work and bytes of each job of an experiment, estimated before anything is fetched.
 
 A job is named by the path of its costs, as in `ems.workflow.plan.has_job`. Its work is a number of
-units of rates.tsv: sentence pairs, lines of a segmenter, 10^12 operations of a training. Sentence
-pairs are those of OPUS's table, or counted in the first megabyte of a zip on this machine.
+units of rates.tsv: sentence pairs, lines of a segmenter, 10^12 operations of a training. Counts of
+sentence pairs come from OPUS's table, or from the first megabyte of a zip on this machine.
 """
 
 import zipfile
@@ -18,9 +18,9 @@ from ems.config.systems import OF_NGRAMS, SystemSettings
 from ems.corpora.catalogue import PairSize, pair_sizes
 from ems.corpora.locations import is_remote, local_path, opus_location
 
-TOKENS = 20  # of a sentence: 20.3 in small62 with 32,000 pieces, 20.2 in the demo
-SET_SENTENCES = 1000  # of a language of a set: Tatoeba has at most 1,000, FLORES-200 1,012
-EMBEDDED_SHARE = 0.2  # the demo's sets have some hundred sentences
+TOKENS = 20  # per sentence: 20.3 in small62 with 32,000 pieces, 20.2 in the demo
+SET_SENTENCES = 1000  # per language of a set: Tatoeba has at most 1,000, FLORES-200 1,012
+EMBEDDED_SHARE = 0.2  # the demo's sets have a few hundred sentences
 FORWARD = 3  # a step of training costs three forward passes
 ZIP_SAMPLE = 1 << 20  # bytes
 # measured on small62 and swahili (docs/log.md): bytes of text per byte of its zip, and of two
@@ -33,8 +33,8 @@ Units = dict[str, float]
 
 @dataclass(frozen=True)
 class Learning:
-    """What a step of a training does: `teraflops` of matrix products, `gathered` vectors of 1,000
-    numbers out of tables of pieces and n-grams; and the parameters that are trained, in millions.
+    """The work of a training step: `teraflops` of matrix products, `gathered` vectors of 1,000
+    numbers from tables of pieces and n-grams, and trained `parameters` in millions.
     """
 
     teraflops: float
@@ -49,7 +49,7 @@ class Workload:
 
     experiment: Experiment
     data: Path
-    unknown: set[str] = field(default_factory=set)  # corpora whose size is not known
+    unknown: set[str] = field(default_factory=set)  # corpora of unknown size
     steps: dict[str, Learning] = field(default_factory=dict)
 
     @cached_property
@@ -60,12 +60,12 @@ class Workload:
 
     @cached_property
     def counts(self) -> dict[str, tuple[float, float]]:
-        """The sentence pairs that are read, and those under the cap, by the same names."""
+        """Sentence pairs read and sentence pairs used (under the cap), by the same names."""
         return {name: self._counts(size) for name, size in self.sizes.items()}
 
     @cached_property
     def held(self) -> float:
-        """The thousands of evaluation sentences, which each cleaning loads."""
+        """Thousands of evaluation sentences, which each cleaning job loads."""
         sets = [self.experiment.evalsets[name] for name in self.experiment.decontaminate.against]
         return sum(len(item.languages) * SET_SENTENCES / 1000 for item in sets)
 
@@ -112,7 +112,7 @@ class Workload:
         return "", {}
 
     def learning(self, system: SystemSettings) -> Learning:
-        """Return what a step of a training does, by arithmetic on PyTorch's meta device."""
+        """Return the work of a training step, counted on PyTorch's meta device."""
         import numpy as np
 
         from ems.train.measures import step_flops
@@ -133,7 +133,7 @@ class Workload:
         return self.steps[key]
 
     def _scored(self, system: SystemSettings, name: str) -> Units:
-        """Count a benchmark's protocol once, for each language or for each two of them, and the
+        """Count the protocol of a benchmark (once, per language or per two languages) and the
         encoding of its sentences.
         """
         record = benchmark(name)
@@ -146,7 +146,7 @@ class Workload:
         elif record.parallel and record.between == "":
             count = languages**2
         ngrams = " of n-grams" if system.kind in OF_NGRAMS else ""
-        if record.probe:  # the rates are of its defaults
+        if record.probe:  # the rates are for its defaults
             steps, usual = (
                 each.seeds * len(each.weight_decay) * each.epochs / each.batch
                 for each in (self.experiment.probes[name], record.probe())
@@ -169,7 +169,7 @@ class Workload:
         return self._pairs([(corpus, pair) for corpus in corpora for pair in corpus.pairs])
 
     def _pairs(self, pairs: Iterable[tuple[Corpus, str]]) -> float:
-        """Return how many sentence pairs some language pairs of corpora have under the cap."""
+        """Return the sentence pairs under the cap of some language pairs of corpora."""
         return sum(self.counts[f"{c.label}-{c.version}-{pair}"][1] for c, pair in pairs)
 
     def _counts(self, size: PairSize) -> tuple[float, float]:
@@ -187,13 +187,13 @@ class Workload:
         return sum(lines), sum(n * share if cap is None else min(n * share, cap) for n in lines)
 
     def fetched(self) -> float:
-        """Return the bytes that come over the network."""
+        """Return the bytes downloaded from the network."""
         remote = [size for size in self.sizes.values() if is_remote(size.corpus.source)]
         return sum(self._zip_bytes(size) for size in remote if not size.shared)
 
     def on_disk(self, embeddings_mb: int) -> float:
-        """Return the bytes of downloads and results, with the checkpoints of one training at a time
-        and of embeddings what the site keeps.
+        """Return the bytes of downloads and results, with the checkpoints of one training and at
+        most `embeddings_mb` of embeddings.
         """
         experiment, text = self.experiment, 0.0
         for name, (read, used) in self.counts.items():
@@ -213,13 +213,13 @@ class Workload:
         return zips + (2 + TOKENISED) * text + samples + models + embeddings
 
     def _zip_bytes(self, size: PairSize) -> float:
-        """Return the bytes of a pair's zips, which the parts of a corpus share."""
+        """Return the bytes of the zips of a language pair, which parts of a corpus share."""
         if size.kilobytes and not size.shared:
             return 1000 * size.kilobytes
         return sum(path.stat().st_size for path in self._zips(size) if path)
 
     def _zips(self, size: PairSize) -> Iterator[Path | None]:
-        """Yield where each zip of a pair is on this machine, fetched or at its source."""
+        """Yield the local path of each zip, fetched or at its source; None if it has none."""
         corpus = size.corpus
         for file in corpus.files(size.pair):
             place = Path("opus", corpus.name, corpus.version, "moses", f"{file}.txt.zip")
@@ -231,7 +231,7 @@ class Workload:
 
 
 def lines_of_zip(path: Path) -> float | None:
-    """Return about how many lines the largest text of a zip has, by its first megabyte."""
+    """Estimate the lines of the largest text in a zip from its first megabyte."""
     try:
         with zipfile.ZipFile(path) as packed:
             texts = [item for item in packed.infolist() if item.filename.endswith((".en", "-en"))]
