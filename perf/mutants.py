@@ -30,7 +30,7 @@ TIMEOUT = 300  # seconds
 TESTS = {  # module of ems: the test files that state its laws, fastest first
     "model.encoder": "model objectives_exact",
     "model.objectives.contrastive": "objectives objectives_exact train_verified",
-    "model.objectives.xtr": "objectives_exact objectives objectives_fused",
+    "model.objectives.xtr": "objectives_exact objectives",
     "train.step": "train_finite train",
     "train.checkpoint": "checkpoint train_stop",
     "shards.reader": "shards spoilt_shards",

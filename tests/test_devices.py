@@ -25,7 +25,7 @@ from ems.train import checkpoint
 from ems.train.job import letters_of
 from ems.train.journal import Journal
 
-pytestmark = pytest.mark.parametrize("device", DEVICES)
+pytestmark = [pytest.mark.slow, pytest.mark.parametrize("device", DEVICES)]
 
 
 law = pytest.mark.law
@@ -47,7 +47,6 @@ each_encoder = pytest.mark.parametrize("encoder", TRAINED)
 
 
 def trained(encoder, device, precision, **dropout):
-    """The settings of a training with layers, with a table, or with both."""
     model, objectives = TRAINED[encoder]
     train = {"device": device, "precision": precision}
     return {"model": {**model, **dropout}, "objectives": objectives, "train": train}
@@ -67,7 +66,6 @@ def allowed(record_property):
 
 
 def relative(found, expected):
-    """The norm of the difference of two tensors over the norm of the second."""
     found, expected = (value.detach().double().cpu() for value in (found, expected))
     return ((found - expected).norm() / expected.norm()).item()
 
@@ -130,7 +128,6 @@ def test_the_fused_divergence_and_its_gradients_equal_dense_rows(allowed, device
 
 
 def read_letters(system, vocabulary):
-    """Give the n-grams of a system the letters of its pieces."""
     letters = letters_of(SentencePieceProcessor(model_file=str(vocabulary)))
     assert letters.any()
     system.encoder.table.ngrams.letters.copy_(letters)

@@ -19,6 +19,8 @@ from safetensors.torch import load_file
 
 from ems.base.errors import REQUEUE
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = ROOT / "tests" / "made/distributed_train.py"
 NO_DROPOUT = {"model": {"dropout": 0.0, "attention_dropout": 0.0}}
 SHORT = {"train": {"steps": 8, "validate_every": 4, "checkpoint_every": 4}}
@@ -54,7 +56,6 @@ def toy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def alone(toy, tmp_path_factory):
-    """The model folder of a job, trained by one process."""
     made = {}
 
     def model(job):

@@ -1,4 +1,4 @@
-"""Laws of systems that are fitted: settings, folders, vectors, and the weights chosen."""
+"""Laws of systems of character n-grams, alone (char-ngram) or with an embedding (fused)."""
 
 import json
 import math
@@ -11,6 +11,7 @@ from made.bench import dot, naive_hits
 from made.corpora import translations, write_lines
 from made.experiments import MINIMAL, Settings, changed, changed_jobs, edited, hashes
 from made.models import write_model
+from made.ngram_reference import grams, place, plain_vector
 from safetensors.numpy import load_file, save_file
 
 from ems.base.errors import Damaged, EmsError
@@ -18,10 +19,104 @@ from ems.base.files import sha256_file
 from ems.bench.encoders import make_encoder, model_files
 from ems.config.model import NgramSettings
 from ems.config.systems import SystemSettings
-from ems.model.char_ngrams import PLACES, FusedEncoder, NgramEncoder, count_idf
+from ems.model import char_ngrams as module
+from ems.model.char_ngrams import PLACES, FusedEncoder, NgramEncoder, count_idf, features, words_of
 from ems.model.encode import SentenceEncoder
 from ems.model.fit import POWERS_TRIED, WEIGHTS_TRIED, fit, grid
 from ems.use.encoder import Encoder
+
+LINES = [
+    "Café am See, am See!",
+    "Москва 2024",
+    "東京へ",
+    "",
+    "a",
+    "\u00adx\u00ad y",
+    "(a) ?! (a) ?!",
+]
+FORMS = [
+    NgramSettings(),
+    NgramSettings(least=1, most=1, buckets=16),
+    NgramSettings(least=3, most=5, romanise=False, buckets=100),
+    NgramSettings(least=16, most=16),
+]
+ROMAN = {  # of LINES, word by word, as anyascii writes it
+    "Café am See, am See!": "cafe am see , am see !",
+    "Москва 2024": "moskva 2024",
+    "東京へ": "dongjinghe",
+    "": "",
+    "a": "a",
+    "\u00adx\u00ad y": "x y",
+    "(a) ?! (a) ?!": "( a ) ?! ( a ) ?!",
+}
+PLAIN = {**ROMAN, LINES[0]: "café am see , am see !", LINES[1]: "москва 2024", LINES[2]: "東京へ"}
+
+
+def plain_words(line, settings):
+    return (ROMAN if settings.romanise else PLAIN)[line].split()
+
+
+def test_words_are_runs_of_letters_marks_and_digits_or_of_other_characters():
+    words = ["don", "'", "t", "(", "stop", ")...", "12", ",", "5"]
+    assert words_of("Don't (stop)... 12,5") == words
+    assert words_of("हिन्दी ﬁn") == ["हिन्दी", "fin"]  # vowel signs are marks; a ligature is letters
+    assert words_of("") == []
+
+
+@pytest.mark.parametrize("settings", FORMS, ids=str)
+def test_the_features_of_a_line_are_its_distinct_words_and_their_ngrams(settings):
+    matrix = features(LINES, settings)
+    assert matrix.shape == (len(LINES), PLACES)
+    assert set(matrix.data.tolist()) <= {1.0}
+    for row, line in enumerate(LINES):
+        expected = {place(gram) for gram in grams(plain_words(line, settings), settings)}
+        assert set(matrix[[row]].indices.tolist()) == expected
+    assert features(["<"], settings).nnz
+
+
+def test_a_word_that_cannot_be_romanised_is_itself():
+    private = "\ue000\ue001"
+    assert module.anyascii(private) == ""
+    settings = NgramSettings()
+    (row,) = features([private], settings).toarray()
+    assert set(np.flatnonzero(row).tolist()) == {place(g) for g in grams([private], settings)}
+
+
+@pytest.mark.parametrize("settings", FORMS, ids=str)
+def test_a_vector_has_the_signed_weight_of_each_feature_in_its_bucket(settings):
+    weights = np.random.default_rng(1).random(PLACES).astype(np.float32)
+    encoder = NgramEncoder(settings, weights)
+    vectors = encoder.encode(LINES, "xx")
+    assert vectors.dtype == np.float32
+    counts = encoder.vectors(LINES)[1].tolist()
+    for vector, count, line in zip(vectors, counts, LINES, strict=True):
+        places = {place(gram) for gram in grams(plain_words(line, settings), settings)}
+        assert count == len(places)
+        expected = plain_vector(places, weights, settings.buckets)
+        np.testing.assert_allclose(vector, expected, atol=1e-5)
+
+
+def test_a_feature_weighs_the_root_of_its_inverse_document_frequency():
+    lines = ["der see", "der berg", "der der", "das haus", "x"]
+    settings = NgramSettings()
+    weights, count = count_idf(iter(lines), settings)
+    assert (weights.shape, weights.dtype, count) == ((PLACES,), np.float32, 5)
+    of_lines = [{place(gram) for gram in grams(line.split(), settings)} for line in lines]
+    for at in set.union(*of_lines):
+        having = sum(at in places for places in of_lines)
+        assert weights[at] == pytest.approx(math.sqrt(math.log(6 / (1 + having)) + 1))
+    unknown = next(at for at in range(PLACES) if not any(at in places for places in of_lines))
+    assert weights[unknown] == pytest.approx(math.sqrt(math.log(6) + 1))
+
+
+def test_batches_and_the_cache_of_words_change_no_vector(monkeypatch):
+    lines = [f"{line} {at}" for at in range(40) for line in LINES]
+    whole = NgramEncoder(NgramSettings()).encode(lines, "xx")
+    monkeypatch.setattr("ems.model.char_ngrams.BATCH", 7)
+    module._marked.cache_clear()
+    assert np.array_equal(NgramEncoder(NgramSettings()).encode(lines, "xx"), whole)
+    assert np.array_equal(NgramEncoder(NgramSettings()).encode(lines[5:6], "xx"), whole[5:6])
+
 
 SYSTEMS = {
     "ems": {},
@@ -81,7 +176,13 @@ def project(tmp_path):
     return Settings(tmp_path, BASE)
 
 
-LINES = ["Peter 2024 geht.", "Peter goes in 2024.", "x", "Haus, Haus und noch ein Haus", "Nothing"]
+SENTENCES = [
+    "Peter 2024 geht.",
+    "Peter goes in 2024.",
+    "x",
+    "Haus, Haus und noch ein Haus",
+    "Nothing",
+]
 
 
 def test_a_fused_system_has_the_settings_of_its_trained_one(project):
@@ -247,8 +348,8 @@ def test_an_error_leaves_no_complete_folder_and_run_again_gives_the_same_bytes(h
 def test_without_idf_a_char_ngram_needs_no_folder(here, tmp_path):
     ngrams = NgramSettings(idf=False, buckets=64)
     system = SystemSettings("char-ngram", ngrams=ngrams)
-    vectors = make_encoder(system).encode(LINES, "de")
-    ones = NgramEncoder(ngrams, np.ones(PLACES, np.float32)).encode(LINES, "de")
+    vectors = make_encoder(system).encode(SENTENCES, "de")
+    ones = NgramEncoder(ngrams, np.ones(PLACES, np.float32)).encode(SENTENCES, "de")
     assert np.array_equal(vectors, ones)
     with pytest.raises(EmsError, match="char-ngram needs its model folder; give"):
         make_encoder(SystemSettings("char-ngram", ngrams=NgramSettings()))
@@ -256,18 +357,18 @@ def test_without_idf_a_char_ngram_needs_no_folder(here, tmp_path):
 
 def test_the_cosine_of_fused_vectors_is_the_weighted_sum_of_both_cosines(here):
     encoder = FusedEncoder(here.models / "given")
-    vectors = encoder.encode(LINES, "de")
+    vectors = encoder.encode(SENTENCES, "de")
     assert vectors.dtype == np.float32
-    embeddings = SentenceEncoder(here.models / "ems").encode(LINES, "de").tolist()
-    ngrams, counts = NgramEncoder.load(here.models / "given").vectors(LINES)
+    embeddings = SentenceEncoder(here.models / "ems").encode(SENTENCES, "de").tolist()
+    ngrams, counts = NgramEncoder.load(here.models / "given").vectors(SENTENCES)
     ngrams = ngrams.toarray().tolist()
     weights = [2 * (count / 100) ** 0.5 for count in counts.tolist()]
 
     def cosine(one, other):
         return dot(one, other) / math.sqrt(dot(one, one) * dot(other, other))
 
-    for i in range(len(LINES)):
-        for j in range(len(LINES)):
+    for i in range(len(SENTENCES)):
+        for j in range(len(SENTENCES)):
             product = weights[i] * weights[j] * cosine(ngrams[i], ngrams[j])
             length = math.sqrt((1 + weights[i] ** 2) * (1 + weights[j] ** 2))
             expected = (cosine(embeddings[i], embeddings[j]) + product) / length
@@ -277,7 +378,7 @@ def test_the_cosine_of_fused_vectors_is_the_weighted_sum_of_both_cosines(here):
 
 def test_a_fused_system_counts_the_tokens_of_its_trained_one(here):
     fused, trained = FusedEncoder(here.models / "given"), SentenceEncoder(here.models / "ems")
-    assert fused.token_counts(LINES, "de") == trained.token_counts(LINES, "de")
+    assert fused.token_counts(SENTENCES, "de") == trained.token_counts(SENTENCES, "de")
 
 
 @pytest.mark.parametrize("name", ["ems", "ngram", "fused"])
@@ -285,7 +386,7 @@ def test_a_model_folder_is_an_encoder_by_its_kind(here, name):
     systems = here.settings.load().systems
     folder = make_encoder(SystemSettings("folder", place=str(here.models / name)))
     expected = make_encoder(systems[name], here.models / name)
-    assert np.array_equal(folder.encode(LINES, "de"), expected.encode(LINES, "de"))
+    assert np.array_equal(folder.encode(SENTENCES, "de"), expected.encode(SENTENCES, "de"))
 
 
 def test_the_files_of_a_fused_folder_include_the_trained_encoder(here):

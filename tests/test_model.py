@@ -126,8 +126,7 @@ def test_a_moved_packing_is_the_same_and_the_encoder_uses_it(name):
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"dropout": 0.5, "layers": 0}, {"dropout": 0.5}, {"attention_dropout": 0.5}],
+    "changes", [{"dropout": 0.5, "layers": 0}, {"dropout": 0.5}, {"attention_dropout": 0.5}]
 )
 def test_dropout_acts_in_train_mode_only_and_follows_the_seed(changes):
     sentences = random_sentences([3, 8, 8])
@@ -259,7 +258,6 @@ SEGMENTERS = {"en": "sacremoses", "zh": "jieba", "xx": "none"}
 
 
 def made_up_lines(count):
-    """Lines of 1 to 12 words, with repeated ones, capitals and punctuation."""
     draw = random.Random(2)
     syllables = ["ka", "lo", "mi", "ne", "ru", "so", "ti", "va"]
     words = ["".join(draw.choices(syllables, k=draw.randint(1, 4))) for _ in range(60)]
@@ -268,7 +266,6 @@ def made_up_lines(count):
 
 
 def describe(folder, **changes):
-    """Write model.json anew for the files of a folder, with some entries changed."""
     whole = json.loads((folder / "model.json").read_text())
     files = {name: sha256_file(folder / name) for name in whole["sha256"]}
     whole |= {"segmenters": SEGMENTERS, "sha256": files, **changes}
@@ -277,7 +274,6 @@ def describe(folder, **changes):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A model folder with random weights, as training writes it."""
     folder = tmp_path_factory.mktemp("made") / "model"
     write_model(folder, list(SEGMENTERS), made_up_lines(400), pieces=200)
     describe(folder)
@@ -291,7 +287,6 @@ def encoder(folder):
 
 @pytest.fixture
 def copy(folder, tmp_path):
-    """A copy of the model folder to spoil."""
     return shutil.copytree(folder, tmp_path / "copy")
 
 

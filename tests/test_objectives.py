@@ -39,7 +39,6 @@ def made(**objectives):
 
 
 def losses(system, seed=1, step=0):
-    """The loss parts of one batch, prepared for a step."""
     random, pairs = np.random.default_rng(0), 6
     lengths = np.sort(random.integers(1, 9, 2 * pairs))
     tokens = random.integers(5, 30, lengths.sum())

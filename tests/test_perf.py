@@ -17,6 +17,8 @@ from made.segmenters import runs
 from ems.base.errors import EmsError
 from ems.model.devices import check_precision
 
+pytestmark = pytest.mark.slow
+
 PEERS = {  # script: the extra that its peers need, their modules
     "train_throughput": ("bench", ["datasets", "sentence_transformers", "accelerate"]),
     "eval_throughput": ("peers", ["transformers", "sentence_transformers"]),
@@ -46,7 +48,6 @@ MISSING = {"use_throughput": ["--model=none", "--pairs=none"]}  # required
 
 
 def start(name, out, *flags, **environment):
-    """Run a script on the demo corpus."""
     command = [sys.executable, str(ROOT / "perf" / f"{name}.py"), "--demo", "--repeats=1"]
     command += ["--out", str(out), *flags]
     variables = {**os.environ, **environment}
@@ -83,7 +84,6 @@ def test_missing_perl_is_refused(tmp_path, name):
 
 
 def user_files(folder):
-    """The flags of a model and of pairs."""
     pairs = [(f"kalo mi {at}", f"ne ru so {at}") for at in range(300)]
     model = write_model(folder / "model", ["de", "en"], [line for pair in pairs for line in pair])
     (folder / "pairs.tsv").write_text("".join("\t".join(pair) + "\n" for pair in pairs))
@@ -117,7 +117,6 @@ def check_text_throughput(last, measures):
 
 
 def check_segmenters(last, measures):
-    """Language by language."""
     assert (last["languages"], last["lines"]) == (2, 600)
     rows = measures["languages"].values()
     differ = [row["differ"] for row in rows]

@@ -201,7 +201,6 @@ CHANGES = ["counted", "added up", "no mask", "own language", "no norm", "one dir
 
 
 def make_shards(folder, out):
-    """Shards of PAIRS, made with the vocabulary of the model folder `out`."""
     lines = "".join(f"{de}\t{en}\t{at}\n" for at, (de, en) in enumerate(PAIRS, 1))
     (folder / "de-en.tsv").write_text(lines)
     write_shards(folder / "de-en.tsv", out / "vocabulary.model", folder / "shards")

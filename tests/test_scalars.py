@@ -35,7 +35,6 @@ def read():
 
 
 def run(toy, folder, **changes):
-    """Train with the setting on; the folders of the model and of the event files."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("made.train.train", partial(train, scalars=folder / "scalars"))
         toy.train(folder, **(ON | changes))
@@ -43,7 +42,6 @@ def run(toy, folder, **changes):
 
 
 def by_tag(model):
-    """The loss log in the shape of `read`."""
     tags = {}
     for row in json_rows(model / "losses.jsonl"):
         for tag, value in scalars(row).items():

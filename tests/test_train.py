@@ -47,6 +47,7 @@ def test_the_same_seed_gives_the_same_bytes(toy, never_killed, tmp_path):
     assert contents(first) == contents(second)
 
 
+@pytest.mark.slow
 def test_a_seed_of_a_system_replaces_the_seed_of_the_experiment(toy, never_killed, tmp_path):
     own, same = (
         learnt(toy.train(tmp_path / str(seed), systems={"ems": {"train": {"seed": seed}}}))
@@ -76,19 +77,15 @@ def test_no_step_at_all_writes_the_untrained_model(toy, tmp_path):
 
 
 def test_the_model_folder_says_how_to_prepare_a_text(toy, tmp_path):
-    tokens = {}
     for kept in ("keep", "drop"):
         changes = {"segmenters": {"default": "sacremoses", "fr": "none"}}
         changes |= {"train": {"steps": 0}, "clean": {"format_characters": kept}}
         encoder = SentenceEncoder(toy.train(tmp_path / kept, **changes))
-        tokens[kept] = [t.tolist() for t in encoder.tokenise(["ba\u00adko", "bako"], "en")]
-    assert tokens["keep"][0] != tokens["keep"][1] == tokens["drop"][0] == tokens["drop"][1]
-    assert set(encoder.segmenters) == {"und", *LANGUAGES}
-    unseen, german, french = (
-        encoder.tokenise(["ba,ko!"], code)[0].tolist() for code in ("und", "de", "fr")
-    )
-    assert unseen == german != french
-    assert np.isfinite(encoder.encode(["ba,ko!"], "und")).all()
+        assert encoder.segmenters == dict.fromkeys(["und", "en", "de"], "sacremoses") | {
+            "fr": "none"
+        }
+        soft, plain = (tokens.tolist() for tokens in encoder.tokenise(["ba\u00adko", "bako"], "en"))
+        assert (soft == plain) == (kept == "drop")
 
 
 READERS = {".safetensors": load_file, ".jsonl": json_rows, ".model": load_vocabulary}
@@ -212,7 +209,6 @@ HALF = {"precision": "bfloat16"}
 
 
 def systems(toy, weights=None, half="bfloat16"):
-    """Two systems of the same weights, in float32 and in half precision."""
     names = []
     for precision in ("float32", half):
         torch.manual_seed(0)

@@ -162,6 +162,7 @@ def anonymous_memory(toy, shards, folder, out):
     out.value = int(status["RssAnon"].split()[0]) * 1024
 
 
+@pytest.mark.slow
 def test_anonymous_memory_does_not_grow_with_the_corpus(toy, tmp_path):
     """Four shards of 8,000 pairs, and of 16 times as many: 31 MB more on disk."""
     context = multiprocessing.get_context("forkserver")
@@ -236,21 +237,6 @@ def test_gradcache_with_dropout_equals_the_same_parts_in_one_graph(count):
     assert not torch.equal(with_cache[0], step(0.0, count, cached=True)[0])  # there is dropout
 
 
-def test_parts_have_all_sentences_in_order_and_about_equally_many_tokens():
-    lengths = torch.arange(1, 81)
-    seen = []
-
-    def encode(tokens, sizes):
-        seen.append((len(tokens), sizes.tolist()))
-        return sizes[:, None].double()
-
-    parts = GradCache(encode, torch.zeros(int(lengths.sum())), lengths, 4, lambda part: part)
-    assert parts.vectors()[:, 0].tolist() == lengths.tolist()
-    assert len(seen) == 4
-    assert all(tokens == sum(sizes) for tokens, sizes in seen)
-    assert max(tokens for tokens, _ in seen) < 1.1 * int(lengths.sum()) / 4
-
-
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_checkpointed_layers_give_the_same_bits_and_run_twice(dropout):
     one, two = step(dropout), step(dropout, checkpointed=True)
@@ -259,7 +245,6 @@ def test_checkpointed_layers_give_the_same_bits_and_run_twice(dropout):
 
 
 def peak_memory(way):
-    """The growth of resident memory (MB) during one step of an encoder, at its peak."""
     torch.set_num_threads(1)
     sizes = {"layers": 12, "width": 64, "heads": 2, "feed_forward": 512, "max_tokens": 32}
     encoder = Encoder(EncoderSettings(**sizes, dropout=0.1, attention_dropout=0.0), PIECES)
@@ -285,6 +270,7 @@ def _high_water():
         return int(next(line for line in status if line.startswith("VmHWM")).split()[1])  # KiB
 
 
+@pytest.mark.slow
 def test_checkpointed_layers_and_gradcache_save_memory():
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
     peaks = {}
@@ -322,7 +308,6 @@ LARGE = {"model": {**MODEL, "width": 32768, "layers": 100, "feed_forward": 13107
 
 
 def set_memory(monkeypatch, total):
-    """Pretend that this machine has `total` bytes of memory."""
     memory = psutil.virtual_memory()._replace(total=total)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
 
@@ -374,7 +359,6 @@ WAITS = {  # the operation whose result has a size that depends on values (made/
 
 @pytest.fixture(scope="module")
 def outcomes():
-    """How a step of each system ended."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests"}
     command = [sys.executable, "tests/made/fake_gpu.py"]
     return json.loads(subprocess.check_output(command, cwd=ROOT, env=environment))

@@ -37,7 +37,6 @@ def spoiled(monkeypatch, step, value, what):
 
 
 def as_on_a_gpu(monkeypatch):
-    """No step reads its loss."""
     start = Trainer.__init__
 
     def unwaiting(trainer, *arguments):
@@ -174,7 +173,6 @@ def on_cpu(monkeypatch):
 
 
 def scaled(monkeypatch, **options):
-    """Change how the scale of the loss starts and grows."""
     monkeypatch.setattr(torch.amp, "GradScaler", partial(torch.amp.GradScaler, **options))
 
 
@@ -191,6 +189,7 @@ def test_float16_is_refused_on_a_cpu(toy, tmp_path, monkeypatch):
 
 
 @pytest.mark.law("float16 = float32, its loss scaled")
+@pytest.mark.slow
 def test_float16_learns_as_float32(toy, tmp_path, monkeypatch, anywhere):
     """From a scale that skips no step: a single skipped one would change the loss by a tenth."""
     scaled(monkeypatch, init_scale=2.0**12)
@@ -246,6 +245,7 @@ def test_a_resumed_run_in_float16_has_the_same_bytes(toy, tmp_path, monkeypatch,
     assert contents(toy.train(tmp_path / "killed", train=HALF)) == contents(whole)
 
 
+@pytest.mark.slow
 def test_gradcache_scales_the_loss_too(toy, tmp_path, on_cpu):
     still = {"dropout": 0.0, "attention_dropout": 0.0}
     one, parts = (

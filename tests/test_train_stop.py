@@ -18,6 +18,8 @@ from ems.base.errors import REQUEUE, EmsError
 from ems.train import checkpoint, journal
 from ems.train.step import Trainer
 
+pytestmark = pytest.mark.slow
+
 # Several shards of each language pair, and more draws (20 steps of 16) than there are pairs (220).
 LONG = {"steps": 20, "batch_pairs": 16, "validate_every": 10, "checkpoint_every": 4}
 AFTER = 20  # the step whose weights and moments are compared
@@ -33,7 +35,6 @@ def toy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def never_killed(toy, tmp_path_factory):
-    """What `finished` returns for a run that nothing stops."""
     return finished(toy, tmp_path_factory.mktemp("whole"))
 
 
@@ -90,7 +91,6 @@ def test_killed_at_this_point_and_resumed_equals_never_killed(kill, toy, never_k
 
 
 def started(toy, folder):
-    """`ems train` as a process of its own, in the folder of the toy."""
     toy.experiment(train=LONG)
     words = [sys.executable, "-m", "ems", "train", "--experiment", "mine", "--system", "ems"]
     words += ["--shards", toy.index(), "--vocabulary", toy.vocabulary]
