@@ -1,22 +1,30 @@
-"""Laws of segmentation: as many lines as went in, nothing but white space changed, no silent
-substitute."""
+"""Segmenters keep every line and change white space only; Juman++ as a stand-in misbehaves."""
 
+import importlib.util
+import os
 import random
+import signal
+import sys
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from conftest import SHARED, needs
-from made.segmenters import (
-    _look_for_the_tools_anew,  # noqa: F401
+from made.segmenters import (  # noqa: F401
+    NASTY,
+    _look_for_the_tools_anew,
     assert_nothing_is_lost,
     characters,
+    put_jumanpp,
     runs,
     usable,
 )
 
 from ems.base.errors import EmsError
 from ems.text.bulk import segment_tsv
+from ems.text.segmenters import jumanpp as jumanpp_module
 from ems.text.segmenters import mecab_jumandic
 from ems.text.segmenters.base import names, segmenter
 
@@ -38,7 +46,7 @@ LANGUAGES = {  # languages that a segmenter is used for
     [
         (name, language)
         for name in names()
-        if name != "jumanpp"  # test_jumanpp.py, against a stand-in
+        if name != "jumanpp"  # below, as a stand-in
         for language in LANGUAGES.get(name, ["ja"])
     ],
 )
@@ -58,24 +66,21 @@ SPLIT = [
     *((name, "en", "Mr. Smith, e.g. to us.", "Mr. Smith , e.g. to us .") for name in BOTH),
     ("moses-aggressive", "en", ART, AGGRESSIVE),
     ("moses-escaped", "en", ART, "It &apos;s a state-of-the-art &#91; x &#93; &amp; y"),
-    (
-        *("moses-aggressive-escaped", "en", ART),
-        "It &apos;s a state @-@ of @-@ the @-@ art &#91; x &#93; &amp; y",
-    ),
+    ("moses-aggressive-escaped", "en", "a-b [x]", "a @-@ b &#91; x &#93;"),
     ("moses", "fr", "l'eau", "l' eau"),
     ("moses", "en", "l'eau", "l 'eau"),
 ]
 
 
 @pytest.mark.parametrize(("name", "language", "line", "words"), SPLIT)
-def test_moses_splits_by_its_flags_and_by_the_rules_of_the_language(name, language, line, words):
+def test_moses_splits_by_its_flags_and_the_rules_of_the_language(name, language, line, words):
     assert usable(name, language)([line]) == [words]
 
 
 CHINESE = ["自然语言处理很有趣。", "我来到北京清华大学", "他来到了网易杭研大厦"]
 
 
-def test_jieba_joins_characters_to_words_as_its_lcut_does():
+def test_jieba_has_the_words_of_lcut():
     import jieba
 
     lines = [*CHINESE, "Python 3.11 版本"]
@@ -84,16 +89,16 @@ def test_jieba_joins_characters_to_words_as_its_lcut_does():
     assert "清华大学" in expected[1].split()
 
 
-def test_rjieba_segments_chinese_and_nearly_all_real_lines_as_jieba_does():
+def test_rjieba_segments_nearly_all_real_lines_like_jieba():
     assert usable("rjieba", "zh")(CHINESE) == segmenter("jieba", "zh")(CHINESE)
-    needs(SHARED.is_dir(), "the real corpora do not lie beside the project")
+    needs(SHARED.is_dir(), "no real corpora in ../shared")
     path = SHARED / "tatoeba_v1" / "tatoeba.cmn-eng.cmn"
     lines = path.read_text(encoding="utf-8").split("\n")[:-1]
     pairs = zip(usable("rjieba", "zh")(lines), segmenter("jieba", "zh")(lines), strict=True)
     assert sum(one == other for one, other in pairs) > 0.99 * len(lines) > 900
 
 
-def test_unicode_puts_punctuation_and_symbols_apart_and_cuts_no_letter_digit_or_mark():
+def test_unicode_splits_off_punctuation_and_symbols_only():
     draw = random.Random(1)
     planes = [chr(at) for at in range(0x20000) if unicodedata.category(chr(at))[0] not in "CZ"]
     lines = ["".join(draw.choices(planes, k=8)) for _ in range(3000)]
@@ -123,7 +128,8 @@ def test_japanese_becomes_words(name):
     assert {"私", "は", "日本", "を", "勉強", "。"} <= set(words)
 
 
-def test_a_line_that_mecab_would_split_stays_one_and_else_is_an_error_and_no_shift(monkeypatch):
+@pytest.mark.slow
+def test_a_line_that_mecab_would_split_stays_one_or_is_an_error(monkeypatch):
     lines = ["あ" * 400_000, "い"]  # 1.2 MB
     assert [characters(line) for line in usable("mecab-jumandic", "ja")(lines)] == lines
     whole = replace(mecab_jumandic.SEGMENTER, limit=2_000_000)
@@ -135,26 +141,20 @@ def test_a_line_that_mecab_would_split_stays_one_and_else_is_an_error_and_no_shi
 # --- missing tools
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("jumanpp", r"jumanpp: .*Juman\+\+ 2"),
-        ("moses", r"moses: .*`perl`"),
-        ("mecab-jumandic", r"mecab-jumandic: .*`mecab-jumandic-utf8`"),
-    ],
-)
-def test_a_missing_tool_is_an_error_that_names_the_package(tmp_path, monkeypatch, name, message):
+TOOLS = {"jumanpp": r"Juman\+\+ 2", "moses": "`perl`", "mecab-jumandic": "`mecab-jumandic-utf8`"}
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_a_missing_tool_is_an_error_that_names_the_package(tmp_path, monkeypatch, name):
+    message = rf"{name}: .*{TOOLS[name]}"
     monkeypatch.setenv("PATH", str(tmp_path))
     source = tmp_path / "en-ja.tsv"
     source.write_text("a\tb\t1\n")
     with pytest.raises(EmsError, match=message):
         segmenter(name, "ja")
-    with pytest.raises(EmsError, match=message):  # and no other segmenter steps in
+    with pytest.raises(EmsError, match=message):  # no other segmenter is used instead
         segment_tsv(source, tmp_path / "out.tsv", ("en", "ja"), ("none", name))
     assert not (tmp_path / "out.tsv").exists()
-
-
-def test_an_unknown_segmenter_is_an_error_with_the_known_ones():
     with pytest.raises(EmsError, match=r"found 'juman'; allowed values: .*jieba, jumanpp"):
         segmenter("juman", "ja")
 
@@ -180,9 +180,177 @@ def test_a_pair_file_keeps_its_alignment_and_becomes_lower_case(tmp_path):
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_abbreviations_are_seen_before_the_case_goes(tmp_path, name):
+def test_abbreviations_are_recognised_before_lower_casing(tmp_path, name):
     needs(runs(name), f"the segmenter {name} cannot run here")
     source = tmp_path / "en-fr.tsv"
     source.write_text("Mr. 5 came\tB\t3\n")
     assert segment_tsv(source, tmp_path / "out.tsv", ("en", "fr"), (name, "none")) == 1
     assert (tmp_path / "out.tsv").read_text() == "mr. 5 came\tb\t3\n"
+
+
+# --- Juman++: nothing is lost, and a single sentence through pyknp has the same words
+
+JAPANESE = [*NASTY, "ハンカク ﾊﾝｶｸ ｶﾞ"]  # the stand-in has two readings of each
+JAPANESE += [
+    "(^ ^) (^^) x",
+    '日本 @ @@ \\ " "x" \'',
+    "　全角　",
+    "日" * 1_333,
+    "日" * 1_334,
+]  # 4 kB
+
+
+@pytest.fixture(autouse=True)
+def _no_juman_of_another_test():
+    jumanpp_module._juman.cache_clear()
+    yield
+    jumanpp_module._juman.cache_clear()
+
+
+@pytest.fixture
+def jumanpp(tmp_path, monkeypatch):
+    """Put a `jumanpp` on PATH."""
+    return partial(put_jumanpp, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Handle every call as one for many lines."""
+    monkeypatch.setattr(jumanpp_module, "FEW", 0)
+
+
+@pytest.fixture
+def pyknp(monkeypatch):
+    """Send few lines through pyknp; list the lines that took the other way."""
+    needs(importlib.util.find_spec("pyknp"), "pyknp is not installed")
+    monkeypatch.setattr(jumanpp_module, "PATIENCE", 1)
+    others, real = [], jumanpp_module.segment_many
+
+    def segment_many(prepared):
+        others.extend(prepared)
+        return real(prepared)
+
+    monkeypatch.setattr(jumanpp_module, "segment_many", segment_many)
+    return others
+
+
+def starts(program, flags):
+    """(process, parent) of each logged start of the stand-in with these flags."""
+    rows = [row.split() for row in program.with_name("jumanpp.log").read_text().splitlines()]
+    return [(int(pid), int(parent)) for pid, parent, *rest in rows if rest == flags]
+
+
+def test_text_that_jumanpp_drops_is_not_given_to_it(jumanpp, many):
+    jumanpp()
+    segment = segmenter("jumanpp", "ja")
+    assert_nothing_is_lost(segment, "jumanpp")
+    assert segment(["# 日本", "", "日 本"]) == ["# 日 本", "", "日 本"]
+    lines = ["ﾊﾝｶｸ", "ｶﾞｷﾞ ﾊﾟ", "ＡＢ１ ﾊﾝｶｸハンカク", "ｱｰ。"]  # a token each, to Juman++
+    assert segment(lines) == ["ハンカク", "ガギ パ", "Ａ Ｂ １ ハンカクハンカク", "アー 。"]
+    lines = ["a" * shift + "日本" * 2_000 for shift in range(7)]  # cut wherever the limit falls
+    assert [characters(line) for line in segment(lines)] == lines
+
+
+FAULTS = [
+    ({"drop": "number == 0"}, "3 lines went in and 2 came out"),
+    ({"drop": "number == 2"}, "3 lines went in and 2 came out"),
+    ({"drop": "line == b''"}, "3 lines went in and 2 came out.*be aligned"),
+    ({"end": "sys.exit('no model here')"}, "jumanpp: exit status 1: no model here"),
+]
+
+
+@pytest.mark.parametrize(("fault", "message"), FAULTS)
+def test_a_tool_that_drops_a_line_or_fails_is_an_error(jumanpp, many, fault, message):
+    jumanpp(**fault)
+    with pytest.raises(EmsError, match=message):
+        segmenter("jumanpp", "ja")(["日", "", "本"])
+
+
+def test_a_sentence_through_pyknp_has_the_same_words_as_among_many(jumanpp, pyknp):
+    jumanpp()
+    among_many = segmenter("jumanpp", "ja")(JAPANESE)
+    del pyknp[:]
+    assert [segmenter("jumanpp", "ja")([line])[0] for line in JAPANESE] == among_many
+    # only lines that pyknp cannot represent took the other way
+    lost = {"#", "##", "## #"} | {line for line in JAPANESE if len(line.encode()) > 4000}
+    lost |= {line for line in JAPANESE if "(^^)" in line or "#" in line}
+    assert 0 < len(pyknp) < len(JAPANESE) / 2
+    assert set(map(characters, pyknp)) <= {characters(line) for line in lost}
+
+
+def test_few_lines_share_a_juman_and_many_start_another(jumanpp, pyknp):
+    program = jumanpp()
+    for line in ("日本", "x", "", "ハンカク"):
+        segmenter("jumanpp", "ja")([line, "日"])
+    assert len(starts(program, [])) == 1
+    assert starts(program, ["--segment"]) == []
+    segmenter("jumanpp", "ja")(["日"] * (jumanpp_module.FEW + 1))
+    assert len(starts(program, ["--segment"])) == 1
+
+
+@pytest.mark.parametrize("fault", ["slow", "dead", "wrong"])
+def test_a_failure_of_pyknp_takes_the_other_way_and_leaves_nothing_behind(jumanpp, pyknp, fault):
+    jumanpp(**{fault: "止"})
+    segment = segmenter("jumanpp", "ja")
+    assert segment(["日本", "止む", "日中"]) == ["日 本", "止 む", "日 中"]
+    assert segment(["中日"]) == ["中 日"]
+    assert pyknp == ["止む"]
+
+
+def test_a_juman_that_is_killed_is_started_again(jumanpp, pyknp):
+    program = jumanpp()
+    segment = segmenter("jumanpp", "ja")
+    assert segment(["日本"]) == ["日 本"]
+    os.kill(starts(program, [])[0][0], signal.SIGKILL)
+    assert [segment([line])[0] for line in ("中日", "日中")] == ["中 日", "日 中"]
+    assert len(starts(program, [])) == 2
+
+
+def test_a_process_and_its_fork_have_a_juman_each(jumanpp, pyknp):
+    program = jumanpp()
+    segment = segmenter("jumanpp", "ja")
+    assert segment(["日本"]) == ["日 本"]
+    child = os.fork()
+    own = [f"{'子' if child == 0 else '親'}{at}" for at in range(200)]
+    right = [segment([line])[0] for line in own] == [" ".join(line) for line in own]
+    if child == 0:
+        os._exit(0 if right else 1)
+    _, status = os.waitpid(child, 0)
+    assert right
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert pyknp == []
+    assert {parent for _, parent in starts(program, [])} == {os.getpid(), child}
+
+
+def test_an_alarm_of_the_calling_program_still_goes_off(jumanpp, pyknp):
+    jumanpp()
+    rung = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
+    try:
+        assert segmenter("jumanpp", "ja")(["日本"]) == ["日 本"]
+        assert pyknp == []
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        assert segmenter("jumanpp", "ja")(["日中"]) == ["日 中"]
+        assert pyknp == ["日中"]
+        signal.sigtimedwait([], 1)
+        assert rung
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_thread_takes_the_way_for_many_since_it_has_no_alarm(jumanpp, pyknp):
+    jumanpp()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(segmenter("jumanpp", "ja"), ["日本"]).result() == ["日 本"]
+    assert pyknp == ["日本"]
+
+
+def test_without_pyknp_the_words_are_the_same(jumanpp, monkeypatch):
+    program = jumanpp()
+    monkeypatch.setitem(sys.modules, "pyknp", None)
+    real = importlib.util.find_spec
+    absent = lambda name: None if name == "pyknp" else real(name)  # noqa: E731
+    monkeypatch.setattr(importlib.util, "find_spec", absent)
+    assert segmenter("jumanpp", "ja")(["日本", "# x"]) == ["日 本", "# x"]
+    assert len(starts(program, ["--segment"])) == 1
