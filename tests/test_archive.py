@@ -8,7 +8,7 @@ import tracemalloc
 import zipfile
 
 import pytest
-from made.archives import (
+from made.corpora import (
     SINGLES,
     TARS,
     ZEROS,

@@ -11,9 +11,9 @@ import sys
 import pytest
 import yaml
 from conftest import Project, copy_project
+from made.cli import write_files
 from made.corpora import translations, write_lines, write_opus
 from made.experiments import MINIMAL, TRAINING_FREE
-from made.recipes import write_files
 
 from ems.bench.scores import read_score_file
 

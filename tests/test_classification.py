@@ -8,8 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from conftest import SHARED, needs
-from made.bench import error_of
-from made.classified import TopicEncoder, base_of, experiment_of, folder_of, run, topics_of
+from made.bench import TopicEncoder, base_of, error_of, experiment_of, folder_of, run, topics_of
 from made.corpora import write_lines
 from made.experiments import Settings
 from made.scores import by_direction, counts, hits, means

@@ -9,10 +9,18 @@ from itertools import chain, groupby
 
 import numpy as np
 import pytest
-from made.documents import CONTEXT, add_documents, write_document_shard
 from made.experiments import changed, one_line
 from made.shards import in_order, unpacked, write_shard
-from made.train import Toy, contents, rows, train_into, train_until
+from made.train import (
+    CONTEXT,
+    Toy,
+    add_documents,
+    contents,
+    rows,
+    train_into,
+    train_until,
+    write_document_shard,
+)
 from safetensors.torch import load_file
 
 from ems.base.errors import Damaged

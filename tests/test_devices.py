@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import torch
-from made.encoder_reference import encoder_states
 from made.objectives import DEVICES, SIZES, STILL, SYSTEMS, noisy_system, weights_of
+from made.references import encoder_states
 from made.train import LANGUAGES, contents, json_rows, train_into, train_stopped, train_until
 from sentencepiece import SentencePieceProcessor
 

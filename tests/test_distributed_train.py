@@ -12,9 +12,8 @@ import torch
 from conftest import ROOT
 from made.distributed import torchrun
 from made.distributed_train import words
-from made.documents import CONTEXT, add_documents
 from made.experiments import changed
-from made.train import BASE, Toy, contents, json_rows, train_until
+from made.train import BASE, CONTEXT, Toy, add_documents, contents, json_rows, train_until
 from safetensors.torch import load_file
 
 from ems.base.errors import REQUEUE

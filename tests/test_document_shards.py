@@ -6,9 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from made.cli import Cli, records
-from made.documents import read_clean, write_random
 from made.shards import contents, sentences, vocabulary
 from made.text import of_languages
+from made.train import read_clean, write_random
 
 from ems.base.errors import Damaged, EmsError
 from ems.shards.index import shards_in

@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from made.documents import CORPUS, cleaned, raw
 from made.text import law
+from made.train import CORPUS, cleaned, raw
 
 from ems.base.errors import EmsError
 from ems.corpora import archive, monolingual

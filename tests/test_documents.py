@@ -11,9 +11,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from made.cli import Cli, records
-from made.documents import CORPUS, cleaned, raw, read_clean, write_random
 from made.shards import contents, sentences, vocabulary
 from made.text import law, of_languages
+from made.train import CORPUS, cleaned, raw, read_clean, write_random
 
 from ems.base.errors import Damaged, EmsError
 from ems.corpora import archive, monolingual

@@ -11,7 +11,7 @@ from made.bench import dot, naive_hits
 from made.corpora import translations, write_lines
 from made.experiments import MINIMAL, Settings, changed, changed_jobs, edited, hashes
 from made.models import write_model
-from made.ngram_reference import grams, place, plain_vector
+from made.references import grams, place, plain_vector
 from safetensors.numpy import load_file, save_file
 
 from ems.base.errors import Damaged, EmsError

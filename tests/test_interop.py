@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import ROOT, needs
+from made.cli import COMMAND, INTEROP, commands, program, section, write_files
 from made.models import write_model
-from made.recipes import COMMAND, INTEROP, commands, program, section, write_files
 
 from ems.commands.cli import main
 from ems.corpora.demo.grammar import read_free

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from conftest import ROOT
 from made.models import write_model
-from made.serve import Served
+from made.servers import Served
 from packaging.requirements import Requirement
 
 from ems.model.encode import SentenceEncoder

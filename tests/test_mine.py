@@ -10,9 +10,19 @@ from itertools import chain
 import numpy as np
 import pytest
 from made.bench import naive_best_pairs, unit
-from made.documents import COHERENCE, MINING, OWN, made_toy, mined, trained
 from made.experiments import changed, one_line
-from made.train import LANGUAGES, Killed, contents, rows
+from made.train import (
+    COHERENCE,
+    LANGUAGES,
+    MINING,
+    OWN,
+    Killed,
+    contents,
+    made_toy,
+    mined,
+    rows,
+    trained,
+)
 from safetensors.torch import load_file, save_file
 
 from ems.base.errors import EmsError

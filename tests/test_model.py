@@ -12,9 +12,9 @@ import sys
 import numpy as np
 import pytest
 import torch
-from made.encoder_reference import encoder_states
 from made.models import SIZES as SMALL
 from made.models import write_model
+from made.references import encoder_states
 
 from ems.base.errors import EmsError
 from ems.base.files import sha256_file

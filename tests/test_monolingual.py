@@ -9,8 +9,8 @@ import pytest
 from conftest import ROOT, copy_project, planned
 from made import golden
 from made.experiments import shipped
-from made.papers import read
 from made.scores import write_accuracies
+from made.tables import read
 
 from ems.base.schema import plain
 from ems.config.load import load_yaml

@@ -16,11 +16,11 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT, copy_project, planned
+from made.cli import files as recipe_files
+from made.cli import write_files
 from made.corpora import write_opus, write_tatoeba
 from made.experiments import MINIMAL
-from made.recipes import files as recipe_files
-from made.recipes import write_files
-from made.segmenters import NASTY, _look_for_the_tools_anew, usable  # noqa: F401
+from made.text import NASTY, _look_for_the_tools_anew, usable  # noqa: F401
 
 from ems.base.errors import EmsError
 from ems.base.provenance import source_files

@@ -10,10 +10,9 @@ from collections import Counter
 import pytest
 from conftest import ROOT
 from made.corpora import moses
-from made.segmenters import _look_for_the_tools_anew, put_jumanpp, usable  # noqa: F401
 from made.shards import vocabulary
+from made.text import _look_for_the_tools_anew, passed, put_jumanpp, tiny, usable  # noqa: F401
 from made.text import cleaned as cleaned_lines
-from made.text import passed, tiny
 
 from ems.base import batches
 from ems.base.errors import EmsError

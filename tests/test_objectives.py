@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT
+from made.cli import files
 from made.objectives import batch_of, system_settings
-from made.recipes import files
 from made.train import rows
 from safetensors.torch import load_file
 

@@ -5,8 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from made.encoder_reference import CHANGES as ENCODER_CHANGES
-from made.loss_references import CHANGES, MASK, REFERENCES
 from made.objectives import (
     batch_of,
     differences,
@@ -15,6 +13,7 @@ from made.objectives import (
     system_settings,
     weights_of,
 )
+from made.references import CHANGES, ENCODER_CHANGES, MASK, REFERENCES
 
 from ems.model import encoder, packing
 from ems.model.objectives import fused

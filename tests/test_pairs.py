@@ -5,7 +5,7 @@ import pytest
 import torch
 from conftest import SHARED, needs
 from made import evalsets
-from made.classified import run
+from made.bench import run
 from made.corpora import write_lines
 from made.scores import counts, hits, means
 from sklearn.metrics import average_precision_score

@@ -12,7 +12,7 @@ import pytest
 import torch
 from conftest import ROOT, needs
 from made.models import write_model
-from made.segmenters import runs
+from made.text import runs
 
 from ems.base.errors import EmsError
 from ems.model.devices import check_precision

@@ -13,7 +13,7 @@ import pytest
 from conftest import copied, needs
 from made.cli import wait_for
 from made.corpora import write_lines
-from made.remotes import PROGRAMS, Proxy, killed, s3_server, ssh_server
+from made.servers import PROGRAMS, Proxy, killed, s3_server, ssh_server
 
 STAGE = "train@tiny"  # of dvc.yaml: what is pushed and pulled here
 OUTS = ("models", "costs/train")

@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 from conftest import SHARED, needs
-from made.segmenters import (  # noqa: F401
+from made.text import (  # noqa: F401
     NASTY,
     _look_for_the_tools_anew,
     assert_nothing_is_lost,

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made.cli import Cli
 from made.models import write_model, write_segmented
-from made.serve import MOST, Served, ask, ask_json
+from made.servers import MOST, Served, ask, ask_json
 
 from ems.base.errors import EmsError
 from ems.use import serve

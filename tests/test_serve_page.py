@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import pytest
 from conftest import needs
 from made.models import write_model
-from made.serve import Served
+from made.servers import Served
 
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 DRAW = random.Random(9)

@@ -10,8 +10,7 @@ from statistics import mean
 
 import pytest
 from conftest import SHARED, needs
-from made.papers import AVERAGE, COPIES, TABLES, numbers, read
-from made.tables import csv_rows, write_report
+from made.tables import AVERAGE, COPIES, TABLES, csv_rows, numbers, read, write_report
 
 from ems.config.languages import load_languages
 from ems.tables.corpora import write_corpora_table

@@ -13,9 +13,8 @@ import pytest
 from conftest import ROOT
 from made import golden
 from made.experiments import MINIMAL, REAL, Settings, changed_jobs, edited, one_line, shipped
-from made.papers import read
 from made.scores import EUROPARL, write_accuracies, write_retrieval, write_scores
-from made.tables import csv_rows, texts, times_file, write_cost, write_model, write_report
+from made.tables import csv_rows, read, texts, times_file, write_cost, write_model, write_report
 
 from ems.base.errors import EmsError
 from ems.config.load import load_yaml

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from conftest import needs
 from made.cli import Cli, records
-from made.documents import END, HEAD, page, write_dump
+from made.train import END, HEAD, page, write_dump
 
 from ems.base.errors import EmsError
 from ems.base.files import state_of

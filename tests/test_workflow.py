@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import copied, planned
-from made.recipes import commands, write_files
+from made.cli import commands, write_files
 
 pytestmark = pytest.mark.slow
 TATOEBA = "results/tables/tatoeba.tex"

@@ -15,7 +15,8 @@ import psutil
 import pytest
 import yaml
 from conftest import Project, copied, copy_project, needs
-from made.damaged import (
+from made.experiments import NASTY, quoted
+from made.places import (
     ARCHIVE,
     CLEAN,
     INDEX,
@@ -33,8 +34,7 @@ from made.damaged import (
     empty,
     flip,
 )
-from made.documents import of_documents, write_articles
-from made.experiments import NASTY, quoted
+from made.train import of_documents, write_articles
 
 from ems.base.processes import INTERVAL
 from ems.text import wikipedia

@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 from conftest import ROOT
 from made.corpora import translations, write_lines, write_mined, write_opus, write_tatoeba
-from made.documents import page, write_dump
+from made.train import page, write_dump
 
 LANGUAGES = ["en", "de"]
 MIRROR = "mirror/opus"

@@ -2,7 +2,7 @@
 
 import json
 
-from made import archives
+from made import corpora
 from made import evalsets as made
 from made.corpora import translations, write_flores, write_lines, write_sib, write_tatoeba
 
@@ -237,7 +237,7 @@ def write_sets(folder):
 
 def pack(path, files):
     """An archive of what its name says (.zip, .tar.gz, .tar.bz2); the sha256 of its bytes."""
-    return sha256_file(archives.pack(path, list(files.items())))
+    return sha256_file(corpora.pack(path, list(files.items())))
 
 
 PAIRS = 12  # in each file

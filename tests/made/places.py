@@ -1,11 +1,13 @@
-"""What cases of tests/refused/ name: folders made once (PLACES), and kinds of file content."""
+"""Folders that cases of tests/refused/ name, kinds of file content, and how files get damaged."""
 
 import base64
 import gzip
 import io
 import json
+import os
 import random
 import zipfile
+from pathlib import Path
 
 from made.models import write_model
 from made.scores import write_flores, write_scores
@@ -67,3 +69,49 @@ class Places(dict):
     def __missing__(self, name):
         self[name] = MAKERS[name](self.root / name)
         return self[name]
+
+
+# --- files of a finished run of `tiny`, and what a disk may do to them
+
+
+RUN = Path("results/tiny")
+SHARD = RUN / "shards/shared/Demo/v1/de-en/00000"
+INDEX = RUN / "shards/shared/index.json"
+MODEL = RUN / "models/ems"
+VOCABULARY = RUN / "vocab/shared/vocabulary.model"
+SAMPLE = RUN / "vocab/shared/sample.txt"
+REPORT = RUN / "reports/decontamination.json"
+KEYS = RUN / "text/evalkeys.tsv"
+CLEAN, SEGMENTED = (RUN / f"text/{kind}/Demo/v1/de-en.tsv" for kind in ("clean", "segmented"))
+ARCHIVE = Path("data/opus/Demo/v1/moses/de-en.txt.zip")
+TATOEBA = Path("data/evalsets/tatoeba/demo-v1/tatoeba.deu-eng.deu")
+SCORES = RUN / "scores/ems/tatoeba.json"
+
+
+def flip(path):
+    """Turn the highest bit of the byte in the middle."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0x80
+    path.write_bytes(content)
+
+
+def cut(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def cut_between_lines(path):
+    content = path.read_bytes()
+    os.truncate(path, content.rindex(b"\n", 0, -1) + 1)
+
+
+def empty(path):
+    os.truncate(path, 0)
+
+
+def replace_by_text(path):
+    path.write_text("<html>Sorry, this page is not there.</html>\n")
+
+
+def replace_by_a_folder(path):
+    path.unlink()
+    path.mkdir()

@@ -1,16 +1,30 @@
-"""Tables, reports and loss logs for the tests of tables and figures, and readers of tables."""
+"""Tables and what they are made of: reports, costs, models, and the papers' printed tables."""
 
 import csv
 import json
 import re
 import struct
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+from conftest import ROOT
+from made.scores import (
+    EUROPARL,
+    write_accuracies,
+    write_bucc,
+    write_cosine,
+    write_flores,
+    write_retrieval,
+    write_scores,
+)
 from safetensors.numpy import save_file
 
 from ems.config.plugins import benchmarks
 from ems.tables.declarations import tables_of
 from ems.tables.engine import Declaration, write_systems
+from ems.tables.printed import load_flores_groups
+from ems.tables.study import write_ablation_table
 
 EMBEDDING, LAYER, HEAD = (10, 4), (4, 3), (2, 5)  # shapes of a model's weights
 SEVEN = ["cmn", "deu", "fra", "ita", "jpn", "rus", "spa"]
@@ -119,3 +133,236 @@ def texts(path):
 def pixels(path):
     """Width and height of the .png."""
     return struct.unpack(">II", path.with_suffix(".png").read_bytes()[16:24])
+
+
+# --- the printed tables, read from their CSVs without ems, and score files that hold them
+
+
+MUSE, _ = load_flores_groups().values()
+COPIES = ROOT / "ems" / "tables" / "printed"
+AVERAGE = "Avg."
+LOW_PAIRS = ["af-gu", "hi-hy", "jv-ka", "kk-mr", "my-nb", "sw-ta", "te-tl", "ur-yo"]
+GROUPS = (">300k (43)", "<300k (15)")  # of Table XIV
+
+
+def read(name, kept=lambda row: True):
+    """The rows of a CSV that `kept` keeps."""
+    with open(COPIES / f"{name}.csv", encoding="utf-8", newline="") as handle:
+        return [row for row in csv.DictReader(handle) if kept(row)]
+
+
+def named(row):
+    """The model of a row without authors; the papers' "ours" has another name here."""
+    name = (row.get("model") or row["method"]).split(" (")[0]
+    return "Lightweight" if name == "Ours" else name
+
+
+def arrow(row):
+    """en->de is en-de here, en<-de is de-en; a language alone is learnt in English."""
+    text = row.get("direction") or row["language"]
+    if text in (AVERAGE, "overall"):
+        return AVERAGE
+    if "language" in row:
+        return row["language"]
+    first, sign, second = re.fullmatch("(..)(->|<-|-)(..)", text).groups()
+    turned = f"{second}-{first}" if sign == "<-" else f"{first}-{second}"
+    return f"{turned} {row['domain']}" if row.get("domain") else turned
+
+
+@dataclass
+class Cells:
+    """A printed table: model -> column -> cell, as text, and the cells that are best."""
+
+    rows: dict[str, dict[str, str]]
+    best: set[tuple[str, str]]
+
+    @property
+    def columns(self):
+        return list(dict.fromkeys(column for row in self.rows.values() for column in row))
+
+
+def cells(rows, column):
+    cells_read = Cells({}, set())
+    for row in rows:
+        cells_read.rows.setdefault(named(row), {})[column(row)] = row["value"]
+        if row.get("best") == "1":
+            cells_read.best.add((named(row), column(row)))
+    return cells_read
+
+
+def of_file(name, column, kept=lambda row: True):
+    return lambda: cells(read(name, kept), column)
+
+
+def language(row):
+    return row["language"]
+
+
+def tatoeba_cells():
+    """Tables IV and V in one: mUSE, which only V has, comes first there."""
+    order = cells(read("ems-v2-table05-tatoeba-groups"), lambda row: row["group"])
+    values = cells(read("ems-v2-table04-tatoeba"), language)
+    blank = dict.fromkeys(values.columns, "")
+    rows = {name: values.rows.get(name, blank) | of for name, of in order.rows.items()}
+    return Cells(rows, values.best | order.best)
+
+
+def reimers(task, column):
+    """Rows of Lightweight Table 10, which repeats that of "Ours" from Tables 3 and 4."""
+    new = lambda row: row["group"] == task and named(row) != "Lightweight"  # noqa: E731
+    return cells(read("lightweight-table10-reimers", new), column).rows
+
+
+def lightweight(name, task, column):
+    def made():
+        printed = cells(read(name), column)
+        return Cells(printed.rows | reimers(task, column), set())
+
+    return made
+
+
+# --- score files that hold the cells of one row
+
+
+def numbers(row):
+    return {name: float(value) for name, value in row.items() if value and name != AVERAGE}
+
+
+def of_tatoeba(folder, system, row):
+    values = {name: value for name, value in numbers(row).items() if "(" not in name}
+    return [write_scores(folder, system, values)] if values else []
+
+
+def of_unseen(folder, system, row):
+    return [write_scores(folder, system, numbers(row), dict.fromkeys(numbers(row), "und"))]
+
+
+def of_flores(folder, system, row):
+    """The pairs of the paper, and all other directions such that the means of the groups fit."""
+    values, low = numbers(row), 16 * 15
+    pairs = {name: value for name, value in values.items() if "(" not in name}
+    rest = (low * values["<300k (240)"] - 2 * sum(pairs.values())) / (low - 2 * len(pairs))
+
+    def of(query, other):
+        if query in MUSE and other in MUSE:
+            return values["mUSE (182)"]
+        return pairs.get(f"{query}-{other}", pairs.get(f"{other}-{query}", rest))
+
+    languages = [*MUSE, *(code for pair in pairs for code in pair.split("-"))]
+    return [write_flores(folder, system, languages, of)]
+
+
+def of_bucc(folder, system, row):
+    return [write_bucc(folder, system, {name[3:]: value for name, value in numbers(row).items()})]
+
+
+def of_paracrawl(folder, system, row):
+    both = {name: (value, value) for name, value in numbers(row).items()}
+    return [write_retrieval(folder, system, "paracrawl", both)]
+
+
+def of_europarl(folder, system, row):
+    codes = dict.fromkeys(name[-2:] for name in numbers(row))
+    both = {code: (float(row[f"en<-{code}"]), float(row[f"en->{code}"])) for code in codes}
+    return [write_retrieval(folder, system, "europarlxsr", both, EUROPARL)]
+
+
+def of_accuracy(benchmark):
+    def made(folder, system, row):
+        values = {
+            name if "-" in name else f"en-{name}": [value] for name, value in numbers(row).items()
+        }
+        return [write_accuracies(folder, benchmark, system, values)]
+
+    return made
+
+
+def of_ablation(folder, system, row):
+    kept = {group: [] for group in GROUPS}
+    for entry in read("groups", lambda row: row["group"].startswith("XIV ")):
+        if entry["averaged"] == "1":
+            kept[entry["group"].removeprefix("XIV ")].append(entry["tatoeba_code"])
+    values = numbers(row)
+    tatoeba = {code: values[f"Tatoeba {name}"] for name, codes in kept.items() for code in codes}
+    pairs = dict.fromkeys(LOW_PAIRS, row["Flores <300k (240)"])
+    flores = {name.removeprefix("Flores "): row[name] for name in row if name.startswith("Flores")}
+    codes = ("de", "es", "fr", "it", "ja", "ru", "zh")
+    there = {f"en-{code}": [values["MLDoc en->X Avg."]] for code in codes}
+    back = {f"{code}-en": [values["MLDoc X->en Avg."]] for code in codes}
+    return [
+        write_scores(folder, system, tatoeba),
+        *of_flores(folder, system, flores | pairs),
+        write_accuracies(folder, "mldoc", system, there | back),
+    ]
+
+
+def of_cosine(folder, system, row):
+    return [write_cosine(folder, system, float(row["Cosine"]))]
+
+
+@dataclass
+class Paper:
+    """A table of a paper: its cells, what makes our score files, our table, what its note names.
+
+    `every`: the one name that shows all of the paper's rows; `own_columns` come after the paper's.
+    """
+
+    cells: Callable
+    scores: Callable
+    table: str
+    where: str
+    every: str = ""
+    own_columns: tuple[str, ...] = ()
+
+    def write(self, scores, out, printed, order):
+        """Our table of some score files."""
+        if self.table == "ablation":
+            write_ablation_table(scores, out, printed, order)
+        else:
+            write_table(self.table, scores, out, printed, order)
+
+
+def accuracy(table, name, where):
+    return Paper(of_file(name, arrow), of_accuracy(table), table, where)
+
+
+def without_seconds(row):
+    return not row["column"].startswith("Sec.")
+
+
+VI = of_file("ems-v2-table06-tatoeba-unseen", language)
+VII = of_file("ems-v2-table07-flores", lambda row: row["pair"])
+IX = of_file("ems-v2-table09-bucc", lambda row: row["pair"])
+X = of_file("ems-v2-table10-paracrawl", language)
+XIV = of_file("ems-v2-table14-ablation", lambda row: row["column"], without_seconds)
+V_H = "ems-v2-section5h-similarity"
+LIGHTWEIGHT_3 = lightweight("lightweight-table03-mldoc", "MLDoc", arrow)
+LIGHTWEIGHT_4 = lightweight("lightweight-table04-xsr", "XSR", lambda row: row["direction"])
+
+
+def cosines():
+    return Cells({named(row): {"Cosine": row["cosine_similarity"]} for row in read(V_H)}, set())
+
+
+TABLES = {
+    "IV, V": Paper(
+        tatoeba_cells, of_tatoeba, "tatoeba", "EMS v2, Table IV (v1: 4), Table V (v1: 6)"
+    ),
+    "VI": Paper(VI, of_unseen, "tatoeba_unseen", "EMS v2, Table VI (v1: 5)"),
+    "VII": Paper(VII, of_flores, "flores", "EMS v2, Table VII;", own_columns=("All (870)",)),
+    "IX": Paper(IX, of_bucc, "bucc2018", "EMS v2, Table IX (v1: 8)"),
+    "X": Paper(X, of_paracrawl, "paracrawl", "EMS v2, Table X (v1: 9)"),
+    "XI": accuracy("mldoc", "ems-v2-table11-mldoc", "EMS v2, Table XI (v1: 10)"),
+    "XII": accuracy("cls", "ems-v2-table12-amazon-v1", "EMS v2, Table XII (v1: 11)"),
+    "XIII": accuracy("marc", "ems-v2-table13-amazon-v2", "EMS v2, Table XIII (v1: 12)"),
+    "XIV": Paper(XIV, of_ablation, "ablation", "EMS v2, Table XIV (v1: 13)", every="EMS"),
+    "V-H": Paper(cosines, of_cosine, "wordorder", "EMS v2, section V-H"),
+    "Lightweight 3": Paper(
+        LIGHTWEIGHT_3, of_accuracy("mldoc"), "mldoc_bilingual", "Lightweight, Tables 3 and 10"
+    ),
+    "Lightweight 4": Paper(
+        LIGHTWEIGHT_4, of_europarl, "europarlxsr", "Lightweight, Tables 4 and 10"
+    ),
+    "monolingual 1": accuracy("xnli", "monolingual-table01-xnli", "the monolingual paper, Table 1"),
+    "monolingual 2": accuracy("rcv2", "monolingual-table02-rcv2", "the monolingual paper, Table 2"),
+}

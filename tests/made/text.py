@@ -1,17 +1,24 @@
-"""The experiment `tiny` with other settings, a corpus to clean, and rows for the filters."""
+"""The experiment `tiny` with other settings, text to clean and segment, a stand-in for Juman++."""
 
+import html
+import os
+import sys
 import unicodedata
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
+import pytest
+from conftest import needs, write_program
 from made.experiments import shipped
 
+from ems.base.errors import EmsError
 from ems.config.text import CleanSettings
 from ems.text.clean import CleanSource, clean_corpus
 from ems.text.duplicates import without_duplicates
 from ems.text.filters import OFF, CleanReport, in_batches, row_filters
 from ems.text.filters import filtered as all_filtered
+from ems.text.segmenters.base import check_available, segmenter
 
 GROUPS = ("clean", "decontaminate", "vocabulary")
 
@@ -75,3 +82,159 @@ def filtered(pairs, sides=("de", "en"), known=None, **settings):
     assert report.read == report.kept + report.removed.total()
     assert report.kept == len(kept)
     return kept, report
+
+
+# --- segmenters that can run here, and lines that have broken them
+
+
+@pytest.fixture(autouse=True)
+def _look_for_the_tools_anew():
+    check_available.cache_clear()
+    yield
+    check_available.cache_clear()
+
+
+def usable(name, language):
+    """The segmenter `name`, or a skip where it cannot run."""
+    needs(runs(name), f"the segmenter {name} cannot run here")
+    return segmenter(name, language)
+
+
+def runs(name):
+    """Whether the segmenter `name` can run here."""
+    try:
+        check_available(name)
+    except EmsError:
+        return False
+    return True
+
+
+NASTY = [
+    "",
+    " ",
+    "   ",
+    "\u3000",
+    "# x",
+    "#",
+    "# ",
+    "#  x",
+    "## # x",
+    "EOS",
+    "EOS EOS",
+    "*",
+    "\"double\" 'single' «guillemets» “curly”",
+    "[b] {c} (d) <e> & | ; &amp; &#91; &apos;",
+    "<tag>",
+    "state-of-the-art it's l'eau @-@",
+    "Mr. Smith of the U.S.A. paid 3.14 or 1,000... no..",
+    "http://a.example/b?c=d&e=f#g h@i.example",
+    "emoji 😀👩‍👩‍👧 x",
+    "mixed日本語のテキスト и русский 한국어 हिन्दी ไทย العربية",
+    "全角　スペース、ＡＢＣ１２３",
+    "cafe\u0301 café",
+    "\\ \\n \\t %s $x `y`",
+    "_ a__b",
+    "zero\u200bwidth\u200cjoiner\ufeff",
+    "x" * 10_000,
+    "some words " * 10_000,  # 110 kB
+    "これは長い行です。" * 4_000,  # 108 kB
+    "# " + "長い " * 10_000,
+    "last",
+]
+
+
+def characters(line):
+    return "".join(line.split())
+
+
+def assert_nothing_is_lost(segment, name):
+    words = segment(NASTY)
+    assert len(words) == len(NASTY)
+    for line, segmented in zip(NASTY, words, strict=True):
+        plain = html.unescape(segmented) if "escaped" in name else segmented
+        assert comparable(plain, name) == comparable(line, name)
+        assert segmented == " ".join(segmented.split())
+
+
+def comparable(line, name):
+    """What a segmenter must keep of a line."""
+    text = characters(line)
+    if "aggressive" in name:
+        text = text.replace("@-@", "-")
+    if name in ("jumanpp", "mecab-jumandic", "unicode"):  # half-width kana become full-width ones
+        text = unicodedata.normalize("NFKC", text)
+    if name == "unicode":  # it normalises as SentencePiece does
+        text = "".join(c for c in text if unicodedata.category(c) != "Cf")
+    return text
+
+
+# A stand-in for Juman++ 2, which cannot be installed everywhere, with the failures of a real build.
+# `jumanpp --segment` silently drops a line that begins with `# ` or is longer than 4,096 bytes and
+# exits with 0; a half-width space becomes a token, each half-width kana is one token. Empty lines,
+# `#` alone, `EOS`, tabs, control characters and emoji come through. Without `--segment`, as pyknp
+# starts it, it answers with a line per word and `EOS`: `EOS` alone for a line over 4,096 bytes,
+# nothing for `# ` or a line over 65,535 bytes. pyknp loses words that begin with `#`.
+PROGRAM = """#!{python}
+import os, re, sys, time
+
+def segmented(line):
+    words = re.findall(r"[ァ-ヴー]+|\\(\\^ ?\\^\\)|.", line.decode(), re.DOTALL)
+    return ["\\\\\u2423" if word == " " else word for word in words]
+
+def say(text):
+    sys.stdout.buffer.write((text + "\\n").encode())
+    sys.stdout.buffer.flush()
+
+def word(text):
+    if text == "(^^)":
+        return "(^^) (^ ^) (^^) 特殊 1 記号 5 * 0 * 0 NIL"
+    return f'{{text}} {{text}} {{text}} 名詞 6 普通名詞 1 * 0 * 0 "代表表記:{{text}}/{{text}}"'
+
+def answer(line):
+    if line.startswith(b"# ") or len(line) > 65535:
+        return
+    text = line.decode()
+    if {slow!r} and {slow!r} in text:
+        time.sleep(3)
+    if {dead!r} and {dead!r} in text:
+        sys.exit(1)
+    for one in segmented(line) if len(line) <= 4096 else ():
+        say(word("x" if one == {wrong!r} else one))
+        if re.match("[ァ-ヴー]", one):
+            say("@ " + word(one))  # another reading
+    say("EOS")
+
+with open({log!r}, "a") as log:
+    log.write(" ".join([str(os.getpid()), str(os.getppid()), *sys.argv[1:]]) + "\\n")
+if sys.argv[1:] != ["--segment"]:
+    assert not sys.argv[1:], sys.argv
+    for line in sys.stdin.buffer:
+        answer(line.removesuffix(b"\\n"))
+    sys.exit()
+for number, line in enumerate(sys.stdin.buffer):
+    line = line.removesuffix(b"\\n")
+    if line.startswith(b"# ") or {drop}:
+        continue  # without a word
+    if len(line) > 4096:
+        print("too long", file=sys.stderr)
+        continue  # and the exit status is 0
+    say(" ".join(segmented(line)))
+{end}
+"""
+
+
+def put_jumanpp(folder: Path, monkeypatch, **flags: str) -> Path:
+    """Put a `jumanpp` on PATH; `drop`: which other lines `--segment` drops, `end`: how it ends.
+
+    `slow`, `dead`, `wrong`: a character at which the answer to pyknp takes 3 seconds, at which it
+    ends, which it takes for another one. Each start is a line of the file `jumanpp.log` beside it:
+    its process, who started it, its flags.
+    """
+    program = folder / "bin" / "jumanpp"
+    plain = {"drop": "False", "end": "", "slow": "", "dead": "", "wrong": ""}
+    plain |= {"python": sys.executable, "log": str(program.with_name("jumanpp.log"))}
+    write_program(program, PROGRAM.format(**plain | flags))
+    path = os.environ["PATH"]
+    if str(program.parent) not in path.split(os.pathsep):
+        monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{path}")
+    return program

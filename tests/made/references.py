@@ -1,14 +1,160 @@
-"""Every objective by its equation, in float64: loops over pairs and tokens, gradients by autograd.
+"""Encoder, objectives and n-grams by their equations: plain loops, gradients by autograd.
 
-Imports nothing from ems. Each reference takes `change`, the name of one term to get wrong, which
-the tests must notice (CHANGES).
+Imports nothing from ems. `change` names one term to get wrong, which the tests must notice.
 """
 
 import math
 from functools import partial
 
 import torch
-from made.encoder_reference import encoder_states, layer_norm
+from mmh3 import hash as murmur
+
+# --- character n-grams
+
+
+PLACES = 1 << 20
+
+
+def number(value, seed):
+    return murmur(value.to_bytes(4, "little"), seed, signed=False)
+
+
+def grams(words, settings):
+    """The n-grams of words between their marks, ("gram", text), and the words, ("whole", text)."""
+    features = set()
+    for word in words:
+        marked = f"<{word}>"
+        features.add(("whole", marked))
+        for n in range(settings.least, settings.most + 1):
+            for at in range(len(marked) - n + 1):
+                features.add(("gram", marked[at : at + n]))
+    return features
+
+
+def place(gram):
+    kind, text = gram
+    if kind == "whole":
+        return murmur(text.encode(), 0, signed=False) % PLACES
+    polynomial = 0
+    for letter in text:
+        polynomial = (polynomial * 2654435761 + ord(letter)) % 2**32
+    return number(polynomial, len(text)) % PLACES
+
+
+def plain_vector(places, weights, buckets):
+    vector = [0.0] * buckets
+    for at in places:
+        hashed = number(at, 0)
+        sign = -1 if hashed >= 2**31 else 1
+        vector[hashed % 2**31 % buckets] += sign * weights[at]
+    return vector
+
+
+# --- the encoder: no padding, no packing
+
+
+ENCODER_CHANGES = [
+    "no position",
+    "no input norm",
+    "no scale",
+    "one head",
+    "key and value swapped",
+    "no softmax",
+    "looks back only",
+    "not itself",
+    "no residual of attention",
+    "no residual of the inner layer",
+    "norm before the residual",
+    "relu",
+    "one layer",
+    "same layer twice",
+]
+
+
+def layer_norm(x, gain, bias, eps=1e-5):
+    centre = x.sum() / len(x)
+    spread = ((x - centre) ** 2).sum() / len(x)
+    return (x - centre) / torch.sqrt(spread + eps) * gain + bias
+
+
+def norm(w, name, x):
+    return layer_norm(x, w[f"{name}.weight"], w[f"{name}.bias"])
+
+
+def linear(w, name, x):
+    return w[f"{name}.weight"] @ x + w[f"{name}.bias"]
+
+
+def attention(w, name, states, heads, change=None):
+    """softmax(q k / sqrt(d / heads)) v of each token over all tokens of its sentence."""
+    width = len(states[0])
+    heads = 1 if change == "one head" else heads
+    size = width // heads
+    scale = 1.0 if change == "no scale" else 1 / math.sqrt(size)
+    projected = [linear(w, f"{name}.input", state).split(width) for state in states]
+    if change == "key and value swapped":
+        projected = [(query, value, key) for query, key, value in projected]
+    mixed = []
+    for at, (query, _, _) in enumerate(projected):
+        parts = []
+        for first in range(0, width, size):
+            part = slice(first, first + size)
+            shares = []
+            for other, (_, key, _) in enumerate(projected):
+                score = (query[part] * key[part]).sum() * scale
+                unseen = change == "looks back only" and other > at
+                unseen = unseen or (change == "not itself" and other == at and len(states) > 1)
+                shares.append(score if change == "no softmax" else torch.exp(score) * (not unseen))
+            total = 1.0 if change == "no softmax" else sum(shares)
+            values = [value[part] for _, _, value in projected]
+            parts.append(sum(p / total * v for p, v in zip(shares, values, strict=True)))
+        mixed.append(linear(w, f"{name}.output", torch.cat(parts)))
+    return mixed
+
+
+def feed_forward(w, name, state, change=None, activation="silu"):
+    """W_outer swish(W_inner x); gelu is x times the share of a normal distribution below it."""
+    inner = linear(w, f"{name}.inner", state)
+    if activation == "gelu":
+        inner = inner * (1 + torch.erf(inner / math.sqrt(2))) / 2
+    else:
+        inner = inner * (inner > 0) if change == "relu" else inner / (1 + torch.exp(-inner))
+    return linear(w, f"{name}.outer", inner)
+
+
+def layer(w, name, states, heads, change=None, activation="silu"):
+    """A post-LN Transformer layer."""
+    mixed = attention(w, f"{name}.attention", states, heads, change)
+    after = []
+    for state, branch in zip(states, mixed, strict=True):
+        residual = state * (change != "no residual of attention")
+        state = norm(w, f"{name}.attention_norm", residual + branch)
+        residual = state * (change != "no residual of the inner layer")
+        branch = feed_forward(w, name, state, change, activation)
+        if change == "norm before the residual":
+            after.append(residual + norm(w, f"{name}.output_norm", branch))
+        else:
+            after.append(norm(w, f"{name}.output_norm", residual + branch))
+    return after
+
+
+def encoder_states(w, tokens, heads=1, change=None, activation="silu"):
+    """The state of each token; `w` has the weights of an encoder with any number of layers."""
+    states = []
+    for at, token in enumerate(tokens):
+        state = w["encoder.tokens.weight"][token]
+        if change != "no position":
+            state = state + w["encoder.positions.weight"][at]
+        states.append(state if change == "no input norm" else norm(w, "encoder.input_norm", state))
+    count = len({name.split(".")[2] for name in w if name.startswith("encoder.layers.")})
+    for at in range(1 if change == "one layer" else count):
+        number = 0 if change == "same layer twice" else at
+        states = layer(w, f"encoder.layers.{number}", states, heads, change, activation)
+    return states
+
+
+# --- every objective, in float64
+
 
 MASK = 2
 MAXIMUM = ["by absolute value", "maximum first"]
