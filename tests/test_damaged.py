@@ -1,13 +1,57 @@
-"""Laws of the advice for a damaged file: it names what to delete and a command that makes it again,
-whatever the file is."""
+"""Laws of damaged files: a file of a finished run that has a flipped bit, is cut short, empty, lost
+or replaced is one line of its reader, which ends in a command that makes it again.
+"""
 
+import os
 import pickle
 import re
 import shlex
+import shutil
+from pathlib import Path
 
 import pytest
+from conftest import Project, copied
+from made import golden
+from made.damaged import (
+    ARCHIVE,
+    CLEAN,
+    INDEX,
+    KEYS,
+    MODEL,
+    REPORT,
+    SAMPLE,
+    SCORES,
+    SEGMENTED,
+    SHARD,
+    TATOEBA,
+    VOCABULARY,
+    cut,
+    cut_between_lines,
+    empty,
+    flip,
+    replace_by_a_folder,
+    replace_by_text,
+)
+from made.experiments import shipped
 
-from ems.base.errors import Damaged, advice
+from ems.base.errors import Damaged, EmsError, advice
+from ems.corpora.content import check_downloads, check_file
+from ems.corpora.moses import count_pairs
+from ems.model.encode import SentenceEncoder
+from ems.shards.index import read_index, shards_in
+from ems.shards.reader import PairStore
+from ems.shards.shard import Shard, verify_shards
+from ems.shards.writer import write_shards
+from ems.tables.corpora import read_report
+from ems.tables.logs import read_losses
+from ems.tables.models import write_models_table
+from ems.tables.scores import read_scores
+from ems.text.bulk import segment_tsv
+from ems.text.evalkeys import read_eval_keys
+from ems.text.subwords import train_vocabulary, write_sample
+from ems.text.vocabulary_report import write_vocabulary_report
+from ems.train.data import Data
+from ems.train.job import _checked_vocabulary
 
 
 @pytest.fixture
@@ -20,110 +64,94 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
+PATHS = """
+results/tiny/shards/shared/Demo/v1/de-en
+results/tiny/shards/shared/Demo/v1/de-en/00000/de.ids
+results/tiny/shards/shared/Demo/v1/de-en/manifest.json
+results/tiny/shards/shared/index.json
+results/tiny/shards/shared
+results/tiny/models/ems/model.safetensors
+results/tiny/models/ems/model.json
+results/tiny/models/ems/mined/de-en.tsv
+results/tiny/costs/train/ems.times.jsonl
+results/tiny/costs/train/ems.json
+results/tiny/state/ems/1f/step-00000010/state.json
+results/tiny/text/evalkeys.tsv
+results/tiny/text/clean/Demo/v1/de-en.tsv
+results/tiny/text/segmented/Demo/v1/de-en.tsv
+results/tiny/vocab/shared/vocabulary.model
+results/tiny/scores/ems/tatoeba.json
+results/tiny/reports/decontamination.json
+results/tiny/tables/tatoeba.tex
+results/tables/corpora.tex
+results/unknown/scores/x/tatoeba.json
+data/opus/Demo/v1/moses/de-en.txt.zip
+data/opus/Demo/v1/moses/de-en.txt.zip.lock.json
+data/evalsets/tatoeba/v1/tatoeba.deu-eng.deu
+data/documents/Own/v1/de.txt.gz
+data/dumps/Wikipedia/20260101/de.xml.bz2
+data/wikipedia/20260101/de.txt.gz
+data/wikipedia/20260101/de.txt.json
+data/embedded/opus/Demo/v1/x.zip
+datas/x
+mine/model.json
+"""
+FOLLOWED = re.compile(r"delete (?P<path>.+) and make it again: `(?P<command>[^`]+)`")
+
+
 def touched(*paths):
-    """Empty files at those paths where nothing is."""
-    for path in paths:
+    for path in map(Path, paths):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.exists() or path.touch()
-
-
-SHARD = "results/tiny/shards/shared/Demo/v1/de-en"
-INDEX = "results/tiny/shards/shared/index.json"
-MODEL = "results/tiny/models/ems"
-TATOEBA = "data/evalsets/tatoeba/v1/tatoeba.deu-eng.deu"
-ZIP = "data/opus/Demo/v1/moses/de-en.txt.zip"
-TABLE = "results/tables/corpora.tex"
-TINY = ["snakemake", "--config", "experiment=tiny", "--"]
-ALONE = ["scores/ems/tatoeba.json", "reports/decontamination.json", "tables/tatoeba.tex"]
-TEXT = ["text/evalkeys.tsv", "text/clean/Demo/v1/de-en.tsv", "text/segmented/Demo/v1/de-en.tsv"]
-TEXT += ["vocab/shared/vocabulary.model"]
-OF_RESULTS = [  # the damaged file, what to delete, what to ask Snakemake for
-    (f"{SHARD}/00000/de.ids", SHARD, [SHARD, INDEX]),
-    (f"{SHARD}/manifest.json", SHARD, [SHARD, INDEX]),
-    (SHARD, SHARD, [SHARD, INDEX]),
-    (INDEX, INDEX, [INDEX]),
-    ("results/tiny/shards/shared", "results/tiny/shards/shared", [INDEX]),
-    (f"{MODEL}/model.safetensors", MODEL, [f"{MODEL}/model.json"]),
-    (f"{MODEL}/model.json", MODEL, [f"{MODEL}/model.json"]),
-    ("results/tiny/costs/train/ems.times.jsonl", MODEL, [f"{MODEL}/model.json"]),
-    *((path, path, [path, "&&", *TINY, "text"]) for path in (f"results/tiny/{p}" for p in TEXT)),
-    *((path, path, [path]) for path in (f"results/tiny/{p}" for p in ALONE)),
-]
-OF_DOCUMENTS = ["data/documents/Own/v1/de.txt.gz", "data/dumps/Wikipedia/20260101/de.xml.bz2"]
-OF_DOCUMENTS += ["data/wikipedia/20260101/de.txt.gz", "data/wikipedia/20260101/de.txt.json"]
-OF_DATA = [
-    (ZIP, ZIP, [ZIP]),
-    (TATOEBA, TATOEBA, ["evalsets"]),
-    ("data/embedded/opus/Demo/v1/x.zip", "data/embedded", ["data/embedded/manifest.json"]),
-    *((path, path, [path]) for path in OF_DOCUMENTS),
-    (TABLE, TABLE, [TABLE]),  # of the experiment that is selected
-]
-FOLLOWED = re.compile(r"delete (?P<path>.+) and make it again: `(?P<command>[^`]+)`")
 
 
 def followed(text):
     """The path that an advice says to delete, and the words of its command."""
     match = FOLLOWED.fullmatch(text)
-    assert match, text
     (path,) = shlex.split(match["path"])
     return path, shlex.split(match["command"])
 
 
-@pytest.mark.parametrize(("path", "doomed", "targets"), [*OF_RESULTS, *OF_DATA])
-def test_a_file_is_made_again_by_the_output_that_holds_it_and_its_experiment(
-    project, path, doomed, targets
-):
-    """A download is no experiment's: by the one that is known, or the one that is selected."""
-    touched(project / path, *[project / doomed] * path.startswith("results/tiny"))
-    of_tiny = ["--config", "experiment=tiny"] * path.startswith("results/tiny")
-    assert followed(advice(path)) == (doomed, ["snakemake", *of_tiny, "--", *targets])
-    words = of_tiny or ["--config", "experiment=mine"]
-    assert followed(advice(path, "mine")) == (doomed, ["snakemake", *words, "--", *targets])
-    assert advice(project / path) == advice(f"results/../{path}") == advice(path)
+def test_the_advice_for_a_missing_and_for_a_damaged_file_of_every_kind(project):
+    lines = []
+    (project / "results").mkdir()
+    for path in PATHS.split():
+        lines += [path, f"  missing: {advice(path)}"]
+        touched(path)
+        lines.append(f"  damaged: {advice(path)}")
+        assert advice(project / path) == advice(f"results/../{path}") == advice(path)
+        for folder in ("results", "data"):
+            shutil.rmtree(project / folder, ignore_errors=True)
+            (project / folder).mkdir()
+    golden.check("advice.txt", "\n".join([*lines, ""]))
+
+
+def test_a_download_is_made_again_for_the_experiment_that_reads_it(project):
+    touched(ARCHIVE)
+    expected = ["snakemake", "--config", "experiment=mine", "--", str(ARCHIVE)]
+    assert followed(advice(ARCHIVE, "mine")) == (str(ARCHIVE), expected)
 
 
 def test_a_file_of_an_archive_is_made_again_by_its_manifest(project):
     """Snakemake waits for the manifest of a unit and knows none of the files in it."""
     folder = "data/evalsets/xnli/1.0"
     manifest = f"{folder}/xnli-1.0.manifest.json"
-    touched(project / f"{folder}/de/dev.tsv", project / f"{folder}/other.manifest.json")
+    touched(f"{folder}/de/dev.tsv", f"{folder}/other.manifest.json")
     (project / manifest).write_text('{"files": {"de/dev.tsv": {}}}')
     expected = (manifest, ["snakemake", "--", manifest])
     assert followed(advice(f"{folder}/de/dev.tsv")) == followed(advice(manifest)) == expected
 
 
-def test_what_is_missing_is_made_without_deleting_anything(project):
-    assert advice(INDEX) == f"make it: `snakemake --config experiment=tiny -- {INDEX}`"
-    assert advice(ZIP) == f"make it: `snakemake -- {ZIP}`"
-    touched(project / MODEL / "model.json")  # but one job makes all of a model's folder
-    assert followed(advice(f"{MODEL}/model.safetensors"))[0] == MODEL
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "results/tiny/costs/train/ems.json",  # not worth it to do the job again
-        "results/tiny/state/ems/1f/step-00000010/state.json",  # made by the run
-        f"{ZIP}.lock.json",  # made by the download
-    ],
-)
-def test_what_no_job_of_the_workflow_can_make_alone_goes_and_the_command_runs_again(project, path):
-    touched(project / path)
-    assert advice(path) == f"delete {path} and run the same command again"
+def test_a_missing_file_of_a_model_folder_means_the_whole_folder(project):
+    touched(MODEL / "model.json")
+    assert followed(advice(MODEL / "model.safetensors"))[0] == str(MODEL)
 
 
 def test_names_are_quoted_for_the_shell(project):
     for folder in ("big disk/it's", str(project.parent / "other disk")):
         path = f"{folder}/opus/Demo/v1/moses/de-en.txt.zip"
-        touched(project / path)
+        touched(path)
         assert followed(advice(path, data=folder)) == (path, ["snakemake", "--", path])
-
-
-def test_of_a_file_that_the_workflow_does_not_make_the_advice_says_so(project):
-    for path in ("mine/model.json", "results/unknown/scores/x/tatoeba.json", "data", "datas/x"):
-        assert advice(path) == "make or fetch it first"
-        touched(project / path)
-        assert advice(path) == "make or fetch it again"
 
 
 def test_outside_of_a_project_nothing_is_said_of_snakemake(project):
@@ -131,10 +159,121 @@ def test_outside_of_a_project_nothing_is_said_of_snakemake(project):
     assert "snakemake" not in advice(INDEX)
 
 
-def test_the_error_says_what_is_wrong_and_what_to_do_in_one_line_and_crosses_processes(project):
-    touched(project / INDEX, project / ZIP)
-    error = pickle.loads(pickle.dumps(Damaged(project / INDEX, "line 3: expected a number")))
-    assert str(error) == f"{project / INDEX}: line 3: expected a number; {advice(INDEX)}"
-    error = Damaged(project / ZIP, "cut short")
-    assert error.finding == f"{project / ZIP}: cut short"
-    assert error.message("tiny", "data") == f"{error.finding}; {advice(ZIP, 'tiny')}"
+def test_the_error_is_one_line_and_crosses_processes(project):
+    touched(INDEX, ARCHIVE)
+    error = pickle.loads(pickle.dumps(Damaged(INDEX, "line 3: expected a number")))
+    assert str(error) == f"{INDEX}: line 3: expected a number; {advice(INDEX)}"
+    error = Damaged(ARCHIVE, "cut short")
+    assert error.finding == f"{ARCHIVE}: cut short"
+    assert error.message("tiny", "data") == f"{error.finding}; {advice(ARCHIVE, 'tiny')}"
+
+
+# --- the files of a finished run
+
+OUT = Path("out")
+
+DAMAGES = [flip, cut, empty, replace_by_text, os.unlink, replace_by_a_folder]
+
+
+def stored():
+    return PairStore(read_index(INDEX)["train"], ["en", "de", "zh", "ja"], 60)
+
+
+OF_SHARD = ("de.ids", "en.offsets", "lines", "manifest.json")
+OF_MODEL = ("model.json", "model.safetensors", "vocabulary.model")
+READERS = {  # damaged file -> what reads it
+    KEYS: lambda: read_eval_keys([KEYS]),
+    CLEAN: lambda: segment_tsv(CLEAN, OUT / "de-en.tsv", ("de", "en"), ("none", "none")),
+    SEGMENTED: lambda: write_shards(SEGMENTED, VOCABULARY, OUT / "shard"),
+    SAMPLE: lambda: train_vocabulary(shipped("tiny"), SAMPLE, OUT / "v.model"),
+    SAMPLE.with_suffix(".languages"): lambda: write_vocabulary_report(
+        VOCABULARY, SAMPLE, OUT / "r.json"
+    ),
+    VOCABULARY: lambda: _checked_vocabulary(Data(stored(), None, VOCABULARY)),
+    **dict.fromkeys((SHARD / name for name in OF_SHARD), lambda: verify_shards([Shard(SHARD)])),
+    SHARD.parent / "manifest.json": lambda: shards_in(SHARD.parent),
+    INDEX: lambda: read_index(INDEX),
+    **dict.fromkeys((MODEL / name for name in OF_MODEL), lambda: SentenceEncoder(MODEL)),
+    MODEL / "heads.safetensors": lambda: write_models_table(
+        [MODEL / "model.json"], REPORT, [], OUT / "t.tex"
+    ),
+    MODEL / "losses.jsonl": lambda: read_losses(MODEL / "losses.jsonl"),
+    SCORES: lambda: read_scores([SCORES], "tatoeba"),
+    REPORT: lambda: read_report(REPORT),
+    ARCHIVE: lambda: count_pairs(ARCHIVE, "Demo", "de-en"),
+    TATOEBA: lambda: check_file(TATOEBA),
+}
+SILENT = {(MODEL / "heads.safetensors", flip)}  # of which a table reads the sizes only
+
+
+@pytest.fixture(scope="module")
+def run(tiny_run: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of a finished run, in which each test mends what it spoils."""
+    return copied(tiny_run, tmp_path_factory.mktemp("damaged") / "project").folder
+
+
+@pytest.fixture
+def spoil(run, monkeypatch):
+    """A function that spoils a file of the run until the test is over."""
+    monkeypatch.chdir(run)
+    kept = []
+
+    def act(path, damage):
+        kept.append((path, path.read_bytes()))
+        damage(path)
+
+    yield act
+    for path, content in kept:
+        if path.is_dir():
+            path.rmdir()
+        path.write_bytes(content)
+    shutil.rmtree(OUT, ignore_errors=True)
+
+
+def check(read):
+    """Check that reading ends in one line that says what makes the file again."""
+    with pytest.raises(Damaged) as error:
+        read()
+    assert "\n" not in str(error.value)
+    assert str(error.value).endswith(advice(error.value.path))
+    assert "snakemake" in str(error.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("path", READERS, ids=str)
+def test_a_damaged_file_is_one_line_that_says_what_makes_it_again(path, damage, spoil):
+    if (path, damage) not in SILENT:
+        spoil(path, damage)
+        check(READERS[path])
+
+
+@pytest.mark.slow
+def test_every_download_that_changed_is_found_and_one_that_was_deleted_is_none(spoil):
+    count, damaged = check_downloads(Path("data"))
+    assert count > 10
+    assert damaged == []
+    spoil(ARCHIVE, cut)
+    spoil(TATOEBA, flip)
+    other = ARCHIVE.with_name("en-zh.txt.zip")
+    spoil(other, os.unlink)
+    assert [error.path for error in check_downloads(Path("data"))[1]] == [TATOEBA, ARCHIVE]
+    with pytest.raises(EmsError, match="absent: no such folder; name the folder `data`"):
+        check_downloads(Path("absent"))
+
+
+LINES = [KEYS, CLEAN, SEGMENTED, SAMPLE, TATOEBA]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", LINES, ids=str)
+def test_a_file_of_lines_that_ends_after_a_whole_line_is_found_too(path, spoil):
+    """As a copy to a full disk may leave it: nothing in such a file is wrong but its length."""
+    spoil(path, cut_between_lines)
+    check(READERS[path])
+
+
+@pytest.mark.slow
+def test_the_sample_of_a_vocabulary_is_drawn_of_whole_files_only(spoil):
+    spoil(SEGMENTED, cut_between_lines)
+    check(lambda: write_sample(shipped("tiny"), [SEGMENTED], OUT / "sample.txt"))
