@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from conftest import Project, copied
 from made import golden
-from made.damaged import (
+from made.experiments import shipped
+from made.places import (
     ARCHIVE,
     CLEAN,
     INDEX,
@@ -32,7 +33,6 @@ from made.damaged import (
     replace_by_a_folder,
     replace_by_text,
 )
-from made.experiments import shipped
 
 from ems.base.errors import Damaged, EmsError, advice
 from ems.corpora.content import check_downloads, check_file
