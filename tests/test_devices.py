@@ -33,7 +33,7 @@ PIECES = 300
 TRAINED = {
     "layers": ({}, {}),
     "table": SYSTEMS["a table"],
-    "both": SYSTEMS["a table beside layers"],
+    "both": SYSTEMS["a table and layers"],
 }
 # largest differences of a loss and of a weight's gradient. In bfloat16 the ReLU of the MLP turns
 # other units off: a tenth of the gradient on a CPU, and a GPU may differ three times as much.
@@ -288,7 +288,7 @@ def test_a_resumed_run_loads_the_same_bits_and_ends_like_an_uninterrupted_one(
     allowed(apart(resumed, whole), NEAR_AGAIN)
 
 
-@law("vectors = those of a CPU")
+@law("vectors = a CPU's")
 @each_encoder
 def test_vectors_equal_those_from_a_cpu(toy, tmp_path, device, encoder):
     model = toy.train(tmp_path, **trained(encoder, "cpu", "float32"))
@@ -297,7 +297,7 @@ def test_vectors_equal_those_from_a_cpu(toy, tmp_path, device, encoder):
     np.testing.assert_allclose(*vectors, rtol=1e-3, atol=1e-4 * np.abs(vectors[1]).max())
 
 
-@law("neighbours = those of a CPU")
+@law("neighbours = a CPU's")
 def test_neighbours_equal_those_from_a_cpu(device):
     draw = np.random.default_rng(1)
     sides = [draw.standard_normal((count, 64), np.float32) for count in (700, 500)]

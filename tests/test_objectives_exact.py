@@ -29,7 +29,7 @@ HEAD = {"language_width": 3, "bias": True}
 OFF = {"xtr": {"weight": 0}, "contrastive": {"weight": 0}}
 ONE, DISTINCT = {"input_mask": "one"}, {"target": "distinct"}
 BOTH = {"both_sides": True, "margin": 0.2}
-CASES = {  # name: (the objective, its settings, those of all, those of training)
+CASES = {  # name: (objective, its settings, the others', training)
     "xtr": ("xtr", {}, {"head": HEAD}, {}),
     "xtr distinct": ("xtr", DISTINCT, {"head": HEAD}, ONE),
     "ugt": ("ugt", {}, {"head": HEAD}, {}),

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from made.bench import naive_hits
 from made.train import LANGUAGES, contents, json_rows, rows, train_into, train_until, weights_of
 from safetensors import SafetensorError
 from safetensors.torch import load_file
@@ -148,17 +149,6 @@ def test_validation_changes_no_bit_of_the_training(toy, never_killed, tmp_path):
         assert (often / file).read_bytes() == (never / file).read_bytes() == expected
 
 
-def naive_p1(queries, candidates):
-    hits = 0
-    for at, query in enumerate(queries):
-        scores = [
-            float(query @ other) / math.sqrt(float(query @ query) * float(other @ other))
-            for other in candidates
-        ]
-        hits += scores.index(max(scores)) == at
-    return 100 * hits / len(queries)
-
-
 def test_validation_is_without_dropout_and_leaves_train_mode(toy):
     torch.manual_seed(0)
     settings = toy.experiment(model={"dropout": 0.5, "attention_dropout": 0.5}).systems["ems"]
@@ -183,8 +173,9 @@ def test_validation_is_without_dropout_and_leaves_train_mode(toy):
             batch = store.assemble(np.full(size, group), np.arange(size))
             vectors = system.encoder(*map(torch.from_numpy, (batch.tokens, batch.lengths)))
             by_row = [vectors[batch.rows.tolist().index(row)] for row in range(2 * size)]
-            first, second = by_row[:size], by_row[size:]
-            scores += [naive_p1(first, second), naive_p1(second, first)]
+            first, second = (torch.stack(side).tolist() for side in (by_row[:size], by_row[size:]))
+            hits = [naive_hits(first, second), naive_hits(second, first)]
+            scores += [100 * sum(own) / size for own in hits]
     assert pairs == 27
     assert result["p1_by_language"] == {
         "de": pytest.approx(sum(scores[:2]) / 2),
@@ -230,9 +221,7 @@ def parts_and_gradients(toy, system):
 
 
 def cosine(first, second):
-    first, second = first.flatten().tolist(), second.flatten().tolist()
-    product = sum(a * b for a, b in zip(first, second, strict=True))
-    return product / math.sqrt(sum(a * a for a in first) * sum(b * b for b in second))
+    return torch.cosine_similarity(first.double().flatten(), second.double().flatten(), dim=0)
 
 
 @pytest.mark.parametrize("half", ["bfloat16", "float16"])

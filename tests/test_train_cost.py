@@ -349,7 +349,7 @@ def test_on_a_gpu_its_own_memory_counts(toy, monkeypatch):
 
 WAITS = {  # the operation whose result has a size that depends on values (made/fake_gpu.py)
     "a table": "nonzero",  # of n-grams
-    "a table beside layers": "nonzero",
+    "a table and layers": "nonzero",
     "XTR of some": "nonzero",
     "distinct": "_unique2",
     "sampled": "nonzero",

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 import torch
 from made.objectives import DEVICES
+from made.shards import unpacked
 from made.train import contents, rows, train_into, train_until
 
 from ems.base.errors import EmsError
@@ -19,31 +20,21 @@ from ems.train.step import LEAST_SCALE, NORM, Guard, Trainer
 
 def spoiled(monkeypatch, step, value, what):
     """Make the loss, or one number of one gradient, of a step `value`."""
-    forward, update = Trainer.forward, Trainer.update
+    update = Trainer.update
 
-    def bad_loss(trainer, batch):
-        parts = forward(trainer, batch)
-        if batch.step == step and what == "loss":
-            parts["total"] = parts["total"] * value
-        return parts
-
-    def bad_gradient(trainer, at, parts):
+    def spoil_and_update(trainer, at, parts):
         if at == step and what == "gradient":
             trainer.system.encoder.layers[0].inner.bias.grad[0] = value
+        elif at == step:
+            parts["total"] = parts["total"] * value
         update(trainer, at, parts)
 
-    monkeypatch.setattr(Trainer, "forward", bad_loss)
-    monkeypatch.setattr(Trainer, "update", bad_gradient)
+    monkeypatch.setattr(Trainer, "update", spoil_and_update)
 
 
 def as_on_a_gpu(monkeypatch):
-    start = Trainer.__init__
-
-    def unwaiting(trainer, *arguments):
-        start(trainer, *arguments)
-        trainer.waits = False
-
-    monkeypatch.setattr(Trainer, "__init__", unwaiting)
+    unread = property(lambda trainer: False, lambda trainer, value: None)
+    monkeypatch.setattr(Trainer, "waits", unread, raising=False)
 
 
 @pytest.mark.parametrize("device", ["cpu", "as on a GPU"])
@@ -75,18 +66,12 @@ def check_named(toy, state, message):
     assert str(path) in message
     assert "all 8" in message
     store = toy.store("training")
-    batch = store.draw(3, 12, 8, 0.5)
-    ends = batch.lengths.cumsum().tolist()
-    sentences = [batch.tokens[e - n : e].tolist() for e, n in zip(ends, batch.lengths, strict=True)]
-    by_row = dict(zip(batch.rows.tolist(), sentences, strict=True))
-    for at, pair in enumerate(pairs):
-        shard = next(s for s in store.shards if str(s.folder) == pair["shard"])
-        sentences = [shard.piece(side, pair["row"]).tolist() for side in (0, 1)]
-        assert sentences == [by_row[at], by_row[8 + at]]
-        assert pair["line"] == shard.lines[pair["row"]]
-        assert pair["pair"] == "-".join(shard.languages)
-    first = pairs[0]
-    assert f"{first['pair']} line {first['line']}" in message
+    shards = {str(shard.folder): shard for shard in store.shards}
+    for pair, sides in zip(pairs, unpacked(store.draw(3, 12, 8, 0.5)), strict=True):
+        shard, row = shards[pair["shard"]], pair["row"]
+        assert [tuple(shard.piece(side, row)) for side in (0, 1)] == [ids for _, ids in sides]
+        assert (pair["line"], pair["pair"]) == (shard.lines[row], "-".join(shard.languages))
+    assert f"{pairs[0]['pair']} line {pairs[0]['line']}" in message
 
 
 def test_until_the_flag_is_read_no_step_changes_a_weight_or_a_moment(toy, tmp_path, monkeypatch):

@@ -29,7 +29,7 @@ socket.socket = Blocked
 
 
 def bare_python(folder: Path, packages: list[str], without: set[str]) -> Path:
-    """Make an environment with these packages and what they need, but for some; its Python."""
+    """Make an environment with these packages and their requirements; return its Python."""
     command = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
     subprocess.run(command, check=True)
     (site,) = folder.glob("lib/python3.*/site-packages")

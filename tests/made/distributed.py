@@ -1,4 +1,4 @@
-"""Processes that torchrun starts, and what they run: losses over groups of negatives.
+"""Processes under torchrun, and their program: losses over groups of negatives.
 
 torchrun --standalone --nproc-per-node 2 tests/made/distributed.py OUT
 """
@@ -26,7 +26,7 @@ SIZES = [2, 3, 4, 6, 12]  # pairs a group; 6 pairs a process: in it, across it, 
 
 
 def torchrun(processes, *command):
-    """Run a script under torchrun; fail with its output unless it ends well."""
+    """Run a script under torchrun; fail with its output unless it succeeds."""
     words = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     words += ["--nproc-per-node", str(processes), "--", *map(str, command)]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests", "CUDA_VISIBLE_DEVICES": ""}
@@ -73,7 +73,7 @@ class Counted:
         self.folder, self.sha256, self.sound, self.times = Path("x"), {}, sound, 0
 
     def check_sizes(self):
-        """They are right: only a checksum shows that it is spoilt."""
+        """Find no fault: only a checksum shows that a shard is spoilt."""
 
     @property
     def files(self):
@@ -84,13 +84,14 @@ class Counted:
 
 
 def verification_of(shards, world, now):
-    """Of a run on these shards, whose clock is `now`."""
+    """The verification of a run on these shards, with the clock `now`."""
     return Verification([SimpleNamespace(shards=shards)], world, now)
 
 
 def verified(world: World, spoilt: int | None):
-    """How often this process verifies each of seven shards when one of them may be spoilt, and the
-    error that it ends with. The first process's run is the only one that seems long to it.
+    """How often this process verifies each of seven shards, one maybe `spoilt`, and its error.
+
+    Only the clock of the first process makes the run long.
     """
     shards = [Counted(at != spoilt) for at in range(7)]
     clock = itertools.count(step=1 if world.rank else 9_999)

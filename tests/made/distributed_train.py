@@ -1,10 +1,9 @@
-"""Processes that torchrun starts, and that train one experiment after the other: a start costs
-seconds.
+"""Processes under torchrun that train one experiment after the other, since a start costs seconds.
 
     torchrun --standalone --nproc-per-node 2 tests/made/distributed_train.py FOLDER JOB ...
 
-FOLDER is that of a `Toy` (made/train.py), JOB an experiment in it. The exit status of each process
-is left in FOLDER/JOB/status<rank>.
+FOLDER belongs to a `Toy` (made/train.py), JOB is an experiment in it. Each process writes its exit
+status to FOLDER/JOB/status<rank>.
 """
 
 import os

@@ -1,9 +1,8 @@
-"""Training steps on a GPU that is not there, of shapes without values: how each of them ended.
+"""Training steps on a fake GPU, with shapes but no values; prints how each of them ended.
 
 PyTorch's FakeTensorMode computes shapes, dtypes and devices of every operation, forward and
-backward. It raises for tensors of two devices in one operation, and for an operation whose result
-has a size or a value that only the GPU would know: there a host would wait. The device is a backend
-in Python, which a process can have once, hence a program.
+backward. It raises if an operation mixes devices, and if the size or value of its result is known
+only to the GPU, where a host would wait. A process can register the device once, hence a program.
 """
 
 import dataclasses
@@ -24,7 +23,7 @@ DEVICE, PIECES, LANGUAGES, PAIRS = "gpu", 300, 3, 40
 PIECES_ALONE, MARGIN = {**TABLE, "ngrams": 0}, SYSTEMS["a table"][1]
 MORE = {
     "pieces": ({**PIECES_ALONE, "layers": 0}, MARGIN),
-    "pieces beside layers": (PIECES_ALONE, {"contrastive": MARGIN["contrastive"]}),  # and XTR
+    "pieces and layers": (PIECES_ALONE, {"contrastive": MARGIN["contrastive"]}),  # and XTR
     "XTR of some": ({}, {"xtr": {"share": 0.25}}),
 }
 ALL = SYSTEMS | MORE
@@ -39,7 +38,7 @@ def sentences():
 
 
 def on_gpu(mode, value):
-    """The shapes of all tensors in a value, on the device."""
+    """Move all tensors in a value to the device, as shapes."""
     if isinstance(value, torch.Tensor):
         return mode.from_tensor(value).to(DEVICE)
     if isinstance(value, list):
@@ -85,7 +84,7 @@ def outcome(model, objectives, misplaced=False):
 
 
 class Backend(backend_registration._DummyBackendModule):
-    """What `torch.gpu` is."""
+    """The module `torch.gpu`."""
 
     def get_amp_supported_dtype(self):
         return [torch.bfloat16, torch.float16]

@@ -31,17 +31,17 @@ OBJECTIVES = {
     "MLM": {"mlm": {"weight": 1}, **PLAIN},
     "prefixes": {"matryoshka": {"weight": 1, "dimensions": [8, 32]}, **PLAIN},
 }
-# our recipe (`ems-plus` of small62), and the same vectors beside layers
+# our recipe (`ems-plus` of small62), and the same vectors and layers
 PLUS = {
     **NO_XTR,
     "contrastive": {"width": 0, "temperature": 0.05, "margin": 0.4, "mask_duplicates": True},
 }
 SYSTEMS = {name: ({}, objectives) for name, objectives in OBJECTIVES.items()}
-SYSTEMS |= {"a table": ({**TABLE, "layers": 0}, PLUS), "a table beside layers": (TABLE, PLUS)}
+SYSTEMS |= {"a table": ({**TABLE, "layers": 0}, PLUS), "a table and layers": (TABLE, PLUS)}
 
 
 def system_settings(model, objectives, train=None):
-    """What `System` takes: the three parts of a system, complete."""
+    """The three parts of a system, complete, as `System` takes them."""
     return SystemSettings(
         model=EncoderSettings(**model),
         objectives=Objectives(**objectives),
@@ -62,13 +62,14 @@ def noisy_system(settings, languages, pieces, noise=0.4):
 
 
 def weights_of(system):
-    """Its weights as leaves of another graph, by name."""
+    """The weights of a system as leaves of a new graph, by name."""
     return {n: p.detach().clone().requires_grad_() for n, p in system.named_parameters()}
 
 
 def batch_of(rows):
-    """Sentences by row as a `Batch`: shortest first, ties by row. What is hidden comes in the order
-    of the pairs where each has one token of it.
+    """Sentences by row as a `Batch`: shortest first, ties by row.
+
+    Hidden tokens are in the order of the pairs if each pair has one.
     """
     order = sorted(range(len(rows)), key=lambda row: (len(rows[row]["tokens"]), row))
     lengths = np.array([len(rows[row]["tokens"]) for row in order])
@@ -88,7 +89,7 @@ def batch_of(rows):
 
 
 def gradients(loss, weights):
-    """(loss, gradient by name; zero where there is none)."""
+    """(loss, gradient by name, zero if there is none)."""
     loss.backward()
     weights = dict(weights)
     zeros = {name: torch.zeros_like(w) for name, w in weights.items()}

@@ -203,7 +203,7 @@ def embedding(w, sentence, change=None):
 
 
 def log_shares(w, vector, language, change=None):
-    """log softmax of Eq. 2-5 over the pieces; every optional part that has weights is used."""
+    """log softmax of Eq. 2-5 over the pieces, with every optional part that has weights."""
     head = {k.removeprefix("heads.generative."): v for k, v in w.items() if "generative" in k}
     if "languages.weight" in head:
         own = head["languages.weight"][language]
@@ -258,9 +258,9 @@ def xtr(w, pairs, change=None, distinct=False, **_):
 
 
 def ugt(w, pairs, change=None, distinct=False, **_):
-    """Lightweight Eq. 3 where the translation has the mask, Eq. 4 where the sentence itself has.
+    """Lightweight Eq. 3 if the translation has the mask, Eq. 4 if the sentence has it.
 
-    Distinct as the authors' code: 0.5 is written first, then 1 / |S'| or half of it over it.
+    `distinct` is the authors' code: 0.5 is written first, then overwritten by 1 / |S'| or half.
     """
     total = 0.0
     for own, other in sides(pairs):
@@ -298,7 +298,7 @@ def smlm(w, pairs, change=None, **_):
 
 
 def mlm(w, pairs, change=None, **_):
-    """Each masked token from its own state; the mean over those of a sentence."""
+    """Each masked token from its own state; the mean over a sentence."""
     total = 0.0
     directed = sides(pairs)[: len(pairs)] if change == "first side only" else sides(pairs)
     for own, other in directed:
@@ -370,9 +370,7 @@ def contrastive(w, pairs, change=None, settings=None, **_):
 
 
 def in_groups(loss):
-    """The sum of a loss over neighbouring pairs, so many at a time: EMS v2 IV-C, negatives of a
-    GPU.
-    """
+    """The sum of a loss over groups of neighbouring pairs, one per GPU (EMS v2 IV-C)."""
 
     def grouped(w, pairs, change=None, settings=None, **_):
         size = len(pairs) if change == "one group" else settings["contrastive"]["negatives"]
@@ -404,7 +402,7 @@ def align(w, pairs, change=None, **_):
 
 
 def similarity(w, pairs, change=None, summed=False, **_):
-    """Lightweight Eq. 6; `summed` in the authors' code is not divided by the pairs, as all is."""
+    """Lightweight Eq. 6; `summed` is the authors' code, which does not divide by the pairs."""
     total = 0.0
     factor = math.pi if change == "pi" else math.pi / 2
     u, v = ([embedding(w, pair[side]) for pair in pairs] for side in (0, 1))
@@ -438,7 +436,7 @@ def matryoshka(w, pairs, change=None, settings=None, **_):
 
 
 def context(w, pairs, change=None, settings=None, **_):
-    """CCL 2019, section 3.1: M(Enc(x)) of the true text and of the one with another sentence."""
+    """CCL 2019, section 3.1: M(Enc(x)) of the true text and of the changed one."""
     printed = (settings["context"]["loss"] == "printed") != (change == "the other loss")
     total = 0.0
     for pair in pairs:

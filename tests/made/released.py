@@ -20,7 +20,7 @@ BERT = "module.model.bert."
 
 
 def write_vocabulary(path, symbols=("<MASK>", *(f"<2{code}>" for code in LANGUAGES)), size=44):
-    """A SentencePiece model laid out as theirs: 0 <pad>, 1 <unk>, 2 <MASK>, the languages."""
+    """A SentencePiece model with their layout: 0 <pad>, 1 <unk>, 2 <MASK>, the languages."""
     model = io.BytesIO()
     parts = ["kalo", "mine", "ne", "ru"], ["so", "ti", "va"], ["lo", "mi", "ka"]
     ids = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
@@ -75,7 +75,7 @@ def make_state(pieces):
 
 
 def checkpoint(state):
-    """What their main.py saves; the losses may be numbers of NumPy."""
+    """A checkpoint like their main.py's; the losses may be numbers of NumPy."""
     return {
         "state_dict": state,
         "best_loss": np.float64(4.25),

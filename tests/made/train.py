@@ -72,14 +72,14 @@ class Toy:
         write_shards(source, self.vocabulary, out, pairs=self.shard_pairs)
 
     def experiment(self, **changes):
-        """The experiment with `key={...}` laid over it."""
+        """The experiment with changes `key={...}`."""
         return self.settings.changed(**changes)
 
     def shards(self, part):
         return [shard for pair in PAIRS for shard in shards_in(self.folder / part / pair)]
 
     def index(self):
-        """The list of its shards, as the workflow makes it."""
+        """Write and return the index of the shards, as the workflow does."""
         path = self.folder / "index.json"
         roles = {"train": "training", "validation": "validation"}
         folders = {r: self.shards(part) + self.documents[part] for r, part in roles.items()}
@@ -98,7 +98,7 @@ class Toy:
         return Data(self.store("training"), pairs, self.vocabulary)
 
     def train(self, folder, held_out=True, afresh=False, **changes):
-        """Train into `folder`/model, state and times beside it; the model folder."""
+        """Train into `folder`/model, with state and times next to it; return the model folder."""
         data = self.data(held_out, **changes)
         places = folder / "model", folder / "state", folder / "times.jsonl"
         train(self.experiment(**changes), "ems", data, *places, afresh=afresh)
@@ -106,11 +106,11 @@ class Toy:
 
 
 class Killed(BaseException):
-    """What no `except` of the library catches."""
+    """A kill that no `except` of the library catches."""
 
 
 def train_until(toy, folder, step, **changes):
-    """Train until the checkpoint of `step` is there, then die; the state folder of the run."""
+    """Train until the checkpoint of `step` is saved, then die; return the state folder."""
     save = checkpoint.save_checkpoint
 
     def save_and_die(state, modules, optimizer, done, keep):
@@ -122,7 +122,7 @@ def train_until(toy, folder, step, **changes):
 
 
 def train_into(toy, folder, step, **changes):
-    """Train and die within `step`, some steps after a checkpoint; the state folder of the run."""
+    """Train and die within `step`; return the state folder."""
     one = Trainer.step
 
     def step_or_die(trainer, batch):
@@ -134,7 +134,7 @@ def train_into(toy, folder, step, **changes):
 
 
 def signal_in_step(monkeypatch, step):
-    """SIGTERM comes within `step` of a training."""
+    """Raise SIGTERM within `step` of a training."""
     one = Trainer.forward
 
     def forward(trainer, batch):
@@ -146,7 +146,7 @@ def signal_in_step(monkeypatch, step):
 
 
 def train_stopped(toy, folder, step, **changes):
-    """Train until SIGTERM comes within `step`, after which it ends with a checkpoint."""
+    """Train until SIGTERM arrives within `step`; the run then saves and ends."""
     with pytest.MonkeyPatch.context() as patch:
         signal_in_step(patch, step)
         with pytest.raises(EmsError, match=f"after step {step + 1}"):
@@ -163,12 +163,12 @@ def _killed(toy, folder, patched, changes):
 
 
 def contents(folder):
-    """Every byte of the files of a folder."""
+
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
 def weights_of(folder):
-    """The weights of a model folder by the names that they have in a checkpoint."""
+    """The weights of a model folder by their names in a checkpoint."""
     files = {"encoder.": "model", "heads.": "heads"}
     return {
         part + name: value
@@ -178,12 +178,12 @@ def weights_of(folder):
 
 
 def json_rows(path):
-    """The objects of a .jsonl file."""
+
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def rows(folder, part):
-    """The rows of the loss log of a model folder that are of "train" or "validation"."""
+    """The rows of the loss log for `part`, "train" or "validation"."""
     return [row for row in json_rows(folder / "losses.jsonl") if row["part"] == part]
 
 
