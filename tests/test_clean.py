@@ -11,18 +11,10 @@ from unicodedata import category
 
 import pytest
 from conftest import SHARED, needs
-from made.corpora import (
-    moses_of,
-    translations,
-    write_flores,
-    write_mined,
-    write_opus,
-    write_sib,
-    write_tatoeba,
-    write_zip,
-)
+from made import corpora
+from made.corpora import moses_of, translations, write_opus, write_tatoeba, write_zip
 from made.experiments import MINIMAL, Settings
-from made.text import cleaned, law, passed, tiny
+from made.text import cleaned, filtered, law, passed, tiny
 
 from ems.base.errors import EmsError
 from ems.benchmarks.tatoeba.data import read_language
@@ -43,12 +35,6 @@ def written(tmp_path, key, sets):
     files = {label: partial(lambda sides: sides, sides) for label, sides in sets.items()}
     write_eval_keys(key, files, tmp_path / "evalkeys.tsv")
     return tmp_path / "evalkeys.tsv"
-
-
-def run(pairs, keys, key, sides=("de", "en")):
-    report = CleanReport(read=len(pairs))
-    numbered = ((first, second, at) for at, (first, second) in enumerate(pairs, start=1))
-    return [pair[:2] for pair in passed(numbered, report, sides, keys, key)], report
 
 
 def own_key(name, text):
@@ -105,10 +91,10 @@ def test_pairs_with_an_evaluation_sentence_on_either_side_are_removed(tmp_path, 
             expected.append([own_key(key, text) for text in pair])
     assert lost["evaluation"] > 300
     assert len(expected) > 500
-    kept, report = run(pairs, read_eval_keys([written(tmp_path, key, sets)]), key)
+    keys = read_eval_keys([written(tmp_path, key, sets)])
+    kept, report = filtered(pairs, known=keys, key=key)
     assert [[own_key(key, text) for text in pair] for pair in kept] == expected
     assert report.removed == lost
-    assert report.read == report.kept + sum(report.removed.values())
 
 
 @pytest.mark.parametrize("key", ["plain", "folded"])
@@ -122,8 +108,7 @@ def test_the_file_of_keys_holds_every_key_with_its_sets(tmp_path, key):
             expected.setdefault(own_key(key, tidy(text)), set()).add(label.split("/")[0])
     keys = read_eval_keys([written(tmp_path, key, sets)])
     assert keys == {text: tuple(sorted(names)) for text, names in expected.items()}
-    kept, _ = run([(text, "other") for text in odd], keys, key)
-    assert kept == []
+    assert filtered([(text, "other") for text in odd], known=keys, key=key)[0] == []
 
 
 # --- several evaluation sets, from their files to the report
@@ -150,9 +135,9 @@ def write_sets(mirror):
     write_tatoeba(mirror, "deu", [(item["de"], item["en"]) for item in items["tatoeba"]])
     write_opus(mirror, "NTREX", "v1", [{c: item[c] for c in FLORES} for item in items["ntrex"]])
     for code, name in FLORES.items():
-        write_flores(mirror, name, [item[code] for item in items["flores200"]])
+        corpora.write_flores(mirror, name, [item[code] for item in items["flores200"]])
         texts = [("travel", item[code]) for item in items["sib200"]]
-        write_sib(mirror, name, {"train": texts[:4], "dev": texts[4:8], "test": texts[8:]})
+        corpora.write_sib(mirror, name, {"train": texts[:4], "dev": texts[4:8], "test": texts[8:]})
     return items
 
 
@@ -360,7 +345,7 @@ def test_the_first_lines_of_each_file_are_one_part(tmp_path, files, part, number
 
 @pytest.mark.parametrize(("threshold", "kept"), [(1.075, 2), (1.0, 3), (1.5, 0)])
 def test_mined_pairs_below_the_threshold_are_not_read(tmp_path, threshold, kept):
-    path = write_mined(tmp_path, PAIR, texts(PAIR, 3), [1.2, 1.075, 1.01])
+    path = corpora.write_mined(tmp_path, PAIR, texts(PAIR, 3), [1.2, 1.075, 1.01])
     lines, entry = clean_files(tmp_path, {PAIR: 3}, [path], threshold=threshold)
     assert [int(line[2]) for line in lines] == list(range(1, kept + 1))
     assert (entry["read"], entry["files"]) == (kept, {PAIR: kept})

@@ -11,16 +11,7 @@ import numpy as np
 import pytest
 from made.experiments import changed, one_line
 from made.shards import in_order, unpacked, write_shard
-from made.train import (
-    CONTEXT,
-    Toy,
-    add_documents,
-    contents,
-    rows,
-    train_into,
-    train_until,
-    write_document_shard,
-)
+from made.train import CONTEXT, Toy, add_documents, rows, write_document_shard
 from safetensors.torch import load_file
 
 from ems.base.errors import Damaged
@@ -242,12 +233,6 @@ def test_a_model_is_not_validated_on_other_shards(toy, never_killed, tmp_path):
     one_line(validate_model, never_killed, documents, tmp_path)
     message = one_line(validate_model, toy.train(tmp_path, train={"steps": 1}), documents)
     assert "documents, for a model trained with `context`" in message
-
-
-@pytest.mark.parametrize(("kill", "step"), [(train_until, 10), (train_into, 13)])
-def test_killed_and_resumed_equals_never_killed(kill, step, toy, never_killed, tmp_path):
-    kill(toy, tmp_path, step, **CONTEXT)
-    assert contents(toy.train(tmp_path, **CONTEXT)) == contents(never_killed)
 
 
 def test_the_model_folder_encodes_with_mean_and_max(never_killed):

@@ -2,25 +2,14 @@
 workflow that learns from them.
 """
 
-import json
 from itertools import chain
 from typing import Any
 
 import pytest
 import yaml
 from conftest import copy_project, planned
-from made.corpora import (
-    CODES,
-    CORPORA,
-    brute_force,
-    draw_rows,
-    groups_of,
-    read_pairs,
-    translations,
-    write_flores,
-    write_form,
-    write_rows,
-)
+from made import corpora
+from made.corpora import CODES, CORPORA, draw_rows, read_pairs, translations
 from made.experiments import MINIMAL, Settings, changed_jobs, edited, hashes
 
 from ems.base.errors import EmsError
@@ -54,7 +43,7 @@ def join(project, tmp_path):
 
     def joined(seed, most=ALL, name="out", key="folded", rows=None, **options):
         value = VALUE | {"multiway": {"through": "en", "most": most}, "decontaminate": {"key": key}}
-        paths = write_rows(tmp_path, rows or draw_rows(seed))
+        paths = corpora.write_rows(tmp_path, rows or draw_rows(seed))
         folders = tmp_path / name / "pairs", tmp_path / name / "reports"
         join_pairs(project.load(value), paths, *folders, **options)
         return folders
@@ -72,7 +61,7 @@ def contents(folders):
 def test_without_a_cap_the_join_equals_brute_force(join, seed, key):
     rows = draw_rows(seed, letters=key == "plain")  # which takes "- ?" for a sentence
     out, reports = join(seed, key=key, rows=rows)
-    expected, made = brute_force(rows, key)
+    expected, made = corpora.brute_force(rows, key)
     pairs = {name: [row[:2] for row in rows] for name, rows in read_pairs(out).items()}
     assert {name: set(rows) for name, rows in pairs.items()} == expected
     assert min(map(len, expected.values())) > 100
@@ -97,7 +86,7 @@ def test_a_sentence_has_as_many_pairs_as_the_cap_allows(join, most):
     out, reports = join(1, most, rows=rows)
     keys = multiway.KEYS["folded"]
     owner, expected = {}, {}
-    for key, texts in groups_of(rows).items():
+    for key, texts in corpora.groups_of(rows).items():
         sizes = [len(each) for each in texts.values()]
         expected[key] = min(most, (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2)
         owner |= {(keys([text])[0], code): key for code in texts for text in texts[code]}
@@ -231,17 +220,14 @@ def test_the_join_runs_again_if_its_input_changes(project, path, new, changes):
 
 FLORES = {"en": "eng_Latn", "de": "deu_Latn", "fr": "fra_Latn", "sw": "swh_Latn"}
 RUN = """
-description: further pairs of three languages with English
-seed: 1
 languages: [en, de, fr, sw]
 sources: {flores200: mirror/flores200}
-splits: {}
-corpora: [{name: Mine, files: FILES}]
+corpora:
+  - name: Mine
+    files: {en-de: own/mine.en-de.tsv, en-fr: own/mine.en-fr.tsv, en-sw: own/mine.en-sw.tsv}
 multiway: {through: en, most: 2}
-validation: null
 evalsets: {flores200: {version: v1}}
 decontaminate: {against: [flores200]}
-segmenters: {default: none}
 vocabulary: {size: 300, sample_lines: 2000, character_coverage: 1.0}
 vocabularies: {two: {languages: [en, de, fr]}}
 model: {layers: 1, width: 16, heads: 2, feed_forward: 32, max_tokens: 40}
@@ -257,18 +243,16 @@ tables: {printed: []}
 def run(tmp_path_factory):
     """A workflow of 120 sentences in four languages, ten of which are evaluation sentences."""
     project = copy_project(tmp_path_factory.mktemp("multiway"))
-    items = list(translations(120, FLORES, seed=1, least=4))
+    project.items = list(translations(120, FLORES, seed=1, least=4))
     for code, name in FLORES.items():
-        write_flores(project.folder / "mirror", name, [item[code] for item in items[:10]])
-    files = {}
-    for code in ("de", "fr", "sw"):
-        # in French evaluation sentences stand with English that is none
+        lines = [item[code] for item in project.items[:10]]
+        corpora.write_flores(project.folder / "mirror", name, lines)
+        # French evaluation sentences are aligned with other English
         other = "no " if code == "fr" else ""
-        rows = [(other * (at < 10) + item["en"], item[code]) for at, item in enumerate(items)]
-        place = write_form(project.folder / "own" / code, "tsv", ("en", code), rows)
-        files[f"en-{code}"] = place.replace(f"{project.folder}/", "")
-    project.items = items
-    project.select("multi", yaml.safe_load(RUN.replace("FILES", json.dumps(files))))
+        sides = enumerate(project.items)
+        rows = [(other * (at < 10) + item["en"], item[code]) for at, item in sides]
+        corpora.write_form(project.folder / "own", "tsv", ("en", code), rows)
+    project.select("multi", MINIMAL | yaml.safe_load(RUN))
     project.snakemake("all")
     return project
 

@@ -12,15 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import needs
-from made.shards import (
-    LANGUAGES,
-    in_order,
-    sentences,
-    unpacked,
-    vocabulary,
-    write_pairs,
-    write_shard,
-)
+from made import shards as made
+from made.shards import LANGUAGES, in_order, sentences, unpacked
 
 from ems.base.errors import EmsError
 from ems.commands.cli import main
@@ -43,9 +36,9 @@ EMPTY = {3, 50, *range(70, 84)}  # rows of A/v1/de-en without tokens; 70 to 83: 
 def world(tmp_path_factory):
     """A vocabulary, and four pair files as shards of 7 pairs and of 1,000."""
     folder, draw = tmp_path_factory.mktemp("world"), random.Random(3)
-    model = vocabulary(folder / "v.model", 200)
+    model = made.vocabulary(folder / "v.model", 200)
     for name, count in PAIRS.items():
-        source = write_pairs(folder / "text" / f"{name}.tsv", count, draw)
+        source = made.write_pairs(folder / "text" / f"{name}.tsv", count, draw)
         if name == "A/v1/de-en":
             rows = source.read_text().splitlines(keepends=True)
             for at in EMPTY:
@@ -215,7 +208,7 @@ def test_a_batch_is_a_function_of_seed_and_step_and_not_of_the_size_of_shards(wo
 def test_language_pairs_are_drawn_by_size_to_the_alpha_and_pairs_uniformly(tmp_path, alpha):
     parts = [("A/de-en", 0, 300), ("A/en-ja", 300, 90), ("B/de-en", 390, 150), ("B/en-ja", 540, 10)]
     folders = [  # sentence i of a shard is the token first + i
-        write_shard(tmp_path / name, first + np.arange(size), [1] * size, name[2:].split("-"))
+        made.write_shard(tmp_path / name, first + np.arange(size), [1] * size, name[2:].split("-"))
         for name, first, size in parts
     ]
     data = PairStore(folders, LANGUAGES, LIMIT)

@@ -127,13 +127,6 @@ def test_a_token_id_outside_the_vocabulary_is_named_with_its_row(
     assert line == f"{folder}/de.ids: {expected}; {AGAIN}"
 
 
-@pytest.mark.parametrize("number", [0, -1, -(2**63)])
-def test_lines_of_the_corpus_are_counted_from_1(folder, number):
-    spoil(folder / "lines", {5: number})
-    line = message(lambda: Shard(folder).lines)
-    assert f"lines: row 5: expected a line of the corpus, from 1, found {number:,}; {AGAIN}" in line
-
-
 def test_a_store_says_what_it_cannot_draw_from(folder, tmp_path):
     line = message(lambda: PairStore([], ["en", "fr"], 100))
     assert line.startswith("expected shards of en, fr, found none in the index")
@@ -150,13 +143,6 @@ def test_a_store_says_what_it_cannot_draw_from(folder, tmp_path):
     (other / "manifest.json").write_text(text.replace("same", "another"))
     line = message(lambda: PairStore([folder, other], ["en", "de"], 100))
     assert "expected shards of one vocabulary, found 2" in line
-
-
-@pytest.mark.parametrize("pairs", [-1, -(2**63), 7, 9, 2**63, 10**400])
-def test_a_wrong_number_of_pairs_in_the_manifest_is_one_line(folder, pairs):
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps({**manifest, "pairs": pairs}))
-    assert str(folder) in message(lambda: PairStore([folder], ["en", "de"], 100))
 
 
 def peak_memory(folder, out):

@@ -73,11 +73,11 @@ def passed(rows, report, sides=("de", "en"), known=None, key="folded", settings=
         yield from batch
 
 
-def filtered(pairs, sides=("de", "en"), known=None, **settings):
+def filtered(pairs, sides=("de", "en"), known=None, key="folded", **settings):
     """((first, second) that stay, report) of pairs that may hold None."""
     report = CleanReport(read=len(pairs))
     numbered = [(first, second, at) for at, (first, second) in enumerate(pairs, start=1)]
-    rows = passed(numbered, report, sides, known, settings=CleanSettings(**settings))
+    rows = passed(numbered, report, sides, known, key, CleanSettings(**settings))
     kept = [row[:2] for row in rows]
     assert report.read == report.kept + report.removed.total()
     assert report.kept == len(kept)
