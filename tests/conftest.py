@@ -32,7 +32,7 @@ LONG = [
     *("slurm_sites", "fuzz", "workflow_mirror", "mteb"),
     *("workflow_start", "export", "document_corpora", "any_pairs"),
     *("lightweight", "multiway", "distributed_train", "remotes"),
-    *("forecast", "devices", "light", "serve", "use", "interop", "spoilt_json"),
+    *("forecast", "devices", "light", "serve", "use", "clients", "spoilt_json"),
     *("bulk", "shared_data", "train_stop"),
 ]  # half a minute and more, about the longest first; then some that would end long after all others
 

@@ -1,5 +1,5 @@
-"""Laws of the server: what it answers is what the commands and the encoder give, what it refuses is
-a clear error, and a flood or a signal finds it in order."""
+"""Laws of the server: it answers as the commands and the encoder do, rejects bad requests with a
+clear error, and survives a flood and a signal."""
 
 import base64
 import json
@@ -9,23 +9,26 @@ import signal
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from urllib.parse import quote, urlsplit
 
 import numpy as np
 import pytest
-from conftest import needs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made.cli import Cli
+from made.corpora import write_lines
 from made.models import write_model, write_segmented
 from made.servers import MOST, Served, ask, ask_json
+from starlette.exceptions import HTTPException
 
 from ems.base.errors import EmsError
 from ems.use import serve
 from ems.use.encoder import Encoder
+from ems.use.search import index_of
 from ems.use.serve import INPUTS, LINE_CHARACTERS, MOST_LINES, TEXT_CHARACTERS, Service
+from ems.use.stream import TextInput
 
+pytestmark = pytest.mark.slow
 DRAW = random.Random(5)
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "so", "ti", "va"]
 WORDS = ["".join(DRAW.choices(SYLLABLES, k=DRAW.randint(1, 4))) for _ in range(60)]
@@ -44,9 +47,7 @@ def encoder(model):
 
 
 def written(folder, lines=TEXT):
-    """A text of lines."""
-    (folder / "corpus.txt").write_bytes("".join(f"{line}\n" for line in lines).encode())
-    return folder / "corpus.txt"
+    return write_lines(folder / "corpus.txt", lines)
 
 
 @pytest.fixture(scope="module")
@@ -65,27 +66,24 @@ def embeddings(server, texts, **more):
 
 
 @pytest.mark.parametrize("query", ["kalo ne", TEXT[7], "दुनिया", "a&k=1 #%?+"])
-def test_a_search_finds_what_the_command_finds(served, model, tmp_path, query):
-    words = ("search", "--model", model, "--index", written(tmp_path), "-k", "7", query)
-    expected, _ = Cli(tmp_path).run(*[word.replace("-k", "--k") for word in map(str, words)])
+def test_a_search_finds_the_lines_of_the_command(served, model, tmp_path, query):
+    words = ("search", "--model", model, "--index", written(tmp_path), "--k", "7", query)
+    expected, _ = Cli(tmp_path).run(*words)
     status, answer = served.json("GET", f"/search?k=7&q={quote(query, safe='')}")
-    rows = [f"{hit['score']:.4f}\t{hit['number']}\t{hit['line']}" for hit in answer["results"]]
-    cut = [row[: len(own) - 1] if own.endswith("…") else row for own, row in shown(rows, expected)]
-    assert [row.rstrip("…") for row in rows] == cut
+    hits = [(hit["score"], hit["number"], hit["line"]) for hit in answer["results"]]
+    rows = [f"{score:.4f}\t{number}\t{line}" for score, number, line in hits]
+    for row, line in zip(rows, expected.split("\n")[:-1], strict=True):
+        assert row == line or (row.endswith("…") and line.startswith(row[:-1]))
     assert (status, answer["query"], answer["k"], answer["lines"]) == (200, query, 7, len(TEXT))
     assert answer["seconds"] >= 0
 
 
-def shown(rows, expected):
-    return list(zip(rows, expected.split("\n")[:-1], strict=True))
-
-
-def test_a_long_line_is_cut_and_an_empty_text_finds_nothing(served, model, tmp_path):
+def test_a_long_line_is_cut_and_an_empty_text_finds_nothing(served, encoder, tmp_path):
     _, answer = served.json("GET", f"/search?k={MOST_LINES}&q=ka")
     assert len(answer["results"]) == len(TEXT)
     assert max(len(hit["line"]) for hit in answer["results"]) == LINE_CHARACTERS + 1
-    with Served(tmp_path, "--model", model, "--index", written(tmp_path, [])) as empty:
-        assert empty.json("GET", "/search?q=ka")[1]["results"] == []
+    with index_of(encoder, TextInput(written(tmp_path, []))) as empty:
+        assert json.loads(Service(encoder, empty).search("q=ka").body)["results"] == []
 
 
 def test_a_query_may_stand_in_the_address_as_plain_utf8(served):
@@ -136,111 +134,80 @@ def test_the_answer_has_the_shape_of_the_api_and_nothing_else(served, encoder):
     assert own == {"id": "toy", "object": "model", "created": own["created"], "owned_by": "ems"}
 
 
-def test_the_client_of_openai_gets_the_vectors_and_the_errors(served, encoder):
-    needs(find_spec("openai"), "openai is not installed: pip install '.[dev]'")
-    import openai
-
-    http = openai.DefaultHttpxClient(trust_env=False)
-    client = openai.OpenAI(base_url=f"{served.url}v1", api_key="none", http_client=http)
-    expected = encoder.encode(TEXT, normalise=True)
-    for form in ({}, {"encoding_format": "float"}, {"encoding_format": "base64"}):
-        answer = client.embeddings.create(input=TEXT, model="toy", **form)
-        rows = [each.embedding for each in answer.data]
-        if isinstance(rows[0], str):  # asked for by name, it stays as it came
-            rows = [np.frombuffer(base64.b64decode(row), "<f4") for row in rows]
-        assert np.array(rows, np.float32).tobytes() == expected.tobytes()
-    assert (
-        len(client.embeddings.create(input="a", model="toy", dimensions=4).data[0].embedding) == 4
-    )
-    assert [each.id for each in client.models.list()] == ["toy"]
-    with pytest.raises(openai.BadRequestError, match="found token ids"):
-        client.embeddings.create(input=[1, 2], model="toy")
-    with pytest.raises(openai.NotFoundError, match="does not exist") as error:
-        client.embeddings.create(input="a", model="other")
-    assert (error.value.code, error.value.param) == ("model_not_found", "model")
-
-
-def test_a_language_is_that_of_the_request_or_of_the_flag(model, tmp_path):
-    own = write_segmented(tmp_path / "toy", model)
-    expected = Encoder(own)
-    with Served(tmp_path, "--model", own) as server:
-        status, answer = embeddings(server, ["Kalo."])
-        assert (status, "expected the language" in answer["error"]["message"]) == (400, True)
-        for code in ("de", "en"):
-            _, answer = embeddings(server, ["Kalo, kalo."], language=code)
-            row = np.array(answer["data"][0]["embedding"], np.float32)
-            assert (row == expected.encode(["Kalo, kalo."], code, normalise=True)[0]).all()
-    words = ("--model", own, "--language", "de")
+def test_the_language_comes_from_the_request_or_the_flag(model, tmp_path):
+    own = Encoder(write_segmented(tmp_path / "toy", model))
+    service = Service(own)
+    body = {"model": "toy", "input": ["Kalo, kalo."]}
+    with pytest.raises(HTTPException) as error:
+        service.embeddings(json.dumps(body).encode())
+    assert "expected the language" in error.value.detail["message"]
+    for code in ("de", "en"):
+        answer = json.loads(service.embeddings(json.dumps(body | {"language": code}).encode()).body)
+        row = np.array(answer["data"][0]["embedding"], np.float32)
+        assert (row == own.encode(["Kalo, kalo."], code, normalise=True)[0]).all()
+    words = ("--model", own.model, "--language", "de")
     index = ("--index", written(tmp_path, TEXT[:9]), "--query-language", "en")
     with Served(tmp_path, *words, *index) as server:
         assert server.json("GET", "/search?q=ka")[0] == 200
         assert embeddings(server, "Kalo.")[0] == 200
+    with pytest.raises(EmsError, match="was trained for"):
+        Service(own, query_language="xx")
 
 
-# --- what is refused
+# --- rejected requests
 
-REFUSED = {  # method, path, body: status, parameter, words of the message
-    ("GET", "/nothing", None): (404, None, "no such address"),
-    ("GET", "/v1/embeddings", None): (405, None, "expected POST"),
-    ("POST", "/search?q=a", b""): (405, None, "expected GET"),
-    ("POST", "/", b"a" * 100_000): (405, None, "expected GET"),
-    ("OPTIONS", "/v1/embeddings", None): (405, None, "expected POST"),
-    ("DELETE", "/v1/models", None): (405, None, "expected GET"),
-    ("BREW", "/", None): (501, None, "Unsupported method"),
-    ("GET", "/search", None): (400, "q", "expected a query"),
-    ("GET", "/search?q=%20", None): (400, "q", "expected a query"),
-    ("GET", "/search?q=%ff", None): (400, None, "in UTF-8"),
-    ("GET", f"/search?q={'a' * (TEXT_CHARACTERS + 1)}", None): (
-        400,
-        "q",
-        "at most 32,768 characters",
-    ),
-    ("GET", f"/search?q={'a' * 70_000}", None): (414, None, ""),
-    ("GET", f"/search?{'&a=1' * 50}", None): (400, None, "expected q and k"),
-    **{
-        ("GET", f"/search?q=a&k={k}", None): (400, "k", f"from 1 to {MOST_LINES}")
-        for k in ("", "0", MOST_LINES + 1, "-1", "1.5", "9" * 99, "%D9%A1")
-    },
-    ("POST", "/v1/embeddings", b""): (400, None, "a body of JSON"),
-    ("POST", "/v1/embeddings", b"{"): (400, None, "a body of JSON"),
-    ("POST", "/v1/embeddings", b"\xff"): (400, None, "a body of JSON"),
-    ("POST", "/v1/embeddings", b"[" * 100_000): (400, None, "a body of JSON"),
-    ("POST", "/v1/embeddings", b"9" * 9999): (400, None, "a body of JSON"),
-    ("POST", "/v1/embeddings", b"[]"): (400, None, "a JSON object"),
-    ("POST", "/v1/embeddings", b'{"input": "a"}'): (400, "model", "name of a model"),
-    ("POST", "/v1/embeddings", b'{"input": "a", "model": "x"}'): (404, "model", "here is 'toy'"),
-    ("POST", "/v1/embeddings", b'{"input": "\\ud800", "model": "toy"}'): (400, "input", "Unicode"),
-}
-REFUSED_INPUTS = [  # what the request has beside the model: the parameter, words of the message
-    ({}, "input", "a string or a list of strings"),
-    ({"input": []}, "input", "a string or a list of strings"),
-    ({"input": {}}, "input", "a string or a list of strings"),
-    ({"input": [1, 2]}, "input", "found token ids"),
-    ({"input": [[1, 2]]}, "input", "found token ids"),
-    ({"input": ["a", None]}, "input", "only strings"),
-    ({"input": ["a"] * (INPUTS + 1)}, "input", "at most 2,048 texts"),
-    ({"input": ["a", "a" * (TEXT_CHARACTERS + 1)]}, "input", "at most 32,768 characters"),
-    ({"input": "a", "encoding_format": "int8"}, "encoding_format", "float or base64"),
-    ({"input": "a", "encoding_format": []}, "encoding_format", "float or base64"),
-    ({"input": "a", "model": 3}, "model", "a text"),
-    ({"input": "a", "language": 3}, "language", "a text"),
-    ({"input": "a", "language": "xx"}, None, "was trained for de, en"),
+LONG, API = "a" * (TEXT_CHARACTERS + 1), "/v1/embeddings"
+REFUSED = [  # method, path, body, status, parameter, words of the message
+    ("GET", "/nothing", None, 404, None, "no such address"),
+    ("GET", API, None, 405, None, "expected POST"),
+    ("POST", "/search?q=a", b"", 405, None, "expected GET"),
+    ("POST", "/", b"a" * 100_000, 405, None, "expected GET"),
+    ("DELETE", "/v1/models", None, 405, None, "expected GET"),
+    ("BREW", "/", None, 501, None, "Unsupported method"),
+    ("GET", "/search", None, 400, "q", "expected a query"),
+    ("GET", "/search?q=%20", None, 400, "q", "expected a query"),
+    ("GET", "/search?q=%ff", None, 400, None, "in UTF-8"),
+    ("GET", f"/search?q={LONG}", None, 400, "q", "at most 32,768 characters"),
+    ("GET", f"/search?q={'a' * 70_000}", None, 414, None, ""),
+    ("GET", f"/search?{'&a=1' * 50}", None, 400, None, "expected q and k"),
     *(
-        ({"input": "a", "dimensions": value}, "dimensions", "a whole number")
-        for value in (0, -1, True, 1.5, "4", 1 << 30)
+        ("GET", f"/search?q=a&k={k}", None, 400, "k", f"from 1 to {MOST_LINES}")
+        for k in ("", "0", MOST_LINES + 1, "-1", "1.5", "9" * 99, "%D9%A1")
     ),
-    ({"input": "a", "dimensions": 17}, None, "at most 16"),
+    *(
+        ("POST", API, body, 400, None, "a body of JSON")
+        for body in (b"", b"{", b"\xff", b"[" * 100_000, b"9" * 9999)
+    ),
+    ("POST", API, b"[]", 400, None, "a JSON object"),
+    ("POST", API, b'{"input": "a"}', 400, "model", "name of a model"),
+    ("POST", API, b'{"input": "a", "model": "x"}', 404, "model", "here is 'toy'"),
+    ("POST", API, b'{"input": "\\ud800", "model": "toy"}', 400, "input", "Unicode"),
 ]
-REFUSED |= {
-    ("POST", "/v1/embeddings", json.dumps({"model": "toy"} | more).encode()): (400, *rest)
-    for more, *rest in REFUSED_INPUTS
-}
+INPUT, DIMENSIONS = "a string or a list of strings", (0, -1, True, 1.5, "4", 1 << 30)
+REFUSED += [
+    ("POST", API, json.dumps({"model": "toy"} | keys).encode(), 400, *rest)
+    for keys, *rest in [
+        *((keys, "input", INPUT) for keys in ({}, {"input": []}, {"input": {}})),
+        ({"input": [1, 2]}, "input", "found token ids"),
+        ({"input": [[1, 2]]}, "input", "found token ids"),
+        ({"input": ["a", None]}, "input", "only strings"),
+        ({"input": ["a"] * (INPUTS + 1)}, "input", "at most 2,048 texts"),
+        ({"input": ["a", LONG]}, "input", "at most 32,768 characters"),
+        ({"input": "a", "encoding_format": "int8"}, "encoding_format", "float or base64"),
+        ({"input": "a", "encoding_format": []}, "encoding_format", "float or base64"),
+        ({"input": "a", "model": 3}, "model", "a text"),
+        ({"input": "a", "language": 3}, "language", "a text"),
+        ({"input": "a", "language": "xx"}, None, "was trained for de, en"),
+        *(({"input": "a", "dimensions": n}, "dimensions", "a whole number") for n in DIMENSIONS),
+        ({"input": "a", "dimensions": 17}, None, "at most 16"),
+    ]
+]
 
 
 @pytest.mark.parametrize("request_", REFUSED, ids=lambda request: str(request)[:60])
 def test_a_bad_request_is_an_error_in_the_shape_of_the_api(served, request_):
-    expected, param, words = REFUSED[request_]
-    status, answer = served.json(*request_)
+    *request, expected, param, words = request_
+    status, answer = served.json(*request)
     error = answer["error"]
     assert (status, error["param"]) == (expected, param)
     assert words in error["message"]
@@ -250,7 +217,7 @@ def test_a_bad_request_is_an_error_in_the_shape_of_the_api(served, request_):
     assert error["type"] == ("invalid_request_error" if status < 500 else "server_error")
 
 
-def test_what_is_just_within_the_limits_is_answered(served):
+def test_requests_at_the_limits_are_answered(served):
     assert len(embeddings(served, ["a"] * INPUTS)[1]["data"]) == INPUTS
     assert embeddings(served, "a" * TEXT_CHARACTERS)[0] == 200
     body = json.dumps({"input": "a", "model": "toy"}).encode()
@@ -259,17 +226,11 @@ def test_what_is_just_within_the_limits_is_answered(served):
     assert (status, "at most 4,194,304 bytes" in answer["error"]["message"]) == (413, True)
 
 
-@pytest.mark.parametrize("length", ["-1", "x", "", "1_0", "9" * 30, "１".encode()])
-def test_a_length_that_is_none_is_an_error(served, length):
-    assert served.json("POST", "/v1/embeddings", b"", **{"Content-Length": length})[0] == 400
-
-
-def test_a_body_without_a_length_is_an_error(served):
+def test_headers_of_length_and_method_are_checked(served):
+    for length in ("-1", "x", "", "1_0", "9" * 30, "１".encode()):
+        assert served.json("POST", "/v1/embeddings", b"", **{"Content-Length": length})[0] == 400
     status, answer = served.json("POST", "/v1/embeddings", **{"Transfer-Encoding": "chunked"})
     assert (status, "Content-Length" in answer["error"]["message"]) == (411, True)
-
-
-def test_an_answer_that_is_not_allowed_says_what_is(served):
     status, headers, _ = served.ask("PUT", "/")
     assert (status, headers["Allow"]) == (405, "GET, HEAD")
     status, headers, content = served.ask("HEAD", "/v1/models")
@@ -277,16 +238,13 @@ def test_an_answer_that_is_not_allowed_says_what_is(served):
     assert int(headers["Content-Length"]) > 50
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "10.0.0.1", "", "[::"])
-def test_a_name_that_leads_here_is_no_name_of_this_machine(served, host):
-    for path in ("/", "/search?q=a", "/v1/models"):
-        status, answer = served.json("GET", path, Host=host)
-        assert (status, "expected localhost" in answer["error"]["message"]) == (403, True)
-
-
-@pytest.mark.parametrize("host", ["localhost", "localhost:1", "127.0.0.1:80", "[::1]:80", "[::1]"])
-def test_every_name_of_the_loopback_is_one(served, host):
-    assert served.json("GET", "/v1/models", Host=host)[0] == 200
+def test_only_names_of_the_loopback_are_hosts(served):
+    for host in ("evil.example", "127.0.0.1.evil.example", "10.0.0.1", "", "[::"):
+        for path in ("/", "/search?q=a", "/v1/models"):
+            status, answer = served.json("GET", path, Host=host)
+            assert (status, "expected localhost" in answer["error"]["message"]) == (403, True)
+    for host in ("localhost", "localhost:1", "127.0.0.1:80", "[::1]:80", "[::1]"):
+        assert served.json("GET", "/v1/models", Host=host)[0] == 200
 
 
 def test_on_another_address_any_name_is_one_and_the_log_warns(model, tmp_path):
@@ -310,7 +268,7 @@ def test_no_other_origin_may_read_and_no_other_script_may_run(served):
         assert ("script-src 'sha256-" in policy) == (path == "/") == content.startswith(b"<!doc")
 
 
-def test_the_log_does_not_say_what_was_asked(served):
+def test_the_log_holds_no_query_or_text(served):
     served.ask("GET", "/search?q=secretword")
     embeddings(served, "secretword")
     log = served.log.read_text()
@@ -325,9 +283,9 @@ PARTS = [
 ]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(parts=st.lists(st.one_of(st.sampled_from(PARTS), st.text(max_size=5)), max_size=14))
-def test_whatever_arrives_is_answered_or_dropped(served, parts):
+def test_any_bytes_are_answered_or_dropped(served, parts):
     with socket.create_connection(address_of(served.url), MOST) as connection:
         connection.sendall("".join(parts).encode("utf-8", "replace"))
         connection.shutdown(socket.SHUT_WR)
@@ -341,7 +299,7 @@ def test_whatever_arrives_is_answered_or_dropped(served, parts):
 # --- many at once
 
 
-def test_answers_are_the_same_whoever_else_asks(served):
+def test_answers_do_not_depend_on_other_requests(served):
     def one(at):
         if at % 2:
             return served.json("GET", f"/search?q={TEXT[at % 7]}")[1]["results"]
@@ -405,7 +363,7 @@ def slow():
 WAIT = {"input": "wait", "model": "slow"}
 
 
-def test_what_has_arrived_is_answered_after_the_end(slow):
+def test_a_request_that_has_arrived_is_answered_after_the_end(slow):
     encoder, server = slow
     idle = socket.create_connection(server.address, MOST)
     with ThreadPoolExecutor(1) as pool, idle:
@@ -419,7 +377,7 @@ def test_what_has_arrived_is_answered_after_the_end(slow):
         assert not server.running.is_alive()
 
 
-def test_a_request_that_does_not_arrive_makes_room(slow, monkeypatch):
+def test_a_request_that_does_not_arrive_times_out(slow, monkeypatch):
     _, server = slow
     monkeypatch.setattr(serve, "READING", 0.2)
     head = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
@@ -433,7 +391,7 @@ def test_a_request_that_does_not_arrive_makes_room(slow, monkeypatch):
             assert connection.recv(12) == (b"" if at % 2 else b"HTTP/1.1 408")
 
 
-def test_an_error_within_is_an_error_outside_and_the_server_goes_on(slow, caplog):
+def test_an_internal_error_is_answered_and_logged(slow, caplog):
     _, server = slow
     bad = {"input": "fail", "model": "slow"}
     status, answer = ask_json(server.url, "POST", "/v1/embeddings", bad)
@@ -443,7 +401,7 @@ def test_an_error_within_is_an_error_outside_and_the_server_goes_on(slow, caplog
     assert ask_json(server.url, "GET", "/v1/models")[0] == 200
 
 
-def test_a_caller_who_leaves_is_no_error(slow, caplog):
+def test_a_client_that_disconnects_is_no_error(slow, caplog):
     encoder, server = slow
     with socket.create_connection(server.address) as connection:
         body = json.dumps(WAIT).encode()
@@ -486,47 +444,26 @@ def test_an_index_is_built_once_and_only_for_its_text(model, tmp_path):
     assert "has changed since; make it again with --build" in Cli(tmp_path).error("serve", *words)
 
 
-def test_without_a_text_there_are_vectors_and_the_page_says_so(model, tmp_path):
-    with Served(tmp_path, "--model", model) as server:
-        status, answer = server.json("GET", "/search?q=ka")
-        assert (status, "start ems serve with --index" in answer["error"]["message"]) == (404, True)
-        page = server.ask("GET", "/")[2].decode()
-        assert "No text to search" in page
-        assert '<form role="search" hidden>' in page
-        assert embeddings(server, "ka")[0] == 200
+def test_without_a_text_there_are_vectors_and_the_page_says_so(encoder):
+    service = Service(encoder)
+    with pytest.raises(HTTPException, match="404") as error:
+        service.search("q=ka")
+    assert "start ems serve with --index" in error.value.detail["message"]
+    page = serve.page_of(service).body.decode()
+    assert "No text to search" in page
+    assert '<form role="search" hidden>' in page
 
 
-def test_the_page_shows_names_as_text(model, tmp_path):
+def test_the_page_shows_names_as_text(encoder, tmp_path):
     corpus = written(tmp_path).rename(tmp_path / "<i>&{{K}}.txt")
-    with Served(tmp_path, "--model", model, "--index", corpus) as server:
-        page = server.ask("GET", "/")[2].decode()
+    with index_of(encoder, TextInput(corpus)) as index:
+        page = serve.page_of(Service(encoder, index)).body.decode()
     assert f"{len(TEXT)} lines of &lt;i&gt;&amp;" in page
     assert "<i>" not in page
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--index gone.txt", "gone.txt: no such file"),
-        ("--build", "--build: expected a text with --index, found none"),
-        ("--host 192.0.2.1", "cannot listen there"),
-        ("--host no.such.host.invalid", "cannot listen there"),
-        ("--language xx", "was trained for de, en"),
-        ("--query-language xx", "was trained for de, en"),
-    ],
-)
-def test_a_start_that_fails_is_one_line(model, tmp_path, words, message):
-    before = signal.getsignal(signal.SIGTERM)
-    assert message in Cli(tmp_path).error("serve", "--model", model, "--port", "0", *words.split())
-    assert signal.getsignal(signal.SIGTERM) is before
-
-
-def test_a_port_in_use_is_one_line(served, model, tmp_path):
-    port = urlsplit(served.url).port
+def test_a_port_in_use_is_an_error_and_signals_are_as_before(served, model, tmp_path):
+    port, before = urlsplit(served.url).port, signal.getsignal(signal.SIGTERM)
     message = Cli(tmp_path).error("serve", "--model", model, "--port", port)
     assert f"--port {port}: cannot listen there (Address already in use)" in message
-
-
-def test_a_service_without_a_language_that_it_needs_does_not_start(encoder):
-    with pytest.raises(EmsError, match="was trained for"):
-        Service(encoder, query_language="xx")
+    assert signal.getsignal(signal.SIGTERM) is before

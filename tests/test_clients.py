@@ -1,0 +1,335 @@
+"""Laws of the programs that use a model: a browser, OpenAI's client, and the examples of
+docs/export.md, each of which runs as it stands there and gives what EMS gives."""
+
+import base64
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import ROOT, needs
+from made.cli import COMMAND, INTEROP, commands, program, section, write_files
+from made.corpora import write_lines
+from made.models import write_model
+from made.servers import Served
+
+from ems.commands.cli import main
+from ems.corpora.demo.grammar import read_free
+from ems.use.encoder import Encoder, score
+
+pytestmark = pytest.mark.slow
+FREE = read_free()
+ROWS = [(sentence["de"], sentence["en"]) for sentence in FREE[:120]]
+WRONG = [(german, english) for (german, _), (_, english) in zip(ROWS, ROWS[7:], strict=False)]
+EQUAL = [(german, german) for german, _ in ROWS[:40]]  # which any model scores 1
+PAIRS = random.Random(3).sample(ROWS + WRONG + EQUAL, len(ROWS + WRONG + EQUAL))
+SIZES = {"layers": 2, "width": 24, "heads": 3, "feed_forward": 40, "max_tokens": 32}
+SCRIPT = '<script>document.title = "run"</script><img src=x onerror="document.title = 9">'
+ARABIC = "مرحبا بالعالم (kalo)."
+TEXT = [*(german for german, _ in ROWS[:30]), SCRIPT, ARABIC]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with exports/ems, as the page takes it for granted."""
+    pytest.importorskip("onnxruntime")
+    folder = tmp_path_factory.mktemp("clients")
+    text = [text for sentence in FREE for text in sentence.values()]
+    model = write_model(folder / "model", ["en", "de"], text, 2500, sizes=SIZES)
+    write_lines(folder / "lines.txt", text[:100])
+    words = ["export", "--model", model, "--out", folder / "exports/ems", "--onnx"]
+    assert main([*map(str, words), "--verify", str(folder / "lines.txt")]) == 0
+    for side, code in enumerate(("de", "en")):
+        write_lines(folder / f"corpus.{code}", [pair[side] for pair in PAIRS])
+    (folder / "ems").symlink_to(ROOT / "ems")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def served(place):
+    write_lines(place / "served.txt", TEXT)
+    with Served(place, "--model", "exports/ems", "--index", "served.txt") as server:
+        yield server
+
+
+# --- a browser
+
+OPEN = "table:visible tbody tr"
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    needs(CHROMIUM, "no browser: apt-get install chromium-headless-shell")
+    needs(find_spec("playwright"), "playwright is not installed: pip install '.[dev]'")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser, served):
+    """A new page that fails the test for a line in its console, an error or a foreign request."""
+    page, said = browser.new_page(), []
+
+    def check(request):
+        if not request.url.startswith((served.url, "data:,")):
+            said.append(request.url)
+
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", check)
+    yield page
+    assert said == []
+    page.close()
+
+
+def rows(page):
+    """The cells of each row that the page shows."""
+    page.locator(OPEN).first.wait_for()
+    return [row.locator("td").all_inner_texts() for row in page.locator(OPEN).all()]
+
+
+def results(served, query, k):
+    """The cells of each row that the server finds."""
+    answer = served.json("GET", f"/search?k={k}&q={query}")[1]["results"]
+    return [[f"{hit['score']:.4f}", str(hit["number"]), hit["line"]] for hit in answer]
+
+
+def test_a_query_is_typed_and_its_lines_are_shown_and_linked(page, served, browser):
+    page.goto(served.url)
+    assert f"{len(TEXT)} lines of served.txt" in page.inner_text("main")
+    assert not page.locator("table").is_visible()
+    page.get_by_label("Search for").fill("kalo & ne")
+    page.get_by_label("Lines").fill("3")
+    page.get_by_role("button", name="Search").click()
+    shown = rows(page)
+    assert shown == results(served, "kalo%20%26%20ne", 3)
+    assert page.get_by_role("status").inner_text().startswith(f"3 of {len(TEXT)} lines in ")
+    labels = "() => [...document.querySelectorAll('input')].map(input => input.labels.length)"
+    assert page.evaluate(labels) == [1, 1]
+    assert page.get_by_role("columnheader").all_inner_texts() == ["Score", "Line", "Text"]
+    link = page.get_by_role("link", name="Link to this search").get_attribute("href")
+    other = browser.new_page()
+    other.goto(f"{served.url}{link}")
+    assert rows(other) == shown
+    assert (other.get_by_label("Lines").input_value(), other.url) == ("3", page.url)
+    other.close()
+
+
+def test_the_step_back_shows_the_search_before(page, served):
+    page.goto(f"{served.url}?q=ka&k=2")
+    first = rows(page)
+    page.get_by_label("Search for").fill(TEXT[3])
+    page.keyboard.press("Enter")
+    page.locator(OPEN, has_text=TEXT[3]).wait_for()
+    page.go_back()
+    page.locator(OPEN, has_text=first[0][2]).first.wait_for()
+    assert rows(page) == first
+    assert page.get_by_label("Search for").input_value() == "ka"
+
+
+def test_a_script_in_a_line_is_text_and_any_other_script_is_blocked(page, served, browser):
+    page.goto(f"{served.url}?k=1&q={SCRIPT.replace('<', '%3C').replace('=', '%3D')}")
+    assert [row[2] for row in rows(page)] == [SCRIPT]
+    page.wait_for_timeout(100)
+    assert page.title() == "EMS: search by meaning"
+    assert page.locator("main img, main script").count() == 0
+    other, said = browser.new_page(), []
+    other.goto(served.url)
+    other.on("console", lambda message: said.append(message.text))
+    other.evaluate(
+        """() => {
+        const script = document.createElement("script");
+        script.textContent = "document.title = 'run'";
+        document.body.append(script);
+    }"""
+    )
+    assert other.title() == "EMS: search by meaning"
+    assert "Content Security Policy" in "".join(said)
+    other.close()
+
+
+def test_text_from_right_to_left_is_set_so(page, served):
+    page.goto(f"{served.url}?k=1&q={ARABIC}")
+    assert [row[2] for row in rows(page)] == [ARABIC]
+    direction = "element => getComputedStyle(element).direction"
+    cells = page.locator(f"{OPEN} td")
+    assert cells.last.evaluate(direction) == "rtl"
+    assert cells.first.evaluate(direction) == "ltr"
+    assert page.get_by_label("Search for").evaluate(direction) == "rtl"
+
+
+def test_an_error_of_the_server_is_shown(page, served):
+    page.goto(served.url)
+    page.route("**/search?*", lambda route: route.fulfill(status=200, body="no JSON"))
+    page.get_by_label("Search for").fill("ka")
+    page.keyboard.press("Enter")
+    page.get_by_role("alert").filter(has_text="JSON").wait_for()
+    assert not page.locator("table").is_visible()
+
+
+def test_without_a_text_the_page_sends_no_search(browser, place, tmp_path):
+    with Served(tmp_path, "--model", place / "exports/ems") as server:
+        page = browser.new_page()
+        page.goto(f"{server.url}?q=ka")
+        assert "No text to search" in page.inner_text("main")
+        assert not page.get_by_role("search").is_visible()
+        assert "/search" not in server.log.read_text()
+        page.close()
+
+
+# --- OpenAI's client
+
+
+def test_the_client_of_openai_gets_the_vectors_and_the_errors(served, place):
+    needs(find_spec("openai"), "openai is not installed: pip install '.[dev]'")
+    import openai
+
+    http = openai.DefaultHttpxClient(trust_env=False)
+    client = openai.OpenAI(base_url=f"{served.url}v1", api_key="none", http_client=http)
+    expected = Encoder(place / "exports/ems").encode(TEXT, normalise=True)
+    for form in ({}, {"encoding_format": "float"}, {"encoding_format": "base64"}):
+        answer = client.embeddings.create(input=TEXT, model="ems", **form)
+        vectors = [row.embedding for row in answer.data]
+        if isinstance(vectors[0], str):  # asked for by name, it stays as it came
+            vectors = [np.frombuffer(base64.b64decode(row), "<f4") for row in vectors]
+        assert np.array(vectors, np.float32).tobytes() == expected.tobytes()
+    answer = client.embeddings.create(input="a", model="ems", dimensions=4)
+    assert len(answer.data[0].embedding) == 4
+    assert [each.id for each in client.models.list()] == ["ems"]
+    with pytest.raises(openai.BadRequestError, match="found token ids"):
+        client.embeddings.create(input=[1, 2], model="ems")
+    with pytest.raises(openai.NotFoundError, match="does not exist") as error:
+        client.embeddings.create(input="a", model="other")
+    assert (error.value.code, error.value.param) == ("model_not_found", "model")
+
+
+# --- the examples of docs/export.md
+
+
+@pytest.fixture(scope="module")
+def cosines(place):
+    """The cosines of PAIRS. The threshold of the page leaves some of either kind."""
+    values = score(Encoder(place / "exports/ems"), *zip(*PAIRS, strict=True))
+    assert 40 <= (values >= 0.8).sum() < len(PAIRS) - 40
+    assert np.abs(values - 0.8).min() > 1e-6
+    return values
+
+
+def run(command, folder, tool=""):
+    """Run a command of the page in the folder, where `tool` is one of those of `make interop`."""
+    binaries = ROOT / ".interop" / tool / "bin"
+    needs(not tool or binaries.is_dir(), f"{tool} is not installed: make interop")
+    path = os.pathsep.join([str(binaries), str(Path(sys.executable).parent), os.environ["PATH"]])
+    options = {"env": {**os.environ, "PATH": path}, "capture_output": True, "text": True}
+    done = subprocess.run(["bash", "-c", command], cwd=folder, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_each_example_of_the_page_has_its_test_here():
+    headings = [part.partition("\n")[0] for part in INTEROP.read_text().split("\n## ")[1:]]
+    texts = {heading: section(heading, INTEROP) for heading in headings}
+    shown = {name for name, text in texts.items() if "```" in text or COMMAND.search(text)}
+    tested = {"sentence-transformers", "transformers", "onnxruntime", "faiss", "OpusCleaner"}
+    assert shown - {"Write an export", "Models with n-grams"} == tested | {"OpusFilter", "vecalign"}
+
+
+@pytest.mark.parametrize("tool", ["sentence-transformers", "transformers", "onnxruntime", "faiss"])
+def test_the_vectors_of_another_library_are_ours(place, monkeypatch, tool):
+    pytest.importorskip(tool.replace("-", "_"))
+    monkeypatch.chdir(place)
+    names = {}
+    exec(program(tool, INTEROP), names)
+    if tool != "faiss":
+        lines = ["Good morning.", "Guten Morgen."]
+        expected = Encoder("exports/ems", "cpu").encode(lines, normalise=True)
+        np.testing.assert_allclose(np.asarray(names["vectors"]), expected, atol=1e-5)
+        return
+    query = names["encoder"].encode(["Good morning!"], normalise=True)
+    every = (query @ names["vectors"].T)[0]
+    assert names["numbers"].tolist() == [[int(every.argmax())]]
+    assert names["cosines"][0, 0] == pytest.approx(every.max(), abs=1e-6)
+
+
+def test_opuscleaner_keeps_the_rows_that_reach_the_threshold(place, cosines):
+    write_files("OpusCleaner", place, INTEROP)
+    # one row is dropped by the filter before ours, and one is not UTF-8
+    lines = ["\t".join(pair).encode() for pair in PAIRS]
+    lines[5:5] = [b"a " * 200 + b"\tb", b"\xff\tb"]
+    (place / "corpus.tsv").write_bytes(b"\n".join(lines) + b"\n")
+    *prepare, command = commands("OpusCleaner", INTEROP)
+    for each in prepare:
+        run(each, place, "opuscleaner")
+    assert "[1:ems_score]" in run(command, place, "opuscleaner")
+    kept = [pair for pair, value in zip(PAIRS, cosines, strict=True) if value >= 0.8]
+    assert (place / "kept.tsv").read_text() == "".join("\t".join(pair) + "\n" for pair in kept)
+    pipeline = json.loads((place / "pipeline.json").read_text())
+    pipeline["filters"][1]["parameters"]["MODEL"] = "missing"
+    (place / "missing.json").write_text(json.dumps(pipeline))
+    with pytest.raises(AssertionError, match="missing: expected a model folder"):
+        run(command.replace("pipeline.json", "missing.json"), place, "opuscleaner")
+
+
+FALSE = """steps:
+- type: filter
+  parameters:
+    inputs: [corpus.de, corpus.en]
+    outputs: [dropped.de, dropped.en]
+    filterfalse: true
+    filters:
+    - EmsFilter: {model: exports/ems, threshold: 0.8}
+      module: ems.use.opusfilter
+"""
+
+
+def test_opusfilter_scores_and_filters_as_we_do(place, cosines):
+    write_files("OpusFilter", place, INTEROP)
+    (place / "false.yaml").write_text(FALSE)
+    for command in (*commands("OpusFilter", INTEROP), "opusfilter false.yaml"):
+        run(command, place, "opusfilter")
+    lines = (place / "scores.jsonl").read_text().splitlines()
+    scores = [json.loads(line)["EmsFilter"] for line in lines]
+    np.testing.assert_allclose(scores, cosines, atol=1e-5)
+    names = ("kept.de", "kept.en", "dropped.de")
+    *sides, dropped = [(place / name).read_text(encoding="utf-8").splitlines() for name in names]
+    kept = [pair for pair, value in zip(PAIRS, cosines, strict=True) if value >= 0.8]
+    words = [sorted(len(text.split()) for text in pair) for pair in kept]
+    alike = [pair for pair, (few, many) in zip(kept, words, strict=True) if many < 3 * few]
+    assert list(zip(*sides, strict=True)) == alike
+    below = [pair for pair, value in zip(PAIRS, cosines, strict=True) if value < 0.8]
+    assert dropped == [german for german, _ in below]
+
+
+def overlaps(lines, count):
+    """The text that vecalign wants vectors of: each 1 to `count` lines in a row, once, sorted."""
+    joined = {"PAD"}
+    for length in range(1, count + 1):
+        starts = range(len(lines) - length + 1)
+        joined |= {" ".join(lines[at : at + length])[:10_000] for at in starts}
+    return sorted(joined)
+
+
+def test_vecalign_reads_the_vector_of_each_line(place):
+    """A line of its --src_embed text is a key, and as many rows of float32 follow each other."""
+    for side, code in enumerate(("de", "en")):
+        write_lines(place / f"overlaps.{code}", overlaps([pair[side] for pair in ROWS[:40]], 4))
+    ours = [each for each in commands("vecalign", INTEROP) if each.startswith("ems ")]
+    assert len(ours) == 2
+    encoder = Encoder(place / "exports/ems")
+    for command, code in zip(ours, ("de", "en"), strict=True):
+        run(command, place)
+        lines = (place / f"overlaps.{code}").read_text(encoding="utf-8").split("\n")[:-1]
+        vectors = np.fromfile(place / f"overlaps.{code}.f32", np.float32).reshape(len(lines), -1)
+        assert len(lines) > 150
+        np.testing.assert_allclose(vectors, encoder.encode(lines), atol=1e-5)
