@@ -42,6 +42,13 @@ def figures_of(folder):
     return json.loads((folder / "figures.json").read_text())
 
 
+def start(folder, *flags, **environment):
+    """Start the program of a checkout."""
+    command, variables = [sys.executable, "perf/gpu.py", *flags], {**os.environ, **environment}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen(command, cwd=folder, env=variables, **streams)
+
+
 def last_line(output):
     return dict(word.split("=") for word in output.splitlines()[-1].split(" "))
 
@@ -55,26 +62,16 @@ def bare(perf, tmp_path_factory):
         write_wheel(folder / "index", name)
     project = copy_project(folder / "checkout")
     offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder / "index")}
-    machine = ("--python", VERSION, "--machine", platform.machine())
-    collected = subprocess.run(
-        [sys.executable, "perf/gpu.py", "--collect", "wheels", *machine],
-        cwd=project.folder,
-        env={**os.environ, **offline, "PIP_CONFIG_FILE": os.devnull},
-        capture_output=True,
-        text=True,
-    )
-    assert collected.returncode == 0, collected.stderr
+    project.environment |= {**offline, "PIP_CONFIG_FILE": os.devnull}
+    flags = ("--collect", "wheels", "--python", VERSION, "--machine", platform.machine())
+    collected = project.run(sys.executable, "perf/gpu.py", *flags)
     python = bare_python(folder / "python", BARE, {*rare})
     (folder / "tmp").mkdir()
+    project.environment = {"PATH": os.defpath, "TMPDIR": str(folder / "tmp")}
+    project.environment |= {"PYTHONNOUSERSITE": "1"}
 
     def run(*flags):
-        return subprocess.run(
-            [python, "-I", "perf/gpu.py", "--device=cpu", *flags],
-            cwd=project.folder,
-            env={"PATH": os.defpath, "TMPDIR": str(folder / "tmp"), "PYTHONNOUSERSITE": "1"},
-            capture_output=True,
-            text=True,
-        )
+        return project.run(str(python), "-I", "perf/gpu.py", "--device=cpu", *flags, expect=None)
 
     facts = {"checkout": project.folder, "rare": rare, "said": collected.stdout}
     return SimpleNamespace(folder=folder, run=run, **facts)
@@ -182,21 +179,14 @@ def stub(tmp_path):
     for name in ("ems", "envs"):
         (tmp_path / name).symlink_to(ROOT / name)
 
-    def start(*flags, broken="- -"):
-        return subprocess.Popen(
-            [sys.executable, "perf/gpu.py", "--out=report", *flags],
-            cwd=tmp_path,
-            env={**os.environ, "BROKEN": broken},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+    def stub_start(*flags, broken="- -"):
+        return start(tmp_path, "--out=report", *flags, BROKEN=broken)
 
     def run(*flags, broken="- -"):
-        process = start(*flags, broken=broken)
+        process = stub_start(*flags, broken=broken)
         return process.communicate()[0], process.returncode
 
-    return SimpleNamespace(start=start, run=run, report=tmp_path / "report")
+    return SimpleNamespace(start=stub_start, run=run, report=tmp_path / "report")
 
 
 def test_the_report_of_a_gpu(stub):
@@ -327,19 +317,8 @@ def test_a_wrong_flag_is_refused_with_what_was_expected(stub, flag, message):
     assert message in output
 
 
-def start_true(folder, *flags, **environment):
-    return subprocess.Popen(
-        [sys.executable, "perf/gpu.py", "--out", str(folder), *flags],
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
 def test_without_a_gpu_it_says_so_and_fails(tmp_path):
-    run = start_true(tmp_path, CUDA_VISIBLE_DEVICES="")
+    run = start(ROOT, f"--out={tmp_path}", CUDA_VISIBLE_DEVICES="")
     output, _ = run.communicate()
     assert run.returncode == 1
     line = r"^PyTorch .* finds no GPU here; the same in small: --device cpu$"
@@ -348,7 +327,7 @@ def test_without_a_gpu_it_says_so_and_fails(tmp_path):
 
 
 def test_killed_it_leaves_its_figures_and_no_process(tmp_path):
-    run = start_true(tmp_path, "--device=cpu", "--parts=training", "--seconds=500")
+    run = start(ROOT, f"--out={tmp_path}", "--device=cpu", "--parts=training", "--seconds=500")
     figures = tmp_path / "figures.json"
     wait_for(lambda: figures.exists() and '"steps"' in figures.read_text())
     (child,) = psutil.Process(run.pid).children()
