@@ -1,7 +1,5 @@
-"""Laws of `ems segment` and `ems shards` on large files: kill them anywhere, run them again, and
-the bytes are the same."""
+"""`ems segment` and `ems shards` in pieces: killed and run again, they write the same bytes."""
 
-import contextlib
 import os
 import random
 import signal
@@ -20,13 +18,13 @@ from ems.shards.writer import write_shards
 from ems.text import bulk
 from ems.text.bulk import segment_tsv
 from ems.text.pieces import Piece
-from ems.text.segmenters.base import segmenter
 
+pytestmark = pytest.mark.slow
 PAIRS, PIECE = 1_000, 50
 JOB = (("en", "fr"), ("none", "none"))  # languages and segmenters
 
-# Stands in for Juman++. At the piece that holds 止 it writes its process id to a file and sleeps,
-# if a test has put that file there, so that the test can kill whom it likes in the middle.
+# Stands in for Juman++. At the piece with 止 it writes its process id to the trap and sleeps, if a
+# test has put the trap there, so that the test can kill a process in the middle.
 JUMANPP = """#!{python}
 import os, sys, time
 text = sys.stdin.buffer.read()
@@ -62,7 +60,7 @@ class Segmenting:
         return ("segment", *flags, "--out", self.folder / out, *more)
 
     def trapped(self, *more):
-        """Start it and wait until it is in the middle of piece 12; the process."""
+        """Start it, wait until it is in the middle of piece 12, and return the process."""
         self.trap.touch()
         flags = ("--piece-lines", PIECE, "--log", self.folder / "log", *more)
         heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
@@ -79,30 +77,17 @@ class Segmenting:
 
 @pytest.fixture
 def segmenting(tmp_path, monkeypatch):
-    made = Segmenting(tmp_path)
+    running = Segmenting(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
-    yield made
-    if made.sprung.exists():
-        made.release()
-
-
-def test_pieces_and_workers_do_not_change_a_byte(segmenting):
-    for out, *more in (
-        ("whole",),
-        ("one", "--piece-lines", PIECE),
-        ("two", "--piece-lines", PIECE, "--workers", 2),
-        ("other", "--piece-lines", 77, "--workers", 3),
-    ):
-        segmenting.ems(*segmenting.job(out, *more))
-        assert not segmenting.state.exists()
-    whole = (segmenting.folder / "whole").read_bytes()
-    assert whole.decode().splitlines()[615] == "line 615 .\t止 615 号\t615"
-    for out in ("one", "two", "other"):
-        assert (segmenting.folder / out).read_bytes() == whole
+    yield running
+    if running.sprung.exists():
+        running.release()
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_killed_in_the_middle_of_a_piece_it_goes_on_from_the_last_whole_one(segmenting, workers):
+def test_segmentation_killed_inside_a_piece_resumes_after_the_last_complete_one(
+    segmenting, workers
+):
     segmenting.ems(*segmenting.job("whole"))
     run = segmenting.trapped("--workers", str(workers))
     run.kill()
@@ -113,7 +98,8 @@ def test_killed_in_the_middle_of_a_piece_it_goes_on_from_the_last_whole_one(segm
     done = int(resumed.split("resumed, ")[1].split()[0])
     assert 13 - workers <= done < 20
     out = (segmenting.folder / "out.tsv").read_bytes()
-    assert out == (segmenting.folder / "whole").read_bytes()
+    assert out == (segmenting.folder / "whole").read_bytes()  # in one piece
+    assert out.decode().splitlines()[615] == "line 615 .\t止 615 号\t615"
     assert not segmenting.state.exists()
 
 
@@ -131,30 +117,12 @@ def test_workers_end_with_their_parent_killed_or_interrupted(segmenting, number)
     assert not alive
 
 
-def test_a_worker_that_is_killed_ends_the_stage_with_one_line_and_the_next_run_goes_on(segmenting):
-    run = segmenting.trapped("--workers", "2")
-    os.kill(psutil.Process(int(segmenting.sprung.read_text())).ppid(), signal.SIGKILL)
-    assert run.wait(timeout=60) == 1
-    last = (segmenting.folder / "log").read_text().splitlines()[-1]
-    assert "error: " in last
-    assert "a worker process was killed" in last
-    assert "00012" in last
-    lines = segmenting.ems(*segmenting.job("out.tsv", "--piece-lines", PIECE))
-    assert any("resumed" in line for line in lines)
-
-
-def test_the_segmenters_are_loaded_once_for_all_pieces_of_a_process(tmp_path, monkeypatch):
-    loaded = []
-    monkeypatch.setattr(bulk, "segmenter", lambda *of: loaded.append(of) or segmenter(*of))
-    (tmp_path / "en-tr.tsv").write_text("".join(f"a\tb\t{at}\n" for at in range(100)))
-    job = (("en", "tr"), ("none", "none"))  # of no other test: none is loaded yet
-    assert segment_tsv(tmp_path / "en-tr.tsv", tmp_path / "out.tsv", *job, lines=10) == 100
-    assert loaded == [("none", "en"), ("none", "tr")]
-
-
 @pytest.mark.parametrize(("line", "columns"), [("a\tb\tc\n", 3), ("c\t2\n", 2)])
-def test_a_malformed_line_is_named_by_its_number_in_the_whole_file(tmp_path, line, columns):
+def test_a_malformed_line_is_named_by_its_number_in_the_file(tmp_path, line, columns):
     source = tmp_path / "en-fr.tsv"
+    source.touch()
+    assert segment_tsv(source, tmp_path / "empty.tsv", *JOB) == 0
+    assert (tmp_path / "empty.tsv").read_bytes() == b""
     rows = [f"a\tb\t{at}\n" for at in range(100)]
     rows[63] = line
     source.write_text("".join(rows))
@@ -165,20 +133,20 @@ def test_a_malformed_line_is_named_by_its_number_in_the_whole_file(tmp_path, lin
 
 @pytest.mark.parametrize("lines", [100, 50])
 @pytest.mark.parametrize("job", ["segment", "shards"])
-def test_a_file_that_is_cut_after_it_was_read_gives_no_output(tmp_path, monkeypatch, job, lines):
-    """It was cut before the output got its time, so the next Snakemake would not see it."""
+def test_a_file_truncated_after_it_was_read_gives_no_output(tmp_path, monkeypatch, job, lines):
+    """Its time is older than the output's, so the next Snakemake would not see the change."""
     source, out = tmp_path / "en-fr.tsv", tmp_path / "out"
     source.write_text("".join(f"one two\tun deux\t{at}\n" for at in range(100)))
     module, name = {"segment": (bulk, "segment_piece"), "shards": (writer, "write_shard")}[job]
     one = getattr(module, name)
 
-    def made_and_cut(*arguments):
+    def written_and_cut(*arguments):
         one(*arguments)
         (piece,) = (each for each in arguments if isinstance(each, Piece))
         if piece.end == source.stat().st_size:  # the last one
             os.truncate(source, piece.end - 1)
 
-    monkeypatch.setattr(module, name, made_and_cut)
+    monkeypatch.setattr(module, name, written_and_cut)
     model = vocabulary(tmp_path / "model", 120)
     jobs = {
         "segment": lambda: segment_tsv(source, out, *JOB, lines=lines),
@@ -191,7 +159,7 @@ def test_a_file_that_is_cut_after_it_was_read_gives_no_output(tmp_path, monkeypa
 
 @pytest.fixture
 def small(tmp_path):
-    """A disk of 128 kB, and beside it pairs that take more."""
+    """A disk of 128 kB, and in its parent folder pairs that need more."""
     folder = tmp_path / "small"
     folder.mkdir()
     rows = (f"{'A b ' * 20}\t{'C d ' * 20}\t{at}\n" for at in range(1_000))
@@ -203,13 +171,10 @@ def small(tmp_path):
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_full_disk_is_one_clear_error_and_leaves_no_half_file(small):
+def test_a_full_disk_is_one_error_and_with_more_space_it_resumes(small):
     with pytest.raises(EmsError, match=r"cannot write .*out.*No space left on device"):
         segment_tsv(small.with_name("en-fr.tsv"), small / "out.tsv", *JOB)
     assert list(small.iterdir()) == []
-
-
-def test_after_a_full_disk_it_goes_on_with_space(small):
     source, out = small.with_name("en-fr.tsv"), small.with_name("out.tsv")
     job = (source, out, *JOB, small / "state", 2, 50)
     with pytest.raises(EmsError, match=r"cannot write .*state.*No space left on device"):
@@ -219,12 +184,6 @@ def test_after_a_full_disk_it_goes_on_with_space(small):
     assert segment_tsv(*job) == 1_000
     assert list(small.iterdir()) == []
     assert out.read_text() == source.read_text().lower().replace(" \t", "\t")
-
-
-def test_an_empty_pair_file_stays_empty(tmp_path):
-    (tmp_path / "en-fr.tsv").touch()
-    assert segment_tsv(tmp_path / "en-fr.tsv", tmp_path / "o", *JOB) == 0
-    assert (tmp_path / "o").read_bytes() == b""
 
 
 # --- shards
@@ -241,12 +200,11 @@ class Encoding:
         self.ems(*self.job, "--out", folder / "whole")
 
     def start(self, workers):
-        """Start it with the output `out`."""
         self.again = (*self.job, "--out", self.folder / "out", "--workers", workers)
         return self.ems.start(*self.again, stderr=subprocess.DEVNULL)
 
     def resumed(self):
-        """Run the same job again, which must end as if nothing had happened; its lines."""
+        """Run the same job again, with the same result; return the lines about it."""
         assert not (self.folder / "out").exists()
         lines = self.ems(*self.again)
         assert contents(self.folder / "out") == contents(self.folder / "whole")
@@ -255,15 +213,7 @@ class Encoding:
         return [line for line in lines if "resumed" in line]
 
 
-def test_one_worker_and_two_write_the_same_shards(tmp_path):
-    encoding = Encoding(tmp_path, 3_000, 75)
-    encoding.ems(*encoding.job, "--out", tmp_path / "two", "--workers", 2)
-    assert contents(tmp_path / "whole") == contents(tmp_path / "two")
-    assert len(list((tmp_path / "whole").iterdir())) == 41
-    assert not encoding.state.exists()
-
-
-def test_killed_between_shards_it_writes_the_others_only(tmp_path):
+def test_encoding_killed_between_shards_writes_only_the_others(tmp_path):
     encoding = Encoding(tmp_path, 3_000, 75)
     for least in (1, 10):  # killed twice
         run = encoding.start(workers=2)
@@ -274,9 +224,25 @@ def test_killed_between_shards_it_writes_the_others_only(tmp_path):
     assert encoding.resumed()
 
 
-def test_shards_made_with_another_vocabulary_are_not_taken_up(tmp_path, monkeypatch):
-    def killed(*_):
-        raise KeyboardInterrupt
+def killed(*_):
+    raise KeyboardInterrupt
+
+
+def test_encoding_killed_inside_a_shard_writes_that_one_again(tmp_path, monkeypatch):
+    source = write_pairs(tmp_path / "de-en.tsv", 300, random.Random(1))
+    job = (source, vocabulary(tmp_path / "v.model", 200))
+    write_shards(*job, tmp_path / "whole", pairs=75)
+    append, sides = writer.EncodedSide.append, iter([False] * 5 + [True] + [False] * 99)
+    half = lambda *given: killed() if next(sides) else append(*given)  # noqa: E731
+    monkeypatch.setattr(writer.EncodedSide, "append", half)
+    with pytest.raises(KeyboardInterrupt):
+        write_shards(*job, tmp_path / "out", tmp_path / "state", 1, 75)
+    assert records(tmp_path / "state") == 2
+    write_shards(*job, tmp_path / "out", tmp_path / "state", 1, 75)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_shards_of_another_vocabulary_are_not_resumed(tmp_path, monkeypatch):
 
     source = write_pairs(tmp_path / "de-en.tsv", 300, random.Random(1))
     old, new = (vocabulary(tmp_path / f"{size}.model", size) for size in (200, 210))
@@ -289,46 +255,3 @@ def test_shards_made_with_another_vocabulary_are_not_taken_up(tmp_path, monkeypa
     write_shards(source, new, *job)
     write_shards(source, new, tmp_path / "whole", pairs=75)
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
-
-
-def halves(state):
-    """The shards of which some ids are on disk, and which are not done."""
-    begun = [path for path in state.glob("*/pieces/.*.part/de.ids") if path.stat().st_size]
-    done = {path.stem for path in state.glob("*/done/*.json")}
-    return {path.parent.name.split(".")[1] for path in begun} - done
-
-
-def caught(run, look):
-    """Suspend a process and all below it where `look` is true of what they have written, and still
-    is when they are suspended; return them.
-    """
-    while True:
-        wait_for(look, run)
-        family = [psutil.Process(run.pid)]
-        family[0].suspend()
-        family += family[0].children(recursive=True)
-        for process in family[1:]:
-            process.suspend()
-        if look():
-            return family
-        for process in family:
-            process.resume()
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_killed_inside_a_shard_it_writes_that_one_again(tmp_path, workers):
-    """The processes are stopped while they are looked at, so what is seen is what is killed."""
-    encoding = Encoding(tmp_path, 60_000, 15_000)
-    run = encoding.start(workers)
-    family = caught(run, lambda: records(encoding.state) and halves(encoding.state))
-    assert 0 < records(encoding.state) < 4
-    run.kill()
-    run.wait()
-    for process in family[1:]:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.resume()  # to find its parent gone
-    _, alive = psutil.wait_procs(family[1:], timeout=30)
-    assert not alive
-    done = records(encoding.state)  # a worker may end its shard before it looks for its parent
-    (line,) = encoding.resumed()
-    assert f"resumed, {done} of 4 pieces" in line
