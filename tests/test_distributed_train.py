@@ -10,8 +10,7 @@ import psutil
 import pytest
 import torch
 from conftest import ROOT
-from made.distributed import torchrun
-from made.distributed_train import words
+from made.distributed import torchrun, words
 from made.experiments import changed
 from made.train import BASE, CONTEXT, Toy, add_documents, contents, json_rows, train_until
 from safetensors.torch import load_file
@@ -20,7 +19,7 @@ from ems.base.errors import REQUEUE
 
 pytestmark = pytest.mark.slow
 
-SCRIPT = ROOT / "tests" / "made/distributed_train.py"
+SCRIPT = ROOT / "tests" / "made/distributed.py"
 NO_DROPOUT = {"model": {"dropout": 0.0, "attention_dropout": 0.0}}
 SHORT = {"train": {"steps": 8, "validate_every": 4, "checkpoint_every": 4}}
 ALIKE = changed(NO_DROPOUT, SHORT)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ems.config.experiment import EMBEDDED, MULTIWAY, Corpus, Experiment
 from ems.config.plugins import benchmark, sets_of
-from ems.config.systems import OF_NGRAMS, SystemSettings
+from ems.config.systems import WITH_NGRAMS, SystemSettings
 from ems.corpora.catalogue import PairSize, pair_sizes
 from ems.corpora.locations import is_remote, local_path, opus_location
 
@@ -145,7 +145,7 @@ class Workload:
             count = languages
         elif record.parallel and record.between == "":
             count = languages**2
-        ngrams = " of n-grams" if system.kind in OF_NGRAMS else ""
+        ngrams = " of n-grams" if system.kind in WITH_NGRAMS else ""
         if record.probe:  # the rates are for its defaults
             steps, usual = (
                 each.seeds * len(each.weight_decay) * each.epochs / each.batch

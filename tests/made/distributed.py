@@ -1,6 +1,7 @@
 """Processes under torchrun, and their program: losses over groups of negatives.
 
-torchrun --standalone --nproc-per-node 2 tests/made/distributed.py OUT
+torchrun --standalone --nproc-per-node 2 tests/made/distributed.py OUT           losses
+torchrun --standalone --nproc-per-node 2 tests/made/distributed.py FOLDER JOB ...  trainings
 """
 
 import itertools
@@ -8,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,8 +17,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from ems.commands import cli
 from ems.model.objectives.contrastive import Groups
 from ems.train import distributed
+from ems.train import job as training
 from ems.train.data import Verification
 from ems.train.distributed import GradientSum, World, process_group
 
@@ -110,7 +114,7 @@ def error_of(function, *arguments):
     return ""
 
 
-def main(out: Path):
+def compute_losses(out: Path):
     torch.set_num_threads(1)
     with process_group(torch.device("cpu")) as world:
         results = {str(size): step_of_groups(world, size) for size in SIZES}
@@ -123,5 +127,32 @@ def main(out: Path):
     (out / f"rank{world.rank}.json").write_text(json.dumps(results))
 
 
+def words(folder: Path, job: str, experiment: str = ""):
+    """`train ...` of an experiment into FOLDER/JOB."""
+    out = folder / job
+    command = ["train", "--experiment", experiment or job, "--system", "ems"]
+    command += ["--shards", folder / "index.json", "--vocabulary", folder / "vocabulary.model"]
+    command += ["--state", out / "state", "--out", out / "model", "--times", out / "times.jsonl"]
+    return [str(word) for word in [*command, "--log", out / "log", "--costs", out / "costs.json"]]
+
+
+def train_jobs(folder: Path, *jobs: str):
+    """Train one experiment after the other, since a start costs seconds.
+
+    `folder` has a `Toy` (made/train.py) and its experiments; the exit status of each process is
+    left in FOLDER/JOB/status<rank>.
+    """
+    os.chdir(folder)  # where config.yaml is
+    with process_group(torch.device("cpu")) as world:
+        training.process_group = lambda device: nullcontext(world)  # the processes stay joined
+        for job in jobs:
+            (folder / job).mkdir(exist_ok=True)
+
+            status = cli.main(words(folder, job))
+            (folder / job / f"status{world.rank}").write_text(str(status))
+            world.wait()
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    run = train_jobs if len(sys.argv) > 2 else compute_losses
+    run(Path(sys.argv[1]), *sys.argv[2:])
