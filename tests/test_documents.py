@@ -127,8 +127,8 @@ def test_kept_sentences_and_counts_are_as_in_the_table(tmp_path):
     expected, line = [], 1
     for lines, stay in DOCUMENTS:
         if isinstance(stay, list):
-            kept = [(" ".join(lines[at].decode().split()), line + at) for at in stay]
-            expected.append(kept)
+            texts = (" ".join(lines[at].decode().split()) for at in stay)
+            expected.append(list(zip(texts, (line + at for at in stay), strict=True)))
         line += max(len(lines) + 1, 1 + (not lines))  # `raw` writes two for an empty one
     assert documents == expected
     assert report["documents"] == {
@@ -189,15 +189,12 @@ def text_of(documents):
 
 
 @pytest.mark.parametrize("line", [b"Not \xff UTF-8", "Zeile".encode("utf-16-le")])
-def test_a_line_that_is_not_utf8_is_an_error_with_its_number(tmp_path, line):
+def test_a_line_that_is_not_utf8_and_an_empty_result_are_errors(tmp_path, line):
     with pytest.raises(EmsError, match=r"en\.txt: line 5 is not UTF-8 .*undecodable: drop"):
         cleaned(tmp_path, raw([[b"a", b"b"], [b"c", line]]))
-    assert not list(tmp_path.rglob("en.tsv"))
-
-
-def test_a_corpus_of_which_nothing_is_left_is_an_error(tmp_path):
     with pytest.raises(EmsError, match=r"cleaning removed all 2 sentences: .*'no_context': 2"):
         cleaned(tmp_path, raw([[b"a"], [b"b"]]))
+    assert not list(tmp_path.rglob("en.tsv"))
 
 
 # --- segmented documents and their shards
@@ -232,10 +229,8 @@ def stored(folder):
 def test_shards_of_any_size_hold_whole_documents(made, tmp_path, piece):
     manifest = write_shards(made / "en.tsv", made / "v.model", tmp_path / "en", pairs=piece)
     processor = load_vocabulary(made / "v.model")
-    expected = [
-        [(processor.encode(text), line) for text, line in document]
-        for document in read_clean(made / "en.tsv")
-    ]
+    documents = read_clean(made / "en.tsv")
+    expected = [[(processor.encode(text), line) for text, line in each] for each in documents]
     shards = stored(tmp_path / "en")
     assert [document for shard in shards for document in shard] == expected
     assert (len(shards) > 1) == (piece < sum(SIZES))
@@ -255,9 +250,7 @@ def test_empty_sentences_and_short_documents_are_dropped(made, tmp_path):
     assert not (tmp_path / "de").exists()
 
 
-def test_shards_do_not_depend_on_how_many_documents_are_encoded_at_once(
-    made, tmp_path, monkeypatch
-):
+def test_batches_of_documents_change_no_byte_of_shards(made, tmp_path, monkeypatch):
     write_shards(made / "en.tsv", made / "v.model", tmp_path / "one")
     monkeypatch.setattr("ems.shards.writer.MANY", 1)
     monkeypatch.setattr(subwords, "KEPT", 1)
@@ -279,8 +272,6 @@ def test_a_row_is_shown_with_its_document(made, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([0, 5, 3], "expected its end above that"),
-        ([1, 5, 9], "expected 0 as its first offset"),
         ([0, 2, 8], "expected 9, the number of ids, as its last offset"),
         ([0, 9], "expected 24 bytes by its manifest, found 16"),
         (None, "it has one language but no `documents`"),
@@ -298,9 +289,6 @@ def test_wrong_bounds_of_documents_are_found(made, tmp_path, content, message):
         (shard / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(Damaged, match=message):
         _ = Shard(shard).documents
-
-
-# --- segmentation and the sample
 
 
 @pytest.mark.parametrize(("lines", "workers"), [(1_000, 1), (1, 1), (7, 2)])

@@ -18,7 +18,6 @@ from ems.base.errors import EmsError
 from ems.config.experiment import Corpus
 from ems.config.text import CleanSettings
 from ems.text import duplicates
-from ems.text import filters as module
 from ems.text.clean import CleanSource, clean_corpus
 from ems.text.duplicates import Seen, distinct, first_ones, hashes_of
 from ems.text.evalkeys import write_keys
@@ -70,33 +69,6 @@ def test_a_pair_counts_under_its_first_reason():
     empty = ["both_empty", "one_empty", "evaluation"]
     assert report.removed == Counter(["undecodable", *empty, *every])
     assert report.by_benchmark == {"tatoeba": Counter(pairs=1, de=1, en=1)}
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_filters_together_equal_a_loop_over_the_pairs(seed, monkeypatch):
-    sevens = lambda pairs, _: (pairs[at : at + 7] for at in range(0, 2000, 7))  # noqa: E731
-    monkeypatch.setattr(module, "batched", sevens)
-    draw = random.Random(seed)
-
-    def side():
-        return " ".join(draw.choices(["a", "bé", "日本語", ""], k=draw.randint(1, 3)))
-
-    pairs = [(side(), side()) for _ in range(2000)]
-    limits = {"max_bytes": 14, "min_characters": 2, "max_characters": 7, "max_words": 2}
-    settings = {**limits, "max_ratio": 2, "identical": "drop", "duplicates": "drop"}
-    expected, seen = [], set()
-    for pair in pairs:
-        one, other = (" ".join(text.split()) for text in pair)
-        sizes = sorted([len(one), len(other)])
-        stays = [one != "" != other, one != other, (one, other) not in seen]
-        stays += [len(text.encode()) <= 14 and len(text.split()) <= 2 for text in (one, other)]
-        if all(stays) and 2 <= sizes[0] <= sizes[1] <= min(7, 2 * sizes[0]):
-            seen.add((one, other))
-            expected.append((one, other))
-    kept, report = clean(pairs, **settings)
-    assert kept == expected
-    assert len(expected) > 20
-    assert all(report.removed[name] for name in settings)
 
 
 # --- format characters

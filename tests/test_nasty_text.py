@@ -26,37 +26,19 @@ from ems.text.tsv import read_columns, read_tsv
 
 PAIR = "en-ja"
 LONG = 1 << 18
-NASTY = [  # text before and after the number of a line
-    ("", "\x00NUL\x00"),
-    ("", "a\u2028b\u2029c"),
-    ("", "next\x85line"),
-    ("", "vt\x0bff\x0cfs\x1cgs\x1drs\x1eus\x1f"),
-    ("", "escape \x1b[31mred\x1b[0m del\x7f"),
-    ("", "windows\r"),
-    ("", "lone\rcarriage\rreturn"),
-    ("\r", " \r "),
-    (" \r ", "x \r"),
+NASTY = [  # text before and after the number of a line; some are over 4,096 or 65,535 bytes
+    *(("", "\x00NUL\x00"), ("", "a\u2028b\u2029c"), ("", "next\x85line")),
+    *(("", "vt\x0bff\x0cfs\x1cgs\x1drs\x1eus\x1f"), ("", "escape \x1b[31mred\x1b[0m del\x7f")),
+    *(("", "windows\r"), ("", "lone\rcarriage\rreturn"), ("\r", " \r "), (" \r ", "x \r")),
     ("", "\u202bbidi\u202c \u200frtl\u200e \u2067iso\u2069"),
-    ("\ufeff", "BOM\ufeffinside\ufeff"),
-    ("# ", "a comment?"),
-    ("#", ""),
-    ("## # ", "# "),
-    ("\t", "tab\ttab\t"),
-    ("", "(^ ^) ＼(^o^)／ ʕ•ᴥ•ʔ"),
-    ("", "ﾊﾝｶｸ ｶﾞｷﾞ ﾊﾟ ｱｰ"),
-    ("", "葛\U000e0100 辻\ufe00"),
-    ("", "👩‍👩‍👧‍👦 🏴\U000e0067\U000e0062\U000e007f 👍🏽 ❤️‍🔥"),
+    *(("\ufeff", "BOM\ufeffinside\ufeff"), ("# ", "a comment?"), ("#", ""), ("## # ", "# ")),
+    *(("\t", "tab\ttab\t"), ("", "(^ ^) ＼(^o^)／ ʕ•ᴥ•ʔ"), ("", "ﾊﾝｶｸ ｶﾞｷﾞ ﾊﾟ ｱｰ")),
+    *(("", "葛\U000e0100 辻\ufe00"), ("", "👩‍👩‍👧‍👦 🏴\U000e0067\U000e0062\U000e007f 👍🏽 ❤️‍🔥")),
     ("", "zero\u200bwidth\u200cnon\u200djoiner soft\u00adhyphen"),
-    ("", "e\u0301 \u0301lone mark क्‍ष می‌خواهم"),
-    ("", "EOS"),
-    ("EOS ", "\\ \\t \\n *"),
+    *(("", "e\u0301 \u0301lone mark क्‍ष می‌خواهم"), ("", "EOS"), ("EOS ", "\\ \\t \\n *")),
     ("", "http://a.example/b?c=d&e=f#g <b>&amp;</b> [x] | 'y' \"z\""),
-    ("\u3000", "全角　スペース\u3000"),
-    ("", "日" * 1_366),  # 4,098 bytes
-    ("", "かな " * 30_000),  # over 65,535 bytes
-    ("", "word " * (LONG // 5)),
-    ("", "長" * (LONG // 3)),
-    ("", "\U0010ffff \ue000 \ufffe"),
+    *(("\u3000", "全角　スペース\u3000"), ("", "日" * 1_366), ("", "かな " * 30_000)),
+    *(("", "word " * (LONG // 5)), ("", "長" * (LONG // 3)), ("", "\U0010ffff \ue000 \ufffe")),
 ]
 LATIN, CESU, CUT = "café".encode("latin-1"), b"\xed\xa0\xbd\xed\xb8\x80", "日本".encode()[:-1]
 
@@ -81,18 +63,11 @@ def corpus():
     draws = [(a, few[(7 * a + 3) % len(few)]) for a in range(len(NASTY))]
     pairs = [(side(at, a, False), side(at, b, True)) for at, (a, b) in enumerate(draws)]
     reasons = {}
-    lost = [
-        ("undecodable", LATIN, b"x"),
-        ("undecodable", b"x", CESU),
-        ("undecodable", CUT, CUT),
-        ("undecodable", "plain text".encode("utf-16-le"), b"x"),
-        ("both_empty", b"", b"\r"),
-        ("both_empty", "\u2028\u3000".encode(), b"\x00\x1b"),
-        ("one_empty", b"", b"x"),
-        ("one_empty", b"x", "\ufeff\x85".encode()),
-        ("evaluation", b"Leak\r", b"x"),
-        ("evaluation", b"x", "\u202aL\x00e\u2028a\u00adk\u202c".encode()),
-    ]
+    lost = [("undecodable", *pair) for pair in ((LATIN, b"x"), (b"x", CESU), (CUT, CUT))]
+    lost += [("undecodable", "plain text".encode("utf-16-le"), b"x"), ("both_empty", b"", b"\r")]
+    lost += [("both_empty", "\u2028\u3000".encode(), b"\x00\x1b"), ("one_empty", b"", b"x")]
+    lost += [("one_empty", b"x", "\ufeff\x85".encode()), ("evaluation", b"Leak\r", b"x")]
+    lost += [("evaluation", b"x", "\u202aL\x00e\u2028a\u00adk\u202c".encode())]
     for place, (reason, first, second) in zip(range(0, 99, 3), lost, strict=False):
         pairs.insert(place, (first, second))
         reasons[place] = reason
@@ -142,21 +117,15 @@ def test_every_segmenter_keeps_the_pairs_aligned(name, cleaned, tmp_path, monkey
 # --- errors
 
 
+SPOILT = [LATIN, CESU, CUT, "\ufeffline".encode("utf-16")]
+SPOILT += ["some text".encode(code) for code in ("utf-16-le", "utf-16-be")]
+
+
 @pytest.mark.parametrize("place", [0, 1500])
-@pytest.mark.parametrize(
-    ("spoilt", "why"),
-    [
-        (LATIN, "not UTF-8"),
-        (CESU, "not UTF-8"),
-        (CUT, "not UTF-8"),
-        ("\ufeffline".encode("utf-16"), "not UTF-8"),
-        ("some text".encode("utf-16-le"), "UTF-16"),
-        ("some text".encode("utf-16-be"), "UTF-16"),
-    ],
-    ids=["latin-1", "lone surrogates", "cut", "UTF-16", "UTF-16 LE", "UTF-16 BE"],
-)
-def test_another_encoding_is_an_error_with_its_line_or_counted(tmp_path, spoilt, why, place):
+@pytest.mark.parametrize("spoilt", SPOILT)
+def test_another_encoding_is_an_error_with_its_line_or_counted(tmp_path, spoilt, place):
     pairs = [(b"one", b"two")] * place + [(b"x", spoilt)] + [(b"one", b"two")] * 3
+    why = "not UTF-8" if spoilt in SPOILT[:4] else "UTF-16"
     with pytest.raises(EmsError, match=why) as caught:
         clean(tmp_path, pairs)
     assert f"x.zip: line {place + 1:,} of C.en-ja.ja is not UTF-8" in str(caught.value)
