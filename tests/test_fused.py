@@ -409,7 +409,7 @@ def _weights_of(folder, weights):
     ("spoil", "message"),
     [
         (lambda f: (f / "ngrams.safetensors").unlink(), "no such file"),
-        (lambda f: (f / "ngrams.safetensors").write_bytes(b"x"), "its sha256 is not the one in"),
+        (lambda f: (f / "ngrams.safetensors").write_bytes(b"x"), "its SHA-256 is not the one in"),
         (lambda f: _weights_of(f, np.ones(3, np.float32)), r"expected float32\[1048576\], found"),
         (lambda f: (f / "model.json").write_text('{"kind": "fused"}'), "expected a list"),
         (lambda f: (f / "model.json").write_text('{"kind": "other"}'), "under `kind`, found 'oth"),

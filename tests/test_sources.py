@@ -140,7 +140,7 @@ def test_a_checksum_is_recorded_and_compared_with_a_lock(tmp_path):
     lock_of(path).write_text(json.dumps(lock))
     assert clean(tmp_path, own)[1]["sha256"] == {str(path): sha256}
     path.write_bytes(gzip.compress(b"ein\tautre\n"))
-    with pytest.raises(EmsError, match="its sha256 is not the one in"):
+    with pytest.raises(EmsError, match="its SHA-256 is not the one in"):
         clean(tmp_path, own)
 
 

@@ -48,9 +48,8 @@ def own_toy(tmp_path):
 def change_an_id(shard):
     """Put another token of the vocabulary into a shard, which only a checksum shows."""
     path = shard / "de.ids"
-    content = bytearray(path.read_bytes())
-    content[0] ^= 1
-    path.write_bytes(content)
+    content = path.read_bytes()
+    path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
     return f"{path}: its SHA-256 is not the one in the manifest"
 
 
@@ -58,13 +57,11 @@ def change_an_id(shard):
 def test_a_long_run_notices_a_changed_byte(own_toy, tmp_path, long_runs, role, saved):
     if saved:
         train_until(own_toy, tmp_path / "run", saved)
-    before = {path: path.read_bytes() for path in tmp_path.glob("run/state/*/step-*/*")}
+    before = [*tmp_path.glob("run/state/*/step-*")]
     assert bool(before) == bool(saved)
-    expected = change_an_id(own_toy.shards(role)[0])
-    with pytest.raises(EmsError, match=expected) as caught:
+    with pytest.raises(EmsError, match=change_an_id(own_toy.shards(role)[0])):
         own_toy.train(tmp_path / "run")
-    assert "\n" not in str(caught.value)
-    assert {path: path.read_bytes() for path in tmp_path.glob("run/state/*/step-*/*")} == before
+    assert [*tmp_path.glob("run/state/*/step-*")] == before
     assert not (tmp_path / "run" / "model").exists()
 
 
@@ -115,30 +112,9 @@ def test_verifying_changes_no_byte(toy, never_killed, tmp_path, long_runs, verif
     assert verified == every * 3
 
 
-def test_a_run_of_minutes_reads_no_checksum(toy, tmp_path, verified):
-    toy.train(tmp_path)
-    assert verified == []
-
-
-def verifications(steps, seconds, left):
-    """How often a shard is verified during steps that take `seconds` each, and after a save.
-
-    `left` steps are left when the last one begins.
-    """
-    shard, now = Counted(), 0.0
-    run = verification_of([shard], World(), now=lambda: now)
-    for step in range(steps):
-        run.step(left + steps - 1 - step)
-        now += seconds[step % len(seconds)]
-    early = shard.times
-    run.settle()
-    run.settle()
-    return early, shard.times
-
-
 @pytest.mark.parametrize(
     ("steps", "seconds", "left", "expected"),
-    [
+    [  # seconds of each step, steps left after all, verifications in these steps and after a save
         (TIMED, [1.0], 3_601, (0, 1)),  # before the first checkpoint
         (TIMED, [1.0], 3_600, (0, 0)),
         (TIMED + 1, [1.0], 3_601, (1, 1)),  # before any
@@ -151,7 +127,15 @@ def verifications(steps, seconds, left):
     ],
 )
 def test_shards_are_verified_once_in_long_runs(steps, seconds, left, expected):
-    assert verifications(steps, seconds, left) == expected
+    shard, now = Counted(), 0.0
+    run = verification_of([shard], World(), now=lambda: now)
+    for step in range(steps):
+        run.step(left + steps - 1 - step)
+        now += seconds[step % len(seconds)]
+    early = shard.times
+    run.settle()
+    run.settle()
+    assert (early, shard.times) == expected
 
 
 @pytest.fixture(scope="module", params=[2, pytest.param(3, marks=pytest.mark.slow)])
@@ -185,8 +169,8 @@ CACHE = {"objectives": {"mlm": {"weight": 1}}, "train": {"grad_cache": 2}}
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (GROUPS, "negatives: 5 pairs.* train.batch_pairs, 12.*divisor"),
-        (CACHE, r"train\.grad_cache.*mlm needs.*leave one"),
+        (GROUPS, "groups of 5 pairs do not divide train.batch_pairs, 12.*divisor"),
+        (CACHE, r"train\.grad_cache.*mlm needs.*remove one"),
     ],
 )
 def test_settings_that_exclude_each_other_are_an_error(changes, message, tmp_path):

@@ -133,7 +133,7 @@ def test_an_exported_folder_gives_the_vectors_of_its_model_or_table(model, encod
     np.testing.assert_allclose(rows, torch.stack(expected), atol=1e-6)
     weights = tmp_path / "part" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
-    with pytest.raises(EmsError, match=r"model\.safetensors: its sha256 is not the one"):
+    with pytest.raises(EmsError, match=r"model\.safetensors: its SHA-256 is not the one"):
         Encoder(tmp_path / "part")
 
 

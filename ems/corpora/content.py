@@ -53,7 +53,7 @@ def check_lock(path: Path) -> str:
         raise Damaged(path, "no such file")
     sha256, lock = sha256_file(path), lock_of(path)
     if lock.is_file() and read_lock(path).sha256 != sha256:
-        raise Damaged(path, f"its sha256 is not the one in {lock.name}")
+        raise Damaged(path, f"its SHA-256 is not the one in {lock.name}")
     return sha256
 
 

@@ -134,7 +134,7 @@ class NgramEncoder:
         """Load the encoder of a folder. Raises `Damaged` if a file is missing or damaged."""
         about, path = read_description(folder), folder / NGRAMS
         if sha256_file(path) != about.sha256.get(NGRAMS):
-            raise Damaged(path, "its sha256 is not the one in model.json")
+            raise Damaged(path, "its SHA-256 is not the one in model.json")
         try:
             weights = load_file(path)["weights"]
         except (KeyError, OSError, SafetensorError) as error:

@@ -90,7 +90,7 @@ class SentenceEncoder:
         self.folder = folder
         for name, sha256 in description.sha256.items():
             if sha256_file(folder / name) != sha256:
-                problem = "its sha256 is not the one in model.json"
+                problem = "its SHA-256 is not the one in model.json"
                 raise Damaged(folder / name, f"{problem}; it is damaged, or of another model")
         self.segmenters: dict[str, str] = description.segmenters
         self.tidy = tidier(description.format_characters)

@@ -177,7 +177,7 @@ def start_of(
     languages = read_json(folder / DESCRIPTION, LanguageList).languages  # keeps the heads
     store.check_vocabulary(folder / VOCABULARY, f"give the model of {setting}")
     if sha256_file(folder / ENCODER) != description.sha256[ENCODER]:
-        raise Damaged(folder / ENCODER, "its sha256 is not the one in model.json")
+        raise Damaged(folder / ENCODER, "its SHA-256 is not the one in model.json")
     sha256 = " ".join(sha256_file(folder / file) for file in (ENCODER, HEADS))
     return Start(folder, languages, sha256)
 
