@@ -1,4 +1,4 @@
-# Patches of Snakemake 9.27 and its Slurm executor 2.8.0. tests/test_patches.py fails if a newer version no longer needs
+# Patches of Snakemake 9.27 and its Slurm executor 2.8.0. tests/test_project.py fails if a newer version no longer needs
 # one. They are applied when jobs start, since Snakemake makes its scheduler after it has read the rules.
 import signal
 from threading import Thread

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 
 import pytest
 from conftest import ROOT, needs
+from made.experiments import SCHEMAS
 from ruamel.yaml import YAML
 
 from ems.commands import COMMANDS
@@ -107,6 +108,37 @@ def test_the_experiments_of_running_md_load(tmp_path):
     for name, settings in made.items():
         (tmp_path / f"{name}.yaml").write_text(json.dumps(settings), "utf-8")
         load_experiment(name, load_site(ROOT / "config.yaml"), tmp_path)
+
+
+# --- the page of settings
+
+FILES = runpy.run_path(str(ROOT / "docs/settings.py"))["generated"]()
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_the_file_is_what_the_settings_make(path):
+    assert (ROOT / path).read_text(encoding="utf-8") == FILES[path], "run `make pages`"
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_key_has_a_sentence_and_stands_on_the_page(name):
+    page, sections = FILES["docs/config.md"], {name: SCHEMAS[name], **SCHEMAS[name]["$defs"]}
+    keys = [(each, part) for s in sections.values() for each, part in s["properties"].items()]
+    assert len(keys) > 20
+    for key, part in keys:
+        about = part if "description" in part else sections[part["$ref"].split("/")[-1]]
+        assert about["description"], key
+        assert f"| `{key}` |" in page
+    assert len(anchors(page)) == len(re.findall("^#+ ", page, re.M))  # no two headings alike
+
+
+def test_the_files_of_settings_name_their_schema():
+    for path in [ROOT / "config.yaml", *(ROOT / "configs").glob("*.yaml")]:
+        name = "site" if path.name == "config.yaml" else "experiment"
+        place = f"{'../' * (path.parent != ROOT)}schemas/{name}.schema.json"
+        first, *_ = path.read_text(encoding="utf-8").splitlines()
+        assert first == f"# yaml-language-server: $schema={place}"
+        assert json.loads((path.parent / place).read_text(encoding="utf-8"))["properties"]
 
 
 @pytest.fixture(scope="module")

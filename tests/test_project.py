@@ -1,16 +1,124 @@
-"""Laws of what stands around the code: installation, containers, citation, public CI, forms."""
+"""Laws of the project: fourteen rooms, imports that only go down, a few things never done; and what
+stands around the code: installation, containers, citation, public CI, forms, patches of Snakemake.
+"""
 
+import ast
+import inspect
 import re
+import shutil
 import subprocess
+import sys
+import threading
 import tomllib
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from conftest import ROOT
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from snakemake.cli import get_argument_parser
+from snakemake.scheduling.job_scheduler import JobScheduler
+from snakemake_executor_plugin_slurm import Executor
 
 import ems
+
+FILES = sorted((ROOT / "ems").rglob("*.py"))
+NAMES = [str(path.relative_to(ROOT)) for path in FILES]
+CONTRACT = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+ROOMS = CONTRACT["contracts"][0]["layers"]
+NEVER_IMPORTED = {"snakemake", "pickle", "cPickle", "dill", "joblib", "shelve", "marshal"}
+NEVER_CALLED = {"torch.load", "torch.save", "eval", "exec", "yaml.unsafe_load", "yaml.full_load"}
+CHECKPOINT = "ems/model/released.py"  # the authors' checkpoint, which a user converts once
+
+
+def imports(text):
+    """The modules that a source names; relative ones with dots."""
+    modules = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            modules += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules.append("." * node.level + (node.module or ""))
+    return modules
+
+
+def forbidden(text):
+    """What a source does that ems never does."""
+    names = [name for name in imports(text) if name.split(".")[0] in {"", *NEVER_IMPORTED}]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ExceptHandler) and node.type is None:
+            names.append("bare except")
+        if isinstance(node, ast.Call):
+            words = {word.arg: ast.unparse(word.value) for word in node.keywords}
+            only_weights = words.get("weights_only") == "True"
+            if ast.unparse(node.func) in NEVER_CALLED and not only_weights:
+                names.append(ast.unparse(node.func))
+            names += [word for word in words if word == "allow_pickle"]
+    return names
+
+
+def lint(folder):
+    """What import-linter says of the package in a folder, and its exit status."""
+    program = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([program, "--no-cache"], cwd=folder, capture_output=True, text=True)
+    return done.stdout + done.stderr, done.returncode
+
+
+def test_ems_has_fourteen_rooms_and_nothing_else_at_its_top():
+    top = {path.name for path in (ROOT / "ems").iterdir() if path.name != "__pycache__"}
+    assert top == {*ROOMS, "__init__.py", "__main__.py"}
+    assert len(ROOMS) == 14
+
+
+def test_a_room_uses_only_rooms_above_it():
+    output, status = lint(ROOT)
+    assert status == 0, output
+
+
+def test_an_import_upwards_is_seen(tmp_path):
+    shutil.copytree(ROOT / "ems", tmp_path / "ems", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    with open(tmp_path / "ems/text/clean.py", "a") as file:
+        file.write("\n\ndef late():\n    from ems.train import step\n")
+    output, status = lint(tmp_path)
+    assert status == 1
+    assert "ems.text.clean -> ems.train" in output
+
+
+def test_no_import_is_excepted():
+    """A plug-in is found by its name, so that no room imports one."""
+    assert [contract.get("ignore_imports") for contract in CONTRACT["contracts"]] == [None]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_opens_with_what_it_does_and_does_nothing_forbidden(name):
+    """No import is relative: the hash of a stage follows absolute ones."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert forbidden(text) == []
+    assert ast.get_docstring(ast.parse(text))
+
+
+FORBIDDEN = {  # a source -> what ems never does in it
+    "from snakemake.utils import x\nimport pickle": ["snakemake.utils", "pickle"],
+    "from . import x\nfrom .y import z": [".", ".y"],
+    "try:\n    f()\nexcept:\n    pass\n": ["bare except"],
+    "import torch\ntorch.load('x')": ["torch.load"],
+    "import torch\ntorch.load('x', weights_only=False)": ["torch.load"],
+    "import torch\ntorch.load('x', weights_only=True)": [],
+    "np.load('x', allow_pickle=True)": ["allow_pickle"],
+}
+
+
+def test_the_checks_of_this_file_see_what_they_look_for():
+    assert {text: forbidden(text) for text in FORBIDDEN} == FORBIDDEN
+    loads = [name for name in NAMES if "torch.load(" in (ROOT / name).read_text(encoding="utf-8")]
+    assert loads == [CHECKPOINT]
+    assert len(FILES) > 40
+
+
+# --- around the code
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LOCK = "envs/requirements.lock"
@@ -128,3 +236,34 @@ def test_a_form_for_issues_has_what_github_asks_for(path):
     assert len({field["id"] for field in fields}) == len(fields) > 2
     assert all(field["attributes"]["label"] for field in fields)
     assert any(field.get("validations", {}).get("required") for field in fields)
+
+
+# --- patches
+
+# A test that fails here after an update of the lock says which part of rules/patches.smk can go.
+PATCHES = (ROOT / "rules/patches.smk").read_text()
+
+
+def test_the_scheduler_has_a_rate_limit_of_its_own_and_wakes_up_for_it_after_each_job():
+    assert "workflow.scheduler.job_rate_limiter = None" in PATCHES
+    arguments = get_argument_parser([]).parse_args([])
+    assert arguments.max_jobs_per_timespan
+    assert "self._schedule_reevalutation(" in inspect.getsource(JobScheduler.schedule)
+
+
+def test_the_handler_of_sigterm_waits_for_the_lock_of_the_thread_that_it_interrupts():
+    assert "signal.SIGTERM" in PATCHES
+    assert "self._lock = threading.Lock()" in inspect.getsource(JobScheduler.__init__)
+    scheduler = SimpleNamespace(_lock=threading.Lock(), _open_jobs=threading.Semaphore())
+    with scheduler._lock:
+        stop = threading.Thread(target=JobScheduler.exit_gracefully, args=[scheduler])
+        stop.start()
+        stop.join(0.2)
+        assert stop.is_alive()
+    stop.join()
+
+
+def test_each_task_of_an_array_starts_as_the_first_one():
+    assert '"array_jobs"' in PATCHES
+    source = inspect.getsource(Executor.run_array_jobs)
+    assert "exec_job = self.format_job_exec(jobs[start_index - 1])" in source
