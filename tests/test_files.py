@@ -1,17 +1,30 @@
-"""Laws of writing: a file is whole or absent, a failure is an error that names it, the same content
-is the same bytes."""
+"""Laws of files: a written file is whole or absent, a failure is one line that names it, the same
+content is the same bytes; and what is read from JSON is finite and of the declared type.
+"""
 
+import ast
 import hashlib
+import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from conftest import ROOT
+from made.experiments import one_line
+from pydantic import Field
 
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, read_json, sha256_file, write_json, write_text
+from ems.base.schema import Below, Count, NonBlank, Number, Percent, Record, fitting
+from ems.benchmarks.cls.data import _label
+from ems.benchmarks.marc.data import read_split
+from ems.benchmarks.xnli.data import read_all
+from ems.tables.logs import read_losses
+from ems.train.checkpoint import _rows
 
 
 def any_folder(folder):
@@ -143,3 +156,167 @@ def test_a_write_does_not_look_at_the_files_beside_its_target(tmp_path):
     (tmp_path / "deep" / "gone").symlink_to("nowhere")  # like the file of a writer in parallel
     write_text(tmp_path / "x.txt", "new")
     assert names(tmp_path) == ["deep", "x.txt"]
+
+
+# --- JSON
+
+NUMBERS = ["NaN", "Infinity", "-Infinity", "1e999", "-1E+400", "9" * 5000]
+PLACES = ["{}", "[1, {}]", '{{"a": {{"b": [{}]}}}}']
+REVIEW = {"stars": 5, "review_title": "a", "review_body": "b", "language": "de"}
+PAIR = {"language": "de", "gold_label": "neutral", "sentence1": "a", "sentence2": "b", "more": 5}
+LOSS = {"part": "train", "step": 1, "pairs": 2, "total": 5}
+NO_JSON = [place.format(number) for place in PLACES for number in NUMBERS]
+NO_JSON += ['"\\ud800"', '{"\\uDFFF": 1}', "[" * 100_000, '{"a":' * 100_000, "{", ""]
+
+
+@pytest.mark.parametrize("text", NO_JSON, ids=lambda text: text[:20])
+def test_a_number_that_is_not_finite_half_a_character_and_deep_nesting_are_no_json(tmp_path, text):
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    message = one_line(read_json, path, Any)
+    assert "x.json: not valid JSON" in message
+    assert ("half of a character" in message) == ("\\u" in text)
+    assert len(message) < 400
+
+
+def test_any_other_value_is_read_as_it_was_written(tmp_path):
+    path = tmp_path / "x.json"
+    values = [1.5, -2e300, 1e-320, 10**400, True, None, "NaN", {"Infinity": 1}]
+    path.write_text(json.dumps(values))
+    assert read_json(path, Any) == values
+    path.write_text('"\\ud83d\\ude00"')  # a whole character in two halves
+    assert read_json(path, Any) == "\U0001f600"
+
+
+READERS = {  # file of JSON lines -> a line, and what reads the file
+    "losses.jsonl": (LOSS, lambda folder: read_losses(folder / "losses.jsonl")),
+    "dev/dataset_de_dev.json": (REVIEW, lambda folder: list(read_split(folder, "de", "dev"))),
+    "XNLI-1.0/xnli.dev.jsonl": (PAIR, lambda folder: list(read_all(folder, "dev"))),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_number_in_a_line_that_is_not_finite_is_an_error_with_its_line(tmp_path, name, number):
+    path, (value, read) = tmp_path / name, READERS[name]
+    path.parent.mkdir(exist_ok=True)
+    line = json.dumps(value)
+    path.write_text(f"{line}\n{line.replace('5', number)}\n")
+    message = one_line(read, tmp_path)
+    assert f"{path.name}: line 2" in message or f"{path.name}, line 2" in message
+    assert len(message) < 400
+
+
+def test_a_log_of_losses_with_such_a_number_makes_the_checkpoint_a_broken_one(tmp_path):
+    for number in NUMBERS:
+        (tmp_path / "x").write_text(json.dumps(LOSS).replace("5", number) + "\n")
+        with pytest.raises(ValueError):  # noqa: PT011 - upon which the checkpoint before is taken
+            _rows(tmp_path / "x")
+
+
+def test_a_rating_that_is_not_finite_is_of_no_class():
+    assert {_label(rating) for rating in ("nan", "inf", "-inf", "1e999", "x")} == {""}
+    assert (_label("4.0"), _label("1")) == ("positive", "negative")
+
+
+# --- types of JSON files
+
+SOURCES = sorted((ROOT / "ems").rglob("*.py"))
+# Where text is parsed that is not a whole file: lines of .jsonl, a request, what a process prints.
+PARSERS = {"own.py", "serve.py", "verify.py"}
+
+
+def calls(path, name):
+    """The calls of a function, or of a method of a module, by its source."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == name:
+            yield node
+
+
+def test_every_json_file_is_read_as_a_type():
+    readers = [(path.name, call) for path in SOURCES for call in calls(path, "read_json")]
+    assert len(readers) > 20
+    for name, call in readers:
+        types = [ast.unparse(argument) for argument in call.args[1:]]
+        assert len(types) in (1, 2), (name, ast.unparse(call))
+        assert types[0] != "Any", name
+    parsers = {path.name for path in SOURCES for _ in calls(path, "json.loads")}
+    assert parsers <= PARSERS
+    assert not [path for path in SOURCES for _ in calls(path, "json.load")]
+
+
+class OfAll(Record):
+    name: NonBlank
+    count: Count
+    percent: Percent
+    files: Annotated[dict[Below, NonBlank], Field(min_length=1)] = Field({})
+    numbers: list[Number] = Field([])
+
+
+def misfit(value, of):
+    """What differs from a type first; "" if nothing does."""
+    try:
+        fitting(of, value)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+RIGHT = {"name": "a", "count": 0, "percent": 100, "files": {"de/x-1.y": "1"}, "numbers": [1, 2.5]}
+WRONG = [
+    ([], "expected a JSON object, found []"),
+    ({"name": "a", "percent": 1}, "expected a whole number of at least 0 under `count`, found n"),
+    ({**RIGHT, "name": " "}, "expected text under `name`, found ' '"),
+    ({**RIGHT, "count": 2.0}, "expected a whole number of at least 0 under `count`, found 2.0"),
+    ({**RIGHT, "count": True}, "expected a whole number of at least 0 under `count`, found True"),
+    ({**RIGHT, "percent": float("nan")}, "expected a percentage under `percent`, found nan"),
+    ({**RIGHT, "numbers": [1, float("inf")]}, "expected a number under `numbers.1`, found inf"),
+    ({**RIGHT, "files": {}}, "expected a JSON object that is not empty under `files`, found {}"),
+    ({**RIGHT, "files": {"a": None}}, "expected text under `files.a`, found None"),
+    ({**RIGHT, "name": ["x" * 10_000]}, "xxx..."),
+]
+
+
+@pytest.mark.parametrize(("value", "message"), WRONG)
+def test_the_first_thing_that_differs_is_told_with_its_key(value, message):
+    assert misfit(RIGHT, OfAll) == ""
+    assert message in misfit(value, OfAll)
+    assert len(misfit(value, OfAll)) < 200
+
+
+OUTSIDE = ["..", "../x", "a/../../x", "a/..", "/etc/x", ".", "./x", "a/./b", "", "a\\b", "a\nb"]
+INSIDE = ["a", "a/b", ".a", "..a", "a..b/c..", "Demo+train/v1/zh_tw-en"]
+
+
+def test_the_name_of_a_file_never_leads_out_of_its_folder_but_may_hold_dots():
+    of = dict[Below, NonBlank]
+    for name in (*OUTSIDE, "a/..\n", "x\0"):
+        assert "the name of a file in this folder" in misfit({name: "1"}, of), name
+    assert [misfit({name: "1"}, of) for name in INSIDE] == [""] * len(INSIDE)
+
+
+class Index(Record):
+    train: NonBlank
+
+
+def test_a_file_of_another_name_is_not_called_damaged(tmp_path):
+    """A model that is given where a list of shards is expected must not be deleted."""
+    path = tmp_path / "model.json"
+    path.write_text("{}")
+    with pytest.raises(
+        Damaged, match=r"expected a file index\.json: is this the right file"
+    ) as error:
+        read_json(path, Index, "index.json")
+    assert "delete" not in str(error.value)
+    with pytest.raises(Damaged, match="found nothing; make or fetch it again"):
+        read_json(path, Index, "*.json")
+
+
+def test_thousands_of_values_are_looked_at_in_a_moment():
+    of = dict[str, dict[str, Percent]]
+    value = {str(one): {str(other): 50.5 for other in range(62)} for one in range(62)}
+    files = {"train": {f"A/v1/de-en/{n:05}": "a" for n in range(5000)}}
+    started = time.process_time()
+    assert misfit(value, of) == ""
+    assert misfit(files, dict[str, dict[Below, NonBlank]]) == ""
+    assert time.process_time() - started < 1

@@ -4,7 +4,6 @@ neither."""
 import time
 
 import pytest
-from made.experiments import MINIMAL, Settings, edited
 
 from ems.base.errors import EmsError
 from ems.config.load import load_yaml
@@ -171,22 +170,3 @@ def test_what_no_settings_file_holds_is_one_line_at_once(tmp_path, content, word
     start = time.monotonic()
     assert words in refused(tmp_path, content)
     assert time.monotonic() - start < 5
-
-
-# --- what is wrong in it is told in a short line
-
-
-LARGE = {
-    "text": ("seed", "x" * 500_000),
-    "a list": ("benchmarks", [{}] * 20_000),
-    "text for a list": ("benchmarks", "x" * 500_000),
-    "a key": ("x" * 500_000, 1),
-    "lines as a key": ("sed\n" * 100_000, 1),
-}
-
-
-@pytest.mark.parametrize(("path", "value"), LARGE.values(), ids=LARGE)
-def test_a_large_mistake_is_no_longer_than_a_line(tmp_path, path, value):
-    message = Settings(tmp_path).error(edited(MINIMAL, path, value))
-    assert path[:3] in message
-    assert len(message) < 1000
