@@ -15,7 +15,6 @@ from made.experiments import (
     SHIPPED,
     Settings,
     changed,
-    changed_jobs,
     edited,
     shipped,
 )
@@ -98,33 +97,6 @@ def test_a_system_of_some_languages_scores_no_language_as_unseen(project):
     assert len(experiment.of_system("all").spoken("tatoeba")) == 112
     assert experiment.scores_unseen("tatoeba", "all")
     assert not experiment.scores_unseen("tatoeba", "pair-ja")
-
-
-OF_JA, PAIRED = (
-    {f"train {name}" for name in names} | {f"bench {name} tatoeba" for name in names}
-    for names in (("pair-ja", "own-ja"), ("pair-de", "pair-ja"))
-)
-EDITS = [
-    ("vocabularies.de.size", 400, {"vocabulary de"}),
-    ("vocabularies.ja.temperature", 2, {"vocabulary ja"}),
-    ("vocabulary.size", 200, {"vocabulary shared", "vocabulary de"}),  # ja has its own size
-    ("vocabularies.ja.languages", ["en", "ja"], {"vocabulary ja"} | OF_JA),
-    # another language changes only systems with all languages; n-grams are counted in its text
-    (
-        "languages",
-        ["en", "de", "ja", "fr"],
-        {"vocabulary shared", "train all", "bench all tatoeba", "bench ngram tatoeba"},
-    ),
-    ("systems.pair.train", {"steps": 2}, PAIRED),
-    ("vocabularies.fr", {"languages": ["en", "de"]}, set()),
-    ("systems.one.languages", ["en", "de"], set()),
-]
-
-
-@pytest.mark.parametrize(("path", "new", "jobs"), EDITS)
-def test_an_edit_reruns_the_vocabulary_and_the_systems_that_it_is_about(project, path, new, jobs):
-    base = edited(OWN, "evalsets.tatoeba.languages", ["de", "ja"])
-    assert changed_jobs(project, base, edited(base, path, new)) == jobs
 
 
 # --- a share of the corpus
