@@ -252,8 +252,3 @@ def test_the_model_folder_encodes_with_mean_and_max(never_killed):
 )
 def test_objectives_without_fitting_text_are_an_error(changes, words, toy):
     assert words in one_line(lambda: toy.experiment(**changes))
-
-
-def test_a_system_of_documents_without_any_is_an_error(tmp_path):
-    message = one_line(lambda: Toy(tmp_path).data(**CONTEXT))
-    assert "expected shards of en, de, fr, found none" in message

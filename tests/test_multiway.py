@@ -164,14 +164,11 @@ def test_an_interrupted_run_leaves_nothing(join, monkeypatch, tmp_path, where):
     assert len(list((tmp_path / "out").iterdir())) == 2
 
 
-def test_text_without_shared_translations_is_an_error(join):
+def test_no_shared_translation_and_a_folder_of_other_files_are_errors(join, tmp_path):
     rows = {("One", code): [(f"{code} alone", "x")] for code in CODES}
     with pytest.raises(EmsError, match="no two sentences of these 3 files share a translation"):
         join(1, rows=rows)
-
-
-def test_a_folder_with_foreign_files_is_not_replaced(join, tmp_path):
-    (tmp_path / "out/pairs").mkdir(parents=True)
+    (tmp_path / "out/pairs").mkdir()
     own = tmp_path / "out/pairs/de-fr.tsv"
     own.write_text("years\tof work\t1\n")
     with pytest.raises(EmsError, match="nothing was written"):

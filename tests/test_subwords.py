@@ -5,6 +5,7 @@ import os
 import random
 from collections import Counter
 from functools import partial
+from itertools import chain
 
 import pytest
 from made import golden
@@ -98,15 +99,9 @@ def test_a_sample_has_the_quota_of_each_language_and_depends_on_the_seed(tmp_pat
     quota, lines = sample(tmp_path, sources)
     assert quota == quotas({"de": 600, "en": 900, "ja": 300}, 500, 2)
     assert Counter(line[:2] for line in lines) == quota
-    every = Counter(
-        side
-        for path in sources
-        for pair in path.read_text(encoding="utf-8").splitlines()
-        for side in pair.split("\t")[:2]
-    )
-    assert not Counter(lines) - every  # drawn without replacement
-    first = sources[0].read_text(encoding="utf-8").splitlines()
-    with_german = {line.split("\t")[1] for line in first}
+    rows = [row.split("\t") for path in sources for row in path.read_text("utf-8").splitlines()]
+    assert not Counter(lines) - Counter(chain(*(row[:2] for row in rows)))  # each once
+    with_german = {row[1] for row in rows if row[0].startswith("de")}
     english = [line for line in lines if line.startswith("en")]
     # 600 of its 900 lines are aligned with German; one sigma of the share is 0.03
     assert 0.5 < sum(line in with_german for line in english) / len(english) < 0.83
@@ -120,63 +115,6 @@ def test_a_sample_has_the_quota_of_each_language_and_depends_on_the_seed(tmp_pat
 
 
 # --- the model
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory, sources):
-    folder = tmp_path_factory.mktemp("vocabulary")
-    write_sample(experiment(), sources, folder / "sample.txt")
-    assert train_vocabulary(experiment(), folder / "sample.txt", folder / "1.model") == 400
-    return folder
-
-
-def test_the_same_sample_gives_the_same_model_bytes(trained, tmp_path):
-    train_vocabulary(experiment(), trained / "sample.txt", tmp_path / "again.model")
-    assert (tmp_path / "again.model").read_bytes() == (trained / "1.model").read_bytes()
-
-
-def test_a_sample_truncated_during_training_gives_no_model(trained, tmp_path, monkeypatch):
-    copy, one = tmp_path / "sample.txt", SentencePieceTrainer.train
-    copy.write_bytes((trained / "sample.txt").read_bytes())
-
-    def train_and_cut(**options):
-        one(**options)
-        os.truncate(copy, copy.stat().st_size // 2)
-
-    monkeypatch.setattr(SentencePieceTrainer, "train", train_and_cut)
-    with pytest.raises(EmsError, match=f"{copy}: it changed while it was read"):
-        train_vocabulary(experiment(), copy, tmp_path / "vocabulary.model")
-    assert list(tmp_path.iterdir()) == [copy]
-
-
-def test_ids_begin_with_pad_unk_mask_and_the_languages(trained):
-    vocabulary = load_vocabulary(trained / "1.model")
-    assert (subwords.PAD, UNK, subwords.MASK) == (0, 1, 2)
-    first = ["<pad>", "<unk>", "<mask>", "<2en>", "<2de>", "<2ja>"]
-    assert [vocabulary.id_to_piece(at) for at in range(6)] == first
-    assert [vocabulary.pad_id(), vocabulary.unk_id()] == [0, 1]
-    assert [vocabulary.bos_id(), vocabulary.eos_id()] == [-1, -1]
-    assert vocabulary.get_piece_size() == 400
-    for text in ("<2en>", "a <2de> b", "<mask>", "<pad>", "x<2ja>", "<unk>"):
-        ids = vocabulary.encode(text)
-        assert ids
-        assert not {0, 2, 3, 4, 5} & set(ids), "text became a control symbol"
-    for words in WORDS.values():
-        text = " ".join(words)
-        ids = vocabulary.encode(text)
-        assert UNK not in ids
-        assert vocabulary.decode(ids) == text
-
-
-def test_too_large_a_vocabulary_is_an_error_and_no_file(trained, tmp_path):
-    job = (experiment(size=5_000), trained / "sample.txt", tmp_path / "x.model")
-    message = one_line(train_vocabulary, *job)
-    assert message.startswith("vocabulary.size: SentencePiece cannot make 5,000 pieces")
-    assert "Lower vocabulary.size or raise vocabulary.sample_lines" in message
-    assert list(tmp_path.iterdir()) == []
-
-
-# --- single characters of some languages, and unigram models
 
 PLAIN = {code: " ".join(lexicon(code)[:6]) for code in ("en", "de")}
 HAN, RARE = "猫は今日も小さな鳥をあそこで見る", "山川海空星雲"
@@ -199,6 +137,46 @@ def of(sample, tmp_path, **settings):
     out = tmp_path / "v.model"
     train_vocabulary(of_languages(*LANGUAGES, vocabulary=settings), sample, out)
     return load_vocabulary(out)
+
+
+def test_the_same_sample_gives_the_same_model_bytes(mixed, tmp_path):
+    first, again = (of(mixed, tmp_path).serialized_model_proto() for _ in range(2))
+    assert first == again
+
+
+def test_a_sample_truncated_during_training_gives_no_model(mixed, tmp_path, monkeypatch):
+    copy, one = tmp_path / "sample.txt", SentencePieceTrainer.train
+    copy.write_bytes(mixed.read_bytes())
+
+    def train_and_cut(**options):
+        one(**options)
+        os.truncate(copy, copy.stat().st_size // 2)
+
+    monkeypatch.setattr(SentencePieceTrainer, "train", train_and_cut)
+    with pytest.raises(EmsError, match=f"{copy}: it changed while it was read"):
+        of(copy, tmp_path)
+    assert list(tmp_path.iterdir()) == [copy]
+
+
+def test_ids_begin_with_pad_unk_mask_and_the_languages(mixed, tmp_path):
+    vocabulary = of(mixed, tmp_path)
+    assert (subwords.PAD, UNK, subwords.MASK) == (0, 1, 2)
+    first = ["<pad>", "<unk>", "<mask>", "<2en>", "<2de>", "<2ja>"]
+    assert [vocabulary.id_to_piece(at) for at in range(6)] == first
+    ids = [vocabulary.pad_id(), vocabulary.unk_id(), vocabulary.bos_id(), vocabulary.eos_id()]
+    assert ids == [0, 1, -1, -1]
+    assert vocabulary.get_piece_size() == 120
+    for text in ("<2en>", "a <2de> b", "<mask>", "<pad>", "x<2ja>", "<unk>"):
+        ids = vocabulary.encode(text)
+        assert ids
+        assert not {0, 2, 3, 4, 5} & set(ids), "text became a control symbol"
+
+
+def test_too_large_a_vocabulary_is_an_error_and_no_file(mixed, tmp_path):
+    message = one_line(lambda: of(mixed, tmp_path, size=5_000))
+    assert message.startswith("vocabulary.size: SentencePiece cannot make 5,000 pieces")
+    assert "Lower vocabulary.size or raise vocabulary.sample_lines" in message
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
@@ -336,9 +314,7 @@ def test_the_table_of_vocabularies_is_golden(tmp_path):
     for name, latin in (("one", 300), ("two", 200)):
         scripts = {"Latin": latin, "Han": 7, "control": 5, "other": 1}
         counts = {"lines": 10, "characters": 100, "tokens": 20, "unknown": 1}
-        languages = {
-            code: counts | {"tokens": 20 + at} for at, code in enumerate(("en", "fr", "ja"))
-        }
+        languages = {c: counts | {"tokens": n} for c, n in (("en", 20), ("fr", 21), ("ja", 22))}
         report = {"pieces": latin + 13, "scripts": scripts, "languages": languages}
         reports.append(tmp_path / f"{name}.json")
         reports[-1].write_text(json.dumps(report))
