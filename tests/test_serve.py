@@ -13,6 +13,8 @@ from urllib.parse import quote, urlsplit
 
 import numpy as np
 import pytest
+import yaml
+from conftest import ROOT
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made.cli import Cli
@@ -157,57 +159,23 @@ def test_the_language_comes_from_the_request_or_the_flag(model, tmp_path):
 # --- rejected requests
 
 LONG, API = "a" * (TEXT_CHARACTERS + 1), "/v1/embeddings"
-REFUSED = [  # method, path, body, status, parameter, words of the message
-    ("GET", "/nothing", None, 404, None, "no such address"),
-    ("GET", API, None, 405, None, "expected POST"),
-    ("POST", "/search?q=a", b"", 405, None, "expected GET"),
+REFUSED = yaml.safe_load((ROOT / "tests/requests.yaml").read_text(encoding="utf-8"))
+REFUSED += [
     ("POST", "/", b"a" * 100_000, 405, None, "expected GET"),
-    ("DELETE", "/v1/models", None, 405, None, "expected GET"),
-    ("BREW", "/", None, 501, None, "Unsupported method"),
-    ("GET", "/search", None, 400, "q", "expected a query"),
-    ("GET", "/search?q=%20", None, 400, "q", "expected a query"),
-    ("GET", "/search?q=%ff", None, 400, None, "in UTF-8"),
     ("GET", f"/search?q={LONG}", None, 400, "q", "at most 32,768 characters"),
     ("GET", f"/search?q={'a' * 70_000}", None, 414, None, ""),
     ("GET", f"/search?{'&a=1' * 50}", None, 400, None, "expected q and k"),
-    *(
-        ("GET", f"/search?q=a&k={k}", None, 400, "k", f"from 1 to {MOST_LINES}")
-        for k in ("", "0", MOST_LINES + 1, "-1", "1.5", "9" * 99, "%D9%A1")
-    ),
-    *(
-        ("POST", API, body, 400, None, "a body of JSON")
-        for body in (b"", b"{", b"\xff", b"[" * 100_000, b"9" * 9999)
-    ),
-    ("POST", API, b"[]", 400, None, "a JSON object"),
-    ("POST", API, b'{"input": "a"}', 400, "model", "name of a model"),
-    ("POST", API, b'{"input": "a", "model": "x"}', 404, "model", "here is 'toy'"),
-    ("POST", API, b'{"input": "\\ud800", "model": "toy"}', 400, "input", "Unicode"),
-]
-INPUT, DIMENSIONS = "a string or a list of strings", (0, -1, True, 1.5, "4", 1 << 30)
-REFUSED += [
-    ("POST", API, json.dumps({"model": "toy"} | keys).encode(), 400, *rest)
-    for keys, *rest in [
-        *((keys, "input", INPUT) for keys in ({}, {"input": []}, {"input": {}})),
-        ({"input": [1, 2]}, "input", "found token ids"),
-        ({"input": [[1, 2]]}, "input", "found token ids"),
-        ({"input": ["a", None]}, "input", "only strings"),
-        ({"input": ["a"] * (INPUTS + 1)}, "input", "at most 2,048 texts"),
-        ({"input": ["a", LONG]}, "input", "at most 32,768 characters"),
-        ({"input": "a", "encoding_format": "int8"}, "encoding_format", "float or base64"),
-        ({"input": "a", "encoding_format": []}, "encoding_format", "float or base64"),
-        ({"input": "a", "model": 3}, "model", "a text"),
-        ({"input": "a", "language": 3}, "language", "a text"),
-        ({"input": "a", "language": "xx"}, None, "was trained for de, en"),
-        *(({"input": "a", "dimensions": n}, "dimensions", "a whole number") for n in DIMENSIONS),
-        ({"input": "a", "dimensions": 17}, None, "at most 16"),
-    ]
+    *(("POST", API, b, 400, None, "a body of JSON") for b in (b"\xff", b"[" * 10**5, b"9" * 9999)),
+    ("POST", API, {"input": ["a"] * (INPUTS + 1)}, 400, "input", "at most 2,048 texts"),
+    ("POST", API, {"input": ["a", LONG]}, 400, "input", "at most 32,768 characters"),
 ]
 
 
 @pytest.mark.parametrize("request_", REFUSED, ids=lambda request: str(request)[:60])
 def test_a_bad_request_is_an_error_in_the_shape_of_the_api(served, request_):
-    *request, expected, param, words = request_
-    status, answer = served.json(*request)
+    method, path, body, expected, param, words = request_
+    body = {"model": "toy"} | body if isinstance(body, dict) else body
+    status, answer = served.json(method, path, body.encode() if isinstance(body, str) else body)
     error = answer["error"]
     assert (status, error["param"]) == (expected, param)
     assert words in error["message"]
