@@ -108,16 +108,6 @@ def test_a_setting_flipped_there_and_back_gives_the_first_table_again(copy, expe
     assert _own_tables(project) == other != {}
 
 
-def test_a_changed_line_in_the_trainer_reruns_training(copy):
-    with open(copy.folder / "ems/train/step.py", "a") as handle:
-        handle.write("\nADDED = 1\n")
-    before = _model(copy).stat().st_mtime_ns
-    assert _ran(_repro(copy, "train@tiny")) == {"train"}
-    assert _model(copy).stat().st_mtime_ns > before
-    log = (copy.folder / "results/tiny/logs/train/ems.log").read_text()
-    assert "from step 0" in log
-
-
 def test_after_make_pull_snakemake_has_nothing_to_do(copy):
     tables = copy.tables()
     for name in ("results", "data", ".dvc/cache", ".snakemake"):

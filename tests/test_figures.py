@@ -221,6 +221,7 @@ def test_systems_keep_their_colour_if_another_has_no_curve(tmp_path):
     assert "XTR loss" not in texts(tmp_path / "f.svg")
 
 
+@pytest.mark.slow
 def test_figures_depend_only_on_their_inputs(tmp_path):
     written = []
     for folder in (tmp_path / "one", tmp_path / "two" / "deeper"):
@@ -257,7 +258,7 @@ def test_a_point_has_the_pairs_kept_for_training_and_the_mean_of_both_directions
 
 
 def labelled(points, labels):
-    """Boxes [N, 4] in pixels of the labels of `points`, and that of their axes [4]."""
+    """Return the boxes [N, 4] in pixels of the labels of `points`, and the box [4] of the axes."""
     with TemporaryDirectory() as folder, drawing(Path(folder) / "f.svg", 6.0, 4.0) as figure:
         axes = figure.subplots()
         axes.set_ylim(0, 100)
@@ -271,12 +272,12 @@ def labelled(points, labels):
 
 
 def cover(first, second):
-    """Whether two boxes have more than a pixel of width and height in common."""
+    """Return True if two boxes overlap by more than a pixel in width and height."""
     low, high = np.maximum(first[:2], second[:2]), np.minimum(first[2:], second[2:])
     return bool(((high - low) > 1).all())
 
 
-def test_no_label_covers_another_or_leaves_the_panel_even_where_points_crowd():
+def test_no_label_covers_another_or_leaves_the_panel_if_points_are_crowded():
     generator = np.random.default_rng(1)
     spread = np.stack([10 ** generator.uniform(2.2, 4.8, 40), generator.uniform(2, 98, 40)], axis=1)
     crowd = np.stack([np.full(18, 20_000.0), np.linspace(90, 99, 18)], axis=1)
@@ -289,7 +290,7 @@ def test_no_label_covers_another_or_leaves_the_panel_even_where_points_crowd():
     assert (boxes[:, 2:] <= frame[2:] + 1).all()
 
 
-def test_the_law_about_labels_notices_labels_that_do_cover_each_other():
+def test_overlapping_labels_are_noticed_by_the_test_above():
     boxes, _ = labelled(np.array([[1000.0, 50.0], [1010.0, 50.0]]), ["de", "fr"])
     assert not cover(*boxes)
     assert cover(boxes[0], boxes[0] + 2)
@@ -298,7 +299,7 @@ def test_the_law_about_labels_notices_labels_that_do_cover_each_other():
 # --- loss logs
 
 
-def test_rows_are_read_as_written_and_a_step_that_is_there_twice_has_its_last_time(tmp_path):
+def test_rows_are_read_unchanged_and_a_repeated_step_has_its_last_time(tmp_path):
     path = write_lines(tmp_path / "losses.jsonl", loss_rows())
     entries = read_losses(path)
     assert [(e.part, e.step, e.pairs) for e in entries] == [

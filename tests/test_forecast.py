@@ -1,5 +1,6 @@
 """`ems check --profile`: the jobs that Snakemake would submit, and an estimate of their cost."""
 
+import contextlib
 import json
 import os
 import re
@@ -39,8 +40,6 @@ SITE = {  # a cluster's own names
     },
     "group-components": ["text=2"],
 }
-
-
 pytestmark = pytest.mark.slow
 
 
@@ -58,10 +57,24 @@ def settings(name="tiny"):
     return load_experiment(name, site), site
 
 
+@pytest.fixture(scope="module")
+def jobs(tiny_run, tmp_path_factory):
+    """The jobs of `tiny` with the profile `slurm`; Snakemake takes seconds to plan them."""
+    project = copied(tiny_run, tmp_path_factory.mktemp("jobs") / "project")
+    with contextlib.chdir(project.folder):
+        return planned_jobs("tiny", ["slurm"])
+
+
+@pytest.fixture
+def estimate(here, jobs, monkeypatch):
+    monkeypatch.setattr("ems.workflow.forecast.planned_jobs", lambda *_: jobs)
+    return lambda: forecast(*settings(), ["slurm"])
+
+
 @pytest.mark.parametrize(
     "words", ["slurm", "slurm --profile site.yaml", "slurm --config gpus=2 nodes=2"]
 )
-def test_the_table_says_what_snakemakes_executor_would_type(here, tmp_path, words):
+def test_requests_equal_the_command_line_of_snakemakes_executor(here, tmp_path, words):
     here.edit("configs/tiny.yaml", "device: cpu", "device: auto")
     listed = entries(here, tmp_path / "jobs.json", "--profile", *words.split())
     submitted = [entry for entry in listed if not entry["local"]]
@@ -86,7 +99,7 @@ def test_a_node_of_a_training_has_one_task_with_the_cpus_of_all_its_processes(
     assert nodes == 1 or f" --nodes={nodes} --ntasks={nodes} " in job["sbatch"]
 
 
-def test_what_a_profile_changes_stands_in_the_table(here):
+def test_requests_have_the_changes_of_a_profile(here):
     jobs = planned_jobs("tiny", ["slurm", "site.yaml"])
     requests = {next(iter(job.rules)): job.request for job in jobs}
     train, bench, vocabulary = (requests[name] for name in ("train", "bench", "vocabulary"))
@@ -96,9 +109,11 @@ def test_what_a_profile_changes_stands_in_the_table(here):
     assert "slurm_account=lab" in train.others
 
 
-def test_every_job_has_a_rate_and_the_estimate_uses_none_of_the_runs_own_costs(here, capsys):
-    jobs = len(list(Path("results/tiny/costs").rglob("*.json")))
-    assert sum(len(job.costs) for job in planned_jobs("tiny", ["slurm"])) == jobs
+def test_every_job_has_a_rate_and_the_estimate_uses_none_of_the_runs_own_costs(
+    estimate, jobs, capsys
+):
+    finished = len(list(Path("results/tiny/costs").rglob("*.json")))
+    assert sum(len(job.costs) for job in jobs) == finished
     assert main(["check", "--experiment", "tiny", "--profile", "slurm"]) == 0
     text = capsys.readouterr().out
     assert "resources requested by the rules" in text
@@ -106,7 +121,8 @@ def test_every_job_has_a_rate_and_the_estimate_uses_none_of_the_runs_own_costs(h
     assert "Without a rate" not in text
     assert "site's default" in text
     recount(lambda seconds: 100 * seconds)
-    assert total_of(forecast(*settings(), ["slurm"])) == total_of(text)
+    total = re.search(r"In all: .*", text)[0]
+    assert total in estimate()
 
 
 def recount(change):
@@ -114,10 +130,6 @@ def recount(change):
     for path in Path("results/tiny/costs").rglob("*.json"):
         data = json.loads(path.read_text())
         path.write_text(json.dumps({**data, "cpu_seconds": change(data["cpu_seconds"])}))
-
-
-def total_of(text):
-    return re.search(r"In all: .*", text)[0]
 
 
 def test_finished_runs_correct_the_rates_of_their_stages(here):
@@ -133,20 +145,19 @@ def test_finished_runs_correct_the_rates_of_their_stages(here):
     rates, names = corrected_rates(site)
     assert names == ["tiny"]
     assert rates.ratios == {"clean": pytest.approx((SHRINK + 1000) / (SHRINK + seconds))}
-    assert rates.cpu_seconds(*workload.units_of(job)) == pytest.approx(
-        rates.ratios["clean"] * seconds
-    )
+    corrected = rates.cpu_seconds(*workload.units_of(job))
+    assert corrected == pytest.approx(rates.ratios["clean"] * seconds)
     write_cost(folder, "/".join(job), "clean", 1.0, 1000.0, gpu="NVIDIA A100")
     assert corrected_rates(site)[0].ratios == {}  # a GPU's seconds say nothing about this CPU
     assert corrected_rates(site, excluded=["tiny"])[1] == []
 
 
-def test_memory_is_that_of_a_finished_job_and_the_least_for_a_killed_one(here):
+def test_memory_is_that_of_a_finished_job_and_the_least_for_a_killed_one(estimate):
     """A killed training leaves an empty file."""
-    write_cost(Path("results/tiny/costs"), "train/ems", "train", 1.0, 1.0, 12345.0)
-    assert re.search(r"^train +.* 12,345$", forecast(*settings(), ["slurm"]), re.MULTILINE)
-    (path := Path("results/tiny/costs/train/ems.json")).write_text("")
-    assert re.search(r"^train +.* 6\d\d$", forecast(*settings(), ["slurm"]), re.MULTILINE)
+    path = write_cost(Path("results/tiny/costs"), "train/ems", "train", 1.0, 1.0, 12345.0)
+    assert re.search(r"^train +.* 12,345$", estimate(), re.MULTILINE)
+    path.write_text("")
+    assert re.search(r"^train +.* 6\d\d$", estimate(), re.MULTILINE)
     assert path.exists()
 
 
@@ -195,14 +206,17 @@ def test_a_profile_that_is_not_there_is_one_line(here, profile):
 
 def test_nothing_is_written_and_slurm_need_not_be_there(here, monkeypatch):
     monkeypatch.setenv("PATH", os.path.dirname(sys.executable) + ":/bin")
-    before = {path: path.stat().st_mtime_ns for path in here.folder.rglob("*") if path.is_file()}
-    jobs = planned_jobs("tiny", ["slurm"])
-    after = {path: path.stat().st_mtime_ns for path in here.folder.rglob("*") if path.is_file()}
-    asked = {next(iter(job.rules)): job.request for job in jobs}
-    assert asked["train"]
-    assert asked["table"] is None  # it runs beside Snakemake
-    ours = {path for path in before | after if not {".snakemake", "__pycache__"} & {*path.parts}}
-    assert all(before.get(path) == after.get(path) for path in ours)
+
+    def times():
+        paths = [path for path in here.folder.rglob("*") if path.is_file()]
+        ours = [path for path in paths if not {".snakemake", "__pycache__"} & {*path.parts}]
+        return {path: path.stat().st_mtime_ns for path in ours}
+
+    before = times()
+    requests = {next(iter(j.rules)): j.request for j in planned_jobs("tiny", ["slurm"])}
+    assert times() == before
+    assert requests["train"]
+    assert requests["table"] is None  # it runs on this machine
 
 
 NODES = """cpu*|1|2|16000|(null)|3-00:00:00
@@ -236,27 +250,24 @@ def sinfo(command):
 @pytest.mark.parametrize(("resources", "expected"), HELD, ids=str)
 def test_a_job_that_no_node_can_hold_is_warned_of(sinfo, resources, expected):
     sinfo(f"echo '{NODES}'")
-    found = list(obstacles(request_of(resources, 1), nodes_here()))
-    assert len(found) == bool(expected)
-    for line in found:
+    lines = list(obstacles(request_of(resources, 1), nodes_here()))
+    assert len(lines) == bool(expected)
+    for line in lines:
         assert re.search(expected.replace("(", r"\(").replace(")", r"\)"), line), line
 
 
-def test_a_partition_that_must_be_named_is_warned_of_and_memory_need_not_be_asked_for(sinfo):
+def test_without_a_default_partition_jobs_must_name_one(sinfo):
     sinfo(f"echo '{NODES}' | tr -d '*'")
     message = "Slurm has no default partition, only cpu, gpu, big"
     for resources, expected in (({}, [message]), ({"slurm_partition": "cpu"}, [])):
         assert list(obstacles(request_of(resources, 1), nodes_here())) == expected
 
 
-def test_the_forecast_warns_of_jobs_that_no_node_can_hold(here, sinfo, monkeypatch):
-    jobs = planned_jobs("tiny", ["slurm"])
-    monkeypatch.setattr("ems.workflow.forecast.planned_jobs", lambda *_: jobs)  # seconds each
+def test_the_forecast_warns_of_jobs_that_no_node_can_hold(estimate, sinfo, monkeypatch):
     sinfo(f"echo '{NODES}'")
-    end_of = lambda: forecast(*settings(), ["slurm"]).partition("In all: ")[2]  # noqa: E731
-    assert "node" not in end_of()
+    assert "node" not in estimate().partition("In all: ")[2]
     sinfo("echo 'only*|1|1|500|(null)|infinite'")
-    text = end_of()
+    text = estimate()
     assert re.search(r"WARNING: train: asks for 1 node of \d+ CPUs, [\d,]+ MB; the default", text)
     monkeypatch.setattr("ems.workflow.requests.SINFO_SECONDS", 0.1)
     for line, reason in {
@@ -267,7 +278,7 @@ def test_the_forecast_warns_of_jobs_that_no_node_can_hold(here, sinfo, monkeypat
     }.items():
         sinfo(line)
         unknown = f"Requests were not compared with the nodes; .*{reason}"
-        assert re.search(unknown, end_of())
+        assert re.search(unknown, estimate())
 
 
 GPUS = [
@@ -289,14 +300,14 @@ def test_gpus_are_read_from_gpu_and_from_gres(resources, expected):
     assert (request.gpus, request.gpu_type) == expected
 
 
-def test_a_gpu_that_slurm_names_is_the_one_of_the_makers():
+def test_slurms_names_of_gpus_are_matched_with_data_sheets():
     assert gpu_flops("h100", True) > 2 * gpu_flops("a100", True)
     assert gpu_flops("nvidia_a100_80gb", True) == gpu_flops("a100", True)
     assert gpu_flops("", True) == gpu_flops("unheard_of", True) == gpu_flops("a100", True)
     assert gpu_flops("v100", True) == gpu_flops("v100", False)  # it has no bfloat16
 
 
-def test_gpus_share_what_a_step_computes_and_looks_up_and_each_updates_all_parameters():
+def test_gpus_share_operations_and_lookups_and_each_updates_all_parameters():
     step, rates = Learning(1.0, 1.0, 1.0, half=False), shipped_rates()
 
     def seconds(count, unit):

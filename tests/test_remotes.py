@@ -1,7 +1,7 @@
-"""Laws of DVC's remotes: a local folder, SSH and S3, each with a push and a pull that break off.
+"""DVC remotes (a local folder, SSH, S3): a push and a pull that break off continue when repeated.
 
-The servers run on this machine, behind a proxy that counts bytes: after so many of them the client
-is killed, or the connection is lost.
+The servers run on this machine behind a proxy that counts bytes: after some of them the client is
+killed, or the connection is lost.
 """
 
 import hashlib
@@ -15,7 +15,8 @@ from made.cli import wait_for
 from made.corpora import write_lines
 from made.servers import PROGRAMS, Proxy, killed, s3_server, ssh_server
 
-STAGE = "train@tiny"  # of dvc.yaml: what is pushed and pulled here
+pytestmark = pytest.mark.slow
+STAGE = "train@tiny"  # the stage of dvc.yaml that is pushed and pulled
 OUTS = ("models", "costs/train")
 CLIENT = PROGRAMS / "remotes" / "bin"
 KINDS = ["local", "ssh", "s3"]
@@ -31,22 +32,17 @@ def committed(tiny_run, tmp_path_factory):
 
 
 class Remote:
-    """A project with a remote of a kind."""
-
     def __init__(self, project, proxy=None, store=None):
         self.project, self.proxy, self.store = project, proxy, store
         self.cache = project.folder / ".dvc/cache/files"
         self.results = project.folder / "results/tiny"
 
-    def dvc(self, *words):
-        return self.project.run("dvc", *words).stdout
-
     def count(self, word):
-        """How many files have arrived: of a push in the remote, of a pull in the cache."""
+        """Count the files that arrived: of a push in the remote, of a pull in the cache."""
         return len(objects(self.store if word == "push" else self.cache))
 
     def kill(self, word):
-        """Start a push or pull, and kill it in its middle."""
+        """Start a push or pull and kill it in the middle."""
         before = self.count(word) if self.store else 0
         run = self.project.start("dvc", word, STAGE)
         if self.store:
@@ -57,7 +53,7 @@ class Remote:
         assert run.wait() == -9, (self.project.folder / "started.log").read_text()
 
     def cut(self, word):
-        """Push or pull while the server goes away in the middle."""
+        """Push or pull, and close the server in the middle."""
         self.proxy.after(MIDDLE, self.proxy.close)
         done = self.project.run("dvc", word, STAGE, expect=None)
         assert self.proxy.closed
@@ -71,24 +67,23 @@ class Remote:
         return {path: path.read_bytes() for path in paths if path.is_file()}
 
 
-MANY = 1_000  # small files: without them a push to a folder ends before it can be killed
-MIDDLE = 300_000  # bytes after which a transfer of MORE breaks off
-MORE = 600_000
+MANY = 1_000  # small files, so that a push to a folder takes long enough to be killed
+MORE, MIDDLE = 600_000, 300_000  # bytes of a transfer, and after which it breaks off
 
 
 def objects(folder):
-    """The files of a store of DVC, without those that are being written."""
+    """Return the finished files in a store of DVC."""
     return [p for p in folder.rglob("*") if p.is_file() and len(p.parent.name + p.stem) == 32]
 
 
 def is_whole(path):
-    """Return whether a stored file has the bytes that its name, an MD5, promises."""
+    """Return True if a stored file has the MD5 that is its name."""
     return path.parent.name + path.stem == hashlib.md5(path.read_bytes()).hexdigest()
 
 
 @contextmanager
 def remote_of(kind, project, folder):
-    """A project whose default remote is new and of a kind, as docs/running.md says."""
+    """Give a project a new default remote of this kind, as in docs/running.md."""
     project.environment |= {"HOME": str(folder), "AWS_MAX_ATTEMPTS": "1"}
     if kind == "local":
         for at in range(MANY):
@@ -120,31 +115,22 @@ def remote_of(kind, project, folder):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_push_and_a_pull_that_break_off_go_on_and_give_the_same_bytes(committed, tmp_path, kind):
+def test_a_push_and_a_pull_that_break_off_continue_with_the_same_bytes(committed, tmp_path, kind):
     project = copied(committed, tmp_path / "project")
     (tmp_path / "home").mkdir()
     with remote_of(kind, project, tmp_path / "home") as remote:
         before = remote.files()
         assert sum(map(len, before.values())) > MORE
-        if kind == "s3":
-            remote.cut("push")
-        else:
-            remote.kill("push")
+        (remote.cut if kind == "s3" else remote.kill)("push")
         if remote.store:  # DVC creates a file empty, and then clones or copies it
             arrived = objects(remote.store)
             assert all(path.stat().st_size == 0 or is_whole(path) for path in arrived)
             assert 0 < len(arrived) < len(objects(remote.cache))
-        assert "pushed" in remote.dvc("push", STAGE)
+        assert "pushed" in project.run("dvc", "push", STAGE).stdout
         if remote.store:
             assert all(map(is_whole, objects(remote.store)))
         for folder in (remote.cache, *(remote.results / name for name in OUTS)):
             shutil.rmtree(folder)
-        if kind == "ssh":
-            remote.cut("pull")
-        else:
-            remote.kill("pull")
-        remote.dvc("pull", STAGE)
+        (remote.cut if kind == "ssh" else remote.kill)("pull")
+        project.run("dvc", "pull", STAGE)
         assert remote.files() == before
-        if kind == "s3":
-            project.snakemake("--touch", "all")
-            assert "Nothing to be done" in project.snakemake("-n", "all")

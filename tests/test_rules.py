@@ -7,10 +7,12 @@ import pytest
 import yaml
 from conftest import ROOT
 
+from ems.base.errors import EmsError
 from ems.base.provenance import source_files, source_root
 from ems.config.plugins import benchmark, benchmarks, sets
 from ems.tables.registry import outputs
-from ems.workflow.jobs import bench_modules, demo_modules, evalkeys_modules, table_modules
+from ems.workflow.jobs import Jobs, bench_modules, demo_modules, evalkeys_modules, table_modules
+from ems.workflow.plan import check_cluster
 from ems.workflow.rules import Workflow
 
 RULES = sorted((ROOT / "rules").glob("*.smk"))
@@ -56,6 +58,16 @@ def test_the_parts_of_every_rule_stand_in_the_same_order(path):
     for rule in re.split(r"^(?=rule |use rule )", path.read_text(), flags=re.MULTILINE)[1:]:
         parts = re.findall(r"^    (\w+):", rule, re.MULTILINE)
         assert parts == [part for part in ORDER if part in parts]
+
+
+def test_a_missing_system_package_is_named_when_jobs_are_planned(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    workflow = Workflow({"experiment": "tiny"}, main=False, dry_run=True)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(EmsError, match="latexmk texlive-latex-base"):
+        Jobs(workflow).pdf_tables({})
+    with pytest.raises(EmsError, match="slurm-client"):
+        check_cluster(workflow.plan)
 
 
 # --- stages of DVC

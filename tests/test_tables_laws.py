@@ -1,5 +1,4 @@
-"""Laws of every table of score files, each made through the registry as `ems table` does: what is
-missing is a dash and a note, rows that cannot be compared are refused, bytes repeat."""
+"""Every table of score files, written through the registry: dashes, refused scores, bytes."""
 
 import ast
 import csv
@@ -33,7 +32,7 @@ WAYS = {"de": (10.0, 20.0), "fr": (30.0, 40.0)}
 
 
 def made(shown=NAMES, families=None, printed=("EMS",)):
-    """Return what the registry asks of an experiment."""
+    """Return a stand-in for an experiment."""
     system = SimpleNamespace(train=SimpleNamespace(steps=5))
     return SimpleNamespace(
         shown=shown,
@@ -102,7 +101,7 @@ def labels(cells):
     return list(dict.fromkeys(row for row, _ in cells))
 
 
-def test_each_table_of_score_files_is_tried_here():
+def test_each_table_of_score_files_is_tested_here():
     others = {"corpora", "decontamination", "filters", "vocabulary", "models", "sweep", "mining"}
     assert set(outputs()["table"]) == {*FILES, "mldoc_bilingual", "bucc_missed"} | others
 
@@ -119,7 +118,7 @@ def test_the_engine_knows_no_benchmark_by_name():
 
 
 @pytest.mark.parametrize("name", list(FILES))
-def test_without_one_score_file_exactly_its_cells_are_dashes_and_a_note_names_it(name, tmp_path):
+def test_a_missing_score_file_leaves_dashes_in_its_cells_and_a_note(name, tmp_path):
     scores = {system: FILES[name](tmp_path, system) for system in NAMES}
     every = [path for paths in scores.values() for path in paths]
     whole, note = table(name, made(), every, tmp_path / "t.tex")
@@ -137,7 +136,7 @@ def test_without_one_score_file_exactly_its_cells_are_dashes_and_a_note_names_it
 
 
 def is_of(table, row, head, path):
-    """Whether a cell shows what is in a score file."""
+    """Return True if a cell shows values of a score file."""
     label, _, system = row.rpartition(": ")
     if head == "Model" or system.partition(",")[0] != path.parent.name:
         return False
@@ -149,7 +148,7 @@ def is_of(table, row, head, path):
 
 
 @pytest.mark.parametrize("name", list(FILES))
-def test_the_bytes_depend_on_the_scores_alone_and_rows_stand_in_the_order_asked_for(name, tmp_path):
+def test_bytes_depend_on_the_scores_alone_and_rows_have_the_requested_order(name, tmp_path):
     written, shown = [], []
     for folder, order in ((tmp_path / "one", NAMES), (tmp_path / "two" / "deeper", NAMES[::-1])):
         paths = [path for system in order for path in FILES[name](folder, system)]
@@ -162,7 +161,7 @@ def test_the_bytes_depend_on_the_scores_alone_and_rows_stand_in_the_order_asked_
 
 
 @pytest.mark.parametrize("name", sorted(PRINTED))
-def test_beside_scores_of_another_version_no_printed_row_stands_and_a_note_says_so(name, tmp_path):
+def test_scores_of_another_version_have_a_note_instead_of_printed_rows(name, tmp_path):
     paths = FILES[name](tmp_path, "a")
     experiment = made(["a"], printed=("EMS", "LASER", "Lightweight"))
     cells, _ = table(name, experiment, paths, tmp_path / "t.tex")
@@ -199,7 +198,7 @@ def test_scores_that_cannot_share_a_table_are_an_error_that_names_the_file(name,
 
 
 FAMILIES = {"one": ["a-de", "a-fr"], "two": ["b-de", "b-fr"]}
-THREE = {"de": "deu", "fr": "fra"}
+THREE = {language: code for code, language in ISO.items()}
 OF_PAIRS = {  # table -> the score file of a system of one language
     "tatoeba": lambda folder, name, code: write_scores(folder, name, {THREE[code]: 5.0}),
     "ntrex": lambda folder, name, code: write_scores(folder, name, {code: 5.0}, benchmark="ntrex"),
@@ -215,9 +214,7 @@ OF_PAIRS = {  # table -> the score file of a system of one language
 
 
 @pytest.mark.parametrize("name", list(OF_PAIRS))
-def test_systems_of_one_language_each_share_a_row_in_which_the_absent_one_s_cells_are_dashes(
-    name, tmp_path
-):
+def test_systems_of_one_language_each_share_a_row_with_dashes_for_absent_ones(name, tmp_path):
     members = [member for of in FAMILIES.values() for member in of]
     others = ["all-de"] if name == "mldoc_bilingual" else []  # which is no model of one pair
     experiment = made([*members, *others], FAMILIES, printed=())

@@ -42,7 +42,7 @@ SLIPS = {
 
 
 def marked(out):
-    """The cells of a table as the .md has them, marks and all: row -> column -> text."""
+    """Return row -> column -> text of the .md with its marks."""
     marks, heads = {}, []
     for line in out.with_suffix(".md").read_text(encoding="utf-8").splitlines():
         if not line.startswith("| "):
@@ -58,7 +58,7 @@ def marked(out):
 
 
 def values_of(rows, suffix=""):
-    """Label -> cells of the rows whose labels end in `suffix`, without the suffix and the label."""
+    """Return label without `suffix` -> cells, for rows whose labels end in it."""
     return {
         label.removesuffix(suffix): {name: row[name] for name in list(row)[1:]}
         for label, row in rows.items()
@@ -67,14 +67,14 @@ def values_of(rows, suffix=""):
 
 
 def ours_of(paper, folder):
-    """Scores of two systems of ours, the one as good as the other, with all of the columns."""
+    """Write equal scores of two systems, with all columns of the paper."""
     row = {column: "50.0" for column in paper.cells().columns if column != AVERAGE}
     row = dict.fromkeys(row, "0.5") if "Cosine" in row else row
     return [path for system in OURS for path in paper.scores(folder, system, row)]
 
 
 @pytest.mark.parametrize("name", list(TABLES))
-def test_beside_ours_the_papers_rows_and_columns_are_its_own_and_marked_as_printed(name, tmp_path):
+def test_the_papers_rows_below_ours_have_its_columns_and_cells(name, tmp_path):
     paper, out = TABLES[name], tmp_path / "t.tex"
     expected = paper.cells()
     printed = [paper.every] if paper.every else list(expected.rows)
@@ -100,7 +100,7 @@ def test_beside_ours_the_papers_rows_and_columns_are_its_own_and_marked_as_print
 
 
 @pytest.mark.parametrize("name", EMS)
-def test_scores_that_are_the_papers_make_its_table_with_its_bold_and_its_italics(name, tmp_path):
+def test_scores_equal_to_the_papers_make_its_table_with_bold_and_italics(name, tmp_path):
     paper, out = TABLES[name], tmp_path / "t.tex"
     expected = paper.cells()
     models = [model for model, row in expected.rows.items() if any(numbers(row).values())]
@@ -162,7 +162,7 @@ def test_the_copies_of_the_printed_numbers_are_those_of_the_reference():
 
 
 def off_by_more(name):
-    """Models of a CSV whose printed average is not that of their row, and how many were checked."""
+    """Return the models whose printed average differs from their row's, and the number checked."""
     values, averages = {}, {}
     for row in read(name, lambda row: row.get("value")):
         model = row.get("group", ""), row.get("model") or row.get("method")
@@ -175,9 +175,8 @@ def off_by_more(name):
     return {model for _, model in off}, len(averages)
 
 
-def test_each_average_of_each_printed_table_is_that_of_its_row_but_one():
-    """Read without ems. The tables not named here print no average of a row (VII, XIV and RCV2: see
-    the tests of groups, below and of Table XIV)."""
+def test_each_printed_average_except_one_is_the_mean_of_its_row():
+    """Tables that are not listed print no average of a row."""
     mistakes = {path.stem: off_by_more(path.stem) for path in sorted(COPIES.glob("*.csv"))}
     checked = {name: count for name, (_, count) in mistakes.items() if count}
     assert checked == {
@@ -197,9 +196,10 @@ def test_each_average_of_each_printed_table_is_that_of_its_row_but_one():
     assert off == {"ems-v2-table06-tatoeba-unseen": {"LASER2"}}
 
 
-def test_the_means_of_table_fourteen_are_those_of_the_tables_that_it_sums_up():
-    """Its 58 languages are its 43 and 15, to 0.06 since those two are rounded; three of its rows
-    are models of Tables IV, VII and XI."""
+def test_the_means_of_table_fourteen_follow_from_other_tables():
+    """The mean of 58 languages follows from the rounded means of 43 and 15, to 0.06; three rows are
+    models of Tables IV, VII and XI.
+    """
     rows = {}
     for row in read("ems-v2-table14-ablation"):
         if row["value"]:
@@ -228,7 +228,7 @@ def test_the_means_of_table_fourteen_are_those_of_the_tables_that_it_sums_up():
             assert sum(values) / 7 == pytest.approx(expected, abs=0.05 + 1e-9)
 
 
-def test_each_printed_group_mean_is_the_mean_of_its_languages_but_the_one_named():
+def test_each_printed_group_mean_except_one_is_the_mean_of_its_languages():
     off, checked = set(), 0
     for model in [model for model in load_models().values() if model.seen]:
         for heading, codes in load_groups().items():
@@ -272,7 +272,7 @@ def test_table_one_agrees_with_itself_and_with_the_language_table():
     assert (totals.ems_printed, totals.ems) == ("143M", 143_000_000)
 
 
-def test_orders_are_the_papers_and_what_they_lack_comes_last_by_the_alphabet():
+def test_orders_are_the_papers_and_other_codes_come_last_alphabetically():
     codes = {"zzz", "aaa", "amh", "vie", "afr"}  # of neither, neither, VI, IV, IV
     assert in_paper_order(codes) == ["afr", "vie", "amh", "aaa", "zzz"]
     assert list(load_pairs()) == sorted(load_pairs())

@@ -15,7 +15,7 @@ from ems.tables.table import BETWEEN_BLOCKS, Block, Table, escape, pages, tabula
 NASTY = r'*[x] <LASER & 100% #1 {a_b} ~^\ $x$ |"'
 
 
-def test_escaping_leaves_no_character_that_latex_takes_for_itself():
+def test_special_characters_of_latex_are_escaped():
     escaped = escape(NASTY + "\nnext")
     assert "\n" not in escaped
     assert escape("<LASER >300k") == "$<$LASER $>$300k"
@@ -29,6 +29,7 @@ def latex():
     needs(shutil.which("latexmk"), f"latexmk is missing; install {PACKAGES}")
 
 
+@pytest.mark.slow
 def test_all_golden_tables_compile_and_the_same_tables_give_the_same_pdf(tmp_path, latex):
     nasty = Table(["Model", NASTY], [[NASTY, 5.0], ["*", 6.0]], notes=[NASTY], footnote=NASTY)
     write_text(tmp_path / "nasty.tex", tabular(nasty))
@@ -44,7 +45,7 @@ def test_all_golden_tables_compile_and_the_same_tables_give_the_same_pdf(tmp_pat
     assert made[0] == made[1]
 
 
-def test_a_table_too_long_for_a_page_goes_on_between_its_blocks_and_loses_no_row(tmp_path, latex):
+def test_a_table_too_long_for_a_page_is_cut_between_its_blocks(tmp_path, latex):
     """Four blocks of 28 rows, two to a page; the comments come first, the footnote last."""
     rows = [[f"row{at}", *(float(column) for column in range(8))] for at in range(28)]
     columns = ["Model", *(f"c{column}" for column in range(8))]
@@ -67,7 +68,7 @@ def test_a_table_too_long_for_a_page_goes_on_between_its_blocks_and_loses_no_row
     assert (tmp_path / "t.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_what_cannot_be_set_is_an_error_that_says_why(tmp_path, latex, monkeypatch):
+def test_tables_that_latex_cannot_typeset_are_errors_with_the_reason(tmp_path, latex, monkeypatch):
     table = tmp_path / "broken.tex"
     table.write_text("\\begin{tabular}{l}\n\\nosuchcommand \\\\\n\\end{tabular}\n")
     log = r"! Undefined control sequence[\s\S]*nosuchcommand"

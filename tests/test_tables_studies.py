@@ -25,7 +25,7 @@ TITLES = {"mldoc": "MLDoc", "europarlxsr": "Europarl", "sib200": "SIB-200", "tat
 TATOEBA = {"fr": "fra", "es": "spa", "de": "deu", "it": "ita"}
 STUDIES = load_yaml(ROOT / "configs" / f"{TWIN}.yaml")["tables"]["studies"]
 SCORED = [name for name, study in STUDIES.items() if "columns" in study]
-BESIDE = [name for name in STUDIES if name != "lightweight_dimension"]  # a figure of the paper
+PRINTED = [name for name in STUDIES if name != "lightweight_dimension"]  # a figure of the paper
 FREQUENT = "most frequent class"
 
 
@@ -35,12 +35,12 @@ def project(tmp_path):
 
 
 def value_of(system, benchmark, direction):
-    """A percentage with one decimal that tells what it is of."""
+    """Return a percentage with one decimal that differs by its arguments."""
     return zlib.crc32(f"{system} {benchmark} {direction}".encode()) % 1001 / 10
 
 
 def write_benchmark(folder, system, benchmark, code):
-    """The score file of a system of one language pair."""
+    """Write the score file of a system of one language pair."""
     there, back = (value_of(system, benchmark, way) for way in (f"{code}-en", f"en-{code}"))
     if benchmark == "tatoeba":
         return write_scores(folder, system, {TATOEBA[code]: (there, back)}, {TATOEBA[code]: code})
@@ -52,7 +52,7 @@ def write_benchmark(folder, system, benchmark, code):
 
 
 def sources_of(experiment, name, folder, kind="table"):
-    """The files that a study is made of, made up."""
+    """Write made-up input files of a study."""
     made = []
     for file in input_files(outputs_of(experiment)[kind], experiment)[name]:
         *_, system, last = file.split("/")
@@ -70,7 +70,7 @@ def sources_of(experiment, name, folder, kind="table"):
 
 
 def write(experiment, name, folder, sources=None):
-    """A study as a table: its rows by label, and its .md."""
+    """Write a study as a table; return its rows by label, and its .md."""
     out = folder / f"{name}.tex"
     sources = sources_of(experiment, name, folder) if sources is None else sources
     outputs_of(experiment)["table"][name].make(experiment, sources, out)
@@ -82,7 +82,7 @@ def ours(rows):
 
 
 def expected(study, scored):
-    """Label -> heading -> value, of the settings as they are written."""
+    """Return label -> heading -> value, from the settings alone."""
     found = {}
     for label, row in study["rows"].items():
         for benchmark, directions in study["columns"].items():
@@ -101,7 +101,7 @@ STAND_INS = {"mldoc": "sib200", "europarlxsr": "tatoeba"}
 
 
 @pytest.mark.parametrize("name", SCORED)
-def test_each_cell_is_the_score_of_the_system_that_the_row_names_for_the_benchmark(name, tmp_path):
+def test_each_cell_is_the_score_of_the_system_of_its_row_and_benchmark(name, tmp_path):
     rows, notes = write(shipped(TWIN), name, tmp_path)
     found = {label: dict(list(row.items())[1:]) for label, row in ours(rows).items()}
     assert found == expected(STUDIES[name], STAND_INS)
@@ -126,7 +126,7 @@ FACTS |= {"Params.": "params", "Architecture": "architecture"}
 
 
 def printed(name):
-    """Label -> heading of the paper -> cell, of the CSV of a study."""
+    """Return label -> heading of the paper -> cell, from the CSV of a study."""
     found = {}
     for row in read(STUDIES[name]["printed"]):
         label = next(iter(row.values()))
@@ -141,15 +141,15 @@ def printed(name):
 
 
 def as_here(heading, titles):
-    """Our heading of a column as the CSV names it."""
+    """Return our heading of a column in the words of the CSV."""
     for title, theirs in titles.items():
         heading = heading.replace(title, theirs)
     return {"M (MB)": "M (memory MB)", "T (min)": "T (min per 10,000 steps)"}.get(heading, heading)
 
 
-@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("name", PRINTED)
 @pytest.mark.parametrize("experiment", [FULL, TWIN])
-def test_the_papers_rows_stand_below_ours_cell_by_cell(name, experiment, tmp_path):
+def test_the_papers_rows_stand_below_ours(name, experiment, tmp_path):
     rows, _ = write(shipped(experiment), name, tmp_path)
     titles = {"SIB-200": "MLDoc", "Tatoeba": "XSR", "Europarl": "XSR"}
     theirs = {
@@ -270,7 +270,7 @@ def own_scores(folder, system, start):
     return write_scores(folder, system, values, {"deu": "de", "jpn": "ja", "isl": "und"})
 
 
-def test_a_study_of_the_user_is_a_few_lines_and_bold_marks_the_best(project, tmp_path):
+def test_a_study_of_the_users_own_marks_the_best_in_bold(project, tmp_path):
     experiment = own(project)
     assert input_files(outputs_of(experiment)["table"], experiment)["sizes"] == [
         f"results/mine/scores/{name}/tatoeba.json" for name in "ab"
@@ -287,7 +287,7 @@ def test_a_study_of_the_user_is_a_few_lines_and_bold_marks_the_best(project, tmp
     assert "printed" not in notes
 
 
-def test_the_hash_of_the_tables_changes_with_a_study_and_with_the_order_of_its_rows(project):
+def test_the_hash_of_the_tables_changes_with_a_study_and_its_order_of_rows(project):
     with_one = edited(REAL, "tables.studies", {"sizes": OWN})
     assert changed_jobs(project, REAL, with_one) == {"tables"}
     turned = OWN | {"rows": dict(reversed(OWN["rows"].items()))}

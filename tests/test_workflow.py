@@ -6,9 +6,7 @@ import json
 import os
 import re
 import shutil
-import sys
 import time
-from pathlib import Path
 
 import pytest
 import yaml
@@ -206,29 +204,6 @@ def test_a_wrong_setting_is_an_error_before_any_job(fresh):
     output = fresh.snakemake("all", expect=1)
     assert "train.stepz: unknown key (did you mean steps?)" in output
     assert "Traceback" not in output
-    assert not (fresh.folder / "results").exists()
-
-
-@pytest.mark.parametrize(
-    ("absent", "command", "package"),
-    [
-        ("sbatch", ("--profile", "slurm", "all"), "slurm-client"),
-        ("latexmk", ("results/tables.pdf",), "latexmk texlive-latex-base"),
-    ],
-)
-def test_a_missing_system_package_is_named_before_any_job(
-    fresh, tmp_path, absent, command, package
-):
-    programs = tmp_path / "programs"  # links to every program except one
-    programs.mkdir()
-    for folder in reversed(fresh.environment["PATH"].split(os.pathsep)):
-        for program in Path(folder).glob("*"):
-            link = programs / program.name
-            if program.name != absent and not link.is_symlink():
-                link.symlink_to(program)
-    fresh.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{programs}"
-    output = fresh.snakemake(*command, expect=1)
-    assert package in output
     assert not (fresh.folder / "results").exists()
 
 

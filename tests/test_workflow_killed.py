@@ -122,14 +122,9 @@ def _kill_once(project, stages, target="all"):
         run.wait()
     else:
         _kill_snakemake(run, process)
-        _unlock(project)
+        for lock in _locks(project):  # as `snakemake --unlock` does in some seconds
+            lock.unlink()
     return at
-
-
-def _unlock(project):
-    """Do the work of `snakemake --unlock` without its seconds of start."""
-    for lock in _locks(project):
-        lock.unlink()
 
 
 def _locks(project):
@@ -137,7 +132,7 @@ def _locks(project):
 
 
 def _kill_snakemake(run, process):
-    """Kill Snakemake while its job stands still, so that the job does not end before it looks."""
+    """Kill Snakemake while its job is suspended, so that the job sees this before it ends."""
     with contextlib.suppress(psutil.NoSuchProcess):
         process.suspend()
         run.kill()

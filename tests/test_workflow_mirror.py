@@ -272,38 +272,3 @@ def test_ntrex_may_be_the_only_benchmark(tmp_path):
     jobs = planned(project.snakemake("-n", "results/tables/ntrex.tex"))
     assert jobs["table"] == 1
     assert "fetch_evalset" not in jobs
-
-
-def test_small62_can_be_planned_from_a_mirror_before_anything_is_fetched(fresh):
-    path = fresh.folder / "configs/small62.yaml"
-    mirror = "https://mirror.invalid"  # a directory would have to be there to be planned with
-    value = yaml.safe_load(path.read_text().replace("../shared/data", mirror))
-    for name in [name for name, entry in value["evalsets"].items() if "path" in entry]:
-        del value["evalsets"][name]  # a copy in place must be there to be planned with
-        value["decontaminate"]["against"].remove(name)
-        value["benchmarks"].remove(name)
-    path.write_text(yaml.safe_dump(value, sort_keys=False))
-    jobs = planned(fresh.snakemake("-n", "--config", "experiment=small62", "--", "all"))
-    pairs = [_pairs(entry) for entry in value["corpora"]]
-    assert len(value["languages"]) == 62
-    assert jobs["fetch"] == sum(pairs)
-    assert jobs["decontaminate"] == jobs["segment"] == jobs["shard"]
-    assert jobs["shard"] == sum(pairs) + sum(map(_pairs, value["validation"]))
-    assert jobs["fetch_evalset"] == 112 + 62 + 62
-    once = ("fetch_documents", "evalkeys", "heldkeys", "vocabulary")
-    assert [jobs[name] for name in once] == [1] * len(once)
-    systems, ablated = value["tables"]["systems"], value["tables"]["ablation"]
-    study = value["tables"]["studies"]["plus"]
-    parts = set(study["rows"].values())
-    assert not set(systems) & set(ablated)
-    assert not parts & {*systems, *ablated}
-    of_studies = 2 * len(ablated)  # on tatoeba and flores200 alone
-    of_studies += len(study["columns"]) * len(parts)
-    assert jobs["bench"] == len(value["benchmarks"]) * len(systems) + of_studies > 20
-    assert (jobs["table"], jobs["figure"], jobs["costs"]) == (14, 6, 1)
-    assert not (fresh.folder / "results").exists()
-
-
-def _pairs(entry):
-    """Return the number of language pairs of a corpus of 62 languages."""
-    return len(entry["languages"]) if "languages" in entry else 61 - len(entry.get("without", []))
