@@ -4,7 +4,6 @@ any pair is shown with its text, its pieces and its origin."""
 import json
 import multiprocessing
 import random
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -212,17 +211,6 @@ class Results:
         lines = (self.results / "text/segmented" / f"{name}.tsv").read_text().splitlines()
         return lines[row].split("\t")[:2]
 
-    @contextmanager
-    def spoilt(self, name, start):
-        """Change the first bytes of a file of a shard for a while; yield its path."""
-        file = self.shards / "B/v2/de-en/00002" / name
-        content = file.read_bytes()
-        file.write_bytes(start + content[len(start) :])
-        try:
-            yield file
-        finally:
-            file.write_bytes(content)
-
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
@@ -289,8 +277,11 @@ def test_a_folder_of_shards_or_a_single_shard_is_inspected_too(results):
 def test_inspect_and_verify_report_wrong_numbers(results, name, start, expected):
     lines = results.ems("verify", "--index", results.index)
     assert any("20 shards with 139 pairs are whole" in line for line in lines)
-    with results.spoilt(name, start) as file:
-        shown = results.ems.error("inspect", "--shard", file.parent, "--row", 0)
-        verified = results.ems.error("verify", "--index", results.index)
+    file = results.shards / "B/v2/de-en/00002" / name
+    content = file.read_bytes()
+    file.write_bytes(start + content[len(start) :])
+    shown = results.ems.error("inspect", "--shard", file.parent, "--row", 0)
+    verified = results.ems.error("verify", "--index", results.index)
+    file.write_bytes(content)
     assert f"00002/{name}: {expected}" in shown
     assert f"00002/{name}: its SHA-256 is not the one in the manifest" in verified
