@@ -1,28 +1,38 @@
-"""Laws of `kind: documents` in an experiment: what may be set, where files lie, what reruns; and
-the workflow from the embedded documents to their shards."""
+"""Documents: corpora of `kind: documents`, in an experiment and the workflow, and Wikipedia."""
 
+import bz2
+import gzip
 import json
 import re
+import shutil
+from itertools import pairwise
 
 import pytest
 import yaml
-from conftest import ROOT, planned
+from conftest import ROOT, needs, planned
+from made.cli import Cli, records
+from made.corpora import write_lines
 from made.experiments import REAL, Settings, changed_jobs, edited, hashes
+from made.train import END, HEAD, page, write_dump
 
+from ems.base.errors import EmsError
+from ems.base.files import state_of
 from ems.corpora.demo.grammar import LANGUAGES
 from ems.corpora.demo.mirror import DOCUMENTS
 from ems.corpora.demo.texts import LONGEST, SHORTEST, STORIES
-from ems.corpora.monolingual import read_documents
+from ems.corpora.fetch import fetch_file
+from ems.corpora.monolingual import check_dump, open_pages, read_documents, streams
 from ems.text import wikipedia
 from ems.text.normalise import folded_keys
 from ems.text.segmenters.base import package
+from ems.text.wikipedia import paragraphs, splitter, write_wikipedia
 from ems.workflow.plan import plan
 
 OWN = {"name": "Own", "version": "v1", "kind": "documents"}
 SOURCES = {"documents": "texts", "wikipedia": "dumps"}
 PARTS = {"Own": {"parts": {"train": 0.9, "validation": 0.1}}}
 WIKIPEDIA = {"name": "Wikipedia", "version": "20260101", "kind": "documents"}
-PAIRS = REAL["corpora"]  # what the systems learn from
+PAIRS = REAL["corpora"]
 VALUE = REAL | {"sources": SOURCES, "corpora": [OWN, WIKIPEDIA, *PAIRS]}
 
 
@@ -35,7 +45,7 @@ def corpora(*entries, **more):
     return VALUE | {"corpora": [*entries, *PAIRS]} | more
 
 
-def test_documents_are_of_single_languages_english_too(project):
+def test_documents_are_of_single_languages_including_english(project):
     own, wikipedia, _ = project.load().corpora
     assert own.pairs == wikipedia.pairs == ("en", "de", "ja")
     assert (own.source, wikipedia.source) == ("texts", "dumps")
@@ -58,19 +68,21 @@ ALONE = VALUE | {
 }
 
 
-def test_without_pairs_a_system_and_a_vocabulary_may_lack_english(project):
+@pytest.mark.parametrize("key", ["systems.some", "vocabularies.two.languages"])
+def test_a_system_and_a_vocabulary_may_lack_english_only_without_pairs(project, key):
     experiment = project.load(ALONE)
     assert experiment.systems["some"].languages == ("de", "ja")
     assert experiment.systems["own"].languages == ("ja", "de")
     assert list(experiment.of_system("some").languages) == ["de", "ja"]
-
-
-@pytest.mark.parametrize("key", ["systems.some", "vocabularies.two.languages"])
-def test_with_pairs_alone_each_has_a_pair(project, key):
     parts = {"systems.some": {"vocabularies": {}}, "vocabularies.two.languages": {}}
     value = ALONE | parts[key] | {"corpora": PAIRS, "objectives": VALUE["objectives"]}
     value["systems"] = {"some": {"languages": ["de", "ja"]} if key == "systems.some" else {}}
     assert f"{key}: no corpus has a pair of" in project.error(value)
+
+
+NO_DOCUMENTS = {"Own": PARTS["Own"] | {"documents": "x.txt"}}
+NO_POSITION = {"Own": {"first": {"validation": 9}, "rest": "train"}}
+PATH = [{"name": "Tatoeba", "version": "v2021-08-07", "path": "x"}]
 
 
 @pytest.mark.parametrize(
@@ -85,29 +97,14 @@ def test_with_pairs_alone_each_has_a_pair(project, key):
         ([OWN | {"part": "train"}], {}, "corpora.0.part: train, but splits does not say"),
         ([OWN | {"part": "x"}], PARTS, "corpora.0.part: found 'x'; allowed values"),
         ([OWN], PARTS, "corpora.0.part: this key is missing"),
-        (
-            [OWN | {"part": "train"}],
-            {"Own": PARTS["Own"] | {"documents": "x.txt"}},
-            "splits.Own.documents: a corpus of `kind: documents` is divided by parts alone",
-        ),
-        (
-            [OWN | {"part": "train"}],
-            {"Own": {"first": {"validation": 9}, "rest": "train"}},
-            "splits.Own.first: a corpus of `kind: documents` is divided by parts alone",
-        ),
-        (
-            [{"name": "Tatoeba", "version": "v2021-08-07", "path": "x"}],
-            {},
-            "corpora.0.path: a corpus of `kind: pairs` has no such key",
-        ),
+        ([OWN | {"part": "train"}], NO_DOCUMENTS, "splits.Own.documents: a corpus of `kind: doc"),
+        ([OWN | {"part": "train"}], NO_POSITION, "splits.Own.first: a corpus of `kind: documents"),
+        (PATH, {}, "corpora.0.path: a corpus of `kind: pairs` has no such key"),
         ([OWN, OWN | {"path": "x"}], {}, "corpora: Own/v1 is listed twice"),
     ],
 )
-def test_what_cannot_be_is_one_line_that_names_the_key(project, entries, splits, message):
+def test_a_mistake_is_one_line_that_names_the_key(project, entries, splits, message):
     assert message in project.error(corpora(*entries, splits=splits))
-
-
-def test_without_a_source_the_key_to_set_is_named(project):
     value = corpora(OWN, sources={"wikipedia": "dumps"})
     assert "corpora.0: set sources.documents to the location of Own" in project.error(value)
 
@@ -129,16 +126,13 @@ def test_files_of_documents_that_a_directory_lacks_are_named(tmp_path, monkeypat
     assert "corpora.2.path: mine is not a directory; expected mine/de.txt" in lines
 
 
-def test_documents_change_the_jobs_that_read_them_and_no_other(project):
+def test_documents_change_only_the_jobs_that_read_them(project):
     before = hashes(project.load(VALUE))
     capped = changed_jobs(project, VALUE, edited(VALUE, "corpora.0.max_documents", {"de": 5}))
     assert {name for name in capped if "Own" in str(name)} == capped != set()
     assert len(capped) == 1
     moved = edited(VALUE, "corpora.0.source", "elsewhere")
     assert hashes(project.load(moved)) == before
-
-
-# --- the demo
 
 
 def test_each_story_of_the_demo_is_new_and_about_one_person(demo_mirror):
@@ -161,13 +155,13 @@ def test_each_story_of_the_demo_is_new_and_about_one_person(demo_mirror):
         assert set.intersection(*people) - {"a", "the", "to", "is", "of", "in"}
 
 
-# --- the workflow
-
+# --- in the workflow
 
 DEMO = {"name": DOCUMENTS, "version": "v1", "kind": "documents"}
 
 
-def test_documents_go_from_their_source_to_shards_and_nothing_is_made_twice(finished):
+@pytest.mark.slow
+def test_documents_go_from_their_source_to_shards_once(finished):
     tiny = yaml.safe_load((finished.folder / "configs/tiny.yaml").read_text())
     tiny["sources"]["documents"] = "embedded"
     tiny["splits"] = {DOCUMENTS: {"parts": {"train": 0.8, "validation": 0.2}}}
@@ -208,6 +202,7 @@ def test_documents_go_from_their_source_to_shards_and_nothing_is_made_twice(fini
     assert json.loads(locked.read_text())["documents"] == STORIES
 
 
+@pytest.mark.slow
 def test_a_folder_of_documents_is_used_in_place(finished):
     tiny = yaml.safe_load((finished.folder / "configs/tiny.yaml").read_text())
     tiny["corpora"].append(OWN | {"path": "texts", "languages": ["en"]})
@@ -215,14 +210,174 @@ def test_a_folder_of_documents_is_used_in_place(finished):
     out = "results/documents/text/segmented/Own/v1/en.tsv"
     with pytest.raises(pytest.fail.Exception, match=r"corpora\.1\.path: texts is not a directory"):
         finished.snakemake("-n", "--", out)
-    (finished.folder / "texts").mkdir()
-    (finished.folder / "texts/en.txt").write_text("Hello there.\nHow are you?\n")
+    write_lines(finished.folder / "texts/en.txt", ["Hello there.", "How are you?"])
     finished.snakemake("--", out)
     text = (finished.folder / out).read_text()
     assert text == "hello there .\t1\nhow are you ?\t2\n\n"
 
 
-def test_what_wikipedia_needs_is_said_before_any_job(project, monkeypatch):
+# --- Wikipedia: prose only, every page counted, the same bytes always
+
+
+def test_a_missing_package_for_wikipedia_is_named_before_any_job(project, monkeypatch):
     monkeypatch.setattr(wikipedia, "NEEDS", (package("no_such_module"),))
     assert "Wikipedia needs the Python package `no_such_module`" in project.error(VALUE)
     assert project.load(corpora(OWN)).corpora[0].documents
+
+
+PAGE = """{{Infobox|name=Fluss|bild=x.jpg}}
+Die '''Elbe''' ist ein [[Fluss|Strom]].<ref>Buch. Seite 3.</ref> Sie fließt nach [[Hamburg]].
+[[Datei:Elbe.jpg|mini|Die [[Elbe]] bei Nacht. Ein Bild.]]
+== Lauf ==
+Ein Absatz &amp; mehr.<!-- Notiz --> Siehe [https://example.org dort]. __TOC__
+* ein Punkt
+# noch einer
+: eingerückt
+{| class="wikitable"
+| Zelle || Zelle
+|}
+<gallery>
+Datei:x.jpg|Text
+</gallery>
+Er sagte „Nein.“ Und <math>x^2</math> ''ging''.
+[[Kategorie:Fluss in Europa]]"""
+SENTENCES = [
+    "Die Elbe ist ein Strom.",
+    "Sie fließt nach Hamburg.",
+    "Ein Absatz & mehr.",
+    "Siehe dort.",
+    "Er sagte „Nein.“ Und ging.",
+]
+
+
+@pytest.fixture(autouse=True)
+def _installed():
+    for need in wikipedia.NEEDS:
+        needs(need.present(), need.install)
+
+
+def prose(number):
+    return f"Satz {number} hier. Und noch einer von {number}.\n\nEin Absatz."
+
+
+def dump_pages(count):
+    """Of every five pages two are articles, one a redirect, one no article, one without text."""
+    result = []
+    for at in range(count):
+        kinds = {
+            1: page(at, "#REDIRECT [[X]]", redirect=True),
+            2: page(at, prose(at), namespace=1),
+            3: page(at, "{{Leer}}\n* nur eine Liste"),
+        }
+        result.append(kinds.get(at % 5, page(at, prose(at))))
+    return result
+
+
+def documents(path):
+    *found, rest = gzip.decompress(path.read_bytes()).decode().split("\n\n")
+    assert rest == ""
+    return [each.split("\n") for each in found]
+
+
+def test_the_paragraphs_of_prose_of_a_page_are_kept():
+    found = paragraphs(PAGE, wikipedia.NO_TEXT | {"datei", "kategorie"})
+    assert splitter("de")(found) == [SENTENCES[:2], SENTENCES[2:4], SENTENCES[4:]]
+
+
+@pytest.mark.parametrize(("size", "workers"), [(1, 1), (2, 2), (100, 1)])
+def test_every_page_is_counted_with_the_same_bytes_in_any_pieces(tmp_path, size, workers):
+    dump = write_dump(tmp_path / "de.xml.bz2", dump_pages(23), per_stream=4)
+    out = tmp_path / "de.txt.gz"
+    counts = write_wikipedia(dump, "de", out, workers=workers, size=size)
+    articles = [at for at in range(23) if at % 5 in (0, 4)]
+    expected = [[f"Satz {at} hier.", f"Und noch einer von {at}.", "Ein Absatz."] for at in articles]
+    assert documents(out) == expected
+    kept = {"pages": 23, "documents": len(articles), "sentences": 3 * len(articles)}
+    assert counts == {**kept, "redirect": 5, "no_article": 5, "no_text": 4, "unreadable": 0}
+    assert json.loads((tmp_path / "de.txt.json").read_text()) == counts
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_streams_are_found_across_blocks(tmp_path, monkeypatch):
+    dump = write_dump(tmp_path / "de.xml.bz2", dump_pages(40), per_stream=1)
+    places, sha256 = streams(dump)
+    assert len(places) == 43
+    assert places[-1] == dump.stat().st_size
+    for block in (1, 7, 10, 64):
+        monkeypatch.setattr("ems.corpora.archive.BLOCK", block)
+        assert streams(dump) == (places, sha256)
+    spans = pairwise(places[1:])
+    texts = [open_pages(dump, places[1], start, end).read() for start, end in spans]
+    assert all(text.startswith(HEAD.encode()) and text.endswith(END.encode()) for text in texts)
+
+
+def test_a_bad_dump_is_one_error(tmp_path):
+    path, out = tmp_path / "de.xml.bz2", tmp_path / "de.txt.gz"
+    whole = HEAD + "".join(dump_pages(20)) + END
+    at = len(whole) // 2
+    cases = {
+        b"no bzip2": "not a bzip2 file",
+        bz2.compress(b"<html>sorry</html>"): "not the XML of a dump",
+        b"".join(bz2.compress(text.encode()) for text in (HEAD, whole[at:])): "expected a page at",
+        bz2.compress(whole.encode())[:-40]: "damaged or cut short",
+        bz2.compress(whole[:at].encode()): "not the XML of a dump",
+        bz2.compress((HEAD + page(1, "{{Leer}}") + END).encode()): "no article with text in its 1",
+    }
+    for content, message in cases.items():
+        path.write_bytes(content)
+        with pytest.raises(EmsError, match=message) as caught:
+            write_wikipedia(path, "de", out)
+        assert str(path) in str(caught.value)
+        assert not out.exists()
+        shutil.rmtree(state_of(out), ignore_errors=True)
+    path.write_bytes(bz2.compress((HEAD + "".join(dump_pages(5)) + END).encode()))
+    write_wikipedia(path, "de", out)  # a dump in one stream
+    assert len(documents(out)) == 2
+
+
+def test_a_dump_is_fetched_from_the_published_layout(tmp_path):
+    name = "dewiki/20260101/dewiki-20260101-pages-articles-multistream.xml.bz2"
+    dump = write_dump(tmp_path / "dumps" / name, dump_pages(5), 2)
+    out = tmp_path / "de.xml.bz2"
+    lock = fetch_file("dump", str(tmp_path / "dumps"), "", "20260101", "de", out)
+    assert out.read_bytes() == dump.read_bytes()
+    assert lock["bytes"] == len(dump.read_bytes())
+    dump.write_bytes(bz2.compress(b"<html>sorry</html>"))
+    with pytest.raises(EmsError, match="expected a dump of MediaWiki, found b'<html>"):
+        check_dump(dump)
+
+
+@pytest.mark.slow
+def test_killed_it_resumes_with_the_remaining_pieces(tmp_path):
+    ems, state = Cli(tmp_path), tmp_path / "state"
+    dump = write_dump(tmp_path / "de.xml.bz2", dump_pages(120), per_stream=2)
+    job = ("wikipedia", "--dump", dump, "--language", "de", "--state", state)
+    job += ("--piece-streams", 2)
+    ems(*job, "--out", tmp_path / "whole.txt.gz")
+    out = tmp_path / "out.txt.gz"
+    ems.kill_once(lambda: records(state) >= 2, *job, "--out", out, "--workers", 2)
+    assert not out.exists()
+    lines = ems(*job, "--out", out)
+    assert any("resumed, " in line for line in lines)
+    assert out.read_bytes() == (tmp_path / "whole.txt.gz").read_bytes()
+    assert not state.exists()
+
+
+SPLIT = [  # sentences with | between them
+    ("en", "Mr. Smith went home.| He slept!| Did he?| Yes."),
+    ("en", "It costs 3.5 dollars, e.g. in shops."),
+    ("zh", "你好。|他說：“再見！”|然後走了？|是的"),
+    ("en", "He wrote 你好。|Then he left."),
+    ("en", "<P>"),
+    ("en", "<b>Bold.</b>"),
+    ("xx", "One.| Two."),  # no abbreviations of this language
+    ("de", ""),
+    ("de", " \u2028 \x00 "),
+]
+
+
+@pytest.mark.parametrize(("language", "paragraph"), SPLIT)
+def test_each_paragraph_is_split_into_its_own_sentences(language, paragraph):
+    expected = [part.strip() for part in paragraph.split("|") if part.strip(" \x00\u2028")]
+    texts = [paragraph.replace("|", ""), "<P>", "", "Five."]
+    assert splitter(language)(texts) == [expected, ["<P>"], [], ["Five."]]
