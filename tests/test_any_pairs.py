@@ -10,7 +10,7 @@ import pytest
 import yaml
 from conftest import copy_project
 from made.corpora import translations, write_flores, write_form, write_sib, write_tatoeba
-from made.experiments import REAL, Settings, edited, hashes
+from made.experiments import REAL, Settings, hashes
 
 from ems.base.files import read_json
 
@@ -76,52 +76,6 @@ def test_a_cap_is_of_a_pair_or_of_its_smaller_side(project, cap, of):
 
 
 MINE = {"name": "Mine", "files": {"de-fr": "x.tsv"}}
-MISTAKES = [
-    (WIKI | {"pairs": ["de-de"]}, "corpora.0.pairs: found 'de-de', expected two languages"),
-    (WIKI | {"pairs": ["de"]}, "corpora.0.pairs: found 'de', expected two languages, like de-fr"),
-    (WIKI | {"pairs": ["de-pl"]}, "corpora.0.pairs: de-pl has 'pl', but the languages here are de"),
-    (WIKI | {"pairs": ["de-fr", "fr-de"]}, "corpora.0.pairs: de-fr is named twice"),
-    (WIKI | {"pairs": ["de-fr"], "without": ["ja"]}, "corpora.0.without: `pairs` lists the pairs"),
-    (WIKI | {"languages": ["ja"]}, "corpora.0.languages: found only ja; add the other language"),
-    ({"name": "WikiMatrix"}, "corpora.0.version: this key is missing"),
-    (MINE | {"files": {"de-fr": "x", "fr-de": "y"}}, "corpora.0.files: de-fr is named twice"),
-    (MINE | {"files": {"de-fr": ["x"]}}, "corpora.0.files.de-fr: ['x'] is too short"),
-    (MINE | {"files": {}}, "corpora.0.files: {} should be non-empty"),
-    (MINE | {"source": "x"}, "corpora.0.source: `files` says where each pair is"),
-    (MINE | {"codes": {"de": ["a", "b"]}}, "corpora.0.codes.de: with `files`, give one code"),
-    (WIKI | {"max_pairs": {"de-xx": 3}}, "corpora.0.max_pairs: de-xx has 'xx'"),
-    (WIKI | {"max_pairs": {"de-fr-ja": 3}}, "corpora.0.max_pairs: found 'de-fr-ja'"),
-]
-
-
-@pytest.mark.parametrize(("entry", "message"), MISTAKES)
-def test_a_mistake_in_pairs_or_files_is_one_line(project, entry, message):
-    assert message in project.error(THREE | {"corpora": [entry]})
-
-
-NEEDS_ENGLISH = {
-    "tatoeba": {"version": "v1", "languages": ["de"]},
-    "ntrex": {"version": "v1"},
-    "bucc2018": {"version": "v1"},
-    "sib200": {"version": "v1"},
-    "xnli": {"version": "v1"},
-}
-
-
-@pytest.mark.parametrize("name", NEEDS_ENGLISH)
-def test_a_benchmark_that_needs_english_says_so_in_one_line(project, name):
-    value = THREE | {"benchmarks": ["flores200", name]}
-    value["evalsets"] = THREE["evalsets"] | {name: NEEDS_ENGLISH[name]}
-    message = project.error(value)
-    assert f"systems.a: {name} needs en, found only de, fr, ja: add the language" in message
-    assert message.count("\n") == 0
-
-
-def test_a_benchmark_learnt_in_another_language_needs_that_one(project):
-    value = THREE | {"benchmarks": ["sib200"], "probes": {"sib200": {"source": "fr"}}}
-    value["evalsets"] = THREE["evalsets"] | {"sib200": {"version": "v1"}}
-    assert project.load(value).probes["sib200"].source == "fr"
-    assert "sib200 needs pl" in project.error(edited(value, "probes.sib200.source", "pl"))
 
 
 def test_a_pair_is_cleaned_again_when_its_sides_change_places(project):

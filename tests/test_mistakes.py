@@ -47,10 +47,12 @@ def settings(tmp_path):
 @pytest.mark.parametrize("name", BASES)
 def test_a_mistake_is_one_line_with_the_key_and_what_is_allowed(settings, name):
     def loaded(line):
-        ((key, value),) = yaml.safe_load(line).items()
-        new = changed(BASES[name], {key: value})
-        if name != "combined":
-            new = edited(BASES[name], key, GONE if value == "GONE" else value)
+        new = BASES[name]
+        for key, value in yaml.safe_load(line).items():
+            if name == "combined":
+                new = changed(new, {key: value})
+            else:
+                new = edited(new, key, GONE if value == "GONE" else value)
         try:
             message = settings.load(new) and "fine"
         except EmsError as error:
