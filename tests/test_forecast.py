@@ -106,7 +106,7 @@ def test_requests_have_the_changes_of_a_profile(here):
     assert (train.partition, train.gpu_type, train.memory_mb) == ("gpus", "a100", 12000)
     assert (bench.partition, bench.gpus, bench.gpu_type) == ("gpus", 1, "v100")
     assert (vocabulary.partition, vocabulary.cpus) == ("cpus", 4)
-    assert "slurm_account=lab" in train.others
+    assert "slurm_account=lab" in train.extras
 
 
 def test_every_job_has_a_rate_and_the_estimate_uses_none_of_the_runs_own_costs(

@@ -219,7 +219,9 @@ def test_an_experiment_has_the_table_if_a_system_of_its_tables_mines(tmp_path):
 
     def files(**tables):
         experiment = project.load(DOCUMENTS | {"tables": tables})
-        return input_files(outputs_of(experiment)["table"], experiment).get("mining")
+        listed = input_files(outputs_of(experiment)["table"], experiment)
+        assert "sweep" not in listed
+        return listed.get("mining")
 
     one, two = (f"results/mine/models/coherence-{at}/mined/manifest.json" for at in (1, 2))
     assert files() == [one, two]

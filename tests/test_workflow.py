@@ -1,6 +1,5 @@
 """The whole workflow on the tiny experiment: from nothing to tables, and what runs again when."""
 
-import ast
 import csv
 import json
 import os
@@ -158,14 +157,6 @@ def test_a_fused_system_is_fitted_alone_and_again_when_its_encoder_changes(finis
     assert plan(finished, TATOEBA) == again
 
 
-def test_without_a_sweep_there_is_no_such_table(fresh):
-    text = (fresh.folder / "configs/tiny.yaml").read_text()
-    start, end = text.index("sweep:"), text.index("benchmarks:")
-    (fresh.folder / "configs/tiny.yaml").write_text(text[:start] + text[end:])
-    output = fresh.snakemake("-n", "results/tables/sweep.tex", expect=1)
-    assert "No rule to produce results/tables/sweep.tex" in output
-
-
 def test_a_changed_setting_or_line_of_training_reruns_training_and_the_stages_after_it(finished):
     text_path = {"fetch", "decontaminate", "segment", "vocabulary", "shard"}
     finished.edit("configs/tiny.yaml", "learning_rate: 0.003", "learning_rate: 0.002")
@@ -181,22 +172,6 @@ def test_a_changed_setting_or_line_of_training_reruns_training_and_the_stages_af
     assert "train" in rules
     assert not rules & text_path
     step.write_text(source)
-
-
-def test_a_comment_or_moving_a_function_within_its_stage_reruns_nothing(finished):
-    step, other = (finished.folder / f"ems/train/{name}.py" for name in ("step", "checkpoint"))
-    source, there = step.read_text(), other.read_text()
-    step.write_text(f"{source}\n# a change\n")
-    assert "train" not in plan(finished, "all")
-    last = ast.parse(source).body[-1]
-    lines = source.splitlines(keepends=True)
-    start = min([last.lineno, *(each.lineno for each in last.decorator_list)]) - 1
-    moved = "".join(lines[start:])
-    step.write_text("".join(lines[:start]) + f"from ems.train.checkpoint import {last.name}\n")
-    other.write_text(f"{there}\n\n{moved}")
-    assert "train" not in plan(finished, "all")
-    step.write_text(source)
-    other.write_text(there)
 
 
 def test_a_wrong_setting_is_an_error_before_any_job(fresh):

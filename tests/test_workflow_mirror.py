@@ -238,32 +238,6 @@ def test_bench_by_hand_needs_the_folder_of_each_set(run, benchmark, folders, sta
 # --- plans: what would run
 
 
-def jobs_of(output):
-    """Return (rule, its pair or unit, or "") of every job of a dry run."""
-    jobs = re.findall(r"^ *(?:local)?rule (\w+):\n((?: +\w+: .*\n)*)", output, re.MULTILINE)
-    named = set()
-    for rule, lines in jobs:
-        wildcards = re.search(r"^ +wildcards: (.*)$", lines, re.MULTILINE)
-        words = dict(w.split("=", 1) for w in wildcards[1].split(", ")) if wildcards else {}
-        named.add((rule, words.get("pair") or words.get("unit") or ""))
-    return named
-
-
-def test_one_language_more_fetches_and_cleans_only_its_own_pairs(run):
-    """The vocabulary covers all languages, so it and the stages after it run again."""
-    run.edit("configs/mini.yaml", "- sw\nsources", "- sw\n- nl\nsources")
-    try:
-        jobs = jobs_of(run.snakemake("-n", "all"))
-    finally:
-        run.edit("configs/mini.yaml", "- sw\n- nl\nsources", "- sw\nsources")
-    rules = {rule for rule, _ in jobs}
-    assert {"vocabulary", "shard", "train", "bench", "table"} <= rules
-    for rule in ("fetch", "decontaminate", "segment"):
-        assert {pair for name, pair in jobs if name == rule} == {"en-nl"}, rule
-    assert not rules & {"fetch_documents", "fetch_evalset"}
-    assert "evalkeys" not in rules
-
-
 def test_ntrex_may_be_the_only_benchmark(tmp_path):
     value = {"decontaminate": {"against": ["ntrex"]}, "benchmarks": ["ntrex"]}
     value["evalsets"] = {"ntrex": MINI["evalsets"]["ntrex"]}

@@ -121,21 +121,21 @@ def as_csv(experiment: Experiment) -> str:
 
 def as_text(experiment: Experiment) -> str:
     """Return tables of corpora, of evaluation sets drawn from a corpus, and of languages."""
-    known = _listing(experiment)
-    total = known["total"]
+    listing = _listing(experiment)
+    total = listing["total"]
     of_all = {"corpus": "total", "version": "", "role": "", "licence": "", **total}
-    rows = [CORPORA, *map(_corpus_cells, [*known["corpora"], of_all])]
+    rows = [CORPORA, *map(_corpus_cells, [*listing["corpora"], of_all])]
     lines = [f"{experiment.name}: downloads", "", *aligned(rows, "lllrrrrrl")]
-    if known["evalsets"]:
+    if listing["evalsets"]:
         rows = [EVALSETS]
-        for row in known["evalsets"]:
+        for row in listing["evalsets"]:
             counts = (f"{row['files']:,}", _known(row["lines"]), _megabytes(row["kilobytes"]))
             rows.append((row["evalset"], row["corpus"], row["version"], *counts))
         lines += ["", "Also downloaded, for evaluation sets drawn from whole files of a corpus", ""]
         lines += aligned(rows, "lllrrr")
-    if known["languages"]:
-        of_all = _language("total", total["train"], known["table_1_total"])
-        rows = [LANGUAGES, *map(_language_cells, [*known["languages"], of_all])]
+    if listing["languages"]:
+        of_all = _language("total", total["train"], listing["table_1_total"])
+        rows = [LANGUAGES, *map(_language_cells, [*listing["languages"], of_all])]
         lines += ["", "Sentence pairs used for training, compared with EMS v2 Table I", ""]
         lines += aligned(rows, "lrrrr")
     notes = list(_notes(total))

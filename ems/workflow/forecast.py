@@ -147,8 +147,8 @@ class JobGroup:
 
         A training uses all its CPUs, any other job one.
         """
-        asked, (stage, units) = self.request, workload.units_of(job)
-        trains, gpus = stage == "train", asked.gpus if asked and "teraflops" in units else 0
+        request, (stage, units) = self.request, workload.units_of(job)
+        trains, gpus = stage == "train", request.gpus if request and "teraflops" in units else 0
         if trains or gpus:
             system = workload.experiment.systems[job[1]]
             step = workload.learning(system)
@@ -156,11 +156,11 @@ class JobGroup:
             self.memory_mb = max(self.memory_mb, BASE_MB + BYTES_TRAINED * step.parameters)
         if gpus:
             steps = system.train.steps if trains else 0
-            cpu, busy = rates.on_gpus(stage, units, step, steps, gpus, asked.gpu_type)
+            cpu, busy = rates.on_gpus(stage, units, step, steps, gpus, request.gpu_type)
             self.gpu_seconds += busy * gpus
         else:
             cpu = rates.cpu_seconds(stage, units)
-            busy = cpu / (asked.cpus if asked and trains else 1)
+            busy = cpu / (request.cpus if request and trains else 1)
         self.cpu_seconds += cpu
         return busy
 
@@ -171,11 +171,11 @@ def forecast(experiment: Experiment, site: Site, profiles: list[str]) -> str:
     rates, names = corrected_rates(site, excluded=[experiment.name])
     workload = Workload(experiment, Path(site.data))
     rows = grouped(jobs, workload, rates)
-    asked, needed = _tables(rows)
+    requested, needed = _tables(rows)
     lines = [
         f"{experiment.name}: resources requested by the rules and {' '.join(profiles)}",
         "",
-        *asked,
+        *requested,
         "",
         "Estimated needs",
         "",
@@ -211,13 +211,13 @@ def _tables(rows: list[JobGroup]) -> tuple[list[str], list[str]]:
     asking, needing = [REQUESTED], [NEEDED]
     for row in rows:
         name, jobs = row.name, f"{row.jobs:,}"
-        if asked := row.request:
-            limit = SITE_DEFAULT if asked.minutes is None else clock(60 * asked.minutes)
-            memory = SITE_DEFAULT if asked.memory_mb is None else f"{asked.memory_mb:,}"
-            kind = (asked.gpu_type or SITE_DEFAULT) if asked.gpus else "-"
-            counts = (f"{asked.nodes}", f"{asked.gpus}", kind, f"{asked.cpus}", limit, memory)
-            asking.append((name, jobs, asked.partition or SITE_DEFAULT, *counts))
-        name = name if asked else f"{name}, on this machine"
+        if request := row.request:
+            limit = SITE_DEFAULT if request.minutes is None else clock(60 * request.minutes)
+            memory = SITE_DEFAULT if request.memory_mb is None else f"{request.memory_mb:,}"
+            kind = (request.gpu_type or SITE_DEFAULT) if request.gpus else "-"
+            counts = (f"{request.nodes}", f"{request.gpus}", kind, f"{request.cpus}", limit, memory)
+            asking.append((name, jobs, request.partition or SITE_DEFAULT, *counts))
+        name = name if request else f"{name}, on this machine"
         memory = f"{row.memory_mb:,.0f}" if row.memory_mb else "-"
         hours = _hours(row.cpu_seconds), _hours(row.gpu_seconds)
         needing.append((name, jobs, *hours, clock(row.longest), memory))
@@ -255,22 +255,22 @@ def _gigabytes(size: float) -> str:
 def _warnings(rows: list[JobGroup]) -> Iterator[str]:
     """Yield warnings: a job needs more than it requests, or no node has what it requests."""
     asking = [(row, row.request) for row in rows if row.request]
-    for row, asked in asking:
-        if asked.minutes is not None and row.longest > (limit := 60 * asked.minutes):
+    for row, request in asking:
+        if request.minutes is not None and row.longest > (limit := 60 * request.minutes):
             needed, again = f"needs about {clock(row.longest)}, the time limit is", ""
             if {("train", 1), ("train_on_nodes", 1)} & set(row.rules):
                 again = f"; it continues in {ceil(row.longest / max(limit, 60))} jobs"
             yield f"WARNING: {row.name}: {needed} {clock(limit)}{again}"
-        if asked.memory_mb is not None and row.memory_mb > asked.memory_mb:
+        if request.memory_mb is not None and row.memory_mb > request.memory_mb:
             needed = f"needs {row.memory_mb:,.0f} MB"
-            yield f"WARNING: {row.name}: {needed}, requests {asked.memory_mb:,}"
+            yield f"WARNING: {row.name}: {needed}, requests {request.memory_mb:,}"
     try:
         nodes = nodes_here()
     except EmsError as error:
         yield f"Requests were not compared with the nodes; Slurm's sinfo says: {error}"
         return
-    for row, asked in asking if nodes else ():
-        yield from (f"WARNING: {row.name}: {line}" for line in obstacles(asked, nodes))
+    for row, request in asking if nodes else ():
+        yield from (f"WARNING: {row.name}: {line}" for line in obstacles(request, nodes))
 
 
 def _notes(
@@ -292,5 +292,5 @@ def _notes(
         yield f"Without a rate, so only the start of a job is counted: {unknown}"
     yield "Not counted: tables, figures, reports, Snakemake itself, and repeated jobs"
     for row in rows:
-        if row.request and row.request.others:
-            yield f"{row.name}: also {', '.join(row.request.others)}"
+        if row.request and row.request.extras:
+            yield f"{row.name}: also {', '.join(row.request.extras)}"

@@ -53,7 +53,7 @@ class JobRequest:
     cpus: int
     minutes: int | None
     memory_mb: int | None
-    others: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
 
     @property
     def of_node(self) -> tuple[int, int]:
@@ -126,9 +126,9 @@ def request_of(resources: Json, threads: int) -> JobRequest:
     memory = resources.get("mem_mb")
     if per_cpu := resources.get("mem_mb_per_cpu"):
         memory = per_cpu * cpus // nodes
-    others = tuple(f"{name}={resources[name]}" for name in OTHERS if resources.get(name))
+    extras = tuple(f"{name}={resources[name]}" for name in OTHERS if resources.get(name))
     partition, minutes = str(resources.get("slurm_partition") or ""), resources.get("runtime")
-    return JobRequest(partition, nodes, gpus, gpu_type, cpus, minutes, memory, others)
+    return JobRequest(partition, nodes, gpus, gpu_type, cpus, minutes, memory, extras)
 
 
 def _gpus(resources: Json, nodes: int) -> tuple[int, str]:
