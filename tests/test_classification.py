@@ -252,44 +252,32 @@ def test_quoted_counterfactual_sentences_are_unquoted(tmp_path):
     ]
 
 
-def test_decontamination_takes_the_scored_parts_and_not_the_training_part(written, tmp_path):
+def test_only_a_benchmark_needs_training_files_and_decontamination_skips_them(written, tmp_path):
     folder = written["counterfactual"]
     experiment = experiment_of("counterfactual", tmp_path / "s", folder)
     sides = read_sides(experiment, "counterfactual", folder, "EN")
     texts = [text for side in sides for text in side]
-    learnt = {document.text for document in counterfactual.read_split(folder, "EN", "train")}
-    assert (len(texts), len(learnt)) == (140, 120)
-    assert learnt.isdisjoint(texts)
+    trained = {document.text for document in counterfactual.read_split(folder, "EN", "train")}
+    assert (len(texts), len(trained)) == (140, 120)
+    assert trained.isdisjoint(texts)
+    names = [path.name for path in set_files(experiment, "counterfactual", folder)]
+    assert (names.count("EN_train.tsv"), names.count("DE_train.tsv")) == (1, 0)
+    other = {"evalsets": {"tatoeba": {"version": "toy"}}, "benchmarks": ["tatoeba"]}
+    other = experiment_of("counterfactual", tmp_path / "s", folder, **other)
+    names = [path.name for path in set_files(other, "counterfactual", folder)]
+    assert "EN_train.tsv" not in names
 
 
-PUBLISHED = {"EN": (4018, 335, 670), "DE": (None, 466, 934), "JP": (None, 466, 934)}
-
-
-@pytest.mark.parametrize("kind", ["demo", "real"])
-def test_counterfactual_files_are_read_whole(kind, written):
-    folder, sizes = written["counterfactual"], dict.fromkeys(PUBLISHED, (120, 40, 100))
-    if kind == "real":
-        folder, sizes = SHARED / "amazon_counterfactual", PUBLISHED
-        needs(folder.is_dir(), "real data in ../shared/data")
-    for code, split_sizes in sizes.items():
-        for split, count in zip(counterfactual.SPLITS, split_sizes, strict=True):
+def test_published_counterfactual_files_are_read_whole():
+    folder = SHARED / "amazon_counterfactual"
+    needs(folder.is_dir(), "real data in ../shared/data")
+    published = {"EN": (4018, 335, 670), "DE": (None, 466, 934), "JP": (None, 466, 934)}
+    for code, sizes in published.items():
+        for split, count in zip(counterfactual.SPLITS, sizes, strict=True):
             if count:
                 examples = counterfactual.read_split(folder, code, split)
                 assert len(examples) == count
                 assert {document.label for document in examples} == {"0", "1"}
-
-
-def test_training_files_are_expected_only_for_a_benchmark(written, tmp_path):
-    folder = written["counterfactual"]
-
-    def names(**changes):
-        experiment = experiment_of("counterfactual", tmp_path / "s", folder, **changes)
-        return [path.name for path in set_files(experiment, "counterfactual", folder)]
-
-    assert names().count("EN_train.tsv") == 1
-    assert "DE_train.tsv" not in names()
-    other = {"evalsets": {"tatoeba": {"version": "toy"}}, "benchmarks": ["tatoeba"]}
-    assert "EN_train.tsv" not in names(**other)
 
 
 # --- documents of several sentences
@@ -373,7 +361,8 @@ def test_an_error_names_the_file_and_text_of_an_infinite_embedding(written, topi
 
     class Broken(TopicEncoder):
         def vector(self, line, language):
-            return super().vector(line, language) * (np.nan if line == text else 1)
+            vector = super().vector(line, language)
+            return np.append(vector[:-1], np.nan if line == text else vector[-1])
 
     message = message_of("counterfactual", written, tmp_path, Broken(topics))
     assert f"{written['counterfactual']}/DE_test.tsv" in message

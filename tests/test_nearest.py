@@ -373,6 +373,7 @@ BELOW, ABOVE = math.nextafter(0.5, 0), math.nextafter(0.5, 1)
         ([0.9, 0.9, 0.5, 0.4], [True, False, False, False], 1, pytest.approx(0.7)),
         ([0.9, 0.5], [True, True], 2, 0.5),  # after the last pair it is its score
         ([0.3], [False], 2, 0.3),
+        ([0.9, 0.8, 0.7], [True, False, True], 2, 0.7),  # 2/5 is more than 1/3
         ([0.5, BELOW], [True, False], 1, 0.5),  # nothing lies between neighbouring numbers
         ([ABOVE, 0.5], [True, False], 1, ABOVE),
     ],

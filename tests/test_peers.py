@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -290,31 +289,3 @@ def test_as_a_command_it_reads_the_table_of_the_language(tmp_path):
     assert encoder.encode(["3 unknown"], "de").tolist() == np.float32([TABLE["3"]]).tolist()
     with pytest.raises(EmsError, match=r"fr\.vec: no such file; expected the word vectors"):
         encoder.encode(["3"], "fr")
-
-
-NOISE = np.random.default_rng(0).random((300, 3)).tolist()
-FOREIGN = [f"wort{at}" for at in range(100)]
-BAD_TABLES = [
-    ("", "expected the number of words and the width in the first line, found ''"),
-    ("ab 1 2 3\n", "in the first line, found 'ab 1 2 3'; write the table in the text format"),
-    ("1 3\nab 1 2\n", "line 2: expected 3 finite numbers, found 2"),
-    ("1 3\nab 1 2 x\n", "line 2: expected a word and 3 numbers"),
-    ("1 3\nab 1 2 nan\n", "line 2: expected 3 finite numbers"),
-    (text_of(TABLE), "expected vectors of words in lower case, found none of 100 words"),
-    (
-        gzip.compress(text_of({f"w{n}": row for n, row in enumerate(NOISE)}).encode())[:2000],
-        "gz: cannot be read",
-    ),
-]
-
-
-@pytest.mark.parametrize(("content", "message"), BAD_TABLES)
-def test_an_error_names_the_line_of_a_damaged_table(tmp_path, content, message):
-    suffix = ".vec" if isinstance(content, str) else ".vec.gz"
-    content = content.encode() if isinstance(content, str) else content
-    (tmp_path / f"de{suffix}").write_bytes(content)
-    lines = FOREIGN if "none of 100 words" in message else ["ab"]
-    with pytest.raises(SystemExit) as error:
-        encoded(tmp_path, lines, suffix=suffix)
-    assert "\n" not in str(error.value)
-    assert re.search(f"de.vec.*{message}", str(error.value))

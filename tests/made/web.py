@@ -1,8 +1,7 @@
 """Web servers: one with a certificate that misbehaves as real servers do, and a mirror of OPUS.
 
 A *way* is how one request is answered: a function of (request, file). A site's `ways` are used up
-one by one; the last one stays. `PYTHONPATH=tests python -m made.web EXPERIMENT FOLDER` writes a
-mirror with an experiment's files from ../shared, serves it, and prints the settings that use it.
+one by one; the last one stays.
 """
 
 import datetime
@@ -10,9 +9,7 @@ import hashlib
 import ipaddress
 import random
 import re
-import shutil
 import ssl
-import sys
 import threading
 import time
 import zipfile
@@ -21,7 +18,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from types import SimpleNamespace
 
 from conftest import ROOT
@@ -30,7 +26,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from made.corpora import moses_of, translations
-from made.experiments import one_line, shipped
+from made.experiments import one_line
 
 from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch
@@ -404,26 +400,3 @@ def served(folder, port=0):
 def sources(address):
     """The `sources` of config.yaml that fetch everything from there."""
     return {"opus": address, **{name: f"{address}/{name}" for name in BENCHMARKS}}
-
-
-def main(name, folder, port="8443"):
-    """Write the mirror of an experiment with up to 40,000 pairs of ../shared in each file, and
-    serve it.
-    """
-    folder, experiment = Path(folder).absolute(), shipped(name)
-    write_served(folder, experiment, shared_text(experiment, 40_000))
-    for benchmark, own in BENCHMARKS.items():
-        shutil.copytree(SHARED / own, folder / benchmark, dirs_exist_ok=True)
-    zips = list(folder.rglob("*.zip"))
-    print(f"{folder}: {len(zips)} zips, {sum(path.stat().st_size for path in zips) / 1e6:.1f} MB")
-    with served(folder, int(port)) as (address, trusted), suppress(KeyboardInterrupt):
-        named = ", ".join(f"{key}: {value}" for key, value in sources(address).items())
-        print(
-            f"export {CERTIFICATES}={trusted}\nsources: {{{named}}}  # in config.yaml", flush=True
-        )
-        while True:
-            time.sleep(60)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
