@@ -147,7 +147,7 @@ def test_pairs_are_drawn_of_a_billion_and_of_one(toy, alpha):
     store = toy.store("training")
     store.__dict__["sizes"] = np.array([LINES, 1])
     with np.errstate(all="raise"):
-        chosen, within = store.drawn(1, 2, 1000, alpha)
+        chosen, within = store.draw_indices(1, 2, 1000, alpha)
     assert set(chosen.tolist()) <= {0, 1}
     assert ((within >= 0) & (within < store.sizes[chosen])).all()
 

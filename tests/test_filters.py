@@ -20,7 +20,7 @@ from ems.config.experiment import Corpus
 from ems.config.text import CleanSettings
 from ems.text import duplicates
 from ems.text.clean import CleanSource, clean_corpus
-from ems.text.duplicates import Seen, distinct, first_ones, hashes_of
+from ems.text.duplicates import Seen, distinct, first_occurrences, hashes_of
 from ems.text.evalkeys import write_keys
 from ems.text.filters import CleanReport, in_batches
 from ems.text.normalise import KEYS, folded_keys, plain_key, tidier, tidy, tidy_lines
@@ -272,8 +272,8 @@ def test_the_largest_and_smallest_hashes_are_in_a_part(tmp_path):
     ends = np.array([2**64 - 1, 1, 2**63, 2**63 - 1, 1, 2**64 - 1], np.uint64)
     (tmp_path / "hashes").write_bytes(ends.tobytes())
     for part in (1, 2, 3, 6):
-        assert first_ones(tmp_path / "hashes", 0, part).tolist() == [True] * 4 + [False] * 2
-        assert first_ones(tmp_path / "hashes", 3, part).tolist() == [True, False, False]
+        assert first_occurrences(tmp_path / "hashes", 0, part).tolist() == [True] * 4 + [False] * 2
+        assert first_occurrences(tmp_path / "hashes", 3, part).tolist() == [True, False, False]
 
 
 def cleaned(experiment, folder, name, pairs, *earlier):

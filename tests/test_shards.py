@@ -279,7 +279,7 @@ def test_numbers_of_a_billion_pairs_do_not_overflow(world):
         shard.pairs = 1_000_000_007
     whole._count()
     assert int(whole.sizes.sum()) == 1_000_000_007 * len(whole.shards) > 2**36
-    groups, within = whole.drawn(3, 5, 2_000, 1.0)
+    groups, within = whole.draw_indices(3, 5, 2_000, 1.0)
     assert within.max() > 2**33
     shards, rows = whole._locate(groups, within)
     assert 0 <= rows.min() <= rows.max() < 1_000_000_007

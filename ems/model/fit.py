@@ -24,7 +24,7 @@ from ems.model.char_ngrams import PLACES, NgramEncoder, count_idf, weights_of
 from ems.model.devices import save_tensors
 from ems.model.encode import SentenceEncoder, unit_rows
 from ems.model.folder import DESCRIPTION
-from ems.text.subwords import drawn_sample
+from ems.text.subwords import draw_sample
 from ems.text.tsv import codes_of, read_tsv
 
 PAIRS = 1000  # read of each file, as many as in validation
@@ -60,7 +60,7 @@ def fit(
     weights, lines = np.ones(PLACES, np.float32), 0
     if system.ngrams.idf:
         own = experiment.of_vocabulary(system.vocabulary)
-        _, sample = drawn_sample(own, text, f"fit {name}: count n-grams")
+        _, sample = draw_sample(own, text, f"fit {name}: count n-grams")
         weights, lines = count_idf((line for _, line in sample), system.ngrams)
     with atomic_path(out / NGRAMS) as temporary:
         save_tensors({"weights": torch.from_numpy(weights)}, temporary)

@@ -64,7 +64,7 @@ class DocumentStore(PairStore):
     def draw(
         self, seed: int, step: int, batch_pairs: int, alpha: float, share: slice = slice(None)
     ) -> Batch:
-        chosen, within = self.drawn(seed, step, batch_pairs, alpha)
+        chosen, within = self.draw_indices(seed, step, batch_pairs, alpha)
         others = self._others(chosen, within, seed, step)
         return self.assemble(chosen[share], within[share], others[share])
 

@@ -143,10 +143,10 @@ class PairStore:
         self, seed: int, step: int, batch_pairs: int, alpha: float, share: slice = slice(None)
     ) -> Batch:
         """Return the batch of a step, or the `share` of it that one of several processes gets."""
-        chosen, within = self.drawn(seed, step, batch_pairs, alpha)
+        chosen, within = self.draw_indices(seed, step, batch_pairs, alpha)
         return self.assemble(chosen[share], within[share])
 
-    def drawn(
+    def draw_indices(
         self, seed: int, step: int, batch_pairs: int, alpha: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draw B pairs: the group (language pair) of each and its position there, both int64[B]."""

@@ -108,7 +108,7 @@ def distinct(
                 writer.write(hashes_of(keys).tobytes())
                 rows = zip(keys, batch, strict=True)
                 text_writer.writelines(f"{key}\t{row[2]}\n" for key, row in rows)
-        new, start = first_ones(hashes, before, part), 0
+        new, start = first_occurrences(hashes, before, part), 0
         for first, second, lines in read_columns(texts):
             batch = list(zip(first, second, map(int, lines), strict=True))
             yield report.keep(batch, REASON, new[start : start + len(batch)].tolist())
@@ -117,7 +117,7 @@ def distinct(
         remove(folder)
 
 
-def first_ones(hashes: Path, before: int, part: int = SORTED) -> np.ndarray:
+def first_occurrences(hashes: Path, before: int, part: int = SORTED) -> np.ndarray:
     """Return which hashes of a file are first occurrences, bool[n], without the first `before`."""
     total = hashes.stat().st_size // HASH.itemsize
     new = np.zeros(total - before, bool)

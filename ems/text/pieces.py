@@ -89,15 +89,15 @@ def cut(
     return pieces, hasher.hexdigest()
 
 
-def do_only(what: str, work: Work, piece: Piece, out: Path, unit: str = "pairs") -> None:
-    progress = Progress(what, piece.lines, unit)
+def do_only(title: str, work: Work, piece: Piece, out: Path, unit: str = "pairs") -> None:
+    progress = Progress(title, piece.lines, unit)
     work(piece, out, progress.add)
     progress.close()
 
 
 @contextmanager
 def done_pieces(
-    what: str,
+    title: str,
     work: Work,
     pieces: list[Piece],
     state: Path,
@@ -119,8 +119,8 @@ def done_pieces(
     waiting = [piece for piece in pieces if not _is_whole(folder, piece)]
     if len(waiting) < len(pieces):
         done = len(pieces) - len(waiting)
-        log.info("%s: resumed, %d of %d pieces were done before", what, done, len(pieces))
-    progress = Progress(what, sum(piece.lines for piece in waiting), unit)
+        log.info("%s: resumed, %d of %d pieces were done before", title, done, len(pieces))
+    progress = Progress(title, sum(piece.lines for piece in waiting), unit)
     if workers > 1 and len(waiting) > 1:
         _share(work, waiting, folder, workers, progress)
     else:

@@ -60,7 +60,7 @@ def write_sample(experiment: "Experiment", sources: list[Path], out: Path) -> di
     """Draw the training sample of the vocabulary from segmented files to `out`; write the language
     of each line to `languages_of(out)`. Return the number of lines per language.
     """
-    quota, sample = drawn_sample(experiment, sources, "sample for the vocabulary")
+    quota, sample = draw_sample(experiment, sources, "sample for the vocabulary")
     with (
         atomic_path(out) as texts,
         atomic_path(languages_of(out)) as codes,
@@ -73,8 +73,8 @@ def write_sample(experiment: "Experiment", sources: list[Path], out: Path) -> di
     return quota
 
 
-def drawn_sample(
-    experiment: "Experiment", sources: list[Path], what: str
+def draw_sample(
+    experiment: "Experiment", sources: list[Path], title: str
 ) -> tuple[dict[str, int], Iterator[tuple[str, str]]]:
     """Return the number of sampled lines per language, and the stream of (language, line), drawn
     in the order of the files (Knuth's algorithm S).
@@ -88,7 +88,7 @@ def drawn_sample(
     draw = random.Random(f"{experiment.seed}/vocabulary")
 
     def stream() -> Iterator[tuple[str, str]]:
-        progress = Progress(what, sum(lines.values()), "pairs")
+        progress = Progress(title, sum(lines.values()), "pairs")
         needed, left = dict(quota), dict(counts)
         for path, count in lines.items():
             codes = codes_of(path)

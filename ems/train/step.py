@@ -171,7 +171,9 @@ class Trainer:
         """Write the values of a bad step and the origin of its pairs; return both as text."""
         alpha = self.settings.sampling_alpha
         pairs = []
-        for shard, row in self.store.places(*self.store.drawn(self.seed, step, self.pairs, alpha)):
+        for shard, row in self.store.places(
+            *self.store.draw_indices(self.seed, step, self.pairs, alpha)
+        ):
             corpus, version, pair = shard.folder.resolve().parts[-4:-1]
             origin = {"corpus": corpus, "version": version, "pair": pair}
             origin["line"] = int(shard.lines[row])

@@ -48,21 +48,21 @@ class Rules:
     """The rules of a language, for lines with single spaces."""
 
     def __init__(self, language: str) -> None:
-        kinds = _characters()
+        classes = _characters()
         apostrophes = _APOSTROPHES.get(language, _APOSTROPHE)
         alone = apostrophes == _APOSTROPHE
         marks = [(",", *rule) for rule in _COMMAS] + [("'", *rule) for rule in apostrophes]
-        self.apart = re.compile(_apart(kinds))
+        self.apart = re.compile(_apart(classes))
         self.loose, self.tight = [], []  # without and with the neighbours in the match
         for mark, left, right, becomes in marks:
-            one, other = _one(kinds, left), _one(kinds, right)
+            one, other = _one(classes, left), _one(classes, right)
             before, after = f"(?<={one}{mark})" if one else "", f"(?={other})" if other else ""
             self.loose.append((re.compile(mark + before + after), becomes))
             self.tight.append((re.compile(f"({one}){mark}({other})"), becomes))
         self.is_tight = re.compile(_TIGHT_COMMAS if alone else f"{_TIGHT_COMMAS}|{_TIGHT}").search
         self.abbreviations = _abbreviations(language)
-        self.letter = re.compile(_one(kinds, "A"))
-        lower, counts = _one(kinds, "L"), _one(kinds, "L", also="0-9")
+        self.letter = re.compile(_one(classes, "A"))
+        lower, counts = _one(classes, "L"), _one(classes, "L", also="0-9")
         self.kept = re.compile(f"{_STOP}(?=\\. {lower})|{_STOP_OF_NUMBER}(?=\\. {counts})")
 
     def segment(self, lines: list[str]) -> list[str]:
@@ -100,25 +100,25 @@ class Rules:
         return text.replace(_STOP, " ").replace(_STOP_OF_NUMBER, " ").split("\n")
 
 
-def _apart(kinds: dict[str, tuple[str, str]]) -> str:
+def _apart(classes: dict[str, tuple[str, str]]) -> str:
     """Return the pattern of separate words: special characters, and consecutive dots. It begins
     with one class of characters, which the module re searches fast.
     """
-    plane0, others = (kinds["A"][at] + kinds["D"][at] for at in (0, 1))
+    plane0, others = (classes["A"][at] + classes["D"][at] for at in (0, 1))
     special = rf"(?<=[^.{_OTHER_PLANES}])|(?<=[^\0-\uffff{others}])"
     return rf"([^{plane0} '`,\n-](?:{special}|(?<=\.)\.+))"
 
 
-def _one(kinds: dict[str, tuple[str, str]], names: str, also: str = "") -> str:
-    """Return the pattern of a character of these kinds, or of none of them (`^`), or of the letter
+def _one(classes: dict[str, tuple[str, str]], names: str, also: str = "") -> str:
+    """Return the pattern of a character of these classes, or of none of them (`^`), or of the letter
     "s"; it never matches a line feed. The module re tries ranges above U+FFFF one by one, so only
     characters of those planes are compared with them.
     """
     if names in ("", "s"):
         return names
     no, names = ("^", names[1:]) if names[0] == "^" else ("", names)
-    plane0 = "".join(kinds[name][0] for name in names) + also
-    others = "".join(kinds[name][1] for name in names)
+    plane0 = "".join(classes[name][0] for name in names) + also
+    others = "".join(classes[name][1] for name in names)
     others_too = rf"\n{_OTHER_PLANES}" if no else ""
     return f"(?:[{no}{plane0}{others_too}]|[{_OTHER_PLANES}](?<=[{no}{others}]))"
 
@@ -139,15 +139,15 @@ def _characters() -> dict[str, tuple[str, str]]:
     """Return {kind of character: (ranges up to U+FFFF, ranges above)}."""
     text = files("ems.text.segmenters").joinpath("moses_fast.txt").read_text("utf-8")
     plain = "\n".join(line for line in text.split("\n") if not line.startswith("#"))
-    kinds = {}
+    classes = {}
     for block in plain.split("\n\n"):
         name, *ranges = block.split()
         ends = [[chr(int(end, 16)) for end in each.split("-")] for each in ranges]
-        kinds[name] = (
+        classes[name] = (
             "".join("-".join(each) for each in ends if each[0] <= "\uffff"),
             "".join("-".join(each) for each in ends if each[0] > "\uffff"),
         )
-    return kinds
+    return classes
 
 
 def _abbreviations(language: str) -> dict[str, str]:
