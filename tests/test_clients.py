@@ -311,19 +311,12 @@ def test_opusfilter_scores_and_filters_as_we_do(place, cosines):
     assert dropped == [german for german, _ in below]
 
 
-def overlaps(lines, count):
-    """The text that vecalign wants vectors of: each 1 to `count` lines in a row, once, sorted."""
-    joined = {"PAD"}
-    for length in range(1, count + 1):
-        starts = range(len(lines) - length + 1)
-        joined |= {" ".join(lines[at : at + length])[:10_000] for at in starts}
-    return sorted(joined)
-
-
 def test_vecalign_reads_the_vector_of_each_line(place):
     """A line of its --src_embed text is a key, and as many rows of float32 follow each other."""
     for side, code in enumerate(("de", "en")):
-        write_lines(place / f"overlaps.{code}", overlaps([pair[side] for pair in ROWS[:40]], 4))
+        text = [pair[side] for pair in ROWS[:40]]  # 1 to 4 lines in a row, once, sorted
+        joined = {" ".join(text[at : at + n]) for n in range(1, 5) for at in range(41 - n)}
+        write_lines(place / f"overlaps.{code}", sorted({"PAD", *joined}))
     ours = [each for each in commands("vecalign", INTEROP) if each.startswith("ems ")]
     assert len(ours) == 2
     encoder = Encoder(place / "exports/ems")

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ from made.experiments import MINIMAL, Settings
 from made.models import write_model
 from safetensors import SafetensorError
 
+from ems import Encoder
 from ems.base.errors import EmsError
 from ems.bench.peers import SentenceTransformersEncoder
 from ems.commands.cli import main
@@ -178,11 +180,17 @@ def test_the_graph_gives_our_vectors_at_every_length_and_batch(exported):
         assert np.abs(vectors - ours_of(kind, model, batch)).max() < 1e-5
 
 
-def test_ems_reads_the_folder_back(exported):
-    _, model, folder = exported
+def test_ems_reads_the_folder_back(exported, tmp_path):
+    kind, model, folder = exported
     vectors = SentenceEncoder(folder, "cpu").encode(TEXT[-9:], "de")[:, :10]
     expected = SentenceEncoder(model, "cpu").encode(TEXT[-9:], "de")[:, :10]
     assert np.abs(unit(vectors) - unit(expected)).max() < 1e-6
+    assert Encoder(folder).encode(TEXT[-9:])[:, :10].tobytes() == vectors.tobytes()
+    spoilt = shutil.copytree(folder, tmp_path / "spoilt")
+    (weights,) = spoilt.rglob("*.safetensors") if kind in STATIC else [spoilt / "model.safetensors"]
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    with pytest.raises(EmsError, match=r"model\.safetensors: its SHA-256 is not the one"):
+        Encoder(spoilt)
 
 
 def test_the_card_is_valid_for_the_hub_and_the_sums_match_the_files(exported):
@@ -256,41 +264,30 @@ def test_a_process_without_ems_gives_our_vectors_and_saves_them(ngrams, tmp_path
         assert np.abs(vectors - ours_of(kind, model, LINES)).max() < 1e-6
 
 
-def test_the_module_and_the_graph_give_our_vectors_of_random_pieces(ngrams):
-    """Byte pieces and special ones, which no text has, and sentences without a piece."""
+@pytest.mark.parametrize("threads", [1, 4])
+def test_the_module_and_the_graph_give_our_vectors_of_any_pieces(ngrams, threads):
+    """Byte pieces and special ones, which no text has, sentences without a piece, odd lines."""
     _, model, folder = ngrams
     ours, loaded = SentenceEncoder(model, "cpu"), load(folder)
+    lines = [ids[:LIMIT].tolist() for ids in ours.tokenise(LINES, "de")]
+    assert max(map(len, lines)) == LIMIT
+    batches = [lines, *([ids] for ids in lines[60:]), [[]], [[], []]]
     for seed in range(20):
-        draw = random.Random(seed)
+        draw, pieces = random.Random(seed), ours.vocabulary.get_piece_size()
         lengths = [draw.choice([0, 1, 2, draw.randint(3, 40)]) for _ in range(draw.randint(1, 9))]
-        pieces = ours.vocabulary.get_piece_size()
-        ids = [[draw.randrange(pieces) for _ in range(length)] for length in lengths]
-        tokens = torch.tensor([one for each in ids for one in each], dtype=torch.long)
+        batches.append([[draw.randrange(pieces) for _ in range(length)] for length in lengths])
+    for at, ids in enumerate(batches):
         expected = np.zeros((len(ids), 10), np.float32)
         for row, own in enumerate(ids):
             if own:
                 vector = ours.encoder(torch.tensor(own), torch.tensor([len(own)]))
                 expected[row] = unit(vector.detach().numpy()[:, :10])[0]
-        features = loaded({"input_ids": tokens, "lengths": torch.tensor(lengths)})
+        tokens = torch.tensor([one for each in ids for one in each], dtype=torch.long)
+        features = loaded({"input_ids": tokens, "lengths": torch.tensor(list(map(len, ids)))})
         vectors = features["sentence_embedding"].detach().numpy()
         assert np.abs(vectors - expected).max() < 1e-6
-        for left in (False, True):
-            assert np.abs(of_graph(folder, ids, left=left)[0] - expected).max() < 1e-5
-
-
-@pytest.mark.parametrize("threads", [1, 4])
-def test_the_graph_gives_our_vectors_of_odd_lines_alone_and_in_a_batch(ngrams, threads):
-    kind, model, folder = ngrams
-    tokens = [ids[:LIMIT].tolist() for ids in SentenceEncoder(model).tokenise(LINES, "de")]
-    assert max(map(len, tokens)) == LIMIT
-    expected = ours_of(kind, model, LINES)
-    (whole,) = of_graph(folder, tokens, threads=threads, extra=3)
-    assert np.abs(whole - expected).max() < 1e-5
-    for row, ids in enumerate(tokens[60:], 60):
-        (alone,) = of_graph(folder, [ids], threads=threads)
-        assert np.abs(alone - expected[row]).max() < 1e-5
-    assert not of_graph(folder, [[]])[0].any()
-    assert not of_graph(folder, [[], []], extra=2)[0].any()
+        (vectors,) = of_graph(folder, ids, left=at % 2 == 1, threads=threads, extra=at % 3)
+        assert np.abs(vectors - expected).max() < 1e-5
 
 
 # --- no folder (tests/refused/export.yaml has the others)

@@ -9,20 +9,10 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from made import train as made
 from made.bench import naive_best_pairs, unit
 from made.experiments import changed, one_line
-from made.train import (
-    COHERENCE,
-    LANGUAGES,
-    MINING,
-    OWN,
-    Killed,
-    contents,
-    made_toy,
-    mined,
-    rows,
-    trained,
-)
+from made.train import contents, made_toy, mined, rows, trained
 from safetensors.torch import load_file, save_file
 
 from ems.base.errors import EmsError
@@ -53,8 +43,8 @@ def never_killed(toy, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def documents(toy):
-    folders = shards_of(read_index(toy.index())["train"], LANGUAGES, 1)
-    return DocumentStore(folders, LANGUAGES, LIMIT, K)
+    folders = shards_of(read_index(toy.index())["train"], made.LANGUAGES, 1)
+    return DocumentStore(folders, made.LANGUAGES, LIMIT, K)
 
 
 def text(documents, language, row):
@@ -101,7 +91,7 @@ def test_there_are_as_many_rounds_as_give_the_pairs_and_no_more(pairs, sample):
 def test_each_round_keeps_the_best_pairs_of_plain_loops(toy, documents, never_killed):
     pairs = MinedPairs(never_killed[0], documents)
     encoder = SentenceEncoder(toy.folder / "start" / "model", "cpu").encoder
-    settings = MiningSettings(**MINING)
+    settings = MiningSettings(**made.MINING)
     rounds = Rounds(settings, tuple(documents.sizes.tolist()), SEED)
     assert (rounds.count, len(pairs.rows)) == (4, settings.pairs)
     for at in range(rounds.count - 1):  # the last one is cut to the number of pairs
@@ -128,7 +118,7 @@ def test_each_sentence_is_encoded_once(toy, documents, tmp_path, monkeypatch):
 
     monkeypatch.setattr(mining, "embed_tokens", embed)
     mined(toy, tmp_path)
-    rounds = Rounds(MiningSettings(**MINING), tuple(documents.sizes.tolist()), SEED)
+    rounds = Rounds(MiningSettings(**made.MINING), tuple(documents.sizes.tolist()), SEED)
     drawn, hidden = sum(map(len, rounds.all_drawn())), 2 * 20
     assert len(encoded) == drawn + hidden
     assert drawn < sum(len(part) for at in range(rounds.count) for part in rounds.drawn(at))
@@ -143,13 +133,13 @@ def test_killed_and_resumed_equals_never_killed(work, after, toy, tmp_path, monk
 
     def dies(*arguments):
         if len(done) == after:
-            raise Killed
+            raise made.Killed
         done.append(arguments)
         return own(*arguments)
 
     with monkeypatch.context() as patch:
         patch.setattr(mining.PairSearch, work, dies)
-        with pytest.raises(Killed):
+        with pytest.raises(made.Killed):
             mined(toy, tmp_path)
     assert not (tmp_path / "mined").exists()
     monkeypatch.setattr(mining.PairSearch, work, lambda *each: done.append(each) or own(*each))
@@ -199,16 +189,16 @@ def test_a_shard_that_is_cut_while_it_is_mined_gives_no_pairs(tmp_path, monkeypa
 
 ONE = {
     "languages": ["en", "fr"],
-    "objectives": COHERENCE["systems"]["coherent"]["objectives"],
+    "objectives": made.COHERENCE["systems"]["coherent"]["objectives"],
     "train": {"start_from": "ems"},
 }
 
 
 def test_other_shards_models_and_languages_are_errors(toy, never_killed, tmp_path):
-    run = {"systems": {"one": ONE}, "corpora": [{**OWN, "languages": ["en", "de", "fr"]}]}
+    run = {"systems": {"one": ONE}, "corpora": [{**made.OWN, "languages": ["en", "de", "fr"]}]}
     message = one_line(mined, toy, tmp_path, "one", **run)  # there are no shards of fr
     assert message == "expected documents of two languages or more to mine in, found en"
-    message = one_line(toy.experiment, **changed(COHERENCE, {"systems": {"one": ONE}}))
+    message = one_line(toy.experiment, **changed(made.COHERENCE, {"systems": {"one": ONE}}))
     assert "objectives.coherence mines documents in two or more languages, found en" in message
     model = shutil.copytree(toy.folder / "start" / "model", tmp_path / "model")
     other = toy.vocabulary.read_bytes() + b"\x12\x00"  # an empty part: it is read all the same
@@ -255,7 +245,7 @@ def test_a_batch_has_the_sentences_in_exchanged_places_and_their_similarity(
 ):
     folders = [shard.folder for shard in documents.shards]
     for target, field in (("cosine", "similarity"), ("csls", "score")):
-        store = MinedStore(never_killed[0], folders, LANGUAGES, LIMIT, K, target)
+        store = MinedStore(never_killed[0], folders, made.LANGUAGES, LIMIT, K, target)
         assert store.sizes.tolist() == [100]
         batch = store.assemble(np.zeros(5, np.int64), np.arange(20, 25))
         texts = np.split(batch.tokens, np.cumsum(batch.lengths)[:-1])
@@ -269,7 +259,7 @@ def test_a_batch_has_the_sentences_in_exchanged_places_and_their_similarity(
             assert by_row[at].tolist() == expected[0]
             assert by_row[5 + at].tolist() == expected[1]
             assert batch.targets[[at, 5 + at]] == pytest.approx([row[field]] * 2)
-    again = MinedStore(never_killed[0], folders, LANGUAGES, LIMIT, K).draw(1, 5, 8, 1.0)
+    again = MinedStore(never_killed[0], folders, made.LANGUAGES, LIMIT, K).draw(1, 5, 8, 1.0)
     assert store.draw(1, 5, 8, 1.0).tokens.tolist() == again.tokens.tolist()  # of seed and step
     assert store.draw(1, 6, 8, 1.0).tokens.tolist() != again.tokens.tolist()
 

@@ -55,7 +55,7 @@ def written(folder, lines=TEXT):
 @pytest.fixture(scope="module")
 def served(tmp_path_factory, model):
     folder = tmp_path_factory.mktemp("served")
-    with Served(folder, "--model", model, "--index", written(folder)) as server:
+    with Served(folder, "--model", model, "--index", written(folder), "--build") as server:
         yield server
 
 
@@ -122,14 +122,13 @@ def test_vectors_are_those_of_the_encoder_bit_by_bit(served, encoder, texts, dim
 def test_the_answer_has_the_shape_of_the_api_and_nothing_else(served, encoder):
     _, answer = embeddings(served, TEXT[:3])
     tokens = sum(encoder.token_counts(TEXT[:3]))
-    assert list(answer) == ["object", "data", "model", "usage"]
-    assert (answer["object"], answer["model"]) == ("list", "toy")
-    assert answer["usage"] == {"prompt_tokens": tokens, "total_tokens": tokens}
-    assert [(each["object"], each["index"]) for each in answer["data"]] == [
-        ("embedding", at) for at in range(3)
+    rows = [
+        {"object": "embedding", "index": at, "embedding": row["embedding"]}
+        for at, row in enumerate(answer["data"])
     ]
-    assert {tuple(each) for each in answer["data"]} == {("object", "index", "embedding")}
-    assert tokens > 3
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    assert answer == {"object": "list", "data": rows, "model": "toy", "usage": usage}
+    assert len(rows) == 3 < tokens
     status, models = served.json("GET", "/v1/models")
     assert (status, models["object"]) == (200, "list")
     (own,) = models["data"]
@@ -147,11 +146,10 @@ def test_the_language_comes_from_the_request_or_the_flag(model, tmp_path):
         answer = json.loads(service.embeddings(json.dumps(body | {"language": code}).encode()).body)
         row = np.array(answer["data"][0]["embedding"], np.float32)
         assert (row == own.encode(["Kalo, kalo."], code, normalise=True)[0]).all()
-    words = ("--model", own.model, "--language", "de")
-    index = ("--index", written(tmp_path, TEXT[:9]), "--query-language", "en")
-    with Served(tmp_path, *words, *index) as server:
-        assert server.json("GET", "/search?q=ka")[0] == 200
-        assert embeddings(server, "Kalo.")[0] == 200
+    with index_of(own, TextInput(written(tmp_path, TEXT[:9]), ("de",))) as index:
+        service = Service(own, index, "de", "en")
+        assert service.search("q=ka").status_code == 200
+        assert service.embeddings(json.dumps(body).encode()).status_code == 200
     with pytest.raises(EmsError, match="was trained for"):
         Service(own, query_language="xx")
 
@@ -398,18 +396,13 @@ def test_a_signal_ends_it_with_status_0_and_leaves_nothing(model, tmp_path, numb
     assert "Traceback" not in server.log.read_text()
 
 
-def test_an_index_is_built_once_and_only_for_its_text(model, tmp_path):
-    words = ("--model", model, "--index", written(tmp_path))
-    with Served(tmp_path, *words, "--build") as server:
-        first = server.json("GET", "/search?q=ka")[1]["results"]
-    assert (tmp_path / "corpus.txt.index" / "index.json").is_file()
-    with Served(tmp_path, *words) as server:
-        assert server.json("GET", "/search?q=ka")[1]["results"] == first
-        assert "encode" not in server.log.read_text().partition("\n")[2]
+def test_an_index_is_built_and_is_only_for_its_text(served, encoder, tmp_path):
+    assert (served.log.parent / "corpus.txt.index" / "index.json").is_file()
+    with index_of(encoder, TextInput(written(tmp_path))) as index:
         written(tmp_path, TEXT[1:])
-        status, answer = server.json("GET", "/search?q=ka")
-        assert (status, "has changed since" in answer["error"]["message"]) == (503, True)
-    assert "has changed since; make it again with --build" in Cli(tmp_path).error("serve", *words)
+        with pytest.raises(HTTPException, match="503") as error:
+            Service(encoder, index).search("q=ka")
+    assert "has changed since" in error.value.detail["message"]
 
 
 def test_without_a_text_there_are_vectors_and_the_page_says_so(encoder):

@@ -3,25 +3,21 @@ from the command, the function and the benchmark."""
 
 import gzip
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
+from itertools import count
 
 import numpy as np
 import pytest
-import torch
 from made.cli import Cli
 from made.corpora import moses_of, write_lines
 from made.experiments import shipped
-from made.models import SIZES, write_exported, write_model, write_peer, write_segmented
+from made.models import SIZES, write_model, write_peer, write_segmented
 from made.text import cleaned, tiny
+from made.train import Killed
 from safetensors.torch import save_file
 
 from ems.base.errors import EmsError
-from ems.base.files import sha256_file, state_of
+from ems.base.files import sha256_file
 from ems.config.experiment import Corpus
 from ems.config.model import EncoderSettings
 from ems.model.encode import SentenceEncoder
@@ -47,6 +43,7 @@ def sentences(count):
 
 ODD = ["", "a\u2028b", "c\rd", "e\x85f"]
 LINES = [*sentences(56), *ODD]
+MINE = "mine --source a.txt --target b.txt"
 
 
 @pytest.fixture(scope="module")
@@ -117,22 +114,6 @@ def test_a_sentence_transformers_folder_is_an_encoder_too(tmp_path):
     folder = write_peer(tmp_path / "peer", WORDS)
     expected = library.SentenceTransformer(str(folder), device="cpu").encode(LINES)
     np.testing.assert_allclose(Encoder(folder, "cpu").encode(LINES), expected, atol=1e-5)
-
-
-def test_an_exported_folder_gives_the_vectors_of_its_model_or_table(model, encoder, tmp_path):
-    exported = Encoder(write_exported(tmp_path / "whole", model))
-    assert exported.encode(LINES, "de").tobytes() == encoder.encode(LINES).tobytes()
-    part = Encoder(write_exported(tmp_path / "part", model, dimensions=6)).encode(LINES)
-    assert part.tobytes() == np.ascontiguousarray(encoder.encode(LINES)[:, :6]).tobytes()
-    ours = SentenceEncoder(model)
-    table = torch.randn(ours.vocabulary.get_piece_size(), 5)
-    rows = Encoder(write_exported(tmp_path / "table", model, table, 5)).encode(LINES)
-    expected = [table[ids[: SIZES["max_tokens"]]].mean(0) for ids in ours.tokenise(LINES, "de")]
-    np.testing.assert_allclose(rows, torch.stack(expected), atol=1e-6)
-    weights = tmp_path / "part" / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
-    with pytest.raises(EmsError, match=r"model\.safetensors: its SHA-256 is not the one"):
-        Encoder(tmp_path / "part")
 
 
 def test_the_language_is_needed_only_where_it_matters(model, tmp_path):
@@ -245,69 +226,35 @@ def test_skipped_lines_are_counted_and_shift_nothing(ems, encoder):
     np.testing.assert_allclose(ems.load()[kept], encoder.encode(LINES)[kept], atol=1e-5)
 
 
-def records(state):
-    """The number of pieces recorded in a state folder, which changes meanwhile."""
-    return sum(len(names) for root, _, names in os.walk(state) if root.endswith("done"))
-
-
-def kill(ems, command, out, done):
-    """Start a command and kill it when so many pieces are recorded."""
-    slow = "lambda *given: (sleep(0.02), block(*given))[1]"  # so that it is not done before
-    program = (
-        "from time import sleep; from ems.use import files; from ems.commands.cli import main; "
-        "files.PIECE_LINES = 7; block = files.EncodingJob.block; "
-        f"files.EncodingJob.block = {slow}; main({ems.words(command)})"
-    )
-    process = subprocess.Popen([sys.executable, "-c", program], cwd=ems.folder, stderr=-3)
-    state, end = state_of(ems.folder / out), time.monotonic() + 120
-    while records(state) < done and process.poll() is None:
-        assert time.monotonic() < end
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("command", "kills"),
-    [("encode --source a.txt --out", (1, 20)), ("mine --source a.txt --target b.txt --out", (11,))],
-)
-def test_killed_and_run_again_gives_the_same_bytes(ems, command, kills):
-    ems.write("a.txt", LINES * (4 if len(kills) > 1 else 1))
+@pytest.mark.parametrize("command", ["encode --source a.txt", MINE])
+def test_stopped_and_run_again_gives_the_same_bytes(ems, command, monkeypatch):
+    ems.write("a.txt", LINES)
     ems.write("b.txt", sentences(40))
-    ems.log(f"{command} whole.npy")
-    for done in kills:
-        kill(ems, f"{command} out.npy", "out.npy", done)
+    ems.log(f"{command} --out whole.npy")
+    block = files.EncodingJob.block
+
+    def stop(after):
+        calls = count()
+
+        def dies(*arguments):
+            if next(calls) == after:
+                raise Killed
+            return block(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(files.EncodingJob, "block", dies)
+            with pytest.raises(Killed):
+                ems.log(f"{command} --out out.npy")
+
+    for after in (1, 5):
+        stop(after)
         assert not (ems.folder / "out.npy").exists()
-    assert "resumed" in ems.log(f"{command} out.npy")
+    assert "resumed" in ems.log(f"{command} --out out.npy")
     assert (ems.folder / "out.npy").read_bytes() == (ems.folder / "whole.npy").read_bytes()
     assert not list(ems.folder.glob(".*"))
-    kill(ems, f"{command} out.npy", "out.npy", 3)
+    stop(3)
     ems.write("a.txt", ["other", *LINES])  # what another text has left is not used
-    assert "resumed" not in ems.log(f"{command} out.npy")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "command",
-    [
-        "encode --source lines.txt --out out.npy",
-        "mine --source lines.txt --target lines.txt --out out.tsv",
-        "score --source pairs.tsv --out out.txt",
-        "score --source pairs.tsv --margin ratio --out out.txt",
-    ],
-)
-def test_a_full_disk_is_an_error_and_leaves_no_half_file(model, tmp_path, command):
-    lines = LINES * 50
-    (tmp_path / "lines.txt").write_text("".join(f"{line}\n" for line in lines))
-    (tmp_path / "pairs.tsv").write_text("".join(f"{line}\t{line}\n" for line in lines))
-    words = f"-m ems.commands.cli {command} --model {model}"
-    command = f"ulimit -f 20; trap '' XFSZ; exec {sys.executable} {words}"
-    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "cannot write" in done.stderr.splitlines()[-1]
-    assert "ulimit -f" in done.stderr.splitlines()[-1]
-    assert {path.name for path in tmp_path.iterdir()} == {"lines.txt", "pairs.tsv"}
+    assert "resumed" not in ems.log(f"{command} --out out.npy")
 
 
 # --- score
@@ -350,8 +297,6 @@ def test_a_bad_row_keeps_its_place_among_the_scores(ems, margin):
 
 # --- mine
 
-MINE = "mine --source a.txt --target b.txt --out"
-
 
 def write_sides(ems):
     """Texts of which every third line of the first is in the second, with blank lines in both."""
@@ -364,7 +309,7 @@ def write_sides(ems):
 
 def test_mined_pairs_are_those_of_plain_loops(ems, encoder):
     first, second = write_sides(ems)
-    ems.log(f"{MINE} m.tsv --one-to-one --numbers")
+    ems.log(f"{MINE} --out m.tsv --one-to-one --numbers")
     rows = ems.load("m.tsv")
     pairs = [(int(row[3]) - 1, int(row[4]) - 1) for row in rows]
     assert [(row[1], row[2]) for row in rows] == [(first[a], second[b]) for a, b in pairs]
@@ -377,7 +322,7 @@ def test_mined_pairs_are_those_of_plain_loops(ems, encoder):
     best = zip(mined.first[:17].tolist(), mined.second[:17].tolist(), strict=True)
     expected = {(sides[0][a], sides[1][b]) for a, b in best}
     assert {(first[a], second[b]) for a, b in pairs[:17]} == expected
-    ems.log(f"{MINE} best.tsv --threshold {scores[9]}")
+    ems.log(f"{MINE} --out best.tsv --threshold {scores[9]}")
     best = ems.load("best.tsv")
     assert len(best) >= 10  # without --one-to-one there may be more
     assert all(float(row[0]) >= scores[9] for row in best)
@@ -387,8 +332,8 @@ def test_mined_pairs_are_those_of_plain_loops(ems, encoder):
 def test_faiss_finds_nearly_the_same_pairs(ems):
     pytest.importorskip("faiss")
     write_sides(ems)
-    ems.log(f"{MINE} exact.tsv --one-to-one")
-    ems.log(f"{MINE} near.tsv --one-to-one --faiss-above 5")
+    ems.log(f"{MINE} --out exact.tsv --one-to-one")
+    ems.log(f"{MINE} --out near.tsv --one-to-one --faiss-above 5")
     exact, near = ({tuple(row[1:]) for row in ems.load(f"{n}.tsv")} for n in ("exact", "near"))
     assert len(exact & near) > 0.8 * len(exact)
 

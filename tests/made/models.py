@@ -2,12 +2,11 @@
 sentence-transformers, a command."""
 
 import json
-import shutil
 import sys
 from types import SimpleNamespace
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from ems.base.files import sha256_file
 from ems.config.model import EncoderSettings
@@ -63,18 +62,6 @@ def write_model(folder, languages, text, pieces=80, seed=0, segmenter="none", si
     return folder
 
 
-BERT = {  # our names: BERT's
-    "tokens": "embeddings.word_embeddings",
-    "positions": "embeddings.position_embeddings",
-    "input_norm": "embeddings.LayerNorm",
-    "layers.0.attention.output": "encoder.layer.0.attention.output.dense",
-    "layers.0.attention_norm": "encoder.layer.0.attention.output.LayerNorm",
-    "layers.0.inner": "encoder.layer.0.intermediate.dense",
-    "layers.0.outer": "encoder.layer.0.output.dense",
-    "layers.0.output_norm": "encoder.layer.0.output.LayerNorm",
-}
-
-
 def write_segmented(folder, model):
     """A model folder like `model`, whose German is segmented by sacremoses."""
     folder.mkdir()
@@ -82,29 +69,6 @@ def write_segmented(folder, model):
         (folder / name).symlink_to(model / name)
     describe = (model / "model.json").read_text()
     (folder / "model.json").write_text(describe.replace('"de": "none"', '"de": "sacremoses"'))
-    return folder
-
-
-def write_exported(folder, model, table=None, dimensions=16):
-    """What an export of a model folder holds for us: weights named as BERT's, or a table."""
-    weights = {}
-    for name, value in load_file(model / "model.safetensors").items():
-        module, _, kind = name.rpartition(".")
-        if module == "layers.0.attention.input":
-            for part, own in zip(("query", "key", "value"), value.chunk(3), strict=True):
-                place = f"encoder.layer.0.attention.self.{part}.{kind}"
-                weights[place] = own.clone()
-        else:
-            weights[f"{BERT[module]}.{kind}"] = value
-    name = "model.safetensors" if table is None else "0_StaticEmbedding/model.safetensors"
-    (folder / name).parent.mkdir(parents=True)
-    save_file(weights if table is None else {"embedding.weight": table}, folder / name)
-    shutil.copy(model / "vocabulary.model", folder)
-    about = {"model": SIZES, "segmenter": "none", "languages": ["de", "en"], "sha256": {}}
-    about |= {"dimensions": dimensions, "static": table is not None}
-    (folder / "ems.json").write_text(json.dumps(about))
-    sums = [f"{sha256_file(folder / own)}  {own}\n" for own in (name, "vocabulary.model")]
-    (folder / "SHA256SUMS").write_text("".join(sums))
     return folder
 
 
