@@ -111,8 +111,8 @@ def _apart(classes: dict[str, tuple[str, str]]) -> str:
 
 def _one(classes: dict[str, tuple[str, str]], names: str, also: str = "") -> str:
     """Return the pattern of a character of these classes, or of none of them (`^`), or of "s"
-    itself; it never matches a line feed. The module re tries ranges above U+FFFF one by one, so only
-    characters of those planes are compared with them.
+    itself; it never matches a line feed. The module re tries ranges above U+FFFF one by one, so
+    only characters of those planes are compared with them.
     """
     if names in ("", "s"):
         return names
