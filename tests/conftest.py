@@ -1,4 +1,4 @@
-"""Shared by the tests: a copy of the project to run things in, and the rule about skipping."""
+"""Fixtures of all tests: a copy of the project to run commands in, and the rule about skipping."""
 
 import fcntl
 import os
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"  # real corpora, where a developer has them
 look_rarely()
-# several tests, or their programs, run at a time: none waits for another one's core by counting
+# tests run in parallel; more threads would wait for each other's cores
 os.environ.update({"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
-os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # onnxruntime reports nothing of a test either
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 LONG = [
     *("workflow_ems62", "workflow", "dvc", "workflow_killed", "perf", "slurm", "gpu"),
     *("slurm_sites", "fuzz", "workflow_mirror", "mteb"),
@@ -34,11 +34,11 @@ LONG = [
     *("lightweight", "multiway", "distributed_train", "remotes"),
     *("forecast", "devices", "light", "serve", "use", "clients", "spoilt_json"),
     *("bulk", "shared_data", "train_stop"),
-]  # half a minute and more, about the longest first; then some that would end long after all others
+]  # files of half a minute or more, about the longest first
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long files first, so that at the end no worker waits for another one's."""
+    """Run the long files first, so that no worker waits for another one at the end."""
     ranks = {f"test_{name}": rank for rank, name in enumerate(LONG)}
     items.sort(key=lambda item: ranks.get(item.path.stem, len(LONG)))
 
@@ -56,13 +56,13 @@ def needs(present: object, message: str) -> None:
 
 
 class Project:
-    """A checkout of the working tree in a folder of its own, with the commands that users type."""
+    """A copy of the working tree, with the commands that users type."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self.environment = {**os.environ, "PATH": path, "PYTHONPATH": str(folder)}
-        # One user's set-up must not decide a test.
+        # a developer's set-up must not change a test
         for name in ("SNAKEMAKE_PROFILE", "SNAKEMAKE_OUTPUT_CACHE"):
             self.environment.pop(name, None)
 
@@ -86,12 +86,12 @@ class Project:
         )
 
     def snakemake(self, *arguments: str, expect: int | None = 0) -> str:
-        """Run Snakemake; its whole output."""
+        """Run Snakemake and return its output."""
         done = self.run("snakemake", *arguments, expect=expect)
         return done.stdout + done.stderr
 
     def start(self, *command: str) -> subprocess.Popen[str]:
-        """Start a command in a session of its own, its output in `started.log`."""
+        """Start a command in its own session, with output to `started.log`."""
         with open(self.folder / "started.log", "w") as log:
             run = subprocess.Popen(
                 command,
@@ -106,7 +106,7 @@ class Project:
         return run
 
     def jobs(self) -> Iterator[tuple[psutil.Process, set[str]]]:
-        """The running `ems` processes of the project, with their words."""
+        """Yield the running `ems` processes of the project and their arguments."""
         for process in psutil.process_iter(["cmdline", "cwd"]):
             words = process.info["cmdline"] or []
             ours = process.info["cwd"] == str(self.folder.resolve())
@@ -114,38 +114,38 @@ class Project:
                 yield process, set(words)
 
     def edit(self, name: str, old: str, new: str) -> None:
-        """Replace a text that must be in the file once."""
+        """Replace a text that occurs once in the file."""
         path = self.folder / name
         text = path.read_text()
         assert text.count(old) == 1, f"{old!r} is in {name} {text.count(old)} times"
         path.write_text(text.replace(old, new))
 
     def select(self, name: str, value: object) -> None:
-        """Make this the project's experiment in the place of `tiny`."""
+        """Make this the project's experiment instead of `tiny`."""
         path = self.folder / "configs" / f"{name}.yaml"
         path.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
         self.edit("config.yaml", "experiment: tiny\n", f"experiment: {name}\n")
 
     def tables(self) -> dict[str, bytes]:
-        """The content of every table that there is."""
+        """Map the name of each table to its content."""
         files = sorted((self.folder / "results/tables").glob("[!.]*"))
         return {path.name: path.read_bytes() for path in files}
 
 
 def write_program(path: Path, text: str) -> None:
-    """Write a script that can be run, and its folder; the first line names what runs it."""
+    """Write an executable script; its first line names the interpreter."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")
     path.chmod(0o755)
 
 
 def planned(output: str) -> dict[str, int]:
-    """The number of jobs by rule, of what a dry run of Snakemake printed."""
+    """Return the number of jobs by rule from the output of a dry run."""
     return {m[1]: int(m[2]) for m in re.finditer(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
 
 
 def copy_project(folder: Path) -> Project:
-    """The files that git knows or would add, copied to `folder`; `tiny` is selected."""
+    """Copy the files that git tracks or would add; the experiment is `tiny`."""
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -163,7 +163,7 @@ def copy_project(folder: Path) -> Project:
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """Return a folder that the first worker which asks for it makes; the others wait and use it."""
+    """Return a folder that the first worker makes, and that the others wait for and share."""
     root = factory.getbasetemp()
     root = root.parent if "PYTEST_XDIST_WORKER" in os.environ else root
     folder, finished = root / name, root / f"{name}.made"
@@ -178,14 +178,14 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
 
 
 def copied(project: Project, folder: Path) -> Project:
-    """Return a copy of a project in a new folder, times and all."""
+    """Return a copy of a project in a new folder, with file times."""
     shutil.copytree(project.folder, folder, symlinks=True)
     return Project(folder)
 
 
 @pytest.fixture(autouse=True)
 def nothing_outlives_its_test() -> Iterator[None]:
-    """Kill the processes that a failed test has left, and forget how many threads a training took.
+    """Kill the processes left by a failed test, and reset the number of threads.
 
     With three threads or more, PyTorch's matrix products differ in their last bits.
     """
@@ -201,7 +201,7 @@ def nothing_outlives_its_test() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project in which `snakemake all` has run the tiny experiment. Tests must not change it."""
+    """A project in which `snakemake all` has run `tiny`. Tests must not change it."""
 
     def run(folder: Path) -> None:
         copy_project(folder).snakemake("all")
@@ -218,26 +218,26 @@ def fresh(tmp_path: Path) -> Project:
 
 @pytest.fixture
 def finished(tiny_run: Project, tmp_path: Path) -> Project:
-    """A copy of the project of `tiny_run`, times kept: a run to spoil."""
+    """A copy of `tiny_run` that a test may change."""
     return copied(tiny_run, tmp_path / "project")
 
 
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """A function that makes a command of this name, first on PATH, of lines of shell."""
+    """A function (name, shell lines) that puts a command first on PATH."""
     monkeypatch.setenv("PATH", str(tmp_path / "commands"), prepend=os.pathsep)
     return lambda name, text: write_program(tmp_path / "commands" / name, f"#!/bin/sh\n{text}\n")
 
 
 @pytest.fixture
 def logged(caplog: pytest.LogCaptureFixture) -> None:
-    """What EMS logs at INFO is in `caplog`."""
+    """Capture INFO messages of EMS in `caplog`."""
     caplog.set_level("INFO", "ems")
 
 
 @pytest.fixture(scope="session")
 def demo_mirror(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What ems generates for the demo. Tests must not change it."""
+    """The generated data of the demo. Tests must not change it."""
     from ems.corpora.demo.mirror import write_mirror
 
     return made_once(tmp_path_factory, "demo-mirror", write_mirror)
@@ -253,5 +253,5 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> "Toy":
 
 @pytest.fixture(scope="session")
 def never_killed(toy: "Toy", tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The model folder of a run of the unchanged settings from the first step to the last."""
+    """The model folder of an uninterrupted run of `toy`."""
     return toy.train(tmp_path_factory.mktemp("whole"))

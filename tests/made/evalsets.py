@@ -3,7 +3,6 @@
 import json
 
 from made import corpora
-from made import evalsets as made
 from made.corpora import translations, write_flores, write_lines, write_sib, write_tatoeba
 
 from ems.base.files import sha256_file
@@ -50,7 +49,6 @@ def bucc(code="de", part="training", lines=None):
 
 
 def xnli_row(code, label, premise, hypothesis):
-    """A line of XNLI's own table."""
     return "\t".join([code, label, "( x )", premise, hypothesis, "1", "2", "face", "True"])
 
 
@@ -85,7 +83,6 @@ def pawsx_lines(code, split):
 
 
 def pawsx():
-    """The archive of all seven languages."""
     files = {
         f"x-final/{code}/{split}_2k.tsv": text(pawsx_lines(code, split))
         for code in PAWSX_CODES
@@ -101,7 +98,6 @@ NEGATIVES = {
 
 
 def xsimpp():
-    """Both files of xsim++."""
     return {
         "eng_Latn_augmented.devtest": text([*NEGATIVES, "unknown to the other file"]),
         "eng_Latn_errtype.devtest.json": json.dumps(NEGATIVES).encode(),
@@ -109,7 +105,6 @@ def xsimpp():
 
 
 def review(rating, summary, body):
-    """An item of CLS."""
     return (
         f"<item><category>books</category><rating>{rating}</rating><asin>1</asin>\n"
         f"<text>{body}</text><summary>{summary}</summary></item>"
@@ -117,7 +112,6 @@ def review(rating, summary, body):
 
 
 def cls_file(code, domain, split):
-    """The reviews of one file of CLS."""
     reviews = [
         review("5.0", f"{code} {domain} {split} Toll!", "Ein Buch. Ich las &amp; lachte!\nDoch."),
         review("1.0", "", f"{code} {domain} {split} kein Titel"),
@@ -126,7 +120,6 @@ def cls_file(code, domain, split):
 
 
 def cls():
-    """The archive of all languages and domains."""
     return {
         f"cls-acl10-unprocessed/{code}/{domain}/{split}.review": cls_file(code, domain, split)
         for code in ("en", "de", "fr", "jp")
@@ -153,7 +146,6 @@ def marc_lines(code):
 
 
 def marc(code="de"):
-    """The files of one language of MARC."""
     return {
         f"{split}/dataset_{code}_{split}.json": text(marc_lines(code))
         for split in ("train", "dev", "test")
@@ -161,7 +153,6 @@ def marc(code="de"):
 
 
 def news(number, labels, headline, paragraphs):
-    """A news item of Reuters."""
     topics = "".join(f'<code code="{label}"><editdetail/></code>' for label in labels)
     body = "".join(f"<p>{paragraph}</p>\n" for paragraph in paragraphs)
     return (
@@ -207,7 +198,6 @@ def write_reuters(folder):
 
 
 def text(lines):
-    """Lines as the bytes of a file."""
     return "".join(f"{line}\n" for line in lines).encode()
 
 
@@ -256,7 +246,6 @@ def sentences(names, seed, count=PAIRS):
 
 
 def lines_of(code, seed, count=PAIRS):
-    """Sentences of one language."""
     return [item[code] for item in sentences([code], seed, count)]
 
 
@@ -272,7 +261,7 @@ def write_evalsets(mirror, tatoeba):
     write_xnli(mirror / "xnli")
     write_counterfactual(mirror / "counterfactual")
     write_xsimpp(mirror)
-    made.pack(mirror / "pawsx" / "x-final.tar.gz", made.pawsx())
+    pack(mirror / "pawsx" / "x-final.tar.gz", pawsx())
 
 
 def write_bucc(folder):
@@ -287,7 +276,6 @@ def write_bucc(folder):
 
 
 def topics_of(code):
-    """A sentence of each topic in each part of SIB-200."""
     parts = ("train", "dev", "test")
     texts = {part: lines_of(code, f"sib {code} {part}", len(TOPICS)) for part in parts}
     return {part: list(zip(TOPICS, own, strict=True)) for part, own in texts.items()}
@@ -297,11 +285,11 @@ def write_xnli(folder):
     """Two pairs of each label in each language, and as many English ones to learn from."""
     for split in ("dev", "test"):
         rows = [
-            made.xnli_row(code, label, *pair)
+            xnli_row(code, label, *pair)
             for code in XNLI.split()
             for label, *pair in entailed(code, f"xnli {code} {split}")
         ]
-        lines = ["\t".join(made.XNLI_COLUMNS), *rows]
+        lines = ["\t".join(XNLI_COLUMNS), *rows]
         write_lines(folder / f"XNLI-1.0/xnli.{split}.tsv", lines)
     rows = [
         "\t".join([*pair, {"contradiction": "contradictory"}.get(label, label)])
@@ -312,7 +300,6 @@ def write_xnli(folder):
 
 
 def entailed(code, seed):
-    """(label, premise, hypothesis) of one language."""
     lines = lines_of(code, seed)
     return list(zip(ENTAILED, lines[::2], lines[1::2], strict=True))
 

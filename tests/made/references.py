@@ -54,19 +54,9 @@ def plain_vector(places, weights, buckets):
 
 
 ENCODER_CHANGES = [
-    "no position",
-    "no input norm",
-    "no scale",
-    "one head",
-    "key and value swapped",
-    "no softmax",
-    "looks back only",
-    "not itself",
-    "no residual of attention",
-    "no residual of the inner layer",
-    "norm before the residual",
-    "relu",
-    "one layer",
+    *("no position", "no input norm", "no scale", "one head", "key and value swapped"),
+    *("no softmax", "looks back only", "not itself", "no residual of attention"),
+    *("no residual of the inner layer", "norm before the residual", "relu", "one layer"),
     "same layer twice",
 ]
 

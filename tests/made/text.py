@@ -110,36 +110,21 @@ def runs(name):
 
 
 NASTY = [
-    "",
-    " ",
-    "   ",
-    "\u3000",
-    "# x",
-    "#",
-    "# ",
-    "#  x",
-    "## # x",
-    "EOS",
-    "EOS EOS",
-    "*",
-    "\"double\" 'single' «guillemets» “curly”",
-    "[b] {c} (d) <e> & | ; &amp; &#91; &apos;",
-    "<tag>",
-    "state-of-the-art it's l'eau @-@",
-    "Mr. Smith of the U.S.A. paid 3.14 or 1,000... no..",
-    "http://a.example/b?c=d&e=f#g h@i.example",
-    "emoji 😀👩‍👩‍👧 x",
-    "mixed日本語のテキスト и русский 한국어 हिन्दी ไทย العربية",
-    "全角　スペース、ＡＢＣ１２３",
-    "cafe\u0301 café",
-    "\\ \\n \\t %s $x `y`",
-    "_ a__b",
-    "zero\u200bwidth\u200cjoiner\ufeff",
-    "x" * 10_000,
-    "some words " * 10_000,  # 110 kB
-    "これは長い行です。" * 4_000,  # 108 kB
-    "# " + "長い " * 10_000,
-    "last",
+    *("", " ", "   ", "\u3000", "# x", "#", "# ", "#  x", "## # x", "EOS", "EOS EOS", "*"),
+    *("\"double\" 'single' «guillemets» “curly”", "<tag>", "\\ \\n \\t %s $x `y`", "_ a__b"),
+    *("[b] {c} (d) <e> & | ; &amp; &#91; &apos;", "state-of-the-art it's l'eau @-@"),
+    *("Mr. Smith of the U.S.A. paid 3.14 or 1,000... no..", "emoji 😀👩‍👩‍👧 x"),
+    *(
+        "http://a.example/b?c=d&e=f#g h@i.example",
+        "cafe\u0301 café",
+        "全角　スペース、ＡＢＣ１２３",
+    ),
+    *(
+        "mixed日本語のテキスト и русский 한국어 हिन्दी ไทย العربية",
+        "zero\u200bwidth\u200cjoiner\ufeff",
+    ),
+    *("x" * 10_000, "some words " * 10_000),  # 110 kB
+    *("これは長い行です。" * 4_000, "# " + "長い " * 10_000, "last"),  # 108 kB
 ]
 
 
