@@ -2,7 +2,6 @@
 
 import ast
 import io
-import re
 import tokenize
 from pathlib import Path
 
@@ -216,56 +215,34 @@ def test_an_import_is_seen_wherever_it_stands(text):
     assert ", ".join(f"{module} {name}".strip() for module, name in imports) == IMPORTS[text]
 
 
-def parsed(text):
-    """What Python makes of a source without its docstrings and imports, and the imports of ems."""
-    tree, imports = ast.parse(text), set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            imports |= {(node.module, alias.name) for alias in node.names}
-        elif isinstance(node, ast.Import):
-            imports |= {(alias.name, "") for alias in node.names}
-        if ast.get_docstring(node) if isinstance(node, DOCUMENTED) else None:
-            node.body[0] = ast.Pass()
-        for name in ("body", "orelse"):
-            body = getattr(node, name, None)
-            if isinstance(body, list):
-                plain = [ast.Pass() if isinstance(each, IMPORT) else each for each in body]
-                setattr(node, name, plain)
-    return ast.dump(tree), {each for each in imports if each[0].split(".")[0] == "ems"}
-
-
 DOCUMENTED = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-IMPORT = (ast.Import, ast.ImportFrom)
+LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 
 
-def filled(code):
-    """The code with `pass` in a body that had nothing but a docstring."""
-    lines = code.replace("\0", "\n").split("\n")
-    while True:
-        try:
-            ast.parse("\n".join(lines))
-            return "\n".join(lines)
-        except IndentationError as error:
-            head = int(re.search(r"on line (\d+)", str(error))[1])
-            indent = len(lines[head - 1]) - len(lines[head - 1].lstrip())
-            after = max(head, min(len(lines), (error.lineno or len(lines)) - 1))
-            lines.insert(after, " " * (indent + 1) + "pass")
+def tokens(text, without=(), comments=False):
+    """The words of a source: no layout, nothing that starts at a place in `without`."""
+    every = tokenize.generate_tokens(io.StringIO(text).readline)
+    skipped = LAYOUT - ({tokenize.COMMENT} if comments else set())
+    return [each.string for each in every if each.type not in skipped and each.start not in without]
 
 
-def test_what_is_scanned_of_a_file_is_what_python_parses():
-    """Comments, docstrings and blank lines go, and nothing else; no import is missed."""
+def test_a_scanned_file_lacks_comments_and_docstrings_alone_and_no_import_is_missed():
     for path in sorted((ROOT / "ems").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
+        nodes, imports = list(ast.walk(ast.parse(text))), set()
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom):
+                imports |= {(node.module, alias.name) for alias in node.names}
+            elif isinstance(node, ast.Import):
+                imports |= {(alias.name, "") for alias in node.names}
+        ours = {each for each in imports if each[0].split(".")[0] == "ems"}
+        assert set(source.scan(text).imports) == ours, path
+        documented = [node for node in nodes if isinstance(node, DOCUMENTED)]
+        prose = [node.body[0] for node in documented if ast.get_docstring(node) is not None]
         code = source.without_prose(text)
-        tree, imports = parsed(text)
-        assert set(source.scan(text).imports) == imports, path
-        assert nodes(parsed(filled(code))[0]) == nodes(tree), path
-        kinds = {token.type for token in tokenize.generate_tokens(io.StringIO(code).readline)}
-        assert tokenize.COMMENT not in kinds, path
-
-
-def nodes(tree):
-    return tree.replace("Pass(), ", "").replace(", Pass()", "").replace("Pass()", "")
+        places = {(node.lineno, node.col_offset) for node in prose}
+        left, right = tokens(code.replace("\0", "\n"), comments=True), tokens(text, places)
+        assert left == right, path
 
 
 @pytest.mark.usefixtures("forgetful")
