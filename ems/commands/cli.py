@@ -88,7 +88,6 @@ def _check(values: dict[Flag, Any], log_file: Path | None, arguments: list[str])
 
 
 def _report(error: BaseException, experiment: str) -> int:
-    """Log an error and return the exit status."""
     if isinstance(error, BrokenPipeError):  # the reader of stdout may have gone
         poll = select.poll()
         poll.register(1, 0)

@@ -19,7 +19,7 @@ from pkgutil import resolve_name
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from ems.base.outputs import FlagPath, Writes
-from ems.commands.help import Parser, command_of, example
+from ems.commands.help import Parser, command_of, example, summary
 
 CommandFunction = Callable[..., None]
 REQUIRED = inspect.Parameter.empty
@@ -207,7 +207,9 @@ def parse(
     Exits with status 2 and two lines for wrong usage.
     """
     name = command_of(commands, arguments)
-    parser, flags = Parser(name, commands[name]), [*flags_of(commands[name]), *SHARED]
+    form = argparse.RawDescriptionHelpFormatter
+    parser = Parser(f"ems {name}", description=summary(commands[name]), formatter_class=form)
+    flags = [*flags_of(commands[name]), *SHARED]
     for flag in flags:
         flag.add_to(parser)
     if {"-h", "--help"} & {*arguments}:

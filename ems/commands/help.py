@@ -1,7 +1,4 @@
-"""The help of `ems`: commands in groups, an example for each, suggestions for mistyped words.
-
-The examples of examples.txt work in the folder of the project once the demo has run.
-"""
+"""The help of `ems`: commands in groups, examples (examples.txt), hints for mistyped words."""
 
 import argparse
 import inspect
@@ -67,26 +64,16 @@ def example(name: str) -> str:
 class Parser(argparse.ArgumentParser):
     """The parser of one command, whose errors are two lines."""
 
-    def __init__(self, name: str, command: Callable[..., None]) -> None:
-        super().__init__(
-            f"ems {name}",
-            description=summary(command),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-
     def check_flags(self, words: list[str]) -> None:
         """Exit with a suggestion for a flag that does not exist."""
-        for word in words:
-            flag = word.partition("=")[0]
-            if word == "--":
+        known = self._option_string_actions
+        for flag in (word.partition("=")[0] for word in words):
+            if flag == "--":
                 return
-            if flag.startswith("--") and not any(
-                label.startswith(flag) for label in self._option_string_actions
-            ):
-                self.error(f"unknown flag {flag}{near(flag, self._option_string_actions)}")
+            if flag.startswith("--") and not any(label.startswith(flag) for label in known):
+                self.error(f"unknown flag {flag}{near(flag, known)}")
 
     def error(self, message: str) -> NoReturn:
-        """Exit with status 2."""
         fail(self.prog, message)
 
 

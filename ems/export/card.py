@@ -80,7 +80,6 @@ def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
 
 
 def _scores(scores: ScoreFile) -> list[Json]:
-    """Return the means of a score file with half of their 95 % intervals, as rows of the card."""
     title, version = benchmark(scores.benchmark).title, scores.version
     return [
         {

@@ -282,5 +282,4 @@ def ngrams(graph: Graph, row: str, buckets: int) -> list[str]:
 
 
 def _with_zeros(graph: Graph, name: str, table: np.ndarray) -> str:
-    """Add a table with a row of zeros at the end."""
     return graph.constant(name, np.pad(table, ((0, 1), (0, 0))))

@@ -106,7 +106,6 @@ def _normalizer(charsmap: bytes, segmenter: str, format_characters: str) -> Any:
 
 
 def _pre_tokenizer(segmenter: str) -> Any:
-    """Return the split of a text into words, each with a space before it."""
     from tokenizers import Regex, pre_tokenizers
 
     words = pre_tokenizers.Metaspace(prepend_scheme="always")

@@ -150,7 +150,6 @@ def figures(folder: Path, expected: Any) -> dict[str, Any]:
 
 
 def _of_graph(path: Path, ids: list[list[int]]) -> np.ndarray:
-    """Run an ONNX graph on token ids in batches, padded with 0."""
     from onnxruntime import InferenceSession
 
     session, parts = InferenceSession(path, providers=["CPUExecutionProvider"]), []

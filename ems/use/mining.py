@@ -138,7 +138,6 @@ def _compare(
 
 
 def _stacked(parts: list[Neighbours]) -> Neighbours:
-    """Concatenate the neighbours of consecutive rows."""
     similarity = np.concatenate([part.similarity for part in parts])
     return Neighbours(similarity, np.concatenate([part.index for part in parts]))
 
@@ -213,7 +212,6 @@ def mine(
 
 
 def _lines(text: Path, count: int, rows: np.ndarray) -> Iterator[str]:
-    """Yield rows of a text of `count` lines, with spaces for tabs."""
     lines = lines_at(text, starts_of(text, count), rows)
     return (line.replace("\t", " ") for line in lines)
 

@@ -363,7 +363,6 @@ async def _body(request: Request) -> bytes:
 
 
 def _query(request: Request) -> str:
-    """Check the length of the query string. Raises `HTTPException` if it is too long."""
     if len(request.url.query) > ADDRESS:
         raise refused(414, f"expected at most {ADDRESS:,} bytes of an address")
     return request.url.query
