@@ -56,8 +56,6 @@ def refused(path, expected, wanted=all_of, limits=None):
 
 
 # --- what is wanted
-
-
 @archives
 def test_wanted_members_are_written_under_their_new_names(tmp_path, kind):
     path = pack(tmp_path / f"x.{kind}", FILES)
@@ -95,7 +93,6 @@ def test_a_file_that_is_no_archive_or_is_missing_is_an_error(tmp_path):
 
 
 # --- names and kinds of members
-
 NAMES = {
     "/etc/x": "an absolute name",
     "../x": r"a name with `\.\.`",
@@ -156,8 +153,6 @@ def test_a_zip_that_is_encrypted_or_packed_by_another_method_is_refused(tmp_path
 
 
 # --- sizes
-
-
 @every
 def test_a_bomb_is_stopped_early(tmp_path, kind):
     path = pack(tmp_path / f"x.{kind}", [("zeros", ZEROS)])
@@ -223,8 +218,6 @@ def test_a_wrong_size_in_a_header_is_an_error(tmp_path):
 
 
 # --- damage
-
-
 @every
 def test_an_archive_cut_anywhere_is_an_error(tmp_path, kind):
     path = pack(tmp_path / f"whole.{kind}", FILES[:2])
@@ -268,8 +261,6 @@ def test_a_damaged_header_in_the_middle_of_a_tar_is_not_its_end(tmp_path):
 
 
 # --- Moses zips
-
-
 @pytest.mark.parametrize("text", [b"\n", b"\0"])
 def test_a_moses_zip_that_is_a_bomb_is_an_error_that_takes_little_memory(tmp_path, text):
     sides = [(f"C.de-en.{code}", text * len(ZEROS)) for code in ("de", "en")]

@@ -187,8 +187,6 @@ def test_a_full_disk_is_one_error_and_with_more_space_it_resumes(small):
 
 
 # --- shards
-
-
 class Encoding:
     """`ems shards` of some pairs in pieces, with a vocabulary of 200."""
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from made.cli import Cli
 from made.corpora import PAIRS, moses, moses_of, zipped
 from made.experiments import one_line
 from made.web import source_of
@@ -25,8 +24,6 @@ def pairs_of(path):
 
 
 # --- Moses zips
-
-
 def test_a_moses_zip_may_hold_more_text_than_may_be_unpacked_to_disk(tmp_path, monkeypatch):
     with open(tmp_path / "large.zip", "wb") as file:
         file.truncate(40 << 30)  # as large as CCMatrix en-es, and no byte on disk
@@ -90,7 +87,6 @@ def test_a_bad_moses_zip_is_an_error_that_names_it(tmp_path, content):
 
 
 # --- mined files
-
 LINES = ["1.25\tHallo\tHello", "1.0750\tZwei\tTwo", "1.0749\tDrei\tThree", "1.04\tVier\tFour"]
 
 
@@ -148,8 +144,6 @@ def test_a_mined_file_that_is_a_bomb_is_an_error(tmp_path, monkeypatch):
 
 
 # --- fetching, of Moses zips and of mined files alike
-
-
 def sides(*texts):
     """The bytes of a Moses zip."""
     return zipped(zip(members("C", "de-en"), texts, strict=True))
@@ -260,15 +254,3 @@ def test_files_are_named_as_opus_names_them_and_on_its_host_with_a_prefix():
     assert opus_location("https://h/", "C", "v1", "de-en") == "https://h" + opus.on_host
     assert opus_location("/d/", "C", "v1", "de-en") == "/d" + opus.on_disk
     assert mined_location("https://h/laser/", "de-en") == "https://h/laser" + LASERS
-
-
-def test_the_command_line_fetches_a_format(tmp_path):
-    path = tmp_path / f"mirror{LASERS}"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(FORMATS["mined"].good)
-    ems, out = Cli(tmp_path), tmp_path / "data" / "x.tsv.gz"
-    which = ("--corpus", "WikiMatrix", "--version", "v1", "--pair", "de-en")
-    source = ("--source", tmp_path / "mirror", "--out", out)
-    lines = ems("fetch", "--format", "mined", *which, *source)
-    assert "'pairs': 2" in lines[-2]
-    assert "WikiMatrix/v1/moses/de-en.txt.zip: no such file" in ems.error("fetch", *which, *source)

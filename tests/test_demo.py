@@ -161,8 +161,6 @@ def test_a_disguise_changes_the_text_but_not_its_key(number):
 
 
 # --- the results of `make all`
-
-
 def _mean(system):
     """P@1 of the languages trained on."""
     path = RESULTS / f"scores/{system}/tatoeba.json"
@@ -194,7 +192,6 @@ def test_exactly_the_leak_is_removed():
 
 
 # --- evaluation sets
-
 PLACES = {  # set -> its folder in the mirror
     name: benchmark(name).demo or name for name in sets() if has_module(name, "demo")
 } | {"tatoeba": "tatoeba"}

@@ -156,7 +156,6 @@ def test_each_story_of_the_demo_is_new_and_about_one_person(demo_mirror):
 
 
 # --- in the workflow
-
 DEMO = {"name": DOCUMENTS, "version": "v1", "kind": "documents"}
 
 
@@ -217,8 +216,6 @@ def test_a_folder_of_documents_is_used_in_place(finished):
 
 
 # --- Wikipedia: prose only, every page counted, the same bytes always
-
-
 def test_a_missing_package_for_wikipedia_is_named_before_any_job(project, monkeypatch):
     monkeypatch.setattr(wikipedia, "NEEDS", (package("no_such_module"),))
     assert "Wikipedia needs the Python package `no_such_module`" in project.error(VALUE)

@@ -39,7 +39,6 @@ def world(tmp_path, monkeypatch):
 
 
 # --- interrupted
-
 DIGITS = "9" * 5_000  # more than Python turns into a number
 WRONG = [*("bytes 0-400003/400004", "bytes 99999-400003/400004", "bytes 100000-400003/400005")]
 WRONG += [f"bytes {DIGITS}-1/2", f"bytes 100000-1/{DIGITS}", f"bytes 0-{DIGITS}/*", DIGITS]
@@ -148,8 +147,6 @@ def test_attempts_that_make_progress_do_not_count(world):
 
 
 # --- refused, busy, unreachable
-
-
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 304])
 def test_a_refusal_is_final_and_names_the_status(world, status):
     with world.site(says(status)) as site:
@@ -199,7 +196,6 @@ def test_no_answer_is_retried_and_an_unknown_certificate_is_final(world, monkeyp
 
 
 # --- what is no data
-
 PAGES = {
     "html by its type": says(200, b"whatever", Content_Type="text/html; charset=utf-8"),
     "xml by its type": says(200, b"whatever", Content_Type="application/xml"),
@@ -261,8 +257,6 @@ def test_a_full_disk_is_one_line_with_what_to_do(tmp_path):
 
 
 # --- headers
-
-
 def answer(status, body, **headers):
     """Send exactly these headers with the file's ETag, and a body; close the connection."""
 

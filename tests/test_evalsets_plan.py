@@ -33,8 +33,6 @@ def with_sets(entries, base=BASE, **changes):
 
 
 # --- languages
-
-
 def test_each_set_names_the_languages_by_its_own_codes(project, tmp_path):
     made.write_reuters(tmp_path / "reuters")
     paths = {"mldoc": {"languages": ["en", "de"]}, "rcv2": {"languages": ["en", "de"]}}
@@ -83,7 +81,6 @@ def test_a_language_of_the_experiment_replaces_one_of_the_table(project):
 
 
 # --- copies and sources
-
 CLS = "evalsets.cls: this set is closed (Amazon reviews, for research): ask for cls-acl10"
 CLS_FILES = "expected DIRECTORY/en/books/train.review, DIRECTORY/en/books/test.review, DIRECTORY"
 MARC = "evalsets.marc: this set is withdrawn (Amazon, academic research only, not to"
@@ -148,8 +145,6 @@ def test_an_option_that_a_set_does_not_have_is_one_line(project, entries, change
 
 
 # --- their sentences
-
-
 def test_every_set_of_the_schema_is_known_and_has_sentences_to_decontaminate():
     schema = SCHEMAS["experiment"]["$defs"]
     known = set(schema["Evalsets"]["properties"])
@@ -212,7 +207,6 @@ def test_the_place_of_a_set_changes_no_hash_but_its_content_does(project, tmp_pa
 
 
 # --- the plan
-
 PLANNED = """
 evalsets:
   tatoeba: {version: v1}
@@ -266,7 +260,6 @@ def test_a_closed_set_may_be_embedded_if_the_demo_has_its_languages(project, tmp
 
 
 # --- the closed sets of the papers' experiments: commented out, each with a path to fill in
-
 CLOSED = {"ems62": ["mldoc", "cls", "marc", "rcv2"], "lightweight": ["mldoc"]}
 CLOSED["lightweight-released"] = CLOSED["lightweight"]
 FOLDERS = {"mldoc": "reuters", "rcv2": "reuters", "cls": "cls", "marc": "marc"}

@@ -32,7 +32,6 @@ def flat(sides):
 
 
 # --- each set
-
 EVERY = {  # the sides of German
     "tatoeba": [["a\u2028b", "c"], ["d", "e"]],
     "flores200": [made.FLORES_LINES],
@@ -127,8 +126,6 @@ def test_the_dev_part_of_flores_is_read_when_it_is_asked_for(tmp_path):
 
 
 # --- documents
-
-
 def test_the_parts_of_a_document_are_title_text_and_sentences_of_both():
     assert sentences("One. Two! Three?") == ["One.", "Two!", "Three?"]
     assert sentences("3.5 stars… maybe") == ["3.5 stars…", "maybe"]
@@ -141,7 +138,6 @@ def test_the_parts_of_a_document_are_title_text_and_sentences_of_both():
 
 
 # --- malformed files
-
 DE, GOLD = "bucc2018/de-en/de-en.training.de", "bucc2018/de-en/de-en.training.gold"
 DEV, MT = "xnli/XNLI-1.0/xnli.dev.tsv", f"xnli/{xnli.TRAIN}"
 PAWS, KINDS = "pawsx/de/dev_2k.tsv", f"xsimpp/{xsimpp.KINDS}"

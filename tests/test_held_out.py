@@ -167,7 +167,6 @@ def test_it_changes_the_hash_of_decontamination_only(tmp_path):
 
 
 # --- in the workflow
-
 RUN = VALUE | yaml.safe_load("""
 sources: {tatoeba: mirror/tatoeba}
 evalsets: {tatoeba: {version: v1}}
@@ -253,7 +252,6 @@ def test_other_validation_text_cleans_the_training_text_again(run):
 
 
 # --- several corpora in one validation
-
 LOSSES = ("xtr", "contrastive", "total")
 VALIDATED = {  # folder of a corpus -> language pair -> sentence pairs
     "News+validation/v1": {"de-en": 9, "en-fr": 14},

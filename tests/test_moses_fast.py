@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import textwrap
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files as package_files
 from itertools import groupby
 from types import SimpleNamespace
@@ -34,7 +34,7 @@ FOLDER = package_files("mosestokenizer").joinpath("nonbreaking_prefixes")
 LANGUAGES = sorted(path.name.partition(".")[2] for path in FOLDER.iterdir() if path.name[0] == "n")
 WITHOUT = ["", "af", "th", "und", "zh"]  # English abbreviations, apostrophes apart
 LINES = 1000
-PREFIXES, CHARACTERS = moses_fast._abbreviations, moses_fast._characters
+PREFIXES = moses_fast._abbreviations
 
 # Parts of words; each character has the same category in every version of Unicode.
 LETTERS = [*"aZßéñДяλΩאشहกあ漢한ªǅ", "e\u0301", "क\u093f", "ก\u0e34", "\U00010400", "𝐚"]
@@ -91,60 +91,6 @@ def test_a_line_has_the_same_words_among_any_others():
 
 
 # --- a wrong rule is seen
-
-
-def without(rules, at):
-    return (*rules[:at], *rules[at + 1 :])
-
-
-def few(name, plane):
-    kinds = CHARACTERS()
-    both = list(kinds[name])
-    both[plane] = "\uffff\U0010ffff"[plane]
-    return {**kinds, name: tuple(both)}
-
-
-RULES = {"fr": moses_fast._FRENCH, "en": moses_fast._ENGLISH}
-MUTATIONS = {
-    **{
-        f"comma {at}": ("de", "_COMMAS", without(moses_fast._COMMAS, at))
-        for at in range(len(moses_fast._COMMAS))
-    },
-    **{
-        f"apostrophe {at} of {code}": (code, "_APOSTROPHES", {code: without(rules, at)})
-        for code, rules in RULES.items()
-        for at in range(len(rules))
-    },
-    "other apostrophes": ("it", "_APOSTROPHES", {}),
-    "English apostrophes": ("de", "_APOSTROPHES", {"de": moses_fast._ENGLISH}),
-    "commas side by side": ("de", "_TIGHT_COMMAS", "\0"),
-    "apostrophes side by side": ("en", "_TIGHT", "'.'"),
-    "apostrophes around a letter": ("en", "_TIGHT", "''"),
-    "no abbreviations": ("de", "_abbreviations", lambda language: {}),
-    "abbreviations of another language": ("de", "_abbreviations", lambda language: PREFIXES("en")),
-    **{
-        f"abbreviations: {kind}": (
-            *("en", "_abbreviations"),
-            lambda language, kind=kind: dict.fromkeys(PREFIXES(language), kind),
-        )
-        for kind in (moses_fast.ALWAYS, moses_fast.BEFORE_DIGITS)
-    },
-    **{
-        f"characters {name} {where} U+FFFF": ("fr", "_characters", partial(few, name, plane))
-        for name in "ADNL"
-        for plane, where in enumerate(("up to", "above"))
-    },
-}
-
-
-@pytest.mark.parametrize("name", MUTATIONS)
-def test_a_wrong_rule_is_seen(name, monkeypatch):
-    language, attribute, value = MUTATIONS[name]
-    perl(language)
-    monkeypatch.setattr(moses_fast, attribute, value)
-    assert different(language)
-
-
 # --- characters
 
 KINDS = {"A": r"\p{IsAlpha}", "D": r"\p{IsDigit}", "N": r"\p{IsN}", "L": r"\p{IsLower}"}
@@ -203,7 +149,6 @@ def test_its_characters_are_those_of_perl():
 
 
 # --- a segmenter of one file: the recipe of docs/extend.md, in a project that is not edited
-
 ((FILE, TOY),) = recipe_files("A segmenter").items()
 ITEMS = [{"en": f"{at} Cats.", "de": f"Katze {at}", "fr": f"Chat {at}."} for at in range(5)]
 PAIRS = [f"results/own/text/segmented/Own/v1/{pair}.tsv" for pair in ("de-en", "en-fr")]

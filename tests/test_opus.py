@@ -89,7 +89,6 @@ def test_a_language_has_the_codes_of_the_table_or_its_own():
 
 
 # --- a corpus entry
-
 OWN = {"source": "x", "codes": {"de": ["xx"]}}  # not checked against OPUS's table
 FILES = [  # corpus, release, further keys: language pairs (default: all), files
     ("UNPC", "v1.0", {}, {"en-zh": ["en-zh"]}),
@@ -204,14 +203,6 @@ def test_a_mistake_is_one_line_with_the_allowed_values(project, mistake):
         assert part in message
 
 
-def test_mined_pairs_come_from_their_own_source(project):
-    mined = {**WIKI, "format": "mined", "threshold": 1.1}
-    files = corpus(project, mined, sources={"wikimatrix": "w"})
-    assert (files.source, files.mined, files.threshold) == ("w", True, 1.1)
-    assert corpus(project, WIKI).source == "o"
-    assert corpus(project, {**mined, "source": "mine"}).source == "mine"
-
-
 def test_codes_caps_and_thresholds_are_in_the_settings_of_their_job_only(project):
     names = {"label": "WikiMatrix", "version": "v1", "pair": "en-nb"}
 
@@ -229,7 +220,6 @@ def test_codes_caps_and_thresholds_are_in_the_settings_of_their_job_only(project
 
 
 # --- `ems corpora list`
-
 OWN_TEXT = {"name": "Mine", "version": "1", "source": "x", "languages": ["de"]}
 OWN_DOCUMENTS = {"name": "Own", "version": "v1", "kind": "documents", "source": "x"}
 UNPC = {"name": "UNPC", "version": "v1.0"}

@@ -166,8 +166,6 @@ def test_a_bad_file_from_the_package_is_one_line(hosts, out, corpus, content, ex
 
 
 # --- the table of OPUS's files
-
-
 HOST = "https://object.pouta.csc.fi"
 COLUMNS = "source, target, corpus, preprocessing, version, alignment_pairs, size, latest, url"
 

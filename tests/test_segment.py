@@ -139,8 +139,6 @@ def test_a_line_that_mecab_would_split_stays_one_or_is_an_error(monkeypatch):
 
 
 # --- missing tools
-
-
 TOOLS = {"jumanpp": r"Juman\+\+ 2", "moses": "`perl`", "mecab-jumandic": "`mecab-jumandic-utf8`"}
 
 
@@ -160,8 +158,6 @@ def test_a_missing_tool_is_an_error_that_names_the_package(tmp_path, monkeypatch
 
 
 # --- pair files
-
-
 def test_a_pair_file_keeps_its_alignment_and_becomes_lower_case(tmp_path):
     pairs = [(f"Satz {at}, ÄÖ.", f"{at}号は日本です") for at in range(4_321)]  # three batches
     pairs[7] = ("# X", "#")
@@ -189,7 +185,6 @@ def test_abbreviations_are_recognised_before_lower_casing(tmp_path, name):
 
 
 # --- Juman++: nothing is lost, and a single sentence through pyknp has the same words
-
 JAPANESE = [*NASTY, "ハンカク ﾊﾝｶｸ ｶﾞ"]  # the stand-in has two readings of each
 JAPANESE += [
     "(^ ^) (^^) x",

@@ -7,34 +7,20 @@ to 0.3 s, `flock` is unknown or sees only its own machine, and the test gives th
 import errno
 import json
 import os
+import re
 import subprocess
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-import yaml
 from conftest import copy_project
 from made.cli import Cli, wait_for
-from made.corpora import translations, write_opus, write_tatoeba
-from made.web import (
-    CERTIFICATES,
-    CONTENT,
-    File,
-    Files,
-    World,
-    good,
-    https_site,
-    serving,
-    slow,
-    stall,
-)
+from made.web import CERTIFICATES, CONTENT, File, World, good, https_site, slow, stall
 
 from ems.base.progress import Progress
-from ems.corpora.slots import alone, held, slot
+from ems.corpora.demo.mirror import MARK
+from ems.corpora.slots import alone, held
 from ems.train.job import claimed
 
 NETWORK = """
@@ -74,107 +60,37 @@ def network(folder, shared, locks, **more):
     return {**os.environ, **added, "NO_PROXY": "127.0.0.1", **more}
 
 
-# --- two Snakemakes
-
-
-EXPERIMENT = {
-    "description": "two language pairs and one benchmark",
-    "seed": 1,
-    "languages": ["en", "de", "fr"],
-    "splits": {},
-    "corpora": [{"name": "bible-uedin", "version": "v1"}],
-    "validation": {"name": "NTREX", "version": "v1"},
-    "evalsets": {"tatoeba": {"version": "v1"}},
-    "decontaminate": {"against": ["tatoeba"]},
-    "segmenters": {"default": "none"},
-    "benchmarks": ["tatoeba"],
-}
-
-
-class Counted(Files):
-    """Answers once two Snakemakes have started, and records the requests."""
-
-    def do_GET(self):
-        assert self.server.begun.wait(600)
-        with self.server.lock:
-            self.server.asked.append(self.path)
-        super().do_GET()
-
-
-@contextmanager
-def host(folder):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Counted)
-    server.folder, server.asked, server.lock = folder, [], threading.Lock()
-    server.begun = threading.Event()
-    with serving(server):
-        yield server
-
-
-def write_source(mirror):
-    """Write the corpora and the benchmark of EXPERIMENT; return their addresses."""
-    items = list(translations(300, ["en", "de", "fr"], seed=1))
-    for name in ("bible-uedin", "NTREX"):
-        folder = write_opus(mirror, name, "v1", items).parent
-        folder.rename(folder.with_name(f"OPUS-{name}"))  # as the host calls it
-    for code, language in (("deu", "de"), ("fra", "fr")):
-        write_tatoeba(mirror, code, [(item[language], item["en"]) for item in items[:20]])
-    return sorted(f"/{path.relative_to(mirror)}" for path in mirror.rglob("*") if path.is_file())
-
-
-def clone(folder, data, address):
+def clone(folder, data):
     """A clone of the project that shares the data folder."""
     project = copy_project(folder)
-    base = yaml.safe_load((project.folder / "configs/tiny.yaml").read_text())
-    del base["sweep"]
-    sources = {"opus": f"{address}/opus", "tatoeba": f"{address}/tatoeba"}
-    project.select("pair", {**base, **EXPERIMENT, "sources": sources, "systems": {"ems": {}}})
     project.edit("config.yaml", "data: data #", f"data: {data} #")
-    shared = network(folder.parent, data, "real")
-    path = f"{shared['PYTHONPATH']}{os.pathsep}{folder}"
-    kept = {"PATH": project.environment["PATH"], "PYTHONPATH": path}
-    project.environment = {**project.environment, **shared, **kept}
     return project
-
-
-def log_of(project):
-    return (project.folder / "started.log").read_text()
 
 
 @pytest.mark.slow
 def test_two_snakemakes_that_share_a_data_folder_fetch_each_file_once(tmp_path):
     """Both plan to fetch everything before any file exists; a third in one clone is refused."""
-    data, mirror = tmp_path / "data", tmp_path / "mirror"
-    files = write_source(mirror)
-    with host(mirror) as server:
-        address = f"http://127.0.0.1:{server.server_port}"
-        clones = [clone(tmp_path / name, data, address) for name in "ab"]
+    data = tmp_path / "data"
+    clones, mirror = [clone(tmp_path / name, data) for name in "ab"], data / "embedded"
+    with alone(mirror, mirror / "manifest.json"):
         runs = [project.start("snakemake", "data") for project in clones]
-        for project, run in zip(clones, runs, strict=True):
-            while "localrule fetch" not in log_of(project):
-                assert run.poll() is None, log_of(project)
-                time.sleep(0.05)
+        logs = [project.folder / "started.log" for project in clones]
+        for log, run in zip(logs, runs, strict=True):
+            wait_for(lambda log=log: "rule demo_mirror:" in log.read_text(), run)
         refused = clones[0].snakemake("data", expect=1)
-        server.begun.set()
-        for project, run in zip(clones, runs, strict=True):
-            assert run.wait() == 0, log_of(project)
-        asked = sorted(server.asked)
-        after = [project.snakemake("-n", "data") for project in clones]
     assert "cannot be locked" in refused
     assert "--unlock" in refused
-    assert asked == files
-    kept = sum(log_of(project).count("has just written it; kept") for project in clones)
-    assert kept == 4 + 2  # archives, and languages of the benchmark
+    assert [run.wait() for run in runs] == [0, 0], [log.read_text() for log in logs]
+    after = [project.snakemake("-n", "data") for project in clones]
     assert all("Nothing to be done" in output for output in after)
-    for name in files:
-        place = name[1:].replace("OPUS-", "").replace("tatoeba/", "evalsets/tatoeba/v1/")
-        assert (data / place).read_bytes() == (mirror / name[1:]).read_bytes()
-    left = [path.name for path in data.rglob(".*") if path.name != ".downloads"]
-    assert left == []
+    one, other = (log.read_text() for log in logs)
+    planned = len(re.findall("rule (?:demo_mirror|fetch\\w*):", one))
+    assert planned > 4
+    assert (one + other).count("has just written it; kept") == planned
+    assert [path.name for path in data.rglob(".*") if path.name not in (".downloads", MARK)] == []
 
 
 # --- two machines, and file systems without locks
-
-
 @pytest.fixture
 def site(tmp_path, monkeypatch):
     """A slow site with one text file."""
@@ -304,8 +220,6 @@ def test_training_starts_on_a_file_system_without_locks(tmp_path, monkeypatch, c
 
 
 # --- connections
-
-
 @pytest.mark.slow
 def test_processes_together_never_exceed_the_connections_to_a_host(fetch, site):
     full = threading.Event()  # two connections are open
@@ -326,14 +240,6 @@ def test_processes_together_never_exceed_the_connections_to_a_host(fetch, site):
     assert any("waiting for one of the 2 connections" in log for log in logs)
 
 
-def test_a_slot_is_free_again_after_an_error_inside_it(tmp_path):
-    for _ in range(3):
-        with pytest.raises(KeyError), slot("h:1", 1, tmp_path):
-            raise KeyError
-    with slot("h:1", 2, tmp_path), slot("h:1", 2, tmp_path), slot("other", 1, tmp_path):
-        pass
-
-
 def test_two_downloads_to_one_file_never_mix(tmp_path, monkeypatch):
     world = World(tmp_path, monkeypatch)
     with world.site(slow) as site, ThreadPoolExecutor(3) as pool:
@@ -342,26 +248,6 @@ def test_two_downloads_to_one_file_never_mix(tmp_path, monkeypatch):
     assert world.out.read_bytes() == CONTENT
     assert site.most == 1
     assert world.files() == ["x.zip", "x.zip.lock.json"]
-
-
-def test_a_held_file_that_was_moved_away_is_created_again(tmp_path):
-    path, order = tmp_path / "x.part", []
-
-    def second():
-        with held(path) as writer:
-            writer.write(b"second")
-            order.append("second")
-
-    thread = threading.Thread(target=second)
-    with held(path) as writer:
-        thread.start()
-        writer.write(b"first")
-        path.rename(tmp_path / "x")
-        order.append("first")
-    thread.join()
-    assert order == ["first", "second"]
-    assert (tmp_path / "x").read_bytes() == b"first"
-    assert path.read_bytes() == b"second"
 
 
 def test_bytes_from_an_earlier_run_count_for_the_share_but_not_the_rate():

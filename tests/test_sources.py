@@ -189,7 +189,6 @@ def test_memory_does_not_grow_with_the_file(tmp_path, suffix):
 
 
 # --- directories as sources: what they lack is reported before any job, once for all
-
 DIVIDED = {"NTREX": {"documents": DOCUMENTS, "parts": {"train": 0.5, "test": 0.5}}}
 SOURCES = {name: name for name in ("opus", "wikimatrix", "tatoeba", "flores200", "pawsx")}
 VALUE = REAL | {

@@ -26,7 +26,6 @@ from made.text import law
 from ems.base.errors import EmsError
 from ems.benchmarks.ntrex.data import read_language
 from ems.config.corpus_entries import Split
-from ems.config.stages import stage_hash
 from ems.corpora.evalsets.sets import data_files
 from ems.corpora.split import lines_of_part, part_of_line, read_document_names
 from ems.text.clean import CleanSource, clean_corpus
@@ -99,8 +98,6 @@ def test_a_bad_file_of_documents_is_one_line_that_names_it(tmp_path, content):
 
 
 # --- by document
-
-
 def numbered(count):
     """Translations with their line number, all different in every language."""
     items = translations(count, ["en", *CODES], seed=1)
@@ -221,7 +218,6 @@ def test_the_real_ntrex_is_divided_by_whole_documents_in_every_language(tmp_path
 
 
 # --- by sentence: near-copies are in one part in every language pair
-
 SHARES = {"train": 0.7, "test": 0.1, "validation": 0.2}
 BY_SENTENCE = MINIMAL | yaml.safe_load("""
 languages: [en, de, fr, sw]
@@ -391,18 +387,6 @@ def test_own_files_are_divided_by_the_sentence_of_any_language(tmp_path, form):
         assert entry["kept"] == len(found) == entry["read"] - entry["removed"]["malformed"]
         bad += entry["removed"]["malformed"]
     assert bad == (form != "two")
-
-
-def test_only_its_own_split_changes_the_hash_of_cleaning(tmp_path):
-    settings = Settings(tmp_path, BY_SENTENCE)
-
-    def hash_of(value):
-        names = {"label": "Toy+train", "version": "v1", "pair": "de-en"}
-        return stage_hash(settings.load(value), "clean", **names)
-
-    other = edited(BY_SENTENCE, "splits.Toy.parts", SHARES | {"train": 0.6, "test": 0.2})
-    more = edited(BY_SENTENCE, "splits.Other", {"sentences": "fr", "parts": SHARES})
-    assert hash_of(BY_SENTENCE) == hash_of(more) != hash_of(other)
 
 
 SENTENCES = {"sentences": "en", "parts": SHARES}
