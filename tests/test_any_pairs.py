@@ -1,6 +1,4 @@
-"""Laws of pairs without English: which pairs a corpus gives, and what an experiment without English
-can be scored on; and the whole workflow of one, on text of one's own in every form.
-"""
+"""Laws of the whole workflow without English, on text of your own in every form."""
 
 import csv
 import json
@@ -10,83 +8,10 @@ import pytest
 import yaml
 from conftest import copy_project
 from made.corpora import translations, write_flores, write_form, write_sib, write_tatoeba
-from made.experiments import REAL, Settings, hashes
 
 from ems.base.files import read_json
 
-THREE = REAL | {
-    "languages": ["de", "fr", "ja"],
-    "corpora": [{"name": "WikiMatrix", "version": "v1"}],
-    "validation": None,
-    "evalsets": {"flores200": {"version": "v1"}},
-    "decontaminate": {"against": ["flores200"]},
-    "benchmarks": ["flores200"],
-}
-WIKI = THREE["corpora"][0]
-FOUR = THREE | {"languages": ["en", "de", "fr", "ja"]}
-
-
-@pytest.fixture
-def project(tmp_path):
-    return Settings(tmp_path, THREE)
-
-
-@pytest.mark.parametrize(
-    ("value", "entry", "pairs"),
-    [
-        (THREE, {}, ("de-fr", "de-ja", "fr-ja")),
-        (THREE, {"without": ["ja"]}, ("de-fr",)),
-        (THREE, {"languages": ["ja", "de"]}, ("de-ja",)),
-        (THREE, {"pairs": ["ja-fr", "fr-de"]}, ("fr-ja", "de-fr")),
-        (FOUR, {}, ("de-en", "en-fr", "en-ja")),
-        (FOUR, {"pairs": "all", "without": ["ja"]}, ("de-en", "en-fr", "de-fr")),
-        (FOUR, {"pairs": ["fr-de"]}, ("de-fr",)),
-    ],
-)
-def test_a_corpus_gives_the_pairs_that_are_named_or_those_with_english(
-    project, value, entry, pairs
-):
-    experiment = project.load(value | {"corpora": [WIKI | entry]})
-    assert sorted(experiment.corpora[0].pairs) == sorted(pairs)
-
-
-def test_the_order_of_a_key_of_files_says_which_side_is_which(project):
-    files = {"fr-de": "x.tsv", "ja-fr": ["a.ja", "a.fr"]}
-    corpus = {"name": "Mine", "files": files, "codes": {"ja": ["jpn"]}}
-    own = project.load(THREE | {"corpora": [corpus]}).corpora[0]
-    assert (own.version, own.custom, own.pairs) == ("own", True, ("de-fr", "fr-ja"))
-    assert own.files("de-fr") == ("fr-de",)
-    assert own.files("fr-ja") == ("jpn-fr",)
-    assert own.turned == {"fr-de", "jpn-fr"}
-    assert own.paths == {"de-fr": ("x.tsv",), "fr-ja": ("a.ja", "a.fr")}
-
-
-@pytest.mark.parametrize(
-    ("cap", "of"),
-    [
-        (7, (7, 7, 7)),
-        ({"default": 9, "fr": 5}, (5, 9, 5)),
-        ({"default": 9, "fr": 5, "ja": 3}, (5, 3, 3)),
-        ({"fr-de": 2, "fr": 5}, (2, None, 5)),
-    ],
-)
-def test_a_cap_is_of_a_pair_or_of_its_smaller_side(project, cap, of):
-    corpus = project.load(THREE | {"corpora": [WIKI | {"max_pairs": cap}]}).corpora[0]
-    assert tuple(map(corpus.cap, ("de-fr", "de-ja", "fr-ja"))) == of
-
-
-MINE = {"name": "Mine", "files": {"de-fr": "x.tsv"}}
-
-
-def test_a_pair_is_cleaned_again_when_its_sides_change_places(project):
-    """In JSON both orders of codes may name the same file."""
-    corpora = [MINE | {"codes": {"de": [one], "fr": [other]}} for one, other in ("ab", "ba")]
-    first, second = (hashes(project.load(THREE | {"corpora": [each]})) for each in corpora)
-    assert first["clean Mine de-fr"] != second["clean Mine de-fr"]
-
-
-# --- the whole workflow
-
+pytestmark = pytest.mark.slow
 CODES = ("de", "fr", "nl", "sw")
 FLORES = {"de": "deu_Latn", "fr": "fra_Latn", "nl": "nld_Latn", "sw": "swh_Latn"}
 FILES = {  # pair -> the form and how it is packed

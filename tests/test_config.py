@@ -7,7 +7,9 @@ import sys
 from importlib.resources import files
 
 import pytest
+import yaml
 from conftest import ROOT
+from made import golden
 from made.experiments import (
     DIVIDED,
     GONE,
@@ -15,7 +17,6 @@ from made.experiments import (
     SHIPPED,
     SITE,
     Settings,
-    changed_jobs,
     edited,
     shipped,
 )
@@ -128,33 +129,47 @@ def test_merging_leaves_its_inputs_unchanged():
     assert (base, over) == before
 
 
-def test_a_language_of_your_own_needs_no_entry_in_the_table(divided):
-    own = {"code": "xq", "tatoeba_v1": "xqq", "flores200": "xqq_Latn", "script": "Latin"}
-    experiment = divided.load(edited(DIVIDED, "languages", ["en", "de", own]))
-    assert experiment.corpora[0].pairs == ("de-en", "en-xq")
-    assert experiment.segmenters["xq"] == "none"
-    for name, code in (("tatoeba", "xqq"), ("flores200", "xqq_Latn"), ("ntrex", "xq")):
-        assert experiment.evalsets[name].languages[code] == "xq"
-    assert len(experiment.evalsets["tatoeba"].languages) == 113
-    bare = divided.load(edited(REAL, "languages", ["en", "de", {"code": "xq"}]))
-    assert bare.evalsets["tatoeba"].languages == {"deu": "de"}
+PAIRS = REAL | {"languages": ["de", "fr", "ja"], "validation": None}
+PAIRS |= {"evalsets": {"flores200": {"version": "v1"}}, "decontaminate": {"against": ["flores200"]}}
+PAIRS |= {"corpora": [{"name": "WikiMatrix", "version": "v1"}], "benchmarks": ["flores200"]}
+BASES = {"real": REAL, "divided": DIVIDED, "pairs": PAIRS}
 
 
-# --- corpora
+def resolved(experiment):
+    """The corpora, sets, vocabularies and segmenters of an experiment, a line each."""
+    for role, corpus in experiment.all_corpora():
+        words = []
+        for pair in corpus.pairs:
+            files = [f"{n} turned" if n in corpus.turned else n for n in corpus.files(pair)]
+            words.append(pair if files == [pair] else f"{pair} ({', '.join(files)})")
+            words[-1] += f" at most {corpus.cap(pair)}" if corpus.cap(pair) else ""
+        source = "/".join(filter(None, (corpus.source, *map("+".join, corpus.paths.values()))))
+        own = "your own, " if corpus.custom else ""
+        yield f"{role} {corpus.label} {corpus.version} ({own}{source}): {', '.join(words)}"
+    for name in experiment.evalsets:
+        codes = experiment.spoken(name)
+        few = ", ".join(f"{code} {language}" for code, language in codes.items())
+        unseen = list(codes.values()).count(UNSEEN)
+        yield f"{name}: {few if len(codes) < 9 else f'{len(codes)} languages, {unseen} unseen'}"
+    for name in list(experiment.vocabularies)[1:]:
+        for role in ("train", "validation"):
+            pairs = [f"{corpus.name} {pair}" for corpus, pair in experiment.pairs_of(role, name)]
+            yield f"vocabulary {name}, {role}: {', '.join(pairs)}"
+    yield f"segmenters: {', '.join(' '.join(item) for item in experiment.segmenters.items())}"
 
 
-def test_a_corpus_of_your_own_needs_no_entry_in_the_catalogue(project):
-    own = {"name": "Mine", "version": "2024", "source": "some/where", "languages": ["ja"]}
-    experiment = project.load(edited(REAL, "corpora.0", own))
-    corpus = experiment.corpora[0]
-    assert (corpus.source, corpus.pairs, corpus.custom) == ("some/where", ("en-ja",), True)
-    assert experiment.validation[0].source == "o"  # the site's
+@pytest.mark.parametrize("name", BASES)
+def test_what_an_experiment_is_made_of_after_an_edit(project, name):
+    """tests/golden/experiments/: an edit, and what differs from the experiment without it."""
+    base = list(resolved(project.load(BASES[name])))
 
+    def changed_lines(line):
+        value = BASES[name]
+        for key, new in yaml.safe_load(line).items():
+            value = edited(value, key, new)
+        return "\n".join(each for each in resolved(project.load(value)) if each not in base)
 
-def test_an_experiments_sources_win_over_the_sites(project):
-    experiment = project.load(edited(REAL, "sources", {"opus": "mine"}))
-    assert [experiment.sources[name] for name in ("opus", "tatoeba")] == ["mine", "t"]
-    assert {corpus.source for _, corpus in experiment.all_corpora()} == {"mine"}
+    golden.replay(f"experiments/{name}.txt", changed_lines)
 
 
 def test_a_part_is_named_with_its_corpus_and_a_whole_one_plainly(divided):
@@ -171,62 +186,8 @@ def test_a_part_is_named_with_its_corpus_and_a_whole_one_plainly(divided):
         experiment.corpus("A", "v1")
 
 
-def test_without_takes_languages_away_from_a_corpus(divided):
-    for own in ({}, {"languages": ["de", "ja"]}):
-        corpus = {**DIVIDED["corpora"][0], "without": ["de", "sk"], **own}
-        assert divided.load(edited(DIVIDED, "corpora.0", corpus)).corpora[0].pairs == ("en-ja",)
-
-
-TATOEBA = {"name": "Tatoeba", "version": "v2021-08-07", "fallback": True}
-STRINGS, NUSAX = ({"name": name, "version": "v1"} for name in ("Mozilla-I10n", "NusaX"))
-
-
-@pytest.mark.parametrize(
-    ("corpora", "pairs"),
-    [
-        ([TATOEBA, {**STRINGS, "languages": ["de"]}], [("en-ja",), ("de-en",)]),
-        ([{**STRINGS, "languages": ["de"]}, TATOEBA], [("de-en",), ("en-ja",)]),  # in any order
-        ([TATOEBA, {**STRINGS, "without": ["de"]}], [("de-en",), ("en-ja",)]),
-        ([{**TATOEBA, "fallback": False}, STRINGS], [("de-en", "en-ja")] * 2),
-        ([TATOEBA], [("de-en", "en-ja")]),
-        # two fallbacks do not push each other out
-        (
-            [TATOEBA, {**STRINGS, "fallback": True}, {**NUSAX, "languages": ["de"]}],
-            [("en-ja",), ("en-ja",), ("de-en",)],
-        ),
-    ],
-)
-def test_a_fallback_is_used_for_the_pairs_that_no_other_corpus_has(project, corpora, pairs):
-    """EMS v2 section IV-A: Tatoeba only for languages without other parallel corpora."""
-    experiment = project.load(REAL | {"corpora": corpora, "validation": None})
-    assert [corpus.pairs for corpus in experiment.corpora] == pairs
-
-
-def test_validation_does_not_push_a_fallback_out(project):
-    """It is not trained on, so the language would have nothing at all."""
-    value = REAL | {"corpora": [TATOEBA]}
-    assert project.load(value).validation[0].pairs == ("de-en", "en-ja")
-    assert project.load(value).corpora[0].pairs == ("de-en", "en-ja")
-
-
 OWN = {"name": "Own", "version": "v1", "source": "here"}
 TWO = {"vocabularies": {"one": {"languages": ["en", "de"]}, "two": {"languages": ["en", "ja"]}}}
-
-
-def test_a_corpus_of_a_vocabulary_takes_the_place_of_others_of_its_languages_there_alone(project):
-    own = {**OWN, "languages": ["de"], "vocabularies": ["one"]}
-    experiment = project.load(REAL | TWO | {"corpora": [REAL["corpora"][0], own]})
-
-    def of(*names):
-        return [(corpus.name, pair) for corpus, pair in experiment.pairs_of(*names)]
-
-    assert of("train", "one") == [("Own", "de-en")]
-    assert of("train", "two") == [("Tatoeba", "en-ja")]
-    assert of("train") == [("Tatoeba", "de-en"), ("Tatoeba", "en-ja")]
-    assert of("validation", "one") == [("NTREX", "de-en")]  # nothing is trained on it
-    both = {**OWN, "vocabularies": ["one", "two"]}
-    experiment = project.load(REAL | TWO | {"corpora": [REAL["corpora"][0], both]})
-    assert of("train", "two") == [("Own", "en-ja")]
 
 
 def test_objectives_need_a_corpus_of_their_kind_in_their_own_vocabulary(project):
@@ -237,17 +198,6 @@ def test_objectives_need_a_corpus_of_their_kind_in_their_own_vocabulary(project)
     assert project.load(value | {"systems": {"a": system}}).systems["a"].vocabulary == "one"
     other = {"systems": {"a": system | {"vocabulary": "two"}}}
     assert "systems.a: context learns from documents" in project.error(value | other)
-
-
-def test_validation_is_one_corpus_or_a_list_of_them(project):
-    ntrex = REAL["validation"]
-    documents = {**OWN, "kind": "documents"}
-    experiment = project.load(REAL | {"validation": [ntrex, documents]})
-    assert [corpus.label for corpus in experiment.validation] == ["NTREX", "Own"]
-    listed, alone = (
-        changed_jobs(project, REAL, REAL | {"validation": of}) for of in ([ntrex], ntrex)
-    )
-    assert listed == alone == set()
 
 
 # --- the languages of a benchmark
@@ -295,44 +245,3 @@ def test_all_of_a_benchmark_does_not_depend_on_the_languages_of_the_experiment(d
             assert experiment.evalsets[name].languages[french] == "fr"
             assert experiment.spoken(name)[french] == spoken
     assert few.spoken("ntrex")["de"] == few.spoken("tatoeba")["deu"] == "de"
-
-
-def test_a_benchmark_has_the_languages_of_the_experiment_by_default(divided):
-    value = DIVIDED
-    for name in DIVIDED["evalsets"]:
-        value = edited(value, f"evalsets.{name}.languages", GONE)
-    evalsets = {name: entry.languages for name, entry in divided.load(value).evalsets.items()}
-    flores = {"eng_Latn": "en", "deu_Latn": "de", "jpn_Jpan": "ja"}
-    assert evalsets == {
-        "tatoeba": {"deu": "de", "jpn": "ja"},
-        **dict.fromkeys(("flores200", "sib200"), flores),
-        "ntrex": {"de": "de", "ja": "ja"},
-    }
-
-
-def test_a_list_of_tatoebas_languages_may_name_some_that_are_not_trained_on(divided):
-    experiment = divided.load(edited(DIVIDED, "evalsets.tatoeba.languages", ["ja", "it", "de"]))
-    assert list(experiment.evalsets["tatoeba"].languages) == ["jpn", "ita", "deu"]
-    assert experiment.spoken("tatoeba") == {"jpn": "ja", "ita": UNSEEN, "deu": "de"}
-
-
-def test_without_takes_languages_away_from_all_and_from_a_list(divided):
-    value = edited(DIVIDED, "evalsets.tatoeba.without", ["ja", "eo"])
-    value = edited(value, "evalsets.ntrex.without", ["eo", "jv"])
-    value = edited(value, "evalsets.flores200", {"version": "v1", "without": ["de"]})
-    evalsets = divided.load(value).evalsets
-    assert "jpn" not in evalsets["tatoeba"].languages
-    assert not {"eo", "jv"} & set(evalsets["ntrex"].languages)
-    assert len(evalsets["ntrex"].languages) == 59
-    assert evalsets["flores200"].languages == {"eng_Latn": "en", "jpn_Jpan": "ja"}
-
-
-def test_unseen_languages_take_the_default_segmenter(divided):
-    assert divided.load(edited(DIVIDED, "segmenters", {"ja": "none"})).segmenters == {
-        UNSEEN: "moses",
-        "en": "moses",
-        "de": "moses",
-        "ja": "none",
-    }
-    chosen = divided.load(edited(DIVIDED, "segmenters", {"default": "sacremoses", "ja": "none"}))
-    assert chosen.segmenters[UNSEEN] == "sacremoses"

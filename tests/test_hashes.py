@@ -70,6 +70,17 @@ def test_a_file_code_of_an_own_language_counts_for_what_reads_the_files(project)
     assert changed_jobs(project, one, other) == {"evalkeys"} | benches
 
 
+def test_a_pair_is_cleaned_again_when_its_sides_change_places(project):
+    """In JSON both orders of codes may name the same file."""
+    base = REAL | {"languages": ["en", "de", "fr"], "decontaminate": {"against": []}}
+    mine = {"name": "Mine", "files": {"de-fr": "x.tsv"}}
+    one, other = (
+        base | {"corpora": [*REAL["corpora"], mine | {"codes": {"de": [first], "fr": [second]}}]}
+        for first, second in ("ab", "ba")
+    )
+    assert changed_jobs(project, one, other) == {"clean Mine de-fr"}
+
+
 def test_a_corpus_that_changes_its_role_is_cleaned_again_for_its_report(project):
     swapped = REAL | {"corpora": [REAL["validation"]], "validation": REAL["corpora"][0]}
     assert changed_jobs(project, REAL, swapped) == CLEAN
