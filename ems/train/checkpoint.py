@@ -133,10 +133,10 @@ def verified(folder: Path) -> Json:
     value = read_json(folder / STATE, _State).model_dump()
     whole = value.pop("check") == digest(value) and value["sha256"].keys() >= {*FILES}
     if not whole or value["step"] != step_of(folder):
-        raise Damaged(folder / STATE, "not as it was written")
+        raise Damaged(folder / STATE, "it has changed since it was written")
     for name, sha256 in value.pop("sha256").items():
         if not (folder / name).is_file() or sha256_file(folder / name) != sha256:
-            raise Damaged(folder / name, "missing, or not the file that was written")
+            raise Damaged(folder / name, "it is missing or has changed since it was written")
     return value
 
 
