@@ -103,7 +103,7 @@ def test_a_script_ends_in_the_line_of_its_figures(tmp_path, name):
     }
     figures, others = (words.split() for words in FIGURES[name])
     assert last.keys() == {*figures, *others * peers}
-    assert all(value > 0 for value in last.values())
+    assert all(value > 0 or key == "flores_s" for key, value in last.items())  # 0.0 s is possible
     globals().get(f"check_{name}", lambda *_: None)(
         last, json.loads((tmp_path / "out.json").read_text())
     )
