@@ -11,7 +11,8 @@ from made.scores import check_golden, counts, hits, values
 
 import ems.benchmarks.wordorder.score as case_study
 from ems.base.schema import plain
-from ems.bench.retrieval import all_directions, nearest_is_own, normalised
+from ems.bench import retrieval
+from ems.bench.retrieval import all_directions, nearest_is_own, normalised, precision_at_1
 from ems.benchmarks.xsim.score import errors_of
 from ems.benchmarks.xsimpp.data import AUGMENTED, KINDS, Negative
 from ems.config.languages import load_languages
@@ -25,16 +26,20 @@ OF_FLORES = {
 COUNT = 23
 
 
-@pytest.mark.parametrize("seed", [0, 5])
-def test_every_direction_equals_a_double_loop(seed):
+@pytest.mark.parametrize(("seed", "block"), [(0, 1024), (5, 1), (5, 7)])
+def test_every_direction_equals_a_double_loop(seed, block, monkeypatch):
+    monkeypatch.setattr(retrieval, "QUERIES", block)
     vectors = translated(COUNT, 4, seed)
-    hits = all_directions(np.stack([normalised(each, "x") for each in vectors]))
+    units = [normalised(each, "x") for each in vectors]
+    hits = all_directions(np.stack(units))
     assert hits.shape == (4, 4, COUNT)
     for one in range(4):
         assert not hits[one, one].any()
         for other in set(range(4)) - {one}:
             expected = naive_hits(vectors[one].tolist(), vectors[other].tolist())
             assert hits[one, other].tolist() == expected
+            share = precision_at_1(units[one], units[other])
+            assert share == pytest.approx(100 * np.mean(expected))
     shares = hits.mean(axis=2)[~np.eye(4, dtype=bool)]
     assert 0.2 < shares.min() < shares.max() < 0.95
     assert (hits != hits.transpose(1, 0, 2)).any()  # so that a swapped direction would show

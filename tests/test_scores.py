@@ -160,42 +160,17 @@ def test_hits_of_another_number_of_sentences_are_refused(text, count, message):
 # --- groups and means
 
 
-def test_a_language_has_two_ways_a_direction_its_seeds_and_a_source_its_targets():
-    ways = {name: {k: list(of) for k, of in RESULTS[name].labelled().items()} for name in RESULTS}
-    both_ways = ["to_english", "from_english"]
-    assert ways["search"] == dict.fromkeys(LANGUAGES, both_ways)
-    assert ways["errors"] == {"deu_Latn": ["to_english"]}
-    expected = {"en-de books": ["1", "2"], "en-de dvd": ["3", "4"], "de-de": [""]}
-    assert ways["classes"] == expected
-    assert ways["matrix"] == {one: [c for c in CODES if c != one] for one in CODES}
-    assert ways["cosine"] == {"en": ["to_english"]}
-
-
-def test_another_measure_stands_apart():
-    assert values(ERRORS, "misaligned") == {"deu_Latn": {"to_english": 100 / 3}}
-    assert values(CLASSES, "most frequent class") == {"en-de books": {"": 50.0}}
-    assert values(SEARCH, "misaligned") == {}
-
-
-def test_trained_and_unseen_languages_have_separate_means():
-    codes = {"a": (10.0, 20.0), "b": (40.0, 80.0), "und": (100.0, 100.0)}
-    rows = []
-    for code, (there, back) in codes.items():
-        rows += [plain(code, "en", there), plain("en", code, back)]
-    result = Result("P@1", rows, {"a": "a", "b": "b", "und": "und"})
-    assert result.means() == [
-        ("2 trained languages", pytest.approx((15 + 60) / 2)),
-        ("1 unseen languages", pytest.approx(100)),
-    ]
-    known = replace(result, languages={"a": "a", "b": "b", "und": "c"})
-    assert known.means() == [("", pytest.approx((15 + 60 + 100) / 3))]
-
-
-def test_the_mean_is_over_labels_of_the_metric():
-    rows = [plain("en", "de", value, seed=at) for at, value in enumerate((10.0, 20.0, 60.0))]
-    rows += [plain("en", "fr", 90.0, seed=0), plain("en", "fr", 1.0, measure="other")]
-    result = Result("accuracy", rows, {"de": "de", "fr": "fr"}, label="direction")
-    assert result.means() == [("", pytest.approx((30 + 90) / 2))]
+def test_rows_are_grouped_by_label_and_means_are_over_labels():
+    """The measures of a row stand apart; seeds and directions of a label count once."""
+    trained = replace(SEARCH, languages={**LANGUAGES, "gsw": "gsw"})  # nothing is unseen
+    lines = []
+    for name, result in {**RESULTS, "trained": trained}.items():
+        for measure in dict.fromkeys(["", *(entry.measure for entry in result.rows)]):
+            for label, ways in values(result, measure).items():
+                shown = ", ".join(f"{way} {value:.2f}" for way, value in ways.items())
+                lines.append(f"{name} {measure}, {label}: {shown}\n")
+        lines += [f"{name}, mean {group}: {mean:.2f}\n" for group, mean in result.means()]
+    golden.check("scores/groups.txt", "".join(lines))
 
 
 # --- what is valid; tests/refused/scores.yaml has malformed files
