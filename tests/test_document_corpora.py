@@ -3,13 +3,12 @@
 import bz2
 import gzip
 import json
-import re
 import shutil
 from itertools import pairwise
 
 import pytest
 import yaml
-from conftest import ROOT, needs, planned
+from conftest import ROOT, needs
 from made.cli import Cli, records
 from made.corpora import write_lines
 from made.experiments import REAL, Settings, changed_jobs, edited, hashes
@@ -17,13 +16,11 @@ from made.train import END, HEAD, page, write_dump
 
 from ems.base.errors import EmsError
 from ems.base.files import state_of
-from ems.corpora.demo.grammar import LANGUAGES
 from ems.corpora.demo.mirror import DOCUMENTS
-from ems.corpora.demo.texts import LONGEST, SHORTEST, STORIES
+from ems.corpora.demo.texts import STORIES
 from ems.corpora.fetch import fetch_file
-from ems.corpora.monolingual import check_dump, open_pages, read_documents, streams
+from ems.corpora.monolingual import check_dump, open_pages, streams
 from ems.text import wikipedia
-from ems.text.normalise import folded_keys
 from ems.text.segmenters.base import package
 from ems.text.wikipedia import paragraphs, splitter, write_wikipedia
 from ems.workflow.plan import plan
@@ -135,26 +132,6 @@ def test_documents_change_only_the_jobs_that_read_them(project):
     assert hashes(project.load(moved)) == before
 
 
-def test_each_story_of_the_demo_is_new_and_about_one_person(demo_mirror):
-    sets = [path for path in demo_mirror.glob("tatoeba/*") if path.is_file()]
-    known = {key for path in sets for key in folded_keys(path.read_text().splitlines())}
-    texts = {}
-    for language in LANGUAGES:
-        path = demo_mirror / "documents" / DOCUMENTS / "v1" / f"{language}.txt"
-        texts[language] = [
-            [line.decode().strip() for line in document.lines] for document in read_documents(path)
-        ]
-        assert len(texts[language]) == STORIES
-        lengths = [len(document) for document in texts[language]]
-        assert SHORTEST <= min(lengths) <= max(lengths) <= LONGEST
-        keys = folded_keys([line for document in texts[language] for line in document])
-        assert len(set(keys)) == len(keys)
-        assert not set(keys) & known
-    for document in texts["en"]:
-        people = [set(re.findall(r"\w+", line.lower())) for line in document]
-        assert set.intersection(*people) - {"a", "the", "to", "is", "of", "in"}
-
-
 # --- in the workflow
 DEMO = {"name": DOCUMENTS, "version": "v1", "kind": "documents"}
 
@@ -167,9 +144,6 @@ def test_documents_go_from_their_source_to_shards_once(finished):
     tiny["corpora"].append(DEMO | {"part": "train", "max_documents": {"default": 100, "zh": 30}})
     tiny["validation"] = DEMO | {"part": "validation"}
     finished.select("documents", tiny)
-    jobs = planned(finished.snakemake("-n", "--", "text"))
-    assert jobs["fetch_text"] == 4
-    assert jobs["shard"] == 3 + 4 + 4  # pairs, and two parts of documents
     finished.snakemake("--", "text")
     results = finished.folder / "results/documents"
     report = json.loads((results / "reports/decontamination.json").read_text())
@@ -191,12 +165,9 @@ def test_documents_go_from_their_source_to_shards_once(finished):
     assert f"corpus {DOCUMENTS}+train v1, language zh" in shown
     assert "document 0 of 30, its sentence 2 of" in shown
     assert f" of {DOCUMENTS}/v1/zh.txt" in shown
-    costs = json.loads((results / f"costs/text/segment/{DOCUMENTS}+train-v1-zh.json").read_text())
-    assert costs["stage"] == "segment"
     assert "Nothing to be done" in finished.snakemake("--", "text")
-    finished.snakemake("--", "results/tables/corpora.tex", "results/tables/filters.tex")
-    table = (finished.folder / "results/tables/corpora.csv").read_text()
-    assert "zh (documents)" in table
+    finished.snakemake("--", "results/tables/corpora.tex")
+    assert "zh (documents)" in (finished.folder / "results/tables/corpora.csv").read_text()
     locked = finished.folder / f"data/documents/{DOCUMENTS}/v1/en.txt.lock.json"
     assert json.loads(locked.read_text())["documents"] == STORIES
 

@@ -322,12 +322,6 @@ def test_a_redirection_to_an_invalid_address_is_final(world, location):
     assert len(site.asked) == 1
 
 
-@pytest.mark.parametrize("name", ["Content_Type", "Content_Encoding"])
-def test_a_long_header_is_shortened(world, name):
-    with world.site(answer(200, b"", **{name: "html" + "x" * 60_000})) as site:
-        assert len(world.fails(site, "html")) < 500
-
-
 @pytest.mark.parametrize(
     ("location", "expected"),
     [
