@@ -15,7 +15,6 @@ from ems.base.errors import EmsError
 from ems.corpora import moses as moses_module
 from ems.corpora.archive import Budget, Limits
 from ems.corpora.fetch import fetch_file
-from ems.corpora.locations import mined_location, opus_location
 from ems.corpora.moses import count_mined, count_pairs, members, read_mined, read_pairs
 
 
@@ -245,12 +244,3 @@ def test_a_missing_or_unreadable_source_is_an_error_that_names_it(tmp_path, form
     with pytest.raises(EmsError, match=rf"{form.on_disk}: cannot be read"):
         form.fetch(str(tmp_path), out)
     assert not list(out.parent.glob("*"))
-
-
-def test_files_are_named_as_opus_names_them_and_on_its_host_with_a_prefix():
-    texts = ("News-Commentary.en-fr.en", "News-Commentary.en-fr.fr")
-    assert members("News-Commentary", "en-fr") == texts
-    opus = FORMATS["moses"]
-    assert opus_location("https://h/", "C", "v1", "de-en") == "https://h" + opus.on_host
-    assert opus_location("/d/", "C", "v1", "de-en") == "/d" + opus.on_disk
-    assert mined_location("https://h/laser/", "de-en") == "https://h/laser" + LASERS

@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -157,13 +156,6 @@ def test_a_file_that_vanishes_or_grows_meanwhile_is_an_error(tmp_path, change, m
     with pytest.raises(EmsError, match=r"restore this file|changed while it was being read"):
         clean(tmp_path, corpus(str(path)))
     assert not list(tmp_path.glob("*out*"))
-
-
-def test_a_cap_samples_the_rows_of_the_file(tmp_path):
-    path = tmp_path / "mine.tsv"
-    path.write_bytes(GOOD)
-    _, report = clean(tmp_path, replace(corpus(str(path)), max_pairs=5))
-    assert (report["read"], report["kept"], report["removed"]["cap"]) == (20, 5, 15)
 
 
 STREAM = """
