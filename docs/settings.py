@@ -1,6 +1,7 @@
-"""Write the files made from the settings: `make pages`.
+"""Write the files generated from the settings: `make pages`.
 
-These are schemas/*.json, by which editors check settings, and config.md, the page of every setting.
+These are schemas/*.json, with which editors check settings, and config.md, the page of every
+setting.
 """
 
 import ast
@@ -26,7 +27,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 @cache
 def meanings(section: type) -> dict[str, str]:
-    """Return the docstring below each field in the source of a class."""
+    """Return the docstrings below the fields of a class, by field."""
     if getattr(sys.modules[section.__module__], section.__name__, None) is not section:
         return {}  # made by `with_fields`
     body = ast.parse(inspect.getsource(section)).body[0].body
@@ -38,10 +39,10 @@ def meanings(section: type) -> dict[str, str]:
 
 
 class _Generator(GenerateJsonSchema):
-    """Without titles, and without null, which stands for keys that are not set."""
+    """Leaves out titles, and null, which stands for a key that is not set."""
 
     def model_schema(self, schema: Any) -> Json:
-        """Add what a field's docstring says; pydantic would read the source at each start."""
+        """Add the docstrings of fields; pydantic would read the source at each start."""
         model = super().model_schema(schema)
         for section in schema["cls"].__mro__[:-1]:
             for key in meanings(section).keys() & model["properties"].keys():
@@ -60,7 +61,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def schemas() -> dict[str, Json]:
-    """Return the JSON schema of a file in configs/ (`experiment`) and of config.yaml (`site`)."""
+    """Return the JSON schemas of a file in configs/ (`experiment`) and of config.yaml (`site`)."""
     return {
         name: {"$schema": DIALECT, **model.model_json_schema(schema_generator=_Generator)}
         for name, model in (("experiment", experiment_model()), ("site", site_model()))
@@ -69,8 +70,8 @@ def schemas() -> dict[str, Json]:
 
 OPENING = """# Settings
 
-Made from the models in `ems/` by `make pages`; do not edit this page. Editors that
-know `yaml-language-server` check the files by `schemas/` while you write.
+Generated from the models in `ems/` by `make pages`; do not edit this page. Editors that
+support `yaml-language-server` check the files with `schemas/` while you type.
 """
 BOUNDS = {
     "minimum": "at least",
@@ -82,16 +83,17 @@ SIZES = {"minItems": "at least", "maxItems": "at most", "minProperties": "at lea
 
 
 class _Page:
-    """The page of a file: its own keys, then each section below where it stands first."""
+    """The page of a file: its own keys, then each section at its first use."""
 
     def __init__(self, name: str, schema: Json) -> None:
         self.name, self.schema, self.sections = name, schema, schema["$defs"]
-        self.front = f"{name}: " if name == "config.yaml" else ""  # both files have `sources`
-        self.places: dict[str, str] = {}  # of each section, as a path of keys
-        self.opened: list[str] = []  # sections that the current key names first
+        self.front = (
+            f"{name}: " if name == "config.yaml" else ""
+        )  # both have `sources`
+        self.places: dict[str, str] = {}  # section -> path of keys
+        self.opened: list[str] = []  # sections that the current key is the first to use
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of the page."""
         waiting = [("", self.schema, self.schema["description"])]
         while waiting:
             path, section, about = waiting.pop(0)
@@ -116,7 +118,7 @@ class _Page:
         return self.sections[part["$ref"].rpartition("/")[2]]
 
     def _value(self, part: Json, place: str) -> str:
-        """Say in words what the value at a path of keys may be."""
+        """Describe the allowed values at a path of keys."""
         if "$ref" in part:
             ref = part["$ref"].rpartition("/")[2]
             if ref not in self.places:
@@ -147,7 +149,7 @@ def _limits(part: Json, names: dict[str, str]) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a number in plain digits; 1e38 stays as it is."""
+    """Return a number in plain digits; 1e38 stays unchanged."""
     return str(value) if abs(value) >= 1e16 else written(value)
 
 
@@ -161,7 +163,7 @@ def _default(part: Json, required: bool) -> str:
 
 
 def generated() -> dict[str, str]:
-    """Return the text of each file by its path in the project."""
+    """Return the text of each generated file by its path in the project."""
     made = schemas()
     texts = {
         f"schemas/{name}.schema.json": json.dumps(schema, indent=1, ensure_ascii=False) + "\n"

@@ -1,8 +1,8 @@
-"""Print the sizes of the house in a few lines, and how each changed: `make house`.
+"""Print the sizes of the rooms in a few lines, and how each changed: `make house`.
 
-It compares the working tree with the last tag, or with the commit that `--since` names. Nothing is
-asserted: docs/architecture.md says how big each room should be and why. Python's own library is all
-that it needs.
+It compares the working tree with the last tag, or with the commit in `--since`. It asserts nothing:
+docs/architecture.md says how large each room should be and why. It needs only Python's standard
+library.
 """
 
 import argparse
@@ -16,12 +16,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ["ems", "rules", "Snakefile", "tests", "perf", "pyproject.toml", "docs/architecture.md"]
 PLUG_INS = {"benchmarks", "objectives", "segmenters"}
-LONG = 60  # lines; a shorter file needs a reason to be one
-FOLLOWED = ("step", "pair", "score")  # docs/architecture.md lists the files that one reads
+LONG = 60  # lines; a shorter file needs a reason
+FOLLOWED = ("step", "pair", "score")  # docs/architecture.md lists the files to read for each
 
 
 def of_working_tree() -> dict[str, str]:
-    """Return path -> text of the files in the working tree that git knows or would add."""
+    """Return path -> text of the files that git tracks or would add."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *PARTS]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     paths = {name: ROOT / name for name in names.split("\0") if counts(name)}
@@ -53,7 +53,7 @@ def last_tag() -> str:
 
 
 def sizes(texts: dict[str, str]) -> dict[str, list[int]]:
-    """Return what each line of the table counts, of a tree."""
+    """Return label -> numbers for each line of the table."""
     lines = {name: text.count("\n") for name, text in texts.items()}
     ours = [name for name in texts if name.startswith("ems/") and name.endswith(".py")]
     plain = [name for name in ours if not PLUG_INS & set(name.split("/"))]
@@ -105,13 +105,12 @@ def sizes(texts: dict[str, str]) -> dict[str, list[int]]:
 
 
 def files_of(page: str, word: str) -> int:
-    """Return how many files the numbered list "Follow a <word>" of a page has."""
+    """Return the number of items in a page's list "Follow a <word>"."""
     _, _, after = page.partition(f"Follow a {word}")
     return len(re.findall(r"^\d+\. ", after.partition("\n#")[0], re.M))
 
 
 def main(arguments: list[str]) -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--since", default=last_tag(), help="commit or tag (default: the last tag)")
     since = parser.parse_args(arguments).since

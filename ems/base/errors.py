@@ -22,10 +22,9 @@ STDERR_CHARACTERS = 500  # quoted from another program's stderr in an error
 
 
 class EmsError(Exception):
-    """An error for the user: what was expected, what was found, where, and what to do.
-
-    The command line prints it without a traceback and exits with `status`: 1, or 75 for work that
-    is saved and goes on when the same command runs again.
+    """An error for the user: what was expected, what was found, where, and what to do. The command
+    line prints it without a traceback and exits with `status`: 1, or 75 for work that is saved and
+    goes on when the same command runs again.
     """
 
     def __init__(self, message: object = "", status: int = FAILED) -> None:
@@ -46,10 +45,9 @@ def failed_program(program: str, status: int, stderr: BinaryIO) -> EmsError:
 
 
 class Damaged(EmsError):
-    """A file that is missing or has unexpected content; the message ends in advice.
-
-    `name` is a pattern for the names of such files. A file of another name may be a different file,
-    so the message does not advise to delete it.
+    """A file that is missing or has unexpected content; the message ends in advice. `name` is a
+    pattern for the names of such files. A file of another name may be a different file, so the
+    message does not advise to delete it.
     """
 
     def __init__(self, path: Path, problem: str, name: str = "*") -> None:
@@ -58,7 +56,6 @@ class Damaged(EmsError):
 
     @property
     def finding(self) -> str:
-        """The message without the advice."""
         return f"{self.path}: {self.problem}"
 
     def message(self, experiment: str = "", data: str = "data") -> str:
@@ -76,10 +73,9 @@ Remedy = tuple[str, list[list[str]]] | None
 
 
 def advice(path: Path | str, experiment: str = "", data: str = "data") -> str:
-    """Return what to do about a damaged or missing file, as the end of a message.
-
-    `data` is the folder of downloads. `experiment` is the one that reads them (default: the
-    experiment in config.yaml).
+    """Return what to do about a damaged or missing file, as the end of a message. `data` is the
+    folder of downloads. `experiment` is the one that reads them (default: the experiment in
+    config.yaml).
     """
     remedy: Remedy = None
     if os.path.isfile("Snakefile"):  # else no rule makes the file
@@ -156,7 +152,6 @@ def _of_data(data: Path, *parts: str) -> Remedy:
 
 
 def _manifest(folder: Path, file: list[str]) -> str:
-    """Return the manifest of the unit that holds a file of an evaluation set, or ""."""
     name = f'"{"/".join(file)}"'
     for path in folder.glob(f"*{MANIFEST}"):
         if name in path.read_text(encoding="utf-8", errors="replace"):

@@ -120,7 +120,6 @@ def state_of(out: Path) -> Path:
 
 def check_state(state: Path, names: tuple[str, ...]) -> None:
     """Raise `EmsError` unless everything in a state folder is ours, since it is emptied at the end.
-
     Ours are the file `lock`, temporary files, and folders named by a hash with files that begin
     with one of `names`.
     """
@@ -136,10 +135,9 @@ def check_state(state: Path, names: tuple[str, ...]) -> None:
 
 
 def kind_of(path: Path) -> str:
-    """Describe what is at `path`: "nothing", "a file", "a folder", "a device", ...
-
-    Links are followed. Raises `EmsError` if the operating system rejects the path, for example
-    because a parent is a file.
+    """Describe what is at `path`: "nothing", "a file", "a folder", "a device", ... Links are
+    followed. Raises `EmsError` if the operating system rejects the path, for example because a
+    parent is a file.
     """
     try:
         mode = os.stat(path).st_mode
@@ -160,9 +158,8 @@ def check_readable(path: Path, flag: str = "") -> None:
 
 
 def check_unchanged(path: Path, size: int) -> None:
-    """Raise `EmsError` if a file no longer has the `size` bytes that were read.
-
-    Snakemake would take the result, which is newer than the change, for a result of the new bytes.
+    """Raise `EmsError` if a file no longer has the `size` bytes that were read. Snakemake would
+    take the result, which is newer than the change, for a result of the new bytes.
     """
     if not path.exists() or path.stat().st_size != size:
         raise EmsError(f"{path}: it changed while it was read; run again")
@@ -181,10 +178,8 @@ def cannot_write(target: Path | str, error: OSError | ValueError) -> EmsError:
 
 @contextmanager
 def standard_output() -> Iterator[TextIO]:
-    """Yield standard output, and flush it.
-
-    Raises `EmsError` if it cannot be written (disk full), and `BrokenPipeError` if its reader is
-    gone (`| head`).
+    """Yield standard output, and flush it. Raises `EmsError` if it cannot be written (disk full),
+    and `BrokenPipeError` if its reader is gone (`| head`).
     """
     try:
         yield sys.stdout
@@ -196,7 +191,6 @@ def standard_output() -> Iterator[TextIO]:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a whole folder; do nothing if it is absent."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -232,9 +226,8 @@ _JSON = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def parse_json(text: str) -> Any:
-    """Parse JSON with finite numbers; Python's own reader accepts NaN, Infinity and 1e999.
-
-    Raises `json.JSONDecodeError` for anything else.
+    """Parse JSON with finite numbers; Python's own reader accepts NaN, Infinity and 1e999. Raises
+    `json.JSONDecodeError` for anything else.
     """
     try:
         value = _JSON.decode(text)
@@ -252,10 +245,8 @@ def parse_json(text: str) -> Any:
 
 def read_json(path: Path, schema: Any, name: str = "*") -> Any:
     """Return the content of a JSON file as a value of type `schema`: a `Record`, `dict[str, Text]`,
-    ...
-
-    Raises `Damaged` if the file is missing, is not JSON, or does not fit. `name` is a pattern for
-    the name of such files: a file of another name that does not fit is not called damaged.
+    ... Raises `Damaged` if the file is missing, is not JSON, or does not fit. `name` is a pattern
+    for the name of such files: a file of another name that does not fit is not called damaged.
     """
     from ems.base.schema import fitting
 
@@ -278,7 +269,6 @@ def read_text(path: Path, name: str = "*") -> str:
 
 
 def unreadable(path: Path, error: OSError) -> EmsError:
-    """Return the error for a file that cannot be opened: missing, a folder, or no permission."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return Damaged(path, "no such file")
     if isinstance(error, IsADirectoryError):

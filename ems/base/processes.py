@@ -61,10 +61,9 @@ def look_rarely() -> None:
 
 
 def stop_with_snakemake() -> None:
-    """End this process when the Snakemake that started it is gone.
-
-    `kill -9` of Snakemake leaves its jobs running, and the next run would start each a second time.
-    On a cluster, this is the Snakemake inside the job, which survives the one on the login node.
+    """End this process when the Snakemake that started it is gone. `kill -9` of Snakemake leaves
+    its jobs running, and the next run would start each a second time. On a cluster, this is the
+    Snakemake inside the job, which survives the one on the login node.
     """
     if VARIABLE in os.environ:
         threading.Thread(target=_watch, args=(int(os.environ[VARIABLE]),), daemon=True).start()

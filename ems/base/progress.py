@@ -11,7 +11,6 @@ Item = TypeVar("Item")
 
 class Progress:
     """Logs a line at the start and then once per `interval` seconds; nothing if `what` is "".
-
     Without a `total` there is no share and no ETA. `before` units were done earlier: they count for
     the share, not for the rate.
     """
@@ -26,9 +25,8 @@ class Progress:
             log.info("%s: start%s", what, f", {total:,} {unit}" if total is not None else "")
 
     def add(self, count: int = 1, note: str | Callable[[], str] = "") -> None:
-        """Count `count` more units and log a line if it is due.
-
-        A `note` that is expensive to make is a function, called only for a line.
+        """Count `count` more units and log a line if it is due. A `note` that is expensive to make
+        is a function, called only for a line.
         """
         self.done += count
         now = time.monotonic()

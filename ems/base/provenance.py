@@ -113,9 +113,8 @@ def scan(text: str) -> SourceFile:
 
 
 def without_prose(text: str) -> str:
-    """Return source without comments, docstrings, blank lines and trailing blanks.
-
-    Newlines inside other strings become NUL, so that each line starts outside of strings.
+    """Return source without comments, docstrings, blank lines and trailing blanks. Newlines inside
+    other strings become NUL, so that each line starts outside of strings.
     """
     kept, end, depth, before = [], 0, 0, ":"
     for token in _TOKEN.finditer(text):
@@ -137,9 +136,8 @@ def without_prose(text: str) -> str:
 
 @cache
 def _module_files(module: str) -> tuple[Path, ...]:
-    """Return the files of a module, and data files of the same name.
-
-    For a package: its own modules and all data below its folder, except in packages inside it.
+    """Return the files of a module, and data files of the same name. For a package: its own modules
+    and all data below its folder, except in packages inside it.
     """
     parts = module.split(".")[1:]
     own = parts[1:] if tuple(parts[:2]) in PLUGINS else parts

@@ -153,7 +153,6 @@ _TYPES |= {"float": "number", "finite": "number"}
 
 
 def _type_name(annotation: Any) -> str:
-    """Return the name of a type in messages; for a union, the names of its members except null."""
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     if annotation is None:
@@ -298,7 +297,6 @@ def _nearest(error: ValidationError) -> Any:
 
 
 def _explained(error: ValidationError) -> str:
-    """Describe the mistake nearest to the top of the file."""
     first = _nearest(error)
     kind, value, context = first["type"], first["input"], first.get("ctx", {})
     location = [str(key) for key in first["loc"]]
@@ -330,9 +328,8 @@ _adapter = cache(partial(TypeAdapter, config=STRICT))
 
 
 def fitting(schema: Any, value: Any) -> Any:
-    """Return a JSON value as a value of a type (a `Record`, `dict[str, Count]`, ...).
-
-    Raises `ValueError` that says what differs first: "expected text under `a.b`, found 3".
+    """Return a JSON value as a value of a type (a `Record`, `dict[str, Count]`, ...). Raises
+    `ValueError` that says what differs first: "expected text under `a.b`, found 3".
     """
     try:
         if _is_model(schema):
@@ -402,6 +399,5 @@ _JSON_TYPES |= {bool: "true or false", type(None): "null"}
 
 
 def shown(value: Any) -> str:
-    """Return the start of a value's repr, for a message."""
     text = repr(value)
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

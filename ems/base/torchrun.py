@@ -35,12 +35,10 @@ def rank() -> int:
 
 
 def processes() -> int:
-    """Return the number of processes that train together."""
     return int(os.environ["WORLD_SIZE"]) if launched() else 1
 
 
 def local_rank() -> int:
-    """Return this process's number on its machine, which is also the number of its GPU."""
     return int(os.environ["LOCAL_RANK"]) if launched() else 0
 
 

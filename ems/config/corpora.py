@@ -41,9 +41,8 @@ class KnownNames:
 
 
 def build_corpora(file: ExperimentFile, known: KnownNames) -> tuple[list[Corpus], list[Corpus]]:
-    """Return the training and the validation corpora. Raises `EmsError` that names a key.
-
-    A `fallback` gives up the language pairs that another training corpus has (EMS v2 IV-A).
+    """Return the training and the validation corpora. Raises `EmsError` that names a key. A
+    `fallback` gives up the language pairs that another training corpus has (EMS v2 IV-A).
     """
     held_out = file.validation
     entries = {"validation": held_out} if isinstance(held_out, CorpusEntry) else {}
@@ -151,7 +150,6 @@ def _source(key: str, entry: CorpusEntry, known: KnownNames) -> str:
 
 
 def _caps(key: str, cap: int | dict[str, int] | None, named: list[str]) -> dict | int | None:
-    """Sort the two codes of each language pair among the keys."""
     if not isinstance(cap, dict):
         return cap
     check_languages(key, {name for name in cap if "-" not in name} - {"default"}, named)
@@ -198,9 +196,8 @@ def _own_files(key: str, entry: CorpusEntry, languages: list[str]) -> PairFiles:
 
 
 def _of_pairs(key: str, entry: CorpusEntry, languages: list[str]) -> PairFiles:
-    """Return the files of the language pairs of an entry, of the pairs that the corpus has.
-
-    `codes` may name any language of the table, so that an entry also fits experiments with fewer.
+    """Return the files of the language pairs of an entry, of the pairs that the corpus has. `codes`
+    may name any language of the table, so that an entry also fits experiments with fewer.
     """
     pairs = _pairs(key, entry, languages)
     release = {} if entry.source else opus_files(entry.name, entry.version)
@@ -209,7 +206,7 @@ def _of_pairs(key: str, entry: CorpusEntry, languages: list[str]) -> PairFiles:
     missing = [pair for pair in pairs if not files[pair]]
     named = entry.languages is not None or entry.pairs is not None
     if missing and (named or len(missing) == len(pairs)):
-        raise EmsError(_missing_pairs(key, entry, missing, release))
+        raise EmsError(_absent(key, entry, missing, release))
     owner: dict[str, str] = {}
     for pair, names in files.items():
         for name in names:
@@ -260,7 +257,6 @@ def _split_pair(key: str, pair: str, languages: list[str]) -> str:
 
 
 def _files(entry: CorpusEntry, pair: str, release: dict[str, OpusFile]) -> dict[str, bool]:
-    """Return the names of a pair's files; the value is true if its second language comes first."""
     codes = {} if entry.codes == PAPER else entry.codes
     if release:
         paper = entry.codes == PAPER
@@ -268,9 +264,7 @@ def _files(entry: CorpusEntry, pair: str, release: dict[str, OpusFile]) -> dict[
     return file_names(codes.get(language, [language]) for language in pair.split("-"))
 
 
-def _missing_pairs(
-    key: str, entry: CorpusEntry, missing: list[str], release: dict[str, OpusFile]
-) -> str:
+def _absent(key: str, entry: CorpusEntry, missing: list[str], release: dict[str, OpusFile]) -> str:
     used = " that EMS used (codes: paper)" if entry.codes == PAPER else ""
     if any(ENGLISH not in pair.split("-") for pair in missing):
         return f"{key}.pairs: {entry.name} {entry.version} has no {', '.join(missing)}{used}"
@@ -304,9 +298,7 @@ def _check_codes(key: str, entry: CorpusEntry, release: dict[str, OpusFile]) -> 
 
 def _check_distinct(corpora: list[Corpus]) -> None:
     if MULTIWAY in {item.name for item in corpora}:
-        raise EmsError(
-            f"corpora: {MULTIWAY} is the name of the pairs that `multiway` makes; rename the corpus"
-        )
+        raise EmsError(f"corpora: {MULTIWAY} is the name of the pairs of `multiway`; rename it")
     names = [(item.label, item.version) for item in corpora]
     for name in names:
         if names.count(name) > 1:

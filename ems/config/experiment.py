@@ -55,7 +55,6 @@ class Corpus:
     vocabularies: tuple[str, ...] = ()  # vocabularies it is reserved for; (): all of them
 
     def files(self, pair: str) -> tuple[str, ...]:
-        """Return the names of a pair's files in the corpus, like "de-en"."""
         return self.variants.get(pair, (pair,))
 
     def cap(self, pair: str) -> int | None:
@@ -174,7 +173,6 @@ class Experiment:
 
     def pairs_of(self, role: str, vocabulary: str = SHARED) -> list[tuple[Corpus, str]]:
         """Return (corpus, pair) of a role ("train", "validation") in the languages of a vocabulary.
-
         A corpus reserved for the vocabulary replaces the other corpora of its languages.
         """
         known = self.vocabularies[vocabulary].languages
@@ -210,10 +208,9 @@ class Experiment:
         return ["-".join(pair) for pair in combinations(sorted(codes), 2)]
 
     def fitted_on(self, role: str, name: str) -> list[tuple[Corpus, str]]:
-        """Return (corpus, pair) of the clean text that a system is fitted on.
-
-        "train": text in which n-grams are counted, if they have weights. "validation": text on
-        which a fused system chooses the weight of its n-grams.
+        """Return (corpus, pair) of the clean text that a system is fitted on. "train": text in
+        which n-grams are counted, if they have weights. "validation": text on which a fused system
+        chooses the weight of its n-grams.
         """
         system = self.systems[name]
         if role == "train":
@@ -227,7 +224,6 @@ class Experiment:
         ]
 
     def of_vocabulary(self, name: str) -> "Experiment":
-        """Return the experiment limited to one vocabulary and its languages."""
         own = self.vocabularies[name]
         return replace(self._narrowed(own.languages), vocabulary=own.settings)
 
@@ -261,7 +257,6 @@ class Experiment:
         return self.evalsets[sets[0]].protocol if sets else None
 
     def scores_unseen(self, evalset: str, system: str) -> bool:
-        """Return whether a system is scored on languages that it is not trained on."""
         return UNSEEN in self.of_system(system).spoken(evalset).values()
 
     def held_against(self, pair: str) -> list[str] | None:
@@ -306,7 +301,6 @@ class Experiment:
         return list(dict.fromkeys(every))
 
     def members(self, name: str) -> tuple[str, ...]:
-        """Return the systems that a name under `tables` stands for."""
         return self.families.get(name, (name,))
 
     def scored(self, benchmark: str) -> str:

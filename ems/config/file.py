@@ -198,13 +198,11 @@ def _in_order(value: Any, check: Any) -> dict[str, EvalsetEntry]:
 
 @cache
 def overrides_model() -> type[Overrides]:
-    """Return the model of what a system changes, with the objectives of the project."""
     return with_fields(Overrides, "Overrides", objectives=objectives_model())
 
 
 @cache
 def experiment_model() -> type[ExperimentFile]:
-    """Return the model of a file in configs/, including the keys that each benchmark adds."""
     data = {name: benchmarks()[name] for name in sets()}
     held_out = tuple(name for name, record in data.items() if not record.drawn)
     entries = dict.fromkeys(data, EvalsetEntry | None)
@@ -284,7 +282,6 @@ class Site(Settings):
 
 @cache
 def site_model() -> type[Site]:
-    """Return the model of config.yaml, including the sources of the benchmarks."""
     places = {
         name: (SourceName | None, Field(record.published or None, description=record.source))
         for name, record in benchmarks().items()

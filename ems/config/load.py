@@ -92,8 +92,6 @@ class _Resolver(VersionedResolver):
 
 
 class _Composer(Composer):
-    """Rejects deep nesting early."""
-
     depth = 0
 
     def compose_node(self, parent: Node | None, index: Any) -> Node:
@@ -183,7 +181,6 @@ class _Values:
 
 
 def _scalar(node: ScalarNode, name: str) -> Any:
-    """Return the value of a scalar: text that can be encoded as UTF-8, or a finite number."""
     text = node.value
     if name in ("null", "bool"):
         if not re.fullmatch(CORE[name], text):

@@ -177,7 +177,6 @@ class Objectives(Settings):
 
 @cache
 def objectives_model() -> type[Objectives]:
-    """Return the settings of all objectives, including those defined in extensions/."""
     package = import_module(OBJECTIVES)  # at run time: the objectives import these settings
     own = {
         module.name: import_module(f"{OBJECTIVES}.{module.name}").Settings

@@ -101,7 +101,6 @@ def _languages(entries: list[str | LanguageEntry]) -> dict[str, Language]:
 
 
 def _segmenters(named: dict[str, str], languages: Iterable[str]) -> dict[str, str]:
-    """Return the segmenter of each language, and of all languages not trained on (UNSEEN)."""
     check_languages("segmenters", set(named) - {"default"}, with_table(languages))
     codes, others = (UNSEEN, *languages), named.get("default")
     usual = dict.fromkeys(codes, others) if others else segmenters().defaults(codes)
@@ -184,7 +183,6 @@ def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> di
 
 
 def _check_names(experiment: Experiment) -> None:
-    """Raise `EmsError` for a name without an entry in the section that should define it."""
     evalsets, systems = experiment.evalsets, experiment.systems
     for name in experiment.benchmarks:
         for evalset in sets_of(name):
@@ -248,7 +246,6 @@ def _check_held_out(experiment: Experiment) -> None:
 
 def _check_scored(system: str, own: Experiment) -> None:
     """Raise `EmsError` for a system without pairs, or a benchmark without a language that it needs.
-
     A benchmark between languages counts the languages of the system (`own` has no others), and
     needs two.
     """

@@ -20,9 +20,8 @@ from ems.config.systems import SystemSettings
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """One value on one axis ("model.layers"), and its system.
-
-    `chosen`: the value of the base. `added`: a system that only the sweep has.
+    """One value on one axis ("model.layers"), and its system. `chosen`: the value of the base.
+    `added`: a system that only the sweep has.
     """
 
     axis: str
@@ -45,7 +44,6 @@ def swept(
     sweep: SweepEntry, validated: bool, systems: dict[str, SystemSettings]
 ) -> tuple[tuple[SweepPoint, ...], dict[str, SystemSettings]]:
     """Return the points of a sweep, axis by axis, and the systems that they add to `systems`.
-
     Raises `EmsError` for an unknown base or axis, a value that is not allowed, an axis without the
     value of the base, and an experiment that is not `validated`.
     """
@@ -119,7 +117,6 @@ def _paths(settings: type[Settings], front: str = "") -> Iterator[str]:
 
 
 def _nested(axis: str, value: Any) -> Json:
-    """Return {"model": {"layers": 2}} for "model.layers"."""
     for key in reversed(axis.split(".")):
         value = {key: value}
     return value

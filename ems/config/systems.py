@@ -43,17 +43,14 @@ class Trained(Settings):
 
 @cache
 def trained_model() -> type[Trained]:
-    """Return the model of these sections, including the objectives defined in extensions/."""
     return with_fields(Trained, "Trained", objectives=objectives_model())
 
 
 @dataclass(frozen=True)
 class SystemSettings:
-    """A system: its encoder, training, vocabulary and languages.
-
-    `place` is the model or command of an external encoder, `content` the hash of its files if
-    nothing else identifies the model; `base` is the trained system whose embedding a fused one
-    uses.
+    """A system: its encoder, training, vocabulary and languages. `place` is the model or command of
+    an external encoder, `content` the hash of its files if nothing else identifies the model;
+    `base` is the trained system whose embedding a fused one uses.
     """
 
     kind: str = ENCODER
@@ -114,9 +111,7 @@ def build_systems(file: ExperimentFile, written: Entries) -> dict[str, SystemSet
         for member, overrides in _expanded(name, entry, file.vocabularies):
             if member in systems or (member != name and member in written):
                 key = "iterations" if "iterations" in entry else "each"
-                raise EmsError(
-                    f"systems.{name}.{key}: makes {member}, which is another system's name"
-                )
+                raise EmsError(f"systems.{name}.{key}: makes {member}, another system's name")
             systems[member] = _system(f"systems.{member}", base, overrides)
     for name, system in systems.items():
         if start := system.train.start_from:
@@ -126,7 +121,6 @@ def build_systems(file: ExperimentFile, written: Entries) -> dict[str, SystemSet
 
 
 def _expanded(name: str, entry: Json, vocabularies: Collection[str]) -> Iterator[tuple[str, Json]]:
-    """Yield the systems of an entry: one for each vocabulary of `each`, and its iterations."""
     count = entry.get("iterations")
     if count and entry.get("kind", ENCODER) != ENCODER:
         raise EmsError(f"systems.{name}.iterations: {name} is not trained; remove it")
@@ -186,10 +180,8 @@ def _fused(key: str, system: SystemSettings, systems: dict[str, SystemSettings])
 def check_starts(systems: dict[str, SystemSettings]) -> None:
     """Raise `EmsError` for a `train.start_from` in a circle, or with weights that do not fit."""
     trained = {name: system for name, system in systems.items() if system.trained}
-    starts = {name: each.train.start_from for name, each in trained.items()}
+    starts = {n: each.train.start_from for n, each in trained.items() if each.train.start_from}
     for name, start in starts.items():
-        if start is None:
-            continue
         if start not in trained or start == name:
             allowed = ", ".join(other for other in trained if other != name) or "none"
             raise EmsError(
@@ -216,7 +208,7 @@ def _check_fitting(key: str, system: SystemSettings, start: SystemSettings) -> N
     for setting, own, other in values:
         if own != other:
             raise EmsError(
-                f"{key}: {name} has {setting} {other}, but this system {own}; set the same value"
+                f"{key}: {name} has {setting} {other}, but this system {own}; set one value"
             )
     if missing := set(system.languages) - set(start.languages):
         raise EmsError(f"{key}: {name} does not know {', '.join(sorted(missing))}; leave it out")
@@ -247,7 +239,6 @@ def _check_vocabularies(key: str, names: Iterable[str], vocabularies: Collection
 
 
 def build_vocabularies(file: ExperimentFile, languages: Sequence[str]) -> dict[str, Vocabulary]:
-    """Return all vocabularies by name, with the vocabulary of all languages as SHARED."""
     _subset("vocabulary.characters", file.vocabulary.characters, languages)
     vocabularies = {SHARED: Vocabulary(tuple(languages), file.vocabulary)}
     for name, entry in file.vocabularies.items():

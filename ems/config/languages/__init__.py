@@ -65,7 +65,6 @@ class OpusFile:
 
 @cache
 def _codes() -> dict[tuple[str, str], list[dict[str, str]]]:
-    """Return (corpus, language) -> rows of opus_codes.tsv."""
     codes: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in read_table(HERE / "opus_codes.tsv"):
         codes.setdefault((row["corpus"], row["language"]), []).append(row)
@@ -144,7 +143,6 @@ def opus_pair(
     paper: bool = False,
 ) -> dict[str, bool]:
     """Return a release's files of two languages; the value is true if the second one comes first.
-
     Files are looked up by the languages' `codes`, by default the codes of the table (with `paper`
     only codes that EMS used), and if there are none, also by `other_codes`.
     """
@@ -161,5 +159,4 @@ def opus_pair(
 
 
 def opus_language_codes() -> list[tuple[str, str, str]]:
-    """Return (corpus, language, code) for every line of opus_codes.tsv."""
     return [(*key, row["code"]) for key, rows in _codes().items() for row in rows]
