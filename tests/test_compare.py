@@ -27,7 +27,7 @@ def bits(count, share, seed):
 
 
 def naive_mcnemar(first, second):
-    """Two-sided: the outcomes of a fair coin that are as improbable as the one seen, or more."""
+    """Sum the chances of outcomes of a fair coin that are as improbable as the one seen."""
     better = worse = 0
     for one, other in zip(first, second, strict=True):
         better += other and not one
@@ -54,7 +54,7 @@ def test_mcnemar_is_the_exact_binomial_test_of_the_sentences_that_differ(count, 
 
 
 def naive_holm(values):
-    """The smallest level at which each value would be rejected, found by trying levels."""
+    """Try levels until each value is rejected; return the smallest ones."""
     result = []
     for at in range(len(values)):
         levels = sorted({min(1.0, k * v) for v in values for k in range(1, len(values) + 1)})
@@ -84,7 +84,7 @@ def test_holm_gives_the_least_level_at_which_its_steps_reject(seed):
 
 
 def naive_bootstrap(gains, together, draws=2000):
-    """The quantiles of means of resampled sentences, draw by draw."""
+    """Return quantiles of the means of resampled sentences, draw by draw."""
     draw = np.random.default_rng(77)
     means = []
     for _ in range(draws):
@@ -98,7 +98,7 @@ def naive_bootstrap(gains, together, draws=2000):
 
 
 def made_gains(languages, count, shared):
-    """What each sentence adds, in halves; `shared`: alike in all languages."""
+    """Return the gain of each sentence, in halves; `shared`: equal in all languages."""
     base = np.random.default_rng(3).choice(
         [-1, -0.5, 0, 0.5, 1], count, p=[0.1, 0.1, 0.4, 0.2, 0.2]
     )

@@ -58,7 +58,7 @@ def write_hits(folder, system, share, seed, languages=("de", "fr")):
 
 
 def loss_rows(parts=("xtr", "contrastive"), steps=2):
-    """A loss log: validation at 0 and at the end, training at each of `steps`."""
+    """Return a loss log with validation at 0 and at the end, and training at each step."""
     rows = [validation_row(0, parts)]
     for step in range(1, steps + 1):
         values = dict.fromkeys(parts, 5.0 / step)
@@ -81,7 +81,7 @@ def time_rows(rows, seconds=3600.0):
 
 
 def write_system(folder, name, rows):
-    """A system's losses.jsonl and times.jsonl."""
+    """Write losses.jsonl and times.jsonl of a system."""
     times = write_lines(folder / "costs" / f"{name}.times.jsonl", time_rows(rows))
     return write_lines(folder / "models" / name / "losses.jsonl", rows), times
 

@@ -29,8 +29,8 @@ from ems.tables.printed import (
 PAPERS = SHARED.parent / "reference" / "paper-tables"
 OURS = ["zz", "yy"]
 EMS = ["IV, V", "VI", "VII", "IX", "X", "XI", "XII", "XIII", "XIV", "V-H"]
-# Means that do not follow from the cells of their row: the two slips that the README names, and
-# those of 58 languages, made here of the rounded means of 43 and 15.
+# Means that differ from the cells of their row: the two slips named in the README, and means of 58
+# languages, which the test computes from the rounded means of 43 and 15.
 SLIPS = {
     "IV, V": {("LASER2", "<300k (11)")},
     "VI": {("LASER2", AVERAGE)},
@@ -148,7 +148,7 @@ def test_table_one_has_the_papers_languages_counts_and_totals_in_its_order(tmp_p
 
 
 def test_the_copies_of_the_printed_numbers_are_those_of_the_reference():
-    needs(PAPERS.is_dir(), "the reference is not beside the project")
+    needs(PAPERS.is_dir(), "the reference is not in the parent folder of the project")
     for path in sorted(COPIES.glob("*.csv")):
         theirs = (PAPERS / path.name).read_text(encoding="utf-8").splitlines()
         ours = path.read_text(encoding="utf-8").splitlines()
@@ -267,7 +267,7 @@ def test_table_one_agrees_with_itself_and_with_the_language_table():
             assert number == (round(float(text[:-1]) * factor) if factor else None)
     sums = [sum(getattr(of, key) or 0 for of in load_pairs().values()) for key in ("laser", "ems")]
     assert [total / 1e6 for total in sums] == pytest.approx([206.6, 143.6], abs=0.05)
-    totals = load_pair_totals()  # as the README says, they are not those of the rows
+    totals = load_pair_totals()  # not the sums of the rows (README)
     assert (totals.laser_printed, totals.laser) == ("204M", 204_000_000)
     assert (totals.ems_printed, totals.ems) == ("143M", 143_000_000)
 
