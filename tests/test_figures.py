@@ -113,10 +113,6 @@ def languages_of(folder, **systems):
 # --- the text of each figure
 
 
-def report_of(folder):
-    return demo_report(folder / "report.json")
-
-
 def pairs_without_german(folder, out):
     entries = [("TED", "train", "de-en", 9, {"evaluation": 9}, {})]
     entries.append(("TED", "train", "en-fr", 9, {}, {}))
@@ -159,9 +155,11 @@ FIGURES = {
     "map": lambda folder, out: plot_flores(
         [write_flores(folder, name, ["en", "de", "fr"]) for name in "AB"], out
     ),
-    "pairs": lambda folder, out: plot_pairs(of_two_systems(folder), report_of(folder), out),
+    "pairs": lambda folder, out: plot_pairs(
+        of_two_systems(folder), demo_report(folder / "r.json"), out
+    ),
     "pairs_families": lambda folder, out: plot_pairs(
-        of_families(folder), report_of(folder), out, FAMILIES
+        of_families(folder), demo_report(folder / "r.json"), out, FAMILIES
     ),
     "pairs_none_kept": pairs_without_german,
     "curves": lambda folder, out: plot_curves(runs(folder)[0], None, out),
@@ -251,7 +249,7 @@ def test_deltas_are_of_the_languages_trained_on(tmp_path):
 
 def test_a_point_has_the_pairs_kept_for_training_and_the_mean_of_both_directions(tmp_path):
     systems = read_scores(of_two_systems(tmp_path), "tatoeba")
-    points = read_points(systems, report_of(tmp_path))
+    points = read_points(systems, demo_report(tmp_path / "r.json"))
     # of German 1,900 with English and the 50 with French, which French has too
     assert points["ems"] == {"de": (1950, 55.0), "fr": (18000 + 995 + 50, 75.0)}
     assert points["ems-no-xtr"] == {"de": (1950, 55.0), "fr": (19045, 74.5)}
