@@ -162,11 +162,10 @@ def test_a_script_in_a_line_is_text_and_any_other_script_is_blocked(page, served
 def test_text_from_right_to_left_is_set_so(page, served):
     page.goto(f"{served.url}?k=1&q={ARABIC}")
     assert [row[2] for row in rows(page)] == [ARABIC]
-    direction = "element => getComputedStyle(element).direction"
     cells = page.locator(f"{OPEN} td")
-    assert cells.last.evaluate(direction) == "rtl"
-    assert cells.first.evaluate(direction) == "ltr"
-    assert page.get_by_label("Search for").evaluate(direction) == "rtl"
+    places = {cells.last: "rtl", cells.first: "ltr", page.get_by_label("Search for"): "rtl"}
+    for place, direction in places.items():
+        assert place.evaluate("element => getComputedStyle(element).direction") == direction
 
 
 def test_an_error_of_the_server_is_shown(page, served):

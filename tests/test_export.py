@@ -17,7 +17,7 @@ import pytest
 import torch
 import yaml
 from conftest import ROOT, SHARED, needs
-from made.corpora import write_tatoeba
+from made.corpora import write_lines, write_tatoeba
 from made.experiments import MINIMAL, Settings
 from made.models import write_model
 from safetensors import SafetensorError
@@ -69,9 +69,7 @@ def made_model(folder, kind):
 
 
 def verify_lines(folder):
-    path = folder / "lines.txt"
-    path.write_text("".join(f"{line}\n" for line in OF_EACH), encoding="utf-8")
-    return path
+    return write_lines(folder / "lines.txt", OF_EACH)
 
 
 def figures_here(folder, expected):
@@ -119,9 +117,8 @@ def ngrams(export_once):
 def load(folder, trust=True):
     from sentence_transformers import SentenceTransformer
 
-    return SentenceTransformer(
-        str(folder), device="cpu", local_files_only=True, trust_remote_code=trust
-    )
+    options = {"device": "cpu", "local_files_only": True, "trust_remote_code": trust}
+    return SentenceTransformer(str(folder), **options)
 
 
 def unit(vectors):
@@ -155,8 +152,7 @@ def of_graph(folder, ids, left=False, threads=4, extra=0):
 
 def test_sentence_transformers_gives_our_vectors_of_text_that_the_export_never_saw(exported):
     kind, model, folder = exported
-    lines = [*TEXT[-80:], *(line.upper() for line in TEXT[-30:]), " ".join(TEXT[-9:])]
-    lines.append("<pad> <2en>")
+    lines = [*TEXT[-80:], *(line.upper() for line in TEXT[-30:]), " ".join(TEXT[-9:]), "<2en>"]
     loaded = load(folder, trust=kind == "ngrams")
     vectors = loaded.encode(lines, batch_size=7, show_progress_bar=False)
     expected = ours_of(kind, model, lines)
@@ -169,11 +165,10 @@ def test_the_graph_gives_our_vectors_at_every_length_and_batch(exported):
     from tokenizers import Tokenizer
 
     kind, model, folder = exported
-    body = folder / "0_StaticEmbedding" if kind in STATIC else folder
-    cut = Tokenizer.from_file(str(body / "tokenizer.json"))
+    (path,) = folder.rglob("tokenizer.json")
     lines = sorted(TEXT[-40:], key=len)
     for batch in (lines[:1], lines[:9], lines[-1:], lines[::7]):
-        ids = [encoded.ids for encoded in cut.encode_batch(batch)]
+        ids = [encoded.ids for encoded in Tokenizer.from_file(str(path)).encode_batch(batch)]
         vectors, *states = of_graph(folder, ids)
         shape = (len(batch), max(map(len, ids)))
         assert [each.shape[:2] for each in states] == [shape] * ("table" not in KINDS[kind][0])

@@ -322,6 +322,8 @@ def test_mined_pairs_are_those_of_plain_loops(ems, encoder):
     best = zip(mined.first[:17].tolist(), mined.second[:17].tolist(), strict=True)
     expected = {(sides[0][a], sides[1][b]) for a, b in best}
     assert {(first[a], second[b]) for a, b in pairs[:17]} == expected
+    blank = mine(encoder, ["ka", "", "lo"], ["", "lo", " "], one_to_one=False, neighbours=1)
+    assert {*blank.first.tolist()} <= {0, 2} and {*blank.second.tolist()} == {1}
     ems.log(f"{MINE} --out best.tsv --threshold {scores[9]}")
     best = ems.load("best.tsv")
     assert len(best) >= 10  # without --one-to-one there may be more
