@@ -96,9 +96,6 @@ def test_inference_is_trained_in_english_and_tested_in_each_language(folder, tmp
     assert set(counts(scores).values()) == {36}
     assert (scores.parallel, list(scores.details)) == (True, ["classifiers"])
     assert len(scores.details["classifiers"]["epochs"]) == len(scores.labelled()["en-de"]) > 1
-    before = (tmp_path / "scores/xnli.json").read_bytes()
-    run("xnli", tmp_path, folder, PairEncoder(turned=90), **OF_XNLI)
-    assert (tmp_path / "scores/xnli.json").read_bytes() == before
 
 
 def test_each_sentence_is_embedded_once_and_only_english_dev_is_read(folder, tmp_path, monkeypatch):
@@ -110,7 +107,7 @@ def test_each_sentence_is_embedded_once_and_only_english_dev_is_read(folder, tmp
     assert all(len(lines) <= 17 for _, lines, _ in encoder.asked)
     assert {language for language, _, what in encoder.asked if "train" in what} == {"en"}
     monkeypatch.undo()
-    assert run("xnli", tmp_path, folder, PairEncoder(), **OF_XNLI) == some
+    assert run("xnli", tmp_path, folder, PairEncoder(), **OF_XNLI) == some  # whatever the batches
     path = folder / "XNLI-1.0/xnli.dev.tsv"
     lines = path.read_text().splitlines()
     path.write_text("".join(f"{line}\n" for line in lines if not line.startswith("de")))
