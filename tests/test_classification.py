@@ -164,6 +164,7 @@ def replace_in(path, old, new):
     path.write_text(content.replace(old, new))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mldoc", "sib200", "counterfactual"])
 def test_only_the_source_language_chooses_the_epoch(name, copied, topics, tmp_path):
     before = by_direction(scored(name, copied, tmp_path, TopicEncoder(topics, noise=0.5)))
