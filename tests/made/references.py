@@ -7,7 +7,6 @@ import math
 from functools import partial
 
 import torch
-from mmh3 import hash as murmur
 
 # --- character n-grams
 
@@ -15,8 +14,14 @@ from mmh3 import hash as murmur
 PLACES = 1 << 20
 
 
+def murmur(data, seed):
+    from mmh3 import hash as hashed  # imported late: perf/gpu.py runs without mmh3
+
+    return hashed(data, seed, signed=False)
+
+
 def number(value, seed):
-    return murmur(value.to_bytes(4, "little"), seed, signed=False)
+    return murmur(value.to_bytes(4, "little"), seed)
 
 
 def grams(words, settings):
@@ -34,7 +39,7 @@ def grams(words, settings):
 def place(gram):
     kind, text = gram
     if kind == "whole":
-        return murmur(text.encode(), 0, signed=False) % PLACES
+        return murmur(text.encode(), 0) % PLACES
     polynomial = 0
     for letter in text:
         polynomial = (polynomial * 2654435761 + ord(letter)) % 2**32
