@@ -3,6 +3,7 @@ any pair is shown with its text, its pieces and its origin."""
 
 import json
 import random
+import re
 
 import numpy as np
 import pytest
@@ -61,22 +62,14 @@ def test_training_on_a_damaged_shard_names_file_and_row(tmp_path):
 
 @pytest.mark.parametrize("name", ["en.ids", "de.ids", "en.offsets", "de.offsets", "lines"])
 @pytest.mark.parametrize("change", [-1, -2, 1, None], ids=["-1", "-2", "+1", "absent"])
-def test_a_file_of_another_size_is_named(folder, name, change):
-    content = (folder / name).read_bytes()
+def test_a_file_of_another_size_is_named_and_not_mapped(folder, name, change):
+    opened, content = Shard(folder), (folder / name).read_bytes()
     if change is None:
         (folder / name).unlink()
     else:
         (folder / name).write_bytes(content[:change] if change < 0 else content + b"x")
-    assert f"{name}: expected " in message(Shard, folder)
-
-
-@pytest.mark.parametrize("name", ["de.ids", "en.offsets", "lines"])
-def test_a_file_truncated_after_it_was_opened_is_not_mapped(folder, name):
-    shard = Shard(folder)
-    (folder / name).write_bytes((folder / name).read_bytes()[:-8])
-    line = message(lambda: (shard.ids, shard.lines))
-    assert f"{name}: expected " in line
-    assert "bytes by its manifest, found " in line
+    for read in (lambda: Shard(folder), lambda: (opened.ids, opened.lines)):
+        assert re.search(rf"{name}: expected .* bytes by its manifest, found", message(read))
 
 
 @pytest.mark.parametrize(
