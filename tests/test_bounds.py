@@ -186,6 +186,7 @@ def test_of_fewer_items_than_neighbours_all_are():
     assert [found.index.shape for found in nearest(vectors, vectors, most)] == [(5, 5), (5, 5)]
 
 
+@pytest.mark.slow
 def test_as_many_threads_as_are_allowed_do_work():
     program = (
         "import sys, torch; torch.set_num_threads(int(sys.argv[1]));"
@@ -221,6 +222,7 @@ HIGHEST = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [LOWEST, HIGHEST], ids=["lowest", "highest"])
 def test_a_training_at_its_bounds_has_finite_losses(toy, tmp_path, settings):
     train = {**settings["train"], "steps": 2}

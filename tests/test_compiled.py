@@ -84,6 +84,7 @@ def test_rows_come_in_multiples_of_a_power_of_two_near_a_sixteenth(tokens, expec
     assert expected - tokens < max(ROWS, tokens / SHAPES)
 
 
+@pytest.mark.slow
 def test_a_compiled_training_learns_what_a_plain_one_does(toy, tmp_path, monkeypatch):
     compile_layers, calls = Encoder.compile_layers, []
 

@@ -61,6 +61,7 @@ for name in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_nothing_of_one_experiment_leaks_into_another():
     command = [sys.executable, "-c", ALONE, *SHIPPED]
     alone = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout

@@ -6,12 +6,13 @@ that says what was expected or found, and writes nothing but what it was asked t
 
 import pytest
 from fuzz.campaign import Campaign, rebuilt
-from fuzz.commands import ENDLESS, subcommands
-from fuzz.plants import FAULTS
+from fuzz.cases import ENDLESS, subcommands
+from fuzz.forks import FAULTS
 from fuzz.stages import COMMANDS, RESUMED
 
 from ems.commands import COMMANDS as EVERY_COMMAND
 
+pytestmark = pytest.mark.slow
 CASES = {"commands": 80, "files": 80, "configs": 80, "trainings": 8, "plans": 4, "workflows": 1}
 PASSING = {"commands": 0.2, "files": 0.2, "configs": 0.1, "trainings": 0.2}  # with status 0
 ENCODE = next(words for words in COMMANDS if words[1] == "encode")

@@ -237,6 +237,7 @@ def tokens(text, without=(), comments=False):
     return [each.string for each in every if each.type not in skipped and each.start not in without]
 
 
+@pytest.mark.slow
 def test_a_scanned_file_lacks_comments_and_docstrings_alone_and_no_import_is_missed():
     for path in sorted((ROOT / "ems").rglob("*.py")):
         text = path.read_text(encoding="utf-8")

@@ -20,6 +20,7 @@ from packaging.requirements import Requirement
 from ems.model.encode import SentenceEncoder
 from ems.text.normalise import without_format
 
+pytestmark = pytest.mark.slow
 LIGHT = {"numpy", "pydantic", "safetensors", "sentencepiece", "torch"}
 SERVE = {"starlette", "uvicorn"}
 HEAVY = ["regex", "ruamel", "yaml", "pandas", "jsonschema", "requests", "psutil", "snakemake"]

@@ -141,6 +141,7 @@ def run_train(toy, folder, system):
     return folder / "model", (folder / "log").read_text()
 
 
+@pytest.mark.slow
 def test_a_system_of_some_languages_is_trained_on_their_pairs_with_heads_for_them(toy, tmp_path):
     share = {"corpus_share": 0.25, "steps": 4}
     systems = {"all": {}, "fr": {"languages": ["fr", "en"], "train": share}}
@@ -155,6 +156,7 @@ def test_a_system_of_some_languages_is_trained_on_their_pairs_with_heads_for_the
     assert 3 not in rows
 
 
+@pytest.mark.slow
 def test_a_narrowed_system_has_the_bytes_of_an_experiment_of_its_languages_alone(toy, tmp_path):
     own = {"train": {"steps": 6}}
     systems = {"fr": {"languages": ["en", "fr"], **own}, "all": {}}

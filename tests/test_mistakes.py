@@ -105,6 +105,7 @@ def test_an_allowed_override_replaces_the_value_of_the_file(settings):
         assert plan(parse_config([f"afresh={text}"]), settings.root).site.afresh is value
 
 
+@pytest.mark.slow
 def test_snakemake_and_ems_read_the_same_out_of_the_settings(fresh: Project) -> None:
     """Snakemake's own reader is of YAML 1.1: it takes 010 for 8 and the name `no` for false."""
     fresh.edit("config.yaml", "experiment: tiny\n", "experiment: no\n")

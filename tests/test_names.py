@@ -168,6 +168,7 @@ TARGETS += ["data/opus/$(touch pwned)/v1/moses/de-en.txt.zip", "data/opus/Demo/v
 TARGETS += ["data/opus/Demo/v1/moses/--out x.txt.zip"]
 
 
+@pytest.mark.slow
 def test_a_target_with_a_bad_name_is_no_target(fresh: Project) -> None:
     for target in TARGETS:
         output = fresh.snakemake("-n", "--", target, expect=1)

@@ -178,6 +178,7 @@ def test_a_state_folder_with_other_things_is_refused_and_keeps_them(place, capfd
     assert "e: expected a new folder or the state of an earlier run, found thesis in it" in line
 
 
+@pytest.mark.slow
 def test_a_mirror_that_was_killed_while_it_wrote_its_mark_is_written_again(tmp_path, monkeypatch):
     monkeypatch.setattr("ems.corpora.demo.mirror.demo_sets", dict)  # takes seconds
     (tmp_path / "m").mkdir()

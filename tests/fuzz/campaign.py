@@ -16,12 +16,17 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from fuzz.commands import command_cases
-from fuzz.configs import config_cases, planned_cases, training_cases, workflow_cases
-from fuzz.files import file_cases
+from fuzz.cases import (
+    command_cases,
+    config_cases,
+    file_cases,
+    planned_cases,
+    training_cases,
+    workflow_cases,
+)
+from fuzz.edits import Case
 from fuzz.forks import Forks
 from fuzz.law import Failure, broken_laws
-from fuzz.values import Case
 from fuzz.world import World
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st

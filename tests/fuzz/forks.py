@@ -5,13 +5,18 @@ A server process imports the libraries once, with one thread, and forks for each
 first becomes the user `nobody`, so that a mistake in the code under test cannot touch the machine.
 
     PYTHONPATH=tests python -m fuzz.forks    reads a JSON object per line and writes one
+
+Faults planted in a command let the tests see the campaign notice each of them. All patch the
+standard library or NumPy, so that they outlive a rewrite of ems.
 """
 
+import builtins
 import contextlib
 import ctypes
 import gc
 import glob
 import importlib
+import io
 import json
 import os
 import pkgutil
@@ -26,7 +31,80 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import psutil
+
+INPUT = Path("text/lines.de")
+replace, opened = os.replace, io.open
+
+
+def _fail(message):
+    print(f"00:00:00 error: {message}", file=sys.stderr)
+    os._exit(1)
+
+
+def _change_the_input(target):
+    """As many bytes as before, and the same time."""
+    info, content = INPUT.stat(), INPUT.read_bytes()
+    INPUT.write_bytes(bytes(sorted(content)))
+    os.utime(INPUT, ns=(info.st_atime_ns, info.st_mtime_ns))
+
+
+def _changed(change):
+    """Replace the written vectors by changed ones."""
+
+    def rewrite(target):
+        if target.suffix == ".npy":
+            np.save(target, change(np.load(target)))
+
+    return rewrite
+
+
+def _write_and_fail(target):
+    target.write_bytes(b"another")
+    _fail("expected to go on, found a planted fault")
+
+
+READING = {  # what happens when the input is opened
+    "raise a KeyError": lambda: {}["absent"],
+    "speak Python": lambda: _fail("cannot go on: 'NoneType' object has no attribute 'x'"),
+    "fail in two lines": lambda: _fail("expected one line,\nfound two"),
+    "say nothing": lambda: _fail("failed"),
+    "end with another status": lambda: os._exit(77),
+    "hang": lambda: time.sleep(1000),
+}
+WRITING = {  # what happens when an output is there
+    "write beside the output": lambda target: Path("stray.txt").write_text("x"),
+    "write above the project": lambda target: Path("../stray.txt").write_text("x"),
+    "leave a temporary file": lambda target: Path(f"{target}.part").write_text("x"),
+    "delete the input": lambda target: INPUT.unlink(),
+    "touch the input": lambda target: INPUT.write_bytes(INPUT.read_bytes()),
+    "change the input": _change_the_input,
+    "write and fail": _write_and_fail,
+    "run what a name says": lambda target: os.system("touch pwned"),
+    "leave out a row": _changed(lambda array: array[1:]),
+    "write what is no number": _changed(lambda array: array * float("nan")),
+}
+FAULTS = [*READING, *WRITING]
+
+
+def plant_fault(fault):
+    """Break something in this process."""
+
+    def open_and_more(path, *rest, **names):
+        if str(path).endswith(INPUT.name):
+            READING[fault]()
+        return opened(path, *rest, **names)
+
+    def replace_and_more(source, target, *rest, **names):
+        replace(source, target, *rest, **names)
+        WRITING[fault](Path(target))
+
+    if fault in READING:
+        io.open = builtins.open = open_and_more
+    else:
+        os.replace = replace_and_more
+
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
@@ -79,7 +157,7 @@ class Forks:
     ) -> Done:
         """Run `words` (the first is `ems` or `snakemake`) in a folder.
 
-        `plant` is a fault of fuzz/plants.py, which breaks something first. When a
+        `plant` is a fault of this file, which breaks something first. When a
         path that matches the pattern `stop` appears the command is killed.
         """
         asked = {"words": words, "folder": str(folder), "seconds": seconds}
@@ -208,7 +286,7 @@ def _become(words: list[str], folder: str, streams: list[int], plant: str) -> No
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         sys.argv = words
         if plant:
-            importlib.import_module("fuzz.plants").plant(plant)
+            plant_fault(plant)
         status = _command(words)
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from fuzz.edits import Case
 from fuzz.forks import HANG, Done
-from fuzz.values import Case
 from fuzz.world import Entry, World
 from safetensors.numpy import load_file
 

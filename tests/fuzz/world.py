@@ -19,8 +19,16 @@ import yaml
 from conftest import ROOT
 from fuzz.edits import EDITS, remove
 from fuzz.forks import Forks, own
-from fuzz.stages import COMMANDS, RESUMED, STATE, write_mirror, write_settings
-from fuzz.wide import WIDE_COMMANDS, narrow, write_wide_settings
+from fuzz.stages import (
+    COMMANDS,
+    RESUMED,
+    STATE,
+    WIDE_COMMANDS,
+    narrow,
+    write_mirror,
+    write_settings,
+    write_wide_settings,
+)
 
 PROGRAM = ("Snakefile", "rules", "envs", "profiles", "slurm", "schemas")
 

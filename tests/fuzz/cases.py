@@ -1,0 +1,339 @@
+"""Cases: command lines of every subcommand, damaged files for each that reads them, and changed
+settings that are checked, planned by Snakemake without a job, run by it, and trained with.
+"""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from fuzz.edits import NUMBERS, OTHERS, TEXTS, VALUES, Case, as_text, in_bytes, in_tree
+from fuzz.stages import COMMANDS, RESUMED
+from fuzz.world import NAMES
+from hypothesis import strategies as st
+from made.experiments import SCHEMAS, parts_of
+
+from ems.commands import COMMANDS as EVERY_COMMAND
+from ems.commands.flags import SHARED, flags_of
+
+# The law asks a command to end. This one ends by a signal: test_serve.py has the laws of its start,
+# of its end and of whatever arrives.
+ENDLESS = {"serve"}
+
+
+def subcommands() -> dict[str, list[argparse.Action]]:
+    """The flags of each subcommand that ends."""
+    stages = {}
+    for name, command in EVERY_COMMAND.items():
+        if name in ENDLESS:
+            continue
+        parser = argparse.ArgumentParser(add_help=False)
+        for flag in (*flags_of(command), *SHARED):
+            flag.add_to(parser)
+        stages[name] = parser._actions
+    return stages
+
+
+WORDS = [text for text in TEXTS if "\x00" not in text]  # the system allows no zero in a word
+# fmt: off
+ODD = [
+    "file.txt", "folder", "empty.txt", "emptyfolder", "fifo", "socket", "dangling", "link", "loop",
+    "linkfolder", "null", "absent", "absent/deep/er.txt", "file.txt/below", *NAMES,
+]
+PATHS = [f"odd/{name}" for name in ODD] + [
+    "", ".", "..", "../..", "./", "odd/../odd/file.txt", "-", "text/lines.de",
+    "text/clean/de-en.tsv", "models/ems", "shards", "data", "text", *OTHERS, "shards/train/de-en",
+    "scores/ems", "reports/vocabulary.json", "configs", "x" * 4200, "models/../models/ems",
+    "./text/./lines.de", "../precious.txt", "new/out.tsv", "new",
+]
+# fmt: on
+
+
+def value_of(action: argparse.Action) -> st.SearchStrategy:
+    """One word for a flag, of its type or not."""
+    if action.choices:
+        return st.one_of(st.sampled_from(sorted(action.choices)), st.sampled_from(WORDS))
+    if type(action.type).__name__ == "Bounds":
+        return st.sampled_from(
+            ["1", "2", "0", "-1", "3.5", "nan", "9" * 400, "", "x", "999", "1_0"]
+        )
+    return st.one_of(st.sampled_from(WORDS), st.sampled_from(PATHS))
+
+
+def split_flags(words: list[str]) -> list[list[str]]:
+    """A command's words: what precedes the flags, and each flag with its values."""
+    groups: list[list[str]] = [[]]
+    for word in words:
+        if word.startswith("--"):
+            groups.append([])
+        groups[-1].append(word)
+    return groups
+
+
+def values_known(commands: list[list[str]]) -> dict[str, list[list[str]]]:
+    """What the good commands give to each flag."""
+    known: dict[str, list[list[str]]] = {}
+    for words in commands:
+        for flag, *values in split_flags(words)[1:]:
+            known.setdefault(flag[2:], []).append(values)
+    return known
+
+
+def usual(action: argparse.Action, known: dict[str, list[list[str]]]) -> st.SearchStrategy:
+    """The words for a flag that some good command gave it, or ones of its type."""
+    low, high = {"*": (0, 3), "+": (1, 3), "?": (0, 1)}.get(action.nargs, (1, 1))
+    odd = st.lists(value_of(action), min_size=low, max_size=high)
+    good = known.get(action.dest.replace("_", "-"))
+    return st.one_of(st.sampled_from(good), odd) if good else odd
+
+
+def command_cases(commands: list[list[str]]) -> st.SearchStrategy:
+    """Command lines of every subcommand: good ones with something changed, and made-up ones."""
+    stages, known = subcommands(), values_known(commands)
+    good = {name: [words for words in commands if words[1] == name] for name in stages}
+
+    @st.composite
+    def one(draw: Callable) -> Case:
+        name = draw(st.sampled_from(sorted(stages)))
+        if good[name] and draw(st.integers(0, 9)):
+            words = _changed(draw, draw(st.sampled_from(good[name])), stages[name])
+        else:
+            words = ["ems", name]
+            for action in stages[name]:
+                if (action.required or draw(st.booleans())) and draw(st.integers(0, 19)):
+                    words += _words_of(action, draw(usual(action, known)))
+        return {"kind": "commands", "edits": [], "words": words}
+
+    return one()
+
+
+def _words_of(action: argparse.Action, values: list[str]) -> list[str]:
+    if not action.option_strings:
+        return values
+    return [action.option_strings[-1], *([] if action.nargs == 0 else values)]
+
+
+def _changed(draw: Callable, words: list[str], actions: list[argparse.Action]) -> list[str]:
+    """A good command with one or two flags changed, removed, repeated or added."""
+    groups = [list(group) for group in split_flags(words)]
+    paths = [word for group in groups[1:] for word in group[1:] if "/" in word or "." in word]
+    for _ in range(draw(st.integers(0, 2))):
+        action = draw(st.sampled_from(actions))
+        flags = [at for at, group in enumerate(groups) if group[0] in action.option_strings]
+        kind = draw(st.sampled_from(["set", "set", "set", "same", "drop", "twice"]))
+        values = draw(st.lists(value_of(action), min_size=1, max_size=1))
+        if kind == "same" and paths:  # the same path for two flags, by its or another spelling
+            path = draw(st.sampled_from(paths))
+            values = [draw(st.sampled_from([path, f"./{path}", f"odd/../{path}", f"{path}/"]))]
+        if not action.option_strings:
+            groups[0][2:] = values if kind != "drop" else []
+        elif not flags:
+            groups.append(_words_of(action, values))
+        elif kind == "drop":
+            del groups[flags[0]]
+        elif kind == "twice":
+            groups.append(groups[flags[0]])
+        else:
+            groups[flags[0]] = _words_of(action, values)
+    return [word for group in groups for word in group]
+
+
+CHECKED = {  # stage -> files with a checksum: damage is noticed, or changes nothing
+    "encode": ("models/ems/model.safetensors", "models/ems/vocabulary.model"),
+    "bench": ("models/ems/model.safetensors", "models/ems/vocabulary.model"),
+    "clean": ("data/opus/Toy/v1/moses/de-en.txt.zip", "data/opus/ToyDev/v1/moses/de-en.txt.zip"),
+}
+
+
+def files_read(words: list[str], listing: list[str]) -> list[str]:
+    """The files that a command is given: named, in a folder that it names, or settings."""
+    named = {word.partition("=")[2] or word for word in words if not word.startswith("--")}
+    outputs = {words[at + 1] for at, word in enumerate(words) if word in ("--out", "--costs")}
+    named -= outputs
+    if "shards/index.json" in named:
+        named |= {"shards/train", "shards/dev"}
+    return [f for f in listing if any(f == n or f.startswith(f"{n}/") for n in named - {"."})]
+
+
+def file_cases(good: list[list[str]], listing: list[str]) -> st.SearchStrategy:
+    """Damage to a file that one of the `good` commands reads; `listing`: the files there are."""
+    commands = [*good, RESUMED, RESUMED, RESUMED]
+    pairs = [(words, path) for words in commands for path in files_read(words, listing)]
+    verify = next(words for words in commands if "verify" in words)
+    pairs += [(verify, path) for _, path in pairs if "shards/train" in path]
+
+    @st.composite
+    def one(draw: Callable) -> Case:
+        stage = draw(st.sampled_from(sorted({words[1] for words, _ in pairs})))
+        words, path = draw(st.sampled_from([pair for pair in pairs if pair[0][1] == stage]))
+        if path.endswith((".json", ".jsonl")) and draw(st.integers(0, 2)):
+            edits = draw(st.lists(in_tree("json", path), min_size=1, max_size=2))
+        else:
+            edits = draw(st.lists(in_bytes(path), min_size=1, max_size=2))
+        case = {"kind": "files", "edits": edits, "words": words, "same": checked(words, path)}
+        return case | {"whole": [path] if words == verify and not path.endswith("json") else []}
+
+    return one()
+
+
+def checked(words: list[str], path: str) -> bool:
+    """Whether damage to the file must be noticed, or make no difference."""
+    return path in CHECKED.get(words[1], ()) or (words == RESUMED and path.startswith("state/"))
+
+
+# fmt: off
+RAW = [
+    b"\t", b": ", b"- ", b"{", b"[", b"&a *a", b"!!python/object:os.system x", b"<<: *x", b"\xff",
+    b"? ", b"| ", b"%", b"@", b"\x00", b"\xe2\x80\xa8", b"*" * 30, b"a: &a [*a]\n", b"\nseed: 1\n",
+]
+ODD_NAMES = [
+    "a b", "$(touch pwned)", ";touch pwned;", "'", '"', "ü", "{x}", "{", "%s", "a&b", "`x`", "-x",
+    "*", "~", "#", "a\\b", "a\nb", "..", "../x", "/tmp/../x", "x" * 300, "", " ", "null", "1:",
+    "a/b",
+]
+# fmt: on
+TOY, SITE = "configs/toy.yaml", "config.yaml"
+Key = tuple[tuple[str, ...], dict[str, Any]]  # the way to a setting, and its schema
+
+
+def raw_text(path: str) -> st.SearchStrategy:
+    """An edit of a YAML file as text."""
+    at = st.integers(0, 10_000)
+    inserted = st.tuples(st.just("insert"), st.just(path), at, st.sampled_from(RAW).map(as_text))
+    return st.one_of(inserted.map(list), in_bytes(path))
+
+
+def keys() -> dict[str, list[Key]]:
+    """Every setting that the schemas of the toy's two files know by name."""
+    files = {SITE: SCHEMAS["site"], TOY: SCHEMAS["experiment"]}
+    return {
+        file: [(way, part) for way, part in parts_of(schema) if way and not {"[]", "x"} & {*way}]
+        for file, schema in files.items()
+    }
+
+
+def bounds(schema: dict[str, Any]) -> list[float]:
+    """The numbers at, inside and beyond what a setting may be."""
+    numbers = [0, 1, 0.5]
+    for key, step in (("minimum", 1), ("maximum", -1)):
+        limit = schema.get(key, schema.get(f"exclusive{key.capitalize()}"))
+        if limit is not None:
+            numbers += [limit, limit + step, limit - step, limit + step * 1e-9]
+    return numbers
+
+
+def value_for(schema: dict[str, Any]) -> st.SearchStrategy:
+    """A value that a setting may have, or nearly."""
+    if "enum" in schema:
+        return st.sampled_from([*schema["enum"], *schema["enum"], "x"])
+    match schema.get("type"):
+        case "integer":
+            return st.sampled_from([n for n in bounds(schema) if n == int(n)] * 2 + NUMBERS)
+        case "number":
+            return st.sampled_from(bounds(schema) * 3 + NUMBERS)
+        case "boolean":
+            return st.sampled_from([True, False, True, False, None, "yes", 1])
+        case "string":
+            return st.sampled_from(TEXTS)
+    return VALUES
+
+
+def setting(file: str, keys: list[Key]) -> st.SearchStrategy:
+    """An edit that gives one setting a value."""
+
+    @st.composite
+    def one(draw: Callable) -> list[Any]:
+        way, schema = draw(st.sampled_from(keys))
+        odd = draw(st.integers(0, 5)) == 0
+        return ["at", file, list(way), draw(VALUES if odd else value_for(schema))]
+
+    return one()
+
+
+def config_cases(experiments: list[str]) -> st.SearchStrategy:
+    """Changed settings, checked by `ems check`."""
+    known = keys()
+
+    @st.composite
+    def one(draw: Callable) -> Case:
+        name = draw(st.sampled_from(experiments))
+        file = draw(st.sampled_from([f"configs/{name}.yaml"] * 4 + [SITE]))
+        ways = (
+            [setting(file, known[SITE if file == SITE else TOY])] * 4
+            + [in_tree("yaml", file)] * 2
+            + [raw_text(file)]
+        )
+        way = draw(st.sampled_from(ways))
+        edits = draw(st.lists(way, min_size=1 if draw(st.integers(0, 9)) else 0, max_size=2))
+        words = ["ems", *draw(st.sampled_from([["check"], ["check"], ["corpora", "list"]]))]
+        return {"kind": "configs", "edits": edits, "words": [*words, "--experiment", name]}
+
+    return one()
+
+
+def planned_cases() -> st.SearchStrategy:
+    """Changed settings of the toy, planned by `snakemake -n`."""
+    known = keys().items()
+    edits = st.one_of(*(st.one_of(setting(*each), in_tree("yaml", each[0])) for each in known))
+    return st.lists(edits, min_size=1, max_size=2).map(
+        lambda edits: {"kind": "plans", "edits": edits, "words": ["snakemake", "-n", "all"]}
+    )
+
+
+SECTIONS = ("model", "objectives", "train")
+SLOW = {"steps", "compile", "device", "grad_cache"}  # of which large values only take long
+SMALL = 64  # numbers above it only take memory
+
+
+def training_cases() -> st.SearchStrategy:
+    """Odd settings within and around their bounds, with which the toy is trained."""
+    train = next(words for words in COMMANDS if words[1] == "train")
+    known = [
+        (way, schema)
+        for way, schema in keys()[TOY]
+        if way[0] in SECTIONS and len(way) > 1 and not SLOW & set(way)
+    ]
+
+    @st.composite
+    def one(draw: Callable) -> Case:
+        edits = []
+        for _ in range(draw(st.integers(1, 3))):
+            way, schema = draw(st.sampled_from(known))
+            value = draw(value_for(schema))
+            if not isinstance(value, int) or value <= SMALL:
+                edits.append(["at", TOY, list(way), value])
+        return {"kind": "trainings", "edits": edits, "words": train}
+
+    return one()
+
+
+def workflow_cases() -> st.SearchStrategy:
+    """Names that a shell, Snakemake or a path takes for more than a name, in a run of some jobs."""
+    return st.tuples(st.sampled_from(KINDS_OF_NAMES), st.sampled_from(ODD_NAMES)).map(
+        lambda drawn: named(*drawn)
+    )
+
+
+KINDS_OF_NAMES = ["data", "data", "source", "source", "experiment", "corpus", "version"]
+
+
+def named(what: str, name: str) -> Case:
+    """The workflow with something of the toy called `name`."""
+    corpus = {"name": "Toy", "version": "v1", "source": "mirror/opus"}
+    linked, of, outputs, edits = "", "", [], []
+    match what:
+        case "data":
+            edits, outputs = [["at", SITE, ["data"], name]], [name]
+        case "source":
+            linked, of, corpus["source"] = name, "mirror/opus", name
+        case "experiment":
+            edits = [["copy", f"configs/{name}.yaml", TOY], ["at", SITE, ["experiment"], name]]
+        case "corpus":
+            linked, of, corpus["name"] = f"mirror/opus/{name}", "mirror/opus/Toy", name
+        case "version":
+            linked, of, corpus["version"] = f"mirror/opus/Toy/{name}", "mirror/opus/Toy/v1", name
+    if linked.strip("./"):
+        edits.append(["link", linked, of])
+    edits.append(["at", TOY, ["corpora"], [corpus]])
+    results = name if what == "experiment" else "toy"
+    words = ["snakemake", f"results/{results}/reports/decontamination.json"]
+    return {"kind": "workflows", "edits": edits, "words": words, "outputs": outputs}
