@@ -82,7 +82,6 @@ def nested(path, value):
 
 
 def with_number(path, value):
-    """An experiment with a number at a path."""
     if path[0] == "corpora":
         front, own = (path[:3], path[3:]) if path[2] == "max_pairs" else (path, ())
         return edited(MINIMAL, ".".join(["corpora", "0", *front[2:]]), nested(own, value))
@@ -268,7 +267,6 @@ NO_NUMBERS = [
 
 
 def usage(capsys, *words):
-    """The last line of a wrong usage."""
     with pytest.raises(SystemExit) as end:
         cli.main(list(words))
     assert end.value.code == 2

@@ -25,7 +25,6 @@ def _forgotten():
 
 
 def encoders(**changes):
-    """Two of the same weights."""
     torch.manual_seed(0)
     settings = EncoderSettings(**SIZES | {"dropout": 0.0, "attention_dropout": 0.0} | changes)
     one = Encoder(settings, PIECES).double().train()

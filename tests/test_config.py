@@ -213,7 +213,6 @@ def printed(table):
 
 
 def language_table():
-    """The rows of languages.tsv."""
     text = files("ems.config.languages").joinpath("languages.tsv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
 

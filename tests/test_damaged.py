@@ -193,7 +193,6 @@ def spoil(run, monkeypatch):
 
 
 def check(read):
-    """Check that reading ends in one line that says what makes the file again."""
     with pytest.raises(Damaged) as error:
         read()
     assert "\n" not in str(error.value)

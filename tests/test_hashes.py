@@ -126,7 +126,6 @@ def of(*modules):
 
 
 def of_benchmarks(*modules):
-    """The files in the folders of benchmarks that the source of some modules has."""
     files = [Path(name).parts[1:] for name in of(*modules) if name.startswith("benchmarks/")]
     return {"/".join(parts) for parts in files if len(parts) > 1}
 
@@ -196,14 +195,12 @@ def test_a_figure_depends_on_its_table_and_the_demo_on_demos_alone():
 
 
 def forget():
-    """Forget the files and hashes of modules."""
     for value in vars(source).values():
         getattr(value, "cache_clear", lambda: None)()
 
 
 @pytest.fixture
 def forgetful():
-    """Neither this test nor the next finds the hashes of another."""
     forget()
     yield
     forget()

@@ -64,7 +64,6 @@ def test_using_a_model_imports_nothing_of_the_pipeline(model, tmp_path):
 
 
 def needed(names):
-    """The distributions with these names and all that they ask for here."""
     found, waiting = {}, list(names)
     while waiting:
         name = waiting.pop()

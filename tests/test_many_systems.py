@@ -207,12 +207,10 @@ def sweep(tmp_path):
 
 
 def points(experiment):
-    """The systems that the sweep made."""
     return {point.system: experiment.systems[point.system] for point in experiment.sweep}
 
 
 def differences(one, other, path=""):
-    """The dotted paths at which two nested mappings differ."""
     if not (isinstance(one, dict) and isinstance(other, dict)):
         return {path} if one != other else set()
     each = (differences(one.get(k), other.get(k), f"{path}.{k}".strip(".")) for k in {*one, *other})

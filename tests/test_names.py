@@ -28,7 +28,6 @@ def project(tmp_path):
 
 
 def mistake(value, model=experiment_model):
-    """The one line of the error that a bad setting gives."""
     return one_line(checked, model(), value, "mine.yaml")
 
 

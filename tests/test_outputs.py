@@ -48,7 +48,6 @@ def place(tmp_path, monkeypatch):
 
 
 def tree(folder):
-    """What is in a folder: kind, content or target of everything."""
     entries = {}
     for path in sorted(folder.rglob("*")):
         mode = path.lstat().st_mode

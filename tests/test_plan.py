@@ -104,7 +104,6 @@ def submitting(tmp_path, monkeypatch):
 
 
 def refused(**site):
-    """The line with which a run is refused."""
     with pytest.raises(EmsError) as error:
         check_cluster(plan(site))
     return str(error.value)
@@ -139,7 +138,6 @@ def test_an_environment_that_a_job_cannot_start_is_refused_with_slurm(submitting
 
 @pytest.fixture
 def queue(command, tmp_path, monkeypatch):
-    """Make `squeue` a script of these lines."""
     monkeypatch.chdir(tmp_path)
     return partial(command, "squeue")
 

@@ -34,7 +34,6 @@ CHECKPOINT = "ems/model/released.py"  # the authors' checkpoint, which a user co
 
 
 def imports(text):
-    """The modules that a source names; relative ones with dots."""
     modules = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):

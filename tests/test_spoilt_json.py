@@ -95,7 +95,6 @@ def hold(path, read):
 
 
 def tables_of(folder):
-    """Kind of file -> (the file, a function that reads it)."""
     out = folder / "t.tex"
     bits = np.arange(8) % 3 > 0
     share, hits = 100 * bits.sum() / 8, packed(bits)

@@ -21,7 +21,6 @@ NAMES = [
 
 
 def leaves(value, front=""):
-    """The dotted keys of nested mappings, with their values."""
     if not isinstance(value, dict):
         return {front.rstrip("."): value}
     return {k: v for key, part in value.items() for k, v in leaves(part, f"{front}{key}.").items()}

@@ -11,14 +11,12 @@ from ems.config.load import load_yaml
 
 
 def loaded(folder, text):
-    """What a YAML file says, given as text or as bytes."""
     path = folder / "x.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return load_yaml(path)
 
 
 def refused(folder, text):
-    """The one short line with which a file is refused."""
     with pytest.raises(EmsError) as error:
         loaded(folder, text)
     message = str(error.value)

@@ -37,7 +37,6 @@ SECONDS = {"ems": 60, "snakemake": 300}
 
 
 def rebuilt(case: Case) -> str:
-    """How to run a case again."""
     command = shlex.join(case["words"])
     again = "PYTHONPATH=tests python -m fuzz.campaign --case"
     return f"{command}\nagain: {again} <<'EOF'\n{json.dumps(case)}\nEOF"
@@ -68,18 +67,15 @@ class Campaign:
         self.forget()
 
     def forget(self) -> None:
-        """Count from zero."""
         self.cases: Counter = Counter()
         self.passed: Counter = Counter()  # that ended with status 0
         self.repeats: Counter = Counter()  # by the cause of a failure
         self.failures: dict[str, str] = {}  # cause -> details, and how to run the case again
 
     def close(self) -> None:
-        """End the server and remove the sandbox."""
         self.forks.close()
 
     def run(self, case: Case, plant: str = "") -> list[Failure]:
-        """Run a case; the laws that it breaks."""
         world = self.world
         world.reset()
         world.edit(case["edits"])
@@ -91,7 +87,6 @@ class Campaign:
         return broken_laws(case, done, before, world.listing(), world)
 
     def check(self, case: Case) -> None:
-        """Run a case and keep what it breaks."""
         for failure in self.run(case):
             self.repeats[failure.cause] += 1
             if failure.cause not in self.failures:
@@ -116,7 +111,6 @@ class Campaign:
         cases()
 
     def table(self) -> str:
-        """Cases by kind, and the failures."""
         rows = [f"{'kind':<12}{'cases':>8}{'status 0':>10}"]
         rows += [f"{k:<12}{n:>8,}{self.passed[k]:>10,}" for k, n in self.cases.items()]
         rows += [f"{'all':<12}{self.cases.total():>8,}{self.passed.total():>10,}", ""]
@@ -148,7 +142,6 @@ def fuzz(minutes: float, number: int, kinds: list[str]) -> int:
 
 
 def main() -> int:
-    """The campaign from the command line."""
     sys.stdout.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)

@@ -79,7 +79,6 @@ def values_known(commands: list[list[str]]) -> dict[str, list[list[str]]]:
 
 
 def usual(action: argparse.Action, known: dict[str, list[list[str]]]) -> st.SearchStrategy:
-    """The words for a flag that some good command gave it, or ones of its type."""
     low, high = {"*": (0, 3), "+": (1, 3), "?": (0, 1)}.get(action.nargs, (1, 1))
     odd = st.lists(value_of(action), min_size=low, max_size=high)
     good = known.get(action.dest.replace("_", "-"))
@@ -196,7 +195,6 @@ Key = tuple[tuple[str, ...], dict[str, Any]]  # the way to a setting, and its sc
 
 
 def raw_text(path: str) -> st.SearchStrategy:
-    """An edit of a YAML file as text."""
     at = st.integers(0, 10_000)
     inserted = st.tuples(st.just("insert"), st.just(path), at, st.sampled_from(RAW).map(as_text))
     return st.one_of(inserted.map(list), in_bytes(path))
@@ -238,7 +236,6 @@ def value_for(schema: dict[str, Any]) -> st.SearchStrategy:
 
 
 def setting(file: str, keys: list[Key]) -> st.SearchStrategy:
-    """An edit that gives one setting a value."""
 
     @st.composite
     def one(draw: Callable) -> list[Any]:
@@ -250,7 +247,6 @@ def setting(file: str, keys: list[Key]) -> st.SearchStrategy:
 
 
 def config_cases(experiments: list[str]) -> st.SearchStrategy:
-    """Changed settings, checked by `ems check`."""
     known = keys()
 
     @st.composite
@@ -271,7 +267,6 @@ def config_cases(experiments: list[str]) -> st.SearchStrategy:
 
 
 def planned_cases() -> st.SearchStrategy:
-    """Changed settings of the toy, planned by `snakemake -n`."""
     known = keys().items()
     edits = st.one_of(*(st.one_of(setting(*each), in_tree("yaml", each[0])) for each in known))
     return st.lists(edits, min_size=1, max_size=2).map(

@@ -52,12 +52,10 @@ POINTER = st.lists(st.integers(0, 40), min_size=1, max_size=4)
 
 
 def as_text(content: bytes) -> str:
-    """Bytes as a word of a case."""
     return base64.b64encode(content).decode()
 
 
 def in_tree(name: str, path: str) -> st.SearchStrategy:
-    """An edit of one value of a JSON or YAML file."""
     what = st.sampled_from(["set", "set", "set", "remove", "add", "double"])
     return st.tuples(st.just(name), st.just(path), POINTER, what, VALUES).map(list)
 
@@ -83,7 +81,6 @@ def in_bytes(path: str) -> st.SearchStrategy:
 
 
 def remove(path: Path) -> None:
-    """Remove whatever is there."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -91,12 +88,10 @@ def remove(path: Path) -> None:
 
 
 def _project_of(path: Path) -> Path:
-    """The folder that the commands run in."""
     return next(folder for folder in path.parents if (folder / "rules").exists())
 
 
 def _replaced(make):
-    """An edit that removes what is there and makes something else."""
 
     def edit(path: Path, *rest: Any) -> None:
         remove(path)
@@ -106,14 +101,12 @@ def _replaced(make):
 
 
 def _copy(path: Path, other: str) -> None:
-    """Put another file of the project in place of this one."""
     content = (_project_of(path) / other).read_bytes()
     remove(path)
     path.write_bytes(content)
 
 
 def _spoiled(change):
-    """An edit of a file's bytes."""
 
     def edit(path: Path, *rest: Any) -> None:
         if path.is_file():
@@ -123,7 +116,6 @@ def _spoiled(change):
 
 
 def _flip(content: bytes, at: int, bit: int) -> bytes:
-    """The content with one bit turned over."""
     if not content:
         return content
     at %= len(content)
@@ -131,13 +123,11 @@ def _flip(content: bytes, at: int, bit: int) -> bytes:
 
 
 def _repeat(content: bytes, at: int, length: int) -> bytes:
-    """The content with a stretch of it twice."""
     at %= len(content) + 1
     return content[: at + length] + content[at:]
 
 
 def _insert(content: bytes, at: int, text: str) -> bytes:
-    """The content with base64 `text` in it."""
     at %= len(content) + 1
     return content[:at] + base64.b64decode(text) + content[at:]
 

@@ -89,7 +89,6 @@ FAULTS = [*READING, *WRITING]
 
 
 def plant_fault(fault):
-    """Break something in this process."""
 
     def open_and_more(path, *rest, **names):
         if str(path).endswith(INPUT.name):
@@ -166,7 +165,6 @@ class Forks:
         return Done(**json.loads(self._answer()))
 
     def close(self) -> None:
-        """End the server."""
         self.server.stdin.close()
         self.server.wait()
         subprocess.run(["rm", "-rf", self.scratch], check=True)
@@ -192,7 +190,6 @@ def _become_nobody() -> None:
 
 
 def _serve() -> None:
-    """Answer until the input ends."""
     if os.geteuid() == 0:
         _become_nobody()
     answers = os.fdopen(os.dup(1), "w")
@@ -220,7 +217,6 @@ def _import_everything() -> None:
 
 
 def _run(words: list[str], folder: str, seconds: float, plant: str, stop: str) -> dict:
-    """Fork, run, wait, and end whatever is left of the command."""
     streams = [os.memfd_create(name) for name in ("out", "err")]
     begin = time.monotonic()
     child = os.fork()

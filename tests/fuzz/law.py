@@ -51,7 +51,6 @@ class Failure:
 def broken_laws(
     case: Case, done: Done, before: Listing, after: Listing, world: World
 ) -> list[Failure]:
-    """The laws that the command of a case has broken."""
     words = case["words"]
     failures = [*_ending(words, done)]
     failures += _writing(words, done.status, before, after, case.get("outputs", []))
@@ -62,7 +61,6 @@ def broken_laws(
 
 
 def _ending(words: list[str], done: Done) -> Iterator[Failure]:
-    """Status, traceback and error line."""
     stage, text = " ".join(words[:2]), done.out + done.err
     if done.status == HANG:
         yield Failure(f"hang in {stage}", f"no end after {done.seconds:.0f} s\n{tail(text)}")
@@ -102,12 +100,10 @@ def shape(message: str) -> str:
 
 
 def tail(text: str) -> str:
-    """The end of a long text."""
     return text[-3000:]
 
 
 def named(words: list[str], flags: tuple[str, ...]) -> list[str]:
-    """The values of some flags of a command."""
     values = []
     for at, word in enumerate(words):
         flag, equals, value = word.partition("=")
@@ -124,7 +120,6 @@ def place(value: str) -> str:
 def _writing(
     words: list[str], status: int, before: Listing, after: Listing, more: list[str]
 ) -> Iterator[Failure]:
-    """What was made, changed or removed, and should not have been."""
     stage = words[1] if words[0] == "ems" and len(words) > 1 else words[0]
     grows = status == 0 or stage in ("fetch-evalset", "eval")  # file by file
     outputs = _outputs(words, OUTPUTS if grows else GROWING, before)
@@ -193,7 +188,6 @@ def _inputs(words: list[str], before: Listing) -> set[str]:
 
 
 def within(path: str, folder: str) -> bool:
-    """Whether a path is another one or lies below it."""
     return path == folder or path.startswith(folder + "/")
 
 
@@ -212,14 +206,12 @@ def _output(words: list[str], after: Listing, world: World, same: bool) -> Itera
 
 
 def _unnoticed(paths: list[str], before: Listing, master: Listing) -> Iterator[Failure]:
-    """Damaged files among those that a command has called whole."""
     for path in map(place, paths):
         if not master[path].same(before.get(path)):
             yield Failure("damage not noticed", f"{path}: {before.get(path)}")
 
 
 def _vectors(words: list[str], world: World) -> Iterator[Failure]:
-    """One finite row for each line."""
     source, out = (world.project / named(words, (name,))[-1] for name in ("source", "out"))
     text = source.read_bytes()
     lines = text.count(b"\n") + (not text.endswith(b"\n") and text != b"")
@@ -231,7 +223,6 @@ def _vectors(words: list[str], world: World) -> Iterator[Failure]:
 
 
 def _losses(words: list[str], world: World) -> Iterator[Failure]:
-    """Finite losses and weights."""
     folder = world.project / named(words, ("out",))[-1]
     if NOT_FINITE.search((folder / "losses.jsonl").read_text(encoding="utf-8")):
         yield Failure("losses that are not finite: train", str(folder))

@@ -150,7 +150,6 @@ RESUME = "train {x} --system ems --shards shards/index.json --vocabulary vocab/v
 
 
 def write_settings(project: Path) -> None:
-    """config.yaml and the experiment `toy`."""
     tiny = yaml.safe_load((ROOT / "configs" / "tiny.yaml").read_text())
     toy = {key: value for key, value in tiny.items() if key != "sweep"} | TOY
     toy["model"], toy["train"] = tiny["model"] | MODEL, tiny["train"] | TRAIN

@@ -83,7 +83,6 @@ class World:
         subprocess.run(["cp", "-a", folder, self.kept], check=True)
 
     def _make(self) -> None:
-        """Settings and downloads."""
         for name in ("tmp", "outer/project"):
             (self.root / name).mkdir(parents=True)
         (self.outer / "precious.txt").write_text("not yours\n")
@@ -94,7 +93,6 @@ class World:
         write_mirror(self.project / "mirror")
 
     def _widen(self) -> None:
-        """Add every other evaluation set, and what is made of it."""
         write_wide_settings(self.project)
         self.forks.run(["ems", "demo-mirror", "--out", "data/embedded"], self.project)
         narrow(self.project / "data" / "embedded")
@@ -120,7 +118,6 @@ class World:
         raise AssertionError("the training was never killed in time")
 
     def listing(self) -> dict[str, Entry]:
-        """Every path below the sandbox, relative to it."""
         entries, folders = {}, [self.root]
         while folders:
             for path in folders.pop().iterdir():
@@ -142,7 +139,6 @@ class World:
         return Entry(kind, mode, self.hashes[key], info.st_size, info.st_mtime_ns, info.st_ino)
 
     def reset(self) -> None:
-        """Make the sandbox what it was before the first case."""
         now = self.listing()
         for path in sorted(now):
             if not now[path].same(self.master.get(path)):
