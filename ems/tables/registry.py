@@ -37,7 +37,6 @@ class Output:
     study: StudySettings | None = None
 
     def systems(self, experiment: Experiment) -> list[str]:
-        """Return the systems of the table in their order."""
         names = experiment.shown
         match self.shown.among:
             case "families":

@@ -215,7 +215,6 @@ def _all_steps(experiment: Experiment, system: str) -> int:
 def _side_by_side(
     columns: list[Column], notes: list[str], printed: PrintedRows | None
 ) -> Declaration:
-    """Declare a table of the columns, without deviations of the seeds."""
     names = [column.heading for column in columns]
     return Declaration(
         benchmarks={},

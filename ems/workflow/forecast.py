@@ -62,9 +62,7 @@ class Rates:
     def on_gpus(
         self, stage: str, units: Units, step: Learning, steps: int, gpus: int, gpu_type: str
     ) -> tuple[float, float]:
-        """Return (CPU seconds of all processes, seconds that each GPU is busy) of a training or
-        benchmark.
-        """
+        """Return (CPU seconds of all processes, busy seconds of each GPU)."""
         shared = units["teraflops"] * 1e12 / gpu_flops(gpu_type, step.half)
         shared += units.get("gathered", 0) * GATHERED / BANDWIDTH
         updated = units.get("updated", 0) * UPDATED / BANDWIDTH  # in each process

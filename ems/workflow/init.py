@@ -314,7 +314,6 @@ def _by_corpus(picks: list[Pick]) -> dict[str, list[Pick]]:
 
 
 def experiment_text(name: str, languages: list[Named], picks: list[Pick], command: str) -> str:
-    """Return the YAML text of the experiment."""
     from jinja2 import Environment, StrictUndefined
 
     taken = [pick for pick in picks if pick.most]

@@ -113,10 +113,7 @@ class Jobs:
     # --- text and shards
 
     def per_pair(self, pattern: str, *roles: str) -> Callable[..., list[str]]:
-        """Return an input function: the pattern for each language pair of a job's vocabulary.
-
-        `roles`: "train", "validation".
-        """
+        """Return an input function: the pattern for each language pair with one of the `roles`."""
 
         def value(wildcards: Wildcards) -> list[str]:
             vocabulary = wildcards.get("vocabulary", SHARED)
@@ -318,7 +315,6 @@ def demo_source() -> str:
 
 
 def evalkeys_modules(against: Iterable[str]) -> list[str]:
-    """Return the modules that read the sentences of the evaluation sets."""
     return ["ems.text.evalkeys", *(module_name(name, "data") for name in against)]
 
 

@@ -43,9 +43,7 @@ BACK = 'find -L {} -newermt now -exec touch -r {{}} -d "-{} seconds" {{}} \\;'
 
 @dataclass(frozen=True)
 class Plan:
-    """The site's settings, their experiment, the files missing from its local sources, and a
-    message per missing segmenter.
-    """
+    """Site, experiment, files missing from local sources, and messages on missing segmenters."""
 
     site: Site
     experiment: Experiment

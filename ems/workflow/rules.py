@@ -146,7 +146,6 @@ class Workflow:
         self.export_flags += ["--dimensions", str(export.dimensions)] if export.dimensions else []
 
     def _name_outputs(self) -> None:
-        """Name tables, figures and their input files, and further lists of inputs."""
         experiment = self.experiment
         self.outputs = outputs_of(experiment)
         self.input_files = {kind: input_files(of, experiment) for kind, of in self.outputs.items()}
@@ -267,7 +266,6 @@ class Workflow:
 
     @property
     def constraints(self) -> dict[str, str]:
-        """The pattern of each wildcard."""
         evalsets = set(self.experiment.evalsets)
         usable = [name for name in benchmarks() if evalsets.issuperset(sets_of(name))]
         return {

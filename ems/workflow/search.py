@@ -52,7 +52,6 @@ class Named:
 
     @property
     def language(self) -> Language:
-        """The language with its codes in an experiment."""
         if self.code in load_languages():
             return load_languages()[self.code]
         tatoeba = self.iso3 if self.iso3 in load_tatoeba_codes() else ""

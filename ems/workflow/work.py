@@ -133,9 +133,7 @@ class Workload:
         return self.steps[key]
 
     def _scored(self, system: SystemSettings, name: str) -> Units:
-        """Count the protocol of a benchmark (once, per language or per two languages) and the
-        encoding of its sentences.
-        """
+        """Count the protocol of a benchmark and the encoding of its sentences."""
         record = benchmark(name)
         sets = [self.experiment.evalsets[each] for each in sets_of(name)]
         share = EMBEDDED_SHARE if any(each.embedded for each in sets) else 1
@@ -161,7 +159,6 @@ class Workload:
         return units
 
     def _sampled(self, vocabulary: str) -> float:
-        """Return the lines that a vocabulary is trained on."""
         lines = 2 * self._pairs(self.experiment.pairs_of("train", vocabulary))
         return min(self.experiment.vocabularies[vocabulary].settings.sample_lines, lines)
 
@@ -192,9 +189,7 @@ class Workload:
         return sum(self._zip_bytes(size) for size in remote if not size.shared)
 
     def on_disk(self, embeddings_mb: int) -> float:
-        """Return the bytes of downloads and results, with the checkpoints of one training and at
-        most `embeddings_mb` of embeddings.
-        """
+        """Return the bytes of downloads and results, with the checkpoints of one training."""
         experiment, text = self.experiment, 0.0
         for name, (read, used) in self.counts.items():
             text += UNZIPPED * self._zip_bytes(self.sizes[name]) * used / max(read, 1)
