@@ -49,15 +49,9 @@ def cleaning(ems, archive, *keys):
     return [*CLEAN, "--archives", archive, "--keys", "keys.tsv", "--out", "out.tsv"]
 
 
-# --- flags
-
-
 def test_a_flag_of_several_values_may_be_typed_several_times():
     for line in ("check --profile a b", "check --profile a --profile b") * 2:
         assert ["a", "b"] in parse(COMMANDS, line.split())[1].values()
-
-
-# --- what a stage was planned with
 
 
 def test_a_stage_refuses_settings_that_changed_since_it_was_planned(ems, archive):
@@ -164,9 +158,6 @@ def test_the_command_line_loads_no_heavy_library_before_a_stage_needs_it():
     program = f"import sys, ems.commands.cli; print({heavy} & {{*sys.modules}})"
     command = [sys.executable, "-c", program]
     assert subprocess.check_output(command, cwd=ROOT, text=True).strip() == "set()"
-
-
-# --- libraries
 
 
 SPINS = {"A=b": FEW_SPINS, "GOMP_SPINCOUNT=7": "7", "OMP_WAIT_POLICY=PASSIVE": "0"}

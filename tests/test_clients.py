@@ -16,10 +16,9 @@ import pytest
 from conftest import ROOT, needs
 from made.cli import COMMAND, INTEROP, commands, program, section, write_files
 from made.corpora import write_lines
-from made.models import write_model
+from made.models import export, write_model
 from made.servers import Served
 
-from ems.commands.cli import main
 from ems.corpora.demo.grammar import read_free
 from ems.use.encoder import Encoder, score
 
@@ -43,8 +42,7 @@ def place(tmp_path_factory):
     text = [text for sentence in FREE for text in sentence.values()]
     model = write_model(folder / "model", ["en", "de"], text, 2500, sizes=SIZES)
     write_lines(folder / "lines.txt", text[:100])
-    words = ["export", "--model", model, "--out", folder / "exports/ems", "--onnx"]
-    assert main([*map(str, words), "--verify", str(folder / "lines.txt")]) == 0
+    export(model, folder / "exports/ems", "--onnx", "--verify", folder / "lines.txt")
     for side, code in enumerate(("de", "en")):
         write_lines(folder / f"corpus.{code}", [pair[side] for pair in PAIRS])
     (folder / "ems").symlink_to(ROOT / "ems")
@@ -185,9 +183,6 @@ def test_without_a_text_the_page_sends_no_search(browser, place, tmp_path):
         assert not page.get_by_role("search").is_visible()
         assert "/search" not in server.log.read_text()
         page.close()
-
-
-# --- OpenAI's client
 
 
 def test_the_client_of_openai_gets_the_vectors_and_the_errors(served, place):

@@ -2,7 +2,6 @@
 there is no folder. The code for n-grams in it is ours and needs nothing of ours."""
 
 import hashlib
-import io
 import json
 import os
 import random
@@ -19,16 +18,15 @@ import yaml
 from conftest import ROOT, SHARED, needs
 from made.corpora import write_lines, write_tatoeba
 from made.experiments import MINIMAL, Settings
-from made.models import write_model
+from made.models import export, write_model
 from safetensors import SafetensorError
 
 from ems import Encoder
 from ems.base.errors import EmsError
 from ems.bench.peers import SentenceTransformersEncoder
-from ems.commands.cli import main
 from ems.corpora.demo.grammar import read_free
 from ems.export import folder as export_folder
-from ems.export import onnx, tokenizer, verify
+from ems.export import onnx, tokenizer
 from ems.export.tokenizer import make_tokenizer
 from ems.model import devices
 from ems.model.encode import SentenceEncoder
@@ -72,36 +70,22 @@ def verify_lines(folder):
     return write_lines(folder / "lines.txt", OF_EACH)
 
 
-def figures_here(folder, expected):
-    with np.load(io.BytesIO(expected)) as arrays:
-        return verify.figures(folder, arrays)
-
-
-def run(model, out, *flags, expect=0, here=True):
-    """Export; `here` verifies in this process, since another one takes seconds to import."""
-    words = ["export", "--model", str(model), "--out", str(out), *map(str, flags)]
-    with pytest.MonkeyPatch.context() as patch:
-        if here:
-            patch.setattr(verify, "_in_another_process", figures_here)
-        assert main(words) == expect
-
-
 @pytest.fixture(scope="module")
 def export_once(tmp_path_factory):
     """A function that returns (kind, model folder, exported folder) and makes them once."""
     pytest.importorskip("onnxruntime")
     exports = {}
 
-    def export(kind):
+    def exported_as(kind):
         if kind not in exports:
             folder = tmp_path_factory.mktemp(kind)
             model, out = made_model(folder / "models/ems", kind), folder / "my export-1.0"
             flags = [*KINDS[kind][3].split(), "--verify", verify_lines(folder)]
-            run(model, out, *flags, here=kind != "ngrams")
+            export(model, out, *flags, here=kind != "ngrams")
             exports[kind] = kind, model, out
         return exports[kind]
 
-    return export
+    return exported_as
 
 
 @pytest.fixture(params=KINDS)
@@ -322,7 +306,9 @@ def test_a_folder_that_is_not_ours_is_not_written(
     pytest.importorskip("onnxruntime")
     model = made_model(tmp_path / "model", kind)
     monkeypatch.setattr(*place, other_code(tmp_path) if value is other_code else value)
-    run(model, tmp_path / "out/ems", *flags.split(), "--verify", verify_lines(tmp_path), expect=1)
+    export(
+        model, tmp_path / "out/ems", *flags.split(), "--verify", verify_lines(tmp_path), expect=1
+    )
     assert re.search(f"error: .*{message}", capfd.readouterr().err.splitlines()[-1])
     assert list((tmp_path / "out").iterdir()) == []
 
@@ -341,7 +327,7 @@ def test_without_segmenters_the_card_has_the_loss(tmp_path, monkeypatch):
     path = made_model(tmp_path / "model", "static") / "model.json"
     path.write_text(path.read_text().replace('"de": "unicode"', '"de": "sacremoses"'))
     monkeypatch.chdir(tmp_path)
-    run("model", "out", "--without-segmenters", "--verify", verify_lines(Path()))
+    export("model", "out", "--without-segmenters", "--verify", verify_lines(Path()))
     card = Path("out/README.md").read_text()
     (row,) = re.findall(r"^\| de \| (.*?) \| (.*?) \| (.*?) \|$", card, re.M)
     with_, without, change = map(float, row)

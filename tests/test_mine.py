@@ -53,11 +53,9 @@ def text(documents, language, row):
     return shard.piece(0, at).tolist()
 
 
-# --- rounds
-
-
-def rounds_of(sizes=(900, 700, 50), **settings):
-    return Rounds(MiningSettings(**{"sample": 100, "keep": 60, "pairs": 500, **settings}), sizes, 7)
+def rounds_of(**settings):
+    settings = {"sample": 100, "keep": 60, "pairs": 500, **settings}
+    return Rounds(MiningSettings(**settings), (900, 700, 50), 7)
 
 
 def test_a_round_draws_sentences_without_replacement_by_seed_and_round():
@@ -150,12 +148,11 @@ def test_killed_and_resumed_equals_never_killed(work, after, toy, tmp_path, monk
     assert len(done) == 2 * resumed, "nothing was done twice"
 
 
-def test_the_report_counts_what_is_known_to_be_right(never_killed):
+def test_the_report_counts_known_translations(never_killed):
     about = never_killed[1]["by_pair"]["de-en"]
     known = about["known"]
     assert about["pairs"] == 100 == never_killed[1]["pairs"]["de-en"]
-    assert known["hidden"] == 20, "the validation pairs"
-    assert known["among"] == [60, 60]
+    assert (known["hidden"], known["among"]) == (20, [60, 60])  # the validation pairs
     assert known["chance"] == pytest.approx(100 * 20 / (60 * 60 - 40 * 40))
     assert known["share"] == pytest.approx(100 * known["right"] / known["known"])
 
@@ -187,18 +184,13 @@ def test_a_shard_that_is_cut_while_it_is_mined_gives_no_pairs(tmp_path, monkeypa
     assert not (tmp_path / "mined").exists()
 
 
-ONE = {
-    "languages": ["en", "fr"],
-    "objectives": made.COHERENCE["systems"]["coherent"]["objectives"],
-    "train": {"start_from": "ems"},
-}
-
-
 def test_other_shards_models_and_languages_are_errors(toy, never_killed, tmp_path):
-    run = {"systems": {"one": ONE}, "corpora": [{**made.OWN, "languages": ["en", "de", "fr"]}]}
+    objectives = made.COHERENCE["systems"]["coherent"]["objectives"]
+    one = {"languages": ["en", "fr"], "objectives": objectives, "train": {"start_from": "ems"}}
+    run = {"systems": {"one": one}, "corpora": [{**made.OWN, "languages": ["en", "de", "fr"]}]}
     message = one_line(mined, toy, tmp_path, "one", **run)  # there are no shards of fr
     assert message == "expected documents of two languages or more to mine in, found en"
-    message = one_line(toy.experiment, **changed(made.COHERENCE, {"systems": {"one": ONE}}))
+    message = one_line(toy.experiment, **changed(made.COHERENCE, {"systems": {"one": one}}))
     assert "objectives.coherence mines documents in two or more languages, found en" in message
     model = shutil.copytree(toy.folder / "start" / "model", tmp_path / "model")
     other = toy.vocabulary.read_bytes() + b"\x12\x00"  # an empty part: it is read all the same

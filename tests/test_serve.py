@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import socket
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote, urlsplit
 
@@ -20,14 +19,14 @@ from hypothesis import strategies as st
 from made.cli import Cli
 from made.corpora import write_lines
 from made.models import write_model, write_segmented
-from made.servers import MOST, Served, ask, ask_json
+from made.servers import MOST, Served, ask, ask_json, slow_server
 from starlette.exceptions import HTTPException
 
 from ems.base.errors import EmsError
 from ems.use import serve
 from ems.use.encoder import Encoder
 from ems.use.search import index_of
-from ems.use.serve import INPUTS, LINE_CHARACTERS, MOST_LINES, TEXT_CHARACTERS, Service
+from ems.use.serve import INPUTS, LINE_CHARACTERS, TEXT_CHARACTERS, Service
 from ems.use.stream import TextInput
 
 pytestmark = pytest.mark.slow
@@ -81,9 +80,8 @@ def test_a_search_finds_the_lines_of_the_command(served, model, tmp_path, query)
 
 
 def test_a_long_line_is_cut_and_an_empty_text_finds_nothing(served, encoder, tmp_path):
-    _, answer = served.json("GET", f"/search?k={MOST_LINES}&q=ka")
-    assert len(answer["results"]) == len(TEXT)
-    assert max(len(hit["line"]) for hit in answer["results"]) == LINE_CHARACTERS + 1
+    lines = [hit["line"] for hit in served.json("GET", "/search?k=100&q=ka")[1]["results"]]
+    assert (len(lines), max(map(len, lines))) == (len(TEXT), LINE_CHARACTERS + 1)
     with index_of(encoder, TextInput(written(tmp_path, []))) as empty:
         assert json.loads(Service(encoder, empty).search("q=ka").body)["results"] == []
 
@@ -98,9 +96,6 @@ def test_a_query_may_stand_in_the_address_as_plain_utf8(served):
 
 def address_of(url):
     return urlsplit(url).hostname, urlsplit(url).port
-
-
-# --- vectors
 
 
 @pytest.mark.parametrize("dimensions", [None, 1, 5, 16])
@@ -222,12 +217,11 @@ def test_on_another_address_any_name_is_one_and_the_log_warns(model, tmp_path):
 
 
 def test_no_other_origin_may_read_and_no_other_script_may_run(served):
+    names = ("X-Content-Type-Options", "Cross-Origin-Resource-Policy", "Server")
     for path in ("/", "/v1/models", "/nothing"):
         _, headers, content = served.ask("GET", path, Origin="https://evil.example")
         assert not [name for name in headers if name.lower().startswith("access-control")]
-        assert headers["X-Content-Type-Options"] == "nosniff"
-        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
-        assert headers["Server"] == "ems"
+        assert [headers[name] for name in names] == ["nosniff", "same-origin", "ems"]
         policy = headers["Content-Security-Policy"]
         assert "default-src 'none'; frame-ancestors 'none'" in policy
         assert "unsafe" not in policy
@@ -276,54 +270,23 @@ def test_answers_do_not_depend_on_other_requests(served):
         assert list(pool.map(one, range(14 * 15))) == alone * 15
 
 
-def threads_of(process):
-    return len(os.listdir(f"/proc/{process.pid}/task"))
-
-
 def test_a_flood_starts_no_more_threads_and_is_over_when_it_ends(served):
     served.json("GET", "/search?q=ka")
     flood = [socket.create_connection(address_of(served.url), MOST) for _ in range(100)]
     try:
         for connection in flood:
             connection.sendall(b"GET / HTTP/1.1\r\n")
-        assert threads_of(served.process) < serve.CONNECTIONS + 15
+        assert len(os.listdir(f"/proc/{served.process.pid}/task")) < serve.CONNECTIONS + 15
     finally:
         for connection in flood:
             connection.close()
     assert served.json("GET", "/search?q=ka")[0] == 200
 
 
-class Slow:
-    """An encoder that waits before the vectors of `wait`, and fails at those of `fail`."""
-
-    model = "slow"
-
-    def __init__(self):
-        self.asked, self.let = threading.Event(), threading.Event()
-
-    def encode(self, lines, *_, **__):
-        if "fail" in lines:
-            raise ZeroDivisionError
-        if "wait" in lines:
-            self.asked.set()
-            assert self.let.wait(MOST)
-        return np.ones((len(lines), 2), np.float32)
-
-    def token_counts(self, lines, language):
-        return [1] * len(lines)
-
-
 @pytest.fixture
 def slow():
-    """A server in this process with a slow encoder."""
-    encoder, listening = Slow(), serve.listen("127.0.0.1", 0)
-    server = serve.server_of(Service(encoder), listening)
-    server.url, server.address = serve.url_of(listening), listening.getsockname()
-    server.running = threading.Thread(target=server.run, args=[[listening]])
-    server.running.start()
-    yield encoder, server
-    server.should_exit = True
-    server.running.join()
+    with slow_server() as (encoder, server):
+        yield encoder, server
 
 
 WAIT = {"input": "wait", "model": "slow"}
@@ -405,17 +368,13 @@ def test_an_index_is_built_and_is_only_for_its_text(served, encoder, tmp_path):
     assert "has changed since" in error.value.detail["message"]
 
 
-def test_without_a_text_there_are_vectors_and_the_page_says_so(encoder):
-    service = Service(encoder)
+def test_the_page_says_what_it_searches_and_shows_names_as_text(encoder, tmp_path):
     with pytest.raises(HTTPException, match="404") as error:
-        service.search("q=ka")
+        Service(encoder).search("q=ka")
     assert "start ems serve with --index" in error.value.detail["message"]
-    page = serve.page_of(service).body.decode()
+    page = serve.page_of(Service(encoder)).body.decode()
     assert "No text to search" in page
     assert '<form role="search" hidden>' in page
-
-
-def test_the_page_shows_names_as_text(encoder, tmp_path):
     corpus = written(tmp_path).rename(tmp_path / "<i>&{{K}}.txt")
     with index_of(encoder, TextInput(corpus)) as index:
         page = serve.page_of(Service(encoder, index)).body.decode()

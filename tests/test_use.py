@@ -8,8 +8,8 @@ from itertools import count
 
 import numpy as np
 import pytest
-from made.cli import Cli
-from made.corpora import moses_of, write_lines
+from made.cli import ModelCli
+from made.corpora import moses_of
 from made.experiments import shipped
 from made.models import SIZES, write_model, write_peer, write_segmented
 from made.text import cleaned, tiny
@@ -56,35 +56,10 @@ def encoder(model):
     return Encoder(model)
 
 
-class Run(Cli):
-    """The command line with a model and pieces of 7 lines."""
-
-    def __init__(self, folder, model, **options):
-        super().__init__(folder, **options)
-        self.model = model
-
-    def words(self, command, model=None):
-        name, *rest = command.split()
-        return [name, "--model", str(model or self.model), *rest]
-
-    def log(self, command):
-        return "\n".join(self(*self.words(command)))
-
-    def write(self, name, lines):
-        write_lines(self.folder / name, lines)
-
-    def load(self, name="out.npy"):
-        """The array of a .npy, the rows of a TSV, or the lines of a .txt as numbers."""
-        if name.endswith(".npy"):
-            return np.load(self.folder / name)
-        rows = (self.folder / name).read_text().split("\n")[:-1]
-        return [row.split("\t") for row in rows] if name[-4:] == ".tsv" else list(map(float, rows))
-
-
 @pytest.fixture
 def ems(tmp_path, monkeypatch, model):
     monkeypatch.setattr(files, "PIECE_LINES", 7)
-    return Run(tmp_path, model)
+    return ModelCli(tmp_path, model)
 
 
 # --- the encoder
@@ -123,26 +98,17 @@ def test_the_language_is_needed_only_where_it_matters(model, tmp_path):
     assert Encoder(own).encode(LINES, "en").tobytes() == Encoder(model).encode(LINES).tobytes()
 
 
-TEXT = {
-    "en": [
-        "It's co\u00adoperation\u200b, isn't it?",
-        "\u202aMr. Smith\u202c  PAID\t3.14 (cafe\u0301,\u2028so).",
-    ],
-    "zh": ["我们\u200b今天去北京大学", "他昨天在图书馆\u00ad看书。"],
-}
+RAW = [
+    ("It's co\u00adoperation\u200b, isn't it?", "我们\u200b今天去北京大学"),
+    ("\u202aMr. Smith\u202c  PAID\t3.14 (cafe\u0301,\u2028so).", "他昨天在图书馆\u00ad看书。"),
+]
 SEGMENTERS = {"en": "sacremoses", "zh": "jieba"}
 
 
 @pytest.mark.parametrize("format_characters", ["keep", "drop"])
 def test_a_raw_line_becomes_the_ids_that_are_in_the_shard(tmp_path, format_characters):
     """Raw lines -> clean -> segmented -> a shard, and a model folder as training writes it."""
-    archive, sample = tmp_path / "x.zip", tmp_path / "sample.txt"
-    moses_of(
-        archive,
-        list(zip(*(lines * 9 for lines in TEXT.values()), strict=True)),
-        corpus="C",
-        pair="en-zh",
-    )
+    archive = moses_of(tmp_path / "x.zip", RAW * 9, pair="en-zh")
     experiment = tiny(
         Corpus("C", "v1", "somewhere", True, ("en-zh",), None),
         clean={"format_characters": format_characters},
@@ -153,9 +119,9 @@ def test_a_raw_line_becomes_the_ids_that_are_in_the_shard(tmp_path, format_chara
     cleaned(experiment, [archive], tmp_path / "keys.tsv", "en-zh", "en-zh.tsv")
     words = tmp_path / "words" / "en-zh.tsv"
     segment_tsv(tmp_path / "en-zh.tsv", words, ("en", "zh"), tuple(SEGMENTERS.values()))
-    write_sample(experiment, [words], sample)
+    write_sample(experiment, [words], tmp_path / "sample.txt")
     vocabulary, weights = tmp_path / "vocabulary.model", tmp_path / "model.safetensors"
-    pieces = train_vocabulary(experiment, sample, vocabulary)
+    pieces = train_vocabulary(experiment, tmp_path / "sample.txt", vocabulary)
     write_shards(words, vocabulary, tmp_path / "shard")
     sizes = SIZES | {"layers": 0, "max_tokens": 50}
     save_file(Layers(EncoderSettings(**sizes), pieces).state_dict(), weights)
@@ -165,8 +131,8 @@ def test_a_raw_line_becomes_the_ids_that_are_in_the_shard(tmp_path, format_chara
     (tmp_path / "model.json").write_text(json.dumps(description))
     encoder, shard = SentenceEncoder(tmp_path), Shard(*shards_in(tmp_path / "shard"))
     assert shard.pairs == 18
-    for side, (code, lines) in enumerate(TEXT.items()):
-        for row, ids in enumerate(encoder.tokenise(lines, code)):
+    for side, code in enumerate(SEGMENTERS):
+        for row, ids in enumerate(encoder.tokenise([pair[side] for pair in RAW], code)):
             assert ids.tolist() == shard.piece(side, row).tolist()
     plain, odd = encoder.tokenise(["cooperation it", "co\u00adoper\u200bation it"], "en")
     assert (plain.tolist() == odd.tolist()) == (format_characters == "drop")
@@ -323,7 +289,7 @@ def test_mined_pairs_are_those_of_plain_loops(ems, encoder):
     expected = {(sides[0][a], sides[1][b]) for a, b in best}
     assert {(first[a], second[b]) for a, b in pairs[:17]} == expected
     blank = mine(encoder, ["ka", "", "lo"], ["", "lo", " "], one_to_one=False, neighbours=1)
-    assert {*blank.first.tolist()} <= {0, 2} and {*blank.second.tolist()} == {1}
+    assert {*zip(blank.first.tolist(), blank.second.tolist(), strict=True)} <= {(0, 1), (2, 1)}
     ems.log(f"{MINE} --out best.tsv --threshold {scores[9]}")
     best = ems.load("best.tsv")
     assert len(best) >= 10  # without --one-to-one there may be more

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import get_args, get_origin
 
+import numpy as np
 from conftest import ROOT
 
 from ems.base.outputs import Writes
@@ -72,6 +73,32 @@ class Cli:
         assert "".join(lines).count("error: ") == 1
         assert log.read_text(encoding="utf-8").splitlines() == lines
         return lines[-1].partition(" error: ")[2]
+
+
+class ModelCli(Cli):
+    """The command line with a model: a command is one text without --model."""
+
+    def __init__(self, folder, model, **options):
+        super().__init__(folder, **options)
+        self.model = model
+
+    def words(self, command, model=None):
+        name, *rest = command.split()
+        return [name, "--model", str(model or self.model), *rest]
+
+    def log(self, command):
+        return "\n".join(self(*self.words(command)))
+
+    def write(self, name, lines):
+        text = "".join(f"{line}\n" for line in lines)
+        (self.folder / name).write_text(text, encoding="utf-8", newline="\n")
+
+    def load(self, name="out.npy"):
+        """The array of a .npy, the rows of a TSV, or the lines of a .txt as numbers."""
+        if name.endswith(".npy"):
+            return np.load(self.folder / name)
+        rows = (self.folder / name).read_text().split("\n")[:-1]
+        return [row.split("\t") for row in rows] if name[-4:] == ".tsv" else list(map(float, rows))
 
 
 def wait_for(condition, run):

@@ -1,16 +1,21 @@
 """Encoders for the tests: a model folder of ours, what an export of it holds, a folder of
 sentence-transformers, a command."""
 
+import io
 import json
 import sys
 from types import SimpleNamespace
 
+import numpy as np
+import pytest
 import torch
 from safetensors.torch import save_file
 
 from ems.base.files import sha256_file
+from ems.commands.cli import main
 from ems.config.model import EncoderSettings
 from ems.config.text import VocabularySettings
+from ems.export import verify
 from ems.model.encoder import Encoder
 from ems.text.segmenters.base import segmenter as make_segmenter
 from ems.text.subwords import load_vocabulary, train_vocabulary
@@ -109,3 +114,17 @@ def write_command(folder, source=COMMAND):
     script = folder / "encode.py"
     script.write_text(source)
     return f"{sys.executable} {script} {{lines}} {{language}} {{out}}"
+
+
+def _figures_here(folder, expected):
+    with np.load(io.BytesIO(expected)) as arrays:
+        return verify.figures(folder, arrays)
+
+
+def export(model, out, *flags, expect=0, here=True):
+    """Export; `here` verifies in this process, since another one takes seconds to import."""
+    words = ["export", "--model", str(model), "--out", str(out), *map(str, flags)]
+    with pytest.MonkeyPatch.context() as patch:
+        if here:
+            patch.setattr(verify, "_in_another_process", _figures_here)
+        assert main(words) == expect

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
+import numpy as np
 from conftest import ROOT, needs
 
 PROGRAMS = ROOT / ".interop"
@@ -209,3 +210,38 @@ class Served:
 
     def __exit__(self, *_):
         assert self.stop() == 0, self.log.read_text()
+
+
+class Slow:
+    """An encoder that waits before the vectors of `wait`, and fails at those of `fail`."""
+
+    model = "slow"
+
+    def __init__(self):
+        self.asked, self.let = threading.Event(), threading.Event()
+
+    def encode(self, lines, *_, **__):
+        if "fail" in lines:
+            raise ZeroDivisionError
+        if "wait" in lines:
+            self.asked.set()
+            assert self.let.wait(MOST)
+        return np.ones((len(lines), 2), np.float32)
+
+    def token_counts(self, lines, language):
+        return [1] * len(lines)
+
+
+@contextmanager
+def slow_server():
+    """A slow encoder, and `ems serve` in this process that uses it."""
+    from ems.use import serve
+
+    encoder, listening = Slow(), serve.listen("127.0.0.1", 0)
+    server = serve.server_of(serve.Service(encoder), listening)
+    server.url, server.address = serve.url_of(listening), listening.getsockname()
+    running = server.running = threading.Thread(target=server.run, args=[[listening]])
+    running.start()
+    yield encoder, server
+    server.should_exit = True
+    running.join()
