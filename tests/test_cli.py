@@ -163,6 +163,7 @@ def test_the_command_line_loads_no_heavy_library_before_a_stage_needs_it():
 SPINS = {"A=b": FEW_SPINS, "GOMP_SPINCOUNT=7": "7", "OMP_WAIT_POLICY=PASSIVE": "0"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variable", SPINS)
 def test_threads_that_wait_soon_sleep_unless_the_user_says_otherwise(variable):
     """OpenMP itself says what it took when PyTorch loads it."""

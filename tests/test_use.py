@@ -155,6 +155,7 @@ def test_a_file_gives_the_rows_of_its_lines_in_any_form(ems, encoder, name):
     assert not list(ems.folder.glob(".*"))
 
 
+@pytest.mark.slow
 def test_standard_input_and_output_give_the_bytes_of_files(ems, model, monkeypatch):
     monkeypatch.setattr(files, "PIECE_LINES", 1 << 15)  # as in a process of its own
     ems.write("lines.txt", LINES)
