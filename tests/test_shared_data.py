@@ -181,12 +181,15 @@ def test_a_folder_that_another_process_writes_meanwhile_is_kept(tmp_path):
 
 
 @pytest.mark.parametrize("look", [0, 1])
-def test_a_lock_that_a_third_process_removes_is_created_again(tmp_path, monkeypatch, look):
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_lock_that_another_process_removes_is_taken_again(tmp_path, monkeypatch, look, replaced):
     path, looks, stat = tmp_path / "x", iter(range(100)), Path.stat
 
     def removed(self, **options):
         if self == path and os.path.isfile(path) and next(looks) == look:
             os.unlink(path)
+            if replaced:
+                path.write_bytes(b"of another process")
         return stat(self, **options)
 
     monkeypatch.setattr(Path, "stat", removed)
