@@ -150,7 +150,7 @@ def sides(*texts):
 
 MINED = b"1.25\tHallo\tHello\n1.04\tZwei\tTwo\n"
 LASERS = "/WikiMatrix/v1/WikiMatrix.de-en.tsv.gz"
-FORMATS = {  # how a pair is fetched, where it lies, contents as they are and otherwise
+FORMATS = {  # how a pair is fetched, where it lies, good, other and bad content
     "moses": SimpleNamespace(
         fetch=lambda source, out: fetch_file("moses", source, "C", "v1", "de-en", out),
         on_host="/OPUS-C/v1/moses/de-en.txt.zip",

@@ -316,7 +316,7 @@ def test_a_dump_is_fetched_from_the_published_layout(tmp_path):
 
 
 @pytest.mark.slow
-def test_killed_it_resumes_with_the_remaining_pieces(tmp_path):
+def test_a_killed_run_resumes_with_the_remaining_pieces(tmp_path):
     ems, state = Cli(tmp_path), tmp_path / "state"
     dump = write_dump(tmp_path / "de.xml.bz2", dump_pages(120), per_stream=2)
     job = ("wikipedia", "--dump", dump, "--language", "de", "--state", state)

@@ -158,7 +158,7 @@ def test_training_text_is_never_cleaned_without_the_validation_sentences(tmp_pat
     assert "decontaminate.validation: " in message
 
 
-def test_it_changes_the_hash_of_decontamination_only(tmp_path):
+def test_decontaminating_by_validation_changes_the_hash_of_cleaning_only(tmp_path):
     settings, off = Settings(tmp_path), edited(VALUE, "decontaminate.validation", False)
     plain = edited(VALUE, "decontaminate", {"against": ["tatoeba"]})
     assert changed_jobs(settings, plain, off) == set()
