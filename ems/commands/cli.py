@@ -21,6 +21,7 @@ from ems.base.processes import look_rarely, measured, stop_with_snakemake
 from ems.commands import COMMANDS
 from ems.commands.common import site_settings
 from ems.commands.flags import SHARED, Flag, Mark, parse
+from ems.commands.help import printable
 
 log = logging.getLogger("ems")
 
@@ -160,10 +161,10 @@ class LogFile(logging.FileHandler):
 
 
 class OneLine(logging.Formatter):
-    """Escapes unprintable characters, which names may contain, so that a message is one line."""
+    """Escapes unprintable characters, which names may contain."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        record.message = "".join(c if c.isprintable() else repr(c)[1:-1] for c in record.message)
+        record.message = printable(record.message)
         return super().formatMessage(record)
 
 

@@ -71,7 +71,7 @@ class Parser(argparse.ArgumentParser):
             if flag == "--":
                 return
             if flag.startswith("--") and not any(label.startswith(flag) for label in known):
-                self.error(f"unknown flag {flag}{near(flag, known)}")
+                self.error(f"unknown flag {flag[:40]}{near(flag, known)}")
 
     def error(self, message: str) -> NoReturn:
         fail(self.prog, message)
@@ -85,11 +85,16 @@ def near(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {matches[0]}?)" if matches else ""
 
 
+def printable(text: str) -> str:
+    """Escape unprintable characters, so that a message is one line."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def fail(program: str, message: str) -> NoReturn:
     """Exit with status 2 and two lines: where help is, and what is wrong."""
     flags = "COMMAND [FLAGS]" if program == "ems" else "[FLAGS]"
     sys.stderr.write(f"usage: {program} {flags} (see {program} --help)\n")
-    sys.stderr.write(f"{program}: error: {message}\n")
+    sys.stderr.write(f"{program}: error: {printable(message)}\n")
     raise SystemExit(2)
 
 
@@ -103,7 +108,7 @@ def command_of(commands: dict[str, Callable[..., None]], arguments: list[str]) -
     elif {*arguments} <= {"-h", "--help", "--all"}:
         print(overview(commands, "--all" in arguments), end="")
     elif name.startswith("-"):
-        fail("ems", f"expected a command first, found {name}")
+        fail("ems", f"expected a command first, found {name[:40]}")
     else:
-        fail("ems", f"unknown command {name}{near(name, commands)}")
+        fail("ems", f"unknown command {name[:40]}{near(name, commands)}")
     raise SystemExit(0)
