@@ -264,9 +264,3 @@ def test_the_whole_experiment_is_planned_without_a_network(run, name):
     assert (jobs["train"], jobs["vocabulary"]) == (len(every), len(PAIRS[name]))
     for table in load_yaml(ROOT / "configs" / f"{name}.yaml")["tables"].get("studies", {}):
         assert f"results/tables/{table}.tex" in plan
-
-
-def test_the_released_system_of_ems_is_planned(run):
-    target = "results/ems62/models/ems-released/model.json"
-    plan = run.snakemake("-n", "--config", "experiment=ems62", "--", target)
-    assert planned(plan)["train"] == 1
