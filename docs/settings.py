@@ -87,9 +87,7 @@ class _Page:
 
     def __init__(self, name: str, schema: Json) -> None:
         self.name, self.schema, self.sections = name, schema, schema["$defs"]
-        self.front = (
-            f"{name}: " if name == "config.yaml" else ""
-        )  # both have `sources`
+        self.front = f"{name}: " if name == "config.yaml" else ""  # both have `sources`
         self.places: dict[str, str] = {}  # section -> path of keys
         self.opened: list[str] = []  # sections that the current key is the first to use
 

@@ -183,7 +183,6 @@ class _Batched:
         return not perfect and not (patience and epoch - best.epoch >= patience)
 
     def _layers(self, at: int) -> Layers:
-        """Return the parameters of one run without padding."""
         return [
             (weight[at, :, :size].detach(), bias[at].detach())
             for (weight, bias), size in zip(self.layers, self.sizes[:-1], strict=True)

@@ -83,11 +83,9 @@ class Result:
 
     @cached_property
     def english(self) -> set[str]:
-        """The names of English in the rows."""
         return {ENGLISH, *(name for name, code in self.languages.items() if code == ENGLISH)}
 
     def label_of(self, row: Score) -> str:
-        """Return the group of a row in a comparison."""
         if self.label == "direction":
             return row.direction
         if self.label == "source" or row.target in self.english:

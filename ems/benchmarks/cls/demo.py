@@ -54,7 +54,6 @@ class Review:
     body: tuple[DemoSentence, ...]
 
     def text(self, language: str) -> str:
-        """Join the sentences below the title."""
         space = "" if language in ("zh", "ja") else " "
         return space.join(sentence.texts[language] for sentence in self.body)
 

@@ -62,7 +62,6 @@ def read_kinds(path: Path) -> dict[str, tuple[str, str]]:
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
-    """Return the altered sentences: all are candidates of the search."""
     return [(negative.sentence for negative in read_negatives(folder))]
 
 
