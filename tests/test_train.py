@@ -150,7 +150,7 @@ def test_validation_changes_no_bit_of_the_training(toy, never_killed, tmp_path):
 
 
 def test_validation_is_without_dropout_and_leaves_train_mode(toy):
-    torch.manual_seed(0)
+    torch.manual_seed(2)  # both directions differ in P@1
     settings = toy.experiment(model={"dropout": 0.5, "attention_dropout": 0.5}).systems["ems"]
     system, store = System(settings, 3, 300).train(), toy.store("validation")
     before = torch.get_rng_state()
@@ -177,6 +177,7 @@ def test_validation_is_without_dropout_and_leaves_train_mode(toy):
             hits = [naive_hits(first, second), naive_hits(second, first)]
             scores += [100 * sum(own) / size for own in hits]
     assert pairs == 27
+    assert scores[0] != scores[1]
     assert result["p1_by_language"] == {
         "de": pytest.approx(sum(scores[:2]) / 2),
         "fr": pytest.approx(sum(scores[2:]) / 2),
@@ -372,12 +373,15 @@ def test_a_step_needs_its_number(toy):
         toy.experiment(train={"schedule": "step"})
 
 
-def test_a_step_uses_the_rate_of_the_schedule(toy, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("table", "factors"), [(0, [1]), (8, [1, 3])])
+def test_a_step_uses_the_rate_of_the_schedule(table, factors, toy, tmp_path, monkeypatch):
+    """A table of vectors learns at `table_rate` times the rate."""
     rates, step = [], Adam.step
     spy = lambda self: rates.extend(g["lr"] for g in self.param_groups) or step(self)  # noqa: E731
     monkeypatch.setattr(Adam, "step", spy)
-    toy.train(tmp_path, train={"steps": 8})
-    assert rates == pytest.approx([0.002, 0.004, 0.006, 0.008, 0.01, 0.01, 0.02 / 3, 0.01 / 3])
+    toy.train(tmp_path, model={"table": table}, train={"steps": 8, "table_rate": factors[-1]})
+    expected = [0.002, 0.004, 0.006, 0.008, 0.01, 0.01, 0.02 / 3, 0.01 / 3]
+    assert rates == pytest.approx([rate * factor for rate in expected for factor in factors])
 
 
 def test_amsgrad_keeps_the_largest_second_moment_and_resumes_bit_for_bit(toy, tmp_path):
