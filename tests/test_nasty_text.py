@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 from made.corpora import moses, moses_of
-from made.memory import growth
+from made.forked import growth
 from made.shards import vocabulary
 from made.text import _look_for_the_tools_anew, passed, put_jumanpp, tiny, usable  # noqa: F401
 from made.text import cleaned as cleaned_lines

@@ -1,13 +1,10 @@
 """Exact search and mining: neighbours, margins, CSLS and F1 on BUCC 2018 equal plain loops."""
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
-from conftest import ROOT
 from made.bench import (
     HashEncoder,
     Listed,
@@ -23,6 +20,7 @@ from made.bench import (
     unit,
 )
 from made.corpora import write_lines
+from made.forked import growth
 from made.scores import check_golden, means
 
 from ems.base.errors import EmsError
@@ -93,30 +91,16 @@ def test_memory_mapped_sets_have_the_same_neighbours(tmp_path):
         assert one.similarity.tolist() == other.similarity.tolist()
 
 
-PEAK = """
-import numpy as np
-from ems.bench.nearest import nearest
-
-def peak():
-    status = open("/proc/self/status").read()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
-
-random = np.random.default_rng(1)
-sets = [random.normal(size=(24_000, 32)).astype(np.float32) for _ in range(2)]
-nearest(*(vectors[:100] for vectors in sets), 4)
-before = peak()
-nearest(*sets, 4)
-print(peak() - before)
-"""
+def search(count):
+    random = np.random.default_rng(1)
+    sets = [random.normal(size=(count, 32)).astype(np.float32) for _ in range(2)]
+    nearest.nearest(*sets, 4)
 
 
 @pytest.mark.slow
 def test_a_search_needs_memory_for_a_few_tiles_only():
-    done = subprocess.run(
-        [sys.executable, "-c", PEAK], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    whole = 24_000 * 24_000 * 4 / 2**20  # MB: 2,197
-    assert float(done.stdout) < 600 < whole / 3
+    whole = 24_000 * 24_000 * 4  # bytes: 2.3 GB
+    assert growth(search, 24_000) < 600 << 20 < whole / 3
 
 
 def test_large_arrays_are_mapped_to_a_file_that_leaves_nothing(tmp_path, monkeypatch):

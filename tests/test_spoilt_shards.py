@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from made.cli import Cli
 from made.experiments import one_line as message
-from made.memory import growth
+from made.forked import growth
 from made.shards import LANGUAGES, in_order, vocabulary, write_pairs, write_shard
 from made.shards import write_numbers as write
 from made.train import Toy

@@ -1,4 +1,4 @@
-"""Snakemake in a process that is forked from one which has imported it: a second less each.
+"""Forked processes: Snakemake, already imported (a second less each), and the memory of a function.
 
 The server is multiprocessing's; `PRELOAD` holds nothing of ems, since each project has its own.
 """
@@ -44,3 +44,25 @@ def _become(
     sys.path.insert(0, environment["PYTHONPATH"])
     sys.argv = ["snakemake", *arguments]
     runpy.run_module("snakemake", run_name="__main__", alter_sys=True)
+
+
+def _peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(dict(line.split(":", 1) for line in lines)["VmHWM"].split()[0]) * 1024
+
+
+def _measure(out, work, arguments):
+    before = _peak()
+    work(*arguments)
+    out.value = _peak() - before
+
+
+def growth(work, *arguments):
+    """By how many bytes a function raises the peak of resident memory, in its own process."""
+    context = multiprocessing.get_context("forkserver")
+    out = context.Value("q", -1)
+    process = context.Process(target=_measure, args=(out, work, arguments))
+    process.start()
+    process.join(300)
+    assert process.exitcode == 0
+    return out.value
