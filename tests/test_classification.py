@@ -19,14 +19,6 @@ import ems.benchmarks.mldoc.data as mldoc
 from ems.base.errors import EmsError
 from ems.bench.task import Task
 from ems.benchmarks.families import classification
-from ems.benchmarks.families.classification import (
-    MAJORITY,
-    Reader,
-    drawn,
-    embed_documents,
-    split_long,
-    token_counts,
-)
 from ems.config.model import NgramSettings
 from ems.corpora.evalsets.formats import Document, Subset
 from ems.corpora.evalsets.sets import read_sides, set_files
@@ -130,7 +122,7 @@ def test_the_most_frequent_class_of_the_test_part_is_counted(copied, topics, tmp
     path = copied["counterfactual"] / "DE_test.tsv"
     path.write_text(path.read_text().replace("\t0\n", "\t1\n", 3))
     scores = scored("counterfactual", copied, tmp_path, TopicEncoder(topics))
-    assert means(scores, MAJORITY) == {"en-en": 50, "en-de": 53, "en-ja": 50}
+    assert means(scores, classification.MAJORITY) == {"en-en": 50, "en-de": 53, "en-ja": 50}
 
 
 @pytest.mark.slow
@@ -192,7 +184,7 @@ def test_only_the_test_part_of_a_target_is_read(written, topics, tmp_path):
 def reader_of(name, folders, tmp_path, **probe):
     changes = {"probes": {name: probe}} if probe else {}
     experiment = experiment_of(name, tmp_path / "settings", folders[name], **changes)
-    return Reader(Task(None, experiment, "ngram", name, {name: folders[name]}))
+    return classification.Reader(Task(None, experiment, "ngram", name, {name: folders[name]}))
 
 
 def test_the_test_part_of_the_source_is_the_validation_part_of_cls(written, tmp_path):
@@ -231,7 +223,9 @@ def test_drawn_parts_of_headlines_do_not_overlap(written, topics, tmp_path):
 def test_each_document_is_as_likely_to_be_drawn(tmp_path):
     documents = [Document("", "", str(at)) for at in range(20)]
     seeds = map(str, range(2000))
-    counts = Counter(one.text for seed in seeds for one in drawn(documents, 5, seed, tmp_path))
+    counts = Counter(
+        one.text for seed in seeds for one in classification.drawn(documents, 5, seed, tmp_path)
+    )
     assert len(counts) == 20
     assert all(400 < count < 600 for count in counts.values())
 
@@ -312,7 +306,7 @@ def test_a_document_of_too_many_tokens_is_the_mean_of_its_sentences(limit, tmp_p
     encoder = Counted({})
     experiment = Settings(tmp_path / "s").changed(documents={"split": limit})
     task = Task(encoder, experiment, "ngram", "tatoeba", {"tatoeba": tmp_path})
-    embedded = embed_documents(task, list(SENTENCES), "de", "here")
+    embedded = classification.embed_documents(task, list(SENTENCES), "de", "here")
     assert embedded == pytest.approx(np.array(expected))
     assert embedded.dtype == np.float32
     assert not any("\n" in line for _, lines, _ in encoder.asked for line in lines)
@@ -321,10 +315,10 @@ def test_a_document_of_too_many_tokens_is_the_mean_of_its_sentences(limit, tmp_p
 def test_without_tokens_words_and_unspaced_characters_are_counted():
     ngrams = NgramEncoder(NgramSettings())
     lines = ["Two words, one comma.", "漢字かなカナ", "naïve1 x", "", "ไทย"]
-    assert token_counts(ngrams, lines, "de") == [6, 6, 2, 0, 3]
-    assert token_counts(Counted({}), lines[:1], "de") == [12]
-    assert split_long(ngrams, ["A b. C d."], "de", 5) == [["A b.", "C d."]]
-    assert split_long(ngrams, ["A b. C d."], "de", 6) == [["A b. C d."]]
+    assert classification.token_counts(ngrams, lines, "de") == [6, 6, 2, 0, 3]
+    assert classification.token_counts(Counted({}), lines[:1], "de") == [12]
+    assert classification.split_long(ngrams, ["A b. C d."], "de", 5) == [["A b.", "C d."]]
+    assert classification.split_long(ngrams, ["A b. C d."], "de", 6) == [["A b. C d."]]
 
 
 # --- the checksum and bad input
