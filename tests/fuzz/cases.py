@@ -17,7 +17,7 @@ from ems.commands.flags import SHARED, flags_of
 
 # The law asks a command to end. This one ends by a signal: test_serve.py has the laws of its start,
 # of its end and of whatever arrives.
-ENDLESS = {"serve"}
+ENDLESS = {"run", "serve"}
 
 
 def subcommands() -> dict[str, list[argparse.Action]]:
