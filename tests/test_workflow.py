@@ -255,7 +255,7 @@ def test_the_card_of_an_export_has_scores_corpora_costs_and_the_identity_of_the_
     assert f"{sum(entry['kept'] for entry in train):,} |" in card
     assert f"{sum(entry['removed']['evaluation'] for entry in train):,} pairs were removed" in card
     assert "| Tatoeba | P@1 |" in card
-    assert "Cost of the training: " in card
+    assert "Cost of training: " in card
     assert (exported.folder / OWN / "exports/ems/onnx/model.onnx").is_file()
 
 
