@@ -78,10 +78,7 @@ def test_the_catalogue_adds_rated_corpora_and_versions_that_opus_lacks():
 
 def test_a_language_has_the_codes_of_the_table_or_its_own():
     assert opus_codes("Europarl", "de") == ("de",)
-    assert opus_codes("OpenSubtitles", "zh") == ("zh_cn", "zh_tw")
     assert opus_codes("GlobalVoices", "ja") == ("jp",)
-    assert opus_codes("OpenSubtitles", "nb") == ("no",)
-    assert opus_codes("OpenSubtitles", "nb", paper=True) == ()
     assert opus_codes("TED2020", "ku") == opus_codes("TED2020", "ku", paper=True) == ()
     assert tuple(facts.opus_pair("MultiCCAligned", "v1.1", "cy", "pl")) == ("cy-pl",)
     assert tuple(facts.opus_pair("MultiCCAligned", "v1.1", "zh", "de")) == ("de-zh_CN", "de-zh_TW")
