@@ -55,7 +55,7 @@ setup: .venv/installed
 	python -m pip install --quiet "$$(grep '^pip==' envs/requirements.lock)"
 	touch $@
 
-# Tools that use EMS, for the tests of docs/export.md, and a server of S3 for those of remotes, each in an environment
+# Tools that use EMS, for the tests of docs/export.md, and an S3 server for the tests of remotes, each in an environment
 # of its own. OpusFilter loads EMS, so it sees the packages of .venv.
 interop: .interop/opuscleaner/installed .interop/opusfilter/installed .interop/moto/installed
 .interop/opusfilter/installed: .venv/installed
