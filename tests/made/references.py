@@ -1,4 +1,4 @@
-"""Encoder, objectives and n-grams by their equations: plain loops, gradients by autograd.
+"""Encoder, objectives and n-grams by their equations; gradients by autograd.
 
 Imports nothing from ems. `change` names one term to get wrong, which the tests must notice.
 """
@@ -17,23 +17,16 @@ PLACES = 1 << 20
 def murmur(data, seed):
     from mmh3 import hash as hashed  # imported late: perf/gpu.py runs without mmh3
 
+    data = data.to_bytes(4, "little") if isinstance(data, int) else data
     return hashed(data, seed, signed=False)
-
-
-def number(value, seed):
-    return murmur(value.to_bytes(4, "little"), seed)
 
 
 def grams(words, settings):
     """The n-grams of words between their marks, ("gram", text), and the words, ("whole", text)."""
-    features = set()
-    for word in words:
-        marked = f"<{word}>"
-        features.add(("whole", marked))
-        for n in range(settings.least, settings.most + 1):
-            for at in range(len(marked) - n + 1):
-                features.add(("gram", marked[at : at + n]))
-    return features
+    marked = [f"<{word}>" for word in words]
+    sizes = range(settings.least, settings.most + 1)
+    parts = {word[at : at + n] for word in marked for n in sizes for at in range(len(word) - n + 1)}
+    return {("gram", part) for part in parts} | {("whole", word) for word in marked}
 
 
 def place(gram):
@@ -43,19 +36,18 @@ def place(gram):
     polynomial = 0
     for letter in text:
         polynomial = (polynomial * 2654435761 + ord(letter)) % 2**32
-    return number(polynomial, len(text)) % PLACES
+    return murmur(polynomial, len(text)) % PLACES
 
 
 def plain_vector(places, weights, buckets):
     vector = [0.0] * buckets
     for at in places:
-        hashed = number(at, 0)
-        sign = -1 if hashed >= 2**31 else 1
-        vector[hashed % 2**31 % buckets] += sign * weights[at]
+        negative, bucket = divmod(murmur(at, 0), 2**31)
+        vector[bucket % buckets] += -weights[at] if negative else weights[at]
     return vector
 
 
-# --- the encoder: no padding, no packing
+# --- the encoder: one sentence at a time, no padding, no packing
 
 
 ENCODER_CHANGES = [
@@ -67,9 +59,8 @@ ENCODER_CHANGES = [
 
 
 def layer_norm(x, gain, bias, eps=1e-5):
-    centre = x.sum() / len(x)
-    spread = ((x - centre) ** 2).sum() / len(x)
-    return (x - centre) / torch.sqrt(spread + eps) * gain + bias
+    centred = x - x.mean(-1, keepdim=True)
+    return centred / torch.sqrt((centred**2).mean(-1, keepdim=True) + eps) * gain + bias
 
 
 def norm(w, name, x):
@@ -77,70 +68,61 @@ def norm(w, name, x):
 
 
 def linear(w, name, x):
-    return w[f"{name}.weight"] @ x + w[f"{name}.bias"]
+    return x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
+
+
+def swish(x):
+    return x / (1 + torch.exp(-x))
 
 
 def attention(w, name, states, heads, change=None):
-    """softmax(q k / sqrt(d / heads)) v of each token over all tokens of its sentence."""
-    width = len(states[0])
+    """softmax(q k / sqrt(d / heads)) v of each token over all tokens of its sentence: [n, d]."""
     heads = 1 if change == "one head" else heads
-    size = width // heads
-    scale = 1.0 if change == "no scale" else 1 / math.sqrt(size)
-    projected = [linear(w, f"{name}.input", state).split(width) for state in states]
+    query, key, value = (
+        part.unflatten(1, (heads, -1)).transpose(0, 1)  # [heads, n, d / heads]
+        for part in linear(w, f"{name}.input", states).chunk(3, dim=1)
+    )
     if change == "key and value swapped":
-        projected = [(query, value, key) for query, key, value in projected]
-    mixed = []
-    for at, (query, _, _) in enumerate(projected):
-        parts = []
-        for first in range(0, width, size):
-            part = slice(first, first + size)
-            shares = []
-            for other, (_, key, _) in enumerate(projected):
-                score = (query[part] * key[part]).sum() * scale
-                unseen = change == "looks back only" and other > at
-                unseen = unseen or (change == "not itself" and other == at and len(states) > 1)
-                shares.append(score if change == "no softmax" else torch.exp(score) * (not unseen))
-            total = 1.0 if change == "no softmax" else sum(shares)
-            values = [value[part] for _, _, value in projected]
-            parts.append(sum(p / total * v for p, v in zip(shares, values, strict=True)))
-        mixed.append(linear(w, f"{name}.output", torch.cat(parts)))
-    return mixed
+        key, value = value, key
+    shares = query @ key.mT * (1 if change == "no scale" else key.shape[2] ** -0.5)
+    if change != "no softmax":
+        seen = torch.ones_like(shares)
+        seen = seen.tril() if change == "looks back only" else seen
+        if change == "not itself" and len(states) > 1:
+            seen = seen - torch.eye(len(states))
+        shares = torch.exp(shares) * seen
+        shares = shares / shares.sum(2, keepdim=True)
+    return linear(w, f"{name}.output", (shares @ value).transpose(0, 1).flatten(1))
 
 
-def feed_forward(w, name, state, change=None, activation="silu"):
+def feed_forward(w, name, states, change=None, activation="silu"):
     """W_outer swish(W_inner x); gelu is x times the share of a normal distribution below it."""
-    inner = linear(w, f"{name}.inner", state)
+    inner = linear(w, f"{name}.inner", states)
     if activation == "gelu":
         inner = inner * (1 + torch.erf(inner / math.sqrt(2))) / 2
     else:
-        inner = inner * (inner > 0) if change == "relu" else inner / (1 + torch.exp(-inner))
+        inner = inner * (inner > 0) if change == "relu" else swish(inner)
     return linear(w, f"{name}.outer", inner)
 
 
 def layer(w, name, states, heads, change=None, activation="silu"):
     """A post-LN Transformer layer."""
     mixed = attention(w, f"{name}.attention", states, heads, change)
-    after = []
-    for state, branch in zip(states, mixed, strict=True):
-        residual = state * (change != "no residual of attention")
-        state = norm(w, f"{name}.attention_norm", residual + branch)
-        residual = state * (change != "no residual of the inner layer")
-        branch = feed_forward(w, name, state, change, activation)
-        if change == "norm before the residual":
-            after.append(residual + norm(w, f"{name}.output_norm", branch))
-        else:
-            after.append(norm(w, f"{name}.output_norm", residual + branch))
-    return after
+    residual = states * (change != "no residual of attention")
+    states = norm(w, f"{name}.attention_norm", residual + mixed)
+    residual = states * (change != "no residual of the inner layer")
+    branch = feed_forward(w, name, states, change, activation)
+    if change == "norm before the residual":
+        return residual + norm(w, f"{name}.output_norm", branch)
+    return norm(w, f"{name}.output_norm", residual + branch)
 
 
 def encoder_states(w, tokens, heads=1, change=None, activation="silu"):
-    """The state of each token; `w` has the weights of an encoder with any number of layers."""
-    states = []
-    for at, token in enumerate(tokens):
-        state = w["encoder.tokens.weight"][token]
-        if change != "no position":
-            state = state + w["encoder.positions.weight"][at]
-        states.append(state if change == "no input norm" else norm(w, "encoder.input_norm", state))
+    """The states [n, d] of tokens; `w` has the weights of an encoder with any number of layers."""
+    states = w["encoder.tokens.weight"][torch.as_tensor(tokens)]
+    if change != "no position":
+        states = states + w["encoder.positions.weight"][: len(states)]
+    states = states if change == "no input norm" else norm(w, "encoder.input_norm", states)
     count = len({name.split(".")[2] for name in w if name.startswith("encoder.layers.")})
     for at in range(1 if change == "one layer" else count):
         number = 0 if change == "same layer twice" else at
@@ -181,19 +163,17 @@ CHANGES = {
 
 
 def states_of(w, sentence):
-    """The states of the tokens of a sentence, a list."""
     return encoder_states(w, sentence["input"], w.get("heads", 1), w.get("change"))
 
 
 def embedding(w, sentence, change=None):
     """Eq. 1 of EMS v2, or with mean-max [mean(H), max(H)] (CCL 2019, section 3)."""
     states = states_of(w, sentence)
-    mean = sum(states) / len(states)
+    mean = states.mean(0)
     if w.get("pooling") != "mean-max":
         return mean
-    size = (lambda value: abs(value)) if change == "by absolute value" else (lambda value: value)
-    columns = [[state[at] for state in states] for at in range(len(mean))]
-    largest = torch.stack([max(column, key=size) for column in columns])
+    sizes = states.abs() if change == "by absolute value" else states
+    largest = states.gather(0, sizes.argmax(0, keepdim=True))[0]
     return torch.cat([largest, mean] if change == "maximum first" else [mean, largest])
 
 
@@ -202,28 +182,20 @@ def log_shares(w, vector, language, change=None):
     head = {k.removeprefix("heads.generative."): v for k, v in w.items() if "generative" in k}
     if "languages.weight" in head:
         own = head["languages.weight"][language]
-        if "language_norm.weight" in head:
-            own = layer_norm(own, head["language_norm.weight"], head["language_norm.bias"])
+        own = norm(head, "language_norm", own) if "language_norm.weight" in head else own
         vector = torch.cat([own, vector])
-    mixed = head["mix.weight"] @ vector + head["mix.bias"]
-    state = mixed / (1 + torch.exp(-mixed))
-    if "norm.weight" in head:
-        state = layer_norm(state, head["norm.weight"], head["norm.bias"])
-    output = head.get("output.weight", w["encoder.tokens.weight"])
-    logits = [(piece * state).sum() for piece in output]
+    state = swish(linear(head, "mix", vector))
+    state = norm(head, "norm", state) if "norm.weight" in head else state
+    logits = head.get("output.weight", w["encoder.tokens.weight"]) @ state
     if "bias" in head and change != "no bias":
-        logits = [logit + shift for logit, shift in zip(logits, head["bias"], strict=True)]
-    log_sum = torch.log(sum(torch.exp(logit) for logit in logits))
-    return [logit - log_sum for logit in logits]
+        logits = logits + head["bias"]
+    return logits - torch.log(torch.exp(logits).sum())
 
 
 def kl(shares, log_q, change=None):
     """sum_w p(w) (log p(w) - log q(w))."""
-    total = 0.0
-    for word, p in shares.items():
-        own = 0.0 if change == "no entropy" else math.log(p)
-        total = total + p * (own - log_q[word])
-    return total
+    entropy = 0.0 if change == "no entropy" else sum(p * math.log(p) for p in shares.values())
+    return entropy - sum(p * log_q[word] for word, p in shares.items())
 
 
 def shares_of(tokens, distinct=False, share=1.0):
@@ -306,62 +278,59 @@ def mlm(w, pairs, change=None, **_):
     return total
 
 
-def projected(w, vector):
-    """h of EMS v2 Eq. 10-11, or the embedding itself where there is no MLP."""
+def projected(w, vectors):
+    """h of EMS v2 Eq. 10-11, or the embeddings themselves where there is no MLP."""
     if "heads.contrastive.inner.weight" not in w:
-        return vector
-    inner = w["heads.contrastive.inner.weight"] @ vector + w["heads.contrastive.inner.bias"]
-    inner = torch.stack([value if value > 0 else value * 0 for value in inner])
-    return w["heads.contrastive.outer.weight"] @ inner + w["heads.contrastive.outer.bias"]
+        return vectors
+    inner = linear(w, "heads.contrastive.inner", vectors)
+    return linear(w, "heads.contrastive.outer", inner * (inner > 0))
 
 
-def cosine(first, second):
-    product = (first * second).sum()
-    return product / torch.sqrt((first * first).sum() * (second * second).sum())
+def normalised(vectors):
+    return vectors / torch.sqrt((vectors * vectors).sum(1, keepdim=True))
 
 
-def eq8(vectors, texts, settings, change=None):
-    """Eq. 8 with all options: vectors[j] and texts[j] are both sides of pair j."""
+def embeddings(w, pairs, change=None):
+    """Of each side the embeddings of all pairs, [B, d]."""
+    return [torch.stack([embedding(w, pair[at], change) for pair in pairs]) for at in (0, 1)]
+
+
+def eq8(vectors, pairs, settings, change=None):
+    """Eq. 8 with all options; vectors: of each side [B, d]."""
+    count, texts = len(pairs), [[side["tokens"] for side in pair] for pair in pairs]
     temperature = 1.0 if change == "no temperature" else settings["temperature"]
     margin = 0.0 if change == "no margin" else settings["margin"]
     both = settings["both_sides"] and change != "other side only"
-    total, count = 0.0, len(vectors)
-    for side in (0, 1) if change != "one direction" else (0,):
-        for j in range(count):
-            scores = {}
-            for k in range(count):
-                for of in (0, 1):
-                    itself, true = (k == j and of == side), (k == j and of != side)
-                    if (of == side and not both) or (itself and change != "self"):
-                        continue
-                    if settings["mask_duplicates"] and change != "none masked" and not itself:
-                        theirs = texts[k] if change != "only the same sentence" else [texts[k][of]]
-                        shared = any(text in texts[j] for text in theirs)
-                        if shared and (k != j or change == "positive masked"):
-                            continue
-                    a, b = vectors[j][side], vectors[k][of]
-                    dot = settings.get("similarity") == "dot" or change == "inner product"
-                    plain = (a * b).sum() if dot and change != "cosine" else cosine(a, b)
-                    off = margin if true or change == "margin for all" else 0.0
-                    if change == "in one direction" and side == 1:
-                        off = 0.0
-                    if change == "after temperature":
-                        scores[k, of] = plain / temperature - off
-                    else:
-                        scores[k, of] = (plain - off) / temperature
-            true = scores.get((j, 1 - side), torch.zeros((), dtype=torch.float64))
-            total = total - true + torch.log(sum(torch.exp(score) for score in scores.values()))
+    masks = settings["mask_duplicates"] and change != "none masked"
+    dot = settings.get("similarity") == "dot" or change == "inner product"
+    every = torch.cat([*vectors])  # [2 B, d]
+    every = every if dot and change != "cosine" else normalised(every)
+
+    def is_candidate(anchor, other):
+        (side, j), (of, k) = divmod(anchor, count), divmod(other, count)
+        if anchor == other or (side == of and not both):
+            return anchor == other and change == "self"
+        theirs = texts[k] if change != "only the same sentence" else [texts[k][of]]
+        same = masks and any(text in texts[j] for text in theirs)
+        return not same or (k == j and change != "positive masked")
+
+    total = 0.0
+    for anchor in range(count if change == "one direction" else 2 * count):
+        true, last = (anchor + count) % (2 * count), anchor >= count
+        off = [margin * (other == true or change == "margin for all") for other in range(2 * count)]
+        scores = every @ every[anchor]
+        off = scores.new_tensor(off) * (not (change == "in one direction" and last))
+        late = change == "after temperature"
+        scores = scores / temperature - off if late else (scores - off) / temperature
+        kept = [other for other in range(2 * count) if is_candidate(anchor, other)]
+        total = total + torch.log(torch.exp(scores[kept]).sum()) - scores[true] * (true in kept)
     return total
 
 
-def texts_of(pairs):
-    return [(a["tokens"], b["tokens"]) for a, b in pairs]
-
-
 def contrastive(w, pairs, change=None, settings=None, **_):
-    h = (lambda vector: vector) if change == "no mlp" else (lambda vector: projected(w, vector))
-    vectors = [tuple(h(embedding(w, side, change)) for side in pair) for pair in pairs]
-    return eq8(vectors, texts_of(pairs), settings["contrastive"], change)
+    vectors = embeddings(w, pairs, change)
+    vectors = vectors if change == "no mlp" else [projected(w, side) for side in vectors]
+    return eq8(vectors, pairs, settings["contrastive"], change)
 
 
 def in_groups(loss):
@@ -369,8 +338,7 @@ def in_groups(loss):
 
     def grouped(w, pairs, change=None, settings=None, **_):
         size = len(pairs) if change == "one group" else settings["contrastive"]["negatives"]
-        step = 1 if change == "neighbours overlap" else size
-        starts = range(0, len(pairs), step)
+        starts = range(0, len(pairs), 1 if change == "neighbours overlap" else size)
         parts = [pairs[start : start + size] for start in starts]
         return sum(loss(w, part, change, settings=settings) for part in parts)
 
@@ -379,41 +347,22 @@ def in_groups(loss):
 
 def align(w, pairs, change=None, **_):
     """Lightweight Eq. 5: the inner product."""
-    total = 0.0
-    u, v = ([embedding(w, pair[side]) for pair in pairs] for side in (0, 1))
-
-    def score(a, b):
-        plain = cosine(a, b) if change == "cosine" else (a * b).sum()
-        return plain / 0.1 if change == "temperature" else plain
-
-    for j in range(len(pairs)):
-        true = score(u[j], v[j])
-        row = sum(torch.exp(score(u[j], v[k])) for k in range(len(pairs)))
-        column = sum(torch.exp(score(u[k], v[j])) for k in range(len(pairs)))
-        total = total - (true - torch.log(row))
-        if change != "one direction":
-            total = total - (true - torch.log(column))
-    return total
+    vectors = embeddings(w, pairs)
+    u, v = map(normalised, vectors) if change == "cosine" else vectors
+    scores = u @ v.T / (0.1 if change == "temperature" else 1)
+    directions = [scores] if change == "one direction" else [scores, scores.T]
+    return sum((torch.log(torch.exp(s).sum(1)) - s.diag()).sum() for s in directions)
 
 
 def similarity(w, pairs, change=None, summed=False, **_):
     """Lightweight Eq. 6; `summed` is the authors' code, which does not divide by the pairs."""
-    total = 0.0
-    factor = math.pi if change == "pi" else math.pi / 2
-    u, v = ([embedding(w, pair[side]) for pair in pairs] for side in (0, 1))
-
-    def share(vectors, j1, j2):
-        product = cosine if change == "cosine" else (lambda a, b: (a * b).sum())
-        every = [product(vectors[j1], other) for other in vectors]
-        own = every[j2]
-        return torch.exp(own) / sum(torch.exp(value) for value in every)
-
-    for j1 in range(len(pairs)):
-        for j2 in range(len(pairs)):
-            if change == "no diagonal" and j1 == j2:
-                continue
-            value = torch.cos(factor * (share(u, j1, j2) - share(v, j1, j2)))
-            total = total - (value - 1 if change == "no logarithm" else torch.log(value))
+    vectors = embeddings(w, pairs)
+    vectors = map(normalised, vectors) if change == "cosine" else vectors
+    u, v = (torch.exp(side @ side.T) for side in vectors)
+    difference = u / u.sum(1, keepdim=True) - v / v.sum(1, keepdim=True)
+    value = torch.cos((math.pi if change == "pi" else math.pi / 2) * difference)
+    value = value - 1 if change == "no logarithm" else torch.log(value)
+    total = -value.sum() + (value.trace() if change == "no diagonal" else 0)
     return total * len(pairs) if summed and change != "mean" else total
 
 
@@ -425,41 +374,36 @@ def matryoshka(w, pairs, change=None, settings=None, **_):
     for size in sizes:
         part = slice(None) if change == "all dimensions" else slice(size)
         part = slice(-size, None) if change == "last dimensions" else part
-        vectors = [tuple(embedding(w, side)[part] for side in pair) for pair in pairs]
-        total = total + eq8(vectors, texts_of(pairs), settings["contrastive"])
+        vectors = [side[:, part] for side in embeddings(w, pairs)]
+        total = total + eq8(vectors, pairs, settings["contrastive"])
     return total if change == "sum" else total / len(sizes)
+
+
+def predicted(w, head, pairs, change):
+    """What a linear head says of both sides: [2 B]."""
+    head = f"heads.{head}"
+    bias = 0 if change == "no bias" else w[f"{head}.bias"]
+    return torch.cat(embeddings(w, pairs, change)) @ w[f"{head}.weight"][0] + bias
 
 
 def context(w, pairs, change=None, settings=None, **_):
     """CCL 2019, section 3.1: M(Enc(x)) of the true text and of the changed one."""
     printed = (settings["context"]["loss"] == "printed") != (change == "the other loss")
-    total = 0.0
-    for pair in pairs:
-        for truth, text in zip((1, 0), pair, strict=True):
-            truth = 1 - truth if change == "labels swapped" else truth
-            odds = (w["heads.context.weight"][0] * embedding(w, text, change)).sum()
-            odds = odds if change == "no bias" else odds + w["heads.context.bias"][0]
-            p = 1 / (1 + torch.exp(-odds))
-            right = p * truth + (1 - p) * (1 - truth)
-            share = 1.0 if change == "sum" else 0.5
-            if change != "true text only" or truth:
-                total = total + share * (1 - right if printed else -torch.log(right))
-    return total
+    truth = torch.tensor([1, 0]).repeat_interleave(len(pairs))
+    truth = 1 - truth if change == "labels swapped" else truth
+    p = 1 / (1 + torch.exp(-predicted(w, "context", pairs, change)))
+    right = p * truth + (1 - p) * (1 - truth)
+    losses = 1 - right if printed else -torch.log(right)
+    losses = losses * truth if change == "true text only" else losses
+    return losses.sum() * (1.0 if change == "sum" else 0.5)
 
 
 def coherence(w, pairs, change=None, targets=None, **_):
     """CCL 2019, section 3.2: (score - R(Enc(c)))^2 of both texts of a pair."""
-    total = 0.0
-    for at, pair in enumerate(pairs):
-        for side, text in enumerate(pair):
-            score = targets[at + side * len(pairs)]
-            score = 1.0 if change == "no score" else score
-            predicted = (w["heads.coherence.weight"][0] * embedding(w, text, change)).sum()
-            bias = 0 if change == "no bias" else w["heads.coherence.bias"][0]
-            error = score - predicted - bias
-            squared = abs(error) if change == "absolute" else error * error
-            total = total + (squared if change == "sum" else 0.5 * squared)
-    return total
+    scores = 1.0 if change == "no score" else torch.as_tensor(targets)
+    errors = scores - predicted(w, "coherence", pairs, change)
+    losses = errors.abs() if change == "absolute" else errors**2
+    return losses.sum() * (1.0 if change == "sum" else 0.5)
 
 
 REFERENCES = {
