@@ -4,12 +4,15 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import time
 
 import pytest
 import yaml
 from conftest import ROOT, copied, planned, write_program
 from made.slurm import PROFILE, on, running
+
+from ems.workflow.requests import nodes_here, obstacles, request_of
 
 pytestmark = pytest.mark.slow
 SITE = "slurm/site.yaml"
@@ -83,6 +86,29 @@ def test_types_of_gpus_get_their_jobs_and_scratch_gets_their_temporary_files(
         "bench": ("gpu", "my-project", "gres:gpu:a100:1", "01:00:00"),
     }
     assert (tmp_path / "scratch").is_dir()
+
+
+ASKED = {  # flags of sbatch, and the same for Snakemake's executor
+    "": {},
+    "--ntasks=2 --cpus-per-task=10000": {"tasks": 2, "cpus_per_task": 10**4},
+    "--mem=10000000": {"mem_mb": 10**7},
+    "-p gpu --gres=gpu:h100:2": {"slurm_partition": "gpu", "gres": "gpu:h100:2"},
+    "-p gpu --gres=gpu:h100:3": {"slurm_partition": "gpu", "gres": "gpu:h100:3"},
+    "-p gpu --gres=gpu:v100:1": {"slurm_partition": "gpu", "gres": "gpu:v100:1"},
+    "--gres=gpu:1": {"gres": "gpu:1"},
+    "-p gpu --gres=gpu:2 -N 2": {"slurm_partition": "gpu", "gres": "gpu:2", "nodes": 2},
+    "--nodes=2 --ntasks=2": {"nodes": 2, "tasks": 2},
+    "-p fast": {"slurm_partition": "fast"},
+}
+
+
+@pytest.mark.parametrize("flags", ASKED)
+def test_check_warns_of_the_jobs_that_slurm_refuses(cluster, monkeypatch, flags):
+    monkeypatch.setenv("SLURM_CONF", str(cluster.config))
+    warnings = list(obstacles(request_of(ASKED[flags], 1), nodes_here()))
+    words = ["sbatch", "--test-only", *flags.split(), "--wrap=true"]
+    done = subprocess.run(words, capture_output=True)
+    assert (done.returncode != 0) == bool(warnings), (done.stderr, warnings)
 
 
 def test_several_nodes_get_gpus_of_their_type(cluster, project):
