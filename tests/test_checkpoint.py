@@ -9,10 +9,10 @@ from contextlib import suppress
 import pytest
 import torch
 from made.experiments import changed
+from made.shards import contents
 from made.train import (
     LANGUAGES,
     MAX_TOKENS,
-    contents,
     json_rows,
     rows,
     train_into,

@@ -7,7 +7,8 @@ from copy import deepcopy
 
 import pytest
 import torch
-from made.train import contents, json_rows
+from made.shards import contents
+from made.train import json_rows
 from torch._dynamo.testing import CompileCounterWithBackend
 
 from ems.config.model import EncoderSettings

@@ -12,7 +12,8 @@ import pytest
 import torch
 from made.objectives import DEVICES, SIZES, STILL, SYSTEMS, noisy_system, weights_of
 from made.references import encoder_states
-from made.train import LANGUAGES, contents, json_rows, train_into, train_stopped, train_until
+from made.shards import contents
+from made.train import LANGUAGES, json_rows, train_into, train_stopped, train_until
 from sentencepiece import SentencePieceProcessor
 
 from ems.bench.nearest import nearest

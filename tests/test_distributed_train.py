@@ -12,7 +12,8 @@ import torch
 from conftest import ROOT
 from made.distributed import torchrun, words
 from made.experiments import changed
-from made.train import BASE, CONTEXT, Toy, add_documents, contents, json_rows, train_until
+from made.shards import contents
+from made.train import BASE, CONTEXT, Toy, add_documents, json_rows, train_until
 from safetensors.torch import load_file
 
 from ems.base.errors import REQUEUE

@@ -12,7 +12,8 @@ import pytest
 from made import train as made
 from made.bench import naive_best_pairs, unit
 from made.experiments import changed, one_line
-from made.train import contents, made_toy, mined, rows, trained
+from made.shards import contents
+from made.train import made_toy, mined, rows, trained
 from safetensors.torch import load_file, save_file
 
 from ems.base.errors import EmsError

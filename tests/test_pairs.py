@@ -51,16 +51,15 @@ def pair_of(number, seed):
 
 def write_xnli(folder, train=150, dev=30, test=36):
     """The published layout: dev and test of three languages, the English training part."""
-    lines = [
-        f"{premise}\t{hypothesis}\t{label.replace('contradiction', 'contradictory')}"
-        for label, premise, hypothesis in (pair_of(at, 0) for at in range(train))
-    ]
-    write_lines(folder / xnli.TRAIN, ["premise\thypo\tlabel", *lines])
-    for split, count in (("dev", dev), ("test", test)):
-        pairs = [pair_of(at, 1 + len(split)) for at in range(count)]
-        rows = [evalsets.xnli_row(code, *pair) for code in CODES for pair in pairs]
-        header = "\t".join(evalsets.XNLI_COLUMNS)
-        write_lines(folder / f"XNLI-1.0/xnli.{split}.tsv", [header, *rows])
+    pairs = {
+        split: [pair_of(at, 1 + len(split)) for at in range(count)]
+        for split, count in (("dev", dev), ("test", test))
+    }
+    splits = {
+        name: [(code, *pair) for code in CODES for pair in own] for name, own in pairs.items()
+    }
+    training = [pair_of(at, 0) for at in range(train)]
+    evalsets.write_files(folder, evalsets.xnli_files(splits, training))
     return folder
 
 

@@ -5,7 +5,8 @@ from functools import partial
 import pytest
 from conftest import needs
 from made.experiments import MINIMAL, Settings, edited
-from made.train import contents, json_rows, train_into
+from made.shards import contents
+from made.train import json_rows, train_into
 
 from ems.base.errors import EmsError
 from ems.config import train as settings

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 from made.bench import naive_hits
-from made.train import LANGUAGES, contents, json_rows, rows, train_into, train_until, weights_of
+from made.shards import contents
+from made.train import LANGUAGES, json_rows, rows, train_into, train_until, weights_of
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 

@@ -18,8 +18,8 @@ import pytest
 import torch
 from conftest import ROOT
 from made.fake_gpu import ALL
-from made.shards import write_shard
-from made.train import MODEL, contents, weights_of
+from made.shards import contents, write_shard
+from made.train import MODEL, weights_of
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 

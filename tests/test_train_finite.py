@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 import torch
 from made.objectives import DEVICES
-from made.shards import unpacked
-from made.train import contents, rows, train_into, train_until
+from made.shards import contents, unpacked
+from made.train import rows, train_into, train_until
 
 from ems.base.errors import EmsError
 from ems.model.devices import Adam, check_precision

@@ -11,7 +11,8 @@ import time
 import pytest
 import torch
 from conftest import ROOT
-from made.train import Toy, contents, json_rows, rows, signal_in_step, train_until
+from made.shards import contents
+from made.train import Toy, json_rows, rows, signal_in_step, train_until
 from safetensors.torch import load_file
 
 from ems.base.errors import REQUEUE, EmsError

@@ -8,7 +8,8 @@ import pytest
 import torch
 from made.distributed import ROOT, SIZES, Counted, step_of_groups, torchrun, verification_of
 from made.experiments import MINIMAL, Settings, changed
-from made.train import Toy, contents, train_into, train_until
+from made.shards import contents
+from made.train import Toy, train_into, train_until
 
 from ems.base.errors import EmsError
 from ems.shards.shard import verify_shards

@@ -1,6 +1,7 @@
 """Small evaluation sets in the layouts and archives of their publishers."""
 
 import json
+from itertools import cycle, product
 
 from made import corpora
 from made.corpora import translations, write_flores, write_lines, write_sib, write_tatoeba
@@ -10,6 +11,7 @@ from ems.config.languages import load_languages
 
 XNLI_COLUMNS = ["language", "gold_label", "sentence1_binary_parse", "sentence1", "sentence2"]
 XNLI_COLUMNS += ["promptID", "pairID", "genre", "match"]
+XNLI_TRAIN = "XNLI-MT-1.0/multinli/multinli.train.en.tsv"
 XNLI_CODES = ("ar", "de", "en", "zh")
 PAWSX_CODES = ("de", "en", "es", "fr", "ja", "ko", "zh")
 DOMAINS = ("books", "dvd", "music")
@@ -52,27 +54,40 @@ def xnli_row(code, label, premise, hypothesis):
     return "\t".join([code, label, "( x )", premise, hypothesis, "1", "2", "face", "True"])
 
 
-def xnli_lines(split):
-    """Both pairs of each language of one split, below the header."""
-    rows = [
-        xnli_row(code, label, f'{code} {split} "premise', f"{code} {split} {label}")
-        for code in XNLI_CODES
-        for label in ("neutral", "contradiction")
-    ]
-    return ["\t".join(XNLI_COLUMNS), *rows]
+def xnli_files(splits, train=()):
+    """The published files; splits: name -> (language, label, premise, hypothesis) each.
+
+    train: (label, premise, hypothesis) each, in English.
+    """
+    header = "\t".join(XNLI_COLUMNS)
+    files = {
+        f"XNLI-1.0/xnli.{name}.tsv": text([header, *(xnli_row(*row) for row in rows)])
+        for name, rows in splits.items()
+    }
+    known = {"contradiction": "contradictory"}  # the label's name in this part
+    lines = ["\t".join([*pair, known.get(label, label)]) for label, *pair in train]
+    return files | ({XNLI_TRAIN: text(["premise\thypo\tlabel", *lines])} if train else {})
 
 
 def xnli():
-    """The archive of dev and test, with what a Mac left in it."""
-    files = {f"XNLI-1.0/xnli.{split}.tsv": text(xnli_lines(split)) for split in ("dev", "test")}
-    return {**files, "XNLI-1.0/.DS_Store": b"\0", "__MACOSX/XNLI-1.0/._xnli.dev.tsv": b"\0"}
+    """The archive of dev and test, two pairs of each language, and what a Mac left in it."""
+    splits = {
+        split: [
+            (code, label, f'{code} {split} "premise', f"{code} {split} {label}")
+            for code in XNLI_CODES
+            for label in ("neutral", "contradiction")
+        ]
+        for split in ("dev", "test")
+    }
+    return xnli_files(splits) | dict.fromkeys(
+        ("XNLI-1.0/.DS_Store", "__MACOSX/XNLI-1.0/._xnli.dev.tsv"), b"\0"
+    )
 
 
 def xnli_mt():
     """The archive of the training part: English, and another language that nobody reads."""
-    lines = ["premise\thypo\tlabel", "One .\tTwo .\tcontradictory", "Three .\tFour .\tentailment"]
-    folder = "XNLI-MT-1.0/multinli/multinli.train"
-    return {f"{folder}.en.tsv": text(lines), f"{folder}.de.tsv": b"never read"}
+    pairs = [("contradiction", "One .", "Two ."), ("entailment", "Three .", "Four .")]
+    return xnli_files({}, pairs) | {XNLI_TRAIN.replace(".en.", ".de."): b"never read"}
 
 
 def pawsx_lines(code, split):
@@ -97,10 +112,10 @@ NEGATIVES = {
 }
 
 
-def xsimpp():
+def xsimpp(negatives=NEGATIVES, others=("unknown to the other file",)):
     return {
-        "eng_Latn_augmented.devtest": text([*NEGATIVES, "unknown to the other file"]),
-        "eng_Latn_errtype.devtest.json": json.dumps(NEGATIVES).encode(),
+        "eng_Latn_augmented.devtest": text([*negatives, *others]),
+        "eng_Latn_errtype.devtest.json": json.dumps(negatives).encode(),
     }
 
 
@@ -132,13 +147,10 @@ def marc_lines(code):
     """Reviews of one, three and five stars."""
     return [
         json.dumps(
-            {
-                "review_id": f"{code}_{stars}",
-                "stars": str(stars),
+            {"review_id": f"{code}_{stars}", "stars": str(stars), **shared}
+            | {
                 "review_title": f"{stars} Sterne",
                 "review_body": f"{code} sagt {stars}. Mehr nicht.",
-                "language": code,
-                "product_category": "book",
             }
         )
         for stars in (1, 3, 5)
@@ -212,16 +224,14 @@ def write_files(folder, files, strip=0):
 
 def write_sets(folder):
     """One language or more of each set, as it lies once it is unpacked."""
-    write_files(folder / "bucc2018", bucc() | bucc(part="sample"), strip=1)
-    write_files(folder / "xnli", xnli() | xnli_mt())
-    write_files(folder / "pawsx", pawsx(), strip=1)
-    write_files(folder / "xsimpp", xsimpp())
-    write_files(folder / "cls", cls(), strip=1)
-    write_files(folder / "marc", marc())
+    inside = {"bucc2018": bucc() | bucc(part="sample"), "pawsx": pawsx(), "cls": cls()}
+    plain = {"xnli": xnli() | xnli_mt(), "xsimpp": xsimpp(), "marc": marc()}
+    plain |= {"tatoeba": TATOEBA, "flores200": FLORES, "sib200": SIB}
+    for strip, sets in ((1, inside), (0, plain)):
+        for name, files in sets.items():
+            write_files(folder / name, files, strip)
     for name in ("mldoc", "rcv2"):
         write_reuters(folder / name)
-    for name, files in (("tatoeba", TATOEBA), ("flores200", FLORES), ("sib200", SIB)):
-        write_files(folder / name, files)
     return folder
 
 
@@ -250,29 +260,36 @@ def lines_of(code, seed, count=PAIRS):
 
 
 def write_evalsets(mirror, tatoeba):
-    """Every benchmark as it is published, but for ParaCrawl, which lies among the corpora."""
+    """Every benchmark as it is published, except ParaCrawl, which lies among the corpora."""
     for code, items in tatoeba.items():
         write_tatoeba(mirror, code, [(item[code], item["en"]) for item in items])
     for language in load_languages().values():
         code = language.flores200
         write_flores(mirror, code, lines_of(code, f"flores {code}"))
         write_sib(mirror, code, topics_of(code))
-    write_bucc(mirror / "bucc2018")
-    write_xnli(mirror / "xnli")
-    write_counterfactual(mirror / "counterfactual")
-    write_xsimpp(mirror)
+    for code, part in product(("de", "fr", "ru", "zh"), ("sample", "training")):
+        items = sentences([code, "en"], f"bucc {code} {part}")
+        sides = {
+            kind: [f"{side}-{at}\t{item[side]}" for at, item in enumerate(items)]
+            for kind, side in (("de", code), ("en", "en"))
+        }
+        write_files(mirror, bucc(code, part, sides | {"gold": [f"{code}-0\ten-0"]}))
+    splits = {
+        split: [(c, *pair) for c in XNLI.split() for pair in entailed(c, f"xnli {c} {split}")]
+        for split in ("dev", "test")
+    }
+    write_files(mirror / "xnli", xnli_files(splits, entailed("en", "xnli train")))
+    for code, splits in COUNTERFACTUAL.items():
+        for split in splits:
+            lines = lines_of(code.lower(), f"counterfactual {code} {split}")
+            rows = [f"{line}\t{at % 2}" for at, line in enumerate(lines)]
+            path = mirror / "counterfactual" / f"{code}_{split}.tsv"
+            write_lines(path, ["sentence\tis_counterfactual", *rows])
+    kinds = cycle(("causality_alternation", "entity_replacement", "number_replacement"))
+    english = lines_of("eng_Latn", "flores eng_Latn")
+    wrong = {f"not {x}": {"errtype": next(kinds), "src": x} for x in english}
+    write_files(mirror / "xsimpp", xsimpp(wrong, ()))
     pack(mirror / "pawsx" / "x-final.tar.gz", pawsx())
-
-
-def write_bucc(folder):
-    for code in ("de", "fr", "ru", "zh"):
-        for part in ("sample", "training"):
-            items = sentences([code, "en"], f"bucc {code} {part}")
-            stem = folder / f"{code}-en" / f"{code}-en.{part}"
-            for side in (code, "en"):
-                lines = [f"{side}-{at}\t{item[side]}" for at, item in enumerate(items)]
-                write_lines(stem.with_name(f"{stem.name}.{side}"), lines)
-            write_lines(stem.with_name(f"{stem.name}.gold"), [f"{code}-0\ten-0"])
 
 
 def topics_of(code):
@@ -281,43 +298,7 @@ def topics_of(code):
     return {part: list(zip(TOPICS, own, strict=True)) for part, own in texts.items()}
 
 
-def write_xnli(folder):
-    """Two pairs of each label in each language, and as many English ones to learn from."""
-    for split in ("dev", "test"):
-        rows = [
-            xnli_row(code, label, *pair)
-            for code in XNLI.split()
-            for label, *pair in entailed(code, f"xnli {code} {split}")
-        ]
-        lines = ["\t".join(XNLI_COLUMNS), *rows]
-        write_lines(folder / f"XNLI-1.0/xnli.{split}.tsv", lines)
-    rows = [
-        "\t".join([*pair, {"contradiction": "contradictory"}.get(label, label)])
-        for label, *pair in entailed("en", "xnli train")
-    ]
-    path = folder / "XNLI-MT-1.0/multinli/multinli.train.en.tsv"
-    write_lines(path, ["premise\thypo\tlabel", *rows])
-
-
 def entailed(code, seed):
+    """Two pairs of each label."""
     lines = lines_of(code, seed)
     return list(zip(ENTAILED, lines[::2], lines[1::2], strict=True))
-
-
-def write_counterfactual(folder):
-    for code, splits in COUNTERFACTUAL.items():
-        for split in splits:
-            lines = lines_of(code.lower(), f"counterfactual {code} {split}")
-            rows = [f"{line}\t{at % 2}" for at, line in enumerate(lines)]
-            write_lines(folder / f"{code}_{split}.tsv", ["sentence\tis_counterfactual", *rows])
-
-
-def write_xsimpp(mirror):
-    """A sentence made of each English one of FLORES."""
-    kinds = ("causality_alternation", "entity_replacement", "number_replacement")
-    english = lines_of("eng_Latn", "flores eng_Latn")
-    wrong = {f"not {line}": (kinds[at % 3], line) for at, line in enumerate(english)}
-    errors = {line: {"errtype": kind, "src": own} for line, (kind, own) in wrong.items()}
-    write_lines(mirror / "xsimpp" / "eng_Latn_augmented.devtest", wrong)
-    path = mirror / "xsimpp" / "eng_Latn_errtype.devtest.json"
-    path.write_text(json.dumps(errors), encoding="utf-8")

@@ -46,16 +46,21 @@ def write_numbers(path, values):
     np.asarray(values).astype("<u2" if path.suffix == ".ids" else "<i8").tofile(path)
 
 
-def write_shard(folder, ids, lengths, codes=("de", "en"), vocabulary_sha256="same"):
-    """A shard in the format on disk, both sides alike: sentences of these lengths."""
+def write_shard(folder, ids, lengths, codes=("de", "en"), sha256="same", documents=None):
+    """A shard in the format on disk, both sides alike: sentences of these lengths.
+
+    `documents`: of a shard of one language, the number of sentences of each.
+    """
     folder.mkdir(parents=True)
     for code in codes:
         write_numbers(folder / f"{code}.ids", ids)
         write_numbers(folder / f"{code}.offsets", np.cumsum([0, *lengths]))
     write_numbers(folder / "lines", np.arange(1, len(lengths) + 1))
-    tokens = dict.fromkeys(codes, sum(lengths))
-    manifest = {"languages": list(codes), "pairs": len(lengths), "tokens": tokens}
-    manifest |= {"vocabulary_sha256": vocabulary_sha256, "sha256": {}}
+    manifest = {"languages": list(codes), "pairs": len(lengths), "sha256": {}}
+    manifest |= {"tokens": dict.fromkeys(codes, sum(lengths)), "vocabulary_sha256": sha256}
+    if documents:
+        write_numbers(folder / "documents", np.cumsum([0, *documents]))
+        manifest["documents"] = len(documents)
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
 

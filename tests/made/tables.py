@@ -5,7 +5,9 @@ import json
 import re
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from operator import itemgetter
 
 import numpy as np
 from conftest import ROOT
@@ -29,10 +31,12 @@ from ems.tables.study import write_ablation_table
 EMBEDDING, LAYER, HEAD = (10, 4), (4, 3), (2, 5)  # shapes of a model's weights
 SEVEN = ["cmn", "deu", "fra", "ita", "jpn", "rus", "spa"]
 SUFFIXES = (".tex", ".md", ".csv")
-MADE = {  # table -> its declaration, or what writes it
-    table: made for name in benchmarks() for table, made in tables_of(name).items()
+DECLARED = {
+    table: made
+    for name in benchmarks()
+    for table, made in tables_of(name).items()
+    if isinstance(made, Declaration)
 }
-DECLARED = {table: made for table, made in MADE.items() if isinstance(made, Declaration)}
 
 
 def write_table(name, scores, out, printed=(), order=None, families=None):
@@ -57,19 +61,10 @@ def tex_line(path, label, block=0):
 
 def write_report(path, entries, against=("tatoeba",)):
     """A decontamination report; entries: (corpus, role, pair, read, removed, by_benchmark)."""
-    corpora = [
-        {
-            "corpus": corpus,
-            "version": "v1",
-            "role": role,
-            "pair": pair,
-            "read": read,
-            "removed": removed,
-            "by_benchmark": by_benchmark,
-            "kept": read - sum(removed.values()),
-        }
-        for corpus, role, pair, read, removed, by_benchmark in entries
-    ]
+    keys = ("corpus", "role", "pair", "read", "removed", "by_benchmark")
+    corpora = [{"version": "v1", **dict(zip(keys, entry, strict=True))} for entry in entries]
+    for corpus in corpora:
+        corpus["kept"] = corpus["read"] - sum(corpus["removed"].values())
     report = {"key": "folded", "against": list(against), "corpora": corpora}
     path.write_text(json.dumps(report), encoding="utf-8")
     return path
@@ -100,11 +95,8 @@ def write_lines(path, rows):
 def write_cost(folder, name, stage, seconds=1.0, cpu=1.0, memory=100.0, /, **changes):
     """The costs of one job, in costs/`name`.json; a value of None takes the key away."""
     data = {"stage": stage, "seconds": seconds, "cpu_seconds": cpu, "max_rss_mb": memory}
-    path = folder / f"{name}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
     kept = {key: value for key, value in {**data, **changes}.items() if value is not None}
-    path.write_text(json.dumps(kept), encoding="utf-8")
-    return path
+    return write_lines(folder / f"{name}.json", [kept])
 
 
 def times_file(folder, system, steps, seconds):
@@ -174,51 +166,42 @@ class Cells:
     """A printed table: model -> column -> cell, as text, and the cells that are best."""
 
     rows: dict[str, dict[str, str]]
-    best: set[tuple[str, str]]
+    best: set[tuple[str, str]] = field(default_factory=set)
 
     @property
     def columns(self):
         return list(dict.fromkeys(column for row in self.rows.values() for column in row))
 
 
-def cells(rows, column):
-    cells_read = Cells({}, set())
-    for row in rows:
-        cells_read.rows.setdefault(named(row), {})[column(row)] = row["value"]
+def cells(name, column, kept=lambda row: True):
+    """The table of a CSV; `column` tells the column of a row."""
+    table = Cells({})
+    for row in read(name, kept):
+        table.rows.setdefault(named(row), {})[column(row)] = row["value"]
         if row.get("best") == "1":
-            cells_read.best.add((named(row), column(row)))
-    return cells_read
-
-
-def of_file(name, column, kept=lambda row: True):
-    return lambda: cells(read(name, kept), column)
-
-
-def language(row):
-    return row["language"]
+            table.best.add((named(row), column(row)))
+    return table
 
 
 def tatoeba_cells():
     """Tables IV and V in one: mUSE, which only V has, comes first there."""
-    order = cells(read("ems-v2-table05-tatoeba-groups"), lambda row: row["group"])
-    values = cells(read("ems-v2-table04-tatoeba"), language)
+    order = cells("ems-v2-table05-tatoeba-groups", itemgetter("group"))
+    values = cells("ems-v2-table04-tatoeba", itemgetter("language"))
     blank = dict.fromkeys(values.columns, "")
     rows = {name: values.rows.get(name, blank) | of for name, of in order.rows.items()}
     return Cells(rows, values.best | order.best)
 
 
-def reimers(task, column):
-    """Rows of Lightweight Table 10, which repeats that of "Ours" from Tables 3 and 4."""
-    new = lambda row: row["group"] == task and named(row) != "Lightweight"  # noqa: E731
-    return cells(read("lightweight-table10-reimers", new), column).rows
-
-
 def lightweight(name, task, column):
-    def made():
-        printed = cells(read(name), column)
-        return Cells(printed.rows | reimers(task, column), set())
+    """A table of Lightweight and the rows of Table 10, which repeats its row "Ours"."""
+    new = lambda row: row["group"] == task and named(row) != "Lightweight"  # noqa: E731
+    others = cells("lightweight-table10-reimers", column, new)
+    return Cells(cells(name, column).rows | others.rows)
 
-    return made
+
+def cosines():
+    rows = read("ems-v2-section5h-similarity")
+    return Cells({named(row): {"Cosine": row["cosine_similarity"]} for row in rows})
 
 
 # --- score files that hold the cells of one row
@@ -228,13 +211,10 @@ def numbers(row):
     return {name: float(value) for name, value in row.items() if value and name != AVERAGE}
 
 
-def of_tatoeba(folder, system, row):
+def of_tatoeba(folder, system, row, language=None):
     values = {name: value for name, value in numbers(row).items() if "(" not in name}
-    return [write_scores(folder, system, values)] if values else []
-
-
-def of_unseen(folder, system, row):
-    return [write_scores(folder, system, numbers(row), dict.fromkeys(numbers(row), "und"))]
+    languages = language and dict.fromkeys(values, language)
+    return [write_scores(folder, system, values, languages)] if values else []
 
 
 def of_flores(folder, system, row):
@@ -257,8 +237,7 @@ def of_bucc(folder, system, row):
 
 
 def of_paracrawl(folder, system, row):
-    both = {name: (value, value) for name, value in numbers(row).items()}
-    return [write_retrieval(folder, system, "paracrawl", both)]
+    return [write_retrieval(folder, system, "paracrawl", numbers(row))]
 
 
 def of_europarl(folder, system, row):
@@ -267,14 +246,9 @@ def of_europarl(folder, system, row):
     return [write_retrieval(folder, system, "europarlxsr", both, EUROPARL)]
 
 
-def of_accuracy(benchmark):
-    def made(folder, system, row):
-        values = {
-            name if "-" in name else f"en-{name}": [value] for name, value in numbers(row).items()
-        }
-        return [write_accuracies(folder, benchmark, system, values)]
-
-    return made
+def of_accuracy(benchmark, folder, system, row):
+    values = {name if "-" in name else f"en-{name}": [v] for name, v in numbers(row).items()}
+    return [write_accuracies(folder, benchmark, system, values)]
 
 
 def of_ablation(folder, system, row):
@@ -322,46 +296,53 @@ class Paper:
             write_table(self.table, scores, out, printed, order)
 
 
+def paper(name, column, scores, table, where, *rest, **more):
+    """A table whose columns are named by a key of the CSV, or by a function of its rows."""
+    column = itemgetter(column) if isinstance(column, str) else column
+    return Paper(partial(cells, name, column, *rest), scores, table, where, **more)
+
+
 def accuracy(table, name, where):
-    return Paper(of_file(name, arrow), of_accuracy(table), table, where)
+    return paper(name, arrow, partial(of_accuracy, table), table, where)
 
 
 def without_seconds(row):
     return not row["column"].startswith("Sec.")
 
 
-VI = of_file("ems-v2-table06-tatoeba-unseen", language)
-VII = of_file("ems-v2-table07-flores", lambda row: row["pair"])
-IX = of_file("ems-v2-table09-bucc", lambda row: row["pair"])
-X = of_file("ems-v2-table10-paracrawl", language)
-XIV = of_file("ems-v2-table14-ablation", lambda row: row["column"], without_seconds)
-V_H = "ems-v2-section5h-similarity"
-LIGHTWEIGHT_3 = lightweight("lightweight-table03-mldoc", "MLDoc", arrow)
-LIGHTWEIGHT_4 = lightweight("lightweight-table04-xsr", "XSR", lambda row: row["direction"])
-
-
-def cosines():
-    return Cells({named(row): {"Cosine": row["cosine_similarity"]} for row in read(V_H)}, set())
-
-
 TABLES = {
     "IV, V": Paper(
         tatoeba_cells, of_tatoeba, "tatoeba", "EMS v2, Table IV (v1: 4), Table V (v1: 6)"
     ),
-    "VI": Paper(VI, of_unseen, "tatoeba_unseen", "EMS v2, Table VI (v1: 5)"),
-    "VII": Paper(VII, of_flores, "flores", "EMS v2, Table VII;", own_columns=("All (870)",)),
-    "IX": Paper(IX, of_bucc, "bucc2018", "EMS v2, Table IX (v1: 8)"),
-    "X": Paper(X, of_paracrawl, "paracrawl", "EMS v2, Table X (v1: 9)"),
+    "VI": paper(
+        *("ems-v2-table06-tatoeba-unseen", "language", partial(of_tatoeba, language="und")),
+        *("tatoeba_unseen", "EMS v2, Table VI (v1: 5)"),
+    ),
+    "VII": paper(
+        *("ems-v2-table07-flores", "pair", of_flores, "flores", "EMS v2, Table VII;"),
+        own_columns=("All (870)",),
+    ),
+    "IX": paper("ems-v2-table09-bucc", "pair", of_bucc, "bucc2018", "EMS v2, Table IX (v1: 8)"),
+    "X": paper(
+        *("ems-v2-table10-paracrawl", "language", of_paracrawl, "paracrawl"),
+        "EMS v2, Table X (v1: 9)",
+    ),
     "XI": accuracy("mldoc", "ems-v2-table11-mldoc", "EMS v2, Table XI (v1: 10)"),
     "XII": accuracy("cls", "ems-v2-table12-amazon-v1", "EMS v2, Table XII (v1: 11)"),
     "XIII": accuracy("marc", "ems-v2-table13-amazon-v2", "EMS v2, Table XIII (v1: 12)"),
-    "XIV": Paper(XIV, of_ablation, "ablation", "EMS v2, Table XIV (v1: 13)", every="EMS"),
+    "XIV": paper(
+        *("ems-v2-table14-ablation", "column", of_ablation, "ablation"),
+        *("EMS v2, Table XIV (v1: 13)", without_seconds),
+        every="EMS",
+    ),
     "V-H": Paper(cosines, of_cosine, "wordorder", "EMS v2, section V-H"),
     "Lightweight 3": Paper(
-        LIGHTWEIGHT_3, of_accuracy("mldoc"), "mldoc_bilingual", "Lightweight, Tables 3 and 10"
+        partial(lightweight, "lightweight-table03-mldoc", "MLDoc", arrow),
+        *(partial(of_accuracy, "mldoc"), "mldoc_bilingual", "Lightweight, Tables 3 and 10"),
     ),
     "Lightweight 4": Paper(
-        LIGHTWEIGHT_4, of_europarl, "europarlxsr", "Lightweight, Tables 4 and 10"
+        partial(lightweight, "lightweight-table04-xsr", "XSR", itemgetter("direction")),
+        *(of_europarl, "europarlxsr", "Lightweight, Tables 4 and 10"),
     ),
     "monolingual 1": accuracy("xnli", "monolingual-table01-xnli", "the monolingual paper, Table 1"),
     "monolingual 2": accuracy("rcv2", "monolingual-table02-rcv2", "the monolingual paper, Table 2"),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from made.corpora import lexicon, translations, write_lines
 from made.experiments import MINIMAL, Settings, changed
-from made.shards import sentence, write_numbers
+from made.shards import sentence, write_shard
 from made.text import tiny
 from safetensors.torch import load_file
 
@@ -162,11 +162,6 @@ def _killed(toy, folder, patched, changes):
     return state
 
 
-def contents(folder):
-
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-
-
 def weights_of(folder):
     """The weights of a model folder by their names in a checkpoint."""
     files = {"encoder.": "model", "heads.": "heads"}
@@ -178,7 +173,6 @@ def weights_of(folder):
 
 
 def json_rows(path):
-
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
@@ -231,35 +225,23 @@ def write_random(path, sizes, seed):
 DUMP = "dewiki/20260101/dewiki-20260101-pages-articles-multistream.xml.bz2"
 HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11" xml:lang="de">
   <siteinfo>
-    <sitename>Wikipedia</sitename>
-    <dbname>dewiki</dbname>
-    <base>https://de.wikipedia.org/wiki/Wikipedia:Hauptseite</base>
-    <generator>MediaWiki 1.45.0-wmf.28</generator>
-    <case>first-letter</case>
+    <sitename>Wikipedia</sitename><dbname>dewiki</dbname>
     <namespaces>
       <namespace key="0" case="first-letter" />
       <namespace key="1" case="first-letter">Diskussion</namespace>
-      <namespace key="6" case="first-letter">Datei</namespace>
     </namespaces>
   </siteinfo>
 """
 PAGE = """  <page>
-    <title>{title}</title>
+    <title>Page {number}</title>
     <ns>{namespace}</ns>
     <id>{number}</id>
 {redirect}    <revision>
       <id>{number}</id>
-      <timestamp>2026-01-01T00:00:00Z</timestamp>
-      <contributor>
-        <username>A</username>
-        <id>1</id>
-      </contributor>
+      <contributor><username>A</username><id>1</id></contributor>
       <comment>/* x */</comment>
-      <origin>{number}</origin>
       <model>wikitext</model>
-      <format>text/x-wiki</format>
       <text bytes="1" sha1="x" xml:space="preserve">{text}</text>
-      <sha1>x</sha1>
     </revision>
   </page>
 """
@@ -269,13 +251,7 @@ END = "</mediawiki>\n"
 def page(number, text, namespace=0, redirect=False):
     """The XML of a page."""
     target = '    <redirect title="Other" />\n' if redirect else ""
-    return PAGE.format(
-        title=f"Page {number}",
-        namespace=namespace,
-        number=number,
-        redirect=target,
-        text=escape(text),
-    )
+    return PAGE.format(number=number, namespace=namespace, redirect=target, text=escape(text))
 
 
 def write_dump(path, pages, per_stream):
@@ -337,17 +313,9 @@ CONTEXT = {  # settings of a system that learns from documents
 
 def write_document_shard(folder, code, documents):
     """A shard in the format on disk; documents are lists of sentences, lists of ids."""
-    folder.mkdir(parents=True)
     sentences = [sentence for document in documents for sentence in document]
-    write_numbers(folder / f"{code}.ids", np.concatenate(sentences))
-    write_numbers(folder / f"{code}.offsets", np.cumsum([0, *map(len, sentences)]))
-    write_numbers(folder / "lines", np.arange(1, len(sentences) + 1))
-    write_numbers(folder / "documents", np.cumsum([0, *map(len, documents)]))
-    manifest = {"languages": [code], "pairs": len(sentences), "documents": len(documents)}
-    manifest |= {"tokens": {code: sum(map(len, sentences))}}
-    manifest |= {"vocabulary_sha256": "same", "sha256": {}}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    return folder
+    counts, ids = [*map(len, documents)], np.concatenate(sentences)
+    return write_shard(folder, ids, [*map(len, sentences)], [code], documents=counts)
 
 
 def write_documents(path, documents):
@@ -398,7 +366,6 @@ COHERENCE = {
     },
     "train": STEPS,
 }
-PAIRS_ALONE = {"objectives": {**OFF, "xtr": {"weight": 1}}}
 
 
 def made_toy(folder):

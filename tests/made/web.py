@@ -4,12 +4,11 @@ A *way* is how one request is answered: a function of (request, file). A site's 
 one by one; the last one stays.
 """
 
-import datetime
 import hashlib
-import ipaddress
 import random
 import re
 import ssl
+import subprocess
 import threading
 import time
 import zipfile
@@ -21,10 +20,6 @@ from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, Thread
 from types import SimpleNamespace
 
 from conftest import ROOT
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from made.corpora import moses_of, translations
 from made.experiments import one_line
 
@@ -85,72 +80,70 @@ class Request(BaseHTTPRequestHandler):
         pass
 
 
+class Folder(SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
 class Server(ThreadingHTTPServer):
-    daemon_threads = True
+    """A server of this machine; with a folder for its certificate, over https."""
+
+    def __init__(self, handler, tls=None, port=0):
+        super().__init__(("127.0.0.1", port), handler)
+        self.context = None
+        if tls:
+            self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.context.load_cert_chain(*certificate(tls))
+        self.address = f"{'https' if tls else 'http'}://127.0.0.1:{self.server_port}"
 
     def finish_request(self, request, client_address):
+        if not self.context:
+            return super().finish_request(request, client_address)
         with suppress(OSError), self.context.wrap_socket(request, server_side=True) as secure:
             super().finish_request(secure, client_address)
 
     def handle_error(self, request, client_address):
         pass
 
+    @contextmanager
+    def running(self):
+        thread = threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self.shutdown()
+            self.server_close()
+            thread.join()
+
+
+def certificate(folder):
+    """A self-signed certificate of 127.0.0.1 and its key, as paths."""
+    pem, key = folder / "cert.pem", folder / "key.pem"
+    words = "openssl req -x509 -nodes -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -days 2"
+    words += " -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
+    subprocess.run([*words.split(), "-keyout", key, "-out", pem], check=True, capture_output=True)
+    return pem, key
+
 
 @contextmanager
 def https_site(folder, file, ways):
     """A site that answers in these ways; its certificate lies in `folder`/cert.pem."""
-    server = Server(("127.0.0.1", 0), Request)
-    server.site = Site(file, ways, f"https://127.0.0.1:{server.server_port}")
-    server.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.context.load_cert_chain(*certificate(folder))
-    with serving(server):
+    server = Server(Request, folder)
+    server.site = Site(file, ways, server.address)
+    with server.running():
         yield server.site
         server.site.closing.set()
 
 
 @contextmanager
-def serving(server):
-    """Serve while the block runs."""
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-def certificate(folder):
-    """A self-signed certificate of 127.0.0.1 and its key, as paths."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.datetime.now(datetime.UTC)
-    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(names, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem, secret = folder / "cert.pem", folder / "key.pem"
-    pem.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    form = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
-    return pem, secret
-
-
-class Files(Request):
-    def do_GET(self):
-        path = self.server.folder / self.path[1:]
-        body = path.read_bytes() if path.is_file() else b"gone"
-        _send(self, 200 if path.is_file() else 404, body, {})
+def served(folder, port=0):
+    """Serve a folder over https; gives the address, and the certificate that clients must trust."""
+    tls = folder.with_name(f"{folder.name}-tls")
+    tls.mkdir(exist_ok=True)
+    server = Server(partial(Folder, directory=folder), tls, port)
+    with server.running():
+        yield server.address, tls / "cert.pem"
 
 
 @contextmanager
@@ -159,10 +152,9 @@ def source_of(kind, folder):
     if kind != "host":
         yield str(folder) if kind == "directory" else folder.as_uri()
         return
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Files)
-    server.folder = folder
-    with serving(server):
-        yield f"http://127.0.0.1:{server.server_port}"
+    server = Server(partial(Folder, directory=folder))
+    with server.running():
+        yield server.address
 
 
 # --- a download
@@ -294,12 +286,12 @@ def says(status, body=b"", **headers):
 
 def wrong_range(content_range, body=None):
     """206 of something else than was asked for."""
-
-    def way(request, file):
-        sent = file.content if body is None else body
-        _send(request, 206, sent, {"Content-Range": content_range, **file.headers})
-
-    return way
+    return lambda request, file: _send(
+        request,
+        206,
+        file.content if body is None else body,
+        {"Content-Range": content_range, **file.headers},
+    )
 
 
 def chunked(until=None):
@@ -378,23 +370,6 @@ def with_english(language):
             sides = [archive.read(name).decode().split("\n")[:-1] for name in names]
         pairs += zip(*sides, strict=True)
     return list(dict.fromkeys(pairs))
-
-
-class Folder(SimpleHTTPRequestHandler):
-    def log_message(self, *args):
-        pass
-
-
-@contextmanager
-def served(folder, port=0):
-    """Serve a folder over https; gives the address, and the certificate that clients must trust."""
-    tls = folder.with_name(f"{folder.name}-tls")
-    tls.mkdir(exist_ok=True)
-    server = Server(("127.0.0.1", port), partial(Folder, directory=folder))
-    server.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.context.load_cert_chain(*certificate(tls))
-    with serving(server):
-        yield f"https://127.0.0.1:{server.server_port}", tls / "cert.pem"
 
 
 def sources(address):
