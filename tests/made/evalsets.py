@@ -145,13 +145,12 @@ def cls():
 
 def marc_lines(code):
     """Reviews of one, three and five stars."""
+    shared = {"language": code, "product_category": "book"}
     return [
         json.dumps(
             {"review_id": f"{code}_{stars}", "stars": str(stars), **shared}
-            | {
-                "review_title": f"{stars} Sterne",
-                "review_body": f"{code} sagt {stars}. Mehr nicht.",
-            }
+            | {"review_title": f"{stars} Sterne"}
+            | {"review_body": f"{code} sagt {stars}. Mehr nicht."}
         )
         for stars in (1, 3, 5)
     ]
