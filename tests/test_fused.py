@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made.bench import dot, naive_hits
+from made.bench import naive_hits
 from made.corpora import translations, write_lines
 from made.experiments import MINIMAL, Settings, changed, changed_jobs, edited, hashes
 from made.models import write_model
@@ -347,7 +347,7 @@ def test_the_cosine_of_fused_vectors_is_the_weighted_sum_of_both_cosines(here):
     weights = [2 * (count / 100) ** 0.5 for count in counts.tolist()]
 
     def cosine(one, other):
-        return dot(one, other) / math.sqrt(dot(one, one) * dot(other, other))
+        return np.dot(one, other) / math.sqrt(np.dot(one, one) * np.dot(other, other))
 
     for i in range(len(SENTENCES)):
         for j in range(len(SENTENCES)):

@@ -16,7 +16,7 @@ from made.bench import (
     scored,
     unit,
 )
-from made.corpora import DOCUMENTS, write_divided, write_opus, write_tatoeba, zipped
+from made.corpora import DOCUMENTS, write_opus, write_tatoeba, zipped
 from made.experiments import MINIMAL, TRAINING_FREE, Settings, edited
 from made.scores import check_golden, counts, hits, values
 
@@ -148,7 +148,7 @@ def of_ntrex(tmp_path, folder, encoder, entry, **changes):
 
 
 def test_of_a_divided_ntrex_only_the_documents_of_the_part_are_scored(tmp_path):
-    folder = write_divided(tmp_path, "NTREX", "v1", NEWS, PAPERS)
+    folder = write_opus(tmp_path, "NTREX", "v1", NEWS, PAPERS)
     part = part_of_line(PAPERS, DIVISION["NTREX"]["parts"])
     tested = [item for item, name in zip(NEWS, part, strict=True) if name == "test"]
     assert 15 < len(tested) < 25

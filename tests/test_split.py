@@ -14,9 +14,9 @@ from made.corpora import (
     moses,
     moses_of,
     translations,
-    write_divided,
     write_form,
     write_lines,
+    write_opus,
     write_zip,
 )
 from made.experiments import MINIMAL, Settings, edited, one_line
@@ -109,7 +109,7 @@ class Divided:
     def __init__(self, root, items, documents, **changes):
         self.root = root
         self.experiment = Settings(root / "settings", DIVIDED | changes).load()
-        self.folder = write_divided(root, "NTREX", "v1", items, documents)
+        self.folder = write_opus(root, "NTREX", "v1", items, documents)
 
     def keys(self):
         out = self.root / "evalkeys.tsv"

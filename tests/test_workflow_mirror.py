@@ -15,7 +15,6 @@ from conftest import copy_project, planned
 from made.corpora import (
     cut_languages,
     translations,
-    write_divided,
     write_flores,
     write_lines,
     write_opus,
@@ -79,7 +78,7 @@ def write_mirror(mirror):
     """Write corpora and benchmarks, return the latter; the Bible has a sentence of each."""
     sets = {name: sentences(name, 20) for name in ("tatoeba", "flores", "sib")}
     news = sentences("news", len(PAPERS))
-    write_divided(mirror, "NTREX", "v1", [_of(item, FLORES) for item in news], PAPERS)
+    write_opus(mirror, "NTREX", "v1", [_of(item, FLORES) for item in news], PAPERS)
     leaks = [sets["tatoeba"][0], sets["flores"][1], sets["sib"][2], news[-1]]
     leaks += [item for item in news if item is not news[-1]]  # all of the news, in one language
     bible = [_of(item, ("en", "de", "fr", "nl")) for item in sentences("bible", 120) + leaks]

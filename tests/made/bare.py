@@ -43,7 +43,6 @@ def bare_python(folder: Path, packages: list[str], without: set[str]) -> Path:
 
 
 def needed(packages: list[str], without: set[str]) -> dict[str, Distribution]:
-    """The installed packages of these names and all that they need."""
     found, left = {}, list(packages)
     while left:
         name = left.pop().lower().replace("_", "-")

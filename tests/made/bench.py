@@ -63,7 +63,6 @@ class HashEncoder:
     width, own = 16, 0.6
 
     def vector(self, text):
-        """Numbers that depend on the text alone."""
         seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
         return np.random.default_rng(seed).normal(size=self.width)
 
@@ -72,10 +71,9 @@ class HashEncoder:
         return np.array(rows, np.float32)
 
 
-def unit(vectors):
-    """Rows of length 1, float32."""
+def unit(vectors, dtype=np.float32):
     vectors = np.asarray(vectors, np.float64)
-    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(dtype)
 
 
 def at_cosine(cosine, place, width):
@@ -104,74 +102,59 @@ def translated(count, languages, seed, noise=0.5, width=6):
     return (each * random.uniform(0.1, 9, size=(languages, count, 1))).astype(np.float32)
 
 
-# --- plain loops
+# --- what tests compare with: every product written out
 
 
-def dot(one, other):
-    """The inner product of two lists of numbers."""
-    return sum(a * b for a, b in zip(one, other, strict=True))
+def products(first, second):
+    """float64[n, m]: the inner products of two sets of vectors; those of equal rows are equal."""
+    first, second = (np.asarray(vectors, np.float64) for vectors in (first, second))
+    return (first[:, None] * second).sum(2)
+
+
+def around(similarity, k):
+    """The mean similarity of each row's k nearest."""
+    return -np.sort(-similarity, axis=1)[:, :k].mean(1)
 
 
 def naive_hits(queries, candidates):
     """Of each query whether its own row has the highest cosine, of equals the first."""
-    hits = []
-    for at, query in enumerate(queries):
-        cosines = [
-            dot(query, one) / math.sqrt(dot(query, query) * dot(one, one)) for one in candidates
-        ]
-        hits.append(cosines.index(max(cosines)) == at)
-    return hits
+    best = products(queries, unit(candidates, np.float64)).argmax(1)
+    return (best == np.arange(len(best))).tolist()
 
 
 def naive_nearest(queries, candidates, k):
     """[(similarity, index), ...] of the k nearest of each query, of equals the first before."""
-    nearest = []
-    for query in queries:
-        every = [(dot(query, candidate), at) for at, candidate in enumerate(candidates)]
-        nearest.append(sorted(every, key=lambda item: (-item[0], item[1]))[:k])
-    return nearest
+    similarity = products(queries, candidates)
+    index = np.argsort(-similarity, axis=1, kind="stable")[:, :k]
+    return [[(row[at], at) for at in near] for row, near in zip(similarity, index, strict=True)]
 
 
-def naive_score(similarity, one, other, margin):
-    """The margin of a similarity; `one` and `other`: the neighbours of both sentences."""
-    around = sum(s for s, _ in one) / (2 * len(one)) + sum(s for s, _ in other) / (2 * len(other))
-    if margin == "absolute":
-        return similarity
-    if margin == "distance":
-        return similarity - around
-    return similarity / around if around > 0 else 0.0
-
-
-def naive_mine(first, second, k, margin):
-    """[(score, at, other), ...], the best first: best candidates of both sides, each once."""
-    forward, backward = naive_nearest(first, second, k), naive_nearest(second, first, k)
-    candidates = []
-    for at, near in enumerate(forward):
-        scores = [(naive_score(s, near, backward[j], margin), at, j) for s, j in near]
-        candidates.append(max(scores, key=lambda item: item[0]))
-    for at, near in enumerate(backward):
-        scores = [(naive_score(s, forward[i], near, margin), i, at) for s, i in near]
-        candidates.append(max(scores, key=lambda item: item[0]))
-    kept, used = [], (set(), set())
-    for score, at, other in sorted(candidates, key=lambda item: -item[0]):
-        if at not in used[0] and other not in used[1]:
-            used[0].add(at)
-            used[1].add(other)
-            kept.append((score, at, other))
-    return kept
+def naive_margins(first, second, k, margin):
+    similarity = products(first, second)
+    mean = (around(similarity, k)[:, None] + around(similarity.T, k)) / 2
+    if margin == "ratio":
+        return np.where(mean > 0, similarity / mean, 0)
+    return similarity - mean if margin == "distance" else similarity
 
 
 def naive_best(queries, candidates, k, margin, among_nearest=False):
     """The candidate with the highest score of each query, of equals the first (the nearest)."""
-    forward, backward = naive_nearest(queries, candidates, k), naive_nearest(candidates, queries, k)
-    best = []
-    for query, near in zip(queries, forward, strict=True):
-        places = [at for _, at in near] if among_nearest else range(len(candidates))
-        scores = [
-            naive_score(dot(query, candidates[at]), near, backward[at], margin) for at in places
-        ]
-        best.append(places[scores.index(max(scores))])
-    return best
+    scores = naive_margins(queries, candidates, k, margin)
+    near = naive_nearest(queries, candidates, k if among_nearest else 0)
+    places = [[at for _, at in row] or range(len(candidates)) for row in near]
+    return [max(own, key=row.__getitem__) for row, own in zip(scores, places, strict=True)]
+
+
+def naive_mine(first, second, k, margin):
+    """[(score, at, other), ...], the best first: best candidates of both sides, each once."""
+    scores = naive_margins(first, second, k, margin)
+    pairs = [*enumerate(naive_best(first, second, k, margin, True))]
+    pairs += [(at, other) for other, at in enumerate(naive_best(second, first, k, margin, True))]
+    kept = []
+    for at, other in sorted(pairs, key=lambda pair: -scores[pair]):
+        if not any(at == one or other == two for _, one, two in kept):
+            kept.append((scores[at, other], at, other))
+    return kept
 
 
 def naive_f1(mined, gold):
@@ -179,32 +162,23 @@ def naive_f1(mined, gold):
 
     mined: [(score, one, other), ...], gold: {(one, other), ...}.
     """
-    best = (0.0, 0.0, 0.0, 0)
+    cuts = []
     for least in sorted({score for score, _, _ in mined}, reverse=True):
-        extracted = [(one, other) for score, one, other in mined if score >= least]
-        right = len(set(extracted) & gold)
-        precision, recall = right / len(extracted), right / len(gold)
-        f1 = 2 * precision * recall / (precision + recall) if right else 0.0
-        if f1 > best[0]:
-            best = (f1, precision, recall, len(extracted))
-    return best
+        extracted = {(one, other) for score, one, other in mined if score >= least}
+        right, count = len(extracted & gold), len(extracted)
+        f1 = 2 * right / (count + len(gold))
+        cuts.append((f1, right / count, right / len(gold), count))
+    return max(cuts, key=lambda cut: cut[0])
 
 
 def naive_best_pairs(first, second, keep, k):
-    """[(CSLS, i, j), ...] of the best pairs, in plain loops over Python's floats."""
-    cosine = [[dot(x, y) for y in second] for x in first]
-
-    def around(values):
-        return sum(sorted(values, reverse=True)[:k]) / min(k, len(values)) if k else 0.0
-
-    rows, columns = map(around, cosine), map(around, zip(*cosine, strict=True))
-    rows, columns = list(rows), list(columns)
-    scores = [
-        (-(2 * cosine[i][j] - rows[i] - columns[j]), i, j)
-        for i in range(len(first))
-        for j in range(len(second))
-    ]
-    return [(-score, i, j) for score, i, j in sorted(scores)[:keep]]
+    """[(CSLS, i, j), ...] of the best pairs."""
+    scores = 2 * products(first, second)
+    if k:
+        scores = scores - around(scores / 2, k)[:, None] - around(scores.T / 2, k)
+    best = np.argsort(-scores, axis=None, kind="stable")[:keep]
+    pairs = zip(*np.unravel_index(best, scores.shape), strict=True)
+    return [(scores[pair], *pair) for pair in pairs]
 
 
 # --- classification: the demo's data, and an encoder that knows their classes
@@ -230,7 +204,6 @@ SIZES = {
 
 
 def folder_of(mirror, name):
-    """The folder of a set in the demo's mirror."""
     return mirror / (benchmark(name).demo or name)
 
 
@@ -284,10 +257,8 @@ def base_of(name, folder):
 
 
 def experiment_of(name, root, folder, **changes):
-    """An experiment with this one benchmark."""
     return Settings(root).load(changed(base_of(name, folder), changes))
 
 
 def run(name, tmp_path, folder, encoder, system="ngram", **changes):
-    """Score on a benchmark; the written file as it is read."""
     return scored(tmp_path, name, folder, encoder, system, base_of(name, folder), **changes)

@@ -48,7 +48,6 @@ class Cli:
         return out.getvalue(), err.getvalue()
 
     def start(self, *arguments, **options):
-        """Start a call in a process of its own."""
         command = [sys.executable, "-m", "ems.commands.cli", *map(str, arguments)]
         return subprocess.Popen(command, cwd=self.folder, **options)
 
@@ -102,7 +101,6 @@ class ModelCli(Cli):
 
 
 def wait_for(condition, run):
-    """Poll until a condition holds while a process runs."""
     until = time.monotonic() + 60
     while not condition():
         assert run.poll() is None, "it ended before it could be killed"
@@ -111,12 +109,10 @@ def wait_for(condition, run):
 
 
 def records(state):
-    """How many pieces of a job are done."""
     return len(list(state.glob("*/done/*.json")))
 
 
 def is_path(flag):
-    """True for a flag that takes paths, and nothing before them."""
     return Path in (flag.type, *get_args(flag.type)) and get_origin(flag.type) is not dict
 
 
@@ -158,12 +154,10 @@ COMMAND = re.compile(r"^    (\S.*)$", re.MULTILINE)
 
 
 def section(heading: str, page: Path = PAGE) -> str:
-    """Return the text of a recipe."""
     return page.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
 def files(heading: str, page: Path = PAGE) -> dict[str, str]:
-    """Return the files that a recipe writes, by their paths in the project's folder."""
     return dict(FILE.findall(section(heading, page)))
 
 
@@ -174,12 +168,10 @@ def program(heading: str, page: Path = PAGE) -> str:
 
 
 def commands(heading: str, page: Path = PAGE) -> list[str]:
-    """Return the commands of a recipe, in their order."""
     return COMMAND.findall(PROGRAM.sub("", FILE.sub("", section(heading, page))))
 
 
 def write_files(heading: str, folder: Path, page: Path = PAGE) -> list[str]:
-    """Write the files of a recipe below `folder` and return their names."""
     written = files(heading, page)
     for name, text in written.items():
         path = folder / name

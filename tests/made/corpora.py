@@ -10,6 +10,8 @@ import random
 import stat
 import tarfile
 import zipfile
+from collections import Counter, defaultdict
+from importlib import import_module
 from itertools import combinations
 
 from conftest import needs
@@ -45,7 +47,6 @@ def translations(count, codes, seed, least=1, most=6):
 
 
 def write_lines(path, lines):
-    """A text file, one line each."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
     return path
@@ -59,38 +60,33 @@ def cut_languages(project, codes, tatoeba):
     write_lines(project.folder / "ems/config/languages/tatoeba_v1.txt", tatoeba)
 
 
-def write_opus(mirror, corpus, version, items):
-    """The zip of every language of `items` ({language: text} each) with English."""
+def write_opus(mirror, corpus, version, items, documents=None):
+    """The zip of every language of `items` ({language: text} each) with English.
+
+    `documents`: for a file that names the document of each line.
+    """
     for code in sorted(set(items[0]) - {"en"}):
         write_zip(mirror, corpus, version, "-".join(sorted(("en", code))), items)
-    return mirror / "opus" / corpus / version
+    folder = mirror / "opus" / corpus / version
+    if documents:
+        write_lines(folder / DOCUMENTS, documents)
+    return folder
 
 
 def write_mined(mirror, pair, items, scores):
     """LASER's mined file of a pair, whose codes are the keys of `items`."""
-    folder = mirror / "laser" / "WikiMatrix" / "v1"
-    folder.mkdir(parents=True, exist_ok=True)
-    first, second = pair.split("-")
+    path = mirror / "laser" / "WikiMatrix" / "v1" / f"WikiMatrix.{pair}.tsv.gz"
+    path.parent.mkdir(parents=True, exist_ok=True)
     rows = zip(scores, items, strict=True)
-    text = "".join(f"{score}\t{item[first]}\t{item[second]}\n" for score, item in rows)
-    path = folder / f"WikiMatrix.{pair}.tsv.gz"
-    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+    lines = ["\t".join([str(score), *map(item.get, pair.split("-"))]) for score, item in rows]
+    path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0))
     return path
 
 
 def write_zip(mirror, corpus, version, pair, items):
-    """The zip of one file of a corpus, whose codes are the keys of `items`."""
-    first, second = pair.split("-")
     path = mirror / "opus" / corpus / version / "moses" / f"{pair}.txt.zip"
-    pairs = [(item[first], item[second]) for item in items]
+    pairs = [[item[code] for code in pair.split("-")] for item in items]
     return moses_of(path, pairs, corpus=corpus, pair=pair)
-
-
-def write_divided(mirror, corpus, version, items, documents):
-    """The same, and the file that names the document of each line."""
-    folder = write_opus(mirror, corpus, version, items)
-    write_lines(folder / DOCUMENTS, documents)
-    return folder
 
 
 def write_tatoeba(mirror, code, items):
@@ -101,7 +97,6 @@ def write_tatoeba(mirror, code, items):
 
 
 def write_flores(mirror, code, lines):
-    """The devtest file of one language of FLORES-200."""
     return write_lines(mirror / "flores200" / "devtest" / f"{code}.devtest", lines)
 
 
@@ -140,46 +135,37 @@ PACKERS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.co
 FORMS = ("tsv", "two", "jsonl", "translation", "parquet", "columns")
 
 
-def packed(content, suffix):
-    """The bytes as they are in a file with this suffix."""
-    if suffix != ".zst":
-        return PACKERS[suffix](content)
-    zstd = package_of("zstd", "backports.zstd")
-    return zstd.compress(content)
-
-
 def package_of(name, package):
     """A package of the extra `files`, or the test is skipped."""
-    from importlib import import_module
-
     try:
         return import_module(package)
     except ImportError:
         needs(None, f"{name}: pip install -e '.[files]'")
 
 
+def packed(content, suffix):
+    zstd = suffix == ".zst"
+    return (package_of("zstd", "backports.zstd").compress if zstd else PACKERS[suffix])(content)
+
+
 def write_form(folder, form, codes, rows, suffix=""):
     """Write rows of two texts in a form; what stands under `files` of the corpus."""
     folder.mkdir(parents=True, exist_ok=True)
-    first, second = codes
-    path = folder / f"mine.{first}-{second}"
+    name = f"mine.{'-'.join(codes)}"
     if form in ("parquet", "columns"):
-        return str(_parquet(path, form, codes, rows))
+        return str(_parquet(folder / name, form, codes, rows))
+    files = {f"{name}.tsv": map("\t".join, rows)}
     if form == "two":
-        texts = zip(*rows, strict=True)
-        paths = [path.with_name(f"mine.{code}{suffix}") for code in codes]
-        for place, column in zip(paths, texts, strict=True):
-            place.write_bytes(packed("".join(f"{text}\n" for text in column).encode(), suffix))
-        return list(map(str, paths))
-    lines = {
-        "tsv": lambda row: "\t".join(row),
-        "jsonl": lambda row: json.dumps(dict(zip(codes, row, strict=True)), ensure_ascii=False),
-        "translation": lambda row: json.dumps({"translation": dict(zip(codes, row, strict=True))}),
-    }[form]
-    ending = "tsv" if form == "tsv" else "jsonl"
-    place = path.with_name(f"{path.name}.{ending}{suffix}")
-    place.write_bytes(packed("".join(f"{lines(row)}\n" for row in rows).encode(), suffix))
-    return str(place)
+        files = {f"mine.{c}": side for c, side in zip(codes, zip(*rows, strict=True), strict=True)}
+    elif form != "tsv":
+        items = [dict(zip(codes, row, strict=True)) for row in rows]
+        items = [{"translation": item} for item in items] if form == "translation" else items
+        files = {f"{name}.jsonl": [json.dumps(item, ensure_ascii=False) for item in items]}
+    for file, lines in files.items():
+        content = "".join(f"{line}\n" for line in lines).encode()
+        (folder / f"{file}{suffix}").write_bytes(packed(content, suffix))
+    paths = [str(folder / f"{file}{suffix}") for file in files]
+    return paths if form == "two" else paths[0]
 
 
 def _parquet(folder, form, codes, rows):
@@ -228,24 +214,18 @@ def write_rows(folder, rows):
     paths = []
     for (corpus, code), texts in rows.items():
         codes = sorted(("en", code))
-        path = folder / "text/segmented" / corpus / "v1" / f"{'-'.join(codes)}.tsv"
-        path.parent.mkdir(parents=True, exist_ok=True)
         sides = [dict(zip(("en", code), row, strict=True)) for row in texts]
-        lines = (
-            "\t".join([*(side[c] for c in codes), str(n)]) for n, side in enumerate(sides, start=7)
-        )
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        paths.append(path)
+        lines = ["\t".join([*map(side.get, codes), str(n)]) for n, side in enumerate(sides, 7)]
+        path = folder / "text/segmented" / corpus / "v1" / f"{'-'.join(codes)}.tsv"
+        paths.append(write_lines(path, lines))
     return sorted(paths, key=lambda path: (path.stem, path.parts[-3]))
 
 
 def groups_of(rows, key="folded"):
-    """Key of an English sentence -> language -> its distinct texts."""
     groups = {}
-    keys_of = KEYS[key]
     for (_, code), texts in rows.items():
-        for english, text in texts:
-            if shared := keys_of([english])[0]:
+        for (_, text), shared in zip(texts, KEYS[key]([e for e, _ in texts]), strict=True):
+            if shared:
                 groups.setdefault(shared, {}).setdefault(code, set()).add(text)
     return groups
 
@@ -254,22 +234,19 @@ def brute_force(rows, key="folded"):
     """Every further pair, language pair -> {(text, text)}, and how many the join can make of it
     with repetitions and with texts that are the same in both languages.
     """
-    pairs, made = {}, {}
+    pairs, made = defaultdict(set), Counter()
     for texts in groups_of(rows, key).values():
         for pair in combinations(sorted(texts), 2):
-            both = [(one, two) for one in texts[pair[0]] for two in texts[pair[1]]]
-            made["-".join(pair)] = made.get("-".join(pair), 0) + len(both)
-            found = pairs.setdefault("-".join(pair), set())
-            found.update((one, two) for one, two in both if one != two)
+            both = list(itertools.product(*(texts[code] for code in pair)))
+            made["-".join(pair)] += len(both)
+            pairs["-".join(pair)].update((one, two) for one, two in both if one != two)
     return pairs, made
 
 
 def read_pairs(folder):
-    """Language pair -> its rows (text, text, line)."""
-    files = sorted(folder.glob("*.tsv"))
     return {
         path.stem: [tuple(line.split("\t")) for line in path.read_text("utf-8").splitlines()]
-        for path in files
+        for path in sorted(folder.glob("*.tsv"))
     }
 
 
@@ -313,7 +290,6 @@ def tar_member(name, content=b"", kind=tarfile.REGTYPE, **pax):
 
 
 def tar_of(path, *members):
-    """A tar of `tar_member`s."""
     with tarfile.open(path, TARS[path.name.partition(".")[2]], format=tarfile.PAX_FORMAT) as out:
         for info, content in members:
             out.addfile(info, content)
@@ -321,7 +297,6 @@ def tar_of(path, *members):
 
 
 def encrypted(path):
-    """The zip with each member said to be encrypted."""
     return patched(path, b"PK\x03\x04", 6, b"\x01", b"PK\x01\x02", 8, b"\x01")
 
 

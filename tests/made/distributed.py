@@ -30,7 +30,6 @@ SIZES = [2, 3, 4, 6, 12]  # pairs a group; 6 pairs a process: in it, across it, 
 
 
 def torchrun(processes, *command):
-    """Run a script under torchrun; fail with its output unless it succeeds."""
     words = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     words += ["--nproc-per-node", str(processes), "--", *map(str, command)]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests", "CUDA_VISIBLE_DEVICES": ""}
@@ -88,7 +87,6 @@ class Counted:
 
 
 def verification_of(shards, world, now):
-    """The verification of a run on these shards, with the clock `now`."""
     return Verification([SimpleNamespace(shards=shards)], world, now)
 
 
@@ -128,7 +126,6 @@ def compute_losses(out: Path):
 
 
 def words(folder: Path, job: str, experiment: str = ""):
-    """`train ...` of an experiment into FOLDER/JOB."""
     out = folder / job
     command = ["train", "--experiment", experiment or job, "--system", "ems"]
     command += ["--shards", folder / "index.json", "--vocabulary", folder / "vocabulary.model"]

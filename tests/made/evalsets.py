@@ -144,7 +144,6 @@ def cls():
 
 
 def marc_lines(code):
-    """Reviews of one, three and five stars."""
     shared = {"language": code, "product_category": "book"}
     return [
         json.dumps(
@@ -196,7 +195,6 @@ INDICES = {
 
 
 def write_reuters(folder):
-    """Both Reuters corpora and MLDoc's indices in a folder."""
     for at, (place, item) in enumerate(ITEMS.items()):
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
         (folder / place).write_bytes(news(at, *item))
@@ -298,6 +296,5 @@ def topics_of(code):
 
 
 def entailed(code, seed):
-    """Two pairs of each label."""
     lines = lines_of(code, seed)
     return list(zip(ENTAILED, lines[::2], lines[1::2], strict=True))

@@ -66,7 +66,6 @@ SHIPPED = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
 
 
 def hashes(experiment):
-    """The hash of every job of an experiment."""
     by_stage = {stage: stage_hash(experiment, stage) for stage in ("evalkeys", "shards", "tables")}
     if experiment.multiway.through:
         by_stage["multiway"] = stage_hash(experiment, "multiway")
@@ -94,7 +93,6 @@ def changed_jobs(settings, before, after):
 
 
 def one_line(call, *arguments, **options):
-    """The one line that a call must fail with."""
     with pytest.raises(EmsError) as error:
         call(*arguments, **options)
     assert "\n" not in str(error.value)
@@ -103,7 +101,6 @@ def one_line(call, *arguments, **options):
 
 @cache
 def shipped(name, root=ROOT):
-    """An experiment as it lies in a checkout."""
     site = load_site(root / "config.yaml", {"experiment": name})
     return load_experiment(name, site, root / "configs")
 
@@ -138,7 +135,6 @@ def parts_of(schema, path=(), definitions=None):
 
 
 def ends(part):
-    """The smallest and the largest value that a number may have."""
     low = part.get("minimum", math.nextafter(part.get("exclusiveMinimum", 0), math.inf))
     return low, part.get("maximum", math.nextafter(part.get("exclusiveMaximum", 1), 0))
 
@@ -175,7 +171,6 @@ class Settings:
         return plan(overrides, self.root).experiment
 
     def error(self, value=None, **overrides):
-        """The one line that a bad setting is told with."""
         return one_line(self.load, value, **overrides)
 
     def changed(self, **changes):
@@ -188,5 +183,4 @@ ON_SLURM = "a;touch pwned;|&>#*?[a]~! ü"  # what the executor can hand to Slurm
 
 
 def quoted(text: object) -> str:
-    """A text as YAML."""
     return json.dumps(str(text), ensure_ascii=False)

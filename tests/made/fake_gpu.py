@@ -30,7 +30,6 @@ ALL = SYSTEMS | MORE
 
 
 def sentences():
-    """Rows of 1 to 12 tokens."""
     draw = np.random.default_rng(1)
     for row in range(2 * PAIRS):
         tokens = draw.integers(10, PIECES, draw.integers(1, 13)).tolist()
@@ -52,7 +51,6 @@ def on_gpu(mode, value):
 
 
 def step(model, objectives, misplaced):
-    """Take a step: forward, backward, the guard, the optimiser."""
     settings = system_settings({**SIZES, "max_tokens": 20, **model}, objectives)
     batch = System(settings, LANGUAGES, PIECES).prepared(batch_of([*sentences()]), 1, 0)
     host = DeviceBatch.copy(batch, torch.device("cpu"))
@@ -76,7 +74,6 @@ def step(model, objectives, misplaced):
 
 
 def outcome(model, objectives, misplaced=False):
-    """How a step ended."""
     try:
         return step(model, objectives, misplaced)
     except Exception as error:
@@ -84,8 +81,6 @@ def outcome(model, objectives, misplaced=False):
 
 
 class Backend(backend_registration._DummyBackendModule):
-    """The module `torch.gpu`."""
-
     def get_amp_supported_dtype(self):
         return [torch.bfloat16, torch.float16]
 

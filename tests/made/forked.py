@@ -19,7 +19,6 @@ multiprocessing.set_forkserver_preload(PRELOAD)
 def snakemake(
     arguments: tuple[str, ...], folder: Path, environment: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """Run `python -m snakemake` in a folder, as `subprocess.run` would, and return how it ended."""
     with tempfile.TemporaryDirectory() as streams:
         context = multiprocessing.get_context("forkserver")
         process = context.Process(target=_become, args=(arguments, folder, environment, streams))
@@ -32,7 +31,6 @@ def snakemake(
 def _become(
     arguments: tuple[str, ...], folder: Path, environment: dict[str, str], streams: str
 ) -> None:
-    """Turn this process into the command."""
     assert not any(name == "ems" or name.startswith("ems.") for name in sys.modules)
     gc.freeze()  # what the server has imported is no garbage, and to look at it copies its memory
     os.chdir(folder)

@@ -68,7 +68,6 @@ def write_model(folder, languages, text, pieces=80, seed=0, segmenter="none", si
 
 
 def write_segmented(folder, model):
-    """A model folder like `model`, whose German is segmented by sacremoses."""
     folder.mkdir()
     for name in ("model.safetensors", "vocabulary.model"):
         (folder / name).symlink_to(model / name)
@@ -109,7 +108,6 @@ def write_peer(folder, words, width=16):
 
 
 def write_command(folder, source=COMMAND):
-    """A program of one's own as `--command` takes it."""
     folder.mkdir(parents=True, exist_ok=True)
     script = folder / "encode.py"
     script.write_text(source)

@@ -62,7 +62,6 @@ def noisy_system(settings, languages, pieces, noise=0.4):
 
 
 def weights_of(system):
-    """The weights of a system as leaves of a new graph, by name."""
     return {n: p.detach().clone().requires_grad_() for n, p in system.named_parameters()}
 
 

@@ -2,13 +2,12 @@
 
 import base64
 import gzip
-import io
 import json
 import os
 import random
-import zipfile
 from pathlib import Path
 
+from made.corpora import zipped
 from made.models import write_model
 from made.scores import write_flores, write_scores
 from made.shards import vocabulary, write_pairs
@@ -19,20 +18,12 @@ from ems.shards.writer import write_shards
 SYLLABLES = ("ka", "ti", "va", "sol", "nel", "mar", "tar", "kir")
 
 
-def zipped(members):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, text in members.items():
-            archive.writestr(name, text)
-    return buffer.getvalue()
-
-
 KINDS = {  # kind of file content: its bytes
     "base64": base64.b64decode,
     "gzip": lambda text: gzip.compress(text.encode(), mtime=0),
     "json": lambda value: json.dumps(value).encode(),
     "repeat": lambda of: of[0].encode() * of[1],
-    "zip": zipped,
+    "zip": lambda members: zipped(members.items()),
 }
 
 
@@ -89,7 +80,6 @@ SCORES = RUN / "scores/ems/tatoeba.json"
 
 
 def flip(path):
-    """Turn the highest bit of the byte in the middle."""
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 0x80
     path.write_bytes(content)

@@ -106,7 +106,6 @@ def feed_forward(w, name, states, change=None, activation="silu"):
 
 
 def layer(w, name, states, heads, change=None, activation="silu"):
-    """A post-LN Transformer layer."""
     mixed = attention(w, f"{name}.attention", states, heads, change)
     residual = states * (change != "no residual of attention")
     states = norm(w, f"{name}.attention_norm", residual + mixed)
@@ -204,7 +203,6 @@ def shares_of(tokens, distinct=False, share=1.0):
 
 
 def sides(pairs):
-    """(own, other) of each pair in both directions."""
     return [(a, b) for a, b in pairs] + [(b, a) for a, b in pairs]
 
 
@@ -291,7 +289,6 @@ def normalised(vectors):
 
 
 def embeddings(w, pairs, change=None):
-    """Of each side the embeddings of all pairs, [B, d]."""
     return [torch.stack([embedding(w, pair[at], change) for pair in pairs]) for at in (0, 1)]
 
 
@@ -380,7 +377,6 @@ def matryoshka(w, pairs, change=None, settings=None, **_):
 
 
 def predicted(w, head, pairs, change):
-    """What a linear head says of both sides: [2 B]."""
     head = f"heads.{head}"
     bias = 0 if change == "no bias" else w[f"{head}.bias"]
     return torch.cat(embeddings(w, pairs, change)) @ w[f"{head}.weight"][0] + bias

@@ -153,7 +153,6 @@ def normed(w, name, value):
 
 
 def predicted(w, language, vector, change):
-    """log softmax over the pieces."""
     embedding = w["model.la_tag_linear.embedding.weight"][language]
     inputs = np.concatenate([normed(w, "model.la_tag_linear.layer_norm", embedding), vector])
     mixed = w["model.transform.dense.weight"] @ inputs + w["model.transform.dense.bias"]
@@ -177,12 +176,10 @@ def write_released(folder):
 
 
 def imported(folder):
-    """The model folder made of the two files."""
     out = folder / "models" / "released"
     import_released(folder / "weights.pt", folder / "spm.model", out, HEADS, "sacremoses")
     return out
 
 
 def state_of(folder):
-    """The state_dict of the checkpoint."""
     return torch.load(folder / "weights.pt", weights_only=False)["state_dict"]

@@ -50,7 +50,6 @@ def write_file(folder, system, benchmark, metric, rows, languages, /, **changes)
 
 
 def edit(path, change):
-    """Change the content of a score file in place: `change(data)`."""
     data = json.loads(path.read_text(encoding="utf-8"))
     change(data)
     path.write_text(json.dumps(data), encoding="utf-8")
@@ -117,7 +116,6 @@ def _place(name):
 
 
 def value_of(query, candidates):
-    """A P@1 that tells its direction."""
     return zlib.crc32(f"{query}-{candidates}".encode()) % 1001 / 10
 
 
@@ -150,14 +148,12 @@ def write_errors(folder, system, benchmark, errors, kinds=None, **changes):
 
 
 def write_cosine(folder, system, value, **changes):
-    """The case study of two sentences."""
     return write_file(
         folder, system, "wordorder", "cosine", [row(EN, EN, value, 2)], {EN: EN}, **changes
     )
 
 
 def both_measures(folder, system, low, high):
-    """xsim and xsimpp of two languages, with kinds of errors."""
     kinds = {
         "fr": {"number_replacement": high, "misaligned": high},
         "de": {"misaligned": 2 * high},
@@ -169,7 +165,6 @@ def both_measures(folder, system, low, high):
 
 
 def naive_mean(languages, of=value_of):
-    """The mean over all directions between some languages."""
     total = count = 0
     for query in languages:
         for candidates in languages:
@@ -180,7 +175,6 @@ def naive_mean(languages, of=value_of):
 
 
 def fives(names, start=70.0):
-    """Five seeds of each direction, all different."""
     return {
         name: [start + at + step * (at + 1) / 10 for step in range(5)]
         for at, name in enumerate(names)
@@ -232,7 +226,6 @@ def check_golden(name, path):
 
 
 def by_direction(result):
-    """Direction -> (rows, details)."""
     return {
         name: ([row for row in result.rows if row.direction == name], details)
         for name, details in result.details.items()

@@ -137,7 +137,6 @@ def ssh_server(folder):
 
 @contextmanager
 def s3_server(folder):
-    """A server of S3; its port."""
     program = PROGRAMS / "moto" / "bin" / "moto_server"
     needs(program.exists(), "moto is not installed: make interop")
     port = free_port()
@@ -157,7 +156,6 @@ MOST = 60  # seconds that an answer may take: a server that hangs fails the test
 
 
 def ask(url, method, path, body=None, **headers):
-    """The answer to a request: status, headers, bytes."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=MOST)
     try:
         connection.request(method, quote(path, safe="/?=&%"), body, headers)
@@ -189,11 +187,9 @@ class Served:
         assert self.url.startswith("http://"), self.log.read_text()
 
     def ask(self, *words, **headers):
-        """The answer to a request: status, headers, bytes."""
         return ask(self.url, *words, **headers)
 
     def json(self, *words, **headers):
-        """The status of an answer in JSON, and the JSON."""
         return ask_json(self.url, *words, **headers)
 
     def stop(self, number=signal.SIGTERM):

@@ -31,7 +31,6 @@ def write_pairs(path, count, draw):
 
 
 def vocabulary(path, size):
-    """A vocabulary of `size` pieces at `path`."""
     settings = {"size": size, "character_coverage": 1.0}
     experiment = of_languages(*LANGUAGES, vocabulary=settings)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -42,7 +41,6 @@ def vocabulary(path, size):
 
 
 def write_numbers(path, values):
-    """A file of a shard, in the format on disk."""
     np.asarray(values).astype("<u2" if path.suffix == ".ids" else "<i8").tofile(path)
 
 
@@ -84,7 +82,6 @@ def unpacked(batch):
 
 
 def contents(folder):
-    """Every byte below a folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 

@@ -79,7 +79,6 @@ class Cluster:
         raise RuntimeError(f"the node did not become idle:\n{logs}")
 
     def start_node(self, node):
-        """Start the daemon of a node."""
         self.call("slurmd", "-N", node, "-f", str(self.config))
 
     def stop(self):
@@ -100,7 +99,6 @@ class Cluster:
             process.kill()
 
     def call(self, *command):
-        """Run a Slurm command; its output."""
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True)
         return done.stdout
 
@@ -170,7 +168,6 @@ def _config(root, nodes, port, cpus, partitions, gpus):
 
 
 def needs_slurm():
-    """Skip the test unless a private Slurm can be started."""
     here = all(map(shutil.which, PROGRAMS)) and os.geteuid() == 0
     needs(here, "Slurm is not here or this is not root; on Debian: apt install slurm-wlm munge")
 

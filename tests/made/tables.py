@@ -123,7 +123,6 @@ def texts(path):
 
 
 def pixels(path):
-    """Width and height of the .png."""
     return struct.unpack(">II", path.with_suffix(".png").read_bytes()[16:24])
 
 
@@ -138,7 +137,6 @@ GROUPS = (">300k (43)", "<300k (15)")  # of Table XIV
 
 
 def read(name, kept=lambda row: True):
-    """The rows of a CSV that `kept` keeps."""
     with open(COPIES / f"{name}.csv", encoding="utf-8", newline="") as handle:
         return [row for row in csv.DictReader(handle) if kept(row)]
 
@@ -289,7 +287,6 @@ class Paper:
     own_columns: tuple[str, ...] = ()
 
     def write(self, scores, out, printed, order):
-        """Our table of some score files."""
         if self.table == "ablation":
             write_ablation_table(scores, out, printed, order)
         else:

@@ -36,7 +36,6 @@ def tiny(corpus=None, **changes):
 
 
 def of_languages(*codes, **changes):
-    """The experiment with some of its languages."""
     return tiny(languages={code: shipped("tiny").languages[code] for code in codes}, **changes)
 
 
@@ -95,13 +94,11 @@ def _look_for_the_tools_anew():
 
 
 def usable(name, language):
-    """The segmenter `name`, or a skip where it cannot run."""
     needs(runs(name), f"the segmenter {name} cannot run here")
     return segmenter(name, language)
 
 
 def runs(name):
-    """Whether the segmenter `name` can run here."""
     try:
         check_available(name)
     except EmsError:
@@ -142,7 +139,6 @@ def assert_nothing_is_lost(segment, name):
 
 
 def comparable(line, name):
-    """What a segmenter must keep of a line."""
     text = characters(line)
     if "aggressive" in name:
         text = text.replace("@-@", "-")

@@ -72,14 +72,12 @@ class Toy:
         write_shards(source, self.vocabulary, out, pairs=self.shard_pairs)
 
     def experiment(self, **changes):
-        """The experiment with changes `key={...}`."""
         return self.settings.changed(**changes)
 
     def shards(self, part):
         return [shard for pair in PAIRS for shard in shards_in(self.folder / part / pair)]
 
     def index(self):
-        """Write and return the index of the shards, as the workflow does."""
         path = self.folder / "index.json"
         roles = {"train": "training", "validation": "validation"}
         folders = {r: self.shards(part) + self.documents[part] for r, part in roles.items()}
@@ -249,7 +247,6 @@ END = "</mediawiki>\n"
 
 
 def page(number, text, namespace=0, redirect=False):
-    """The XML of a page."""
     target = '    <redirect title="Other" />\n' if redirect else ""
     return PAGE.format(number=number, namespace=namespace, redirect=target, text=escape(text))
 
@@ -339,7 +336,6 @@ def topical(count, code, seed):
 
 
 def add_documents(toy):
-    """Add documents of two languages to a `Toy`, to train (CONTEXT) and to validate on."""
     for part, count in (("training", 80), ("validation", 12)):
         for code in CODES:
             source = toy.folder / part / f"{code}.tsv"

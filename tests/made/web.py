@@ -31,8 +31,6 @@ from ems.workflow.search import language_of
 
 @dataclass
 class File:
-    """What lies at the one address of a site."""
-
     content: bytes
     headers: dict = field(default_factory=lambda: {"ETag": '"one"'})
 
@@ -118,7 +116,6 @@ class Server(ThreadingHTTPServer):
 
 
 def certificate(folder):
-    """A self-signed certificate of 127.0.0.1 and its key, as paths."""
     pem, key = folder / "cert.pem", folder / "key.pem"
     words = "openssl req -x509 -nodes -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -days 2"
     words += " -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
@@ -207,7 +204,6 @@ class World:
         return line
 
     def clear(self):
-        """Remove the file and its lock."""
         for path in self.out.parent.iterdir():
             path.unlink()
 
