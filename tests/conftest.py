@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 import yaml
-from made import forked
+from made import forked, jobs
 
 from ems.base.processes import look_rarely
 
@@ -69,7 +69,7 @@ class Project:
     def run(self, *command: str, expect: int | None = 0) -> subprocess.CompletedProcess[str]:
         """Run a command in the project; fail with its output unless it exits with `expect`.
 
-        Snakemake is forked, unless another one is first on PATH.
+        Snakemake and, without a cluster, its jobs are forked, unless others are first on PATH.
         """
         done = self._done(command)
         if expect is not None and done.returncode != expect:
@@ -78,12 +78,19 @@ class Project:
         return done
 
     def _done(self, command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
-        found = shutil.which(command[0], path=self.environment["PATH"])
-        if command[0] == "snakemake" and found == str(Path(sys.executable).with_name("snakemake")):
-            return forked.snakemake(command[1:], self.folder, self.environment)
+        environment = dict(self.environment)
+        if self._is_ours("ems") and "--profile" not in command:
+            environment["PATH"] = f"{jobs.folder()}{os.pathsep}{environment['PATH']}"
+        if command[0] == "snakemake" and self._is_ours("snakemake"):
+            return forked.snakemake(command[1:], self.folder, environment)
         return subprocess.run(
-            command, cwd=self.folder, env=self.environment, capture_output=True, text=True
+            command, cwd=self.folder, env=environment, capture_output=True, text=True
         )
+
+    def _is_ours(self, program: str) -> bool:
+        """Return whether the first program of this name on PATH is the installed one."""
+        found = shutil.which(program, path=self.environment["PATH"])
+        return found == str(Path(sys.executable).with_name(program))
 
     def snakemake(self, *arguments: str, expect: int | None = 0) -> str:
         """Run Snakemake and return its output."""

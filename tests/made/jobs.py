@@ -1,0 +1,102 @@
+"""A server that forks the `ems` jobs of a workflow: each starts with its libraries imported.
+
+PyTorch alone takes 1.6 s of CPU time. Nothing of ems is imported before a fork, since each project
+has a copy of its own. Jobs of Slurm and jobs that a test kills are ordinary processes.
+"""
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PRELOAD = "numpy pandas pydantic ruamel.yaml psutil torch safetensors.torch sentencepiece regex"
+PRELOAD += " matplotlib.figure matplotlib.backends.backend_svg matplotlib.backends.backend_agg"
+PRELOAD += " scipy.sparse scipy.stats urllib.request"
+CLIENT = """#!{python} -IS
+import json, os, signal, socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.connect({address!r})
+socket.send_fds(server, [b"-"], [0, 1, 2])
+server.sendall(json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode())
+server.shutdown(socket.SHUT_WR)
+status = int(server.recv(16) or 1)
+if status < 0:
+    signal.signal(-status, signal.SIG_DFL)
+    os.kill(os.getpid(), -status)
+sys.exit(status)
+"""
+_folders: list[Path] = []  # of the server of this process
+_servers: list[subprocess.Popen[bytes]] = []  # it ends when its standard input is closed
+
+
+def folder() -> Path:
+    """Return a folder for PATH whose `ems` asks the server; start the server at the first call."""
+    if not _folders:
+        path = Path(tempfile.mkdtemp(prefix="ems-jobs-"))
+        (path / "ems").write_text(CLIENT.format(python=sys.executable, address=f"{path}/socket"))
+        (path / "ems").chmod(0o755)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(f"{path}/socket")
+        listener.listen(64)
+        words = [sys.executable, __file__, str(listener.fileno())]
+        options = {"pass_fds": [listener.fileno()], "start_new_session": True}
+        _servers.append(subprocess.Popen(words, stdin=subprocess.PIPE, **options))
+        _folders.append(path)
+    return _folders[0]
+
+
+def serve(listener: socket.socket) -> None:
+    """Fork a process for each connection, until the process that started the server has ended."""
+    for name in PRELOAD.split():
+        importlib.import_module(name)
+    gc.freeze()  # imported objects are not garbage, and collecting them copies their memory
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks
+    while select.select([listener, 0], [], [])[0] == [listener]:
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            listener.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            answer(connection)
+        connection.close()
+
+
+def answer(connection: socket.socket) -> None:
+    """Run the job of a connection in a fork, send its exit status, and exit."""
+    _, streams, _, _ = socket.recv_fds(connection, 1, 3)
+    with connection.makefile() as reader:
+        words, place, environment = json.loads(reader.read())
+    if (job := os.fork()) == 0:
+        connection.close()
+        become(words, place, environment, streams)
+    for stream in streams:
+        os.close(stream)
+    _, status = os.waitpid(job, 0)
+    connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def become(words: list[str], place: str, environment: dict[str, str], streams: list[int]) -> None:
+    """Turn this process into the command `ems`."""
+    assert not any(name.partition(".")[0] == "ems" for name in sys.modules)
+    os.chdir(place)
+    os.environ.clear()
+    os.environ.update(environment)
+    tempfile.tempdir = None  # of the environment
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    sys.path[:1] = environment["PYTHONPATH"].split(os.pathsep)  # in the place of tests/made
+    sys.argv = words
+    runpy.run_module("ems", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))
