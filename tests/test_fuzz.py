@@ -22,7 +22,7 @@ ENCODE = next(words for words in COMMANDS if words[1] == "encode")
 def campaign(tmp_path_factory):
     campaign = Campaign()
     yield campaign
-    campaign.close()
+    campaign.forks.close()
 
 
 def case(words=ENCODE, **more):

@@ -16,14 +16,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from fuzz.cases import (
-    command_cases,
-    config_cases,
-    file_cases,
-    planned_cases,
-    training_cases,
-    workflow_cases,
-)
+from fuzz import cases
 from fuzz.edits import Case
 from fuzz.forks import Forks
 from fuzz.law import Failure, broken_laws
@@ -33,6 +26,8 @@ from hypothesis import strategies as st
 from made.experiments import SHIPPED
 
 BATCHES = {"commands": 40, "files": 40, "configs": 40, "trainings": 8, "plans": 4, "workflows": 1}
+PLAIN = settings(deadline=None, database=None, phases=[Phase.generate])
+PLAIN = settings(PLAIN, suppress_health_check=list(HealthCheck))
 SECONDS = {"ems": 60, "snakemake": 300}
 
 
@@ -50,19 +45,19 @@ class Campaign:
         root = Path(tempfile.mkdtemp(dir=self.forks.scratch))
         self.world = World(root, self.forks, wide)
         project = "outer/project/"
-        entries = self.world.master.items()
-        listing = [p.removeprefix(project) for p, e in entries if e.kind == "file"]
+        files = [path for path, entry in self.world.master.items() if entry.kind == "file"]
+        listing = [path.removeprefix(project) for path in files]
         mine = [path for path in listing if not path.startswith(("odd/", "rules/", "envs/"))]
         check = ["ems", "check", "--experiment"]  # a machine may lack the segmenters of some
         ends = {name: self.forks.run([*check, name], self.world.project) for name in SHIPPED}
         experiments = ["toy", *(name for name, done in ends.items() if done.status == 0)]
         self.kinds: dict[str, st.SearchStrategy] = {
-            "commands": command_cases(self.world.commands),
-            "files": file_cases(self.world.commands, mine),
-            "configs": config_cases(experiments),
-            "trainings": training_cases(),
-            "plans": planned_cases(),
-            "workflows": workflow_cases(),
+            "commands": cases.command_cases(self.world.commands),
+            "files": cases.file_cases(self.world.commands, mine),
+            "configs": cases.config_cases(experiments),
+            "trainings": cases.training_cases(),
+            "plans": cases.planned_cases(),
+            "workflows": cases.workflow_cases(),
         }
         self.forget()
 
@@ -71,9 +66,6 @@ class Campaign:
         self.passed: Counter = Counter()  # that ended with status 0
         self.repeats: Counter = Counter()  # by the cause of a failure
         self.failures: dict[str, str] = {}  # cause -> details, and how to run the case again
-
-    def close(self) -> None:
-        self.forks.close()
 
     def run(self, case: Case, plant: str = "") -> list[Failure]:
         world = self.world
@@ -97,27 +89,18 @@ class Campaign:
         """Run `count` cases of a kind, drawn with a seed."""
 
         @seed(number)
-        @settings(
-            max_examples=count,
-            deadline=None,
-            database=None,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
+        @settings(PLAIN, max_examples=count)
         @given(self.kinds[kind])
-        def cases(case: Case) -> None:
+        def run(case: Case) -> None:
             self.check(case)
 
-        cases()
+        run()
 
     def table(self) -> str:
         rows = [f"{'kind':<12}{'cases':>8}{'status 0':>10}"]
         rows += [f"{k:<12}{n:>8,}{self.passed[k]:>10,}" for k, n in self.cases.items()]
         rows += [f"{'all':<12}{self.cases.total():>8,}{self.passed.total():>10,}", ""]
-        rows += [
-            f"{self.repeats[cause]:>5} x {cause}\n{details}\n"
-            for cause, details in self.failures.items()
-        ]
+        rows += [f"{self.repeats[c]:>5} x {c}\n{text}\n" for c, text in self.failures.items()]
         return "\n".join([*rows, f"{len(self.failures)} failures"])
 
 
@@ -130,13 +113,13 @@ def fuzz(minutes: float, number: int, kinds: list[str]) -> int:
         while time.monotonic() < end:
             for kind in kinds or campaign.kinds:
                 campaign.batch(kind, draw.getrandbits(32), BATCHES[kind])
-            cases, left = campaign.cases.total(), max(0, end - time.monotonic()) / 60
+            count, left = campaign.cases.total(), max(0, end - time.monotonic()) / 60
             failures = len(campaign.failures)
-            print(f"{cases:,} cases, {failures} failures, {left:.0f} minutes left", flush=True)
+            print(f"{count:,} cases, {failures} failures, {left:.0f} minutes left", flush=True)
     except KeyboardInterrupt:
         print("interrupted")
     finally:
-        campaign.close()
+        campaign.forks.close()
     print(campaign.table())
     return int(bool(campaign.failures))
 
@@ -155,7 +138,7 @@ def main() -> int:
     case = json.loads(text)
     campaign = Campaign(wide="wide" in text)
     failures = campaign.run(case)
-    campaign.close()
+    campaign.forks.close()
     print("\n".join(f"{f.cause}\n{f.details}" for f in failures) or "no law is broken")
     return int(bool(failures))
 

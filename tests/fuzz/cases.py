@@ -3,6 +3,7 @@ settings that are checked, planned by Snakemake without a job, run by it, and tr
 """
 
 import argparse
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -23,11 +24,9 @@ ENDLESS = {"run", "serve"}
 def subcommands() -> dict[str, list[argparse.Action]]:
     """The flags of each subcommand that ends."""
     stages = {}
-    for name, command in EVERY_COMMAND.items():
-        if name in ENDLESS:
-            continue
+    for name in EVERY_COMMAND.keys() - ENDLESS:
         parser = argparse.ArgumentParser(add_help=False)
-        for flag in (*flags_of(command), *SHARED):
+        for flag in (*flags_of(EVERY_COMMAND[name]), *SHARED):
             flag.add_to(parser)
         stages[name] = parser._actions
     return stages
@@ -53,9 +52,8 @@ def value_of(action: argparse.Action) -> st.SearchStrategy:
     if action.choices:
         return st.one_of(st.sampled_from(sorted(action.choices)), st.sampled_from(WORDS))
     if type(action.type).__name__ == "Bounds":
-        return st.sampled_from(
-            ["1", "2", "0", "-1", "3.5", "nan", "9" * 400, "", "x", "999", "1_0"]
-        )
+        words = ("1", "2", "0", "-1", "3.5", "nan", "9" * 400, "", "x", "999", "1_0")
+        return st.sampled_from(words)
     return st.one_of(st.sampled_from(WORDS), st.sampled_from(PATHS))
 
 
@@ -71,10 +69,9 @@ def split_flags(words: list[str]) -> list[list[str]]:
 
 def values_known(commands: list[list[str]]) -> dict[str, list[list[str]]]:
     """What the good commands give to each flag."""
-    known: dict[str, list[list[str]]] = {}
-    for words in commands:
-        for flag, *values in split_flags(words)[1:]:
-            known.setdefault(flag[2:], []).append(values)
+    known = defaultdict(list)
+    for flag, *values in (group for words in commands for group in split_flags(words)[1:]):
+        known[flag[2:]].append(values)
     return known
 
 
@@ -200,13 +197,10 @@ def raw_text(path: str) -> st.SearchStrategy:
     return st.one_of(inserted.map(list), in_bytes(path))
 
 
-def keys() -> dict[str, list[Key]]:
-    """Every setting that the schemas of the toy's two files know by name."""
-    files = {SITE: SCHEMAS["site"], TOY: SCHEMAS["experiment"]}
-    return {
-        file: [(way, part) for way, part in parts_of(schema) if way and not {"[]", "x"} & {*way}]
-        for file, schema in files.items()
-    }
+KEYS: dict[str, list[Key]] = {  # every setting that the schemas of the toy's files know by name
+    file: [(way, part) for way, part in parts_of(schema) if way and not {"[]", "x"} & {*way}]
+    for file, schema in ((SITE, SCHEMAS["site"]), (TOY, SCHEMAS["experiment"]))
+}
 
 
 def bounds(schema: dict[str, Any]) -> list[float]:
@@ -235,80 +229,60 @@ def value_for(schema: dict[str, Any]) -> st.SearchStrategy:
     return VALUES
 
 
-def setting(file: str, keys: list[Key]) -> st.SearchStrategy:
-
-    @st.composite
-    def one(draw: Callable) -> list[Any]:
-        way, schema = draw(st.sampled_from(keys))
-        odd = draw(st.integers(0, 5)) == 0
-        return ["at", file, list(way), draw(VALUES if odd else value_for(schema))]
-
-    return one()
+@st.composite
+def setting(draw: Callable, file: str, keys: list[Key]) -> list[Any]:
+    way, schema = draw(st.sampled_from(keys))
+    odd = draw(st.integers(0, 5)) == 0
+    return ["at", file, list(way), draw(VALUES if odd else value_for(schema))]
 
 
-def config_cases(experiments: list[str]) -> st.SearchStrategy:
-    known = keys()
-
-    @st.composite
-    def one(draw: Callable) -> Case:
-        name = draw(st.sampled_from(experiments))
-        file = draw(st.sampled_from([f"configs/{name}.yaml"] * 4 + [SITE]))
-        ways = (
-            [setting(file, known[SITE if file == SITE else TOY])] * 4
-            + [in_tree("yaml", file)] * 2
-            + [raw_text(file)]
-        )
-        way = draw(st.sampled_from(ways))
-        edits = draw(st.lists(way, min_size=1 if draw(st.integers(0, 9)) else 0, max_size=2))
-        words = ["ems", *draw(st.sampled_from([["check"], ["check"], ["corpora", "list"]]))]
-        return {"kind": "configs", "edits": edits, "words": [*words, "--experiment", name]}
-
-    return one()
+@st.composite
+def config_cases(draw: Callable, experiments: list[str]) -> Case:
+    name = draw(st.sampled_from(experiments))
+    file = draw(st.sampled_from([f"configs/{name}.yaml"] * 4 + [SITE]))
+    ways = [setting(file, KEYS[SITE if file == SITE else TOY])] * 4
+    way = draw(st.sampled_from([*ways, *[in_tree("yaml", file)] * 2, raw_text(file)]))
+    edits = draw(st.lists(way, min_size=1 if draw(st.integers(0, 9)) else 0, max_size=2))
+    words = ["ems", *draw(st.sampled_from([["check"], ["check"], ["corpora", "list"]]))]
+    return {"kind": "configs", "edits": edits, "words": [*words, "--experiment", name]}
 
 
 def planned_cases() -> st.SearchStrategy:
-    known = keys().items()
-    edits = st.one_of(*(st.one_of(setting(*each), in_tree("yaml", each[0])) for each in known))
-    return st.lists(edits, min_size=1, max_size=2).map(
-        lambda edits: {"kind": "plans", "edits": edits, "words": ["snakemake", "-n", "all"]}
-    )
+    files = KEYS.items()
+    edits = st.one_of(*(st.one_of(setting(*each), in_tree("yaml", each[0])) for each in files))
+    case = {"kind": "plans", "words": ["snakemake", "-n", "all"]}
+    return st.lists(edits, min_size=1, max_size=2).map(lambda edits: {**case, "edits": edits})
 
 
 SECTIONS = ("model", "objectives", "train")
 SLOW = {"steps", "compile", "device", "grad_cache"}  # of which large values only take long
 SMALL = 64  # numbers above it only take memory
+TRAIN = next(words for words in COMMANDS if words[1] == "train")
 
 
-def training_cases() -> st.SearchStrategy:
+TRAINED = [
+    (way, schema)
+    for way, schema in KEYS[TOY]
+    if way[0] in SECTIONS and len(way) > 1 and not SLOW & set(way)
+]
+
+
+@st.composite
+def training_cases(draw: Callable) -> Case:
     """Odd settings within and around their bounds, with which the toy is trained."""
-    train = next(words for words in COMMANDS if words[1] == "train")
-    known = [
-        (way, schema)
-        for way, schema in keys()[TOY]
-        if way[0] in SECTIONS and len(way) > 1 and not SLOW & set(way)
-    ]
-
-    @st.composite
-    def one(draw: Callable) -> Case:
-        edits = []
-        for _ in range(draw(st.integers(1, 3))):
-            way, schema = draw(st.sampled_from(known))
-            value = draw(value_for(schema))
-            if not isinstance(value, int) or value <= SMALL:
-                edits.append(["at", TOY, list(way), value])
-        return {"kind": "trainings", "edits": edits, "words": train}
-
-    return one()
+    edits = []
+    for _ in range(draw(st.integers(1, 3))):
+        way, schema = draw(st.sampled_from(TRAINED))
+        value = draw(value_for(schema))
+        if not isinstance(value, int) or value <= SMALL:
+            edits.append(["at", TOY, list(way), value])
+    return {"kind": "trainings", "edits": edits, "words": TRAIN}
 
 
 def workflow_cases() -> st.SearchStrategy:
     """Names that a shell, Snakemake or a path takes for more than a name, in a run of some jobs."""
-    return st.tuples(st.sampled_from(KINDS_OF_NAMES), st.sampled_from(ODD_NAMES)).map(
-        lambda drawn: named(*drawn)
-    )
-
-
-KINDS_OF_NAMES = ["data", "data", "source", "source", "experiment", "corpus", "version"]
+    kinds = ["data", "data", "source", "source", "experiment", "corpus", "version"]
+    return st.builds(named, st.sampled_from(kinds), st.sampled_from(ODD_NAMES))
 
 
 def named(what: str, name: str) -> Case:

@@ -1,9 +1,10 @@
 """Edits of files: what they may be, and how each is done."""
 
-import base64
 import json
 import os
 import shutil
+from base64 import b64decode as as_bytes
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ POINTER = st.lists(st.integers(0, 40), min_size=1, max_size=4)
 
 
 def as_text(content: bytes) -> str:
-    return base64.b64encode(content).decode()
+    return b64encode(content).decode()
 
 
 def in_tree(name: str, path: str) -> st.SearchStrategy:
@@ -91,45 +92,32 @@ def _project_of(path: Path) -> Path:
     return next(folder for folder in path.parents if (folder / "rules").exists())
 
 
-def _replaced(make):
-
-    def edit(path: Path, *rest: Any) -> None:
-        remove(path)
-        make(path, *rest)
-
-    return edit
-
-
 def _copy(path: Path, other: str) -> None:
     content = (_project_of(path) / other).read_bytes()
     remove(path)
     path.write_bytes(content)
 
 
-def _spoiled(change):
+def _replaced(make):
+    return lambda path, *rest: (remove(path), make(path, *rest))
 
-    def edit(path: Path, *rest: Any) -> None:
+
+def _spoiled(change):
+    """An edit of a file's bytes, which may have none, and of a place in them."""
+
+    def edit(path: Path, at: int, *rest: Any) -> None:
         if path.is_file():
-            path.write_bytes(change(path.read_bytes(), *rest))
+            content = path.read_bytes()
+            path.write_bytes(change(content, at, at % (len(content) + 1), *rest))
 
     return edit
 
 
-def _flip(content: bytes, at: int, bit: int) -> bytes:
-    if not content:
-        return content
-    at %= len(content)
-    return content[:at] + bytes([content[at] ^ (1 << bit)]) + content[at + 1 :]
-
-
-def _repeat(content: bytes, at: int, length: int) -> bytes:
-    at %= len(content) + 1
-    return content[: at + length] + content[at:]
-
-
-def _insert(content: bytes, at: int, text: str) -> bytes:
-    at %= len(content) + 1
-    return content[:at] + base64.b64decode(text) + content[at:]
+def _flip(content: bytes, at: int, _: int, bit: int) -> bytes:
+    changed = bytearray(content)
+    if content:
+        changed[at % len(content)] ^= 1 << bit
+    return bytes(changed)
 
 
 def _in_tree(read, write):
@@ -148,14 +136,12 @@ def _in_tree(read, write):
 
 
 def _put(tree: Any, pointer: list[int], name: str, value: Any) -> Any:
-    """Walk by `pointer` (an item's number at each level, modulo the length) and change what is
-    there: "set" it, "remove" it, "add" a key beside it, "double" it.
-    """
+    """Follow `pointer`, item numbers modulo the length, and change what is there."""
     at = tree
     for number in pointer:
         if not isinstance(at, dict | list) or not at:
             break
-        keys = list(at) if isinstance(at, dict) else list(range(len(at)))
+        keys = list(at) if isinstance(at, dict) else range(len(at))
         parent, key = at, keys[number % len(keys)]
         at = at[key]
     if name == "set":
@@ -182,18 +168,18 @@ def _at(path: Path, way: list[str], value: Any) -> None:
 
 EDITS = {
     "at": _at,
-    "write": _replaced(lambda path, text: path.write_bytes(base64.b64decode(text))),
+    "write": _replaced(lambda path, text: path.write_bytes(as_bytes(text))),
     "copy": _copy,
     "remove": remove,
     "folder": _replaced(lambda path: path.mkdir()),
     "fifo": _replaced(os.mkfifo),
     "link": _replaced(lambda path, target: path.symlink_to(_project_of(path) / target)),
     "flip": _spoiled(_flip),
-    "cut": _spoiled(lambda content, at: content[: at % (len(content) + 1)]),
-    "repeat": _spoiled(_repeat),
-    "insert": _spoiled(_insert),
-    "delete": _spoiled(lambda content, at, length: content[:at] + content[at + length :]),
-    "fill": _spoiled(lambda content, byte: bytes([byte]) * len(content)),
+    "cut": _spoiled(lambda content, _, at: content[:at]),
+    "repeat": _spoiled(lambda content, _, at, size: content[: at + size] + content[at:]),
+    "insert": _spoiled(lambda content, _, at, text: content[:at] + as_bytes(text) + content[at:]),
+    "delete": _spoiled(lambda content, at, _, size: content[:at] + content[at + size :]),
+    "fill": _spoiled(lambda content, byte, _: bytes([byte]) * len(content)),
     "json": _in_tree(json.loads, json.dumps),
     "yaml": _in_tree(yaml.safe_load, lambda tree: yaml.safe_dump(tree, sort_keys=False)),
 }

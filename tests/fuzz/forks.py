@@ -60,11 +60,6 @@ def _changed(change):
     return rewrite
 
 
-def _write_and_fail(target):
-    target.write_bytes(b"another")
-    _fail("expected to go on, found a planted fault")
-
-
 READING = {  # what happens when the input is opened
     "raise a KeyError": lambda: {}["absent"],
     "speak Python": lambda: _fail("cannot go on: 'NoneType' object has no attribute 'x'"),
@@ -80,7 +75,7 @@ WRITING = {  # what happens when an output is there
     "delete the input": lambda target: INPUT.unlink(),
     "touch the input": lambda target: INPUT.write_bytes(INPUT.read_bytes()),
     "change the input": _change_the_input,
-    "write and fail": _write_and_fail,
+    "write and fail": lambda target: _fail(f"expected to go on: {target.write_bytes(b'another')}"),
     "run what a name says": lambda target: os.system("touch pwned"),
     "leave out a row": _changed(lambda array: array[1:]),
     "write what is no number": _changed(lambda array: array * float("nan")),
@@ -110,6 +105,7 @@ NOBODY = 65534
 MEMORY, FILE_SIZE = 6 << 30, 256 << 20  # bytes that a command may have, beyond the libraries'
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "agg"}
 ENVIRONMENT |= dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")  # no network
+MAINS = {"ems": "ems.commands.cli", "snakemake": "snakemake.cli"}
 HANG = -1000  # the status of a command that did not end
 IDLE = 4  # seconds without any work after which a command is taken to wait for ever
 
@@ -136,14 +132,9 @@ class Forks:
             environment[name] = f"{self.scratch}/cache"
         environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         environment["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
-        self.server = subprocess.Popen(
-            [sys.executable, "-m", "fuzz.forks"],
-            env=environment,
-            cwd=self.scratch,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        options = {"env": environment, "cwd": self.scratch, "text": True}
+        options |= {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.server = subprocess.Popen([sys.executable, "-m", "fuzz.forks"], **options)
         self.user = json.loads(self._answer())["user"]
 
     def _answer(self) -> str:
@@ -154,10 +145,9 @@ class Forks:
     def run(
         self, words: list[str], folder: Path, seconds: float = 60, plant: str = "", stop: str = ""
     ) -> Done:
-        """Run `words` (the first is `ems` or `snakemake`) in a folder.
+        """Run a command of `ems` or `snakemake`, killed when a path matches the pattern `stop`.
 
-        `plant` is a fault of this file, which breaks something first. When a
-        path that matches the pattern `stop` appears the command is killed.
+        `plant`: a fault of this file, which breaks something first.
         """
         asked = {"words": words, "folder": str(folder), "seconds": seconds}
         self.server.stdin.write(json.dumps(asked | {"plant": plant, "stop": stop}) + "\n")
@@ -225,8 +215,12 @@ def _run(words: list[str], folder: str, seconds: float, plant: str, stop: str) -
     status = _wait(child, begin + seconds, stop)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # what it started and left behind
-    out, err = map(_text, streams)
-    return {"status": status, "out": out, "err": err, "seconds": time.monotonic() - begin}
+    texts = (os.pread(stream, 1 << 20, 0).decode("utf-8", "backslashreplace") for stream in streams)
+    done = {"status": status, "seconds": time.monotonic() - begin}
+    done |= dict(zip(("out", "err"), texts, strict=True))
+    for stream in streams:
+        os.close(stream)
+    return done
 
 
 def _wait(child: int, deadline: float, stop: str) -> int:
@@ -256,34 +250,28 @@ def _work(child: int) -> float:
     return total
 
 
-def _text(stream: int) -> str:
-    with os.fdopen(stream, "rb") as reader:
-        reader.seek(0)
-        return reader.read(1 << 20).decode("utf-8", "backslashreplace")
-
-
 def _become(words: list[str], folder: str, streams: list[int], plant: str) -> None:
     """Turn this fork into the command; does not return."""
     status = 1
     try:
         os.setsid()
         os.chdir(folder)
-        os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = str(
-            Path(folder).parent.parent / "tmp"
-        )
+        scratch = str(Path(folder).parent.parent / "tmp")
+        os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = scratch
         for at, stream in enumerate((os.open(os.devnull, os.O_RDONLY), *streams)):
             os.dup2(stream, at)
         sys.stdin = os.fdopen(0, closefd=False)
         sys.stdout = os.fdopen(1, "w", errors="strict", closefd=False)
         sys.stderr = os.fdopen(2, "w", errors="backslashreplace", buffering=1, closefd=False)
         memory = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (memory + MEMORY, memory + MEMORY))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_SIZE, FILE_SIZE))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        limits = {"AS": memory + MEMORY, "FSIZE": FILE_SIZE, "CORE": 0}
+        for name, most in limits.items():
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
         sys.argv = words
         if plant:
             plant_fault(plant)
-        status = _command(words)
+        module = importlib.import_module(MAINS[words[0]])
+        status = module.main(words[1:]) or 0
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
     except BaseException:
@@ -293,16 +281,6 @@ def _become(words: list[str], folder: str, streams: list[int], plant: str) -> No
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(status & 0xFF)
-
-
-def _command(words: list[str]) -> int:
-    if words[0] == "snakemake":
-        from snakemake.cli import main as snakemake
-
-        return snakemake(words[1:]) or 0
-    from ems.commands.cli import main
-
-    return main(words[1:])
 
 
 if __name__ == "__main__":

@@ -48,9 +48,7 @@ class Failure:
     details: str
 
 
-def broken_laws(
-    case: Case, done: Done, before: Listing, after: Listing, world: World
-) -> list[Failure]:
+def broken_laws(case: Case, done: Done, before: Listing, after: Listing, world: World):
     words = case["words"]
     failures = [*_ending(words, done)]
     failures += _writing(words, done.status, before, after, case.get("outputs", []))
@@ -63,11 +61,11 @@ def broken_laws(
 def _ending(words: list[str], done: Done) -> Iterator[Failure]:
     stage, text = " ".join(words[:2]), done.out + done.err
     if done.status == HANG:
-        yield Failure(f"hang in {stage}", f"no end after {done.seconds:.0f} s\n{tail(text)}")
+        yield Failure(f"hang in {stage}", f"no end after {done.seconds:.0f} s\n{text[-3000:]}")
     elif TRACE[words[0]].search(text):
-        yield Failure(origin(text), tail(text))
+        yield Failure(origin(text), text[-3000:])
     elif done.status not in (0, 1, 2):
-        yield Failure(f"status {done.status} of {stage}", tail(text))
+        yield Failure(f"status {done.status} of {stage}", text[-3000:])
     elif words[0] == "ems" and done.status:
         yield from _error_line(stage, done)
 
@@ -77,9 +75,9 @@ def _error_line(stage: str, done: Done) -> Iterator[Failure]:
     errors = [at for at, line in enumerate(lines) if "error: " in line]
     message = lines[-1].partition("error: ")[2]
     if done.status == 1 and errors != [len(lines) - 1]:
-        yield Failure(f"not one error line: {stage}", tail(done.err))
+        yield Failure(f"not one error line: {stage}", done.err[-3000:])
     elif done.status == 2 and not lines[-1].startswith("ems"):
-        yield Failure(f"not one usage line: {stage}", tail(done.err))
+        yield Failure(f"not one usage line: {stage}", done.err[-3000:])
     elif PYTHON.search(message):
         yield Failure(f"in Python's words: {PYTHON.search(message)[0]}: {shape(message)}", message)
     elif len(message.split()) < 3 or not message.isprintable():
@@ -99,10 +97,6 @@ def shape(message: str) -> str:
     return re.sub(r"'[^']*'|0x\w+|\d+|\S*/\S*", "_", message)[:120]
 
 
-def tail(text: str) -> str:
-    return text[-3000:]
-
-
 def named(words: list[str], flags: tuple[str, ...]) -> list[str]:
     values = []
     for at, word in enumerate(words):
@@ -117,9 +111,7 @@ def place(value: str) -> str:
     return os.path.normpath(os.path.join(PROJECT, value))
 
 
-def _writing(
-    words: list[str], status: int, before: Listing, after: Listing, more: list[str]
-) -> Iterator[Failure]:
+def _writing(words: list[str], status: int, before: Listing, after: Listing, more: list[str]):
     stage = words[1] if words[0] == "ems" and len(words) > 1 else words[0]
     grows = status == 0 or stage in ("fetch-evalset", "eval")  # file by file
     outputs = _outputs(words, OUTPUTS if grows else GROWING, before)
@@ -140,14 +132,7 @@ def _writing(
             yield Failure(f"{cause}: {stage}", f"{path}: was {old}, is {new}")
 
 
-def _cause(
-    path: str,
-    old: Entry | None,
-    new: Entry | None,
-    outputs: list[str],
-    inputs: set[str],
-    shared: str,
-) -> str:
+def _cause(path, old: Entry | None, new: Entry | None, outputs, inputs, shared: str) -> str:
     """What is wrong with a change of a path; '' for nothing."""
     name = os.path.basename(path)
     if re.fullmatch(r"pwned\W*", name):

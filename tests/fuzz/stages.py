@@ -10,7 +10,7 @@ import yaml
 from conftest import ROOT
 from fuzz.edits import remove
 from made.corpora import translations, write_lines, write_mined, write_opus, write_tatoeba
-from made.train import page, write_dump
+from made.train import DUMP, page, write_dump
 
 LANGUAGES = ["en", "de"]
 MIRROR = "mirror/opus"
@@ -49,10 +49,8 @@ MODEL = {"width": 16, "feed_forward": 24, "max_tokens": 20}
 TRAIN = {"steps": 6, "batch_pairs": 8, "warmup_steps": 2}
 TRAIN |= {"validate_every": 3, "checkpoint_every": 3}
 STAGES = """
-fetch --source mirror/opus --corpus Toy --version v1 --pair de-en --out
-    data/opus/Toy/v1/moses/de-en.txt.zip
-fetch --source mirror/opus --corpus ToyDev --version v1 --pair de-en --out
-    data/opus/ToyDev/v1/moses/de-en.txt.zip
+fetch --source mirror/opus --corpus Toy --version v1 --pair de-en --out {moses}
+fetch --source mirror/opus --corpus ToyDev --version v1 --pair de-en --out {dev}
 fetch --source mirror/laser --corpus WikiMatrix --version v1 --pair de-en --format mined --out
     data/mined.tsv.gz
 fetch-documents --source mirror/opus --corpus Toy --version v1 --out
@@ -62,20 +60,14 @@ fetch --source mirror/texts --corpus Own --version v1 --pair en --format text --
 fetch --source mirror/dumps --corpus Wikipedia --version 20260101 --pair de --format dump --out
     data/de.xml.bz2
 wikipedia --dump data/de.xml.bz2 --language de --out data/wikipedia/de.txt.gz
-fetch-evalset --evalset tatoeba --source mirror/tatoeba --code deu --out
-    data/evalsets/tatoeba/toy
-evalkeys {x} --evalset tatoeba=data/evalsets/tatoeba/toy --out text/evalkeys.tsv
-clean {x} --corpus Toy --version v1 --pair de-en --archives data/opus/Toy/v1/moses/de-en.txt.zip
-    --keys text/evalkeys.tsv --out text/clean/de-en.tsv
-clean {x} --corpus ToyDev --version v1 --pair de-en --archives
-    data/opus/ToyDev/v1/moses/de-en.txt.zip --keys text/evalkeys.tsv --out text/dev/de-en.tsv
+fetch-evalset --evalset tatoeba --source mirror/tatoeba --code deu --out data/evalsets/tatoeba/toy
+evalkeys {x} {e} --out text/evalkeys.tsv
+clean {x} --corpus Toy --version v1 --pair de-en --archives {moses} {k} --out text/clean/de-en.tsv
+clean {x} --corpus ToyDev --version v1 --pair de-en --archives {dev} {k} --out text/dev/de-en.tsv
 evalkeys {x} --validation text/dev/de-en.tsv --out text/heldkeys.tsv
-clean {x} --corpus Own --version v1 --pair de --archives data/de.txt --keys text/evalkeys.tsv
-    --out text/clean/de.tsv
-clean {x} --corpus Own --version v1 --pair en --archives data/en.txt --keys text/evalkeys.tsv
-    --out text/clean/en.tsv
-report {x} --entries text/clean/de-en.json text/dev/de-en.json --out
-    reports/decontamination.json
+clean {x} --corpus Own --version v1 --pair de --archives data/de.txt {k} --out text/clean/de.tsv
+clean {x} --corpus Own --version v1 --pair en --archives data/en.txt {k} --out text/clean/en.tsv
+report {x} --entries text/clean/de-en.json text/dev/de-en.json --out reports/decontamination.json
 segment {x} --source text/clean/de-en.tsv --out text/segmented/de-en.tsv
 segment {x} --source text/clean/de.tsv --out text/segmented/de.tsv
 segment {x} --source text/clean/en.tsv --out text/segmented/en.tsv
@@ -83,45 +75,37 @@ multiway --experiment multi --sources text/multi/de-en.tsv text/multi/en-fr.tsv 
     --reports reports/further
 sample {x} --sources text/segmented/de-en.tsv --out vocab/sample.txt
 vocabulary {x} --sample vocab/sample.txt --out vocab/vocabulary.model
-vocabulary-report {x} --vocabulary vocab/vocabulary.model --sample vocab/sample.txt --out
-    reports/vocabulary.json
-shards --source text/segmented/de-en.tsv --vocabulary vocab/vocabulary.model --out
-    shards/train/de-en
-shards --source text/dev/de-en.tsv --vocabulary vocab/vocabulary.model --out shards/dev/de-en
-shards --source text/segmented/de.tsv --vocabulary vocab/vocabulary.model --out shards/train/de
-shards --source text/segmented/en.tsv --vocabulary vocab/vocabulary.model --out shards/train/en
-shards --source text/further --vocabulary vocab/vocabulary.model --languages de fr --out
-    shards/further
+vocabulary-report {x} {v} --sample vocab/sample.txt --out reports/vocabulary.json
+shards --source text/segmented/de-en.tsv {v} --out shards/train/de-en
+shards --source text/dev/de-en.tsv {v} --out shards/dev/de-en
+shards --source text/segmented/de.tsv {v} --out shards/train/de
+shards --source text/segmented/en.tsv {v} --out shards/train/en
+shards --source text/further {v} --languages de fr --out shards/further
 index --training shards/train/de-en shards/train/de shards/train/en --validation shards/dev/de-en
     --out shards/index.json
-inspect --index shards/index.json --pair de-en --row 3 --vocabulary vocab/vocabulary.model
+inspect --index shards/index.json --pair de-en --row 3 {v}
 verify --index shards/index.json
 verify --data data
-train {x} --system ems --shards shards/index.json --vocabulary vocab/vocabulary.model --state
-    state/ems --times costs/train/ems.times.jsonl --out models/ems --costs costs/train/ems.json
-mine-documents {x} --system coherent --shards shards/index.json --model models/ems --out mined
-validate --model models/ems --shards shards/dev/de-en
+train {x} --system ems --shards shards/index.json {v} --state state/ems --times
+    costs/train/ems.times.jsonl --out models/ems --costs costs/train/ems.json
+mine-documents {x} --system coherent --shards shards/index.json {m} --out mined
+validate {m} --shards shards/dev/de-en
 fit {x} --system char-ngram --text text/clean/de-en.tsv text/clean/de.tsv --out models/char-ngram
-fit {x} --system fused --text text/clean/de-en.tsv --pairs text/dev/de-en.tsv --model models/ems
-    --out models/fused
-bench {x} --system ems --benchmark tatoeba --model models/ems --evalset
-    tatoeba=data/evalsets/tatoeba/toy --out scores/ems/tatoeba.json
-bench {x} --system char-ngram --benchmark tatoeba --model models/char-ngram --evalset
-    tatoeba=data/evalsets/tatoeba/toy --out scores/char-ngram/tatoeba.json
-export {x} --model models/ems --out exports/ems --without-segmenters
-eval --model models/ems --bench tatoeba --evalset tatoeba=data/evalsets/tatoeba/toy --out
-    by-hand
+fit {x} --system fused --text text/clean/de-en.tsv --pairs text/dev/de-en.tsv {m} --out models/fused
+bench {x} --system ems --benchmark tatoeba {m} {e} --out scores/ems/tatoeba.json
+bench {x} --system char-ngram --benchmark tatoeba --model models/char-ngram {e} --out
+    scores/char-ngram/tatoeba.json
+export {x} {m} --out exports/ems --without-segmenters
+eval {m} --bench tatoeba {e} --out by-hand
 compare scores/ems scores/char-ngram --out comparison/comparison.csv
-encode --language de --model models/ems --source text/lines.de --out vectors.npy
-score --source-language de --target-language en --model models/ems --source
-    text/clean/de-en.tsv --out scored.txt
-mine --source-language de --target-language de --model models/ems --source text/lines.de
-    --target text/lines.de --out mined.tsv
-search --language de --query-language de --model models/ems --index text/lines.de Haus
+encode --language de {m} --source text/lines.de --out vectors.npy
+score --source-language de --target-language en {m} --source text/clean/de-en.tsv --out scored.txt
+mine --source-language de --target-language de {m} --source text/lines.de --target text/lines.de
+    --out mined.tsv
+search --language de --query-language de {m} --index text/lines.de Haus
 table tatoeba {x} --sources scores/ems/tatoeba.json scores/char-ngram/tatoeba.json --out
     tables/tatoeba.tex
-table decontamination {x} --sources reports/decontamination.json --out
-    tables/decontamination.tex
+table decontamination {x} --sources reports/decontamination.json --out tables/decontamination.tex
 table vocabulary {x} --sources reports/vocabulary.json --out tables/vocabulary.tex
 table models {x} --sources reports/decontamination.json --out tables/models.tex
 select {x} --sources tables/tatoeba.tex tables/tatoeba.csv --out selected
@@ -135,18 +119,28 @@ corpora list {x}
 corpora search cy pl
 init --languages en,cy --budget 20k --out configs/welsh.yaml
 """  # what is indented goes on the line above
-STATE, EXPERIMENT = "state/stopped", "--experiment toy"
+STATE = "state/stopped"
+SHORT = {  # what stands for what in braces, besides {x} for the flag of the experiment
+    "v": "--vocabulary vocab/vocabulary.model",
+    "k": "--keys text/evalkeys.tsv",
+    "e": "--evalset tatoeba=data/evalsets/tatoeba/toy",
+    "m": "--model models/ems",
+    "moses": "data/opus/Toy/v1/moses/de-en.txt.zip",
+    "dev": "data/opus/ToyDev/v1/moses/de-en.txt.zip",
+}
 
 
-def as_words(text: str, experiment: str = EXPERIMENT) -> list[list[str]]:
-    """The command lines of a text, in which `{x}` stands for the flag of the experiment."""
+def as_words(text: str, experiment: str = "toy") -> list[list[str]]:
+    """The command lines of a text."""
     lines = text.strip().replace("\n    ", " ").split("\n")
-    return [["ems", *line.format(x=experiment).split()] for line in lines]
+    return [
+        ["ems", *line.format(x=f"--experiment {experiment}", **SHORT).split()] for line in lines
+    ]
 
 
 COMMANDS = as_words(STAGES)
-RESUME = "train {x} --system ems --shards shards/index.json --vocabulary vocab/vocabulary.model"
-(RESUMED,) = as_words(f"{RESUME} --state {STATE} --out models/stopped")
+RESUME = "train {x} --system ems --shards shards/index.json {v} --out models/stopped"
+(RESUMED,) = as_words(f"{RESUME} --state {STATE}")
 
 
 def write_settings(project: Path) -> None:
@@ -171,8 +165,7 @@ def write_mirror(mirror: Path) -> None:
     for code in LANGUAGES:
         texts = [item[code] for item in items[:12]]
         write_lines(mirror / f"texts/Own/v1/{code}.txt", [*texts[:5], "", *texts[5:], ""])
-    dump = "dumps/dewiki/20260101/dewiki-20260101-pages-articles-multistream.xml.bz2"
-    write_dump(mirror / dump, [page(at, text) for at, text in enumerate(texts)], 4)
+    write_dump(mirror / "dumps" / DUMP, [page(at, text) for at, text in enumerate(texts)], 4)
     pairs = [(item["de"], item["en"]) for item in translations(20, LANGUAGES, 3, least=2)]
     write_tatoeba(mirror, "deu", pairs)
     lines = [item["de"] for item in translations(7, LANGUAGES, 4)]
@@ -217,7 +210,7 @@ WIDE = [
     "figure flores {x} --sources scores/wide/flores200.json --out figures/flores.svg",
     "pdf --tables tables/tatoeba.tex tables/xnli.tex --caption tatoeba=Retrieval --out tables.pdf",
 ]
-WIDE_COMMANDS = as_words("\n".join(WIDE), "--experiment wide")
+WIDE_COMMANDS = as_words("\n".join(WIDE), "wide")
 
 
 def write_wide_settings(project: Path) -> None:

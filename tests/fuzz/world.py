@@ -17,18 +17,10 @@ from typing import Any, NamedTuple
 
 import yaml
 from conftest import ROOT
+from fuzz import stages
 from fuzz.edits import EDITS, remove
 from fuzz.forks import Forks, own
-from fuzz.stages import (
-    COMMANDS,
-    RESUMED,
-    STATE,
-    WIDE_COMMANDS,
-    narrow,
-    write_mirror,
-    write_settings,
-    write_wide_settings,
-)
+from fuzz.stages import COMMANDS, RESUMED, STATE, WIDE_COMMANDS
 
 PROGRAM = ("Snakefile", "rules", "envs", "profiles", "slurm", "schemas")
 
@@ -48,14 +40,8 @@ class Entry(NamedTuple):
         return other is not None and self[:4] == other[:4]
 
 
-KINDS = {
-    stat.S_IFDIR: "folder",
-    stat.S_IFREG: "file",
-    stat.S_IFLNK: "link",
-    stat.S_IFIFO: "fifo",
-    stat.S_IFSOCK: "socket",
-    stat.S_IFCHR: "device",
-}
+KINDS = {stat.S_IFDIR: "folder", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
+KINDS |= {stat.S_IFIFO: "fifo", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device"}
 
 
 class World:
@@ -65,7 +51,14 @@ class World:
         self.root, self.forks, self.commands = folder, forks, list(COMMANDS)
         self.outer, self.project = folder / "outer", folder / "outer" / "project"
         self.hashes: dict[tuple, str] = {}
-        self._make()
+        for name in ("tmp", "outer/project"):
+            (folder / name).mkdir(parents=True)
+        (self.outer / "precious.txt").write_text("not yours\n")
+        for name in PROGRAM:
+            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+            copy(ROOT / name, self.project / name)
+        stages.write_settings(self.project)
+        stages.write_mirror(self.project / "mirror")
         self._own()
         for words in COMMANDS:
             done = forks.run(words, self.project, 120)
@@ -74,28 +67,17 @@ class World:
         if wide:
             self._widen()
         write_odd_paths(self.project / "odd")
-        self._own()
         shutil.rmtree(folder / "tmp")
         (folder / "tmp").mkdir()
-        own(folder / "tmp")
+        self._own()
         self.master = self.listing()
         self.kept = folder.with_name(f"{folder.name}-kept")
         subprocess.run(["cp", "-a", folder, self.kept], check=True)
 
-    def _make(self) -> None:
-        for name in ("tmp", "outer/project"):
-            (self.root / name).mkdir(parents=True)
-        (self.outer / "precious.txt").write_text("not yours\n")
-        for name in PROGRAM:
-            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-            copy(ROOT / name, self.project / name)
-        write_settings(self.project)
-        write_mirror(self.project / "mirror")
-
     def _widen(self) -> None:
-        write_wide_settings(self.project)
+        stages.write_wide_settings(self.project)
         self.forks.run(["ems", "demo-mirror", "--out", "data/embedded"], self.project)
-        narrow(self.project / "data" / "embedded")
+        stages.narrow(self.project / "data" / "embedded")
         for words in WIDE_COMMANDS:
             done = self.forks.run(words, self.project, 120)
             if done.status == 0:
