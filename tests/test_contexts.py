@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from made.experiments import changed, one_line
 from made.shards import in_order, unpacked, write_shard
-from made.train import CONTEXT, Toy, add_documents, rows, write_document_shard
+from made.train import CONTEXT, Toy, add_documents, rows
 from safetensors.torch import load_file
 
 from ems.base.errors import Damaged
@@ -20,6 +20,14 @@ from ems.shards.documents import DocumentStore
 from ems.shards.reader import PairStore
 from ems.shards.shard import Shard
 from ems.train.trained import validate_model
+
+
+def write_document_shard(folder, code, documents):
+    """A shard in the format on disk; documents are lists of sentences, lists of ids."""
+    sentences = [sentence for document in documents for sentence in document]
+    counts, ids = [*map(len, documents)], np.concatenate(sentences)
+    return write_shard(folder, ids, [*map(len, sentences)], [code], documents=counts)
+
 
 LANGUAGES = ["en", "de", "zh"]
 SIZES = {  # sentences of each document, shard by shard

@@ -2,14 +2,16 @@
 workflow that learns from them.
 """
 
-from itertools import chain
+import itertools
+import random
+from collections import Counter, defaultdict
+from itertools import chain, combinations
 from typing import Any
 
 import pytest
 import yaml
 from conftest import copy_project, planned
-from made import corpora
-from made.corpora import CODES, CORPORA, draw_rows, read_pairs, translations
+from made.corpora import read_pairs, translations, write_flores, write_form, write_lines
 from made.experiments import MINIMAL, Settings, changed_jobs, edited, hashes
 
 from ems.base.errors import EmsError
@@ -19,7 +21,71 @@ from ems.shards.index import TRAIN, read_index
 from ems.shards.writer import write_several
 from ems.text import multiway
 from ems.text.multiway import join_pairs
+from ems.text.normalise import KEYS
 from ems.text.tsv import is_pairs
+
+CODES = ("de", "fr", "ja")  # besides English
+
+
+CORPORA = ("One", "Two")
+
+
+ROWS = 400
+
+
+def draw_rows(seed, letters=False):
+    """(corpus, language) -> rows (English, text); many share English up to case and punctuation.
+
+    Some texts are the same in two languages or under two English sentences, some rows repeat, and
+    some English has no letters, unless all must have some.
+    """
+    draw = random.Random(seed)
+    items = list(translations(120, ("en", *CODES), seed, least=2))
+    rows = {}
+    for place in [(corpus, code) for corpus in CORPORA for code in CODES]:
+        rows[place] = []
+        for _ in range(ROWS):
+            item, other = draw.choices(items, k=2)
+            english = [item["en"], item["en"].title(), f"{item['en']} !", "- ?"]
+            english = draw.choice(english[:3] if letters else english)
+            text = draw.choice([item[place[1]], item[place[1]], other[place[1]], item["en"]])
+            rows[place].append((english, text))
+    return rows
+
+
+def write_rows(folder, rows):
+    """The segmented pair file of each corpus and language, as the workflow has them."""
+    paths = []
+    for (corpus, code), texts in rows.items():
+        codes = sorted(("en", code))
+        sides = [dict(zip(("en", code), row, strict=True)) for row in texts]
+        lines = ["\t".join([*map(side.get, codes), str(n)]) for n, side in enumerate(sides, 7)]
+        path = folder / "text/segmented" / corpus / "v1" / f"{'-'.join(codes)}.tsv"
+        paths.append(write_lines(path, lines))
+    return sorted(paths, key=lambda path: (path.stem, path.parts[-3]))
+
+
+def groups_of(rows, key="folded"):
+    groups = {}
+    for (_, code), texts in rows.items():
+        for (_, text), shared in zip(texts, KEYS[key]([e for e, _ in texts]), strict=True):
+            if shared:
+                groups.setdefault(shared, {}).setdefault(code, set()).add(text)
+    return groups
+
+
+def brute_force(rows, key="folded"):
+    """Every further pair, language pair -> {(text, text)}, and how many the join can make of it
+    with repetitions and with texts that are the same in both languages.
+    """
+    pairs, made = defaultdict(set), Counter()
+    for texts in groups_of(rows, key).values():
+        for pair in combinations(sorted(texts), 2):
+            both = list(itertools.product(*(texts[code] for code in pair)))
+            made["-".join(pair)] += len(both)
+            pairs["-".join(pair)].update((one, two) for one, two in both if one != two)
+    return pairs, made
+
 
 ALL = 1000  # of a sentence: more than there are here
 VALUE = MINIMAL | {
@@ -43,7 +109,7 @@ def join(project, tmp_path):
 
     def joined(seed, most=ALL, name="out", key="folded", rows=None, **options):
         value = VALUE | {"multiway": {"through": "en", "most": most}, "decontaminate": {"key": key}}
-        paths = corpora.write_rows(tmp_path, rows or draw_rows(seed))
+        paths = write_rows(tmp_path, rows or draw_rows(seed))
         folders = tmp_path / name / "pairs", tmp_path / name / "reports"
         join_pairs(project.load(value), paths, *folders, **options)
         return folders
@@ -61,7 +127,7 @@ def contents(folders):
 def test_without_a_cap_the_join_equals_brute_force(join, seed, key):
     rows = draw_rows(seed, letters=key == "plain")  # which takes "- ?" for a sentence
     out, reports = join(seed, key=key, rows=rows)
-    expected, made = corpora.brute_force(rows, key)
+    expected, made = brute_force(rows, key)
     pairs = {name: [row[:2] for row in rows] for name, rows in read_pairs(out).items()}
     assert {name: set(rows) for name, rows in pairs.items()} == expected
     assert min(map(len, expected.values())) > 100
@@ -86,7 +152,7 @@ def test_a_sentence_has_as_many_pairs_as_the_cap_allows(join, most):
     out, reports = join(1, most, rows=rows)
     keys = multiway.KEYS["folded"]
     owner, expected = {}, {}
-    for key, texts in corpora.groups_of(rows).items():
+    for key, texts in groups_of(rows).items():
         sizes = [len(each) for each in texts.values()]
         expected[key] = min(most, (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2)
         owner |= {(keys([text])[0], code): key for code in texts for text in texts[code]}
@@ -243,12 +309,12 @@ def run(tmp_path_factory):
     project.items = list(translations(120, FLORES, seed=1, least=4))
     for code, name in FLORES.items():
         lines = [item[code] for item in project.items[:10]]
-        corpora.write_flores(project.folder / "mirror", name, lines)
+        write_flores(project.folder / "mirror", name, lines)
         # French evaluation sentences are aligned with other English
         other = "no " if code == "fr" else ""
         sides = enumerate(project.items)
         rows = [(other * (at < 10) + item["en"], item[code]) for at, item in sides]
-        corpora.write_form(project.folder / "own", "tsv", ("en", code), rows)
+        write_form(project.folder / "own", "tsv", ("en", code), rows)
     project.select("multi", MINIMAL | yaml.safe_load(RUN))
     project.snakemake("all")
     return project

@@ -8,12 +8,10 @@ import torch
 from made.bench import (
     HashEncoder,
     Listed,
-    at_cosine,
     error_of,
     naive_best,
     naive_best_pairs,
-    naive_f1,
-    naive_mine,
+    naive_margins,
     naive_nearest,
     noisy,
     scored,
@@ -28,6 +26,39 @@ from ems.bench import margin, nearest, task
 from ems.bench.margin import MARGINS, best_by_margin, best_candidates, best_pairs, pairs_of
 from ems.benchmarks.bucc2018.data import part_files, read_part
 from ems.benchmarks.families.mining import best_threshold
+
+
+def at_cosine(cosine, place, width):
+    """A unit vector with this cosine to the axis `place`, and none to the other first axes."""
+    vector = [0.0] * (2 * width)
+    vector[place], vector[width + place] = cosine, math.sqrt(1 - cosine * cosine)
+    return vector
+
+
+def naive_mine(first, second, k, margin):
+    """[(score, at, other), ...], the best first: best candidates of both sides, each once."""
+    scores = naive_margins(first, second, k, margin)
+    pairs = [*enumerate(naive_best(first, second, k, margin, True))]
+    pairs += [(at, other) for other, at in enumerate(naive_best(second, first, k, margin, True))]
+    kept = []
+    for at, other in sorted(pairs, key=lambda pair: -scores[pair]):
+        if not any(at == one or other == two for _, one, two in kept):
+            kept.append((scores[at, other], at, other))
+    return kept
+
+
+def naive_f1(mined, gold):
+    """(best F1, precision, recall, pairs extracted) over all cuts of pairs by a threshold.
+
+    mined: [(score, one, other), ...], gold: {(one, other), ...}.
+    """
+    cuts = []
+    for least in sorted({score for score, _, _ in mined}, reverse=True):
+        extracted = {(one, other) for score, one, other in mined if score >= least}
+        right, count = len(extracted & gold), len(extracted)
+        f1 = 2 * right / (count + len(gold))
+        cuts.append((f1, right / count, right / len(gold), count))
+    return max(cuts, key=lambda cut: cut[0])
 
 
 @pytest.fixture

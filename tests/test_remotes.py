@@ -4,16 +4,151 @@ The servers run on this machine behind a proxy that counts bytes: after some of 
 killed, or the connection is lost.
 """
 
+import getpass
 import hashlib
+import os
 import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
 import urllib.request
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
-from conftest import copied, needs
+from conftest import ROOT, copied, needs
 from made.cli import wait_for
 from made.corpora import write_lines
-from made.servers import PROGRAMS, Proxy, killed, s3_server, ssh_server
+
+PROGRAMS = ROOT / ".interop"
+
+
+def _shut(*sockets):
+    for each in sockets:
+        with suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
+
+
+class Proxy:
+    """Passes bytes on to a port of this machine.
+
+    `after(count, what)` calls `what` once so many more bytes have gone from the client to the
+    server and back together. A closed proxy drops its connections and refuses new ones.
+    """
+
+    def __init__(self, target):
+        self.target, self.seen, self.closed = target, 0, False
+        self.limit, self.what = None, None
+        self.lock, self.sockets = threading.Lock(), []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def after(self, count, what):
+        with self.lock:
+            self.limit, self.what = self.seen + count, what
+
+    def close(self):
+        with self.lock:
+            self.closed, sockets = True, self.sockets
+            self.sockets = []
+        _shut(*sockets)
+
+    def open(self):
+        self.closed = False
+
+    def _accept(self):
+        while True:
+            client, _ = self.listener.accept()
+            if self.closed:
+                client.close()
+                continue
+            server = socket.create_connection(("127.0.0.1", self.target))
+            with self.lock:
+                self.sockets += [client, server]
+            for pair in ((client, server), (server, client)):
+                threading.Thread(target=self._pass, args=pair, daemon=True).start()
+
+    def _pass(self, source, sink):
+        with suppress(OSError):
+            while block := source.recv(1 << 14):
+                self._count(len(block))
+                sink.sendall(block)
+        _shut(source, sink)
+
+    def _count(self, count):
+        with self.lock:
+            self.seen += count
+            what = self.what if self.limit is not None and self.seen >= self.limit else None
+            if what:
+                self.limit = self.what = None
+        if what:
+            what()
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+@contextmanager
+def running(command, port, log, **options):
+    """Run a server until the block ends; wait until it listens."""
+    with open(log, "w") as writer:
+        server = subprocess.Popen(command, stdout=writer, stderr=writer, **options)
+    try:
+        for _ in range(600):
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            assert server.poll() is None, Path(log).read_text()
+            time.sleep(0.1)
+        else:
+            raise RuntimeError(f"nothing listens on port {port}:\n{Path(log).read_text()}")
+        yield
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@contextmanager
+def ssh_server(folder):
+    """An sshd with keys of its own; its port, and the user's key."""
+    program = shutil.which("sshd", path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")
+    needs(program, "sshd is not installed: apt install openssh-server")
+    if os.getuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)  # as its service does
+    for name in ("host", "user"):
+        key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
+        subprocess.run(key, check=True)
+    port = free_port()
+    settings = f"""
+        ListenAddress 127.0.0.1:{port}
+        HostKey {folder}/host
+        AuthorizedKeysFile {folder}/user.pub
+        Subsystem sftp internal-sftp
+        PidFile none\nStrictModes no\nPasswordAuthentication no\nUsePAM no\nPermitRootLogin yes
+    """
+    (folder / "sshd_config").write_text(settings)
+    command = [program, "-D", "-e", "-f", str(folder / "sshd_config")]
+    with running(command, port, folder / "sshd.log"):
+        yield port, folder / "user", getpass.getuser()
+
+
+@contextmanager
+def s3_server(folder):
+    program = PROGRAMS / "moto" / "bin" / "moto_server"
+    needs(program.exists(), "moto is not installed: make interop")
+    port = free_port()
+    with running([program, "-H", "127.0.0.1", "-p", str(port)], port, folder / "moto.log"):
+        yield port
+
+
+def killed(process):
+    """End a process and all that it started, as a lost machine does."""
+    os.killpg(process.pid, signal.SIGKILL)
+
 
 pytestmark = pytest.mark.slow
 STAGE = "train@tiny"  # the stage of dvc.yaml that is pushed and pulled

@@ -7,7 +7,9 @@ import os
 import random
 import signal
 import socket
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from urllib.parse import quote, urlsplit
 
 import numpy as np
@@ -19,7 +21,7 @@ from hypothesis import strategies as st
 from made.cli import Cli
 from made.corpora import write_lines
 from made.models import write_model, write_segmented
-from made.servers import MOST, Served, ask, ask_json, slow_server
+from made.servers import MOST, Served, ask, ask_json
 from starlette.exceptions import HTTPException
 
 from ems.base.errors import EmsError
@@ -28,6 +30,42 @@ from ems.use.encoder import Encoder
 from ems.use.search import index_of
 from ems.use.serve import INPUTS, LINE_CHARACTERS, TEXT_CHARACTERS, Service
 from ems.use.stream import TextInput
+
+
+class Slow:
+    """An encoder that waits before the vectors of `wait`, and fails at those of `fail`."""
+
+    model = "slow"
+
+    def __init__(self):
+        self.asked, self.let = threading.Event(), threading.Event()
+
+    def encode(self, lines, *_, **__):
+        if "fail" in lines:
+            raise ZeroDivisionError
+        if "wait" in lines:
+            self.asked.set()
+            assert self.let.wait(MOST)
+        return np.ones((len(lines), 2), np.float32)
+
+    def token_counts(self, lines, language):
+        return [1] * len(lines)
+
+
+@contextmanager
+def slow_server():
+    """A slow encoder, and `ems serve` in this process that uses it."""
+    from ems.use import serve
+
+    encoder, listening = Slow(), serve.listen("127.0.0.1", 0)
+    server = serve.server_of(serve.Service(encoder), listening)
+    server.url, server.address = serve.url_of(listening), listening.getsockname()
+    running = server.running = threading.Thread(target=server.run, args=[[listening]])
+    running.start()
+    yield encoder, server
+    server.should_exit = True
+    running.join()
+
 
 pytestmark = pytest.mark.slow
 DRAW = random.Random(5)

@@ -10,11 +10,30 @@ import pytest
 import yaml
 from conftest import copied, copy_project
 from made.experiments import ON_SLURM, quoted
-from made.slurm import PROFILE, on, once_saved, running, warn
+from made.slurm import PROFILE, on, running
 from made.train import json_rows
 
 from ems.base.errors import EmsError
 from ems.base.torchrun import become
+
+
+def warn(cluster):
+    """Send the running jobs' steps USR1, as `--signal=USR1@120` does; the number of the first."""
+    running = cluster.call("squeue", "-h", "-t", "R", "-o", "%A").split()
+    if running:
+        cluster.call("scancel", "--signal=USR1", *running)
+    return running[0] if running else None
+
+
+def once_saved(project, run, text, act):
+    """What `act` returns once the training of `ems` has logged a text; None if the run ends."""
+    log = project.folder / "results/tiny/logs/train/ems.log"
+    while run.poll() is None:
+        if log.exists() and text in log.read_text() and (done := act()):
+            return done
+        time.sleep(0.02)
+    return None
+
 
 pytestmark = pytest.mark.slow
 MODEL = "results/tiny/models/ems"

@@ -9,18 +9,103 @@ import json
 import os
 import re
 import shutil
+from itertools import cycle, product
 
 import pytest
 import yaml
 from conftest import copy_project, planned, write_program
 from made import golden
-from made.corpora import cut_languages, write_mined, write_zip
-from made.evalsets import sentences, write_evalsets
+from made.corpora import (
+    cut_languages,
+    translations,
+    write_flores,
+    write_lines,
+    write_mined,
+    write_sib,
+    write_tatoeba,
+    write_zip,
+)
+from made.evalsets import bucc, pack, pawsx, write_files, xnli_files, xsimpp
 from made.experiments import shipped
 
 from ems.base.schema import plain
 from ems.config.languages import load_languages, load_tatoeba_codes
 from ems.corpora.catalogue import pair_sizes
+
+PAIRS = 12  # in each file
+
+
+TOPICS = ("entertainment", "geography", "health", "politics", "science/technology", "sports")
+
+
+TOPICS += ("travel",)
+
+
+XNLI = "ar bg de el en es fr hi ru sw th tr ur vi zh"
+
+
+ENTAILED = ("entailment", "neutral", "contradiction") * 2
+
+
+TESTED = ("valid", "test")
+
+
+COUNTERFACTUAL = {"EN": ("train", *TESTED), "DE": TESTED, "JP": TESTED}
+
+
+def sentences(names, seed, count=PAIRS):
+    """Translations with a word of the file in them, so that no two files share a sentence."""
+    items = translations(count, names, seed=seed, least=3)
+    return [{name: f"{text} {seed}" for name, text in item.items()} for item in items]
+
+
+def lines_of(code, seed, count=PAIRS):
+    return [item[code] for item in sentences([code], seed, count)]
+
+
+def write_evalsets(mirror, tatoeba):
+    """Every benchmark as it is published, except ParaCrawl, which lies among the corpora."""
+    for code, items in tatoeba.items():
+        write_tatoeba(mirror, code, [(item[code], item["en"]) for item in items])
+    for language in load_languages().values():
+        code = language.flores200
+        write_flores(mirror, code, lines_of(code, f"flores {code}"))
+        write_sib(mirror, code, topics_of(code))
+    for code, part in product(("de", "fr", "ru", "zh"), ("sample", "training")):
+        items = sentences([code, "en"], f"bucc {code} {part}")
+        sides = {
+            kind: [f"{side}-{at}\t{item[side]}" for at, item in enumerate(items)]
+            for kind, side in (("de", code), ("en", "en"))
+        }
+        write_files(mirror, bucc(code, part, sides | {"gold": [f"{code}-0\ten-0"]}))
+    splits = {
+        split: [(c, *pair) for c in XNLI.split() for pair in entailed(c, f"xnli {c} {split}")]
+        for split in ("dev", "test")
+    }
+    write_files(mirror / "xnli", xnli_files(splits, entailed("en", "xnli train")))
+    for code, splits in COUNTERFACTUAL.items():
+        for split in splits:
+            lines = lines_of(code.lower(), f"counterfactual {code} {split}")
+            rows = [f"{line}\t{at % 2}" for at, line in enumerate(lines)]
+            path = mirror / "counterfactual" / f"{code}_{split}.tsv"
+            write_lines(path, ["sentence\tis_counterfactual", *rows])
+    kinds = cycle(("causality_alternation", "entity_replacement", "number_replacement"))
+    english = lines_of("eng_Latn", "flores eng_Latn")
+    wrong = {f"not {x}": {"errtype": next(kinds), "src": x} for x in english}
+    write_files(mirror / "xsimpp", xsimpp(wrong, ()))
+    pack(mirror / "pawsx" / "x-final.tar.gz", pawsx())
+
+
+def topics_of(code):
+    parts = ("train", "dev", "test")
+    texts = {part: lines_of(code, f"sib {code} {part}", len(TOPICS)) for part in parts}
+    return {part: list(zip(TOPICS, own, strict=True)) for part, own in texts.items()}
+
+
+def entailed(code, seed):
+    lines = lines_of(code, seed)
+    return list(zip(ENTAILED, lines[::2], lines[1::2], strict=True))
+
 
 NAME = "ems62"
 pytestmark = pytest.mark.slow

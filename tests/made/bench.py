@@ -1,7 +1,6 @@
 """Encoders of made-up vectors, one call to score them, and plain loops to compare with."""
 
 import hashlib
-import math
 from itertools import product
 
 import numpy as np
@@ -76,13 +75,6 @@ def unit(vectors, dtype=np.float32):
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(dtype)
 
 
-def at_cosine(cosine, place, width):
-    """A unit vector with this cosine to the axis `place`, and none to the other first axes."""
-    vector = [0.0] * (2 * width)
-    vector[place], vector[width + place] = cosine, math.sqrt(1 - cosine * cosine)
-    return vector
-
-
 def noisy(count, width, seed, noise):
     """Two sets of unit vectors, row by row near to each other, around a few centres: some have many
     near neighbours and some have few."""
@@ -143,32 +135,6 @@ def naive_best(queries, candidates, k, margin, among_nearest=False):
     near = naive_nearest(queries, candidates, k if among_nearest else 0)
     places = [[at for _, at in row] or range(len(candidates)) for row in near]
     return [max(own, key=row.__getitem__) for row, own in zip(scores, places, strict=True)]
-
-
-def naive_mine(first, second, k, margin):
-    """[(score, at, other), ...], the best first: best candidates of both sides, each once."""
-    scores = naive_margins(first, second, k, margin)
-    pairs = [*enumerate(naive_best(first, second, k, margin, True))]
-    pairs += [(at, other) for other, at in enumerate(naive_best(second, first, k, margin, True))]
-    kept = []
-    for at, other in sorted(pairs, key=lambda pair: -scores[pair]):
-        if not any(at == one or other == two for _, one, two in kept):
-            kept.append((scores[at, other], at, other))
-    return kept
-
-
-def naive_f1(mined, gold):
-    """(best F1, precision, recall, pairs extracted) over all cuts of pairs by a threshold.
-
-    mined: [(score, one, other), ...], gold: {(one, other), ...}.
-    """
-    cuts = []
-    for least in sorted({score for score, _, _ in mined}, reverse=True):
-        extracted = {(one, other) for score, one, other in mined if score >= least}
-        right, count = len(extracted & gold), len(extracted)
-        f1 = 2 * right / (count + len(gold))
-        cuts.append((f1, right / count, right / len(gold), count))
-    return max(cuts, key=lambda cut: cut[0])
 
 
 def naive_best_pairs(first, second, keep, k):

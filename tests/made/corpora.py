@@ -10,14 +10,11 @@ import random
 import stat
 import tarfile
 import zipfile
-from collections import Counter, defaultdict
 from importlib import import_module
-from itertools import combinations
 
 from conftest import needs
 
 from ems.base.errors import EmsError
-from ems.text.normalise import KEYS
 
 SYLLABLES = {  # of a few languages, so that a subword vocabulary has something to find
     "en": "ba ko li ne",
@@ -182,65 +179,6 @@ def _parquet(folder, form, codes, rows):
         table = pyarrow.Table.from_pylist(values)
         parquet.write_table(table, folder / "data" / f"{name}-of-00002.parquet")
     return folder
-
-
-CODES = ("de", "fr", "ja")  # besides English
-CORPORA = ("One", "Two")
-ROWS = 400
-
-
-def draw_rows(seed, letters=False):
-    """(corpus, language) -> rows (English, text); many share English up to case and punctuation.
-
-    Some texts are the same in two languages or under two English sentences, some rows repeat, and
-    some English has no letters, unless all must have some.
-    """
-    draw = random.Random(seed)
-    items = list(translations(120, ("en", *CODES), seed, least=2))
-    rows = {}
-    for place in [(corpus, code) for corpus in CORPORA for code in CODES]:
-        rows[place] = []
-        for _ in range(ROWS):
-            item, other = draw.choices(items, k=2)
-            english = [item["en"], item["en"].title(), f"{item['en']} !", "- ?"]
-            english = draw.choice(english[:3] if letters else english)
-            text = draw.choice([item[place[1]], item[place[1]], other[place[1]], item["en"]])
-            rows[place].append((english, text))
-    return rows
-
-
-def write_rows(folder, rows):
-    """The segmented pair file of each corpus and language, as the workflow has them."""
-    paths = []
-    for (corpus, code), texts in rows.items():
-        codes = sorted(("en", code))
-        sides = [dict(zip(("en", code), row, strict=True)) for row in texts]
-        lines = ["\t".join([*map(side.get, codes), str(n)]) for n, side in enumerate(sides, 7)]
-        path = folder / "text/segmented" / corpus / "v1" / f"{'-'.join(codes)}.tsv"
-        paths.append(write_lines(path, lines))
-    return sorted(paths, key=lambda path: (path.stem, path.parts[-3]))
-
-
-def groups_of(rows, key="folded"):
-    groups = {}
-    for (_, code), texts in rows.items():
-        for (_, text), shared in zip(texts, KEYS[key]([e for e, _ in texts]), strict=True):
-            if shared:
-                groups.setdefault(shared, {}).setdefault(code, set()).add(text)
-    return groups
-
-
-def brute_force(rows, key="folded"):
-    """Every further pair, language pair -> {(text, text)}, and how many the join can make of it
-    with repetitions and with texts that are the same in both languages.
-    """
-    pairs, made = defaultdict(set), Counter()
-    for texts in groups_of(rows, key).values():
-        for pair in combinations(sorted(texts), 2):
-            both = list(itertools.product(*(texts[code] for code in pair)))
-            made["-".join(pair)] += len(both)
-            pairs["-".join(pair)].update((one, two) for one, two in both if one != two)
-    return pairs, made
 
 
 def read_pairs(folder):

@@ -1,13 +1,11 @@
 """Small evaluation sets in the layouts and archives of their publishers."""
 
 import json
-from itertools import cycle, product
 
 from made import corpora
-from made.corpora import translations, write_flores, write_lines, write_sib, write_tatoeba
+from made.corpora import write_lines
 
 from ems.base.files import sha256_file
-from ems.config.languages import load_languages
 
 XNLI_COLUMNS = ["language", "gold_label", "sentence1_binary_parse", "sentence1", "sentence2"]
 XNLI_COLUMNS += ["promptID", "pairID", "genre", "match"]
@@ -235,66 +233,3 @@ def write_sets(folder):
 def pack(path, files):
     """An archive of what its name says (.zip, .tar.gz, .tar.bz2); the sha256 of its bytes."""
     return sha256_file(corpora.pack(path, list(files.items())))
-
-
-PAIRS = 12  # in each file
-TOPICS = ("entertainment", "geography", "health", "politics", "science/technology", "sports")
-TOPICS += ("travel",)
-XNLI = "ar bg de el en es fr hi ru sw th tr ur vi zh"
-ENTAILED = ("entailment", "neutral", "contradiction") * 2
-TESTED = ("valid", "test")
-COUNTERFACTUAL = {"EN": ("train", *TESTED), "DE": TESTED, "JP": TESTED}
-
-
-def sentences(names, seed, count=PAIRS):
-    """Translations with a word of the file in them, so that no two files share a sentence."""
-    items = translations(count, names, seed=seed, least=3)
-    return [{name: f"{text} {seed}" for name, text in item.items()} for item in items]
-
-
-def lines_of(code, seed, count=PAIRS):
-    return [item[code] for item in sentences([code], seed, count)]
-
-
-def write_evalsets(mirror, tatoeba):
-    """Every benchmark as it is published, except ParaCrawl, which lies among the corpora."""
-    for code, items in tatoeba.items():
-        write_tatoeba(mirror, code, [(item[code], item["en"]) for item in items])
-    for language in load_languages().values():
-        code = language.flores200
-        write_flores(mirror, code, lines_of(code, f"flores {code}"))
-        write_sib(mirror, code, topics_of(code))
-    for code, part in product(("de", "fr", "ru", "zh"), ("sample", "training")):
-        items = sentences([code, "en"], f"bucc {code} {part}")
-        sides = {
-            kind: [f"{side}-{at}\t{item[side]}" for at, item in enumerate(items)]
-            for kind, side in (("de", code), ("en", "en"))
-        }
-        write_files(mirror, bucc(code, part, sides | {"gold": [f"{code}-0\ten-0"]}))
-    splits = {
-        split: [(c, *pair) for c in XNLI.split() for pair in entailed(c, f"xnli {c} {split}")]
-        for split in ("dev", "test")
-    }
-    write_files(mirror / "xnli", xnli_files(splits, entailed("en", "xnli train")))
-    for code, splits in COUNTERFACTUAL.items():
-        for split in splits:
-            lines = lines_of(code.lower(), f"counterfactual {code} {split}")
-            rows = [f"{line}\t{at % 2}" for at, line in enumerate(lines)]
-            path = mirror / "counterfactual" / f"{code}_{split}.tsv"
-            write_lines(path, ["sentence\tis_counterfactual", *rows])
-    kinds = cycle(("causality_alternation", "entity_replacement", "number_replacement"))
-    english = lines_of("eng_Latn", "flores eng_Latn")
-    wrong = {f"not {x}": {"errtype": next(kinds), "src": x} for x in english}
-    write_files(mirror / "xsimpp", xsimpp(wrong, ()))
-    pack(mirror / "pawsx" / "x-final.tar.gz", pawsx())
-
-
-def topics_of(code):
-    parts = ("train", "dev", "test")
-    texts = {part: lines_of(code, f"sib {code} {part}", len(TOPICS)) for part in parts}
-    return {part: list(zip(TOPICS, own, strict=True)) for part, own in texts.items()}
-
-
-def entailed(code, seed):
-    lines = lines_of(code, seed)
-    return list(zip(ENTAILED, lines[::2], lines[1::2], strict=True))

@@ -56,8 +56,7 @@ def noisy_system(settings, languages, pieces, noise=0.4):
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
         for value in system.parameters():
-            drawn = torch.randn(value.shape, dtype=torch.float64, generator=generator)
-            value.add_(noise * drawn)
+            value.add_(noise * torch.randn(value.shape, dtype=value.dtype, generator=generator))
     return system
 
 

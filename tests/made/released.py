@@ -7,6 +7,7 @@ The reference is their architecture written out, float64, one sentence at a time
 import io
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import sentencepiece
@@ -87,18 +88,25 @@ def checkpoint(state):
     }
 
 
+def projection(w, name, value):
+    return value @ w[f"{name}.weight"].T + w[f"{name}.bias"]
+
+
+def normed(w, name, value):
+    normal = value - value.mean(-1, keepdims=True)
+    normal = normal / np.sqrt(value.var(-1, keepdims=True) + 1e-12)
+    return normal * w[f"{name}.weight"] + w[f"{name}.bias"]
+
+
+def swish(value):
+    return value / (1 + np.exp(-value))
+
+
 def reference(state, ids):
     """Their encoder on one sentence of token ids: float64[WIDTH]."""
     w = {key.removeprefix(BERT): value.double().numpy() for key, value in state.items()}
 
-    def linear(name, value):
-        return value @ w[f"{name}.weight"].T + w[f"{name}.bias"]
-
-    def norm(name, value):
-        centred = value - value.mean(1, keepdims=True)
-        normal = centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-12)
-        return normal * w[f"{name}.weight"] + w[f"{name}.bias"]
-
+    linear, norm = partial(projection, w), partial(normed, w)
     words = w["embedding.word_embedding.embedding.weight"][ids[:MOST]]
     places = w["embedding.position_embedding.position_embeddings.weight"]
     states = norm("embedding.layer_norm", words + places[1 : len(words) + 1])
@@ -114,18 +122,14 @@ def reference(state, ids):
             mixed[:, part] = shares / shares.sum(1, keepdims=True) @ value[:, part]
         out = f"{layer}attention.output."
         states = norm(f"{out}LayerNorm", linear(f"{out}dense", mixed) + states)
-        inner = linear(f"{layer}intermediate.dense", states)
-        inner = inner / (1 + np.exp(-inner))
+        inner = swish(linear(f"{layer}intermediate.dense", states))
         out = f"{layer}output."
         states = norm(f"{out}LayerNorm", linear(f"{out}dense", inner) + states)
     return states.mean(axis=0)
 
 
 def losses(state, sides, change=None):
-    """Their XTR and contrastive loss of sides[2][B] (language, tokens as the model sees them).
-
-    Plain loops in float64, one sentence at a time (reference/original-code.md section 9).
-    """
+    """Their XTR and contrastive loss of sides[2][B] (language, tokens as the model sees them)."""
     w = {key.removeprefix("module."): value.double().numpy() for key, value in state.items()}
     vectors = [[reference(state, ids) for _, ids in side] for side in sides]
     xtr = 0.0
@@ -139,33 +143,23 @@ def losses(state, sides, change=None):
                 shares = {word: share / sum(shares.values()) for word, share in shares.items()}
             log_q = predicted(w, language, vector, change)
             xtr += sum(p * (math.log(p) - log_q[word]) for word, p in shares.items())
-    first, second = ([projected(w, vector) for vector in side] for side in vectors)
-    scores = np.array([[a @ b for b in second] for a in first])
+    inner = (np.maximum(0, projection(w, "alignproj.0", np.array(side))) for side in vectors)
+    first, second = (projection(w, "alignproj.3", side) for side in inner)
     if change != "dot":
-        scores /= np.outer(*([math.sqrt(v @ v) for v in side] for side in (first, second)))
+        first, second = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (first, second))
+    scores = first @ second.T
     crossed = [np.log(np.exp(s / 0.1).sum(1)) - np.diag(s) / 0.1 for s in (scores, scores.T)]
     return xtr / len(sides[0]), sum(part.mean() for part in crossed)
-
-
-def normed(w, name, value):
-    normal = (value - value.mean()) / math.sqrt(value.var() + 1e-12)
-    return normal * w[f"{name}.weight"] + w[f"{name}.bias"]
 
 
 def predicted(w, language, vector, change):
     embedding = w["model.la_tag_linear.embedding.weight"][language]
     inputs = np.concatenate([normed(w, "model.la_tag_linear.layer_norm", embedding), vector])
-    mixed = w["model.transform.dense.weight"] @ inputs + w["model.transform.dense.bias"]
-    mixed = mixed / (1 + np.exp(-mixed))
+    mixed = swish(projection(w, "model.transform.dense", inputs))
     if change != "no norm":
         mixed = normed(w, "model.transform.LayerNorm", mixed)
     logits = w["model.decoder.decoder.weight"] @ mixed
     return logits - np.log(np.exp(logits).sum())
-
-
-def projected(w, vector):
-    inner = np.maximum(0, w["alignproj.0.weight"] @ vector + w["alignproj.0.bias"])
-    return w["alignproj.3.weight"] @ inner + w["alignproj.3.bias"]
 
 
 def write_released(folder):

@@ -2,6 +2,8 @@
 
 import json
 import zlib
+from itertools import permutations
+from statistics import mean
 
 from made import golden
 
@@ -58,12 +60,11 @@ def edit(path, change):
 
 def both_ways(values, count=1000):
     """Rows of code -> P@1 of both directions, or a pair of numbers: to English, from English."""
-    pairs = {code: v if isinstance(v, tuple) else (v, v) for code, v in values.items()}
-    return [
-        each
-        for code, (to, back) in pairs.items()
-        for each in (row(code, EN, to, count), row(EN, code, back, count))
-    ]
+    rows = []
+    for code, both in values.items():
+        to, back = both if isinstance(both, tuple) else (both, both)
+        rows += [row(code, EN, to, count), row(EN, code, back, count)]
+    return rows
 
 
 def write_scores(folder, system, values, /, languages=None, benchmark="tatoeba", **changes):
@@ -122,12 +123,8 @@ def value_of(query, candidates):
 def write_flores(folder, system, languages, of=value_of, count=1012, /, **changes):
     """FLORES-200 between these languages; `of`: (query, candidates) -> percent."""
     names = {f"{language}_code": language for language in languages}
-    rows = [
-        row(query, other, of(names[query], names[other]), count)
-        for query in names
-        for other in names
-        if other != query
-    ]
+    pairs = permutations(names, 2)
+    rows = [row(one, other, of(names[one], names[other]), count) for one, other in pairs]
     changes = {"label": "source", **changes}
     return write_file(folder, system, "flores200", "P@1", rows, names, **changes)
 
@@ -148,16 +145,12 @@ def write_errors(folder, system, benchmark, errors, kinds=None, **changes):
 
 
 def write_cosine(folder, system, value, **changes):
-    return write_file(
-        folder, system, "wordorder", "cosine", [row(EN, EN, value, 2)], {EN: EN}, **changes
-    )
+    rows = [row(EN, EN, value, 2)]
+    return write_file(folder, system, "wordorder", "cosine", rows, {EN: EN}, **changes)
 
 
 def both_measures(folder, system, low, high):
-    kinds = {
-        "fr": {"number_replacement": high, "misaligned": high},
-        "de": {"misaligned": 2 * high},
-    }
+    kinds = {"fr": {"number_replacement": high, "misaligned": high}, "de": {"misaligned": 2 * high}}
     return [
         write_errors(folder, system, "xsim", {"fr": low, "de": low + 2.0}),
         write_errors(folder, system, "xsimpp", {"fr": float(high), "de": float(high)}, kinds),
@@ -165,16 +158,11 @@ def both_measures(folder, system, low, high):
 
 
 def naive_mean(languages, of=value_of):
-    total = count = 0
-    for query in languages:
-        for candidates in languages:
-            if query != candidates:
-                total += of(query, candidates)
-                count += 1
-    return total / count
+    return mean(of(*pair) for pair in permutations(languages, 2))
 
 
 def fives(names, start=70.0):
+    """Five seeds of each direction, all different."""
     return {
         name: [start + at + step * (at + 1) / 10 for step in range(5)]
         for at, name in enumerate(names)

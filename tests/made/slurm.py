@@ -35,15 +35,12 @@ sys.exit(main())
 
 
 class Cluster:
-    """A private Slurm of one machine: real daemons, real jobs, nodes n1, n2, ... that are all of
-    them this machine, the first with a GPU.
+    """Real daemons and real jobs; nodes n1, n2, ... that are all of them this machine.
 
     No munge, no cgroups, no systemd: any root shell or container can run it. A shim shadows `srun`,
-    because the executor strips SLURM_CONF from the step that it starts. The default partition is
-    the only one, as the shipped profile names none, unless `partitions` has others: the nodes of
-    each by its name, the first the default. `gpus` has what a node's GPUs are, like "a100:2", and
-    `cpus` how many CPUs each node has (default: those of this machine).
-    `environment` is what its users need.
+    because the executor strips SLURM_CONF from the step that it starts. `cpus`: of each node
+    (default: those of this machine). `partitions`: name -> nodes, the first is the default (one of
+    all nodes if absent: the shipped profile names none). `gpus`: node -> its GPUs, like "a100:2".
     """
 
     def __init__(self, root, nodes, port, cpus=None, partitions=None, gpus=None):
@@ -125,45 +122,24 @@ def _config(root, nodes, port, cpus, partitions, gpus):
     memory *= cpus / os.cpu_count()
     shared = f"NodeHostname={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN"
     shared += f" RealMemory={memory:.0f}"
-    settings = {
-        "ClusterName": "ems-test",
-        "SlurmctldHost": f"{host}(127.0.0.1)",
-        "SlurmUser": user,
-        "SlurmdUser": user,
-        "AuthType": "auth/none",
-        "CredType": "cred/none",
-        "CryptoType": "crypto/none",
-        "SlurmctldPort": port,
-        "StateSaveLocation": root / "state",
-        "SlurmdSpoolDir": root / "spool/%n",
-        "SlurmctldPidFile": root / "run/slurmctld.pid",
-        "SlurmdPidFile": root / "run/slurmd-%n.pid",
-        "SlurmctldLogFile": root / "log/slurmctld.log",
-        "SlurmdLogFile": root / "log/slurmd-%n.log",
-        "ProctrackType": "proctrack/linuxproc",
-        "TaskPlugin": "task/none",
-        "JobAcctGatherType": "jobacct_gather/none",
-        "AccountingStorageType": "accounting_storage/none",
-        "MpiDefault": "none",
-        "SwitchType": "switch/none",
-        "SelectType": "select/cons_tres",
-        "SelectTypeParameters": "CR_CPU_Memory",
-        "ReturnToService": 2,
-        "SlurmdParameters": "config_overrides",  # as many CPUs as this file says
-        "MinJobAge": 3600,
-        "KillWait": 3,
-        "SchedulerParameters": "sched_interval=1,bf_interval=1,defer",
-        "GresTypes": "gpu",
-    }
-    lines = [f"{name}={value}" for name, value in settings.items()]
+    lines = f"""
+        ClusterName=ems-test SlurmctldHost={host}(127.0.0.1) SlurmUser={user} SlurmdUser={user}
+        AuthType=auth/none CredType=cred/none CryptoType=crypto/none SlurmctldPort={port}
+        StateSaveLocation={root}/state SlurmdSpoolDir={root}/spool/%n
+        SlurmctldPidFile={root}/run/slurmctld.pid SlurmdPidFile={root}/run/slurmd-%n.pid
+        SlurmctldLogFile={root}/log/slurmctld.log SlurmdLogFile={root}/log/slurmd-%n.log
+        ProctrackType=proctrack/linuxproc TaskPlugin=task/none MpiDefault=none
+        JobAcctGatherType=jobacct_gather/none AccountingStorageType=accounting_storage/none
+        SwitchType=switch/none SelectType=select/cons_tres SelectTypeParameters=CR_CPU_Memory
+        ReturnToService=2 SlurmdParameters=config_overrides MinJobAge=3600 KillWait=3
+        SchedulerParameters=sched_interval=1,bf_interval=1,defer GresTypes=gpu
+    """.split()  # config_overrides: as many CPUs as this file says
     for number in range(1, nodes + 1):
         gpu = f" Gres=gpu:{gpus[f'n{number}']}" if f"n{number}" in gpus else ""
         lines.append(f"NodeName=n{number} Port={port + number} {shared}{gpu}")
     for number, (name, members) in enumerate(partitions.items()):
-        default = "NO" if number else "YES"
-        lines.append(
-            f"PartitionName={name} Nodes={members} Default={default} MaxTime=3-00:00:00 State=UP"
-        )
+        default = f"Default={'NO' if number else 'YES'} MaxTime=3-00:00:00 State=UP"
+        lines.append(f"PartitionName={name} Nodes={members} {default}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -199,26 +175,6 @@ def on(cluster, project):
     return project
 
 
-def warn(cluster):
-    """Send the steps of the running jobs USR1, as the profile's `--signal=USR1@120` does; return
-    the number of the first job, None if none runs.
-    """
-    running = cluster.call("squeue", "-h", "-t", "R", "-o", "%A").split()
-    if running:
-        cluster.call("scancel", "--signal=USR1", *running)
-    return running[0] if running else None
-
-
-def once_saved(project, run, text, act):
-    """What `act` returns once the training of `ems` has logged a text; None if the run ends."""
-    log = project.folder / "results/tiny/logs/train/ems.log"
-    while run.poll() is None:
-        if log.exists() and text in log.read_text() and (done := act()):
-            return done
-        time.sleep(0.02)
-    return None
-
-
 # rules/ask.py, whose entries also have the command of the executor
 DRIVER = """
 import sys
@@ -250,13 +206,11 @@ def entries(project, out, *words):
 def typed(command):
     """Nodes, GPUs, their type, CPUs of all tasks, minutes and MB of an `sbatch` command."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("-t", type=int)
-    for flag in ("mem", "mem-per-cpu", "nodes", "ntasks", "ntasks-per-gpu", "ntasks-per-node"):
-        parser.add_argument(f"--{flag}", type=int)
-    for flag in ("cpus-per-task", "cpus-per-gpu"):
-        parser.add_argument(f"--{flag}", type=int)
-    parser.add_argument("--gpus", default="")
-    parser.add_argument("--gres", default="")
+    numbers = "mem mem-per-cpu nodes ntasks ntasks-per-gpu ntasks-per-node cpus-per-task"
+    for flag in ("-t", *(f"--{name}" for name in (*numbers.split(), "cpus-per-gpu"))):
+        parser.add_argument(flag, type=int)
+    for flag in ("--gpus", "--gres"):
+        parser.add_argument(flag, default="")
     said, _ = parser.parse_known_args(shlex.split(command))
     nodes = said.nodes or 1
     words = (said.gpus or said.gres.partition(":")[2]).split(":")

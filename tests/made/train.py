@@ -7,11 +7,10 @@ import signal
 from dataclasses import replace
 from xml.sax.saxutils import escape
 
-import numpy as np
 import pytest
 from made.corpora import lexicon, translations, write_lines
 from made.experiments import MINIMAL, Settings, changed
-from made.shards import sentence, write_shard
+from made.shards import sentence
 from made.text import tiny
 from safetensors.torch import load_file
 
@@ -306,13 +305,6 @@ CONTEXT = {  # settings of a system that learns from documents
     "objectives": {**OFF, "context": {"weight": 1, "k": 2}},
     "corpora": [{**OWN, "languages": [*CODES]}],
 }
-
-
-def write_document_shard(folder, code, documents):
-    """A shard in the format on disk; documents are lists of sentences, lists of ids."""
-    sentences = [sentence for document in documents for sentence in document]
-    counts, ids = [*map(len, documents)], np.concatenate(sentences)
-    return write_shard(folder, ids, [*map(len, sentences)], [code], documents=counts)
 
 
 def write_documents(path, documents):

@@ -11,22 +11,17 @@ import ssl
 import subprocess
 import threading
 import time
-import zipfile
-from collections import defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
-from conftest import ROOT
-from made.corpora import moses_of, translations
 from made.experiments import one_line
 
 from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch
 from ems.corpora.slots import MACHINE
-from ems.workflow.search import language_of
 
 
 @dataclass
@@ -302,72 +297,3 @@ def chunked(until=None):
             request.wfile.write(b"0\r\n\r\n")
 
     return way
-
-
-SHARED = ROOT.parent / "shared" / "data"
-BENCHMARKS = {
-    "tatoeba": "tatoeba_v1",
-    "flores200": "flores200/flores200_dataset",
-    "sib200": "sib200",
-}
-
-
-def write_served(folder, experiment, text):
-    """The zip of every file of every corpus, at OPUS's names; `text` gives the pairs of two
-    languages."""
-    for _, corpus in experiment.all_corpora():
-        for file in (file for pair in corpus.pairs for file in corpus.files(pair)):
-            path = folder / f"OPUS-{corpus.name}/{corpus.version}/moses/{file}.txt.zip"
-            languages = [language_of(corpus.name, code) for code in file.split("-")]
-            moses_of(path, text(corpus.name, *languages), corpus=corpus.name, pair=file)
-    return folder
-
-
-def made_up(count, corpus, first, second):
-    """Pairs of made-up sentences of two languages, other ones for each corpus."""
-    items = translations(count, (first, second), f"{corpus} {first}", least=3)
-    return [(item[first], item[second]) for item in items]
-
-
-def shared_text(experiment, most):
-    """A function for `write_served`: up to `most` pairs of ../shared for each file, and none of
-    them in two corpora.
-    """
-    holders = defaultdict(list)  # the languages of a pair -> corpora
-    for _, corpus in experiment.all_corpora():
-        for pair in corpus.pairs:
-            names = holders[frozenset(pair.split("-"))]
-            names += [corpus.name] * (corpus.name not in names)
-
-    def text(corpus, *languages):
-        names = holders[frozenset(languages)]
-        return shared_pairs(*languages)[names.index(corpus) :: len(names)][:most]
-
-    return text
-
-
-def shared_pairs(first, second):
-    """The pairs of two languages in ../shared/data/opus; through English where neither is it."""
-    if "en" in (first, second):
-        pairs = with_english(second if first == "en" else first)
-        return pairs if second == "en" else [pair[::-1] for pair in pairs]
-    known = {english: text for text, english in with_english(second)}
-    return [(text, known[english]) for text, english in with_english(first) if english in known]
-
-
-@cache
-def with_english(language):
-    """(sentence, English sentence) of a language in ../shared/data/opus."""
-    pair = "-".join(sorted((language, "en")))
-    pairs = []
-    for path in sorted(SHARED.glob(f"opus/*/*/moses/{pair}.txt.zip")):
-        with zipfile.ZipFile(path) as archive:
-            names = [f"{path.parts[-4]}.{pair}.{code}" for code in (language, "en")]
-            sides = [archive.read(name).decode().split("\n")[:-1] for name in names]
-        pairs += zip(*sides, strict=True)
-    return list(dict.fromkeys(pairs))
-
-
-def sources(address):
-    """The `sources` of config.yaml that fetch everything from there."""
-    return {"opus": address, **{name: f"{address}/{name}" for name in BENCHMARKS}}
