@@ -8,24 +8,51 @@ import tracemalloc
 import zipfile
 
 import pytest
-from made.corpora import (
-    SINGLES,
-    TARS,
-    ZEROS,
-    count_refused,
-    encrypted,
-    pack,
-    patched,
-    spoilt,
-    tar_member,
-    tar_of,
-    zip_member,
-)
+from made.corpora import SINGLES, TARS, pack, spoilt, tar_member, zip_member
 from made.experiments import one_line
 
 from ems.base.errors import EmsError
 from ems.corpora.archive import BLOCK, LONGEST_LINE, SMALL, Limits, unpack
 from ems.corpora.moses import count_pairs, read_pairs
+
+ZEROS = bytes(40 << 20)  # packs to next to nothing
+
+
+def tar_of(path, *members):
+    with tarfile.open(path, TARS[path.name.partition(".")[2]], format=tarfile.PAX_FORMAT) as out:
+        for info, content in members:
+            out.addfile(info, content)
+    return path
+
+
+def encrypted(path):
+    return patched(path, b"PK\x03\x04", 6, b"\x01", b"PK\x01\x02", 8, b"\x01")
+
+
+def count_refused(contents, path, read, expected):
+    """How many of the contents of a file `read` refuses; the others must be read as expected."""
+    count = 0
+    for content in contents:
+        path.write_bytes(content)
+        try:
+            assert read(path) == expected
+        except EmsError:
+            count += 1
+    return count
+
+
+def patched(path, *changes):
+    """The file with `new` at `place` bytes after each `mark`, for (mark, place, new) in changes."""
+    content = bytearray(path.read_bytes())
+    for mark, place, new in zip(*(changes[at::3] for at in range(3)), strict=True):
+        at = content.find(mark)
+        assert at >= 0
+        while at >= 0:
+            content[at + place : at + place + len(new)] = new
+            at = content.find(mark, at + 1)
+    path.write_bytes(content)
+    return path
+
 
 FILES = [("top/a.txt", b"first\n" * 1000), ("top/b.bin", bytes(range(256)) * 40), ("c", b"")]
 ARCHIVES = ["zip", *TARS]

@@ -9,11 +9,10 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from made import train as made
 from made.bench import naive_best_pairs, unit
 from made.experiments import changed, one_line
 from made.shards import contents
-from made.train import made_toy, mined, rows, trained
+from made.train import CONTEXT, LANGUAGES, OWN, Killed, Toy, add_documents, rows
 from safetensors.torch import load_file, save_file
 
 from ems.base.errors import EmsError
@@ -25,9 +24,60 @@ from ems.shards import inspect
 from ems.shards.documents import DocumentStore, MinedPairs, MinedStore
 from ems.shards.index import read_index, shards_of
 from ems.train import mine_documents as mining
-from ems.train.mine_documents import Rounds, share_right
+from ems.train.data import training_data
+from ems.train.job import train
+from ems.train.mine_documents import Rounds, mine, share_right
 from ems.train.trained import validate_model
 from ems.use import mining as pair_mining
+
+STEPS = {"steps": 6, "validate_every": 3, "checkpoint_every": 2}
+
+
+MINING = {"sample": 40, "keep": 30, "pairs": 100}
+
+
+COHERENCE = {
+    **CONTEXT,
+    "systems": {
+        "ems": {},
+        "coherent": {
+            "objectives": {
+                "context": {"weight": 0},
+                "coherence": {"weight": 1, "k": 2, "mining": MINING},
+            },
+            "train": {"start_from": "ems", **STEPS},
+            "iterations": 2,
+        },
+    },
+    "train": STEPS,
+}
+
+
+def made_toy(folder):
+    """Shards and documents, and the stage 1 system trained on them into `folder`/start."""
+    toy = add_documents(Toy(folder))
+    toy.train(folder / "start", **COHERENCE)
+    return toy
+
+
+def mined(toy, folder, name="coherent-1", model=None, state=None, **more):
+    """Mine for a system into `folder`/mined; the folder and its manifest."""
+    experiment = toy.experiment(**changed(COHERENCE, more)).of_system(name)
+    model = model or toy.folder / "start" / "model"
+    out, state = folder / "mined", state or folder / "mining"
+    return out, mine(experiment, name, read_index(toy.index()), model, out, state)
+
+
+def trained(toy, folder, pairs, name="coherent-1", start=None, **more):
+    """Train a system on mined pairs into `folder`/model; the model folder."""
+    experiment = toy.experiment(**changed(COHERENCE, more))
+    settings = experiment.systems[name]
+    data = training_data(settings, LANGUAGES, read_index(toy.index()), toy.vocabulary, pairs)
+    start = start or toy.folder / "start" / "model"
+    places = folder / "model", folder / "state", folder / "times.jsonl"
+    train(experiment, name, data, *places, start=start)
+    return folder / "model"
+
 
 SEED, LIMIT, K = 3, 30, 2
 
@@ -44,8 +94,8 @@ def never_killed(toy, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def documents(toy):
-    folders = shards_of(read_index(toy.index())["train"], made.LANGUAGES, 1)
-    return DocumentStore(folders, made.LANGUAGES, LIMIT, K)
+    folders = shards_of(read_index(toy.index())["train"], LANGUAGES, 1)
+    return DocumentStore(folders, LANGUAGES, LIMIT, K)
 
 
 def text(documents, language, row):
@@ -90,7 +140,7 @@ def test_there_are_as_many_rounds_as_give_the_pairs_and_no_more(pairs, sample):
 def test_each_round_keeps_the_best_pairs_of_plain_loops(toy, documents, never_killed):
     pairs = MinedPairs(never_killed[0], documents)
     encoder = SentenceEncoder(toy.folder / "start" / "model", "cpu").encoder
-    settings = MiningSettings(**made.MINING)
+    settings = MiningSettings(**MINING)
     rounds = Rounds(settings, tuple(documents.sizes.tolist()), SEED)
     assert (rounds.count, len(pairs.rows)) == (4, settings.pairs)
     for at in range(rounds.count - 1):  # the last one is cut to the number of pairs
@@ -117,7 +167,7 @@ def test_each_sentence_is_encoded_once(toy, documents, tmp_path, monkeypatch):
 
     monkeypatch.setattr(mining, "embed_tokens", embed)
     mined(toy, tmp_path)
-    rounds = Rounds(MiningSettings(**made.MINING), tuple(documents.sizes.tolist()), SEED)
+    rounds = Rounds(MiningSettings(**MINING), tuple(documents.sizes.tolist()), SEED)
     drawn, hidden = sum(map(len, rounds.all_drawn())), 2 * 20
     assert len(encoded) == drawn + hidden
     assert drawn < sum(len(part) for at in range(rounds.count) for part in rounds.drawn(at))
@@ -132,13 +182,13 @@ def test_killed_and_resumed_equals_never_killed(work, after, toy, tmp_path, monk
 
     def dies(*arguments):
         if len(done) == after:
-            raise made.Killed
+            raise Killed
         done.append(arguments)
         return own(*arguments)
 
     with monkeypatch.context() as patch:
         patch.setattr(mining.PairSearch, work, dies)
-        with pytest.raises(made.Killed):
+        with pytest.raises(Killed):
             mined(toy, tmp_path)
     assert not (tmp_path / "mined").exists()
     monkeypatch.setattr(mining.PairSearch, work, lambda *each: done.append(each) or own(*each))
@@ -186,12 +236,12 @@ def test_a_shard_that_is_cut_while_it_is_mined_gives_no_pairs(tmp_path, monkeypa
 
 
 def test_other_shards_models_and_languages_are_errors(toy, never_killed, tmp_path):
-    objectives = made.COHERENCE["systems"]["coherent"]["objectives"]
+    objectives = COHERENCE["systems"]["coherent"]["objectives"]
     one = {"languages": ["en", "fr"], "objectives": objectives, "train": {"start_from": "ems"}}
-    run = {"systems": {"one": one}, "corpora": [{**made.OWN, "languages": ["en", "de", "fr"]}]}
+    run = {"systems": {"one": one}, "corpora": [{**OWN, "languages": ["en", "de", "fr"]}]}
     message = one_line(mined, toy, tmp_path, "one", **run)  # there are no shards of fr
     assert message == "expected documents of two languages or more to mine in, found en"
-    message = one_line(toy.experiment, **changed(made.COHERENCE, {"systems": {"one": one}}))
+    message = one_line(toy.experiment, **changed(COHERENCE, {"systems": {"one": one}}))
     assert "objectives.coherence mines documents in two or more languages, found en" in message
     model = shutil.copytree(toy.folder / "start" / "model", tmp_path / "model")
     other = toy.vocabulary.read_bytes() + b"\x12\x00"  # an empty part: it is read all the same
@@ -238,7 +288,7 @@ def test_a_batch_has_the_sentences_in_exchanged_places_and_their_similarity(
 ):
     folders = [shard.folder for shard in documents.shards]
     for target, field in (("cosine", "similarity"), ("csls", "score")):
-        store = MinedStore(never_killed[0], folders, made.LANGUAGES, LIMIT, K, target)
+        store = MinedStore(never_killed[0], folders, LANGUAGES, LIMIT, K, target)
         assert store.sizes.tolist() == [100]
         batch = store.assemble(np.zeros(5, np.int64), np.arange(20, 25))
         texts = np.split(batch.tokens, np.cumsum(batch.lengths)[:-1])
@@ -252,7 +302,7 @@ def test_a_batch_has_the_sentences_in_exchanged_places_and_their_similarity(
             assert by_row[at].tolist() == expected[0]
             assert by_row[5 + at].tolist() == expected[1]
             assert batch.targets[[at, 5 + at]] == pytest.approx([row[field]] * 2)
-    again = MinedStore(never_killed[0], folders, made.LANGUAGES, LIMIT, K).draw(1, 5, 8, 1.0)
+    again = MinedStore(never_killed[0], folders, LANGUAGES, LIMIT, K).draw(1, 5, 8, 1.0)
     assert store.draw(1, 5, 8, 1.0).tokens.tolist() == again.tokens.tolist()  # of seed and step
     assert store.draw(1, 6, 8, 1.0).tokens.tolist() != again.tokens.tolist()
 

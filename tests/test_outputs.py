@@ -6,20 +6,54 @@ import shutil
 import stat
 import subprocess
 import sys
+from itertools import chain
+from pathlib import Path
+from typing import get_args, get_origin
 
 import numpy as np
 import pytest
 from conftest import ROOT
 from made import golden
-from made.cli import arguments_of, reads
 
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, write_text
 from ems.base.outputs import Writes
 from ems.commands import COMMANDS
 from ems.commands.cli import main
-from ems.commands.flags import flags_of
+from ems.commands.flags import REQUIRED, Choices, Mark, flags_of
 from ems.shards.writer import write_shards
+
+
+def is_path(flag):
+    return Path in (flag.type, *get_args(flag.type)) and get_origin(flag.type) is not dict
+
+
+def reads(flag):
+    """True for a path flag of a file or folder that is not written."""
+    return is_path(flag) and not flag.note(Writes) and Mark.AROUND not in flag.notes
+
+
+def arguments_of(name, source, **given):
+    """A command line with every path flag: `source` for what is read, new names for outputs."""
+    words, places = [name], {"experiment": "tiny", "pair": "de-en", "bench": "tatoeba"} | given
+    for flag in flags_of(COMMANDS[name]):
+        if flag.name in places:
+            word = places[flag.name]
+        elif flag.note(Writes):
+            word = f"new-{flag.name}"
+        elif reads(flag):
+            word = source
+        elif flag.default is not REQUIRED:
+            continue
+        elif get_origin(flag.type) is dict:
+            word = "tatoeba=d"
+        else:
+            choices = flag.note(Choices)
+            word = next(iter(choices() if choices else get_args(flag.type)), "x")
+        words += [word] if Mark.POSITIONAL in flag.notes else [flag.label, word]
+    shared = [(f"--{name}", given[name]) for name in ("log", "costs") if name in given]
+    return [*words, *chain(*shared)]
+
 
 KEPT = "keep me"
 ENCODE = "encode --model m --language en --source de-en.tsv --out"

@@ -12,16 +12,14 @@ import torch
 from made.experiments import shipped
 from made.released import (
     BERT,
+    HEADS,
     LANGUAGES,
     MOST,
     WIDTH,
     checkpoint,
-    imported,
     losses,
     make_state,
     reference,
-    state_of,
-    write_released,
     write_vocabulary,
 )
 from made.shards import in_order
@@ -32,11 +30,29 @@ from ems.base.schema import Json, plain
 from ems.commands.cli import main
 from ems.model.encode import SentenceEncoder
 from ems.model.objectives.masking import Masker, Pieces
-from ems.model.released import sizes
+from ems.model.released import import_released, sizes
 from ems.shards.index import shards_in
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
 from ems.train.trained import validate_model
+
+
+def write_released(folder):
+    """Their two files in a folder, which is returned: weights.pt and spm.model."""
+    pieces = write_vocabulary(folder / "spm.model").get_piece_size()
+    torch.save(checkpoint(make_state(pieces)), folder / "weights.pt")
+    return folder
+
+
+def imported(folder):
+    out = folder / "models" / "released"
+    import_released(folder / "weights.pt", folder / "spm.model", out, HEADS, "sacremoses")
+    return out
+
+
+def state_of(folder):
+    return torch.load(folder / "weights.pt", weights_only=False)["state_dict"]
+
 
 LINES = ["kalo mine", "ne ru so ti kalo mine va", "va", "Ne RU so ti va lo mi ka kalo mine so so"]
 

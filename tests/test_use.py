@@ -8,7 +8,7 @@ from itertools import count
 
 import numpy as np
 import pytest
-from made.cli import ModelCli
+from made.cli import Cli
 from made.corpora import moses_of
 from made.experiments import shipped
 from made.models import SIZES, write_model, write_peer, write_segmented
@@ -30,6 +30,33 @@ from ems.text.evalkeys import write_keys
 from ems.text.subwords import train_vocabulary, write_sample
 from ems.use import files, stream
 from ems.use.encoder import Encoder, mine, score
+
+
+class ModelCli(Cli):
+    """The command line with a model: a command is one text without --model."""
+
+    def __init__(self, folder, model, **options):
+        super().__init__(folder, **options)
+        self.model = model
+
+    def words(self, command, model=None):
+        name, *rest = command.split()
+        return [name, "--model", str(model or self.model), *rest]
+
+    def log(self, command):
+        return "\n".join(self(*self.words(command)))
+
+    def write(self, name, lines):
+        text = "".join(f"{line}\n" for line in lines)
+        (self.folder / name).write_text(text, encoding="utf-8", newline="\n")
+
+    def load(self, name="out.npy"):
+        """The array of a .npy, the rows of a TSV, or the lines of a .txt as numbers."""
+        if name.endswith(".npy"):
+            return np.load(self.folder / name)
+        rows = (self.folder / name).read_text().split("\n")[:-1]
+        return [row.split("\t") for row in rows] if name[-4:] == ".tsv" else list(map(float, rows))
+
 
 DRAW = random.Random(7)
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "so", "ti", "va"]

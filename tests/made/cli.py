@@ -7,17 +7,11 @@ import subprocess
 import sys
 import time
 from contextlib import chdir, redirect_stderr, redirect_stdout
-from itertools import chain
 from pathlib import Path
-from typing import get_args, get_origin
 
-import numpy as np
 from conftest import ROOT
 
-from ems.base.outputs import Writes
-from ems.commands import COMMANDS
 from ems.commands.cli import main
-from ems.commands.flags import REQUIRED, Choices, Mark, flags_of
 
 
 class Cli:
@@ -74,32 +68,6 @@ class Cli:
         return lines[-1].partition(" error: ")[2]
 
 
-class ModelCli(Cli):
-    """The command line with a model: a command is one text without --model."""
-
-    def __init__(self, folder, model, **options):
-        super().__init__(folder, **options)
-        self.model = model
-
-    def words(self, command, model=None):
-        name, *rest = command.split()
-        return [name, "--model", str(model or self.model), *rest]
-
-    def log(self, command):
-        return "\n".join(self(*self.words(command)))
-
-    def write(self, name, lines):
-        text = "".join(f"{line}\n" for line in lines)
-        (self.folder / name).write_text(text, encoding="utf-8", newline="\n")
-
-    def load(self, name="out.npy"):
-        """The array of a .npy, the rows of a TSV, or the lines of a .txt as numbers."""
-        if name.endswith(".npy"):
-            return np.load(self.folder / name)
-        rows = (self.folder / name).read_text().split("\n")[:-1]
-        return [row.split("\t") for row in rows] if name[-4:] == ".tsv" else list(map(float, rows))
-
-
 def wait_for(condition, run):
     until = time.monotonic() + 60
     while not condition():
@@ -110,37 +78,6 @@ def wait_for(condition, run):
 
 def records(state):
     return len(list(state.glob("*/done/*.json")))
-
-
-def is_path(flag):
-    return Path in (flag.type, *get_args(flag.type)) and get_origin(flag.type) is not dict
-
-
-def reads(flag):
-    """True for a path flag of a file or folder that is not written."""
-    return is_path(flag) and not flag.note(Writes) and Mark.AROUND not in flag.notes
-
-
-def arguments_of(name, source, **given):
-    """A command line with every path flag: `source` for what is read, new names for outputs."""
-    words, places = [name], {"experiment": "tiny", "pair": "de-en", "bench": "tatoeba"} | given
-    for flag in flags_of(COMMANDS[name]):
-        if flag.name in places:
-            word = places[flag.name]
-        elif flag.note(Writes):
-            word = f"new-{flag.name}"
-        elif reads(flag):
-            word = source
-        elif flag.default is not REQUIRED:
-            continue
-        elif get_origin(flag.type) is dict:
-            word = "tatoeba=d"
-        else:
-            choices = flag.note(Choices)
-            word = next(iter(choices() if choices else get_args(flag.type)), "x")
-        words += [word] if Mark.POSITIONAL in flag.notes else [flag.label, word]
-    shared = [(f"--{name}", given[name]) for name in ("log", "costs") if name in given]
-    return [*words, *chain(*shared)]
 
 
 # --- recipes of docs/extend.md and docs/export.md: files with their names, programs, commands

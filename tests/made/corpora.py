@@ -14,8 +14,6 @@ from importlib import import_module
 
 from conftest import needs
 
-from ems.base.errors import EmsError
-
 SYLLABLES = {  # of a few languages, so that a subword vocabulary has something to find
     "en": "ba ko li ne",
     "de": "schu ster gen lau",
@@ -193,7 +191,6 @@ def read_pairs(folder):
 
 TARS = {"tar": "w", "tar.gz": "w:gz", "tar.bz2": "w:bz2"}
 SINGLES = {"gz": gzip.compress, "bz2": bz2.compress}
-ZEROS = bytes(40 << 20)  # packs to next to nothing
 
 
 def pack(path, members, kind=None):
@@ -227,43 +224,7 @@ def tar_member(name, content=b"", kind=tarfile.REGTYPE, **pax):
     return info, io.BytesIO(content)
 
 
-def tar_of(path, *members):
-    with tarfile.open(path, TARS[path.name.partition(".")[2]], format=tarfile.PAX_FORMAT) as out:
-        for info, content in members:
-            out.addfile(info, content)
-    return path
-
-
-def encrypted(path):
-    return patched(path, b"PK\x03\x04", 6, b"\x01", b"PK\x01\x02", 8, b"\x01")
-
-
-def count_refused(contents, path, read, expected):
-    """How many of the contents of a file `read` refuses; the others must be read as expected."""
-    count = 0
-    for content in contents:
-        path.write_bytes(content)
-        try:
-            assert read(path) == expected
-        except EmsError:
-            count += 1
-    return count
-
-
 def spoilt(content):
     """The content with one byte changed, for each of its bytes."""
     for at, byte in enumerate(content):
         yield content[:at] + bytes([byte ^ 0x5A]) + content[at + 1 :]
-
-
-def patched(path, *changes):
-    """The file with `new` at `place` bytes after each `mark`, for (mark, place, new) in changes."""
-    content = bytearray(path.read_bytes())
-    for mark, place, new in zip(*(changes[at::3] for at in range(3)), strict=True):
-        at = content.find(mark)
-        assert at >= 0
-        while at >= 0:
-            content[at + place : at + place + len(new)] = new
-            at = content.find(mark, at + 1)
-    path.write_bytes(content)
-    return path

@@ -13,8 +13,6 @@ import numpy as np
 import sentencepiece
 import torch
 
-from ems.model.released import import_released
-
 WIDTH, LAYERS, HEADS, INNER, MOST = 12, 2, 3, 20, 9
 LANGUAGES = ["en", "de", "zh", "ja"]
 BERT = "module.model.bert."
@@ -160,20 +158,3 @@ def predicted(w, language, vector, change):
         mixed = normed(w, "model.transform.LayerNorm", mixed)
     logits = w["model.decoder.decoder.weight"] @ mixed
     return logits - np.log(np.exp(logits).sum())
-
-
-def write_released(folder):
-    """Their two files in a folder, which is returned: weights.pt and spm.model."""
-    pieces = write_vocabulary(folder / "spm.model").get_piece_size()
-    torch.save(checkpoint(make_state(pieces)), folder / "weights.pt")
-    return folder
-
-
-def imported(folder):
-    out = folder / "models" / "released"
-    import_released(folder / "weights.pt", folder / "spm.model", out, HEADS, "sacremoses")
-    return out
-
-
-def state_of(folder):
-    return torch.load(folder / "weights.pt", weights_only=False)["state_dict"]

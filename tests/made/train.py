@@ -26,7 +26,6 @@ from ems.text.subwords import train_vocabulary
 from ems.train import checkpoint, journal
 from ems.train.data import Data, training_data
 from ems.train.job import train
-from ems.train.mine_documents import mine
 from ems.train.step import Trainer
 
 PAIRS = {"de-en": 160, "en-fr": 60}  # sentence pairs
@@ -335,48 +334,3 @@ def add_documents(toy):
             write_shards(source, toy.vocabulary, source.with_suffix(""), pairs=100)
             toy.documents[part].append(source.with_suffix(""))
     return toy
-
-
-STEPS = {"steps": 6, "validate_every": 3, "checkpoint_every": 2}
-MINING = {"sample": 40, "keep": 30, "pairs": 100}
-COHERENCE = {
-    **CONTEXT,
-    "systems": {
-        "ems": {},
-        "coherent": {
-            "objectives": {
-                "context": {"weight": 0},
-                "coherence": {"weight": 1, "k": 2, "mining": MINING},
-            },
-            "train": {"start_from": "ems", **STEPS},
-            "iterations": 2,
-        },
-    },
-    "train": STEPS,
-}
-
-
-def made_toy(folder):
-    """Shards and documents, and the stage 1 system trained on them into `folder`/start."""
-    toy = add_documents(Toy(folder))
-    toy.train(folder / "start", **COHERENCE)
-    return toy
-
-
-def mined(toy, folder, name="coherent-1", model=None, state=None, **more):
-    """Mine for a system into `folder`/mined; the folder and its manifest."""
-    experiment = toy.experiment(**changed(COHERENCE, more)).of_system(name)
-    model = model or toy.folder / "start" / "model"
-    out, state = folder / "mined", state or folder / "mining"
-    return out, mine(experiment, name, read_index(toy.index()), model, out, state)
-
-
-def trained(toy, folder, pairs, name="coherent-1", start=None, **more):
-    """Train a system on mined pairs into `folder`/model; the model folder."""
-    experiment = toy.experiment(**changed(COHERENCE, more))
-    settings = experiment.systems[name]
-    data = training_data(settings, LANGUAGES, read_index(toy.index()), toy.vocabulary, pairs)
-    start = start or toy.folder / "start" / "model"
-    places = folder / "model", folder / "state", folder / "times.jsonl"
-    train(experiment, name, data, *places, start=start)
-    return folder / "model"

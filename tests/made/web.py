@@ -21,7 +21,6 @@ from made.experiments import one_line
 
 from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch
-from ems.corpora.slots import MACHINE
 
 
 @dataclass
@@ -153,8 +152,6 @@ def source_of(kind, folder):
 
 
 CONTENT = b"PK\x03\x04" + random.Random(1).randbytes(400_000)
-OTHER = b"PK\x03\x04" + random.Random(2).randbytes(400_000)  # of the same length
-PART = [f".x.zip.{MACHINE}.part", f".x.zip.{MACHINE}.part.json"]
 CERTIFICATES = "REQUESTS_CA_BUNDLE"
 
 
@@ -229,11 +226,6 @@ def _start(request, file):
     return 0
 
 
-def cut(count):
-    """Close the connection after `count` bytes of those promised."""
-    return lambda request, file: good(request, file, until=count)
-
-
 def stall(count):
     """Send `count` bytes, then nothing, with the connection open."""
 
@@ -262,38 +254,3 @@ def slow(request, file, block=1 << 16, pause=0.05):
 def _send(request, status, body, headers):
     request.head(status, {"Content-Length": len(body), **headers})
     request.wfile.write(body)
-
-
-def no_ranges(request, file):
-    """200 and everything, whatever was asked for."""
-    _send(request, 200, file.content, file.headers)
-
-
-def says(status, body=b"", **headers):
-    """A fixed answer; `_` in the names of headers stands for `-`."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return lambda request, file: _send(request, status, body, named)
-
-
-def wrong_range(content_range, body=None):
-    """206 of something else than was asked for."""
-    return lambda request, file: _send(
-        request,
-        206,
-        file.content if body is None else body,
-        {"Content-Range": content_range, **file.headers},
-    )
-
-
-def chunked(until=None):
-    """In chunks, without a length; broken off after `until` of them."""
-
-    def way(request, file):
-        request.head(200, {"Transfer-Encoding": "chunked", **file.headers})
-        pieces = [file.content[at : at + 50_000] for at in range(0, len(file.content), 50_000)]
-        for piece in pieces[:until]:
-            request.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
-        if until is None:
-            request.wfile.write(b"0\r\n\r\n")
-
-    return way
