@@ -8,7 +8,7 @@ import pytest
 from fuzz.campaign import Campaign, rebuilt
 from fuzz.cases import ENDLESS, subcommands
 from fuzz.forks import FAULTS
-from fuzz.stages import COMMANDS, RESUMED
+from fuzz.world import COMMANDS, RESUMED
 
 from ems.commands import COMMANDS as EVERY_COMMAND
 

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fuzz.edits import NUMBERS, OTHERS, TEXTS, VALUES, Case, as_text, in_bytes, in_tree
-from fuzz.stages import COMMANDS, RESUMED
-from fuzz.world import NAMES
+from fuzz.world import COMMANDS, NAMES, RESUMED
 from hypothesis import strategies as st
 from made.experiments import SCHEMAS, parts_of
 

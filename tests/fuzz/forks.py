@@ -28,8 +28,8 @@ import sys
 import tempfile
 import time
 import traceback
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import psutil
@@ -45,8 +45,8 @@ def _fail(message):
 
 def _change_the_input(target):
     """As many bytes as before, and the same time."""
-    info, content = INPUT.stat(), INPUT.read_bytes()
-    INPUT.write_bytes(bytes(sorted(content)))
+    info = INPUT.stat()
+    INPUT.write_bytes(bytes(sorted(INPUT.read_bytes())))
     os.utime(INPUT, ns=(info.st_atime_ns, info.st_mtime_ns))
 
 
@@ -110,8 +110,7 @@ HANG = -1000  # the status of a command that did not end
 IDLE = 4  # seconds without any work after which a command is taken to wait for ever
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(NamedTuple):
     """How a command ended: its exit status (negative: the signal, or HANG) and what it printed."""
 
     status: int

@@ -6,8 +6,8 @@ import io
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from fuzz.edits import Case
@@ -40,8 +40,7 @@ PYTHON = re.compile(  # words that no person at the keyboard should have to know
 NOT_FINITE = re.compile(r"\b(NaN|-?Infinity)\b")
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(NamedTuple):
     """A broken law: its cause (the same for all cases that one fix would mend) and details."""
 
     cause: str
@@ -54,7 +53,9 @@ def broken_laws(case: Case, done: Done, before: Listing, after: Listing, world: 
     failures += _writing(words, done.status, before, after, case.get("outputs", []))
     if done.status == 0 and not failures:
         failures += _output(words, after, world, case.get("same", False))
-        failures += _unnoticed(case.get("whole", []), before, world.master)
+        for path in map(place, case.get("whole", [])):
+            if not world.master[path].same(before.get(path)):
+                failures.append(Failure("damage not noticed", f"{path}: {before.get(path)}"))
     return failures
 
 
@@ -66,11 +67,8 @@ def _ending(words: list[str], done: Done) -> Iterator[Failure]:
         yield Failure(origin(text), text[-3000:])
     elif done.status not in (0, 1, 2):
         yield Failure(f"status {done.status} of {stage}", text[-3000:])
-    elif words[0] == "ems" and done.status:
-        yield from _error_line(stage, done)
-
-
-def _error_line(stage: str, done: Done) -> Iterator[Failure]:
+    if words[0] != "ems" or done.status not in (1, 2) or TRACE["ems"].search(text):
+        return
     lines = done.err.removesuffix("\n").split("\n")
     errors = [at for at, line in enumerate(lines) if "error: " in line]
     message = lines[-1].partition("error: ")[2]
@@ -114,8 +112,7 @@ def place(value: str) -> str:
 def _writing(words: list[str], status: int, before: Listing, after: Listing, more: list[str]):
     stage = words[1] if words[0] == "ems" and len(words) > 1 else words[0]
     grows = status == 0 or stage in ("fetch-evalset", "eval")  # file by file
-    outputs = _outputs(words, OUTPUTS if grows else GROWING, before)
-    outputs += map(place, more)
+    outputs = [*_outputs(words, OUTPUTS if grows else GROWING, before), *map(place, more)]
     if status and stage in KEEPING:
         outputs += [str(state_of(Path(place(out)))) for out in named(words, ("out",))]
     makeable = [place(value) for value in named(words, OUTPUTS)]
@@ -188,12 +185,6 @@ def _output(words: list[str], after: Listing, world: World, same: bool) -> Itera
             now = after.get(out + path.removeprefix(known))
             if entry.kind == "file" and within(path, known) and not (now and now.same(entry)):
                 yield Failure(f"wrong output: {words[1]}", f"{path}: {entry}, {now}")
-
-
-def _unnoticed(paths: list[str], before: Listing, master: Listing) -> Iterator[Failure]:
-    for path in map(place, paths):
-        if not master[path].same(before.get(path)):
-            yield Failure("damage not noticed", f"{path}: {before.get(path)}")
 
 
 def _vectors(words: list[str], world: World) -> Iterator[Failure]:

@@ -253,12 +253,9 @@ def smlm(w, pairs, change=None, **_):
     for own, other in sides(pairs):
         for word in own["hidden"].values():
             side = other if change == "language of the translation" else own
-            by_own = log_shares(w, embedding(w, own), side["language"])[word]
-            by_other = log_shares(w, embedding(w, other), side["language"])[word]
-            if change != "other side only":
-                total = total - by_own
-            if change != "own side only":
-                total = total - by_other
+            for text, absent in ((own, "other side only"), (other, "own side only")):
+                if change != absent:
+                    total = total - log_shares(w, embedding(w, text), side["language"])[word]
     return total
 
 
