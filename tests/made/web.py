@@ -1,4 +1,4 @@
-"""Web servers: one with a certificate that misbehaves as real servers do, and a mirror of OPUS.
+"""Web servers: folders, and one site that misbehaves as real servers do, over https.
 
 A *way* is how one request is answered: a function of (request, file). A site's `ways` are used up
 one by one; the last one stays.
@@ -7,6 +7,7 @@ one by one; the last one stays.
 import hashlib
 import random
 import re
+import shutil
 import ssl
 import subprocess
 import threading
@@ -17,6 +18,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
+from conftest import needs
 from made.experiments import one_line
 
 from ems.corpora.download import Downloads
@@ -110,6 +112,7 @@ class Server(ThreadingHTTPServer):
 
 
 def certificate(folder):
+    needs(shutil.which("openssl"), "openssl is not installed")
     pem, key = folder / "cert.pem", folder / "key.pem"
     words = "openssl req -x509 -nodes -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -days 2"
     words += " -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
