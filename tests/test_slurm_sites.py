@@ -164,7 +164,7 @@ def test_tasks_of_an_array_that_are_warned_killed_or_requeued_do_not_affect_othe
     cluster, project
 ):
     """The weights equal those of trainings without Slurm."""
-    project.edit("configs/tiny.yaml", "train: {steps: 20}", "train: {steps: 150}")
+    project.edit("configs/tiny.yaml", "train: {steps: 20}", "train: {steps: 300}")
     listed = project.run("ems", "check", "--experiment", "tiny", "--trained").stdout.split()
     systems = [name for name in listed if name.startswith("ems.")]
     models = [f"results/tiny/models/{name}/model.safetensors" for name in systems]
@@ -174,7 +174,6 @@ def test_tasks_of_an_array_that_are_warned_killed_or_requeued_do_not_affect_othe
         shutil.rmtree(project.folder / "results/tiny" / name)
 
     array = submitted(project, "1-3", systems)
-    assert "Slurm still has jobs" in project.snakemake(*PROFILE, "--", MODEL, expect=1)
     saved(cluster, array, project, systems[0])
     cluster.call("scancel", "--batch", "--signal=USR1", f"{array}_1")
     saved(cluster, array, project, systems[1])
@@ -183,6 +182,7 @@ def test_tasks_of_an_array_that_are_warned_killed_or_requeued_do_not_affect_othe
             process.kill()
     saved(cluster, array, project, systems[2])
     cluster.call("scontrol", "requeue", f"{array}_3")  # as when its node is taken away
+    assert "Slurm still has jobs" in project.snakemake(*PROFILE, "--", MODEL, expect=1)
     assert ended(cluster, array) == {"1": "COMPLETED", "2": "FAILED", "3": "COMPLETED"}
     assert ended(cluster, submitted(project, "2", systems)) == {"2": "COMPLETED"}
 

@@ -169,8 +169,8 @@ def test_anonymous_memory_does_not_grow_with_the_corpus(toy, tmp_path):
     for pairs in (8_000, 128_000):
         ids = np.random.default_rng(pairs).integers(3, 300, 10 * pairs)
         folders = [tmp_path / f"{pairs}-{number}/c/v/de-en/0" for number in range(4)]
-        own = {"vocabulary_sha256": sha256_file(toy.vocabulary)}
-        shards = [write_shard(folder, ids, [10] * pairs, **own) for folder in folders]
+        sha256 = sha256_file(toy.vocabulary)
+        shards = [write_shard(folder, ids, [10] * pairs, sha256=sha256) for folder in folders]
         out = context.Value("d", 0)
         arguments = (toy, shards, tmp_path / f"run{pairs}", out)
         process = context.Process(target=anonymous_memory, args=arguments)
