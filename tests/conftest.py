@@ -79,7 +79,8 @@ class Project:
 
     def _done(self, command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
         environment = dict(self.environment)
-        if self._is_ours("ems") and "--profile" not in command:
+        local = command[0] in ("snakemake", "dvc") and "--profile" not in command
+        if local and self._is_ours("ems"):
             environment["PATH"] = f"{jobs.folder()}{os.pathsep}{environment['PATH']}"
         if command[0] == "snakemake" and self._is_ours("snakemake"):
             return forked.snakemake(command[1:], self.folder, environment)
