@@ -43,7 +43,6 @@ def test_the_first_error_of_a_job_is_the_error(tmp_path):
         run("raise SystemExit(3)", tmp_path)
 
 
-@pytest.mark.slow
 def test_a_finished_experiment_ends_with_its_scores(finished):
     (finished.folder / "results/tiny/tables/tatoeba.tex").unlink()
     done = finished.run("ems", "run")
