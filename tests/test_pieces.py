@@ -69,11 +69,11 @@ def copy(notes, trouble, at, piece, out, advance):
         os.kill(os.getpid(), signal.SIGKILL)
     if piece.number == at and trouble == "error":
         raise EmsError("this piece is bad; mend it")
-    until = time.monotonic() + 60
-    while piece.number == at and trouble == "alone" and time.monotonic() < until:
-        if len({note.name.split(".")[1] for note in notes.iterdir()}) > 1:
-            break  # another worker has begun
-        time.sleep(0.01)
+    if piece.number == at and trouble == "alone":  # until another worker has begun
+        until = time.monotonic() + 60
+        while len({note.name.split(".")[1] for note in notes.iterdir()}) == 1:
+            assert time.monotonic() < until
+            time.sleep(0.01)
     out.write_bytes(piece.source.read_bytes()[piece.start : piece.end].upper())
     advance(piece.lines)
 

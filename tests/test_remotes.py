@@ -257,9 +257,11 @@ def test_a_push_and_a_pull_that_break_off_continue_with_the_same_bytes(committed
         before = remote.files()
         assert sum(map(len, before.values())) > MORE
         (remote.cut if kind == "s3" else remote.kill)("push")
-        if remote.store:  # DVC creates a file empty, and then clones or copies it
+        if remote.store:
             arrived = objects(remote.store)
-            assert all(path.stat().st_size == 0 or is_whole(path) for path in arrived)
+            half = [path for path in arrived if not is_whole(path)]
+            # in a folder DVC first tries to clone a file, which is empty until then
+            assert not [path for path in half if kind != "local" or path.stat().st_size]
             assert 0 < len(arrived) < len(objects(remote.cache))
         assert "pushed" in project.run("dvc", "push", STAGE).stdout
         if remote.store:
