@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import sentencepiece
 import torch
 from made.experiments import shipped
+from made.references import CHANGES, REFERENCES, encoder_states
 from made.released import (
     BERT,
     HEADS,
@@ -17,12 +19,11 @@ from made.released import (
     MOST,
     WIDTH,
     checkpoint,
-    losses,
     make_state,
-    reference,
+    weights_for_reference,
     write_vocabulary,
 )
-from made.shards import in_order
+from made.shards import in_order, unpacked
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json
@@ -70,25 +71,27 @@ def refusal(folder):
     return str(error.value)
 
 
+def vector_of(state, ids):
+    return encoder_states(weights_for_reference(state), ids[:MOST], HEADS).mean(0).numpy()
+
+
 def test_the_imported_encoder_has_the_vectors_of_their_architecture(made):
     out, state = imported(made), state_of(made)
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(made / "spm.model"))
     vectors = SentenceEncoder(out, "cpu").encode(LINES, "en")
     ids = [pieces.encode(line.lower()) for line in LINES]
     assert max(map(len, ids)) > MOST  # one is cut
-    expected = np.stack([reference(state, each) for each in ids])
-    np.testing.assert_allclose(vectors, expected, rtol=0, atol=2e-5)
-    assert np.abs(expected[0] - expected[1]).max() > 0.1
+    np.testing.assert_allclose(vectors, [vector_of(state, i) for i in ids], rtol=0, atol=2e-5)
 
 
 def test_each_part_of_the_reference_matters(made):
     """A reference that ignored a weight could not see it mapped wrongly."""
     state = state_of(made)
     ids = [5, 9, 11]
-    before = reference(state, ids)
+    before = vector_of(state, ids)
     for key in [key for key in state if key.startswith(BERT)]:
         changed = {**state, key: state[key].flip(0)}
-        same = np.allclose(reference(changed, ids), before, atol=1e-9)
+        same = np.allclose(vector_of(changed, ids), before, atol=1e-9)
         assert same == key.endswith("self_attention.key.bias"), key  # softmax takes no constant
 
 
@@ -213,7 +216,6 @@ PAIRS = [  # de, en
     ("lo lo", "mine kalo ne"),
     ("ti ka mi", "ru"),
 ]
-CHANGES = ["counted", "added up", "no mask", "own language", "no norm", "one direction", "dot"]
 
 
 def make_shards(folder, out):
@@ -223,34 +225,39 @@ def make_shards(folder, out):
     return folder / "shards"
 
 
-def seen_sides(out, shards):
-    """(language, tokens) of each sentence by side, once with the masks of validation, once bare."""
-    store = PairStore(shards_in(shards), LANGUAGES, MOST)
-    (batch,) = in_order(store, 152)
+def pairs_for_reference(out, shards):
+    """Both sentences of each pair, with the masks of validation, for made/references.py."""
+    (batch,) = in_order(PairStore(shards_in(shards), LANGUAGES, MOST), 152)
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(out / "vocabulary.model"))
-    masked = Masker("one", Pieces.classify(pieces), MOST)(batch, 0, 0).inputs
-    sides = []
-    for tokens in (masked, batch.tokens):
-        parts = np.split(tokens, np.cumsum(batch.lengths)[:-1])
-        by_row = dict(zip(batch.rows.tolist(), parts, strict=True))
-        rows = [(batch.languages[row], by_row[row]) for row in range(len(by_row))]
-        sides.append((rows[: len(PAIRS)], rows[len(PAIRS) :]))
-    return sides
+    masked = replace(batch, tokens=Masker("one", Pieces.classify(pieces), MOST)(batch, 0, 0).inputs)
+    return [
+        [
+            {"language": language, "tokens": tokens, "input": seen}
+            for (language, tokens), (_, seen) in zip(*sides, strict=True)
+        ]
+        for sides in zip(unpacked(batch), unpacked(masked), strict=True)
+    ]
 
 
 def test_the_imported_model_has_the_losses_of_the_authors_code(made):
     out, state = imported(made), state_of(made)
     shards = make_shards(made, out)
-    masked, unmasked = seen_sides(out, shards)
     row = validate_model(out, [shards])
-    xtr, contrastive = losses(state, masked)
-    assert row["xtr"] == pytest.approx(xtr, rel=1e-4)
-    assert row["contrastive"] == pytest.approx(contrastive, rel=1e-4)
-    assert row["total"] == pytest.approx(xtr + contrastive, rel=1e-4)
+    assert row["total"] == pytest.approx(row["xtr"] + row["contrastive"], rel=1e-4)
     assert row["p1_by_language"].keys() == {"de"}
-    for change in CHANGES:
-        other = losses(state, unmasked if change == "no mask" else masked, change)
-        assert np.abs(np.subtract(other, (xtr, contrastive))).max() > 1e-3 * xtr, change
+    contrastive = {"temperature": 0.1, "margin": 0, "both_sides": False, "mask_duplicates": False}
+    parts, pairs = weights_for_reference(state), pairs_for_reference(out, shards)
+
+    def loss(name, change=None):
+        settings = {"contrastive": contrastive}
+        return REFERENCES[name](parts, pairs, change, settings=settings).item() / len(PAIRS)
+
+    of_xtr = [*CHANGES["xtr distinct"], "own language", "one direction"]
+    changes = {"xtr distinct": of_xtr, "contrastive": CHANGES["contrastive"]}
+    for name, wrong in changes.items():
+        part = row[name.split()[0]]
+        assert loss(name) == pytest.approx(part, rel=1e-4)
+        assert all(abs(loss(name, change) - part) > 1e-3 * part for change in wrong)
 
 
 def test_its_settings_equal_ems_released_except_for_the_sizes(made):

@@ -58,13 +58,10 @@ ENCODER_CHANGES = [
 ]
 
 
-def layer_norm(x, gain, bias, eps=1e-5):
-    centred = x - x.mean(-1, keepdim=True)
-    return centred / torch.sqrt((centred**2).mean(-1, keepdim=True) + eps) * gain + bias
-
-
 def norm(w, name, x):
-    return layer_norm(x, w[f"{name}.weight"], w[f"{name}.bias"])
+    centred = x - x.mean(-1, keepdim=True)
+    deviation = torch.sqrt((centred**2).mean(-1, keepdim=True) + w.get("eps", 1e-5))
+    return centred / deviation * w[f"{name}.weight"] + w[f"{name}.bias"]
 
 
 def linear(w, name, x):
@@ -178,7 +175,7 @@ def embedding(w, sentence, change=None):
 
 def log_shares(w, vector, language, change=None):
     """log softmax of Eq. 2-5 over the pieces, with every optional part that has weights."""
-    head = {k.removeprefix("heads.generative."): v for k, v in w.items() if "generative" in k}
+    head = {name.removeprefix("heads.generative."): value for name, value in w.items()}
     if "languages.weight" in head:
         own = head["languages.weight"][language]
         own = norm(head, "language_norm", own) if "language_norm.weight" in head else own
