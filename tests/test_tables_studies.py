@@ -4,15 +4,14 @@ The settings and the CSVs of the papers are read here without ems.
 """
 
 import html
-import re
 import zlib
 from dataclasses import replace
-from statistics import mean
+from functools import partial
 
 import pytest
 from conftest import ROOT
 from made import golden
-from made.experiments import MINIMAL, REAL, Settings, changed_jobs, edited, one_line, shipped
+from made.experiments import MINIMAL, REAL, Settings, changed_jobs, edited, shipped
 from made.scores import EUROPARL, write_accuracies, write_retrieval, write_scores
 from made.tables import csv_rows, read, texts, times_file, write_cost, write_model, write_report
 
@@ -115,13 +114,8 @@ def test_each_cell_is_the_score_of_the_system_of_its_row_and_benchmark(name, tmp
 
 # --- the papers' rows
 
-FACTS = {
-    "d_h": "d_h",
-    "d_fc": "d_fc",
-    "attn_h": "attn_h",
-    "Enc.": "enc_layers",
-    "Dec.": "dec_layers",
-}
+FACTS = {name: name for name in ("d_h", "d_fc", "attn_h")}
+FACTS |= {"Enc.": "enc_layers", "Dec.": "dec_layers"}
 FACTS |= {"Params.": "params", "Architecture": "architecture"}
 
 
@@ -198,10 +192,6 @@ def with_other_sentences(experiment, name, folder):
     write(experiment, name, folder, sources)
 
 
-def without_scores(experiment, name, folder):
-    write(experiment, name, folder, [])
-
-
 def with_mldoc(experiment, name, folder):
     """Write a study whose benchmarks are all the paper's, so that no printed value has a dagger."""
     write(replace(experiment, benchmarks=(*experiment.benchmarks, "mldoc")), name, folder)
@@ -212,7 +202,7 @@ GOLDEN = {  # golden file -> experiment, study, what writes it
     "study_models_costs": (TWIN, "lightweight_models", with_costs),
     "study_data": (FULL, "lightweight_data", write),
     "study_generative_missing": (TWIN, "lightweight_generative", without_files),
-    "study_batch_without": (TWIN, "lightweight_batch", without_scores),
+    "study_batch_without": (TWIN, "lightweight_batch", partial(write, sources=[])),
     "study_layers": (FULL, "lightweight_layers", with_mldoc),
     "study_contrastive": (FULL, "lightweight_contrastive", write),  # Europarl, but no MLDoc
     "study_contrastive_other": (FULL, "lightweight_contrastive", with_other_sentences),
@@ -259,10 +249,8 @@ OWN = {
 }
 
 
-def own(project, name="sizes", stand_ins=None, **changes):
-    study = {key: value for key, value in {**OWN, **changes}.items() if value is not None}
-    value = edited(REAL, "tables.studies", {name: study})
-    return project.load(edited(value, "tables.stand_ins", stand_ins) if stand_ins else value)
+def own(project, **changes):
+    return project.load(edited(REAL, "tables.studies", {"sizes": OWN | changes}))
 
 
 def own_scores(folder, system, start):
@@ -270,30 +258,30 @@ def own_scores(folder, system, start):
     return write_scores(folder, system, values, {"deu": "de", "jpn": "ja", "isl": "und"})
 
 
-def test_a_study_of_the_users_own_marks_the_best_in_bold(project, tmp_path):
-    experiment = own(project)
-    assert input_files(outputs_of(experiment)["table"], experiment)["sizes"] == [
-        f"results/mine/scores/{name}/tatoeba.json" for name in "ab"
-    ]
+LACKING = {"columns": {"tatoeba": ["en-de"], "mldoc": ["en-de"]}}
+
+
+@pytest.mark.parametrize(("name", "changes"), [("own", {}), ("own_lacking", LACKING)])
+def test_a_study_of_the_users_own_is_the_golden_one(name, changes, project, tmp_path):
+    """The best is bold, an unseen language in no mean, a benchmark without scores in a note."""
     paths = [own_scores(tmp_path, "a", 10.0), own_scores(tmp_path, "b", 12.0)]
-    rows, notes = write(experiment, "sizes", tmp_path, paths)
-    assert list(rows["one"]) == ["Model", "Tatoeba en->de", "Tatoeba de->en", "Tatoeba Avg."]
-    for label, start in (("one", 10.0), ("two", 12.0)):
-        average = mean([start, start + 10, start + 1, start + 3])  # without the unseen language
-        assert list(rows[label].values())[1:] == [
-            f"{value:.1f}" for value in (start + 10, start, average)
-        ]
-    assert re.search(r"\| two \| \*\*22.0\*\* \| \*\*12.0\*\* \|", notes)
-    assert "printed" not in notes
+    _, notes = write(own(project, **changes), "sizes", tmp_path, paths)
+    golden.check(f"tables/study_{name}.md", notes)
 
 
-def test_the_hash_of_the_tables_changes_with_a_study_and_its_order_of_rows(project):
-    with_one = edited(REAL, "tables.studies", {"sizes": OWN})
-    assert changed_jobs(project, REAL, with_one) == {"tables"}
+def test_a_study_reads_the_scores_of_its_systems_and_is_absent_without_its_benchmarks(project):
+    def files(**changes):
+        experiment = own(project, **changes)
+        return input_files(outputs_of(experiment)["table"], experiment).get("sizes")
+
+    assert files() == [f"results/mine/scores/{name}/tatoeba.json" for name in "ab"]
+    assert files(rows={"one": "a"}, columns={"mldoc": ["en-de"]}) is None
+
+
+def test_the_hash_of_the_tables_changes_with_the_order_of_rows(project):
     turned = OWN | {"rows": dict(reversed(OWN["rows"].items()))}
-    assert changed_jobs(project, with_one, edited(REAL, "tables.studies", {"sizes": turned})) == {
-        "tables"
-    }
+    before, after = (edited(REAL, "tables.studies", {"sizes": study}) for study in (OWN, turned))
+    assert changed_jobs(project, before, after) == {"tables"}
 
 
 def test_a_direction_that_two_systems_of_a_row_have_is_refused(tmp_path):
@@ -307,33 +295,3 @@ def test_a_direction_that_two_systems_of_a_row_have_is_refused(tmp_path):
     paths = [own_scores(tmp_path, f"both-{name}", 10.0) for name in pairs]
     with pytest.raises(EmsError, match="row one: both-first, both-second all have scores of"):
         write(experiment, "sizes", tmp_path, paths)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"rows": {"one": "c"}}, "tables.studies.sizes.rows.one: c has no entry under systems"),
-        ({"rows": {"one": {"mldoc": "a"}}}, "expected one of the columns: tatoeba, model"),
-        ({"rows": {"one": {}}}, "tables.studies.sizes.rows.one: set at least one system"),
-        ({"rows": {}}, "tables.studies.sizes.rows: {} should be non-empty"),
-        ({"columns": {"tatoba": ["en-de"]}}, "sizes.columns: unknown benchmark 'tatoba'"),
-        ({"columns": None}, "tables.studies.sizes: nothing to show"),
-        ({"columns": None, "facts": ["layers"], "figure": True}, "nothing to show"),
-        ({"facts": ["depth"]}, "tables.studies.sizes.facts.0: found 'depth'"),
-        ({"printed": "table05"}, "tables.studies.sizes.printed: found 'table05'"),
-        ({"name": "tatoeba"}, "tables.studies.tatoeba: this is the name of another table"),
-        ({"stand_ins": {"tatoeba": "flores"}}, "tables.stand_ins: unknown benchmark 'flores'"),
-    ],
-)
-def test_a_mistake_in_a_study_is_one_line_with_its_key(project, changes, message):
-    assert message in one_line(own, project, **changes)
-
-
-def test_a_benchmark_that_the_experiment_lacks_is_left_out_with_a_note(project, tmp_path):
-    columns = {"tatoeba": ["en-de"], "mldoc": ["en-de"]}
-    paths = [own_scores(tmp_path, name, 10.0) for name in "ab"]
-    rows, notes = write(own(project, columns=columns), "sizes", tmp_path, paths)
-    assert list(rows["one"]) == ["Model", "Tatoeba en->de"]
-    assert "Not among the benchmarks of the experiment: MLDoc." in notes
-    experiment = own(project, rows={"one": "a"}, columns={"mldoc": ["en-de"]})
-    assert "sizes" not in input_files(outputs_of(experiment)["table"], experiment)
