@@ -85,9 +85,7 @@ def test_the_settings_decide_activation_and_positions(activation, positions):
     encoder = make_encoder(activation=activation, positions=positions)
     weights = {f"encoder.{name}": value for name, value in encoder.state_dict().items()}
     sentence = random_sentences([7])[0]
-    change = "no position" if positions == "none" else None
-    states = encoder_states(weights, sentence, SIZES["heads"], change, activation)
-    expected = states.mean(0)
+    expected = encoder_states(weights, sentence, SIZES["heads"], activation).mean(0)
     torch.testing.assert_close(encode(encoder, [sentence])[0], expected, rtol=0, atol=1e-9)
     turned = encode(encoder, [sentence.flip(0)])[0]
     assert torch.allclose(turned, expected, atol=1e-9) == (positions == "none")
