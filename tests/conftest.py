@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 import yaml
-from made import forked, jobs
+from made import forked
 
 from ems.base.processes import look_rarely
 
@@ -81,9 +81,9 @@ class Project:
         environment = dict(self.environment)
         local = command[0] in ("snakemake", "dvc") and "--profile" not in command
         if local and self._is_ours("ems"):
-            environment["PATH"] = f"{jobs.folder()}{os.pathsep}{environment['PATH']}"
+            environment["PATH"] = f"{forked.folder()}{os.pathsep}{environment['PATH']}"
         if command[0] == "snakemake" and self._is_ours("snakemake"):
-            return forked.snakemake(command[1:], self.folder, environment)
+            command = (str(forked.folder() / "main" / "snakemake"), *command[1:])
         return subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True
         )

@@ -17,8 +17,8 @@ from ems.commands.cli import main
 class Cli:
     """`ems` in a folder with the settings of the project; a process of its own costs a second."""
 
-    def __init__(self, folder, own_process=False):
-        self.folder, self.own_process = folder, own_process
+    def __init__(self, folder):
+        self.folder = folder
         shutil.copytree(ROOT / "schemas", folder / "schemas")
         (folder / "configs").mkdir()
         shutil.copy(ROOT / "configs" / "tiny.yaml", folder / "configs")
@@ -27,11 +27,6 @@ class Cli:
     def run(self, *arguments, expect=0):
         """Return what a call prints on stdout and stderr; it must exit with `expect`."""
         words = list(map(str, arguments))
-        if self.own_process:
-            command = [sys.executable, "-m", "ems.commands.cli", *words]
-            done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
-            assert done.returncode == expect, done.stderr
-            return done.stdout, done.stderr
         out, err = io.StringIO(), io.StringIO()
         with chdir(self.folder), redirect_stdout(out), redirect_stderr(err):
             try:

@@ -1,47 +1,109 @@
-"""Forked processes: Snakemake, already imported (a second less each), and the memory of a function.
+"""Forked processes: Snakemake and its `ems` jobs with their libraries imported, and the memory of a
+function.
 
-The server is multiprocessing's; `PRELOAD` holds nothing of ems, since each project has its own.
+PyTorch alone takes 1.6 s of CPU time. Nothing of ems is imported before a fork, since each project
+has a copy of its own. Jobs of Slurm and jobs that a test kills are ordinary processes.
 """
 
 import gc
+import importlib
+import json
 import multiprocessing
 import os
 import runpy
+import select
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-PRELOAD = ["snakemake.cli", "torch"]  # PyTorch: for the tests that fork a training
-multiprocessing.set_forkserver_preload(PRELOAD)
+PRELOAD = "numpy pandas pydantic ruamel.yaml psutil torch safetensors.torch sentencepiece regex"
+PRELOAD += " matplotlib.figure matplotlib.backends.backend_svg matplotlib.backends.backend_agg"
+PRELOAD += " scipy.sparse scipy.stats urllib.request snakemake.cli"
+CLIENT = """#!{python} -IS
+import json, os, signal, socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.connect({address!r})
+socket.send_fds(server, [b"-"], [0, 1, 2])
+server.sendall(json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode())
+server.shutdown(socket.SHUT_WR)
+status = int(server.recv(16) or 1)
+if status < 0:
+    signal.signal(-status, signal.SIG_DFL)
+    os.kill(os.getpid(), -status)
+sys.exit(status)
+"""
+multiprocessing.set_forkserver_preload(["torch"])  # for functions that a test forks
+_folders: list[Path] = []  # of the server of this process
+_servers: list[subprocess.Popen[bytes]] = []  # it ends when its standard input is closed
 
 
-def snakemake(
-    arguments: tuple[str, ...], folder: Path, environment: dict[str, str]
-) -> subprocess.CompletedProcess[str]:
-    with tempfile.TemporaryDirectory() as streams:
-        context = multiprocessing.get_context("forkserver")
-        process = context.Process(target=_become, args=(arguments, folder, environment, streams))
-        process.start()
-        process.join()
-        out, err = (Path(streams, name).read_text() for name in ("out", "err"))
-    return subprocess.CompletedProcess(("snakemake", *arguments), process.exitcode, out, err)
+def folder() -> Path:
+    """Return a folder for PATH whose `ems` asks the server; start the server at the first call.
+
+    Its subfolder `main` has a `snakemake` that does so too.
+    """
+    if not _folders:
+        path = Path(tempfile.mkdtemp(prefix="ems-jobs-"))
+        (path / "main").mkdir()
+        for program in (path / "ems", path / "main" / "snakemake"):
+            program.write_text(CLIENT.format(python=sys.executable, address=f"{path}/socket"))
+            program.chmod(0o755)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(f"{path}/socket")
+        listener.listen(64)
+        words = [sys.executable, __file__, str(listener.fileno())]
+        options = {"pass_fds": [listener.fileno()], "start_new_session": True}
+        _servers.append(subprocess.Popen(words, stdin=subprocess.PIPE, **options))
+        _folders.append(path)
+    return _folders[0]
 
 
-def _become(
-    arguments: tuple[str, ...], folder: Path, environment: dict[str, str], streams: str
-) -> None:
-    assert not any(name == "ems" or name.startswith("ems.") for name in sys.modules)
-    gc.freeze()  # what the server has imported is no garbage, and to look at it copies its memory
-    os.chdir(folder)
+def serve(listener: socket.socket) -> None:
+    """Fork a process for each connection, until the process that started the server has ended."""
+    for name in PRELOAD.split():
+        importlib.import_module(name)
+    gc.freeze()  # imported objects are not garbage, and collecting them copies their memory
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks
+    while select.select([listener, 0], [], [])[0] == [listener]:
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            listener.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            answer(connection)
+        connection.close()
+
+
+def answer(connection: socket.socket) -> None:
+    """Run the job of a connection in a fork, send its exit status, and exit."""
+    _, streams, _, _ = socket.recv_fds(connection, 1, 3)
+    with connection.makefile() as reader:
+        words, place, environment = json.loads(reader.read())
+    if (job := os.fork()) == 0:
+        connection.close()
+        become(words, place, environment, streams)
+    for stream in streams:
+        os.close(stream)
+    _, status = os.waitpid(job, 0)
+    connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def become(words: list[str], place: str, environment: dict[str, str], streams: list[int]) -> None:
+    """Turn this process into the command."""
+    assert not any(name.partition(".")[0] == "ems" for name in sys.modules)
+    os.chdir(place)
     os.environ.clear()
     os.environ.update(environment)
     tempfile.tempdir = None  # of the environment
-    for stream, name in ((1, "out"), (2, "err")):
-        os.dup2(os.open(Path(streams, name), os.O_WRONLY | os.O_CREAT), stream)
-    sys.path.insert(0, environment["PYTHONPATH"])
-    sys.argv = ["snakemake", *arguments]
-    runpy.run_module("snakemake", run_name="__main__", alter_sys=True)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    sys.path[:1] = environment["PYTHONPATH"].split(os.pathsep)  # in the place of tests/made
+    sys.argv = words
+    runpy.run_module(Path(words[0]).name, run_name="__main__", alter_sys=True)
 
 
 def _peak():
@@ -64,3 +126,7 @@ def growth(work, *arguments):
     process.join(300)
     assert process.exitcode == 0
     return out.value
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))
