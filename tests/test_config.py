@@ -10,16 +10,7 @@ import pytest
 import yaml
 from conftest import ROOT
 from made import golden
-from made.experiments import (
-    DIVIDED,
-    GONE,
-    REAL,
-    SHIPPED,
-    SITE,
-    Settings,
-    edited,
-    shipped,
-)
+from made.experiments import DIVIDED, GONE, REAL, SHIPPED, SITE, Settings, edited, shipped
 
 from ems.base.errors import EmsError
 from ems.base.schema import merge, plain

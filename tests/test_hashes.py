@@ -15,12 +15,7 @@ from ems.base import provenance as source
 from ems.config import corpora
 from ems.config import languages as opus
 from ems.config.plugins import benchmarks
-from ems.workflow.jobs import (
-    bench_modules,
-    demo_modules,
-    evalkeys_modules,
-    table_modules,
-)
+from ems.workflow.jobs import bench_modules, demo_modules, evalkeys_modules, table_modules
 
 
 @pytest.fixture

@@ -9,15 +9,7 @@ import numpy as np
 import pytest
 from made import golden
 from made.corpora import write_tatoeba
-from made.experiments import (
-    MINIMAL,
-    REAL,
-    SHIPPED,
-    Settings,
-    changed,
-    edited,
-    shipped,
-)
+from made.experiments import MINIMAL, REAL, SHIPPED, Settings, changed, edited, shipped
 from made.shards import contents, in_order, unpacked
 from made.tables import write_lines
 from safetensors.numpy import load_file
