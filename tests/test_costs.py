@@ -75,14 +75,6 @@ def test_the_time_and_the_memory_of_a_child_count_once(tmp_path, own, child):
     assert 300 < costs["max_rss_mb"] < 450
 
 
-def test_a_stage_that_fails_leaves_no_costs(tmp_path):
-    ems = Cli(tmp_path)
-    words = "segment --experiment tiny --source gone/de-en.tsv --out out --costs costs.json"
-    lines = ems(*words.split(), expect=1)
-    assert not list(ems.folder.rglob("*costs*"))
-    assert " s CPU, " not in "".join(lines)
-
-
 # --- the table
 
 

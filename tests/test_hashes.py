@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import ROOT
-from made import golden
-from made.experiments import DIVIDED, REAL, SHIPPED, Settings, changed_jobs, edited, hashes, shipped
+from made import experiments, golden
+from made.experiments import REAL, SHIPPED, Settings, changed_jobs, edited, hashes, shipped
 
 from ems.base import provenance as source
 from ems.config import corpora
@@ -27,19 +27,7 @@ def project(tmp_path):
 
 PLACES = ("NTREX de-en", "NTREX en-ja", "Tatoeba de-en", "Tatoeba en-ja")
 CLEAN, SEGMENT = ({f"{stage} {place}" for place in PLACES} for stage in ("clean", "segment"))
-NARROWED = edited(REAL, "evalsets.tatoeba.languages", ["de", "ja"]) | {
-    "vocabularies": {"de": {"languages": ["en", "de"]}}
-    | {"ja": {"languages": ["ja", "en"], "size": 500}},
-    "systems": {
-        "all": {},
-        "some": {"languages": ["en", "ja"]},
-        "one": {"vocabulary": "de", "train": {"steps": 3}},
-        "pair": {"model": {"layers": 1}, "each": ["de", "ja"]},
-        "own": {"each": {"de": {}, "ja": {"train": {"steps": 7}}}},
-        "ngram": {"kind": "char-ngram"},
-    },
-}
-BASES = {"real": REAL, "divided": DIVIDED, "narrowed": NARROWED}
+BASES = {"real": REAL, "divided": experiments.DIVIDED, "narrowed": experiments.NARROWED}
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -74,11 +62,6 @@ def test_a_pair_is_cleaned_again_when_its_sides_change_places(project):
         for first, second in ("ab", "ba")
     )
     assert changed_jobs(project, one, other) == {"clean Mine de-fr"}
-
-
-def test_a_corpus_that_changes_its_role_is_cleaned_again_for_its_report(project):
-    swapped = REAL | {"corpora": [REAL["validation"]], "validation": REAL["corpora"][0]}
-    assert changed_jobs(project, REAL, swapped) == CLEAN
 
 
 def test_the_jobs_of_two_stages_or_pairs_never_share_a_hash_where_their_work_differs(project):
@@ -353,23 +336,7 @@ def test_a_name_of_any_bytes_has_a_hash():
     assert len({source.digest(name) for name in names}) == 2
 
 
-PINNED = {
-    "demo-full": "a2be55b5b7bd82e4",
-    "demo": "1185cb923fce88c7",
-    "ems62": "3f036b91ad85900a",
-    "lightweight-released": "092c7ec1b55ed633",
-    "lightweight-small": "09f5d3e827c8fd34",
-    "lightweight": "64f43e150ed7cea5",
-    "monolingual-small": "bc38ec06d4c65ed1",
-    "monolingual": "eda58f850d972e64",
-    "small5": "cbf68750915745b6",
-    "small62": "f53b036579228372",
-    "starter": "9d9468ba0583c54b",
-    "tiny": "8ed1d8b35ea444b3",
-}
-
-
 def test_the_hashes_of_the_shipped_experiments_stay_as_they_are():
     """A finished model is trained again where the hash of its training changes."""
-    digests = {name: source.digest(list(hashes(shipped(name)).values())) for name in SHIPPED}
-    assert digests == PINNED
+    digests = [source.digest(list(hashes(shipped(name)).values())) for name in SHIPPED]
+    golden.check("hashes/shipped.txt", "".join(map("{} {}\n".format, SHIPPED, digests)))

@@ -7,15 +7,14 @@ import sys
 
 import numpy as np
 import pytest
-from made import golden
+from made import experiments, golden
 from made.corpora import write_tatoeba
-from made.experiments import MINIMAL, REAL, SHIPPED, Settings, changed, edited, shipped
+from made.experiments import GONE, MINIMAL, SHIPPED, Settings, differing, edited, shipped
 from made.shards import contents, in_order, unpacked
 from made.tables import write_lines
 from safetensors.numpy import load_file
 
 from ems.base.errors import EmsError
-from ems.base.schema import plain
 from ems.bench.evaluate import evaluate
 from ems.bench.scores import read_score_file
 from ems.config.model import EncoderSettings, NgramSettings
@@ -29,25 +28,10 @@ from ems.shards.reader import PairStore
 from ems.tables.models import write_sweep_table
 from ems.tables.printed import read_rows
 
-OWN = REAL | {
-    "vocabularies": {
-        "de": {"languages": ["en", "de"]},
-        "ja": {"languages": ["ja", "en"], "size": 500},
-    },
-    "systems": {
-        "all": {},
-        "some": {"languages": ["en", "ja"]},
-        "one": {"vocabulary": "de", "train": {"steps": 3}},
-        "pair": {"model": {"layers": 1}, "each": ["de", "ja"]},
-        "own": {"each": {"de": {}, "ja": {"model": {"layers": 3}, "train": {"steps": 7}}}},
-        "ngram": {"kind": "char-ngram"},
-    },
-}
-
 
 @pytest.fixture
 def project(tmp_path):
-    return Settings(tmp_path, OWN)
+    return Settings(tmp_path, experiments.NARROWED)
 
 
 def test_each_and_overrides_make_these_systems(project):
@@ -79,12 +63,12 @@ def test_a_vocabulary_is_the_base_and_its_overrides_with_the_pairs_of_its_langua
 
 
 def test_tables_name_an_entry_with_each_for_all_its_systems(project):
-    shown = project.load(edited(OWN, "tables.systems", ["own", "all", "pair-ja"])).shown
+    shown = project.load(edited(project.base, "tables.systems", ["own", "all", "pair-ja"])).shown
     assert shown == ["own-de", "own-ja", "all", "pair-ja"]
 
 
 def test_a_system_of_some_languages_scores_no_language_as_unseen(project):
-    experiment = project.load(edited(OWN, "evalsets.tatoeba.languages", "all"))
+    experiment = project.load(edited(project.base, "evalsets.tatoeba.languages", "all"))
     assert experiment.of_system("pair-ja").spoken("tatoeba") == {"jpn": "ja"}
     assert len(experiment.of_system("all").spoken("tatoeba")) == 112
     assert experiment.scores_unseen("tatoeba", "all")
@@ -183,41 +167,25 @@ def test_a_system_is_scored_on_its_languages_and_says_that_the_data_are_the_same
 
 # --- a sweep
 
-AXES = {
-    "model.layers": [2, 6],
-    "objectives.contrastive.temperature": [0.05, 0.1, 1.0],
-    "train.weight_decay": [0, 0.00001],
-}
-SWEEP = {"base": "ems", "axes": AXES, "train": {"steps": 7}}
-HELD_OUT = {"name": "Toy", "version": "dev", "source": "nowhere"}
-BASE = changed(MINIMAL, {"sweep": SWEEP}) | {"validation": HELD_OUT}
-
 
 @pytest.fixture
 def sweep(tmp_path):
-    return Settings(tmp_path, BASE)
+    return Settings(tmp_path, experiments.SWEPT)
 
 
 def points(experiment):
     return {point.system: experiment.systems[point.system] for point in experiment.sweep}
 
 
-def differences(one, other, path=""):
-    if not (isinstance(one, dict) and isinstance(other, dict)):
-        return {path} if one != other else set()
-    each = (differences(one.get(k), other.get(k), f"{path}.{k}".strip(".")) for k in {*one, *other})
-    return set().union(*each)
-
-
 def test_a_point_differs_from_the_chosen_one_in_its_own_setting_alone(sweep):
     experiment = sweep.load()
     made = points(experiment)
     centre = made["ems.chosen"]
-    assert differences(plain(centre), plain(experiment.systems["ems"])) == {"train.steps"}
+    assert differing(centre, experiment.systems["ems"]) == {"train.steps"}
     assert centre.train.steps == 7
     for point in experiment.sweep:
         expected = set() if point.chosen else {point.axis}
-        assert differences(plain(made[point.system]), plain(centre)) == expected, point
+        assert differing(made[point.system], centre) == expected, point
 
 
 def test_the_chosen_point_is_one_system_on_every_axis_and_no_point_is_in_the_tables(sweep):
@@ -228,8 +196,7 @@ def test_the_chosen_point_is_one_system_on_every_axis_and_no_point_is_in_the_tab
     assert list(points(experiment)) == names
     assert experiment.shown == ["ems", "ngram"]
     assert sweep.load(MINIMAL).sweep == ()
-    plain_sweep = {key: value for key, value in SWEEP.items() if key != "train"}
-    same = sweep.load(edited(BASE, "sweep", plain_sweep))  # without changes for all points
+    same = sweep.load(edited(sweep.base, "sweep.train", GONE))  # without changes for all points
     assert {point.system for point in same.sweep if point.chosen} == {"ems"}
 
 
@@ -238,9 +205,9 @@ def test_another_axis_or_value_leaves_the_existing_systems_unchanged(sweep):
         experiment = sweep.load(value)
         return {n: stage_hash(experiment, "train", system=n) for n in points(experiment)}
 
-    before = trained(BASE)
-    axes = {"model.dropout": [0, 0.1], **AXES, "model.layers": [1, 2, 6]}
-    after = trained(edited(BASE, "sweep.axes", axes))
+    before = trained(sweep.base)
+    axes = {"model.dropout": [0, 0.1], **experiments.AXES, "model.layers": [1, 2, 6]}
+    after = trained(edited(sweep.base, "sweep.axes", axes))
     assert set(after) - set(before) == {"ems.dropout-0", "ems.layers-1"}
     assert {name: after[name] for name in before} == before
 
@@ -299,7 +266,7 @@ VALUES = {  # the best loss and P@1 of each axis are bold, ties too; P@1 alone f
     "ems.contrastive.temperature-1": (0.5, 41.26),
 }
 TABLES = {  # name -> the axes, the base's number of layers
-    "sweep": (AXES, 6),
+    "sweep": (experiments.AXES, 6),
     "sweep-layers": ({"model.layers": [2, 6]}, 2),  # the dagger marks the paper's 6
 }
 
@@ -307,7 +274,7 @@ TABLES = {  # name -> the axes, the base's number of layers
 @pytest.mark.parametrize("name", TABLES)
 def test_the_table_of_a_sweep(sweep, tmp_path, name):
     axes, layers = TABLES[name]
-    value = edited(edited(BASE, "sweep.axes", axes), "model.layers", layers)
+    value = edited(edited(sweep.base, "sweep.axes", axes), "model.layers", layers)
     chosen = sweep.load(value).sweep
     losses = {
         system: loss_log(tmp_path / system / "losses.jsonl", *VALUES.get(system, (4.0, 50.0)))

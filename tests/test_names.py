@@ -1,10 +1,12 @@
-"""Laws of names and places: what a path or a command is made of can be nothing but a name."""
+"""Laws of names and places: what a path or a command is made of can be nothing but a name.
+
+Bad names on the command line are in tests/refused/commands.yaml.
+"""
 
 import copy
 
 import pytest
 from conftest import Project
-from made.cli import Cli
 from made.experiments import REAL, SCHEMAS, SITE, Settings, edited, one_line, parts_of
 
 from ems.base.schema import checked
@@ -137,30 +139,7 @@ def test_the_data_folder_is_a_folder_or_is_not_there_yet(project):
         project.load()
 
 
-# --- the command line and the workflow
-
-CALLS = [
-    ("check", "--experiment", "../tiny"),
-    ("eval", "--experiment", "../tiny", "--bench", "tatoeba", "--model", "m"),
-    ("fetch", "--source", "s", "--corpus", "..", "--version", "v1", "--pair", "de-en"),
-    ("fetch", "--source", "s", "--corpus", "a", "--version", "../..", "--pair", "de-en"),
-    ("fetch", "--source", "s", "--corpus", "a", "--version", "v1", "--pair", "../../x"),
-    ("fetch-documents", "--source", "s", "--corpus", "..", "--version", "v1"),
-    ("fetch-evalset", "--source", "s", "--evalset", "tatoeba", "--code", "../../x"),
-    ("fetch-evalset", "--source", "s", "--evalset", "flores200", "--code", "x\n"),
-]
-
-
-@pytest.mark.parametrize("call", CALLS, ids=" ".join)
-def test_a_bad_name_on_the_command_line_is_one_line_and_nothing_is_written(tmp_path, call):
-    ems = Cli(tmp_path)
-    out = () if call[0] == "check" else ("--out", tmp_path / "a" / "b")
-    (name,) = [word for word in call if word[0] == "." or word[-1] == "\n"]
-    flag = call[call.index(name) - 1]
-    assert f"{flag}: found {name!r}, {WORDS}" in ems.error(*call, *out)
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"config.yaml", "configs", "schemas", "logs"}
-
+# --- the workflow
 
 TARGETS = ["results/tiny/scores/nosuch/tatoeba.json", "results/tiny/scores/ems/nosuch.json"]
 TARGETS += ["data/opus/$(touch pwned)/v1/moses/de-en.txt.zip", "data/opus/Demo/v1/-x.tsv"]

@@ -10,9 +10,27 @@ import yaml
 from conftest import ROOT
 
 from ems.base.errors import EmsError
+from ems.base.schema import plain
 from ems.config.load import load_experiment, load_site
 from ems.config.stages import stage_hash
 from ems.workflow.plan import plan
+
+GONE = object()
+
+
+def edited(value, path, new):
+    """A copy of `value` with the key at the dotted `path` set to `new`, or taken out."""
+    value = copy.deepcopy(value)
+    *front, last = [int(key) if key.isdigit() else key for key in path.split(".")]
+    at = value
+    for key in front:
+        at = at[key] if isinstance(at, list) else at.setdefault(key, {})
+    if new is GONE:
+        del at[last]
+    else:
+        at[last] = new
+    return value
+
 
 MINIMAL = yaml.safe_load("""
 description: the least that an experiment must say
@@ -56,8 +74,34 @@ evalsets:
 decontaminate: {against: [tatoeba, flores200, sib200, ntrex]}
 benchmarks: [tatoeba, ntrex]
 """)  # a corpus in parts, benchmarks of all languages
+NARROWED = edited(REAL, "evalsets.tatoeba.languages", ["de", "ja"]) | yaml.safe_load("""
+vocabularies: {de: {languages: [en, de]}, ja: {languages: [ja, en], size: 500}}
+systems:
+  all: {}
+  some: {languages: [en, ja]}
+  one: {vocabulary: de, train: {steps: 3}}
+  pair: {model: {layers: 1}, each: [de, ja]}
+  own: {each: {de: {}, ja: {model: {layers: 3}, train: {steps: 7}}}}
+  ngram: {kind: char-ngram}
+""")  # systems of some languages, with vocabularies of their own
+AXES = {
+    "model.layers": [2, 6],
+    "objectives.contrastive.temperature": [0.05, 0.1, 1.0],
+    "train.weight_decay": [0, 0.00001],
+}
+SWEPT = MINIMAL | {
+    "sweep": {"base": "ems", "axes": AXES, "train": {"steps": 7}},
+    "validation": {"name": "Toy", "version": "dev", "source": "nowhere"},
+}
+PAIRS = REAL | yaml.safe_load("""
+languages: [de, fr, ja]
+corpora: [{name: WikiMatrix, version: v1}]
+validation: null
+evalsets: {flores200: {version: v1}}
+decontaminate: {against: [flores200]}
+benchmarks: [flores200]
+""")  # without English
 SITE = {"experiment": "mine", "data": "data", "sources": {"opus": "o", "tatoeba": "t"}}
-GONE = object()
 SCHEMAS = {  # of config.yaml (`site`) and of a file in configs/ (`experiment`)
     path.name.partition(".")[0]: json.loads(path.read_text(encoding="utf-8"))
     for path in (ROOT / "schemas").glob("*.schema.json")
@@ -105,18 +149,17 @@ def shipped(name, root=ROOT):
     return load_experiment(name, site, root / "configs")
 
 
-def edited(value, path, new):
-    """A copy of `value` with the key at the dotted `path` set to `new`, or taken out."""
-    value = copy.deepcopy(value)
-    *front, last = [int(key) if key.isdigit() else key for key in path.split(".")]
-    at = value
-    for key in front:
-        at = at[key] if isinstance(at, list) else at.setdefault(key, {})
-    if new is GONE:
-        del at[last]
-    else:
-        at[last] = new
-    return value
+def leaves(value, front=""):
+    """Dotted key -> value of nested settings."""
+    if not isinstance(value, dict):
+        return {front.rstrip("."): value}
+    return {k: v for key, part in value.items() for k, v in leaves(part, f"{front}{key}.").items()}
+
+
+def differing(one, other):
+    """The dotted keys in which two settings differ."""
+    one, other = leaves(plain(one)), leaves(plain(other))
+    return {key for key in {*one, *other} if one.get(key) != other.get(key)}
 
 
 def parts_of(schema, path=(), definitions=None):
