@@ -1,8 +1,6 @@
 """Tables of score files: each form of table as a golden file, and what is refused."""
 
 import re
-from dataclasses import dataclass
-from statistics import mean, stdev
 from typing import get_args
 
 import jinja2
@@ -10,13 +8,11 @@ import pytest
 from conftest import ROOT
 from made import golden
 from made.scores import (
-    BUCC,
     EUROPARL,
     GERMAN,
     RETRIEVAL,
     both_measures,
     fives,
-    naive_mean,
     value_of,
     write_accuracies,
     write_bucc,
@@ -26,7 +22,7 @@ from made.scores import (
     write_retrieval,
     write_scores,
 )
-from made.tables import DECLARED, SEVEN, csv_rows, tex_line, times_file, write_table
+from made.tables import DECLARED, SEVEN, times_file, write_table
 
 from ems.base.errors import EmsError
 from ems.bench.scores import UNSEEN
@@ -77,6 +73,10 @@ def of_unseen_languages(folder):
     return [first, write_scores(folder, "B", {"deu": 1.0})]
 
 
+def of_two_languages(folder):
+    return [write_scores(folder, "A", {"deu": 40.0, "isl": 1.0})]
+
+
 def of_families(folder):
     values = {
         "ugt-fr": {"fra": (80.0, 82.0)},
@@ -98,6 +98,14 @@ def of_ntrex(folder):
 def of_part_of_flores(folder):
     first = write_flores(folder, "A", ["en", "de", "fr", "ja", "hi", "hy"])
     return [first, write_flores(folder, "B", ["de", "fr"])]
+
+
+def of_other_sentences(folder):
+    return [write_flores(folder, "A", ["de", "fr"], value_of, 30)]
+
+
+def of_cosines(folder):
+    return [write_cosine(folder, "A", 0.964), write_cosine(folder, "B", -0.5)]
 
 
 def of_xsim(folder):
@@ -148,65 +156,57 @@ def of_retrieval(benchmark, protocol):
     return lambda folder: [write_retrieval(folder, "a", benchmark, values, protocol)]
 
 
+def of_bucc(folder):
+    return [write_bucc(folder, "a", {"zh": 40.0, "de": 50.0})]
+
+
 UGT = {"ugt": ["ugt-fr", "ugt-de", "ugt-it", "ugt-es"]}
+BILINGUAL = {"printed": ["Lightweight"], "families": UGT}
 MIXED = {"ugt": ("ugt-fr", "ugt-de"), "xtr": ("xtr-fr", "xtr-de"), "mixed": ("xtr-de", "both")}
 
 
-@dataclass
-class Case:
-    """A declared table, what writes its score files, and how it is asked for."""
-
-    table: str
-    scores: object
-    printed: tuple = ()
-    order: tuple = ()
-    families: dict | None = None
-
-
-CASES = {
-    "tatoeba": Case("tatoeba", of_tatoeba, ("LaBSE", "LASER2", "EMS", "mUSE"), ("B", "A")),
-    "tatoeba_alone": Case(
-        "tatoeba", lambda folder: [write_scores(folder, "A", {"deu": 40.0, "isl": 1.0})], ("LASER",)
+CASES = {  # golden file -> table, what writes its score files, how it is asked for
+    "tatoeba": (
+        *("tatoeba", of_tatoeba),
+        {"printed": ["LaBSE", "LASER2", "EMS", "mUSE"], "order": ["B", "A"]},
     ),
-    "tatoeba_seen": Case("tatoeba", of_unseen_languages),
-    "tatoeba_unseen": Case("tatoeba_unseen", of_unseen_languages, ("EMS", "LASER")),
-    "tatoeba_families": Case(
-        "tatoeba", of_families, order=("xtr-de", "ugt-de", "ugt-fr", "both"), families=MIXED
+    "tatoeba_alone": ("tatoeba", of_two_languages, {"printed": ["LASER"]}),
+    "tatoeba_seen": ("tatoeba", of_unseen_languages, {}),
+    "tatoeba_unseen": ("tatoeba_unseen", of_unseen_languages, {"printed": ["EMS", "LASER"]}),
+    "tatoeba_families": (
+        *("tatoeba", of_families),
+        {"order": ["xtr-de", "ugt-de", "ugt-fr", "both"], "families": MIXED},
     ),
-    "ntrex": Case("ntrex", of_ntrex),
-    "flores": Case("flores", of_part_of_flores, ("EMS", "LASER2")),
-    "xsim": Case("xsim", of_xsim, order=("B",)),
-    "xsim_families": Case("xsim", of_xsim_families, families={"C": ("C-de", "C-fr")}),
-    "wordorder": Case(
-        "wordorder",
-        lambda folder: [write_cosine(folder, "A", 0.964), write_cosine(folder, "B", -0.5)],
-        ("EMS", "LASER2", "LaBSE", "LASER"),
+    "ntrex": ("ntrex", of_ntrex, {}),
+    "flores": ("flores", of_part_of_flores, {"printed": ["EMS", "LASER2"]}),
+    "flores_other": ("flores", of_other_sentences, {"printed": ["EMS"]}),
+    "xsim": ("xsim", of_xsim, {"order": ["B"]}),
+    "xsim_families": ("xsim", of_xsim_families, {"families": {"C": ("C-de", "C-fr")}}),
+    "wordorder": ("wordorder", of_cosines, {"printed": ["EMS", "LASER2", "LaBSE", "LASER"]}),
+    "mldoc": (
+        *("mldoc", of_seeds("mldoc", ["en-de", "de-en"], ems=70.0, other=60.0)),
+        {"printed": ["EMS"]},
     ),
-    "mldoc": Case("mldoc", of_seeds("mldoc", ["en-de", "de-en"], ems=70.0, other=60.0), ("EMS",)),
-    "cls": Case("cls", of_seeds("cls", CLS, ems=70.0)),
-    "sib200": Case("sib200", of_sib, ("EMS",)),
-    "counterfactual": Case("counterfactual", of_seeds("counterfactual", ["en-de"], ems=70.0)),
-    "pawsx": Case("pawsx", of_paws),
-    "bilingual": Case(
-        "mldoc_bilingual", of_bilingual("it", "es", "de", "fr"), ("Lightweight",), families=UGT
+    "cls": ("cls", of_seeds("cls", CLS, ems=70.0), {}),
+    "sib200": ("sib200", of_sib, {"printed": ["EMS"]}),
+    "counterfactual": ("counterfactual", of_seeds("counterfactual", ["en-de"], ems=70.0), {}),
+    "pawsx": ("pawsx", of_paws, {}),
+    "bilingual": ("mldoc_bilingual", of_bilingual("it", "es", "de", "fr"), BILINGUAL),
+    "bilingual_fewer": ("mldoc_bilingual", of_bilingual("fr", "de"), BILINGUAL),
+    "bucc2018": ("bucc2018", of_bucc, {"printed": ["EMS"]}),
+    "paracrawl": ("paracrawl", of_retrieval("paracrawl", RETRIEVAL), {"printed": ["EMS"]}),
+    "europarlxsr": (
+        *("europarlxsr", of_retrieval("europarlxsr", EUROPARL)),
+        {"printed": ["Lightweight"]},
     ),
-    "bilingual_fewer": Case(
-        "mldoc_bilingual", of_bilingual("fr", "de"), ("Lightweight",), families=UGT
-    ),
-    "bucc2018": Case(
-        "bucc2018", lambda folder: [write_bucc(folder, "a", {"zh": 40.0, "de": 50.0})], ("EMS",)
-    ),
-    "paracrawl": Case("paracrawl", of_retrieval("paracrawl", RETRIEVAL), ("EMS",)),
-    "europarlxsr": Case("europarlxsr", of_retrieval("europarlxsr", EUROPARL), ("Lightweight",)),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_tables_are_the_golden_ones(name, tmp_path):
-    case, out = CASES[name], tmp_path / "t.tex"
-    scores = case.scores(tmp_path)
-    write_table(case.table, scores, out, case.printed, list(case.order), case.families)
-    golden.check_table(name, out)
+    table, scores, options = CASES[name]
+    write_table(table, scores(tmp_path), tmp_path / "t.tex", **options)
+    golden.check_table(name, tmp_path / "t.tex")
 
 
 def test_the_ablation_table_is_the_golden_one(tmp_path):
@@ -246,26 +246,6 @@ def test_scores_are_rounded_half_up_in_decimal(value, shown):
     assert rounded(value) == shown
 
 
-def test_columns_of_flores_are_the_papers_then_all_and_values_are_means_of_directions(tmp_path):
-    languages = ["en", *MUSE, *LOW]
-    row = write_table("flores", [write_flores(tmp_path, "A", languages)], tmp_path / "t.tex")["A"]
-    assert list(row) == ["Model", "mUSE (182)", *PAIRS, "<300k (240)", "All (930)"]
-    groups = {"mUSE (182)": MUSE, "<300k (240)": LOW, "All (930)": languages}
-    for heading, members in [*groups.items(), *((pair, pair.split("-")) for pair in PAIRS)]:
-        assert row[heading] == rounded(naive_mean(members))
-
-
-def test_a_row_is_the_mean_of_the_seeds_and_the_line_under_it_their_deviation(tmp_path):
-    values = fives(MLDOC)
-    path = write_accuracies(tmp_path, "mldoc", "ems", values)
-    rows = write_table("mldoc", [path], tmp_path / "t.tex")
-    assert list(rows["ems"])[1:] == [*MLDOC, AVERAGE]
-    values[AVERAGE] = [mean(seeds[at] for seeds in values.values()) for at in range(5)]
-    for name, seeds in values.items():
-        assert float(rows["ems"][name]) == pytest.approx(mean(seeds), abs=0.051)
-        assert float(rows["ems, s.d."][name]) == pytest.approx(stdev(seeds), abs=0.051)
-
-
 # --- layout
 
 
@@ -279,48 +259,10 @@ def test_a_row_is_the_mean_of_the_seeds_and_the_line_under_it_their_deviation(tm
 def test_languages_stand_in_blocks_of_at_most_fifteen(table, codes, widths, tmp_path):
     languages = dict.fromkeys(codes, UNSEEN) if table == "tatoeba_unseen" else None
     path = write_scores(tmp_path, "A", dict.fromkeys(reversed(codes), 50.0), languages)
-    out = tmp_path / "t.tex"
-    write_table(table, [path], out, ["LASER2", "mUSE"])
-    blocks = range(len(widths))
-    assert [len(tex_line(out, "Model", block)) for block in blocks] == widths
-    text = out.read_text()
-    assert text.count(r"\begin{tabular}{l" + "r" * max(widths) + "}") == 1
-    assert "says the paper" not in text  # all languages are there
-    shown = table == "tatoeba"  # mUSE has the groups alone
-    assert text.count("\nmUSE (printed) &") == shown
-    assert out.with_suffix(".md").read_text().count("mUSE (printed)") == shown
-
-
-# --- printed rows
-
-
-@pytest.mark.parametrize(
-    ("table", "other", "note"),
-    [
-        ("bucc2018", {"threshold": "sample"}, "(EMS)"),
-        ("bucc2018", {"k": 8}, "(EMS)"),
-        ("paracrawl", {"candidates": 2000}, "(EMS): they are of ParaCrawl v5, 2,000 queries"),
-        ("paracrawl", {"margin": "absolute"}, "(EMS): they are of ParaCrawl v5, 2,000 queries"),
-        ("flores", {}, "(EMS)"),
-    ],
-)
-def test_with_another_protocol_the_printed_rows_are_left_out(table, other, note, tmp_path):
-    path = write_flores(tmp_path, "a", MUSE, value_of, 30)  # fewer sentences
-    if table == "bucc2018":
-        path = write_bucc(tmp_path, "a", {"de": 50.0}, BUCC | other)
-    if table == "paracrawl":
-        path = write_retrieval(tmp_path, "a", table, {"de": (5.0, 6.0)}, RETRIEVAL | other)
-    assert list(write_table(table, [path], tmp_path / "t.tex", ["EMS"])) == ["a"]
-    notes = (tmp_path / "t.md").read_text()
-    assert f"Printed rows left out {note}" in notes
-    assert ("its sample part" in notes) == ("threshold" in other)
-
-
-@pytest.mark.parametrize(("printed", "version"), [([], "v1"), (["EMS"], "demo-v1")])
-def test_printed_rows_of_the_ablation_need_the_papers_data(printed, version, tmp_path):
-    path = write_scores(tmp_path, "ems", {"deu": 50.0}, version=version)
-    write_ablation_table([path], tmp_path / "t.tex", printed, ["ems"])
-    assert list(csv_rows(tmp_path / "t.tex")) == ["ems"]
+    write_table(table, [path], tmp_path / "t.tex", ["LASER2"])
+    lines = (tmp_path / "t.tex").read_text().splitlines()
+    assert [line.count("&") for line in lines if line.startswith("Model &")] == widths
+    assert lines.count(r"\begin{tabular}{l" + "r" * max(widths) + "}") == 1
 
 
 def test_an_experiment_may_ask_for_every_printed_model_and_for_no_other():
@@ -332,22 +274,13 @@ def test_an_experiment_may_ask_for_every_printed_model_and_for_no_other():
 # --- what is refused
 
 
-def test_a_table_without_a_language_of_its_kind_is_an_error_that_names_the_file(tmp_path):
-    seen = write_scores(tmp_path / "seen", "A", {"deu": 50.0})
-    unseen = write_scores(tmp_path / "unseen", "A", {"isl": 50.0}, {"isl": UNSEEN})
-    for name, path in (("tatoeba_unseen", seen), ("tatoeba", unseen)):
-        with pytest.raises(EmsError, match="leave this table out") as error:
-            write_table(name, [path], tmp_path / "t.tex")
-        assert str(path) in str(error.value)
+@pytest.mark.parametrize(("table", "language"), [("tatoeba_unseen", "de"), ("tatoeba", UNSEEN)])
+def test_a_table_without_a_language_of_its_kind_is_an_error(table, language, tmp_path):
+    path = write_scores(tmp_path, "A", {"deu": 50.0}, {"deu": language})
+    with pytest.raises(EmsError, match="leave this table out") as error:
+        write_table(table, [path], tmp_path / "t.tex")
+    assert str(path) in str(error.value)
     assert not list(tmp_path.glob("t.*"))
-
-
-def test_a_language_seen_by_one_system_and_not_by_another_is_an_error(tmp_path):
-    first = write_scores(tmp_path, "A", {"isl": 50.0, "deu": 50.0}, {"isl": UNSEEN})
-    second = write_scores(tmp_path, "B", {"isl": 50.0, "deu": 50.0}, {"isl": "is"})
-    message = rf"{second}: isl is language is, but und in {first}"
-    with pytest.raises(EmsError, match=re.escape(message)):
-        write_table("tatoeba_unseen", [first, second], tmp_path / "t.tex", [])
 
 
 def test_score_files_that_make_no_table_are_errors(tmp_path):
@@ -355,10 +288,20 @@ def test_score_files_that_make_no_table_are_errors(tmp_path):
         write_table("ntrex", [], tmp_path / "t.tex")
     path = write_scores(tmp_path, "EMS (printed)", {"deu": 50.0})
     with pytest.raises(EmsError, match="named alike"):
-        write_table("tatoeba", [path], tmp_path / "t.tex", ["EMS"], None)
+        write_table("tatoeba", [path], tmp_path / "t.tex", ["EMS"])
     path = write_scores(tmp_path, "ems", {"deu": 50.0}, benchmark="ntrex")
     with pytest.raises(EmsError, match="needs scores of tatoeba, flores200, mldoc"):
         write_ablation_table([path], tmp_path / "t.tex", [], ["ems"])
+
+
+def test_a_language_seen_by_one_system_and_not_by_another_is_an_error(tmp_path):
+    first, second = (
+        write_scores(tmp_path, name, {"isl": 50.0, "deu": 50.0}, {"isl": language})
+        for name, language in (("A", UNSEEN), ("B", "is"))
+    )
+    message = rf"{second}: isl is language is, but und in {first}"
+    with pytest.raises(EmsError, match=re.escape(message)):
+        write_table("tatoeba_unseen", [first, second], tmp_path / "t.tex", [])
 
 
 @pytest.mark.parametrize("table", ["bucc2018", "xsim"])

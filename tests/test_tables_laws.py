@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import pytest
 from conftest import ROOT
 from made.scores import (
+    BUCC,
     EUROPARL,
+    RETRIEVAL,
     both_measures,
     edit,
     fives,
@@ -85,8 +87,16 @@ FILES = {  # table -> the score files of a system
 }
 PRINTED = {"tatoeba", "tatoeba_unseen", "flores", "bucc2018", "paracrawl", "europarlxsr", "mldoc"}
 PRINTED |= {"marc", "rcv2", "xnli"}  # of data with a version
-LEFT_OUT = {"tatoeba": "(EMS, LASER): they are of Tatoeba v1"}
-LEFT_OUT |= {"mldoc": "(EMS, LASER): they are of version v1"}
+OTHER_DATA = [(name, {"version": "mine"}, "these scores of mine") for name in sorted(PRINTED)]
+OTHER_DATA += [
+    ("ablation", {"version": "mine"}, "Tatoeba mine"),
+    ("tatoeba", {"version": "mine"}, "left out (EMS, LASER): they are of Tatoeba v1"),
+    ("mldoc", {"version": "mine"}, "left out (EMS, LASER): they are of version v1"),
+    ("bucc2018", {"protocol": BUCC | {"threshold": "sample"}}, "its sample part"),
+    ("bucc2018", {"protocol": BUCC | {"k": 8}}, "8 neighbours"),
+    ("paracrawl", {"protocol": RETRIEVAL | {"candidates": 2000}}, "of ParaCrawl v5, 2,000 queries"),
+    ("paracrawl", {"protocol": RETRIEVAL | {"margin": "absolute"}}, "of ParaCrawl v5"),
+]
 
 
 def table(name, experiment, sources, out):
@@ -160,18 +170,18 @@ def test_bytes_depend_on_the_scores_alone_and_rows_have_the_requested_order(name
     assert [label for label in shown if label in NAMES][:3] == ["c", "a", "b"]
 
 
-@pytest.mark.parametrize("name", sorted(PRINTED))
-def test_scores_of_another_version_have_a_note_instead_of_printed_rows(name, tmp_path):
+@pytest.mark.parametrize(("name", "change", "reason"), OTHER_DATA)
+def test_scores_of_other_data_have_a_note_instead_of_printed_rows(name, change, reason, tmp_path):
     paths = FILES[name](tmp_path, "a")
     experiment = made(["a"], printed=("EMS", "LASER", "Lightweight"))
     cells, _ = table(name, experiment, paths, tmp_path / "t.tex")
     assert any("(printed)" in label for label in labels(cells))
-    edit(paths[0], lambda data: data.update(version="mine"))
+    edit(paths[0], lambda data: data.update(change))
     cells, note = table(name, experiment, paths, tmp_path / "t.tex")
     assert {label.partition(",")[0] for label in labels(cells)} == {"a"}
     assert "(printed)" not in note
-    assert f"Printed rows left out {LEFT_OUT.get(name, '(')}" in note
-    assert "these scores of mine" in note
+    assert ("Printed rows left out (" in note) == (name != "ablation")
+    assert reason in note
 
 
 CHANGES = {

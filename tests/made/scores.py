@@ -3,7 +3,6 @@
 import json
 import zlib
 from itertools import permutations
-from statistics import mean
 
 from made import golden
 
@@ -155,10 +154,6 @@ def both_measures(folder, system, low, high):
         write_errors(folder, system, "xsim", {"fr": low, "de": low + 2.0}),
         write_errors(folder, system, "xsimpp", {"fr": float(high), "de": float(high)}, kinds),
     ]
-
-
-def naive_mean(languages, of=value_of):
-    return mean(of(*pair) for pair in permutations(languages, 2))
 
 
 def fives(names, start=70.0):

@@ -52,13 +52,6 @@ def csv_rows(path):
     return {next(iter(row.values())): row for row in rows}
 
 
-def tex_line(path, label, block=0):
-    """The cells of the row `label` in the given block of a .tex table."""
-    lines = path.with_suffix(".tex").read_text(encoding="utf-8").splitlines()
-    matching = [line for line in lines if line.startswith(label + " &")]
-    return [cell.strip() for cell in matching[block].removesuffix(r"\\").split("&")][1:]
-
-
 def write_report(path, entries, against=("tatoeba",)):
     """A decontamination report; entries: (corpus, role, pair, read, removed, by_benchmark)."""
     keys = ("corpus", "role", "pair", "read", "removed", "by_benchmark")
