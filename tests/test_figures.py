@@ -8,10 +8,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 from made import golden
+from made.experiments import one_line
 from made.scores import edit, row, write_flores, write_scores
 from made.tables import demo_report, pixels, texts, times_file, write_lines, write_report
 
-from ems.base.errors import EmsError
 from ems.bench.scores import packed
 from ems.benchmarks.flores200.table import plot_flores
 from ems.benchmarks.tatoeba.table import plot_tatoeba
@@ -57,44 +57,38 @@ def write_hits(folder, system, share, seed, languages=("de", "fr")):
     return write_scores(folder, system, dict.fromkeys(languages, 0.0), rows=rows)
 
 
-def loss_rows(parts=("xtr", "contrastive"), steps=2):
-    """Return a loss log with validation at 0 and at the end, and training at each step."""
-    rows = [validation_row(0, parts)]
-    for step in range(1, steps + 1):
-        values = dict.fromkeys(parts, 5.0 / step)
-        row = {"part": "train", "step": step, "pairs": step * 1_000_000, **values}
-        rows.append({**row, "total": sum(values.values()), "lr": 0.001})
-    return [*rows, validation_row(steps, parts)] if steps else rows
+def loss_row(part, step, loss, parts, **others):
+    values = dict.fromkeys(parts, loss)
+    row = {"part": part, "step": step, "pairs": step * 1_000_000, **values}
+    return {**row, "total": sum(values.values()), **others}
 
 
 def validation_row(step, parts):
-    values = dict.fromkeys(parts, 6.0 / (step + 1))
-    row = {"part": "validation", "step": step, "pairs": step * 1_000_000, **values}
-    return {**row, "total": sum(values.values()), "p1": 5.0 + step}
+    return loss_row("validation", step, 6.0 / (step + 1), parts, p1=5.0 + step)
 
 
-def time_rows(rows, seconds=3600.0):
+def loss_rows(parts=("xtr", "contrastive"), steps=2):
+    """Return a loss log with validation at 0 and at the end, and training at each step."""
+    rows = [loss_row("train", at, 5.0 / at, parts, lr=0.001) for at in range(1, steps + 1)]
+    ends = [validation_row(step, parts) for step in (0, steps)]
+    return [ends[0], *rows, ends[1]] if steps else ends[:1]
+
+
+def time_rows(rows):
     return [
-        {"step": row["step"], "pairs": row["pairs"], "seconds": row["step"] * seconds}
-        for row in rows
+        {k: row[k] for k in ("step", "pairs")} | {"seconds": 3600.0 * row["step"]} for row in rows
     ]
-
-
-def write_system(folder, name, rows):
-    """Write losses.jsonl and times.jsonl of a system."""
-    times = write_lines(folder / "costs" / f"{name}.times.jsonl", time_rows(rows))
-    return write_lines(folder / "models" / name / "losses.jsonl", rows), times
 
 
 def runs(folder):
     """Write the losses and times, by system, of three systems; one was not trained."""
-    logs = {
-        "ems": loss_rows(),
-        "untrained": loss_rows(steps=0),
-        "ems-no-xtr": loss_rows(("contrastive",)),
-    }
-    written = {name: write_system(folder, name, rows) for name, rows in logs.items()}
-    return {n: p[0] for n, p in written.items()}, {n: p[1] for n, p in written.items()}
+    logs = {"ems": loss_rows(), "untrained": loss_rows(steps=0)}
+    logs["ems-no-xtr"] = loss_rows(("contrastive",))
+    losses, times = {}, {}
+    for name, rows in logs.items():
+        losses[name] = write_lines(folder / "models" / name / "losses.jsonl", rows)
+        times[name] = write_lines(folder / "costs" / f"{name}.times.jsonl", time_rows(rows))
+    return losses, times
 
 
 def languages_of(folder, **systems):
@@ -195,11 +189,11 @@ def test_a_figure_grows_with_its_languages_and_continues_in_a_second_row(tmp_pat
 
 
 def test_panels_of_languages_stand_in_rows_of_the_same_height(tmp_path, monkeypatch):
-    monkeypatch.setattr(curves, "MOST_PANELS", 3)
+    monkeypatch.setattr(curves, "MOST_PANELS", 2)
     monkeypatch.setattr(curves, "LEAST_WIDTH", 1.0)
     sizes = []
-    for count in (2, 3, 6, 9):
-        losses = languages_of(tmp_path, a=dict.fromkeys("abcdefghi"[:count], 50.0))
+    for count in (1, 2, 4, 6):
+        losses = languages_of(tmp_path, a=dict.fromkeys("abcdef"[:count], 50.0))
         plot_languages(losses, tmp_path / "f.svg")
         sizes.append(pixels(tmp_path / "f.svg"))
     (few, _), (one_row, height), (two_rows, taller), (most, tallest) = sizes
@@ -313,76 +307,39 @@ def test_rows_are_read_unchanged_and_a_repeated_step_has_its_last_time(tmp_path)
     assert read_times(write_lines(tmp_path / "times.jsonl", rows)) == {0: 1.0, 50: 9.5}
 
 
-GOOD = {"part": "train", "step": 1, "pairs": 9, "xtr": 1.0, "total": 1.0, "lr": 0.1}
-TIME = {"step": 1, "pairs": 9, "seconds": 1.0}
-BAD_ROWS = [  # the log, a row, the message
-    ("losses", '{"part": "train", "st', "expected JSON"),
-    ("losses", "[1]", "a JSON object"),
-    ("losses", {**GOOD, "part": "test"}, "train or validation under `part`, found 'test'"),
-    ("losses", {**GOOD, "step": 1.5}, "under `step`, found 1.5"),
-    ("losses", {**GOOD, "pairs": None}, "under `pairs`"),
-    ("losses", {**GOOD, "xtr": "low"}, "under `xtr`, found 'low'"),
-    ("losses", {**GOOD, "xtr": float("nan")}, "found NaN"),
-    ("losses", {**GOOD, "part": "validation"}, "under `p1`, found None"),
-    ("losses", {**GOOD, "total": None}, "under `total`, found None"),
-    ("losses", {**GOOD, "p1_by_language": [1.0]}, "under `p1_by_language`, found \\[1.0"),
-    ("losses", {**GOOD, "p1_by_language": {"de": "high"}}, "under `de`, found 'high'"),
-    ("losses", {**GOOD, "p1_by_corpus": 1.0}, "P@1 of each corpus under `p1_by_corpus`, found 1.0"),
-    ("losses", {**GOOD, "p1_by_corpus": {"News": -1}}, "under `News`, found -1"),
-    ("times", {"step": 2, "pairs": 9}, "under `seconds`, found None"),
-    ("times", {"step": 2, "pairs": 9, "seconds": -1}, "under `seconds`, found -1"),
-]
-
-
-@pytest.mark.parametrize(("log", "row", "message"), BAD_ROWS)
-def test_a_malformed_row_is_an_error_that_names_file_and_line(log, row, message, tmp_path):
-    losses, times = runs(tmp_path)
-    good, logs = (GOOD, losses) if log == "losses" else (TIME, times)
-    write_lines(logs["ems"], [good, good, row, good])
-    with pytest.raises(EmsError, match=message) as error:
-        plot_curves(losses, times, tmp_path / "f.svg")
-    assert f"{logs['ems']}: line 3" in str(error.value)
-    assert not list(tmp_path.glob("f.*"))
-
-
 # --- figures without data
 
 
 def test_curves_without_a_trained_system_or_a_time_are_errors_that_name_the_file(tmp_path):
     losses, times = runs(tmp_path)
-    for given in ({"untrained": losses["untrained"]}, {}):
-        with pytest.raises(EmsError, match="no system was trained") as error:
-            plot_curves(given, None, tmp_path / "f.svg")
-        assert all(str(path) in str(error.value) for path in given.values())
-    with pytest.raises(EmsError, match=r"losses\.jsonl: no row has P@1 per language"):
-        plot_languages({"ems": losses["ems"]}, tmp_path / "f.svg")
-    with pytest.raises(EmsError, match="no times of ems were given"):
-        plot_curves(losses, {}, tmp_path / "f.svg")
-    with pytest.raises(EmsError, match=r"missing\.jsonl: no such file"):
-        plot_curves({"ems": tmp_path / "missing.jsonl"}, None, tmp_path / "f.svg")
+    out, untrained = tmp_path / "f.svg", {"untrained": losses["untrained"]}
+    message = one_line(plot_curves, untrained, None, out)
+    assert f"{losses['untrained']}: no system was trained" in message
+    assert "no system was trained" in one_line(plot_curves, {}, None, out)
+    assert "losses.jsonl: no row has P@1 per" in one_line(plot_languages, {"a": losses["ems"]}, out)
+    assert "no times of ems were given" in one_line(plot_curves, losses, {}, out)
+    gone = {"ems": tmp_path / "missing.jsonl"}
+    assert "missing.jsonl: no such file" in one_line(plot_curves, gone, None, out)
     write_lines(times["ems"], time_rows(loss_rows(steps=1)))
-    with pytest.raises(EmsError, match=r"ems\.times\.jsonl: no time of step 2"):
-        plot_curves(losses, times, tmp_path / "f.svg")
+    assert "ems.times.jsonl: no time of step 2" in one_line(plot_curves, losses, times, out)
     assert not list(tmp_path.glob("f.*"))
 
 
 def test_points_without_training_pairs_or_times_are_errors(tmp_path):
-    scores = of_two_systems(tmp_path)
+    scores, out = of_two_systems(tmp_path), tmp_path / "f.svg"
     report = write_report(tmp_path / "r.json", [("TED", "train", "de-en", 9, {}, {})])
-    with pytest.raises(EmsError, match=r"r\.json: no training corpus of fr, which"):
-        plot_pairs(scores, report, tmp_path / "f.svg")
+    message = one_line(plot_pairs, scores, report, out)
+    assert "r.json: no training corpus of fr, which" in message
     gone = [("TED", "train", pair, 9, {"cap": 9}, {}) for pair in ("de-en", "en-fr")]
-    with pytest.raises(EmsError, match="no training pairs are kept of any language"):
-        plot_pairs(scores, write_report(report, gone), tmp_path / "f.svg")
-    with pytest.raises(EmsError, match=r"no system of .* was trained"):
-        plot_tradeoff(scores, {}, tmp_path / "f.svg")
+    message = one_line(plot_pairs, scores, write_report(report, gone), out)
+    assert "no training pairs are kept of any language" in message
+    assert "was trained" in one_line(plot_tradeoff, scores, {}, out)
     assert not list(tmp_path.glob("f.*"))
 
 
 def test_deltas_need_another_system_and_hits(tmp_path):
-    first = write_hits(tmp_path, "ems", 0.8, 1)
-    with pytest.raises(EmsError, match="no other system has a language of this one"):
-        plot_deltas([first], ["ems"], tmp_path / "d.svg")
+    first, out = write_hits(tmp_path, "ems", 0.8, 1), tmp_path / "d.svg"
+    message = one_line(plot_deltas, [first], ["ems"], out)
+    assert "no other system has a language of this one" in message
     bare = write_scores(tmp_path, "bare", {"de": 50.0, "fr": 40.0})
-    with pytest.raises(EmsError, match="no hits per sentence"):
-        plot_deltas([first, bare], ["ems", "bare"], tmp_path / "d.svg")
+    assert "no hits per sentence" in one_line(plot_deltas, [first, bare], ["ems", "bare"], out)

@@ -78,10 +78,8 @@ def demo_report(path):
 
 
 def write_lines(path, rows):
-    """A .jsonl file of `rows`; a row that is text already stays as it is."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     return path
 
 
