@@ -75,9 +75,8 @@ def loss_rows(parts=("xtr", "contrastive"), steps=2):
 
 
 def time_rows(rows):
-    return [
-        {k: row[k] for k in ("step", "pairs")} | {"seconds": 3600.0 * row["step"]} for row in rows
-    ]
+    kept = [{"step": row["step"], "pairs": row["pairs"]} for row in rows]
+    return [row | {"seconds": 3600.0 * row["step"]} for row in kept]
 
 
 def runs(folder):
@@ -312,9 +311,10 @@ def test_rows_are_read_unchanged_and_a_repeated_step_has_its_last_time(tmp_path)
 
 def test_curves_without_a_trained_system_or_a_time_are_errors_that_name_the_file(tmp_path):
     losses, times = runs(tmp_path)
-    out, untrained = tmp_path / "f.svg", {"untrained": losses["untrained"]}
-    message = one_line(plot_curves, untrained, None, out)
-    assert f"{losses['untrained']}: no system was trained" in message
+    out, untrained = tmp_path / "f.svg", losses["untrained"]
+    message = one_line(plot_curves, {"untrained": untrained}, None, out)
+    assert message.startswith("no system was trained")
+    assert str(untrained) in message
     assert "no system was trained" in one_line(plot_curves, {}, None, out)
     assert "losses.jsonl: no row has P@1 per" in one_line(plot_languages, {"a": losses["ems"]}, out)
     assert "no times of ems were given" in one_line(plot_curves, losses, {}, out)
