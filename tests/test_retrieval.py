@@ -4,30 +4,21 @@ import hashlib
 import json
 import math
 from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 
 import numpy as np
 import pytest
-from made.bench import (
-    Angles,
-    HashEncoder,
-    Listed,
-    error_of,
-    naive_best,
-    scored,
-    unit,
-)
+from made.bench import Angles, HashEncoder, error_of, naive_best, scored, unit
 from made.corpora import DOCUMENTS, write_opus, write_tatoeba, zipped
-from made.experiments import MINIMAL, TRAINING_FREE, Settings, edited
+from made.experiments import MINIMAL, TRAINING_FREE, Settings, changed_jobs, edited
 from made.scores import check_golden, counts, hits, values
 
 from ems import __version__
 from ems.base.errors import EmsError
-from ems.base.schema import plain
 from ems.bench import task
 from ems.bench.retrieval import normalised
 from ems.benchmarks.families.retrieval import draw
 from ems.config.languages import load_tatoeba_codes
-from ems.config.stages import stage_hash
 from ems.corpora.split import part_of_line
 
 
@@ -188,7 +179,7 @@ def changes_of(benchmark="paracrawl", **protocol):
     return {"evalsets": {benchmark: entry}, "benchmarks": [benchmark]}
 
 
-def run(tmp_path, benchmark="paracrawl", encoder=None, items=ITEMS, **protocol):
+def run(tmp_path, benchmark="paracrawl", items=ITEMS, encoder=None, **protocol):
     folder = write_opus(tmp_path, *CORPUS[benchmark], items)
     encoder, changes = encoder or HashEncoder(), changes_of(benchmark, **protocol)
     return scored(tmp_path, benchmark, folder, encoder, **changes)
@@ -236,8 +227,10 @@ def test_more_of_a_repetitive_file_is_read_until_enough_pairs_are_drawn():
 @pytest.mark.parametrize("benchmark", list(CORPUS))
 @pytest.mark.parametrize("margin", ["ratio", "absolute", None])
 def test_p_at_1_is_what_plain_loops_count_in_both_directions(benchmark, margin, tmp_path):
-    protocol = {"margin": margin} if margin else {}
-    scores = run(tmp_path, benchmark, **protocol)
+    protocol, encoder = {"margin": margin} if margin else {}, HashEncoder()
+    scores = run(tmp_path, benchmark, encoder=encoder, **protocol)
+    asked = [(language, len(lines)) for language, lines in encoder.asked]
+    assert asked == [("de", 60), ("en", 60), ("fr", 60), ("en", 60)]  # each as its own language
     margin = margin or {"paracrawl": "ratio", "europarlxsr": "absolute"}[benchmark]
     assert scores.protocol == {**SMALL, "seed": 1234, "k": 4, "margin": margin}
     assert (scores.metric, scores.higher_is_better, scores.parallel) == ("P@1", True, False)
@@ -261,14 +254,6 @@ def test_p_at_1_is_what_plain_loops_count_in_both_directions(benchmark, margin, 
             assert 0 < sum(right) < 20  # a guard
 
 
-def test_every_candidate_is_encoded_once_as_its_own_language(tmp_path):
-    draw = np.random.default_rng(1)
-    encoder = Listed({text: draw.normal(size=4) for item in ITEMS for text in item.values()})
-    run(tmp_path, encoder=encoder)
-    asked = [(language, len(lines)) for language, lines in encoder.asked]
-    assert asked == [("de", 60), ("en", 60), ("fr", 60), ("en", 60)]
-
-
 def test_the_order_of_the_pairs_does_not_change_the_rows(tmp_path):
     orders = (ITEMS, ITEMS, ITEMS[::-1])
     first, again, turned = (run(tmp_path, items=i).path.read_bytes() for i in orders)
@@ -276,41 +261,32 @@ def test_the_order_of_the_pairs_does_not_change_the_rows(tmp_path):
     assert json.loads(first)["rows"] == json.loads(turned)["rows"]
 
 
+UNEQUAL = zipped(zip(SIDES, (b"a\n" * 90, b"b\n" * 91), strict=True))
+
+
 @pytest.mark.parametrize(
-    ("content", "candidates", "message"),
+    ("spoil", "candidates", "message"),
     [
-        ("whole", 91, "expected at least 91 pairs without repeated sentences, found 90; lower"),
-        (None, 60, "no such file"),
-        (zipped(zip(SIDES, (b"a\n" * 90, b"b\n" * 91), strict=True)), 60, "equally many lines"),
+        (Path.exists, 91, "expected at least 91 pairs without repeated sentences, found 90; lower"),
+        (Path.unlink, 60, "no such file"),
+        (lambda path: path.write_bytes(UNEQUAL), 60, "equally many lines"),
     ],
     ids=["too few pairs", "missing", "unequal sides"],
 )
-def test_an_error_names_the_archive_that_cannot_be_drawn_from(
-    tmp_path, content, candidates, message
-):
+def test_an_error_names_the_archive_that_cannot_be_drawn_from(tmp_path, spoil, candidates, message):
     folder = write_opus(tmp_path, *CORPUS["paracrawl"], ITEMS)
-    path = folder / "moses" / "de-en.txt.zip"
-    if content is None:
-        path.unlink()
-    elif content != "whole":
-        path.write_bytes(content)
+    spoil(path := folder / "moses" / "de-en.txt.zip")
     changes = changes_of(candidates=candidates)
     error = error_of(tmp_path, "paracrawl", folder, HashEncoder(), **changes)
     assert str(path) in error
     assert message in error
 
 
-def test_the_defaults_are_the_papers(tmp_path):
-    entries = {name: {"version": version} for name, (_, version) in CORPUS.items()}
-    evalsets = Settings(tmp_path).changed(evalsets=entries).evalsets
-    common = {"queries": 2000, "candidates": 200_000, "seed": 1234, "k": 4}
-    assert plain(evalsets["paracrawl"].protocol) == {**common, "margin": "ratio"}
-    assert plain(evalsets["europarlxsr"].protocol) == {**common, "margin": "absolute"}
-
-
 # --- what runs a benchmark again
 
 SETS = {"flores200": "v1", "xsimpp": "v1", "bucc2018": "v2018", "paracrawl": "v5", "sib200": "v1"}
+SETS |= {"europarlxsr": "v7"}
+DRAWN = {"queries": 2000, "candidates": 200_000, "seed": 1234, "k": 4}
 HASHED = MINIMAL | {
     "evalsets": {name: {"version": version} for name, version in SETS.items()},
     "benchmarks": [*SETS, "xsim", "wordorder"],
@@ -320,12 +296,13 @@ HASHED = MINIMAL | {
 OF_FLORES = {"flores200", "xsim", "xsimpp"}
 RERUN = [  # key, new value, the benchmarks that run again
     ("evalsets.flores200.version", "v3", OF_FLORES),
-    ("evalsets.flores200.protocol", {"k": 4, "margin": "ratio"}, set()),  # the defaults
+    ("evalsets.flores200.protocol", {"k": 4, "margin": "ratio"}, set()),  # the papers' defaults
     ("evalsets.flores200.protocol.k", 5, OF_FLORES),
     ("evalsets.xsimpp.version", "v3", {"xsimpp"}),
     ("evalsets.bucc2018.protocol", {"k": 4, "threshold": "oracle", "missed": 10}, set()),
     ("evalsets.bucc2018.protocol.threshold", "sample", {"bucc2018"}),
-    ("evalsets.paracrawl.protocol", {"queries": 2000, "seed": 1234, "margin": "ratio"}, set()),
+    ("evalsets.paracrawl.protocol", DRAWN | {"margin": "ratio"}, set()),
+    ("evalsets.europarlxsr.protocol", DRAWN | {"margin": "absolute"}, set()),
     ("evalsets.paracrawl.protocol.candidates", 3000, {"paracrawl"}),
     ("probes.sib200.epochs", 3, {"sib200"}),
     ("documents.split", 0, {"sib200"}),
@@ -335,14 +312,6 @@ RERUN = [  # key, new value, the benchmarks that run again
 
 @pytest.mark.parametrize(("path", "new", "expected"), RERUN)
 def test_a_benchmark_runs_again_only_if_its_data_or_settings_change(path, new, expected, tmp_path):
-    hashes = []
-    for value in (HASHED, edited(HASHED, path, new)):
-        experiment = Settings(tmp_path, HASHED).load(value)
-        names = {"train": {"system": "ems"}}
-        names |= {name: {"system": "ngram", "benchmark": name} for name in experiment.benchmarks}
-        stages = {name: "train" if name == "train" else "bench" for name in names}
-        hashes.append({n: stage_hash(experiment, stages[n], **names[n]) for n in names})
-    before, after = hashes
-    changed = {name for name in after if after[name] != before[name]}
-    assert changed - {"train"} == expected
-    assert ("train" in changed) == (path == "seed")
+    jobs = changed_jobs(Settings(tmp_path, HASHED), HASHED, edited(HASHED, path, new))
+    assert {job.split()[2] for job in jobs if job.startswith("bench ngram ")} == expected
+    assert ("train ems" in jobs) == (path == "seed")
