@@ -7,14 +7,14 @@ import math
 import random
 import subprocess
 import sys
+from itertools import product
 from typing import get_args
 
 import numpy as np
 import pytest
 import torch
-from conftest import ROOT
 from jsonschema import Draft202012Validator as Validator
-from made.experiments import MINIMAL, SCHEMAS, Settings, changed, edited, ends, one_line, parts_of
+from made.experiments import MINIMAL, SCHEMAS, changed, edited, ends, one_line, parts_of
 from made.train import MODEL, rows
 
 from ems.base.schema import checked
@@ -103,23 +103,6 @@ def test_a_number_may_lie_at_its_bounds_and_not_beyond_them(path, part):
         assert len(message) < 900
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("contrastive: {weight: 1,", "contrastive: {weight: .nan,"),
-        ("learning_rate: 0.003", "learning_rate: .inf"),
-        ("steps: 60", "steps: 1e999"),
-    ],
-)
-def test_a_number_that_is_not_finite_is_one_line_with_its_place(tmp_path, old, new):
-    text = (ROOT / "configs/tiny.yaml").read_text()
-    assert text.count(old) == 1
-    line = text[: text.index(old)].count("\n") + 1
-    message = Settings(tmp_path).error(text.replace(old, new))
-    assert "mine.yaml: not valid YAML: expected a finite number, found " in message
-    assert f"line {line}," in message
-
-
 # --- what computes at the bounds
 
 SHARED = SCHEMAS["experiment"]["$defs"]
@@ -162,12 +145,10 @@ def test_a_sample_is_shared_by_a_billion_lines_and_one(temperature):
 @pytest.mark.parametrize("peak", RATES)
 def test_every_rate_of_every_schedule_is_finite_and_not_negative(schedule, peak):
     low, high = STEPS
-    for warmup in (low, 1, high):
-        for period in (1, high):
-            for step in (0, 1, high - 1):
-                names = {"learning_rate": peak, "warmup_steps": warmup, "schedule": schedule}
-                settings = TrainSettings(steps=high, schedule_steps=period, **names)
-                assert 0 <= learning_rate(step, settings) <= peak
+    names = {"steps": high, "learning_rate": peak, "schedule": schedule}
+    for warmup, period, step in product((low, 1, high), (1, high), (0, 1, high - 1)):
+        settings = TrainSettings(**names, warmup_steps=warmup, schedule_steps=period)
+        assert 0 <= learning_rate(step, settings) <= peak
 
 
 def test_checkpoints_sort_by_their_steps(tmp_path):
@@ -257,20 +238,7 @@ BOUNDS = {
     **{"--row": (0, 2**63 - 1), "--neighbours": (1, 100), "--k": (1, 1000), "--port": (0, 65535)},
     **{"--dimensions": (0, 65536), "--faiss-above": (0, 1 << 40)},
 }
-NO_NUMBERS = [
-    str(10**30),
-    "9" * 5000,
-    *["nan", "inf", "-1", "1e3", "1.5", "1_0", "0x1", "１"],
-    "",
-    " 1",
-]
-
-
-def usage(capsys, *words):
-    with pytest.raises(SystemExit) as end:
-        cli.main(list(words))
-    assert end.value.code == 2
-    return capsys.readouterr().err.splitlines()[-1]
+NO_NUMBERS = ["1" * 31, "9" * 5000, "nan", "inf", "-1", "1e3", "1.5", "1_0", "0x1", "１", "", " 1"]
 
 
 @pytest.mark.parametrize("flag", BOUNDS)
@@ -280,7 +248,9 @@ def test_a_flag_takes_whole_numbers_from_bound_to_bound_and_nothing_else(flag, c
     for number in (low, high):
         assert list(vars(parser.parse_args([flag, str(number)])).values()) == [number]
     for text in (*NO_NUMBERS, str(low - 1), str(high + 1)):
-        last = usage(capsys, NUMBERS[flag][0], flag, text)
+        with pytest.raises(SystemExit, match="2"):
+            cli.main([NUMBERS[flag][0], flag, text])
+        last = capsys.readouterr().err.splitlines()[-1]
         assert f"argument {flag}: expected a whole number from {low:,} to {high:,}, found" in last
         assert len(last) < 200
 
@@ -288,12 +258,6 @@ def test_a_flag_takes_whole_numbers_from_bound_to_bound_and_nothing_else(flag, c
 def test_every_number_of_the_command_line_has_bounds():
     assert set(NUMBERS) == set(BOUNDS)
     assert all(flag.note(Bounds) for _, flag in NUMBERS.values())
-
-
-@pytest.mark.parametrize("text", ["nan", "inf", "", "1,06", "1.06x"])
-def test_a_threshold_is_a_finite_number(text, capsys):
-    line = usage(capsys, "score", "--threshold", text)
-    assert "argument --threshold: expected a number, found" in line
 
 
 def raises(error):

@@ -2,7 +2,6 @@
 content is the same bytes; and what is read from JSON is finite and of the declared type.
 """
 
-import ast
 import hashlib
 import json
 import os
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from conftest import ROOT
 from made import golden
 from made.experiments import one_line
 from pydantic import Field
@@ -28,17 +26,13 @@ from ems.tables.logs import read_losses
 from ems.train.checkpoint import _rows
 
 
-def any_folder(folder):
-    return True
-
-
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
 def write_folder(target, name, error=None):
     """Write a folder with one file of its own name, or fail before its end."""
-    with atomic_path(target, any_folder) as temporary:
+    with atomic_path(target, lambda folder: True) as temporary:
         (temporary / "deep").mkdir(parents=True)
         (temporary / "deep" / name).write_text(name)
         if error:
@@ -77,15 +71,12 @@ def test_after_an_exception_the_old_stands_and_no_temporary_is_left(tmp_path, er
 
 
 def test_a_full_disk_is_an_error_that_names_the_target_and_leaves_the_old_file(tmp_path):
-    def write():
-        with atomic_path(target) as temporary:
-            temporary.symlink_to("/dev/full")  # the kernel's own disk-full
-            temporary.write_text("new")
-
     target = tmp_path / "x.txt"
     write_text(target, "old")
-    with pytest.raises(EmsError, match=r"cannot write .*x\.txt: No space left"):
-        write()
+    expected = pytest.raises(EmsError, match=r"cannot write .*x\.txt: No space left")
+    with expected, atomic_path(target) as temporary:
+        temporary.symlink_to("/dev/full")  # the kernel's own disk-full
+        temporary.write_text("new")
     assert target.read_text() == "old"
     assert names(tmp_path) == ["x.txt"]
 
@@ -144,8 +135,7 @@ def test_what_a_killed_writer_left_is_gone_after_the_next_write(tmp_path):
         "with atomic_path(Path(sys.argv[1])) as temporary:\n"
         "    temporary.write_text('half'); os._exit(9)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program, str(target)])
-    assert done.returncode == 9
+    assert subprocess.run([sys.executable, "-c", program, str(target)]).returncode == 9
     assert len(names(tmp_path)) == 1
     write_text(target, "whole")
     assert names(tmp_path) == ["x[1].txt"]
@@ -221,29 +211,6 @@ def test_a_rating_that_is_not_finite_is_of_no_class():
 
 # --- types of JSON files
 
-SOURCES = sorted((ROOT / "ems").rglob("*.py"))
-# Where text is parsed that is not a whole file: lines of .jsonl, a request, what a process prints.
-PARSERS = {"own.py", "serve.py", "verify.py"}
-
-
-def calls(path, name):
-    """The calls of a function, or of a method of a module, by its source."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == name:
-            yield node
-
-
-def test_every_json_file_is_read_as_a_type():
-    readers = [(path.name, call) for path in SOURCES for call in calls(path, "read_json")]
-    assert len(readers) > 20
-    for name, call in readers:
-        types = [ast.unparse(argument) for argument in call.args[1:]]
-        assert len(types) in (1, 2), (name, ast.unparse(call))
-        assert types[0] != "Any", name
-    parsers = {path.name for path in SOURCES for _ in calls(path, "json.loads")}
-    assert parsers <= PARSERS
-    assert not [path for path in SOURCES for _ in calls(path, "json.load")]
-
 
 class OfAll(Record):
     name: NonBlank
@@ -265,10 +232,7 @@ def misfit(value, of):
 def test_the_first_thing_that_differs_is_named_with_its_key_and_a_name_stays_in_its_folder():
     """tests/golden/record.txt: JSON of the record above, and what differs from it first."""
 
-    def compared(line):
-        return misfit(json.loads(line), OfAll) or "fits"
-
-    golden.replay("record.txt", compared)
+    golden.replay("record.txt", lambda line: misfit(json.loads(line), OfAll) or "fits")
     assert len(misfit({"name": ["x" * 10_000], "count": 0, "percent": 1}, OfAll)) < 200
 
 
@@ -280,9 +244,8 @@ def test_a_file_of_another_name_is_not_called_damaged(tmp_path):
     """A model that is given where a list of shards is expected must not be deleted."""
     path = tmp_path / "model.json"
     path.write_text("{}")
-    with pytest.raises(
-        Damaged, match=r"expected a file index\.json: is this the right file"
-    ) as error:
+    expected = r"expected a file index\.json: is this the right file"
+    with pytest.raises(Damaged, match=expected) as error:
         read_json(path, Index, "index.json")
     assert "delete" not in str(error.value)
     with pytest.raises(Damaged, match="found nothing; make or fetch it again"):
