@@ -11,7 +11,7 @@ import yaml
 from conftest import ROOT, needs
 from made.cli import Cli, records
 from made.corpora import write_lines
-from made.experiments import REAL, Settings, changed_jobs, edited, hashes
+from made.experiments import DOCUMENTED, GONE, Settings, edited
 from made.train import END, HEAD, page, write_dump
 
 from ems.base.errors import EmsError
@@ -26,91 +26,13 @@ from ems.text.wikipedia import paragraphs, splitter, write_wikipedia
 from ems.workflow.plan import plan
 
 OWN = {"name": "Own", "version": "v1", "kind": "documents"}
-SOURCES = {"documents": "texts", "wikipedia": "dumps"}
-PARTS = {"Own": {"parts": {"train": 0.9, "validation": 0.1}}}
-WIKIPEDIA = {"name": "Wikipedia", "version": "20260101", "kind": "documents"}
-PAIRS = REAL["corpora"]
-VALUE = REAL | {"sources": SOURCES, "corpora": [OWN, WIKIPEDIA, *PAIRS]}
-
-
-@pytest.fixture
-def project(tmp_path):
-    return Settings(tmp_path, VALUE)
-
-
-def corpora(*entries, **more):
-    return VALUE | {"corpora": [*entries, *PAIRS]} | more
-
-
-def test_documents_are_of_single_languages_including_english(project):
-    own, wikipedia, _ = project.load().corpora
-    assert own.pairs == wikipedia.pairs == ("en", "de", "ja")
-    assert (own.source, wikipedia.source) == ("texts", "dumps")
-    assert (own.dumped, wikipedia.dumped) == (False, True)
-    chosen = OWN | {"languages": ["de", "ja"], "without": ["ja"], "codes": {"de": ["deu"]}}
-    own, _ = project.load(corpora(chosen)).corpora
-    assert own.pairs == ("de",)
-    assert own.files("de") == ("deu",)
-    own, _ = project.load(corpora(WIKIPEDIA | {"source": "mine"})).corpora
-    assert not own.dumped
-
-
-ALONE = VALUE | {
-    "corpora": [OWN],
-    "evalsets": {"tatoeba": {"version": "v1"}, "flores200": {"version": "v1"}},
-    "benchmarks": ["flores200"],
-    "objectives": {"xtr": {"weight": 0}, "contrastive": {"weight": 0}, "context": {"weight": 1}},
-    "vocabularies": {"two": {"languages": ["ja", "de"]}},
-    "systems": {"some": {"languages": ["de", "ja"]}, "own": {"vocabulary": "two"}},
-}
-
-
-@pytest.mark.parametrize("key", ["systems.some", "vocabularies.two.languages"])
-def test_a_system_and_a_vocabulary_may_lack_english_only_without_pairs(project, key):
-    experiment = project.load(ALONE)
-    assert experiment.systems["some"].languages == ("de", "ja")
-    assert experiment.systems["own"].languages == ("ja", "de")
-    assert list(experiment.of_system("some").languages) == ["de", "ja"]
-    parts = {"systems.some": {"vocabularies": {}}, "vocabularies.two.languages": {}}
-    value = ALONE | parts[key] | {"corpora": PAIRS, "objectives": VALUE["objectives"]}
-    value["systems"] = {"some": {"languages": ["de", "ja"]} if key == "systems.some" else {}}
-    assert f"{key}: no corpus has a pair of" in project.error(value)
-
-
-NO_DOCUMENTS = {"Own": PARTS["Own"] | {"documents": "x.txt"}}
-NO_POSITION = {"Own": {"first": {"validation": 9}, "rest": "train"}}
-PATH = [{"name": "Tatoeba", "version": "v2021-08-07", "path": "x"}]
-
-
-@pytest.mark.parametrize(
-    ("entries", "splits", "message"),
-    [
-        ([OWN | {"max_pairs": 3}], {}, "corpora.0.max_pairs: a corpus of `kind: documents`"),
-        ([OWN | {"fallback": True}], {}, "corpora.0.fallback: a corpus of `kind: documents`"),
-        ([OWN | {"codes": "paper"}], {}, "corpora.0.codes: found paper, but EMS used no documents"),
-        ([OWN | {"path": "a", "source": "b"}], {}, "corpora.0.path: set the source or the path"),
-        ([OWN | {"without": ["en", "de", "ja"]}], {}, "corpora.0.without: no language is left"),
-        ([OWN | {"max_documents": {"xx": 1}}], {}, "corpora.0.max_documents: unknown language"),
-        ([OWN | {"part": "train"}], {}, "corpora.0.part: train, but splits does not say"),
-        ([OWN | {"part": "x"}], PARTS, "corpora.0.part: found 'x'; allowed values"),
-        ([OWN], PARTS, "corpora.0.part: this key is missing"),
-        ([OWN | {"part": "train"}], NO_DOCUMENTS, "splits.Own.documents: a corpus of `kind: doc"),
-        ([OWN | {"part": "train"}], NO_POSITION, "splits.Own.first: a corpus of `kind: documents"),
-        (PATH, {}, "corpora.0.path: a corpus of `kind: pairs` has no such key"),
-        ([OWN, OWN | {"path": "x"}], {}, "corpora: Own/v1 is listed twice"),
-    ],
-)
-def test_a_mistake_is_one_line_that_names_the_key(project, entries, splits, message):
-    assert message in project.error(corpora(*entries, splits=splits))
-    value = corpora(OWN, sources={"wikipedia": "dumps"})
-    assert "corpora.0: set sources.documents to the location of Own" in project.error(value)
 
 
 def test_files_of_documents_that_a_directory_lacks_are_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    project = Settings(tmp_path, VALUE)
-    mine = OWN | {"name": "Mine", "path": "mine", "languages": ["de"]}
-    project.write(corpora(OWN, WIKIPEDIA, mine), "mine")
+    mine = [OWN | {"name": "Mine", "path": "mine", "languages": ["de"]}]
+    mine.append(DOCUMENTED["corpora"][1] | {"version": "v2", "source": "own"})
+    project = Settings(tmp_path, DOCUMENTED | {"corpora": [*DOCUMENTED["corpora"], *mine]})
     project.site(yaml.safe_load((ROOT / "config.yaml").read_text()) | {"experiment": "mine"})
     (tmp_path / "texts/Own/v1").mkdir(parents=True)
     (tmp_path / "texts/Own/v1/de.txt.gz").touch()
@@ -120,16 +42,8 @@ def test_files_of_documents_that_a_directory_lacks_are_named(tmp_path, monkeypat
     assert "de.txt.gz" not in lines
     assert "sources.wikipedia: dumps is not a directory" in lines
     assert "dumps/dewiki/20260101/dewiki-20260101-pages-articles-multistream.xml.bz2" in lines
-    assert "corpora.2.path: mine is not a directory; expected mine/de.txt" in lines
-
-
-def test_documents_change_only_the_jobs_that_read_them(project):
-    before = hashes(project.load(VALUE))
-    capped = changed_jobs(project, VALUE, edited(VALUE, "corpora.0.max_documents", {"de": 5}))
-    assert {name for name in capped if "Own" in str(name)} == capped != set()
-    assert len(capped) == 1
-    moved = edited(VALUE, "corpora.0.source", "elsewhere")
-    assert hashes(project.load(moved)) == before
+    assert "corpora.3.path: mine is not a directory; expected mine/de.txt" in lines
+    assert "corpora.4.source: own is not a directory; expected own/Wikipedia/v2/en.txt" in lines
 
 
 # --- in the workflow
@@ -187,10 +101,11 @@ def test_a_folder_of_documents_is_used_in_place(finished):
 
 
 # --- Wikipedia: prose only, every page counted, the same bytes always
-def test_a_missing_package_for_wikipedia_is_named_before_any_job(project, monkeypatch):
+def test_a_missing_package_for_wikipedia_is_named_before_any_job(tmp_path, monkeypatch):
+    project = Settings(tmp_path, DOCUMENTED)
     monkeypatch.setattr(wikipedia, "NEEDS", (package("no_such_module"),))
-    assert "Wikipedia needs the Python package `no_such_module`" in project.error(VALUE)
-    assert project.load(corpora(OWN)).corpora[0].documents
+    assert "Wikipedia needs the Python package `no_such_module`" in project.error()
+    assert project.load(edited(DOCUMENTED, "corpora.1", GONE)).corpora[0].documents
 
 
 PAGE = """{{Infobox|name=Fluss|bild=x.jpg}}

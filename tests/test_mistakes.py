@@ -11,8 +11,7 @@ import time
 import pytest
 import yaml
 from conftest import Project
-from made import experiments as base
-from made import golden
+from made import experiments, golden
 from made.experiments import GONE, MINIMAL, Settings, changed, edited, one_line
 from snakemake.cli import parse_config
 
@@ -21,12 +20,9 @@ from ems.config.load import load_yaml
 from ems.workflow.plan import plan
 
 COMBINED = changed(MINIMAL, {"sources": {"paracrawl": "embedded"}})
-BASES = {
-    **{"real": base.REAL, "divided": base.DIVIDED, "narrowed": base.NARROWED, "swept": base.SWEPT},
-    **{"pairs": base.PAIRS, "combined": COMBINED},  # the latter's mappings are laid over the base
-}
+BASES = {**experiments.BASES, "combined": COMBINED}  # the latter's mappings are laid over the base
 
-LONG = re.compile(r"(allowed[a-z ]*: (?:[^,()]+, ){3})(?:[^,()]+, ){3,}[^,()]+")
+LONG = re.compile(r"((?:allowed[a-z ]*|it has): (?:[^,()]+, ){3})(?:[^,()]+, ){3,}[^,()]+")
 
 
 @pytest.fixture

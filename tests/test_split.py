@@ -19,7 +19,7 @@ from made.corpora import (
     write_opus,
     write_zip,
 )
-from made.experiments import MINIMAL, Settings, edited, one_line
+from made.experiments import BY_SENTENCE, MINIMAL, Settings, edited, one_line
 from made.text import law
 
 from ems.base.errors import EmsError
@@ -206,15 +206,6 @@ def test_the_file_of_documents_is_part_of_the_data_of_a_score(tmp_path):
 
 # --- by sentence: near-copies are in one part in every language pair
 SHARES = {"train": 0.7, "test": 0.1, "validation": 0.2}
-BY_SENTENCE = MINIMAL | yaml.safe_load("""
-languages: [en, de, fr, sw]
-splits: {Toy: {sentences: en, parts: {train: 0.7, test: 0.1, validation: 0.2}}}
-corpora:
-  - {name: Toy, version: v1, source: nowhere, part: train}
-  - {name: Toy, version: v1, source: nowhere, part: test}
-validation: {name: Toy, version: v1, source: nowhere, part: validation}
-decontaminate: {against: []}
-""")
 
 
 def near_copy(text, number):
@@ -374,27 +365,3 @@ def test_own_files_are_divided_by_the_sentence_of_any_language(tmp_path, form):
         assert entry["kept"] == len(found) == entry["read"] - entry["removed"]["malformed"]
         bad += entry["removed"]["malformed"]
     assert bad == (form != "two")
-
-
-SENTENCES = {"sentences": "en", "parts": SHARES}
-BY = "divide by document (documents, parts), by sentence (sentences, parts) or by position"
-PAIRLESS = "splits.Toy divides by the sentence in en, but there is none in de-fr; leave out pairs"
-TOY_DOCUMENTS = {"name": "Toy", "version": "v1", "kind": "documents", "source": "x"}
-MISTAKES = [
-    ("corpora", [TOY_DOCUMENTS], "splits.Toy.sentences: a corpus of `kind: documents` is "),
-    ("splits.Toy", {"sentences": "en"}, "splits.Toy.parts: this key is missing"),
-    ("splits.Toy", SENTENCES | {"documents": "d.tsv"}, f"splits.Toy: {BY}"),
-    ("splits.Toy", SENTENCES | {"first": {"a": 1}, "rest": "b"}, f"splits.Toy: {BY}"),
-    ("splits.Toy.sentences", "e n", "splits.Toy.sentences: found 'e n', expected letters"),
-    ("splits.Toy.parts.train", 0.8, "splits.Toy.parts: the shares add up to 1.1"),
-    ("corpora.0.part", "dev", "found 'dev'; allowed values: train, test, validation (splits.Toy.p"),
-    ("corpora.0.pairs", ["de-fr", "de-en"], f"corpora.0.part: {PAIRLESS}"),
-    ("validation.pairs", ["de-fr"], f"validation.part: {PAIRLESS}"),
-    ("splits.Toy.sentences", "de", "none in en-fr, en-sw; leave out pairs without de"),
-]
-
-
-@pytest.mark.parametrize(("path", "new", "message"), MISTAKES)
-def test_a_mistake_is_one_line_that_names_the_key(tmp_path, path, new, message):
-    value = BY_SENTENCE | ({"validation": None} if path == "corpora" else {})
-    assert message in Settings(tmp_path, BY_SENTENCE).error(edited(value, path, new))

@@ -101,6 +101,31 @@ evalsets: {flores200: {version: v1}}
 decontaminate: {against: [flores200]}
 benchmarks: [flores200]
 """)  # without English
+OPUS = REAL | yaml.safe_load("""
+languages: [en, de, zh, nb, ja]
+corpora: [{name: TED2020, version: v1}, {name: WikiMatrix, version: v1}]
+""")  # of languages with several codes
+BY_SENTENCE = MINIMAL | yaml.safe_load("""
+languages: [en, de, fr, sw]
+splits: {Toy: {sentences: en, parts: {train: 0.7, test: 0.1, validation: 0.2}}}
+corpora:
+  - {name: Toy, version: v1, source: nowhere, part: train}
+  - {name: Toy, version: v1, source: nowhere, part: test}
+validation: {name: Toy, version: v1, source: nowhere, part: validation}
+decontaminate: {against: []}
+""")  # a corpus in parts by the sentence
+DOCUMENTED = REAL | yaml.safe_load("""
+sources: {documents: texts, wikipedia: dumps}
+corpora:
+  - {name: Own, version: v1, kind: documents}
+  - {name: Wikipedia, version: "20260101", kind: documents}
+  - {name: Tatoeba, version: v2021-08-07}
+""")
+SETS = MINIMAL | {"languages": ["en", "de", "fr", "ja"]}
+BASES = {  # what an edit of them leads to is in tests/golden/
+    **{"real": REAL, "divided": DIVIDED, "narrowed": NARROWED, "swept": SWEPT, "pairs": PAIRS},
+    **{"opus": OPUS, "sentences": BY_SENTENCE, "documents": DOCUMENTED, "sets": SETS},
+}
 SITE = {"experiment": "mine", "data": "data", "sources": {"opus": "o", "tatoeba": "t"}}
 SCHEMAS = {  # of config.yaml (`site`) and of a file in configs/ (`experiment`)
     path.name.partition(".")[0]: json.loads(path.read_text(encoding="utf-8"))
