@@ -121,8 +121,8 @@ def search(count):
 
 @pytest.mark.slow
 def test_a_search_needs_memory_for_a_few_tiles_only():
-    whole = 24_000 * 24_000 * 4  # bytes: 2.3 GB
-    assert growth(search, 24_000) < 600 << 20 < whole / 3
+    whole = 16_000 * 16_000 * 4  # bytes: 1 GB
+    assert growth(search, 16_000) < 320 << 20 < whole / 3
 
 
 def test_large_arrays_are_mapped_to_a_file_that_leaves_nothing(tmp_path, monkeypatch):
@@ -265,11 +265,10 @@ RATES = ("f1", "precision", "recall", "extracted")
 
 def vectors(german, english, cosines):
     """Vectors of sentences: pairs at these cosines, all others at right angles."""
-    axes = np.eye(2 * WIDTH)
-    turned = (
-        c * axes[at] + math.sqrt(1 - c * c) * axes[WIDTH + at] for at, c in enumerate(cosines)
-    )
-    return dict(zip(german, axes, strict=False)) | dict(zip(english, turned, strict=True))
+    near, far = np.eye(2 * WIDTH)[: len(cosines)], np.eye(2 * WIDTH)[WIDTH:][: len(cosines)]
+    share = np.array(cosines)[:, None]
+    turned = share * near + np.sqrt(1 - share**2) * far
+    return dict(zip(german, near, strict=True)) | dict(zip(english, turned, strict=True))
 
 
 def write_part(folder, part, sentences, english, gold):
@@ -396,14 +395,12 @@ def test_scores_are_the_same_bytes_in_memory_and_mapped(random_folder, tmp_path,
     assert [path.name for path in (tmp_path / "scores").iterdir()] == ["bucc2018.json"]
 
 
+@pytest.mark.parametrize(("lines", "place"), [(99, "sentence 4"), (2, "sentence 2")])
 def test_an_error_names_the_sentence_also_after_the_first_part(
-    folder, tmp_path, encoder, monkeypatch
+    folder, tmp_path, encoder, monkeypatch, lines, place
 ):
     encoder.vectors["Satz 3"] = [math.nan] * (2 * WIDTH)
-    for at_once, words in (
-        (task.LINES_AT_ONCE, ": the embedding of sentence 4 is zero or not"),
-        (2, ", after 2 sentences: the embedding of sentence 2"),
-    ):
-        monkeypatch.setattr(task, "LINES_AT_ONCE", at_once)
-        message = error_of(tmp_path, "bucc2018", folder, encoder, **changes_of(folder))
-        assert message.startswith(f"bucc2018 de training{words}")
+    monkeypatch.setattr(task, "LINES_AT_ONCE", lines)
+    message = error_of(tmp_path, "bucc2018", folder, encoder, **changes_of(folder))
+    after = ", after 2 sentences" if lines == 2 else ""
+    assert message.startswith(f"bucc2018 de training{after}: the embedding of {place} is zero")
