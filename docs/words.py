@@ -10,8 +10,26 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-PLACES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "ems/*.py", "ems/*.yaml"]
-PLACES += ["rules/*", "Snakefile", "configs/*", "config.yaml", "Makefile", ".github/*.md"]
+PLACES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/*.md",
+    "ems/*.py",
+    "ems/*.yaml",
+    "ems/*.md",
+]
+PLACES += [
+    "ems/*.jinja",
+    "ems/*.html",
+    "ems/*headings.tsv",
+    "rules/*",
+    "Snakefile",
+    "configs/*",
+    "config.yaml",
+    "Makefile",
+    ".github/*.md",
+]
 PHRASES = {  # regular expression: what to write instead
     r"\bthose (of|that|which|who)\b": "repeat the noun",
     r"\b(that|which) of (the|a|an|its|their|each)\b": "repeat the noun",
