@@ -119,7 +119,7 @@ def become(words: list[str], place: str, environment: dict[str, str], streams: l
     try:
         runpy.run_module(Path(words[0]).name, run_name="__main__", alter_sys=True)
     except SystemExit as end:
-        status = end.code
+        status = end.code or 0
     threading._shutdown()
     sys.stdout.flush()
     atexit._run_exitfuncs()
