@@ -26,30 +26,18 @@ def tar_of(path, *members):
 
 
 def encrypted(path):
-    return patched(path, b"PK\x03\x04", 6, b"\x01", b"PK\x01\x02", 8, b"\x01")
-
-
-def count_refused(contents, path, read, expected):
-    """How many of the contents of a file `read` refuses; the others must be read as expected."""
-    count = 0
-    for content in contents:
-        path.write_bytes(content)
-        try:
-            assert read(path) == expected
-        except EmsError:
-            count += 1
-    return count
+    return patched(path, (b"PK\x03\x04", 6, b"\x01"), (b"PK\x01\x02", 8, b"\x01"))
 
 
 def patched(path, *changes):
     """The file with `new` at `place` bytes after each `mark`, for (mark, place, new) in changes."""
-    content = bytearray(path.read_bytes())
-    for mark, place, new in zip(*(changes[at::3] for at in range(3)), strict=True):
-        at = content.find(mark)
-        assert at >= 0
-        while at >= 0:
-            content[at + place : at + place + len(new)] = new
-            at = content.find(mark, at + 1)
+    content = path.read_bytes()
+    for mark, place, new in changes:
+        skip = place - len(mark)
+        first, *rest = content.split(mark)
+        assert rest
+        rest = [part[:skip] + new + part[skip + len(new) :] for part in rest]
+        content = mark.join([first, *rest])
     path.write_bytes(content)
     return path
 
@@ -59,7 +47,6 @@ ARCHIVES = ["zip", *TARS]
 GOOD = {"good": "good"}.get
 every = pytest.mark.parametrize("kind", [*ARCHIVES, *SINGLES])
 archives = pytest.mark.parametrize("kind", ARCHIVES)
-tars = pytest.mark.parametrize("kind", TARS)
 
 
 def all_of(name):
@@ -233,7 +220,7 @@ def test_tar_headers_and_the_table_of_a_zip_cannot_exhaust_memory(tmp_path):
 def test_a_wrong_size_in_a_header_is_an_error(tmp_path):
     path = pack(tmp_path / "x.zip", [("a", b"abc" * 1000)])
     short = (10).to_bytes(4, "little")
-    refused(patched(path, b"PK\x03\x04", 22, short, b"PK\x01\x02", 24, short), "damaged")
+    refused(patched(path, (b"PK\x03\x04", 22, short), (b"PK\x01\x02", 24, short)), "damaged")
     (tmp_path / "out/a").unlink(missing_ok=True)
     info, content = tar_member("a", b"x" * 100)
     path = tmp_path / "x.tar.gz"
@@ -264,12 +251,14 @@ def test_an_archive_with_a_spoilt_byte_is_an_error_or_unpacks_to_the_same(tmp_pa
     members = [("a", b"abcdefg" * 30), ("b", b"hij" * 50)]
     content = pack(tmp_path / f"x.{kind}", members).read_bytes()
     expected = [content for _, content in members][: 1 if kind in SINGLES else 2]
-
-    def read(path):
-        shutil.rmtree(tmp_path / "out", ignore_errors=True)
-        return [file.read_bytes() for file in unpack(path, all_of, tmp_path / "out")]
-
-    count = count_refused(spoilt(content), tmp_path / "spoilt", read, expected)
+    count = 0
+    for number, wrong in enumerate(spoilt(content)):
+        (tmp_path / "spoilt").write_bytes(wrong)
+        try:
+            files = unpack(tmp_path / "spoilt", all_of, tmp_path / str(number))
+            assert [file.read_bytes() for file in files] == expected
+        except EmsError:
+            count += 1
     assert count > len(content) / 3
 
 
@@ -284,7 +273,8 @@ def test_the_checksum_of_a_packed_tar_is_read_wherever_its_end_falls(tmp_path, k
 
 def test_a_damaged_header_in_the_middle_of_a_tar_is_not_its_end(tmp_path):
     path = tar_of(tmp_path / "x.tar", tar_member("first", b"1"), tar_member("second", b"2"))
-    refused(patched(path, b"second", 0, b"Second"), "no end mark")
+    path.write_bytes(path.read_bytes().replace(b"second", b"Second"))
+    refused(path, "no end mark")
 
 
 # --- Moses zips

@@ -9,7 +9,6 @@ from itertools import pairwise
 import pytest
 import yaml
 from conftest import ROOT, needs
-from made.cli import Cli, records
 from made.corpora import write_lines
 from made.experiments import DOCUMENTED, GONE, Settings, edited
 from made.train import END, HEAD, page, write_dump
@@ -25,7 +24,7 @@ from ems.text.segmenters.base import package
 from ems.text.wikipedia import paragraphs, splitter, write_wikipedia
 from ems.workflow.plan import plan
 
-OWN = {"name": "Own", "version": "v1", "kind": "documents"}
+OWN = DOCUMENTED["corpora"][0]
 
 
 def test_files_of_documents_that_a_directory_lacks_are_named(tmp_path, monkeypatch):
@@ -145,15 +144,9 @@ def prose(number):
 
 def dump_pages(count):
     """Of every five pages two are articles, one a redirect, one no article, one without text."""
-    result = []
-    for at in range(count):
-        kinds = {
-            1: page(at, "#REDIRECT [[X]]", redirect=True),
-            2: page(at, prose(at), namespace=1),
-            3: page(at, "{{Leer}}\n* nur eine Liste"),
-        }
-        result.append(kinds.get(at % 5, page(at, prose(at))))
-    return result
+    kinds = {1: {"text": "#REDIRECT [[X]]", "redirect": True}, 2: {"namespace": 1}}
+    kinds[3] = {"text": "{{Leer}}\n* nur eine Liste"}
+    return [page(at, **{"text": prose(at)} | kinds.get(at % 5, {})) for at in range(count)]
 
 
 def documents(path):
@@ -198,15 +191,14 @@ def test_a_bad_dump_is_one_error(tmp_path):
     path, out = tmp_path / "de.xml.bz2", tmp_path / "de.txt.gz"
     whole = HEAD + "".join(dump_pages(20)) + END
     at = len(whole) // 2
-    cases = {
+    for content, message in {
         b"no bzip2": "not a bzip2 file",
         bz2.compress(b"<html>sorry</html>"): "not the XML of a dump",
         b"".join(bz2.compress(text.encode()) for text in (HEAD, whole[at:])): "expected a page at",
         bz2.compress(whole.encode())[:-40]: "damaged or cut short",
         bz2.compress(whole[:at].encode()): "not the XML of a dump",
         bz2.compress((HEAD + page(1, "{{Leer}}") + END).encode()): "no article with text in its 1",
-    }
-    for content, message in cases.items():
+    }.items():
         path.write_bytes(content)
         with pytest.raises(EmsError, match=message) as caught:
             write_wikipedia(path, "de", out)
@@ -228,22 +220,6 @@ def test_a_dump_is_fetched_from_the_published_layout(tmp_path):
     dump.write_bytes(bz2.compress(b"<html>sorry</html>"))
     with pytest.raises(EmsError, match="expected a dump of MediaWiki, found b'<html>"):
         check_dump(dump)
-
-
-@pytest.mark.slow
-def test_a_killed_run_resumes_with_the_remaining_pieces(tmp_path):
-    ems, state = Cli(tmp_path), tmp_path / "state"
-    dump = write_dump(tmp_path / "de.xml.bz2", dump_pages(120), per_stream=2)
-    job = ("wikipedia", "--dump", dump, "--language", "de", "--state", state)
-    job += ("--piece-streams", 2)
-    ems(*job, "--out", tmp_path / "whole.txt.gz")
-    out = tmp_path / "out.txt.gz"
-    ems.kill_once(lambda: records(state) >= 2, *job, "--out", out, "--workers", 2)
-    assert not out.exists()
-    lines = ems(*job, "--out", out)
-    assert any("resumed, " in line for line in lines)
-    assert out.read_bytes() == (tmp_path / "whole.txt.gz").read_bytes()
-    assert not state.exists()
 
 
 SPLIT = [  # sentences with | between them
