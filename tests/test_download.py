@@ -7,13 +7,13 @@ import json
 import random
 import re
 import time
+from itertools import product
 
 import pytest
 from made.web import CERTIFICATES, CONTENT, File, World, _send, good, stall
 
 from ems.base.errors import EmsError
-from ems.corpora.download import Downloads, PartialFile, _retry_after, part_path
-from ems.corpora.fetch import fetch
+from ems.corpora.download import PartialFile, _retry_after, part_path
 from ems.corpora.slots import MACHINE
 
 OTHER = b"PK\x03\x04" + random.Random(2).randbytes(400_000)  # of the same length
@@ -40,12 +40,11 @@ def says(status, body=b"", **headers):
 
 def wrong_range(content_range, body=None):
     """206 of something else than was asked for."""
-    return lambda request, file: _send(
-        request,
-        206,
-        file.content if body is None else body,
-        {"Content-Range": content_range, **file.headers},
-    )
+
+    def way(request, file):
+        _send(request, 206, body or file.content, {"Content-Range": content_range, **file.headers})
+
+    return way
 
 
 def chunked(until=None):
@@ -73,7 +72,7 @@ def world(tmp_path, monkeypatch):
 
 # --- interrupted
 DIGITS = "9" * 5_000  # more than Python turns into a number
-WRONG = [*("bytes 0-400003/400004", "bytes 99999-400003/400004", "bytes 100000-400003/400005")]
+WRONG = ["bytes 0-400003/400004", "bytes 99999-400003/400004", "bytes 100000-400003/400005"]
 WRONG += [f"bytes {DIGITS}-1/2", f"bytes 100000-1/{DIGITS}", f"bytes 0-{DIGITS}/*", DIGITS]
 WRONG += ["bytes ²-1/2", "x", ""]
 SOME = wrong_range("bytes 100000-199999/400004", CONTENT[100_000:200_000])
@@ -85,15 +84,10 @@ RECOVERS = {  # what the server does one after the other, the ranges that it is 
     "416": ([CUT, says(416), good], [None, REST, None]),
     "in chunks": ([chunked()], [None]),
     "not all chunks": ([chunked(3), chunked()], [None, "bytes=150000-"]),
-    **{
-        f"206 of {content_range[:30]} {number}, {'whole' if body is None else 'rest'}": (
-            [CUT, wrong_range(content_range, body), good],
-            [None, REST, None],
-        )
-        for number, content_range in enumerate(WRONG)
-        for body in (None, OTHER[100_000:])
-    },
 }
+for size, text in product((0, 100_000), WRONG):
+    ways = [CUT, wrong_range(text, OTHER[size:] if size else None), good]
+    RECOVERS[f"206 of {text[:30]} from {size}"] = (ways, [None, REST, None])
 
 
 @pytest.mark.parametrize("case", RECOVERS)
@@ -319,15 +313,8 @@ def test_a_repeated_length_counts_once_and_two_lengths_are_an_error(world):
 
 
 NO_TIMES = ["", "-5", "+5", "1e400", "1e5", "nan", "x", DIGITS, "9" * 10, f"-{DIGITS}", "٣"]
-NO_TIMES += [
-    "Fri, 31 Dec 99999 23:59:59 GMT",
-    "01 Jan 9999999999 00:00:00 -0000",
-    "Mon",
-    ",",
-    ":::",
-]
+NO_TIMES += ["Fri, 31 Dec 99999 23:59:59 GMT", "01 Jan 9999999999 00:00:00 -0000", "Mon", ",", ":"]
 NO_TIMES += [f"Mon, 01 Jan {DIGITS} 00:00:00 GMT", "Mon, 99 Jan 2026 99:99:99 GMT"]
-NO_TIMES += ["01 Jan 9999999999 00:00:00 -0000"]
 PAST = ["Mon, 01 Jan 0001 00:00:00 GMT", "0", "Thu, 01 Jan 1970 00:00:00 GMT"]
 
 
@@ -341,28 +328,14 @@ def test_an_invalid_or_past_retry_after_is_no_wait(world):
     assert 0 < max(world.slept) < 2
 
 
-@pytest.mark.parametrize(
-    "location",
-    ["http://[::1", "http://h:99999/", "http://h:x/", "²", "http://./", f"http://{'a' * 300}/"],
-)
+LOCATIONS = ["http://[::1", "http://h:99999/", "http://h:x/", "²", "http://./"]
+
+
+@pytest.mark.parametrize("location", [*LOCATIONS, f"http://{'a' * 300}/"])
 def test_a_redirection_to_an_invalid_address_is_final(world, location):
     with world.site(answer(302, b"", Content_Length=0, Location=location)) as site:
         world.fails(site, "download failed .*; check the address")
     assert len(site.asked) == 1
-
-
-@pytest.mark.parametrize(
-    ("location", "expected"),
-    [
-        ("http://[::1/x.zip", r"x\.zip: not a valid address .*; check `sources`"),
-        ("file://[/x.zip", r"x\.zip: not a valid address .*; check `sources`"),
-        (f"http://{'a' * 300}/x.zip", "download failed"),  # longer than the name of a file
-    ],
-)
-def test_a_source_that_is_not_an_address_is_one_line(tmp_path, location, expected):
-    downloads = Downloads(slots=tmp_path / "slots", retries=0)
-    with pytest.raises(EmsError, match=expected):
-        fetch(location, tmp_path / "x.zip", lambda path: {}, downloads=downloads)
 
 
 MEMORIES = [[], 5, "x", None, {"url": None}, {"url": 1}, {"length": "5"}, {"length": 1.5}]
