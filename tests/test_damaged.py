@@ -111,8 +111,7 @@ def test_a_missing_file_of_a_model_folder_means_the_whole_folder(project):
 
 def test_names_are_quoted_for_the_shell(project):
     for folder in ("big disk/it's", str(project.parent / "other disk")):
-        path = f"{folder}/opus/Demo/v1/moses/de-en.txt.zip"
-        touched(path)
+        touched(path := f"{folder}/opus/Demo/v1/moses/de-en.txt.zip")
         assert advice(path, data=folder) == again(path).format(shlex.quote(path))
 
 
@@ -133,12 +132,12 @@ def test_the_error_is_one_line_and_crosses_processes(project):
 # --- the files of a finished run
 
 OUT = Path("out")
-
 DAMAGES = [flip, cut, empty, replace_by_text, os.unlink, replace_by_a_folder]
 
 
-def stored():
-    return PairStore(read_index(INDEX)["train"], ["en", "de", "zh", "ja"], 60)
+def read_vocabulary():
+    store = PairStore(read_index(INDEX)["train"], ["en", "de", "zh", "ja"], 60)
+    _checked_vocabulary(Data(store, None, VOCABULARY))
 
 
 OF_SHARD = ("de.ids", "en.offsets", "lines", "manifest.json")
@@ -151,7 +150,7 @@ READERS = {  # damaged file -> what reads it
     SAMPLE.with_suffix(".languages"): lambda: write_vocabulary_report(
         VOCABULARY, SAMPLE, OUT / "r.json"
     ),
-    VOCABULARY: lambda: _checked_vocabulary(Data(stored(), None, VOCABULARY)),
+    VOCABULARY: read_vocabulary,
     **dict.fromkeys((SHARD / name for name in OF_SHARD), lambda: verify_shards([Shard(SHARD)])),
     SHARD.parent / "manifest.json": lambda: shards_in(SHARD.parent),
     INDEX: lambda: read_index(INDEX),
@@ -165,7 +164,10 @@ READERS = {  # damaged file -> what reads it
     ARCHIVE: lambda: count_pairs(ARCHIVE, "Demo", "de-en"),
     TATOEBA: lambda: check_file(TATOEBA),
 }
-SILENT = {(MODEL / "heads.safetensors", flip)}  # of which a table reads the sizes only
+CASES = [(path, damage) for path in READERS for damage in DAMAGES]
+CASES.remove((MODEL / "heads.safetensors", flip))  # of which a table reads the sizes only
+# as a copy to a full disk may leave a file of lines: nothing is wrong but its length
+CASES += [(path, cut_between_lines) for path in (KEYS, CLEAN, SEGMENTED, SAMPLE, TATOEBA)]
 
 
 @pytest.fixture(scope="module")
@@ -201,12 +203,10 @@ def check(read):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("path", READERS, ids=str)
+@pytest.mark.parametrize(("path", "damage"), CASES, ids=[f"{p} {d.__name__}" for p, d in CASES])
 def test_a_damaged_file_is_one_line_that_says_what_makes_it_again(path, damage, spoil):
-    if (path, damage) not in SILENT:
-        spoil(path, damage)
-        check(READERS[path])
+    spoil(path, damage)
+    check(READERS[path])
 
 
 @pytest.mark.slow
@@ -216,22 +216,10 @@ def test_every_download_that_changed_is_found_and_one_that_was_deleted_is_none(s
     assert damaged == []
     spoil(ARCHIVE, cut)
     spoil(TATOEBA, flip)
-    other = ARCHIVE.with_name("en-zh.txt.zip")
-    spoil(other, os.unlink)
+    spoil(ARCHIVE.with_name("en-zh.txt.zip"), os.unlink)
     assert [error.path for error in check_downloads(Path("data"))[1]] == [TATOEBA, ARCHIVE]
     with pytest.raises(EmsError, match="absent: no such folder; name the folder `data`"):
         check_downloads(Path("absent"))
-
-
-LINES = [KEYS, CLEAN, SEGMENTED, SAMPLE, TATOEBA]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", LINES, ids=str)
-def test_a_file_of_lines_that_ends_after_a_whole_line_is_found_too(path, spoil):
-    """As a copy to a full disk may leave it: nothing in such a file is wrong but its length."""
-    spoil(path, cut_between_lines)
-    check(READERS[path])
 
 
 @pytest.mark.slow
