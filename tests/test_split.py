@@ -22,7 +22,6 @@ from made.corpora import (
 from made.experiments import BY_SENTENCE, MINIMAL, Settings, edited, one_line
 from made.text import law
 
-from ems.base.errors import EmsError
 from ems.benchmarks.ntrex.data import read_language
 from ems.config.corpus_entries import Split
 from ems.corpora.evalsets.sets import data_files
@@ -103,28 +102,38 @@ def numbered(count):
     return [{code: f"{text} {at}" for code, text in item.items()} for at, item in enumerate(items)]
 
 
-class Divided:
-    """A small NTREX with 3 languages, and the parts that the stages read and write."""
+class Parts:
+    """A corpus, and the parts of it that the cleaning stage writes."""
+
+    def __init__(self, root, value=BY_SENTENCE, **changes):
+        self.root, self.experiment = root, Settings(root / "settings", value | changes).load()
+        self.keys = root / "keys.tsv"
+        write_keys({}, self.keys)
+
+    def clean(self, part, archives, pair, documents=None):
+        """([(first, second, line)], report) of a part."""
+        corpus, out = self.experiment.corpora[0], self.root / part / f"{pair}.tsv"
+        label = f"{corpus.name}+{part}"
+        source = CleanSource(label, corpus.version, pair, tuple(archives), documents)
+        entry = clean_corpus(self.experiment, source, self.keys, out)
+        rows = [line.split("\t") for line in out.read_text().split("\n")[:-1]]
+        return [(first, second, int(line)) for first, second, line in rows], entry
+
+
+class Divided(Parts):
+    """A small NTREX with 3 languages."""
 
     def __init__(self, root, items, documents, **changes):
-        self.root = root
-        self.experiment = Settings(root / "settings", DIVIDED | changes).load()
+        super().__init__(root, DIVIDED, **changes)
         self.folder = write_opus(root, "NTREX", "v1", items, documents)
+        write_eval_keys("folded", eval_files(self.experiment, {"ntrex": self.folder}), self.keys)
 
-    def keys(self):
-        out = self.root / "evalkeys.tsv"
-        write_eval_keys("folded", eval_files(self.experiment, {"ntrex": self.folder}), out)
-        return out
-
-    def clean(self, part, code):
+    def clean_language(self, part, code):
         """([(sentence, English)], report) of one language of a part."""
         pair = "-".join(sorted(("en", code)))
         archive = self.folder / "moses" / f"{pair}.txt.zip"
-        source = CleanSource(f"NTREX+{part}", "v1", pair, (archive,), self.folder / DOCUMENTS)
-        out = self.root / part / f"{pair}.tsv"
-        entry = clean_corpus(self.experiment, source, self.keys(), out)
-        sides = [tuple(line.split("\t")[:2]) for line in out.read_text().splitlines()]
-        return [side if pair.startswith(code) else side[::-1] for side in sides], entry
+        rows, entry = self.clean(part, [archive], pair, self.folder / DOCUMENTS)
+        return [row[:2] if pair.startswith(code) else row[1::-1] for row in rows], entry
 
     def test_part(self, code):
         split = self.experiment.splits["NTREX"]
@@ -144,7 +153,7 @@ def test_parts_share_no_line_and_are_the_same_in_every_language_and_experiment(t
     english = []
     for corpus in corpora:
         for code in CODES if corpus is corpora[0] else ("fr", "sw"):
-            parts = [corpus.clean(part, code)[0] for part in ("train", "validation")]
+            parts = [corpus.clean_language(part, code)[0] for part in ("train", "validation")]
             parts.append(corpus.test_part(code))
             own = [{document[english] for _, english in part} for part in parts]
             assert sum(map(len, own)) == len(set(PAPERS))  # whole documents
@@ -169,7 +178,7 @@ def test_no_english_sentence_of_the_test_part_is_left_in_another_part(tmp_path):
     corpus = Divided(tmp_path, items, PAPERS)
     assert [english for _, english in corpus.test_part("de")] == tested
     for name, code in itertools.product(("train", "validation"), CODES):
-        pairs, entry = corpus.clean(name, code)
+        pairs, entry = corpus.clean_language(name, code)
         mine = [at for at in range(200) if part[at] == name]
         assert pairs == [(items[at][code], items[at]["en"]) for at in mine if at not in quoting]
         lost = sum(at in quoting for at in mine)
@@ -182,20 +191,14 @@ def test_documents_of_another_length_or_none_at_all_are_one_line(tmp_path):
     documents = write_lines(corpus.folder / DOCUMENTS, PAPERS[:-1])
     archive = corpus.folder / "moses" / "de-en.txt.zip"
     split = Split(documents=DOCUMENTS, parts=PARTS)
-    source = CleanSource("NTREX+train", "v1", "de-en", (archive,), documents)
-    keys = tmp_path / "none.tsv"
-    write_keys({}, keys)
-    for read in (
-        lambda: lines_of_part(documents, split, "test", 200, archive),
-        lambda: corpus.test_part("de"),
-        lambda: clean_corpus(corpus.experiment, source, keys, tmp_path / "out.tsv"),
+    for message in (
+        one_line(lines_of_part, documents, split, "test", 200, archive),
+        one_line(corpus.test_part, "de"),
+        one_line(corpus.clean_language, "train", "de"),
     ):
-        message = one_line(read)
         assert all(part in message for part in (str(documents), str(archive), "199 lines", "200"))
-    source = CleanSource("NTREX+train", "v1", "de-en", (archive,), None)
-    with pytest.raises(EmsError, match="documents"):
-        clean_corpus(corpus.experiment, source, keys, tmp_path / "out.tsv")
-    assert not (tmp_path / "out.tsv").exists()
+    assert "documents" in one_line(corpus.clean, "train", [archive], "de-en")
+    assert not list((tmp_path / "train").iterdir())
 
 
 def test_the_file_of_documents_is_part_of_the_data_of_a_score(tmp_path):
@@ -223,26 +226,13 @@ def sentences(count, code):
     return draw.sample(pairs, len(pairs))
 
 
-class Sentences:
-    """A corpus on disk, and the parts that the cleaning stage writes."""
-
-    def __init__(self, root, value=BY_SENTENCE, **changes):
-        self.root, self.experiment = root, Settings(root / "settings", value | changes).load()
-        self.keys = root / "keys.tsv"
-        write_keys({}, self.keys)
+class Sentences(Parts):
+    """Divided by the sentence in English."""
 
     def archive(self, pairs, code):
         pair = "-".join(sorted(("en", code)))
         texts = [{code: text, "en": english} for text, english in pairs]
         return write_zip(self.root, "Toy", "v1", pair, texts)
-
-    def clean(self, part, archives, pair, version="v1", name="Toy"):
-        """([(first, second, line)], report) of a part."""
-        out = self.root / part / f"{pair}.tsv"
-        source = CleanSource(f"{name}+{part}", version, pair, tuple(archives))
-        entry = clean_corpus(self.experiment, source, self.keys, out)
-        rows = [line.split("\t") for line in out.read_text().split("\n")[:-1]]
-        return [(first, second, int(line)) for first, second, line in rows], entry
 
     def of_language(self, code, pairs):
         """{part: [(sentence, English, line)]}."""
@@ -253,12 +243,12 @@ class Sentences:
         return parts
 
 
-def expected_part(english, parts):
+def expected_part(english):
     """Return the part of a sentence by a plain loop over the parts in order of their names."""
     digest = hashlib.sha256(law(english).encode()).hexdigest()
     place, end = int(digest[:14], 16) / 16**14, 0
-    for name in sorted(parts):
-        end += parts[name]
+    for name in sorted(SHARES):
+        end += SHARES[name]
         if place < end:
             return name
     raise AssertionError(place)
@@ -266,7 +256,7 @@ def expected_part(english, parts):
 
 def lines_in(part, english):
     """The line numbers of the sentences that belong to a part."""
-    return [at for at, text in enumerate(english, 1) if expected_part(text, SHARES) == part]
+    return [at for at, text in enumerate(english, 1) if expected_part(text) == part]
 
 
 @pytest.fixture(scope="module")
@@ -329,7 +319,7 @@ def test_sentences_without_a_letter_are_one_sentence(tmp_path, empty):
     pairs = [*sentences(50, "de"), ("leer", empty)]
     parts = Sentences(tmp_path).of_language("de", pairs)
     found = [part for part, rows in parts.items() if any(row[2] == len(pairs) for row in rows)]
-    assert found == ([] if not empty.strip() else [expected_part("", SHARES)])
+    assert found == ([] if not empty.strip() else [expected_part("")])
 
 
 def test_a_sentence_that_is_not_utf_8_is_counted_in_one_part(tmp_path):
@@ -340,7 +330,7 @@ def test_a_sentence_that_is_not_utf_8_is_counted_in_one_part(tmp_path):
     moses(archive, sides[0] + b"gut\n", sides[1] + b"\xff\xfe\n", corpus="Toy")
     entries = {part: corpus.clean(part, [archive], "de-en")[1] for part in SHARES}
     counts = {part: entry["removed"]["undecodable"] for part, entry in entries.items()}
-    assert counts == {**dict.fromkeys(SHARES, 0), expected_part("", SHARES): 1}
+    assert counts == {**dict.fromkeys(SHARES, 0), expected_part(""): 1}
     assert sum(entry["read"] for entry in entries.values()) == len(pairs) + 1
 
 
@@ -360,7 +350,7 @@ def test_own_files_are_divided_by_the_sentence_of_any_language(tmp_path, form):
         file.write("alone\n" if form != "two" else "")
     bad = 0
     for part in SHARES:
-        found, entry = corpus.clean(part, paths, "de-fr", "own", "Mine")
+        found, entry = corpus.clean(part, paths, "de-fr")
         assert [row[2] for row in found] == lines_in(part, [row[0] for row in rows])
         assert entry["kept"] == len(found) == entry["read"] - entry["removed"]["malformed"]
         bad += entry["removed"]["malformed"]
