@@ -9,9 +9,10 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+import yaml
 from conftest import copy_project
 from made.corpora import DOCUMENTS, FORMS, packed, write_form
-from made.experiments import REAL, TRAINING_FREE, Settings, edited
+from made.experiments import REAL, Settings, edited
 from made.text import cleaned, tiny
 
 from ems.base.errors import EmsError
@@ -181,51 +182,35 @@ def test_memory_does_not_grow_with_the_file(tmp_path, suffix):
 
 
 # --- directories as sources: what they lack is reported before any job, once for all
-DIVIDED = {"NTREX": {"documents": DOCUMENTS, "parts": {"train": 0.5, "test": 0.5}}}
 SOURCES = {name: name for name in ("opus", "wikimatrix", "tatoeba", "flores200", "pawsx")}
-VALUE = REAL | {
-    "sources": SOURCES,
-    "splits": DIVIDED,
-    "corpora": [
-        {"name": "Tatoeba", "version": "v2021-08-07"},
-        {"name": "Mine", "version": "v1", "source": "mine"},
-        {"name": "WikiMatrix", "version": "v1", "format": "mined", "threshold": 1.04},
-    ],
-    "systems": {"a": {}, "ngram": TRAINING_FREE},
-    "validation": {"name": "NTREX", "version": "v1", "part": "train"},
-    "evalsets": {
-        "tatoeba": {"version": "v1"},
-        "flores200": {"version": "v1"},
-        "pawsx": {"version": "v1"},
-        "ntrex": {"version": "v1", "part": "test"},
-    },
-}
+VALUE = REAL | yaml.safe_load("""
+splits: {NTREX: {documents: DOCUMENT_IDS.tsv, parts: {train: 0.5, test: 0.5}}}
+corpora:
+  - {name: Tatoeba, version: v2021-08-07}
+  - {name: Mine, version: v1, source: mine}
+  - {name: WikiMatrix, version: v1, format: mined, threshold: 1.04}
+systems: {a: {}, ngram: {kind: char-ngram, ngrams: {idf: false}}}
+validation: {name: NTREX, version: v1, part: train}
+evalsets:
+  {tatoeba: {version: v1}, flores200: {version: v1}, pawsx: {version: v1},
+  ntrex: {version: v1, part: test}}
+""")
+VALUE["sources"] = SOURCES
 EXPECTED = {  # file of a source: where it goes below `data`
-    **{
-        f"opus/{file}": f"opus/{file}"
-        for pair in ("de-en", "en-ja")
-        for file in (f"Tatoeba/v2021-08-07/moses/{pair}.txt.zip", f"NTREX/v1/moses/{pair}.txt.zip")
-    },
-    f"opus/NTREX/v1/{DOCUMENTS}": f"opus/NTREX/v1/{DOCUMENTS}",
-    **{
-        f"mine/Mine/v1/moses/{pair}.txt.zip": f"opus/Mine/v1/moses/{pair}.txt.zip"
-        for pair in ("de-en", "en-ja")
-    },
-    **{
-        f"wikimatrix/WikiMatrix/v1/{file}": f"opus/WikiMatrix/v1/mined/{file}"
-        for file in ("WikiMatrix.de-en.tsv.gz", "WikiMatrix.en-ja.tsv.gz")
-    },
-    **{
-        f"tatoeba/tatoeba.{code}-eng.{side}": f"evalsets/tatoeba/v1/{code}.manifest.json"
-        for code in ("deu", "jpn")
-        for side in (code, "eng")
-    },
-    **{
-        f"flores200/devtest/{code}.devtest": f"evalsets/flores200/v1/{code}.manifest.json"
-        for code in ("eng_Latn", "deu_Latn", "jpn_Jpan")
-    },
-    "pawsx/x-final.tar.gz": "evalsets/pawsx/v1/x-final.manifest.json",
+    "pawsx/x-final.tar.gz": "evalsets/pawsx/v1/x-final.manifest.json"
 }
+EXPECTED[f"opus/NTREX/v1/{DOCUMENTS}"] = f"opus/NTREX/v1/{DOCUMENTS}"
+for pair in ("de-en", "en-ja"):
+    for file in ("Tatoeba/v2021-08-07/moses", "NTREX/v1/moses"):
+        EXPECTED[f"opus/{file}/{pair}.txt.zip"] = f"opus/{file}/{pair}.txt.zip"
+    EXPECTED[f"mine/Mine/v1/moses/{pair}.txt.zip"] = f"opus/Mine/v1/moses/{pair}.txt.zip"
+    file = f"WikiMatrix.{pair}.tsv.gz"
+    EXPECTED[f"wikimatrix/WikiMatrix/v1/{file}"] = f"opus/WikiMatrix/v1/mined/{file}"
+for code, side in (("deu", "deu"), ("deu", "eng"), ("jpn", "jpn"), ("jpn", "eng")):
+    file = f"tatoeba/tatoeba.{code}-eng.{side}"
+    EXPECTED[file] = f"evalsets/tatoeba/v1/{code}.manifest.json"
+for code in ("eng_Latn", "deu_Latn", "jpn_Jpan"):
+    EXPECTED[f"flores200/devtest/{code}.devtest"] = f"evalsets/flores200/v1/{code}.manifest.json"
 KEYS = {"corpora.1.source": "mine"} | {f"sources.{name}": name for name in SOURCES}
 
 

@@ -103,12 +103,12 @@ def write_sib(mirror, code, splits):
         write_lines(path, ["index_id\tcategory\ttext", *rows])
 
 
-def zipped(members, method=zipfile.ZIP_DEFLATED):
+def zipped(members):
     """The bytes of a zip of (name, content)s, the same in every run."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name, content in members:
-            archive.writestr(zipfile.ZipInfo(name), content, method)
+            archive.writestr(zip_member(name), content, zipfile.ZIP_DEFLATED)
     return out.getvalue()
 
 
@@ -165,8 +165,7 @@ def write_form(folder, form, codes, rows, suffix=""):
 
 def _parquet(folder, form, codes, rows):
     """A folder as the Hugging Face hub has it: two files to train on, one to test."""
-    pyarrow = package_of("parquet", "pyarrow")
-    parquet = package_of("parquet", "pyarrow.parquet")
+    pyarrow, parquet = (package_of("parquet", name) for name in ("pyarrow", "pyarrow.parquet"))
     half = len(rows) // 2
     parts = {"train-0": rows[:half], "train-1": rows[half:], "test-0": [("no", "no")]}
     (folder / "data").mkdir(parents=True)
@@ -190,7 +189,7 @@ def read_pairs(folder):
 
 
 TARS = {"tar": "w", "tar.gz": "w:gz", "tar.bz2": "w:bz2"}
-SINGLES = {"gz": gzip.compress, "bz2": bz2.compress}
+SINGLES = ("gz", "bz2")
 
 
 def pack(path, members, kind=None):
@@ -198,15 +197,13 @@ def pack(path, members, kind=None):
     kind = kind or next(kind for kind in ("zip", *TARS, *SINGLES) if path.name.endswith(f".{kind}"))
     path.parent.mkdir(parents=True, exist_ok=True)
     if kind == "zip":
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, content in members:
-                archive.writestr(zip_member(name), content, zipfile.ZIP_DEFLATED)
+        path.write_bytes(zipped(members))
     elif kind in TARS:
         with tarfile.open(path, TARS[kind], format=tarfile.PAX_FORMAT) as archive:
             for name, content in members:
                 archive.addfile(*tar_member(name, content))
     else:
-        path.write_bytes(SINGLES[kind](members[0][1]))
+        path.write_bytes(packed(members[0][1], f".{kind}"))
     return path
 
 

@@ -82,8 +82,8 @@ class Folder(SimpleHTTPRequestHandler):
 class Server(ThreadingHTTPServer):
     """A server of this machine; with a folder for its certificate, over https."""
 
-    def __init__(self, handler, tls=None, port=0):
-        super().__init__(("127.0.0.1", port), handler)
+    def __init__(self, handler, tls=None):
+        super().__init__(("127.0.0.1", 0), handler)
         self.context = None
         if tls:
             self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -131,11 +131,11 @@ def https_site(folder, file, ways):
 
 
 @contextmanager
-def served(folder, port=0):
+def served(folder):
     """Serve a folder over https; gives the address, and the certificate that clients must trust."""
     tls = folder.with_name(f"{folder.name}-tls")
     tls.mkdir(exist_ok=True)
-    server = Server(partial(Folder, directory=folder), tls, port)
+    server = Server(partial(Folder, directory=folder), tls)
     with server.running():
         yield server.address, tls / "cert.pem"
 
@@ -196,7 +196,6 @@ class World:
         assert re.search(expected, line)
         assert f"{site.address}/{self.out.name}: " in line
         assert self.files() == sorted(left)
-        return line
 
     def clear(self):
         for path in self.out.parent.iterdir():
