@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from fuzz.edits import NUMBERS, OTHERS, TEXTS, VALUES, Case, as_text, in_bytes, in_tree
+from fuzz.edits import NUMBERS, ODD, TEXTS, VALUES, Case, as_text, in_bytes, in_tree
 from fuzz.world import COMMANDS, NAMES, RESUMED
 from hypothesis import strategies as st
 from made.experiments import SCHEMAS, parts_of
@@ -32,18 +32,8 @@ def subcommands() -> dict[str, list[argparse.Action]]:
 
 
 WORDS = [text for text in TEXTS if "\x00" not in text]  # the system allows no zero in a word
-# fmt: off
-ODD = [
-    "file.txt", "folder", "empty.txt", "emptyfolder", "fifo", "socket", "dangling", "link", "loop",
-    "linkfolder", "null", "absent", "absent/deep/er.txt", "file.txt/below", *NAMES,
-]
-PATHS = [f"odd/{name}" for name in ODD] + [
-    "", ".", "..", "../..", "./", "odd/../odd/file.txt", "-", "text/lines.de",
-    "text/clean/de-en.tsv", "models/ems", "shards", "data", "text", *OTHERS, "shards/train/de-en",
-    "scores/ems", "reports/vocabulary.json", "configs", "x" * 4200, "models/../models/ems",
-    "./text/./lines.de", "../precious.txt", "new/out.tsv", "new",
-]
-# fmt: on
+PATHS = [f"odd/{name}" for name in (*ODD["kinds"], *NAMES)]
+PATHS += [*ODD["paths"], *ODD["existing"], "x" * 4200]
 
 
 def value_of(action: argparse.Action) -> st.SearchStrategy:
@@ -175,24 +165,16 @@ def checked(words: list[str], path: str) -> bool:
     return path in CHECKED.get(words[1], ()) or (words == RESUMED and path.startswith("state/"))
 
 
-# fmt: off
-RAW = [
-    b"\t", b": ", b"- ", b"{", b"[", b"&a *a", b"!!python/object:os.system x", b"<<: *x", b"\xff",
-    b"? ", b"| ", b"%", b"@", b"\x00", b"\xe2\x80\xa8", b"*" * 30, b"a: &a [*a]\n", b"\nseed: 1\n",
-]
-ODD_NAMES = [
-    "a b", "$(touch pwned)", ";touch pwned;", "'", '"', "ü", "{x}", "{", "%s", "a&b", "`x`", "-x",
-    "*", "~", "#", "a\\b", "a\nb", "..", "../x", "/tmp/../x", "x" * 300, "", " ", "null", "1:",
-    "a/b",
-]
-# fmt: on
 TOY, SITE = "configs/toy.yaml", "config.yaml"
 Key = tuple[tuple[str, ...], dict[str, Any]]  # the way to a setting, and its schema
 
 
+RAW = [as_text(text.encode("latin-1")) for text in (*ODD["inserted"], "*" * 30)]
+
+
 def raw_text(path: str) -> st.SearchStrategy:
     at = st.integers(0, 10_000)
-    inserted = st.tuples(st.just("insert"), st.just(path), at, st.sampled_from(RAW).map(as_text))
+    inserted = st.tuples(st.just("insert"), st.just(path), at, st.sampled_from(RAW))
     return st.one_of(inserted.map(list), in_bytes(path))
 
 
@@ -281,7 +263,7 @@ def training_cases(draw: Callable) -> Case:
 def workflow_cases() -> st.SearchStrategy:
     """Names that a shell, Snakemake or a path takes for more than a name, in a run of some jobs."""
     kinds = ["data", "data", "source", "source", "experiment", "corpus", "version"]
-    return st.builds(named, st.sampled_from(kinds), st.sampled_from(ODD_NAMES))
+    return st.builds(named, st.sampled_from(kinds), st.sampled_from([*ODD["names"], "x" * 300]))
 
 
 def named(what: str, name: str) -> Case:

@@ -17,27 +17,10 @@ Case = dict[str, Any]
 HUGE = 10**400
 NUMBERS = [0, -1, 1, 2, 3, 7, 255, 65536, 2**31, 2**63, 2**64, HUGE, -HUGE, 1e-9, 0.5, 1e9, 1e308]
 NUMBERS += [-0.5, float("nan"), float("inf"), -float("inf")]
-# fmt: off
-TEXTS = [
-    "", " ", ".", "..", "../x", "/", "/tmp/x", "a b", "ü", "日本", "x\ny", "x\n", "\x00",
-    "\x1b[31m", "$(touch pwned)", "; touch pwned", "`touch pwned`", "'", '"', "{x}", "{", "%s",
-    "-x", "*", "null", "nan", "inf", "1", "1.5", "-1", "1e999", "en", "de", "de-en", "toy", "tiny",
-    "no", "n" * 300, "tatoeba", "tatoeba=.", "=", "a=b=c", "~", "${HOME}", "\u202e", "𐏿", "a/b",
-    "a,b",
-]
-OTHERS = [
-    "odd/file.txt", "odd/empty.txt", "models/ems/model.json", "vocab/vocabulary.model",
-    "data/opus/Toy/v1/moses/de-en.txt.zip", "data/mined.tsv.gz", "models/ems/model.safetensors",
-    "shards/index.json", "shards/train/de-en/00000/de.ids", "scores/ems/tatoeba.json",
-    "text/clean/de-en.tsv", "text/clean/de-en.json", "figures/learning.png", "config.yaml",
-]
-CONTENTS = [
-    b"", b"\n", b"\n\n", b"\0", b"{}", b"[]", b"null", b"1", b'"x"', b"[[]]", b"{}\n{}\n",
-    b"\t\t\n", b"NaN", b"1e999", b"\xff\xfe", b"\xef\xbb\xbf{}", b"PK\x03\x04", b"\x1f\x8b",
-    b"a\tb\tc\n", b"9" * 5000, b"[" * 3000, b"a\tb\t1\r\n", b"\xff" * 64, b"a" * 200_000 + b"\n",
-    b"---\n",
-]
-# fmt: on
+ODD = yaml.safe_load(Path(__file__).with_name("odd.yaml").read_text(encoding="utf-8"))
+TEXTS = [*ODD["texts"], "n" * 300]
+CONTENTS = [text.encode("latin-1") for text in ODD["contents"]]
+CONTENTS += [b"9" * 5000, b"[" * 3000, b"\xff" * 64, b"a" * 200_000 + b"\n"]
 SCALARS = st.one_of(
     st.sampled_from(NUMBERS), st.sampled_from(TEXTS), st.booleans(), st.none(), st.text(max_size=8)
 )
@@ -75,7 +58,7 @@ def in_bytes(path: str) -> st.SearchStrategy:
         st.tuples(st.just("insert"), here, at, texts),
         st.tuples(st.just("write"), here, texts),
         st.tuples(st.just("fill"), here, st.sampled_from([0, 1, 32, 255])),
-        st.tuples(st.just("copy"), here, st.sampled_from(OTHERS)),
+        st.tuples(st.just("copy"), here, st.sampled_from(ODD["existing"])),
         st.tuples(st.sampled_from(["remove", "folder"]), here),
         st.tuples(st.just("link"), here, st.sampled_from(["nowhere", "."])),
     ).map(list)

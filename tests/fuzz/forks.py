@@ -14,7 +14,6 @@ import builtins
 import contextlib
 import ctypes
 import gc
-import glob
 import importlib
 import io
 import json
@@ -81,10 +80,13 @@ WRITING = {  # what happens when an output is there
     "write what is no number": _changed(lambda array: array * float("nan")),
 }
 FAULTS = [*READING, *WRITING]
+KILLED = "leave the first checkpoint"  # no fault: how a training is stopped
+WRITING[KILLED] = lambda target: (
+    target.name.startswith("step-") and os.kill(os.getpid(), signal.SIGKILL)
+)
 
 
 def plant_fault(fault):
-
     def open_and_more(path, *rest, **names):
         if str(path).endswith(INPUT.name):
             READING[fault]()
@@ -141,15 +143,10 @@ class Forks:
         assert line, "the server of the forks has died"
         return line
 
-    def run(
-        self, words: list[str], folder: Path, seconds: float = 60, plant: str = "", stop: str = ""
-    ) -> Done:
-        """Run a command of `ems` or `snakemake`, killed when a path matches the pattern `stop`.
-
-        `plant`: a fault of this file, which breaks something first.
-        """
-        asked = {"words": words, "folder": str(folder), "seconds": seconds}
-        self.server.stdin.write(json.dumps(asked | {"plant": plant, "stop": stop}) + "\n")
+    def run(self, words: list[str], folder: Path, seconds: float = 60, plant: str = "") -> Done:
+        """Run a command of `ems` or `snakemake`; `plant`: a fault, which breaks something first."""
+        asked = {"words": words, "folder": str(folder), "seconds": seconds, "plant": plant}
+        self.server.stdin.write(json.dumps(asked) + "\n")
         self.server.stdin.flush()
         return Done(**json.loads(self._answer()))
 
@@ -205,13 +202,13 @@ def _import_everything() -> None:
     gc.freeze()  # or each fork would copy the pages of all objects at its first collection
 
 
-def _run(words: list[str], folder: str, seconds: float, plant: str, stop: str) -> dict:
+def _run(words: list[str], folder: str, seconds: float, plant: str) -> dict:
     streams = [os.memfd_create(name) for name in ("out", "err")]
     begin = time.monotonic()
     child = os.fork()
     if child == 0:
         _become(words, folder, streams, plant)
-    status = _wait(child, begin + seconds, stop)
+    status = _wait(child, begin + seconds)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # what it started and left behind
     texts = (os.pread(stream, 1 << 20, 0).decode("utf-8", "backslashreplace") for stream in streams)
@@ -222,14 +219,14 @@ def _run(words: list[str], folder: str, seconds: float, plant: str, stop: str) -
     return done
 
 
-def _wait(child: int, deadline: float, stop: str) -> int:
+def _wait(child: int, deadline: float) -> int:
     """The exit status of a child, which is ended at the deadline or when it only waits."""
     handle, work, since = os.pidfd_open(child), 0.0, time.monotonic()
-    while not select.select([handle], [], [], 0.002 if stop else 0.25)[0]:
+    while not select.select([handle], [], [], 0.25)[0]:
         now = time.monotonic()
         if work != (work := _work(child)):
             since = now
-        if now > min(deadline, since + IDLE) or (stop and glob.glob(stop)):
+        if now > min(deadline, since + IDLE):
             os.killpg(child, signal.SIGKILL)
             os.waitpid(child, 0)
             os.close(handle)
