@@ -5,12 +5,10 @@ No other file of the project is edited; docs/extend.md has the folder.
 
 import csv
 import json
-import re
 import sys
 
 import pytest
-import yaml
-from conftest import Project, copy_project
+from conftest import Project, copy_project, planned
 from made.cli import write_files
 from made.corpora import translations, write_lines, write_opus
 from made.experiments import MINIMAL, TRAINING_FREE
@@ -38,8 +36,7 @@ def make_project(folder, published):
         "systems": {"char-ngram": TRAINING_FREE},
         "benchmarks": ["toy"],
     }
-    (project.folder / "configs/own.yaml").write_text(yaml.safe_dump(own), encoding="utf-8")
-    project.edit("config.yaml", "experiment: tiny\n", "experiment: own\n")
+    project.select("own", own)
     return project
 
 
@@ -59,19 +56,12 @@ def project(tmp_path_factory) -> Project:
     return project
 
 
-def planned(project, *targets):
-    """Return the rules that Snakemake would run."""
-    output = project.snakemake("-n", *targets)
-    return set(re.findall(r"^ *(?:local)?rule (\w+):", output, re.MULTILINE))
-
-
 def test_it_is_planned_and_fetched_from_where_the_experiment_says(project):
-    source = project.folder.parent / "published"
+    source, data = project.folder.parent / "published", project.folder / "data/evalsets/toy/v7"
     assert f"--evalset toy --source={source} --code de.tsv" in project.plan
     for path in (*TARGETS, SCORES):
         assert path in project.plan
-    path = project.folder / "data/evalsets/toy/v7/de.tsv.manifest.json"
-    manifest = json.loads(path.read_text())
+    manifest = json.loads((data / "de.tsv.manifest.json").read_text())
     assert (manifest["evalset"], manifest["read"], manifest["licence"]) == ("toy", 12, "CC0")
 
 
@@ -123,6 +113,6 @@ def test_an_edited_file_of_the_folder_runs_its_readers_again(project, name, rule
     path = project.folder / FOLDER / name
     before = path.read_text(encoding="utf-8")
     path.write_text(f"{before}\n" if name == "units.tsv" else f"{before}\nEDITED = True\n")
-    jobs = planned(project, KEYS, TABLE, FIGURE)
+    jobs = planned(project.snakemake("-n", KEYS, TABLE, FIGURE))
     path.write_text(before, encoding="utf-8")
-    assert jobs == rules
+    assert jobs.keys() - {"total"} == rules

@@ -2,6 +2,7 @@
 
 import csv
 import math
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -116,16 +117,6 @@ def test_the_interval_is_that_of_resampled_sentences(together, shared):
     assert interval.delta == pytest.approx(100 * np.mean(gains))
 
 
-def test_languages_that_share_their_sentences_are_no_more_certain_than_one_of_them():
-    """Drawn one by one, four copies of a language would seem twice as certain."""
-    gains = made_gains(4, 300, True)
-    alone = mean_change(gains[:1], True)
-    together, apart = mean_change(gains, True), mean_change(gains, False)
-    width = together.high - together.low
-    assert width == pytest.approx(alone.high - alone.low, rel=0.05)
-    assert apart.high - apart.low < 0.6 * width
-
-
 def test_no_difference_at_all_has_p_1_and_a_clear_one_a_small_one():
     assert mean_change([np.zeros(50)], True).p == 1
     clear = mean_change([np.ones(50)], True)
@@ -142,15 +133,14 @@ def test_a_sentence_gains_the_mean_of_its_ways():
 # --- score files
 
 
-def write_scores(folder, system, hits, /, benchmark="tatoeba", metric="P@1", **changes):
+def write_scores(folder, system, hits, /, benchmark="tatoeba", **changes):
     """Write a score file of P@1; hits: code -> (to English, from English), bool[N] each."""
-    rows = [
-        scored(source, target, each)
-        for code, (to, back) in hits.items()
-        for source, target, each in ((code, "en", to), ("en", code, back))
-    ]
-    languages = dict(zip(hits, hits, strict=True))
-    return write_file(folder, system, benchmark, metric, rows, languages, **changes)
+    both_ways = ((scored(c, "en", to), scored("en", c, back)) for c, (to, back) in hits.items())
+    rows, languages = (
+        [row for ways in both_ways for row in ways],
+        dict(zip(hits, hits, strict=True)),
+    )
+    return write_file(folder, system, benchmark, "P@1", rows, languages, **changes)
 
 
 def scored(source, target, hits, **others):
@@ -243,29 +233,17 @@ def test_two_files_are_compared_like_their_folders_and_runs_of_one_name_have_let
 
 
 def test_parallel_sets_are_resampled_together(both, tmp_path, monkeypatch):
-    asked = []
-    real = module.mean_change
-    monkeypatch.setattr(
-        module,
-        "mean_change",
-        lambda gains, parallel: asked.append(parallel) or real(gains, parallel),
-    )
+    spy = Mock(wraps=module.mean_change)
+    monkeypatch.setattr(module, "mean_change", spy)
     for name, hits in HITS.items():
         alike = {code: tuple(each[:90] for each in sides) for code, sides in hits.items()}
         write_scores(tmp_path, name, alike, "flores200", parallel=True)
     write_comparison(*both)
-    assert asked == [True, True, True, True, True, False]  # flores200's mean, then tatoeba's
+    means = [call.args[1] for call in spy.call_args_list if len(call.args) == 2]
+    assert means == [True, False]  # of flores200, of tatoeba
 
 
 # --- what cannot be compared
-
-
-@pytest.mark.parametrize("key", ["data_sha256", "version", "metric", "benchmark"])
-def test_scores_of_other_data_are_an_error_that_names_both_files(both, tmp_path, key):
-    file = write_scores(tmp_path, "two", HITS["two"], **{key: "another"})
-    named = rf"one/tatoeba.json and .*two/{file.name}: {key} is (?!another).* and another"
-    with pytest.raises(EmsError, match=named):
-        write_comparison(both[0] / "tatoeba.json", file)
 
 
 @pytest.mark.parametrize(
@@ -279,17 +257,6 @@ def test_scores_of_other_data_are_an_error_that_names_both_files(both, tmp_path,
 def test_damaged_hits_are_an_error_that_names_file_and_language(both, change, message):
     edit(both[1] / "tatoeba.json", lambda data: data["rows"][2].update(change))  # fra, to English
     with pytest.raises(EmsError, match=message):
-        write_comparison(*both)
-
-
-def test_a_folder_without_a_common_benchmark_or_none_at_all_is_an_error(both, tmp_path):
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(EmsError, match="no benchmark has a score file in both"):
-        write_comparison(both[0], tmp_path / "empty")
-    with pytest.raises(EmsError, match="nowhere: expected a folder of score files"):
-        write_comparison(both[0], tmp_path / "nowhere")
-    (both[1] / "tatoeba.json").write_text("[]")
-    with pytest.raises(EmsError, match="expected a JSON object, found"):
         write_comparison(*both)
 
 

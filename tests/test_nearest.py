@@ -102,17 +102,6 @@ def test_zero_and_minus_zero_are_equal():
     assert values.tolist() == similarity.tolist()
 
 
-def test_memory_mapped_sets_have_the_same_neighbours(tmp_path):
-    first, second = noisy(90, 8, seed=4, noise=0.5)
-    paths = (tmp_path / "first.npy", tmp_path / "second.npy")
-    for path, vectors in zip(paths, (first, second), strict=True):
-        np.save(path, vectors)
-    mapped = [np.load(path, mmap_mode="r") for path in paths]
-    there_and_back = (nearest.nearest(*sets, 4) for sets in ((first, second), mapped))
-    in_memory, from_files = ([as_lists(way) for way in ways] for ways in there_and_back)
-    assert in_memory == from_files
-
-
 def search(count):
     random = np.random.default_rng(1)
     sets = [random.normal(size=(count, 32)).astype(np.float32) for _ in range(2)]

@@ -148,13 +148,6 @@ def test_a_folder_has_another_identity_if_a_file_changes(peer, tmp_path):
     assert SentenceTransformersEncoder(str(copy), "cpu").identity != first
 
 
-@pytest.mark.slow
-def test_a_folder_without_a_model_is_an_error(peer, tmp_path):
-    assert "no such folder" in one_line(SentenceTransformersEncoder, str(tmp_path / "none"))
-    (tmp_path / "config.json").write_text("{}")
-    assert "cannot load it" in one_line(SentenceTransformersEncoder, str(tmp_path))
-
-
 # --- systems of an experiment
 
 

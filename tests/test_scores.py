@@ -124,16 +124,6 @@ def test_the_interval_has_the_quantiles_of_scipys_binomial(count):
         assert interval(right, count) == tuple(100 * expected / count), right
 
 
-def test_a_row_from_hits_has_their_share_number_and_interval():
-    right = np.array([True, False, True, True])
-    score = Score.from_hits("de", "en", right, split="books", seed=3)
-    assert (score.value, score.count, score.split, score.seed) == (75, 4, "books", 3)
-    assert score.interval == interval(3, 4)
-    assert score.interval[0] < 75 < score.interval[1]
-    assert hits(score) == score.bits().tolist() == right.tolist()
-    assert (score.direction, score.measure) == ("de-en books", "")
-
-
 @pytest.mark.parametrize("count", [1, 8, 33])
 def test_hits_whose_share_is_not_the_value_are_refused(count):
     score = Score.from_hits("de", "en", drawn(count, 1))
