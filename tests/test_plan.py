@@ -177,21 +177,15 @@ class Project:
     """Results of three rules in a row, of which the first output is large."""
 
     def make(self, path, inputs, at, content="x", rate=1):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w") as handle:
-            handle.write(content)
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(content)
         os.utime(path, (at, at))
         checksums = {name: Made("mine")._identity(name, checksum=True) for name in inputs}
-        record = {
-            **{"rule": "train", "code": "ems", "conda_env": None, "container_img_url": None},
-            **{"software_stack_hash": "", "record_format_version": 6},
-            "params": [
-                f"['--experiment', 'mine', '--expect', '{HASH}{rate}']",
-                "'0123456789abcdef'",
-            ],
-            **{"input": sorted(inputs), "starttime": at - 0.5, "endtime": at},
-            "input_checksums": {name: of for name, of in checksums.items() if name != CLEAN},
-        }
+        record = {"rule": "train", "code": "ems", "conda_env": None, "container_img_url": None}
+        record |= {"software_stack_hash": "", "record_format_version": 6, "input": sorted(inputs)}
+        params = [f"['--experiment', 'mine', '--expect', '{HASH}{rate}']", repr(SOURCE)]
+        record |= {"params": params, "starttime": at - 0.5, "endtime": at}
+        record["input_checksums"] = {name: checksums[name] for name in inputs if name != CLEAN}
         _record_file(path, RECORDS).write_text(json.dumps(record))
 
     def all(self, start, rate=1):
@@ -209,8 +203,7 @@ class Project:
     def put(self, files):
         for path, content in files.items():
             os.remove(path)
-            with open(path, "wb") as handle:
-                handle.write(content)
+            Path(path).write_bytes(content)
 
 
 @pytest.fixture
@@ -259,8 +252,7 @@ def test_it_is_made_again_where_its_inputs_are_of_a_third_one_large_or_small(pro
 
 def test_files_without_records_and_damaged_records_are_left_to_snakemake(project):
     for folder in ("text", "models", "tables"):
-        with open(f"results/mine/{folder}/.made", "w") as handle:
-            handle.write("{")
+        Path(f"results/mine/{folder}/.made").write_text("{")
     project.put({path: data for path, data in project.first.items() if not path.endswith(".made")})
     before = times()
     assert Made("mine").restore() == []
@@ -284,11 +276,8 @@ def test_a_changed_setting_and_a_changed_source_are_said_with_what_runs_again(pr
 def test_settings_are_named_as_in_the_file_of_the_experiment():
     old = {"system": {"system": {"train": {"steps": 1}, "of": "a"}, "seed": 1}}
     new = {"system": {"system": {"train": {"steps": 1}}, "seed": 2}, "languages": ["en", "de"]}
-    assert differences(old, new) == [
-        'languages: none -> ["en", "de"]',
-        "of: a -> none",
-        "seed: 1 -> 2",
-    ]
+    changes = ['languages: none -> ["en", "de"]', "of: a -> none", "seed: 1 -> 2"]
+    assert differences(old, new) == changes
 
 
 def test_what_dvc_tracks_as_a_whole_has_records_of_its_own():
