@@ -258,12 +258,6 @@ def test_a_killed_job_leaves_no_manifest_and_the_next_one_cleans_up(mirror, out,
     assert not list(out.rglob("*.part"))
 
 
-def test_an_unknown_unit_and_a_set_without_a_source_are_one_line_each(mirror, out):
-    line = failure("bucc2018", "es-en.training", mirror, out)
-    assert line.startswith("bucc2018 has no download 'es-en.training'; allowed values: de-en.samp")
-    assert failure("tatoeba", "deu", "", out).startswith("tatoeba: give --source")
-
-
 def test_the_command_fetches_from_the_embedded_mirror_by_the_table_of_its_checkout(tmp_path):
     project = copy_project(tmp_path / "project")
     made.write_files(project.folder / "data/embedded/tatoeba", made.TATOEBA)

@@ -1,6 +1,7 @@
 """Small evaluation sets in the layouts and archives of their publishers."""
 
 import json
+from itertools import product
 
 from made import corpora
 from made.corpora import write_lines
@@ -20,11 +21,7 @@ BUCC = {  # kind -> lines, of de-en.training
     "gold": ["de-1\ten-7", "de-2\ten-8"],
 }
 
-
-TATOEBA = {
-    "tatoeba.deu-eng.deu": "a\u2028b\nc\n".encode(),
-    "tatoeba.deu-eng.eng": b"d\ne\n",
-}
+TATOEBA = {"tatoeba.deu-eng.deu": "a\u2028b\nc\n".encode(), "tatoeba.deu-eng.eng": b"d\ne\n"}
 FLORES_LINES = ['Er sagte: "Nein".', "Zwei\u2028drei", "vier"]
 FLORES = {"devtest/deu_Latn.devtest": "".join(f"{line}\n" for line in FLORES_LINES).encode()}
 SIB_SPLITS = {
@@ -41,15 +38,9 @@ SIB = {
 
 def bucc(code="de", part="training", lines=None):
     """name in the archive -> content, of one archive of BUCC."""
-    stem = f"bucc2018/{code}-en/{code}-en.{part}"
-    kinds = {
-        code if kind == "de" else kind: sentences for kind, sentences in (lines or BUCC).items()
-    }
-    return {f"{stem}.{kind}": text(sentences) for kind, sentences in kinds.items()}
-
-
-def xnli_row(code, label, premise, hypothesis):
-    return "\t".join([code, label, "( x )", premise, hypothesis, "1", "2", "face", "True"])
+    stem, kinds = f"bucc2018/{code}-en/{code}-en.{part}", {"de": code}
+    lines = (lines or BUCC).items()
+    return {f"{stem}.{kinds.get(kind, kind)}": text(own) for kind, own in lines}
 
 
 def xnli_files(splits, train=()):
@@ -57,11 +48,12 @@ def xnli_files(splits, train=()):
 
     train: (label, premise, hypothesis) each, in English.
     """
-    header = "\t".join(XNLI_COLUMNS)
-    files = {
-        f"XNLI-1.0/xnli.{name}.tsv": text([header, *(xnli_row(*row) for row in rows)])
-        for name, rows in splits.items()
-    }
+    files = {}
+    for name, rows in splits.items():
+        rows = [
+            [code, label, "( x )", *pair, "1", "2", "face", "True"] for code, label, *pair in rows
+        ]
+        files[f"XNLI-1.0/xnli.{name}.tsv"] = text(map("\t".join, [XNLI_COLUMNS, *rows]))
     known = {"contradiction": "contradictory"}  # the label's name in this part
     lines = ["\t".join([*pair, known.get(label, label)]) for label, *pair in train]
     return files | ({XNLI_TRAIN: text(["premise\thypo\tlabel", *lines])} if train else {})
@@ -69,17 +61,13 @@ def xnli_files(splits, train=()):
 
 def xnli():
     """The archive of dev and test, two pairs of each language, and what a Mac left in it."""
+    rows = list(product(XNLI_CODES, ("neutral", "contradiction")))
     splits = {
-        split: [
-            (code, label, f'{code} {split} "premise', f"{code} {split} {label}")
-            for code in XNLI_CODES
-            for label in ("neutral", "contradiction")
-        ]
+        split: [(c, label, f'{c} {split} "premise', f"{c} {split} {label}") for c, label in rows]
         for split in ("dev", "test")
     }
-    return xnli_files(splits) | dict.fromkeys(
-        ("XNLI-1.0/.DS_Store", "__MACOSX/XNLI-1.0/._xnli.dev.tsv"), b"\0"
-    )
+    left = ("XNLI-1.0/.DS_Store", "__MACOSX/XNLI-1.0/._xnli.dev.tsv")
+    return xnli_files(splits) | dict.fromkeys(left, b"\0")
 
 
 def xnli_mt():
@@ -96,11 +84,8 @@ def pawsx_lines(code, split):
 
 
 def pawsx():
-    files = {
-        f"x-final/{code}/{split}_2k.tsv": text(pawsx_lines(code, split))
-        for code in PAWSX_CODES
-        for split in ("dev", "test")
-    }
+    parts = product(PAWSX_CODES, ("dev", "test"))
+    files = {f"x-final/{c}/{split}_2k.tsv": text(pawsx_lines(c, split)) for c, split in parts}
     return {**files, "x-final/de/translated_train.tsv": b"never read"}
 
 
@@ -133,31 +118,23 @@ def cls_file(code, domain, split):
 
 
 def cls():
-    return {
-        f"cls-acl10-unprocessed/{code}/{domain}/{split}.review": cls_file(code, domain, split)
-        for code in ("en", "de", "fr", "jp")
-        for domain in DOMAINS
-        for split in ("train", "test", "unlabeled")
-    }
+    parts = product(("en", "de", "fr", "jp"), DOMAINS, ("train", "test", "unlabeled"))
+    return {f"cls-acl10-unprocessed/{'/'.join(part)}.review": cls_file(*part) for part in parts}
 
 
 def marc_lines(code):
-    shared = {"language": code, "product_category": "book"}
-    return [
-        json.dumps(
-            {"review_id": f"{code}_{stars}", "stars": str(stars), **shared}
-            | {"review_title": f"{stars} Sterne"}
-            | {"review_body": f"{code} sagt {stars}. Mehr nicht."}
-        )
-        for stars in (1, 3, 5)
-    ]
+    for stars in (1, 3, 5):
+        own = {"review_id": f"{code}_{stars}", "stars": str(stars), "language": code}
+        own |= {
+            "review_title": f"{stars} Sterne",
+            "review_body": f"{code} sagt {stars}. Mehr nicht.",
+        }
+        yield json.dumps(own | {"product_category": "book"})
 
 
 def marc(code="de"):
-    return {
-        f"{split}/dataset_{code}_{split}.json": text(marc_lines(code))
-        for split in ("train", "dev", "test")
-    }
+    splits = ("train", "dev", "test")
+    return {f"{split}/dataset_{code}_{split}.json": text(marc_lines(code)) for split in splits}
 
 
 def news(number, labels, headline, paragraphs):
