@@ -50,9 +50,7 @@ def xnli_files(splits, train=()):
     """
     files = {}
     for name, rows in splits.items():
-        rows = [
-            [code, label, "( x )", *pair, "1", "2", "face", "True"] for code, label, *pair in rows
-        ]
+        rows = [[*row[:2], "( x )", *row[2:], "1", "2", "face", "True"] for row in rows]
         files[f"XNLI-1.0/xnli.{name}.tsv"] = text(map("\t".join, [XNLI_COLUMNS, *rows]))
     known = {"contradiction": "contradictory"}  # the label's name in this part
     lines = ["\t".join([*pair, known.get(label, label)]) for label, *pair in train]
@@ -125,11 +123,8 @@ def cls():
 def marc_lines(code):
     for stars in (1, 3, 5):
         own = {"review_id": f"{code}_{stars}", "stars": str(stars), "language": code}
-        own |= {
-            "review_title": f"{stars} Sterne",
-            "review_body": f"{code} sagt {stars}. Mehr nicht.",
-        }
-        yield json.dumps(own | {"product_category": "book"})
+        own |= {"product_category": "book", "review_title": f"{stars} Sterne"}
+        yield json.dumps(own | {"review_body": f"{code} sagt {stars}. Mehr nicht."})
 
 
 def marc(code="de"):
