@@ -10,8 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from made.cli import Cli, records
-from made.shards import contents, sentences, vocabulary
+from made.shards import contents, sentences, vocabulary, write_numbers, write_shard
 from made.text import law, of_languages
 from made.train import CORPUS, cleaned, raw, read_clean, write_random
 
@@ -19,9 +18,9 @@ from ems.base.errors import Damaged, EmsError
 from ems.corpora import archive, monolingual
 from ems.corpora.monolingual import count_documents, read_documents
 from ems.corpora.moses import decode_lines
+from ems.shards.documents import DocumentStore
 from ems.shards.index import shards_in
 from ems.shards.inspect import inspect_shards
-from ems.shards.shard import Shard
 from ems.shards.writer import write_shards
 from ems.text import subwords
 from ems.text.bulk import segment_tsv
@@ -131,11 +130,8 @@ def test_kept_sentences_and_counts_are_as_in_the_table(tmp_path):
             expected.append(list(zip(texts, (line + at for at in stay), strict=True)))
         line += max(len(lines) + 1, 1 + (not lines))  # `raw` writes two for an empty one
     assert documents == expected
-    assert report["documents"] == {
-        "read": len(DOCUMENTS) + 1,
-        "kept": 4,
-        "removed": {"cap": 0, "empty": 3, "no_context": 2, "duplicates": 1},
-    }
+    removed = {"cap": 0, "empty": 3, "no_context": 2, "duplicates": 1}
+    assert report["documents"] == {"read": len(DOCUMENTS) + 1, "kept": 4, "removed": removed}
     removed = {"cap": 0, "empty": 1, "evaluation": 4, "no_context": 2, "duplicates": 3}
     assert report["removed"] == removed | {"undecodable": 1, "max_characters": 1}
     assert report["read"] == sum(len(lines) for lines, _ in DOCUMENTS)
@@ -260,45 +256,38 @@ def test_batches_of_documents_change_no_byte_of_shards(made, tmp_path, monkeypat
 
 def test_a_row_is_shown_with_its_document(made, tmp_path):
     write_shards(made / "en.tsv", made / "v.model", tmp_path / "en", pairs=10)
-    third = read_clean(made / "en.tsv")[2]
-    row = SIZES[0] + SIZES[1] + 1
-    shown = inspect_shards(shards_in(tmp_path / "en"), "en", row, made / "v.model")
-    assert "language en, shard 00001, row 1 of" in shown or "row 10 of" in shown
-    assert "its sentence 1 of 3 " in shown
-    assert f"line {third[1][1]:,} of the corpus" in shown
-    assert f"en: {third[1][0]}" in shown
+    text, line = read_clean(made / "en.tsv")[2][1]
+    shown = inspect_shards(shards_in(tmp_path / "en"), "en", 10, made / "v.model").splitlines()
+    assert shown[0].endswith("language en, shard 00001, row 1 of 45")
+    assert shown[1] == "document 0 of 3, its sentence 1 of 3 (rows 0 to 2)"
+    assert shown[2].startswith(f"line {line} of the corpus")
+    assert shown[4] == f"en: {text}"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        ([0, 9, 5], "documents: row 1 begins at 9: expected its end above that"),
         ([0, 2, 8], "expected 9, the number of ids, as its last offset"),
         ([0, 9], "expected 24 bytes by its manifest, found 16"),
         (None, "it has one language but no `documents`"),
     ],
 )
-def test_wrong_bounds_of_documents_are_found(made, tmp_path, content, message):
-    write_random(tmp_path / "en.tsv", [2, 7], 1)
-    write_shards(tmp_path / "en.tsv", made / "v.model", tmp_path / "en")
-    (shard,) = shards_in(tmp_path / "en")
-    if content:
-        np.array(content, "<i8").tofile(shard / "documents")
-    else:
-        manifest = json.loads((shard / "manifest.json").read_text())
-        del manifest["documents"]
-        (shard / "manifest.json").write_text(json.dumps(manifest))
+def test_wrong_bounds_of_documents_are_found_before_training(tmp_path, content, message):
+    documents = [2, 7] if content else None
+    shard = write_shard(tmp_path / "en", range(9), [1] * 9, ["en"], documents=documents)
+    write_numbers(shard / "documents", content or [])
     with pytest.raises(Damaged, match=message):
-        _ = Shard(shard).documents
+        DocumentStore([shard], ["en"], 9, 1).check(9)
 
 
 @pytest.mark.parametrize(("lines", "workers"), [(1_000, 1), (1, 1), (7, 2)])
 def test_segmentation_keeps_the_boundaries_of_documents(tmp_path, lines, workers):
-    source = write_random(tmp_path / "en.tsv", SIZES, 2)
-    text = source.read_text().replace("cat", "Cat,")
-    source.write_text(text)
-    out = tmp_path / "out.tsv"
+    source, out = write_random(tmp_path / "en.tsv", SIZES, 2), tmp_path / "out.tsv"
+    text = source.read_text()
+    source.write_text(text.replace("cat", "Cat,"))
     count = segment_tsv(source, out, ("en",), ("sacremoses",), workers=workers, lines=lines)
-    assert out.read_text() == text.replace("Cat,", "cat ,")
+    assert out.read_text() == text.replace("cat", "cat ,")
     assert count == sum(SIZES) + len(SIZES)
 
 
@@ -307,36 +296,18 @@ def test_the_sample_of_a_vocabulary_has_pairs_and_documents(tmp_path):
     (tmp_path / "de-en.tsv").write_text("katze\tcat\t1\n" * 50)
     experiment = of_languages("en", "de", vocabulary={"sample_lines": 1_000, "temperature": 1})
     out = tmp_path / "sample.txt"
-    quota = write_sample(experiment, [tmp_path / "en.tsv", tmp_path / "de-en.tsv"], out)
-    assert quota == {"en": sum(SIZES) + 50, "de": 50}
+    sources = [tmp_path / "en.tsv", tmp_path / "de-en.tsv"]
+    assert write_sample(experiment, sources, out) == {"en": sum(SIZES) + 50, "de": 50}
     documents = [text for each in read_clean(tmp_path / "en.tsv") for text, _ in each]
     assert out.read_text().splitlines() == documents + ["katze", "cat"] * 50
     assert languages_of(out).read_text().split() == ["en"] * len(documents) + ["de", "en"] * 50
 
 
 def test_lost_lines_of_documents_are_found_by_the_report(made, tmp_path):
-    clean = tmp_path / "text/clean/Own/v1"
-    source = write_random(clean / "en.tsv", [2, 3], 1)
-    counts = [{"read": n, "removed": {}, "kept": n} for n in (5, 2)]
-    (clean / "en.json").write_text(json.dumps(counts[0] | {"documents": counts[1]}))
+    source = write_random(tmp_path / "text/clean/Own/v1/en.tsv", [2, 3], 1)
+    report, documents = ({"read": n, "removed": {}, "kept": n} for n in (5, 2))
+    source.with_suffix(".json").write_text(json.dumps(report | {"documents": documents}))
     write_shards(source, made / "v.model", tmp_path / "en")
     source.write_text(source.read_text().removesuffix("\n"))
     with pytest.raises(Damaged, match="expected 7 lines, found 6"):
         write_shards(source, made / "v.model", tmp_path / "en")
-
-
-@pytest.mark.slow
-def test_shards_of_a_killed_and_resumed_run_are_the_same_bytes(tmp_path):
-    ems, state = Cli(tmp_path), tmp_path / "state"
-    source = write_random(tmp_path / "en.tsv", [5] * 1_000, 1)
-    model = vocabulary(tmp_path / "v.model", 200)
-    job = ("shards", "--source", source, "--vocabulary", model, "--state", state)
-    job += ("--piece-lines", "200")
-    ems(*job, "--out", tmp_path / "whole")
-    out = tmp_path / "out"
-    ems.kill_once(lambda: records(state) >= 3, *job, "--out", out, "--workers", 2)
-    assert not out.exists()
-    lines = ems(*job, "--out", out)
-    assert any("resumed, " in line for line in lines)
-    assert contents(out) == contents(tmp_path / "whole")
-    assert not state.exists()
