@@ -9,11 +9,10 @@ from itertools import chain
 
 import numpy as np
 import pytest
-import regex
 from made.corpora import moses_of
 from made.experiments import MINIMAL, Settings, hashes
 from made.text import filtered as clean
-from made.text import reasons, tiny
+from made.text import law, tiny
 
 from ems.base.errors import EmsError
 from ems.config.experiment import Corpus
@@ -56,9 +55,9 @@ def test_every_filter_of_the_schema_is_tested_and_off_by_default():
     elsewhere = {"format_characters", "language", "similarity", "commands"}  # test_noise.py
     assert {case[0] for case in CASES} | elsewhere == set(CleanSettings.model_fields)
     assert tiny().clean == CleanSettings()
-    assert reasons(CleanSettings()) == ["both_empty", "one_empty", "evaluation"]
-    assert reasons(tiny(clean={"max_words": 3}).clean)[-1] == "max_words"
-    assert clean(PAIRS)[0] == PAIRS
+    kept, report = clean(PAIRS)
+    assert kept == PAIRS
+    assert list(report.removed) == ["both_empty", "one_empty", "evaluation"]
 
 
 def test_a_pair_counts_under_its_first_reason():
@@ -150,16 +149,10 @@ def random_text(draw, most=14):
     return "".join(c for c in text if not 0xD800 <= ord(c) < 0xE000)
 
 
-def folded_key(text):
-    """The plain way to the folded key of a text."""
-    lower = unicodedata.normalize("NFKC", text).lower()
-    return regex.sub(r"[^\p{L}\p{N}\p{M}]+", "", lower)
-
-
 WAYS = {  # the way for many lines, and the plain way for one
     "tidy": (tidy_lines, tidy),
     "without format": (partial(tidy_lines, slow=tidier("drop")), tidier("drop")),
-    "folded": (KEYS["folded"], folded_key),
+    "folded": (KEYS["folded"], law),
     "plain": (KEYS["plain"], plain_key),
 }
 
@@ -180,7 +173,7 @@ def test_every_character_has_its_folded_key():
     assert not [chr(code) for code in set(range(0x110000)) - {*codes} if chr(code).isalnum()]
     codes = [code for code in codes if code != 10 and not 0xD800 <= code < 0xE000]
     texts = [f"a{chr(code)}b" for code in codes]  # all that Unicode has given a meaning
-    assert folded_keys(texts) == [folded_key(text) for text in texts]
+    assert folded_keys(texts) == list(map(law, texts))
 
 
 # --- duplicates in memory

@@ -1,18 +1,18 @@
 """Laws of the table of vectors and its n-grams: what pieces spell, which rows a sentence has."""
 
-import io
 import itertools
 import string
 import unicodedata
 
 import pytest
-import sentencepiece
 import torch
 from anyascii import anyascii
+from made import shards
 
 from ems.config.model import EncoderSettings
 from ems.model.encoder import Encoder
 from ems.model.table import LONGEST, Ngrams
+from ems.text.subwords import load_vocabulary
 from ems.train.job import letters_of
 
 LINES = ["moscow is big, isn't it?", "москва большая", "μόσχα 1984", "日本語の本", "a b", "?!"]
@@ -23,16 +23,9 @@ ROMAN = {"москва": "moskva", "большая": "bolshaya", "μόσχα": "
 
 
 @pytest.fixture(scope="module")
-def vocabulary():
-    model, settings = io.BytesIO(), {"vocab_size": 110, "hard_vocab_limit": False, "minloglevel": 2}
-    settings |= {"character_coverage": 1.0, "pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES * 5),
-        model_writer=model,
-        control_symbols=["<mask>", "<2en>"],
-        **settings,
-    )
-    return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+def vocabulary(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("vocabulary")
+    return load_vocabulary(shards.vocabulary(folder / "v.model", 110, LINES * 5))
 
 
 @pytest.fixture
@@ -85,7 +78,7 @@ def test_the_rows_of_each_sentence_equal_plain_loops_in_any_batch(vocabulary, ng
         assert counts.tolist() == [len(each) for each in expected]
         for found, each in zip(rows.split(counts.tolist()), expected, strict=True):
             assert sorted(found.tolist()) == sorted(each)
-    assert sum(map(len, expected)) > 0
+    assert expected[0]
 
 
 def test_pieces_spell_latin_letters_digits_and_gaps(vocabulary):
@@ -97,21 +90,6 @@ def test_pieces_spell_latin_letters_digits_and_gaps(vocabulary):
         assert bytes(rows[rows != 0].tolist()).decode().strip() == roman
     for at in (0, 1, 2, 3):  # <pad>, <unk>, <mask>, <2en>
         assert bytes(letters[at][letters[at] != 0].tolist()) == b" "
-
-
-def test_a_name_has_the_same_rows_in_two_scripts(vocabulary, ngrams):
-    for one, other in (("zürich", "zurich"), ("москва", "moskva")):
-        rows = [ngrams.rows(*batch(vocabulary, [name]))[0].tolist() for name in (one, other)]
-        assert sorted(rows[0]) == sorted(rows[1])
-
-
-def test_a_sentence_without_letters_has_no_rows_and_a_zero_vector(vocabulary, ngrams):
-    tokens, lengths = batch(vocabulary, ["?!", "x"])
-    rows, counts = ngrams.rows(tokens, lengths)
-    assert counts.tolist() == [0, len(rows)]
-    vectors = ngrams(tokens, lengths)
-    assert not vectors[0].any()
-    assert torch.allclose(vectors[1], ngrams.table.weight[rows].mean(0))
 
 
 def table_encoder(vocabulary, **sizes):

@@ -1,8 +1,10 @@
 """A vocabulary, pair files and shards of made-up sentences, and plain loops that read shards."""
 
 import json
+from itertools import chain
 
 import numpy as np
+from made.corpora import write_lines
 from made.text import of_languages
 
 from ems.text.subwords import train_vocabulary
@@ -21,21 +23,15 @@ def sentence(draw, code):
 
 def write_pairs(path, count, draw):
     """A segmented pair file `<a>-<b>.tsv`: the line of origin of pair i is 3 i + 2."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     first, second = path.stem.split("-")
-    rows = [
-        f"{sentence(draw, first)}\t{sentence(draw, second)}\t{3 * at + 2}\n" for at in range(count)
-    ]
-    path.write_text("".join(rows), encoding="utf-8")
-    return path
+    rows = ((sentence(draw, first), sentence(draw, second), 3 * at + 2) for at in range(count))
+    return write_lines(path, (f"{a}\t{b}\t{line}" for a, b, line in rows))
 
 
-def vocabulary(path, size):
-    settings = {"size": size, "character_coverage": 1.0}
-    experiment = of_languages(*LANGUAGES, vocabulary=settings)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    sample = path.with_suffix(".txt")
-    sample.write_text("".join(f"{word}\n" for words in WORDS.values() for word in words) * 3)
+def vocabulary(path, size, lines=None):
+    """A model of this many pieces, learnt from some lines or from WORDS."""
+    experiment = of_languages(*LANGUAGES, vocabulary={"size": size, "character_coverage": 1.0})
+    sample = write_lines(path.with_suffix(".txt"), lines or [*chain(*WORDS.values())] * 3)
     train_vocabulary(experiment, sample, path)
     return path
 
@@ -77,8 +73,7 @@ def unpacked(batch):
         sides[row] = (int(batch.languages[row]), tuple(batch.tokens[at : at + length].tolist()))
         at += length
     assert at == len(batch.tokens)
-    count = batch.pairs
-    return [(sides[row], sides[count + row]) for row in range(count)]
+    return [(sides[row], sides[batch.pairs + row]) for row in range(batch.pairs)]
 
 
 def contents(folder):
