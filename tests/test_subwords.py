@@ -3,20 +3,20 @@
 import json
 import os
 import random
+import re
 from collections import Counter
 from functools import partial
 from itertools import chain
 
 import pytest
 from made import golden
-from made.corpora import lexicon
+from made.corpora import lexicon, write_lines
 from made.experiments import SCHEMAS, one_line
 from made.shards import LANGUAGES, WORDS
 from made.text import of_languages
 from sentencepiece import SentencePieceTrainer
 
 from ems.base.batches import batched
-from ems.base.errors import EmsError
 from ems.tables.corpora import write_vocabulary_table
 from ems.text import subwords, vocabulary_report
 from ems.text.subwords import (
@@ -29,6 +29,7 @@ from ems.text.subwords import (
     train_vocabulary,
     write_sample,
 )
+from ems.text.tsv import read_tsv
 from ems.text.vocabulary_report import script_of, write_vocabulary_report
 
 # --- quotas
@@ -72,17 +73,17 @@ LINES = {"de-en": 600, "en-ja": 300}
 def sources(tmp_path_factory):
     """Segmented pair files, every line with a number of its own."""
     folder, draw = tmp_path_factory.mktemp("pairs"), random.Random(1)
-    paths = []
-    for pair, count in LINES.items():
-        path = folder / "C" / f"{pair}.tsv"
-        path.parent.mkdir(exist_ok=True)
-        rows = [
-            [" ".join([f"{code}{at}", *draw.choices(WORDS[code], k=6)]) for code in pair.split("-")]
-            for at in range(count)
-        ]
-        path.write_text("".join(f"{a}\t{b}\t{at}\n" for at, (a, b) in enumerate(rows)))
-        paths.append(path)
-    return paths
+
+    def text(code, at):
+        return " ".join([f"{code}{at}", *draw.choices(WORDS[code], k=6)])
+
+    def rows(one, other, count):
+        return (f"{text(one, at)}\t{text(other, at)}\t{at}" for at in range(count))
+
+    return [
+        write_lines(folder / f"C/{pair}.tsv", rows(*pair.split("-"), count))
+        for pair, count in LINES.items()
+    ]
 
 
 def experiment(seed=1, **vocabulary):
@@ -99,8 +100,8 @@ def test_a_sample_has_the_quota_of_each_language_and_depends_on_the_seed(tmp_pat
     quota, lines = sample(tmp_path, sources)
     assert quota == quotas({"de": 600, "en": 900, "ja": 300}, 500, 2)
     assert Counter(line[:2] for line in lines) == quota
-    rows = [row.split("\t") for path in sources for row in path.read_text("utf-8").splitlines()]
-    assert not Counter(lines) - Counter(chain(*(row[:2] for row in rows)))  # each once
+    rows = [row[:2] for path in sources for row in read_tsv(path)]
+    assert not Counter(lines) - Counter(chain(*rows))  # each once
     with_german = {row[1] for row in rows if row[0].startswith("de")}
     english = [line for line in lines if line.startswith("en")]
     # 600 of its 900 lines are aligned with German; one sigma of the share is 0.03
@@ -127,9 +128,14 @@ def mixed(tmp_path_factory):
     words = {**{code: lexicon(code) for code in PLAIN}, "ja": WORDS["ja"]}
     lines = [(code, " ".join(draw.choices(words[code], k=5))) for code in [*words] * 150]
     lines += [("ja", "".join(draw.choices(HAN, k=12))) for _ in range(100)] + [("ja", RARE)]
-    sample.write_text("".join(f"{text}\n" for _, text in lines), encoding="utf-8")
-    languages_of(sample).write_text("".join(f"{code}\n" for code, _ in lines))
-    return sample
+    write_lines(languages_of(sample), (code for code, _ in lines))
+    return write_lines(sample, (text for _, text in lines))
+
+
+def labelled(sample):
+    """(language, text) of each line."""
+    lines = (path.read_text("utf-8").splitlines() for path in (languages_of(sample), sample))
+    return list(zip(*lines, strict=True))
 
 
 def of(sample, tmp_path, **settings):
@@ -153,8 +159,7 @@ def test_a_sample_truncated_during_training_gives_no_model(mixed, tmp_path, monk
         os.truncate(copy, copy.stat().st_size // 2)
 
     monkeypatch.setattr(SentencePieceTrainer, "train", train_and_cut)
-    with pytest.raises(EmsError, match=f"{copy}: it changed while it was read"):
-        of(copy, tmp_path)
+    assert one_line(of, copy, tmp_path).startswith(f"{copy}: it changed while it was read")
     assert list(tmp_path.iterdir()) == [copy]
 
 
@@ -173,7 +178,7 @@ def test_ids_begin_with_pad_unk_mask_and_the_languages(mixed, tmp_path):
 
 
 def test_too_large_a_vocabulary_is_an_error_and_no_file(mixed, tmp_path):
-    message = one_line(lambda: of(mixed, tmp_path, size=5_000))
+    message = one_line(of, mixed, tmp_path, size=5_000)
     assert message.startswith("vocabulary.size: SentencePiece cannot make 5,000 pieces")
     assert "Lower vocabulary.size or raise vocabulary.sample_lines" in message
     assert list(tmp_path.iterdir()) == []
@@ -206,6 +211,9 @@ def test_a_rare_character_of_a_chosen_language_is_unknown_or_bytes(mixed, tmp_pa
     assert UNK not in ids
     assert len(ids) == 2 + len("龍".encode())
     assert vocabulary.decode(ids) == "猫龍鳥"
+    report = write_vocabulary_report(tmp_path / "v.model", mixed, tmp_path / "r.json")
+    assert report["scripts"]["bytes"] == 256
+    assert not any(row["unknown"] for row in report["languages"].values())
 
 
 def test_the_least_coverage_is_the_least_that_sentencepiece_takes(mixed, tmp_path):
@@ -221,9 +229,7 @@ def test_the_least_coverage_is_the_least_that_sentencepiece_takes(mixed, tmp_pat
 def test_the_most_frequent_characters_have_a_piece_up_to_the_coverage(coverage, mixed, tmp_path):
     """They are counted in the lines of the chosen language alone."""
     vocabulary = of(mixed, tmp_path, characters=["ja"], character_coverage=coverage)
-    codes = languages_of(mixed).read_text().splitlines()
-    lines = mixed.read_text(encoding="utf-8").splitlines()
-    text = "".join(line for code, line in zip(codes, lines, strict=True) if code == "ja")
+    text = "".join(line for code, line in labelled(mixed) if code == "ja")
     counts = sorted(Counter(text.replace(" ", "")).items(), key=lambda item: (-item[1], item[0]))
     known = [letter for letter, _ in counts if vocabulary.piece_to_id(letter) != UNK]
     assert known == [letter for letter, _ in counts][: len(known)]
@@ -232,14 +238,41 @@ def test_the_most_frequent_characters_have_a_piece_up_to_the_coverage(coverage, 
     assert len(known) < len(counts)
 
 
-@pytest.mark.parametrize("settings", [{"type": "unigram"}, {"characters": ["ja"]}])
-def test_encoding_word_by_word_equals_encoding_the_line(settings, mixed, tmp_path):
-    vocabulary = of(mixed, tmp_path, **settings)
-    for code in LANGUAGES:
-        lines = mixed.read_text(encoding="utf-8").splitlines()
-        packed = WordEncoder(vocabulary, code).encode(tuple(lines))
+NASTY = ["", " ", "  the  cat ", "the\u00a0cat \u00a0 \u3000today\u3000", "the \u0301 cat \u0308a"]
+NASTY += ["\u2581 the\u2581cat \u2581today the\u2581", "\u200bthe \ufeff cat\u200d \u00ad"]
+NASTY += ["\u00a8 \u0385 ﬁ ½ ㍿ ㌔ ｶﾞ ①", "𠮷𠮷 𠮷 x𠮷𠮷y ☃☃ 😀 < > <mask> <2en> <pad>"]
+NASTY += ["\x00 \x01a \x7f", "x" * 5_000, "猫は 今日も小さな鳥を", "the the the cat cat"]
+
+
+BY_WORDS = [({}, ["en", "ja"]), ({"type": "unigram"}, []), ({"characters": ["ja"]}, ["en"])]
+
+
+@pytest.mark.parametrize("kept", [subwords.KEPT, 3])
+@pytest.mark.parametrize(("settings", "by_words"), BY_WORDS)
+def test_encoding_word_by_word_equals_encoding_the_line(
+    kept, settings, by_words, mixed, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(subwords, "KEPT", kept)
+    vocabulary, draw = of(mixed, tmp_path, **settings), random.Random(4)
+    lines = [*NASTY, *mixed.read_text(encoding="utf-8").splitlines()]
+    lines += ["".join(draw.choices("".join(NASTY[1:10]), k=30)) for _ in range(1_000)]
+    for code in ("en", "ja"):
+        encoder = WordEncoder(vocabulary, code)
+        assert encoder.by_words == (code in by_words)
+        packed = chain(*(encoder.encode(tuple(batch)) for batch in batched(lines, len, 100)))
         expected = encode_lines(vocabulary, lines, code)
         assert [list(memoryview(ids).cast("H")) for ids in packed] == expected
+
+
+def test_a_vocabulary_with_pieces_across_spaces_encodes_whole_lines():
+    class Across:
+        get_piece_size = staticmethod(lambda: 2)
+        id_to_piece = staticmethod(lambda at: ["\u2581a", "\u2581a\u2581b"][at])
+
+        def encode(self, lines, num_threads):
+            return [[1] if line == "a b" else [0] for line in lines]
+
+    assert WordEncoder(Across()).encode(("a", "a b")) == [b"\0\0", b"\1\0"]
 
 
 # --- the report
@@ -257,8 +290,7 @@ def test_the_report_equals_a_loop_over_the_sample(mixed, reported, tmp_path, mon
     model, report = reported
     assert json.loads((tmp_path / "r.json").read_text()) == report
     vocabulary, expected = load_vocabulary(model), {}
-    codes = languages_of(mixed).read_text().splitlines()
-    for code, text in zip(codes, mixed.read_text("utf-8").splitlines(), strict=True):
+    for code, text in labelled(mixed):
         row = expected.setdefault(code, dict.fromkeys(vocabulary_report.COUNTS, 0))
         ids = vocabulary.encode(text)
         row["lines"] += 1
@@ -276,25 +308,17 @@ def test_the_report_equals_a_loop_over_the_sample(mixed, reported, tmp_path, mon
     assert {row["lines"] for row in report["languages"].values()} == {50}
 
 
-def test_with_byte_fallback_no_token_is_unknown(mixed, tmp_path):
-    vocabulary = of(mixed, tmp_path, size=400, byte_fallback=True)
-    report = write_vocabulary_report(tmp_path / "v.model", mixed, tmp_path / "r.json")
-    assert report["scripts"]["bytes"] == 256
-    assert not any(row["unknown"] for row in report["languages"].values())
-    assert vocabulary.decode(vocabulary.encode("ab 𠮷 ѭ")) == "ab 𠮷 ѭ"
-
-
 def test_a_report_of_other_labels_or_sums_is_an_error(mixed, reported, tmp_path):
     sample = tmp_path / "sample.txt"
     sample.write_bytes(mixed.read_bytes())
     languages_of(sample).write_text("en\n" * 99)
-    with pytest.raises(EmsError, match=r"sample\.txt: 551 lines, but .*sample\.languages has 99"):
-        write_vocabulary_report(reported[0], sample, tmp_path / "r.json")
+    message = one_line(write_vocabulary_report, reported[0], sample, tmp_path / "r.json")
+    assert re.search(r"sample\.txt: 551 lines, but .*sample\.languages has 99", message)
     report = json.loads((tmp_path / "r.json").read_text())
     report["scripts"]["Latin"] += 1
     (tmp_path / "r.json").write_text(json.dumps(report))
-    with pytest.raises(EmsError, match=r"r\.json: the scripts have 151 pieces, the vocabulary 150"):
-        write_vocabulary_table([tmp_path / "r.json"], tmp_path / "t.tex")
+    message = one_line(write_vocabulary_table, [tmp_path / "r.json"], tmp_path / "t.tex")
+    assert "r.json: the scripts have 151 pieces, the vocabulary 150" in message
 
 
 def test_a_piece_belongs_to_the_script_of_its_first_letter():
@@ -310,14 +334,12 @@ def test_a_piece_belongs_to_the_script_of_its_first_letter():
 
 
 def test_the_table_of_vocabularies_is_golden(tmp_path):
-    reports = []
+    reports, counts = [], {"lines": 10, "characters": 100, "tokens": 20, "unknown": 1}
+    languages = {c: counts | {"tokens": n} for c, n in (("en", 20), ("fr", 21), ("ja", 22))}
     for name, latin in (("one", 300), ("two", 200)):
         scripts = {"Latin": latin, "Han": 7, "control": 5, "other": 1}
-        counts = {"lines": 10, "characters": 100, "tokens": 20, "unknown": 1}
-        languages = {c: counts | {"tokens": n} for c, n in (("en", 20), ("fr", 21), ("ja", 22))}
         report = {"pieces": latin + 13, "scripts": scripts, "languages": languages}
-        reports.append(tmp_path / f"{name}.json")
-        reports[-1].write_text(json.dumps(report))
+        reports.append(write_lines(tmp_path / f"{name}.json", [json.dumps(report)]))
     write_vocabulary_table(reports, tmp_path / "v.tex")
     golden.check_table("vocabulary_two", tmp_path / "v.tex")
     write_vocabulary_table(reports[:1], tmp_path / "v.tex")
