@@ -27,17 +27,24 @@ def project(tmp_path):
 
 PLACES = ("NTREX de-en", "NTREX en-ja", "Tatoeba de-en", "Tatoeba en-ja")
 CLEAN, SEGMENT = ({f"{stage} {place}" for place in PLACES} for stage in ("clean", "segment"))
+MULTIWAY = REAL | {
+    "languages": ["en", "de", "fr", "ja"],
+    "corpora": [{"name": name, "version": "v1", "source": "nowhere"} for name in ("One", "Two")],
+    "multiway": {"through": "en"},
+}
+BEFORE = {key: BASES[key] for key in ("real", "divided", "narrowed", "opus", "documents")}
+BEFORE |= {"multiway": MULTIWAY}
 
 
-@pytest.mark.parametrize("name", ["real", "divided", "narrowed", "opus", "documents"])
+@pytest.mark.parametrize("name", BEFORE)
 def test_an_edit_changes_the_hash_of_the_jobs_that_read_it_and_of_no_other(project, name):
     """tests/golden/hashes/: an edit, and the jobs that run again after it."""
 
     def rerun(line):
-        after = BASES[name]
+        after = BEFORE[name]
         for key, value in yaml.safe_load(line.replace("ROOT", str(ROOT))).items():
             after = edited(after, key, value)
-        jobs = changed_jobs(project, BASES[name], after)
+        jobs = changed_jobs(project, BEFORE[name], after)
         return ", ".join(sorted(jobs)) or "nothing"
 
     golden.replay(f"hashes/{name}.txt", rerun)

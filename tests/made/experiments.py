@@ -156,9 +156,9 @@ def hashes(experiment):
 
 
 def changed_jobs(settings, before, after):
-    """The jobs of the experiment `before` whose hash is another one in the experiment `after`."""
+    """The jobs of the experiment `before` that `after` has with another hash or lacks."""
     old, new = (hashes(settings.load(value)) for value in (before, after))
-    return {name for name in old if old[name] != new[name]}
+    return {name for name in old if new.get(name) != old[name]}
 
 
 def one_line(call, *arguments, **options):
