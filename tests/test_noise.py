@@ -3,13 +3,13 @@
 
 import io
 import json
-import logging
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections import Counter
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, redirect_stdout
 from importlib.util import find_spec
 from itertools import product
 from unittest.mock import patch
@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 from conftest import ROOT, needs
 from made.corpora import write_form
+from made.experiments import one_line
 from made.models import write_model
 from made.text import cleaned, tiny
 from made.text import filtered as filtered_pairs
 
-from ems.base.errors import EmsError
 from ems.commands.cli import main
 from ems.config.experiment import Corpus
 from ems.config.languages import load_languages
@@ -37,8 +37,6 @@ GERMAN = ["Die Kinder spielen nach der Schule im Garten.", "Wir haben gestern ke
 ENGLISH = ["The children play in the garden after school.", "We did not buy any bread yesterday."]
 FRENCH = ["Les enfants jouent dans le jardin après l'école.", "Nous n'avons pas acheté de pain."]
 CHINESE = ["孩子们放学后在花园里玩耍。", "我们昨天没有买面包。"]
-
-
 WORDS = [f"{first} {second}" for first in ("ka", "lo", "mi") for second in ("ne", "ru", "so")]
 
 
@@ -106,12 +104,10 @@ def test_a_higher_threshold_never_removes_more(lid):
 ROWS = [(f"gut {at}", f"good {at}") for at in range(60)]
 
 
-def stage(folder, rows, name="Mine", **settings):
+def stage(folder, rows, **settings):
     """(the pairs that stay, the report) of the cleaning stage with some filters."""
-    own = Corpus(
-        name, "own", "", True, ("de-en",), None,
-        paths={"de-en": (write_form(folder, "tsv", ("de", "en"), rows),)},
-    )  # fmt: skip
+    paths = {"de-en": (write_form(folder, "tsv", ("de", "en"), rows),)}
+    own = Corpus("Mine", "own", "", True, ("de-en",), None, paths=paths)
     keys = folder / "keys.tsv"
     write_keys({}, keys)
     experiment = tiny(own, decontaminate={"against": []}, clean=settings)
@@ -139,19 +135,14 @@ def test_a_model_keeps_pairs_from_the_threshold_on(model, tmp_path):
     assert kept == [row for row, cosine in zip(rows, cosines, strict=True) if cosine >= 0.5]
     assert 9 <= len(kept) < 81
     assert entry["removed"]["similarity"] == 81 - len(kept) == entry["read"] - entry["kept"]
-    (tmp_path / "out.tsv").unlink()
-    with pytest.raises(EmsError, match=r"filter similarity: exit status 1; .* no such folder"):
-        stage(tmp_path, ROWS, similarity=SimilarityFilter(model=str(tmp_path / "gone")))
-    assert not (tmp_path / "out.tsv").exists()
 
 
-def test_rows_that_a_program_removes_are_counted_with_examples(tmp_path, caplog):
-    with caplog.at_level(logging.INFO, "ems"):
-        kept, entry = filtered(tmp_path, "grep -v 7")
+def test_rows_that_a_program_removes_are_counted_with_examples(tmp_path, logged, caplog):
+    kept, entry = filtered(tmp_path, "grep -v 7")
     assert kept == [row for row in ROWS if "7" not in row[0]]
     assert entry["removed"]["own filter.json"] == len(ROWS) - len(kept) == 6
     shown = "removed as own filter.json: line 8: 'gut 7 | good 7'; line 18: 'gut 17 | good 17'"
-    assert any(line.startswith(shown) for line in caplog.messages)
+    assert shown in caplog.text
 
 
 SAME = [("gut", "good")] * 3 + ROWS[:1] + [("gut", "good")] * 2
@@ -172,22 +163,20 @@ def test_a_program_may_keep_any_rows(tmp_path, command, rows, kept):
 
 
 def test_parameters_are_shell_variables_and_never_code(tmp_path):
-    parameters = {
-        "WORD": {"type": "str", "default": "x"},
-        "NOT": {"type": "bool", "default": False},
-        "LINES": {"type": "int", "default": 3, "min": 1},
-    }
-    command = 'grep ${NOT:+-v} -F "$WORD" | head -$LINES'
-    kept = filtered(tmp_path, command, ROWS, parameters, {"WORD": "good 1"})[0]
-    assert kept == [row for row in ROWS if "good 1" in row[1]][:3]
-    values = {"WORD": "gut 0\tgood 0", "NOT": True, "LINES": 99}
-    assert filtered(tmp_path, command, ROWS, parameters, values)[0] == ROWS[1:]
+    parameters = {"WORD": {"type": "str"}, "NOT": {"type": "bool", "default": False}}
+    parameters |= {"LINES": {"type": "int", "default": 3, "min": 1}}
     odd = "'; touch pwned; $(touch pwned)"
     rows = [(odd, "odd"), *ROWS]
-    assert filtered(tmp_path, command, rows, parameters, {"WORD": odd})[0] == rows[:1]
+
+    def kept(command='grep ${NOT:+-v} -F "$WORD" | head -$LINES', **values):
+        return filtered(tmp_path, command, rows, parameters, values)[0]
+
+    assert kept(WORD="good 1") == [row for row in rows if "good 1" in row[1]][:3]
+    assert kept(WORD="gut 0\tgood 0", NOT=True, LINES=99) == [rows[0], *ROWS[1:]]
+    assert kept(WORD=odd) == rows[:1]
     assert not list(tmp_path.rglob("pwned"))
     as_yaml = 'test "$PARAMETERS_AS_YAML" = \'{"WORD": "a", "NOT": false, "LINES": 3}\' && cat'
-    assert filtered(tmp_path, as_yaml, ROWS, parameters, {"WORD": "a"})[0] == ROWS
+    assert kept(as_yaml, WORD="a") == rows
 
 
 @pytest.mark.parametrize(
@@ -204,8 +193,7 @@ def test_parameters_are_shell_variables_and_never_code(tmp_path):
     ],
 )
 def test_a_program_that_fails_or_changes_rows_is_an_error(tmp_path, command, words):
-    with pytest.raises(EmsError, match=words):
-        filtered(tmp_path, command)
+    assert re.search(words, one_line(filtered, tmp_path, command))
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"mine.de-en.tsv", "keys.tsv", "own filter.json"}
 
@@ -216,14 +204,14 @@ def test_a_filter_of_other_corpora_is_not_applied(tmp_path):
 
 
 def test_our_own_filter_is_a_filter():
-    own = str(ROOT / "ems/use/ems_score.json")
-    filters = [CommandFilter(filter=own, parameters={"MODEL": "m", "THRESHOLD": 0.7})]
-    (command,) = check_commands(CleanSettings(commands=filters))
-    assert command.reason == "ems_score.json"
-    assert command.folder == ROOT / "ems/use"
+    def checked(**parameters):
+        own = CommandFilter(filter=str(ROOT / "ems/use/ems_score.json"), parameters=parameters)
+        return check_commands(CleanSettings(commands=[own]))
+
+    (command,) = checked(MODEL="m", THRESHOLD=0.7)
+    assert (command.reason, command.folder) == ("ems_score.json", ROOT / "ems/use")
     assert "MODEL=m; THRESHOLD=0.7; SRCLANG=''; " in command.words[-1]
-    with pytest.raises(EmsError, match=r"MODEL: this key is missing"):
-        check_commands(CleanSettings(commands=[CommandFilter(filter=own)]))
+    assert "MODEL: this key is missing" in one_line(checked)
 
 
 # --- ems score between two pipes
@@ -233,14 +221,10 @@ ROW = b"ka ne\tka ne"  # scores 1 with any model
 
 def piped(model, content, *flags, status=0):
     """What the command writes for a content of standard input, and its log."""
-    source, out, log = io.BytesIO(content), io.BytesIO(), io.StringIO()
-    with (
-        patch("sys.stdin", io.TextIOWrapper(source)),
-        patch("sys.stdout", io.TextIOWrapper(out)),
-        redirect_stderr(log),
-    ):
+    log, (source, out) = io.StringIO(), (io.TextIOWrapper(io.BytesIO(x)) for x in (content, b""))
+    with patch("sys.stdin", source), redirect_stdout(out), redirect_stderr(log):
         assert main(["score", "--model", str(model), *flags]) == status, log.getvalue()
-        return out.getvalue(), log.getvalue()
+    return out.buffer.getvalue(), log.getvalue()
 
 
 @pytest.mark.parametrize("margin", ["absolute", "ratio"])
@@ -250,9 +234,8 @@ def test_kept_rows_are_unchanged_bytes_in_order(model, margin):
     dropped = [b"ka ne\tlo so\n", b"mi so\t\n", b"\tlo so\n", b"\t\n"]
     bad = [b"one column\n", b"\n", b"\xff\tka\n", b"ka\tk\0a\n", b"ka\t" + b"x" * 1_000_001 + b"\n"]
     content = kept[:2] + bad[:2] + dropped[:2] + kept[2:3] + bad[2:] + dropped[2:] + kept[3:]
-    flags = ("--threshold", "0.9999", "--margin", margin)
+    flags = ("--margin", margin, "--threshold", "0.9999" if margin == "absolute" else "-9")
     if margin == "ratio":  # keep every row: an exact copy stands out least among neighbours
-        flags = ("--threshold", "-9", "--margin", margin)
         kept = [row for row in content if row not in bad]
     out, log = piped(model, b"".join(content), *flags, "--bad", "skip")
     assert out == b"".join(kept)
