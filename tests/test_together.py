@@ -1,6 +1,5 @@
 """Laws of experiments next to each other: shared tables, copies, and the numbers that DVC reads."""
 
-import csv
 import json
 import re
 
@@ -10,12 +9,12 @@ from conftest import ROOT
 from made.scores import write_scores
 from made.tables import csv_rows
 
-from ems.bench.scores import read_score_file
 from ems.commands.cli import main
 from ems.tables.compare import write_comparison
 from ems.tables.logs import write_metrics
 from ems.tables.table import write_selected
 
+MEANS = {"one": {"ems": 50.0, "first": 60.0}, "two": {"ems": 70.0, "second": 80.0}}
 FILES = {"deu": "1" * 16, "fra": "2" * 16}
 LOG = [
     {"part": "validation", "step": 0, "pairs": 0, "xtr": 5.0, "total": 5.0, "p1": 1.5},
@@ -32,12 +31,11 @@ def project(tmp_path, monkeypatch):
     (tmp_path / "config.yaml").write_text((ROOT / "config.yaml").read_text())
     value = yaml.safe_load((ROOT / "configs/tiny.yaml").read_text())
     del value["sweep"]
-    for name, systems in (("one", ["ems", "first"]), ("two", ["ems", "second"])):
-        value["systems"] = {system: {} for system in systems}
+    for name, means in MEANS.items():
+        value["systems"] = {system: {} for system in means}
         (tmp_path / f"configs/{name}.yaml").write_text(yaml.safe_dump(value))
-    systems = (("one", "ems"), ("one", "first"), ("two", "ems"), ("two", "second"))
-    for (name, system), mean in zip(systems, (50.0, 60.0, 70.0, 80.0), strict=True):
-        write_scores(tmp_path / f"results/{name}/scores", system, {"deu": mean, "fra": mean})
+        for system, mean in means.items():
+            write_scores(tmp_path / f"results/{name}/scores", system, {"deu": mean, "fra": mean})
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -68,6 +66,7 @@ def test_a_table_of_two_experiments_names_the_experiment_of_equal_names(project)
         ({"version": "v2"}, "version"),
         ({"protocol": {"k": 4}}, "protocol"),
         ({"data_sha256": "ab"}, "data_sha256"),
+        ({"data_sha256": "ab", "data_files": {"ita": "3" * 16}}, "data_sha256"),
         ({"data_sha256": "ab", "data_files": FILES | {"fra": "3" * 16}}, "data_sha256"),
     ],
 )
@@ -83,16 +82,15 @@ def test_scores_of_other_data_are_refused(project, capsys, change, named):
 def test_an_experiment_of_fewer_languages_has_no_means(project):
     for system in ("ems", "first"):
         rescore(project, "one", system, {"deu": 1.0, "fra": 3.0}, data_files=FILES)
-    fewer = {"data_sha256": "ab", "data_files": {"deu": FILES["deu"]}}
+    fewer = {"deu": FILES["deu"], "ita": "9" * 16}
     for system in ("ems", "second"):
-        rescore(project, "two", system, {"deu": 5.0}, **fewer)
+        rescore(project, "two", system, {"deu": 5.0}, data_sha256="ab", data_files=fewer)
     assert together() == 0
     rows = csv_rows(project / "both.tex")
     assert [rows["second"][name] for name in ("deu", "fra", "Avg.")] == ["5.0", "", ""]
     assert rows["one: ems"]["Avg."] == "2.0"
-    folders = (project / f"results/{name}/scores/ems" for name in ("one", "two"))
-    compared = write_comparison(*folders)
-    assert re.search(r"deu \| +1\.0 \| +5\.0", compared)
+    folders = (project / f"results/{name}/scores/ems" for name in MEANS)
+    assert re.search(r"deu \| +1\.0 \| +5\.0", write_comparison(*folders))
 
 
 def test_a_language_that_one_experiment_does_not_train_on_is_a_dash(project):
@@ -107,20 +105,8 @@ def test_a_missing_score_file_is_an_error_with_its_command(project, capsys):
     path = "results/two/scores/second/tatoeba.json"
     (project / path).unlink()
     assert together() == 1
-    assert (
-        f"snakemake --config experiment=two -- {path}" in capsys.readouterr().err.splitlines()[-1]
-    )
-
-
-def test_the_same_content_is_the_same_data(project):
-    def file(**changes):
-        return read_score_file(write_scores(project, "x", {"deu": 1.0}, **changes))
-
-    whole = file(data_sha256="a", data_files=FILES)
-    assert whole.same_data(file(data_sha256="b", data_files={"deu": FILES["deu"], "ita": "9"}))
-    assert whole.same_data(file(data_sha256="a"))
-    for files in ({"deu": "9"}, {"ita": "9"}, {}):
-        assert not whole.same_data(file(data_sha256="b", data_files=files))
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert f"snakemake --config experiment=two -- {path}" in last
 
 
 # --- copies of the selected experiment
@@ -162,12 +148,9 @@ def test_metrics_are_mean_scores_and_rows_of_the_loss_log(tmp_path):
             "validation": {"total": 2.5, "p1": 40.5},
         }
     }
-    (training,) = (tmp_path / "out/training").iterdir()
-    rows = list(csv.DictReader(training.read_text().splitlines()))
-    values = [(row["step"], row["total"], row["lr"]) for row in rows]
-    assert values == [("2", "3.0", "0.1"), ("4", "2.0", "0.2")]
-    validation = (tmp_path / "out/validation/ems.csv").read_text().splitlines()
-    assert validation == ["step,xtr,total,p1", "0,5.0,5.0,1.5", "4,2.5,2.5,40.5"]
+    rows = [(tmp_path / f"out/{part}/ems.csv").read_text() for part in ("training", "validation")]
+    training = "step,xtr,total,lr\n2,3.0,3.0,0.1\n4,2.0,2.0,0.2\n"
+    assert rows == [training, "step,xtr,total,p1\n0,5.0,5.0,1.5\n4,2.5,2.5,40.5\n"]
 
 
 def test_without_training_the_metrics_have_no_rows(tmp_path):
