@@ -69,7 +69,7 @@ class Project:
     def run(self, *command: str, expect: int | None = 0) -> subprocess.CompletedProcess[str]:
         """Run a command in the project; fail with its output unless it exits with `expect`.
 
-        Snakemake and, without a cluster, its jobs are forked, unless others are first on PATH.
+        Snakemake and, without a cluster, `ems` are forked, unless others are first on PATH.
         """
         done = self._done(command)
         if expect is not None and done.returncode != expect:
@@ -79,11 +79,11 @@ class Project:
 
     def _done(self, command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
         environment = dict(self.environment)
-        local = command[0] in ("snakemake", "dvc") and "--profile" not in command
-        if local and self._is_ours("ems"):
-            environment["PATH"] = f"{forked.folder()}{os.pathsep}{environment['PATH']}"
-        if command[0] == "snakemake" and self._is_ours("snakemake"):
-            command = (str(forked.folder() / "main" / "snakemake"), *command[1:])
+        if self._is_ours("snakemake") and self._is_ours("ems"):
+            if "--profile" not in command:  # Slurm hands PATH to its jobs
+                environment["PATH"] = f"{forked.folder()}{os.pathsep}{environment['PATH']}"
+            elif command[0] == "snakemake":
+                command = (str(forked.folder() / "snakemake"), *command[1:])
         return subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True
         )

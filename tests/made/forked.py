@@ -43,14 +43,10 @@ _servers: list[subprocess.Popen[bytes]] = []  # it ends when its standard input 
 
 
 def folder() -> Path:
-    """Return a folder for PATH whose `ems` asks the server; start the server at the first call.
-
-    Its subfolder `main` has a `snakemake` that does so too.
-    """
+    """Return a folder for PATH whose `ems` and `snakemake` ask the server, which it starts once."""
     if not _folders:
         path = Path(tempfile.mkdtemp(prefix="ems-jobs-"))
-        (path / "main").mkdir()
-        for program in (path / "ems", path / "main" / "snakemake"):
+        for program in (path / "ems", path / "snakemake"):
             program.write_text(CLIENT.format(python=sys.executable, address=f"{path}/socket"))
             program.chmod(0o755)
         listener = socket.socket(socket.AF_UNIX)
