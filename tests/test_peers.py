@@ -2,27 +2,34 @@
 
 import gzip
 import json
+import runpy
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import find_spec
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
 import pytest
 import torch
 from conftest import ROOT, needs
-from made.experiments import MINIMAL, Settings, edited, one_line, shipped
+from made.experiments import (
+    MINIMAL,
+    Settings,
+    changed_jobs,
+    edited,
+    hashes,
+    one_line,
+    shipped,
+)
 from made.models import write_command, write_peer
 
-from ems.base.errors import EmsError
 from ems.base.provenance import source_hash
 from ems.bench import peers
 from ems.bench.encoders import MODULES, model_files
 from ems.bench.peers import CommandEncoder, SentenceTransformersEncoder
 from ems.config.file import Kind
-from ems.config.stages import stage_hash
 from ems.config.systems import SystemSettings
 
 LINES = ["ab  cab", "a\u2028b", "", "dad", "fe\u0301e"]
@@ -159,39 +166,40 @@ LOCATED = {
 
 
 def test_another_model_or_command_runs_its_system_again(tmp_path):
-    def hashes(**systems):
-        value = edited(MINIMAL, "systems", {"ems": {}, **LOCATED, **systems})
-        experiment = Settings(tmp_path / "settings").load(value)
-        return {
-            name: stage_hash(experiment, "bench", system=name, benchmark="tatoeba")
-            for name in experiment.systems
-        }
-
-    first = hashes()
-    assert len(set(first.values())) == 4
+    settings, base = Settings(tmp_path), edited(MINIMAL, "systems", {"ems": {}, **LOCATED})
+    by_job = hashes(settings.load(base))
+    assert len({by_job[f"bench {name} tatoeba"] for name in ("ems", *LOCATED)}) == 4
     for name, key in (("a", "model"), ("b", "model"), ("c", "command")):
-        changed = hashes(**{name: {**LOCATED[name], key: f"{LOCATED[name][key]}2"}})
-        assert {k for k in first if changed[k] != first[k]} == {name}
-        trained = hashes(**{name: {**LOCATED[name], "train": {"learning_rate": 1}}})
-        assert trained == first
+        other = edited(base, f"systems.{name}.{key}", f"{LOCATED[name][key]}2")
+        assert changed_jobs(settings, base, other) == {f"bench {name} tatoeba"}
+        trained = edited(base, f"systems.{name}.train", {"learning_rate": 1})
+        assert changed_jobs(settings, base, trained) == set()
 
 
-def test_model_files_are_the_files_that_encoding_reads(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("kind", "place", "files"),
+    [
+        ("sentence-transformers", "a/b", []),  # of the hub
+        ("sentence-transformers", "m", ["m/1_Pooling/config.json", "m/config.json"]),
+        ("folder", "x", ["x/model.json", "x/model.safetensors", "x/vocabulary.model"]),
+        ("folder", "exported", ["exported/ems.json", "exported/SHA256SUMS"]),
+        ("command", "python run.py {lines} {out}", ["run.py"]),
+        ("char-ngram", "", []),
+    ],
+)
+def test_model_files_are_the_files_that_encoding_reads(kind, place, files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("m/config.json", "m/1_Pooling/config.json", "m/.cache/x", "run.py"):
-        path = tmp_path / name
+    there = (
+        "m/config.json",
+        "m/1_Pooling/config.json",
+        "m/.cache/x",
+        "run.py",
+        "exported/ems.json",
+    )
+    for path in map(Path, there):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
-    hub = SystemSettings("sentence-transformers", place="a/b")
-    assert model_files(hub) == []
-    assert model_files(replace(hub, place="m")) == ["m/1_Pooling/config.json", "m/config.json"]
-    ours = ["x/model.json", "x/model.safetensors", "x/vocabulary.model"]
-    assert model_files(SystemSettings("folder", place="x")) == ours
-    (tmp_path / "m/ems.json").write_text("")
-    sums = ["m/ems.json", "m/SHA256SUMS"]
-    assert model_files(SystemSettings("folder", place="m")) == sums
-    assert model_files(SystemSettings("command", place="python run.py {lines} {out}")) == ["run.py"]
-    assert model_files(SystemSettings("char-ngram")) == []
+    assert model_files(SystemSettings(kind, place=place)) == files
 
 
 def test_every_kind_has_an_encoder_and_ems62_has_the_papers_peers_without_tabling_them():
@@ -221,12 +229,10 @@ def text_of(table, width=3):
 
 def encoded(folder, lines, pooling="mean", language="de", suffix=".vec"):
     """Call the script's `main` without a process."""
-    spec = spec_from_file_location("vectors", SCRIPT)
-    script = module_from_spec(spec)
-    spec.loader.exec_module(script)
     (folder / "lines").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     table, out = folder / f"{language}{suffix}", folder / "out.npy"
-    script.main([pooling, str(table), str(folder / "lines"), language, str(out)])
+    words = [pooling, str(table), str(folder / "lines"), language, str(out)]
+    runpy.run_path(str(SCRIPT))["main"](words)
     return np.load(out)
 
 
@@ -243,9 +249,9 @@ def test_a_row_is_the_mean_or_sum_of_known_words_or_zero(tmp_path, pooling, suff
     vectors = encoded(tmp_path, LINES_OF_WORDS, pooling, suffix=suffix)
     assert vectors.dtype == np.float32
     for row, words in zip(vectors, WORDS, strict=True):
-        total = [sum(TABLE[word][at] for word in words) for at in range(3)]
         share = len(words) if pooling == "mean" and words else 1
-        np.testing.assert_allclose(row, [value / share for value in total], rtol=1e-6)
+        expected = np.sum([TABLE[word] for word in words] or [[0] * 3], axis=0) / share
+        np.testing.assert_allclose(row, expected, rtol=1e-6)
     assert encoded(tmp_path, [], pooling, suffix=suffix).shape == (0, 3)
 
 
@@ -280,5 +286,3 @@ def test_as_a_command_it_reads_the_table_of_the_language(tmp_path):
     files = f"{tmp_path}/{{language}}.vec {{lines}} {{language}} {{out}}"
     encoder = CommandEncoder(f"{sys.executable} {SCRIPT} sum {files}")
     assert encoder.encode(["3 unknown"], "de").tolist() == np.float32([TABLE["3"]]).tolist()
-    with pytest.raises(EmsError, match=r"fr\.vec: no such file; expected the word vectors"):
-        encoder.encode(["3"], "fr")
