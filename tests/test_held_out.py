@@ -8,6 +8,7 @@ import pytest
 import torch
 import yaml
 from conftest import copy_project
+from made.cli import Cli
 from made.corpora import translations, write_lines, write_opus, write_tatoeba
 from made.experiments import MINIMAL, Settings, changed_jobs, edited
 from made.text import law
@@ -212,12 +213,13 @@ def test_no_validation_sentence_is_trained_on_even_as_a_further_pair(run):
 
 
 @pytest.mark.slow
-def test_ems_validate_gives_the_same_scores(run):
+def test_ems_validate_gives_the_same_scores(run, tmp_path):
     shards = run.results / "shards/shared"
     folders = [f"{shards}/Toy+validation/v1/{pair}" for pair in ("de-en", "en-fr")]
-    words = ["ems", "validate", "--model", str(run.results / "models/ems"), "--shards", *folders]
-    one = json.loads(run.run(*words).stdout)
-    both = json.loads(run.run(*words, f"{shards}/News/v1/de-en").stdout)
+    words = ["validate", "--model", run.results / "models/ems", "--shards", *folders]
+    ems = Cli(tmp_path)
+    one = json.loads(ems.run(*words)[0])
+    both = json.loads(ems.run(*words, f"{shards}/News/v1/de-en")[0])
     assert "p1_by_corpus" not in one
     (kept,) = [row for row in rows(run.results / "models/ems", "validation") if row.get("kept")]
     names = ("p1", "p1_by_language", "p1_by_corpus")

@@ -50,28 +50,13 @@ if machine := os.environ.get("TEST_MACHINE"):
 CORPUS = "".join(f"Sentence {at} of a corpus.\n" for at in range(60_000)).encode()
 
 
-def network(folder, shared, locks, **more):
-    """The environment of a process with `shared` on a network file system."""
-    place = folder / "network"
-    place.mkdir(exist_ok=True)
-    (place / "sitecustomize.py").write_text(NETWORK)
-    paths = [str(place), *filter(None, [os.environ.get("PYTHONPATH")])]
-    added = {"PYTHONPATH": os.pathsep.join(paths), "TEST_SHARED": str(shared), "TEST_LOCKS": locks}
-    return {**os.environ, **added, "NO_PROXY": "127.0.0.1", **more}
-
-
-def clone(folder, data):
-    """A clone of the project that shares the data folder."""
-    project = copy_project(folder)
-    project.edit("config.yaml", "data: data #", f"data: {data} #")
-    return project
-
-
 @pytest.mark.slow
 def test_two_snakemakes_that_share_a_data_folder_fetch_each_file_once(tmp_path):
     """Both plan to fetch everything before any file exists; a third in one clone is refused."""
     data = tmp_path / "data"
-    clones, mirror = [clone(tmp_path / name, data) for name in "ab"], data / "embedded"
+    clones, mirror = [copy_project(tmp_path / name) for name in "ab"], data / "embedded"
+    for project in clones:
+        project.edit("config.yaml", "data: data #", f"data: {data} #")
     with alone(mirror, mirror / "manifest.json"):
         runs = [project.start("snakemake", "data") for project in clones]
         logs = [project.folder / "started.log" for project in clones]
@@ -104,15 +89,19 @@ def site(tmp_path, monkeypatch):
 def fetch(tmp_path, site):
     """Start `ems fetch` of the file on a named machine."""
     ems, data = Cli(tmp_path), tmp_path / "shared"
-    words = ("fetch", "--format", "text", "--source", site.address, "--corpus", "C", "--pair", "de")
+    words = ["fetch", "--format", "text", "--source", site.address, "--corpus", "C", "--pair", "de"]
+    (tmp_path / "network").mkdir()
+    (tmp_path / "network/sitecustomize.py").write_text(NETWORK)
+    paths = [str(tmp_path / "network"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    network = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "TEST_SHARED": str(data)}
 
     def start(locks, machine, name="de.txt"):
         own = tmp_path / machine  # a temporary folder
         own.mkdir(exist_ok=True)
-        names = {"TEST_MACHINE": machine, "TMPDIR": str(own)}
-        environment = network(tmp_path, data, locks, **names)
-        words_out = (*words, "--version", "v1", "--out", str(data / name))
-        return ems.start(*words_out, env=environment, stderr=subprocess.PIPE, text=True)
+        names = {"TEST_LOCKS": locks, "TEST_MACHINE": machine, "TMPDIR": str(own)}
+        options = {"env": network | names | {"NO_PROXY": "127.0.0.1"}, "text": True}
+        out = data / name
+        return ems.start(*words, "--version", "v1", "--out", out, stderr=subprocess.PIPE, **options)
 
     def limit(per_host):
         path = ems.folder / "config.yaml"
@@ -160,9 +149,8 @@ def test_processes_of_one_machine_wait_even_without_locks_and_continue_a_killed_
     assert "bytes are here already" in log
     assert [headers.get("Range") is None for headers in site.asked] == [True, False]
     assert is_whole(fetch.out)
-    assert sorted(path.name for path in fetch.out.parent.iterdir()) == [
-        *("de.txt", "de.txt.lock.json")
-    ]
+    left = sorted(path.name for path in fetch.out.parent.iterdir())
+    assert left == ["de.txt", "de.txt.lock.json"]
 
 
 def test_a_folder_that_another_process_writes_meanwhile_is_kept(tmp_path):
