@@ -195,40 +195,6 @@ def test_a_fused_system_has_the_settings_of_its_trained_one(project):
     assert [name for name, system in systems.items() if system.fitted] == ["fused", "each-de"]
 
 
-def fused(**entry):
-    return {"kind": "fused", "of": "ems", **entry}
-
-
-NGRAMS = {"kind": "char-ngram"}
-ERRORS = [  # entry of system x, message
-    ({"kind": "fused"}, "of: expected the name of a system, as kind: fused needs it"),
-    (fused(of="emss"), "of: emss is no system; expected a trained system"),
-    (fused(of="ngram"), "of: ngram is of kind char-ngram; expected a trained system"),
-    (fused(of="fused"), "of: fused is of kind fused; expected a trained "),
-    ({"of": "ems"}, "of: found 'ems', but kind: encoder takes none"),
-    ({"ngrams": {}}, "ngrams: kind: encoder has none; remove them"),
-    ({**NGRAMS, "ngrams": {"weight": 1}}, "ngrams.weight: only for kind: fused; remove it"),
-    ({**NGRAMS, "ngrams": {"least": 5}}, "ngrams.least: 5 is more than systems.x.ngrams.most: 4"),
-    (fused(ngrams={"power": 3}), "ngrams.power: 3 is greater than the maximum of 2"),
-    (fused(model="m"), "model: found text, but kind: fused takes none"),
-    (fused(iterations=2), "iterations: x is not trained; remove it"),
-]
-
-
-@pytest.mark.parametrize(("entry", "message"), ERRORS)
-def test_a_system_that_cannot_be_fused_is_an_error(project, entry, message):
-    assert f"systems.x.{message}" in project.error(changed(BASE, {"systems": {"x": entry}}))
-
-
-def test_a_fused_system_needs_validation_or_weights_and_is_not_exported(project):
-    bare = BASE | {"validation": None, "systems": {"ems": {}, "given": SYSTEMS["given"]}}
-    project.load(bare)
-    message = project.error(edited(bare, "systems.given.ngrams", {"weight": 2}))
-    assert "systems.given.ngrams: the weight is chosen on `validation`" in message
-    message = project.error(BASE | {"export": {"systems": ["fused"]}})
-    assert "export.systems: fused has kind fused, which is more than one model" in message
-
-
 OF_FUSED = {"bench fused tatoeba", "bench given tatoeba"}
 BENCH = {"bench ngram tatoeba"} | OF_FUSED
 

@@ -5,15 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from made.objectives import (
-    batch_of,
-    differences,
-    gradients,
-    noisy_system,
-    system_settings,
-    weights_of,
-)
-from made.references import MASK, REFERENCES
+from made.objectives import batch_of, noisy_system, system_settings, weights_of
+from made.references import MASK, REFERENCES, dense_losses
 
 from ems.model import encoder, packing
 from ems.model.objectives import fused
@@ -115,6 +108,12 @@ def targets_of(name):
     return SIMILARITIES if name == "coherence" else np.repeat([1.0, 0.0], len(PAIRS))
 
 
+def loss_and_gradients(loss, weights):
+    """The loss and the gradients of all weights, zero if there is none, in one vector."""
+    parts = torch.autograd.grad(loss, [*weights], materialize_grads=True)
+    return torch.cat([loss.detach()[None], *(part.flatten() for part in parts)])
+
+
 def computed(name, model=MODEL, **head):
     system, objectives = made_system(name, model, **head)
     batch = batch_of(sentences(hidden_by(name)))
@@ -123,7 +122,7 @@ def computed(name, model=MODEL, **head):
     parts = system(DeviceBatch.copy(batch, torch.device("cpu")))
     assert list(parts) == system.parts
     assert {CASES[name][0], "total"} <= parts.keys()
-    return gradients(parts["total"], system.named_parameters())
+    return loss_and_gradients(parts["total"], system.parameters())
 
 
 def expected(name, **head):
@@ -133,12 +132,11 @@ def expected(name, **head):
     pairs = list(zip(rows[: len(PAIRS)], rows[len(PAIRS) :], strict=True))
     parts = {**weights, "heads": HEADS, "pooling": POOLED.get(name)}
     loss = REFERENCES[name](parts, pairs, settings=objectives, targets=targets_of(name))
-    return gradients(loss / len(PAIRS), weights)
+    return loss_and_gradients(loss / len(PAIRS), weights.values())
 
 
 def same(first, second):
-    size = max(1, abs(first[0]), *(gradient.abs().max().item() for gradient in first[1].values()))
-    return max(differences(first, second).values()) < 1e-9 * size
+    return (first - second).abs().max() < 1e-9 * max(1, first.abs().max())
 
 
 VARIED = {
@@ -160,7 +158,7 @@ def test_an_objective_and_its_gradients_equal_its_equation(name, head):
 
 def test_every_setting_of_an_objective_has_a_loss_of_its_own():
     """Else the batch would not show whether the setting is heeded."""
-    losses = [expected(name, **VARIED[head])[0] for name, head in PLAIN + VARIANTS]
+    losses = [expected(name, **VARIED[head])[0].item() for name, head in PLAIN + VARIANTS]
     assert len({round(loss, 9) for loss in losses}) == len(losses)
 
 
@@ -199,43 +197,19 @@ def problem():
     return factors, Target(torch.tensor(row), torch.tensor(token), weights)
 
 
-def by_loops(states, output, bias, chosen=range(VOCABULARY), share=1.0):
-    """The cross-entropy of the label rows by the pieces `chosen`, a `share` of the others."""
-    cross = 0.0
-    for row, token, weight in ENTRIES:
-        logits = [
-            sum(a * b for a, b in zip(piece, states[row].tolist(), strict=True)) + shift
-            for piece, shift in zip(output.tolist(), bias.tolist(), strict=True)
-        ]
-        normaliser = sum(math.exp(logits[w]) / (1 if w in LABELS else share) for w in chosen)
-        cross += weight * (math.log(normaliser) - logits[token])
-    return cross
-
-
-def entropy_by_loops():
-    total = 0.0
-    for row in range(ROWS):
-        for word in LABELS:
-            p = sum(weight for at, token, weight in ENTRIES if (at, token) == (row, word))
-            total -= p * math.log(p) if p else 0.0
-    return total
-
-
+@pytest.mark.parametrize("biased", [True, False])
 @pytest.mark.parametrize("rows", [1, 2, ROWS])
-def test_fused_losses_equal_loops_and_their_gradients_finite_differences(rows, monkeypatch):
+def test_fused_losses_and_their_gradients_equal_dense_rows(rows, biased, monkeypatch):
     monkeypatch.setattr(fused, "CHUNK", rows * VOCABULARY)
-    factors, target = problem()
-    (states, output, bias), own = factors, entropy_by_loops()
-    cross = by_loops(*factors)
-    loss = fused_cross_entropy(states, output, target, bias)
-    assert loss.item() == pytest.approx(cross, rel=1e-12)
-    assert entropy(target, VOCABULARY).item() == pytest.approx(own, rel=1e-12)
-    assert kl_loss(states, output, target, bias).item() == pytest.approx(cross - own, rel=1e-12)
-    plain = by_loops(states, output, torch.zeros(VOCABULARY))
-    assert fused_cross_entropy(states, output, target).item() == pytest.approx(plain, rel=1e-12)
-    assert torch.autograd.gradcheck(
-        lambda s, o, b: fused_cross_entropy(s, o, target, b), factors, atol=1e-8
-    )
+    (states, output, bias), target = problem()
+    leaves = [states, output, *[bias] * biased]
+    expected = dense_losses(states @ output.T + bias * biased, target)
+    losses = [loss(states, output, target, *leaves[2:]) for loss in (fused_cross_entropy, kl_loss)]
+    for own, true in zip(losses, expected, strict=True):
+        torch.testing.assert_close(own, true, rtol=1e-12, atol=0)
+        both = (torch.autograd.grad(loss, leaves, retain_graph=True) for loss in (own, true))
+        torch.testing.assert_close(*both, rtol=1e-12, atol=1e-12)
+    assert entropy(target, VOCABULARY).item() == pytest.approx((expected[0] - expected[1]).item())
 
 
 def test_a_second_backward_pass_over_one_graph_gives_the_same_gradients():
@@ -289,8 +263,11 @@ def test_a_sampled_loss_is_the_estimator_of_its_pieces(count):
     assert len(set(chosen)) == len(chosen) == len(LABELS) + count
     torch.manual_seed(11)
     loss = sampled_cross_entropy(states, output, target, count, bias)
-    expected = by_loops(states, output, bias, chosen, count / (VOCABULARY - len(LABELS)))
-    assert loss.item() == pytest.approx(expected, rel=1e-12)
+    shift = torch.full((VOCABULARY,), -1e4, dtype=torch.float64)  # not in the sample
+    shift[chosen] = -math.log(count / (VOCABULARY - len(LABELS)))
+    shift[[*LABELS]] = 0
+    expected, _ = dense_losses(states @ output.T + bias + shift, target)
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-12)
 
 
 TARGETS = [[0, 1], [5], [3, 3, 2], [4, 0, 5, 0], [1, 1, 1, 1, 2]]
@@ -308,35 +285,6 @@ def logits_of(scale):
     ]
 
 
-def reference(logits):
-    """The KL of Eq. 6-7, summed over rows, and its gradient by logit, in plain floats."""
-    total, gradients = 0.0, []
-    for row, target in zip(logits, TARGETS, strict=True):
-        highest = max(row)
-        log_sum = highest + math.log(sum(math.exp(value - highest) for value in row))
-        shares = [target.count(word) / len(target) for word in range(len(row))]
-        for share, value in zip(shares, row, strict=True):
-            if share:
-                total += share * (math.log(share) - value + log_sum)
-        gradients.append(
-            [math.exp(v - log_sum) - share for v, share in zip(row, shares, strict=True)]
-        )
-    return total, gradients
-
-
-def run(logits, dtype=None):
-    """The same from the fused objective: the output matrix is the identity."""
-    row = torch.tensor([at for at, target in enumerate(TARGETS) for _ in target])
-    token = torch.tensor([word for target in TARGETS for word in target])
-    lengths = torch.tensor([len(target) for target in TARGETS])
-    states = torch.tensor(logits, dtype=torch.float32, requires_grad=True)
-    output = torch.eye(6).requires_grad_()
-    target = xtr_target(row, token, lengths, torch.float32)
-    loss = kl_loss(states, output, target, dtype=dtype)
-    loss.backward()
-    return loss, states.grad, output.grad
-
-
 NEAR = [(None, 1e-6, 1e-5, 1e-6), (torch.bfloat16, 0.01, 0.01, 0.01)]
 
 
@@ -344,16 +292,23 @@ NEAR = [(None, 1e-6, 1e-5, 1e-6), (torch.bfloat16, 0.01, 0.01, 0.01)]
 @pytest.mark.parametrize("chunk", [1 << 22, 6], ids=["at once", "row by row"])
 @pytest.mark.parametrize("scale", [1.0, 80.0, 1e4])
 def test_extreme_logits_are_near_float64(scale, chunk, dtype, of_loss, rtol, atol, monkeypatch):
+    """The output matrix is the identity, so that states are logits."""
     monkeypatch.setattr(fused, "CHUNK", chunk)
-    logits = logits_of(scale)
-    total, gradients = reference(logits)
-    loss, of_states, of_output = run(logits, dtype)
-    assert loss.item() == pytest.approx(total, rel=of_loss)
-    assert {loss.dtype, of_states.dtype, of_output.dtype} == {torch.float32}
-    gradients = torch.tensor(gradients)
-    torch.testing.assert_close(of_states, gradients, rtol=rtol, atol=atol)
-    expected = gradients.T @ torch.tensor(logits) / scale
-    torch.testing.assert_close(of_output / scale, expected, rtol=rtol, atol=2 * atol)
+    row = torch.tensor([at for at, words in enumerate(TARGETS) for _ in words])
+    token = torch.tensor([word for words in TARGETS for word in words])
+    lengths = torch.tensor([len(words) for words in TARGETS])
+    logits = torch.tensor(logits_of(scale), dtype=torch.float64, requires_grad=True)
+    _, total = dense_losses(logits, xtr_target(row, token, lengths, torch.float64))
+    total.backward()
+    states, output = logits.detach().float().requires_grad_(), torch.eye(6).requires_grad_()
+    loss = kl_loss(states, output, xtr_target(row, token, lengths, torch.float32), dtype=dtype)
+    loss.backward()
+    assert loss.item() == pytest.approx(total.item(), rel=of_loss)
+    assert {loss.dtype, states.grad.dtype, output.grad.dtype} == {torch.float32}
+    near = {"check_dtype": False, "rtol": rtol}
+    torch.testing.assert_close(states.grad, logits.grad, **near, atol=atol)
+    expected = logits.grad.T @ logits.detach() / scale
+    torch.testing.assert_close(output.grad / scale, expected, **near, atol=2 * atol)
 
 
 def test_sums_over_many_rows_are_not_bfloat16(monkeypatch):

@@ -1,23 +1,23 @@
 """The scripts of perf/ run on the demo corpus and end in the line that is compared."""
 
 import json
-import os
+import multiprocessing
 import re
-import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
 import torch
 from conftest import ROOT, needs
-from made.models import write_model
+from made import forked
+from made.models import export, write_model
 from made.text import runs
 
 from ems.base.errors import EmsError
 from ems.model.devices import check_precision
-
-pytestmark = pytest.mark.slow
+from ems.text.segmenters.base import check_available
 
 PEERS = {  # script: the extra that its peers need, their modules
     "train_throughput": ("bench", ["datasets", "sentence_transformers", "accelerate"]),
@@ -47,40 +47,73 @@ FLAGS = {"segmenters": ["--names", "moses", "none"], "company": ["--settings=def
 MISSING = {"use_throughput": ["--model=none", "--pairs=none"]}  # required
 
 
-def start(name, out, *flags, **environment):
-    command = [sys.executable, str(ROOT / "perf" / f"{name}.py"), "--demo", "--repeats=1"]
-    command += ["--out", str(out), *flags]
-    variables = {**os.environ, **environment}
-    return subprocess.run(command, capture_output=True, text=True, env=variables)
+@pytest.fixture(autouse=True)
+def run(monkeypatch, tmp_path):
+    """Run a script in this process; its measurements are forks that have imported the peers."""
+    monkeypatch.syspath_prepend(str(ROOT / "perf"))
+    libraries = ["torch", "sentence_transformers", "datasets", "accelerate"]
+    multiprocessing.set_forkserver_preload(libraries)
+    watch = import_module("measured").watch
+
+    def figures(command, what):
+        out, peak = tmp_path / "stdout", [0]
+        out.unlink(missing_ok=True)
+        process = forked.script(command[1:], out)
+        watch(process.pid, peak)
+        process.join()
+        assert process.exitcode == 0, what
+        return json.loads(out.read_text().splitlines()[-1]), peak[0] / 1e6
+
+    def run_script(name, *flags):
+        script = import_module(name)
+        if name != "mine_throughput":  # its processes are started as for a user
+            monkeypatch.setattr(script, "figures", figures, raising=False)
+        words = [name, "--demo", "--repeats=1", f"--out={tmp_path / 'out.json'}", *flags]
+        monkeypatch.setattr(sys, "argv", words)
+        script.main()
+
+    return run_script
 
 
-def refusal(name, folder, *flags, **environment):
+@pytest.fixture
+def refusal(run, tmp_path, capsys):
     """The one line with which a script ends before it measures anything."""
-    done = start(name, folder / "out.json", *flags, **environment)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert not (folder / "out.json").exists()
-    (line,) = done.stderr.splitlines()
-    return line
+
+    def message(*words):
+        with pytest.raises(SystemExit) as end:
+            run(*words)
+        assert capsys.readouterr().out == ""
+        assert not (tmp_path / "out.json").exists()
+        assert "\n" not in end.value.code
+        return end.value.code
+
+    return message
 
 
 @pytest.mark.parametrize("name", PEERS)
-def test_a_peer_that_cannot_be_imported_is_refused(tmp_path, name):
+def test_a_peer_that_cannot_be_imported_is_refused(refusal, monkeypatch, name):
     needs(runs("moses"), "the segmenter moses cannot run here")
-    extra, (module, *_) = PEERS[name]
-    (tmp_path / f"{module}.py").write_text("raise RuntimeError('broken\\nhere')\n")
-    line = refusal(name, tmp_path, *MISSING.get(name, ()), PYTHONPATH=str(tmp_path))
-    assert all(part in line for part in ("broken here", f"pip install '.[{extra}]'", "--no-peer"))
+
+    def broken(module):
+        raise RuntimeError("broken\nhere")
+
+    monkeypatch.setattr("measured.import_module", broken)
+    line = refusal(name, *MISSING.get(name, ()))
+    extra = f"pip install '.[{PEERS[name][0]}]'"
+    assert all(part in line for part in ("broken here", extra, "--no-peer"))
 
 
-def test_float16_without_a_gpu_is_refused_as_by_the_trainer(tmp_path):
-    line = refusal("train_throughput", tmp_path, "--no-peer", "--precision", "float16")
+def test_float16_without_a_gpu_is_refused_as_by_the_trainer(refusal):
+    line = refusal("train_throughput", "--no-peer", "--precision=float16")
     with pytest.raises(EmsError, match=re.escape(line)):
         check_precision("float16", torch.device("cpu"))
 
 
 @pytest.mark.parametrize("name", PERL)
-def test_missing_perl_is_refused(tmp_path, name):
-    assert "install Debian's package `perl`" in refusal(name, tmp_path, PATH=str(tmp_path))
+def test_missing_perl_is_refused(refusal, tmp_path, monkeypatch, name):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    check_available.cache_clear()
+    assert "install Debian's package `perl`" in refusal(name)
 
 
 def user_files(folder):
@@ -90,23 +123,30 @@ def user_files(folder):
     return [f"--model={model}", f"--pairs={folder / 'pairs.tsv'}"]
 
 
+def exported(model, out, *flags):
+    export(model, out, *flags)
+    return out
+
+
 @pytest.mark.parametrize("name", FIGURES)
-def test_a_script_ends_in_the_line_of_its_figures(tmp_path, name):
+def test_a_script_ends_in_the_line_of_its_figures(name, run, tmp_path, capsys, monkeypatch):
     needs(name not in PERL or runs("moses"), "the segmenter moses cannot run here")
     flags = user_files(tmp_path) if name == "use_throughput" else FLAGS.get(name, [])
     peers = name in PEERS and all(map(find_spec, PEERS[name][1]))
     flags = flags if peers or name not in PEERS else [*flags, "--no-peer"]
-    done = start(name, tmp_path / "out.json", *flags)
-    assert done.returncode == 0, done.stderr
-    last = {
-        k: float(v) for k, v in (word.split("=") for word in done.stdout.split("\n")[-2].split())
-    }
+    if name == "use_throughput":
+        monkeypatch.setattr(import_module(name), "export", exported)
+    if name == "text_throughput":
+        for module in ("text_steps", name):
+            monkeypatch.setattr(f"{module}.SCALES", (1, 4))
+    run(name, *flags)
+    line = capsys.readouterr().out.splitlines()[-1]
+    last = {key: float(value) for key, value in (word.split("=") for word in line.split())}
     figures, others = (words.split() for words in FIGURES[name])
     assert last.keys() == {*figures, *others * peers}
     assert all(value > 0 or key == "flores_s" for key, value in last.items())  # 0.0 s is possible
-    globals().get(f"check_{name}", lambda *_: None)(
-        last, json.loads((tmp_path / "out.json").read_text())
-    )
+    check = globals().get(f"check_{name}")
+    check(last, json.loads((tmp_path / "out.json").read_text()))
 
 
 def check_text_throughput(last, measures):
@@ -157,25 +197,21 @@ def check_use_throughput(last, measures):
     assert measures["int8_vs_float"] == pytest.approx(ratio)
 
 
-def test_a_ratio_of_trainers_uses_the_smallest_vocabulary_or_the_largest(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "perf"))
-    from train_throughput import summary
-
+def test_a_ratio_of_trainers_uses_the_smallest_vocabulary_or_the_largest():
     rates = {"contrastive": (60, 50), "ems": (40, 30), "ems-quarter": (55, 40)}
     rates |= {"plain": (20, 10), "st": (16, 12)}
     row = lambda rate: {"pairs_per_s": rate, "rss_anon_mb": rate}  # noqa: E731
     results = {name: {"8000": row(a), "32000": row(b)} for name, (a, b) in rates.items()}
     expected = {"contrastive_vs_st": 60 / 16, "ems_vs_st": 40 / 16, "ems32k_vs_st": 30 / 12}
     expected |= {"quarter32k_vs_contrastive": 40 / 50, "contrastive_vs_plain": 60 / 20}
+    summary = import_module("train_throughput").summary
     assert summary(results) == expected | {"peak_mb": 30}
 
 
 def test_a_search_without_time_compares_some_lines_and_finds_all(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "perf"))
-    from use_steps import mined, write_planted
-
+    steps = import_module("use_steps")
     monkeypatch.setattr("ems.use.mining.LEAST_ROWS", 8192)
-    write_planted(tmp_path, 20_000)
-    hurried = mined(SimpleNamespace(folder=tmp_path, mine_seconds=0))
+    steps.write_planted(tmp_path, 20_000)
+    hurried = steps.mined(SimpleNamespace(folder=tmp_path, mine_seconds=0))
     assert hurried["compared"] == pytest.approx(100 * 8192 / 20_000)
     assert (hurried["lines"], hurried["right"]) == (20_000, 100)

@@ -42,8 +42,7 @@ def learnt(folder):
     return {name: contents(folder)[name] for name in LEARNT}
 
 
-def test_the_same_seed_gives_the_same_bytes(toy, never_killed, tmp_path):
-    assert contents(toy.train(tmp_path)) == contents(never_killed)
+def test_two_threads_give_the_same_bytes_again(toy, tmp_path):
     two = {"threads": 2, "steps": 10}
     first, second = (toy.train(tmp_path / name, train=two) for name in ("a", "b"))
     assert contents(first) == contents(second)
@@ -102,19 +101,15 @@ def test_no_file_is_a_pickle(toy, never_killed, tmp_path):
     assert all(READERS[path.suffix](path) for path in files)
 
 
-@pytest.mark.parametrize(
-    ("step", "name", "error"),
-    [(10, "step-00000015", SafetensorError), (30, r"model\.safetensors", OSError)],
-)
-def test_a_full_disk_loses_nothing(error, step, name, toy, never_killed, tmp_path, monkeypatch):
+def test_a_disk_that_is_full_at_the_end_loses_nothing(toy, never_killed, tmp_path, monkeypatch):
     def fail(tensors, path, metadata):
         Path(path).write_bytes(b"half")
-        raise error("No space left on device")
+        raise SafetensorError("No space left on device")
 
-    state = train_until(toy, tmp_path, step)
+    state = train_until(toy, tmp_path, 30)
     before = saved(state)
     monkeypatch.setattr(devices, "save_file", fail)
-    with pytest.raises(EmsError, match=rf"cannot write .*{name}.*No space left"):
+    with pytest.raises(EmsError, match=r"cannot write .*model\.safetensors.*No space left"):
         toy.train(tmp_path)
     assert saved(state) == before
     assert not list(tmp_path.rglob("*.part"))
@@ -201,61 +196,17 @@ def test_the_loss_falls_and_p1_rises_in_60_steps(toy, tmp_path):
 HALF = {"precision": "bfloat16"}
 
 
-def systems(toy, weights=None, half="bfloat16"):
-    names = []
-    for precision in ("float32", half):
-        torch.manual_seed(0)
-        settings = toy.experiment(model=STILL).systems["ems"]
-        system = System(settings, len(LANGUAGES), 300, precision)
-        if weights:
-            system.encoder.load_state_dict(load_file(weights / "model.safetensors"))
-            system.heads.load_state_dict(load_file(weights / "heads.safetensors"))
-        names.append(system)
-    return names
-
-
-def parts_and_gradients(toy, system):
-    batch = DeviceBatch.copy(toy.store("training").draw(1, 1, 64, 1.0), torch.device("cpu"))
-    parts = system(batch)
-    parts["total"].backward()
-    gradients = {name: value.grad for name, value in system.named_parameters()}
-    return {name: value.detach() for name, value in parts.items()}, gradients
-
-
-def cosine(first, second):
-    return torch.cosine_similarity(first.double().flatten(), second.double().flatten(), dim=0)
-
-
-@pytest.mark.parametrize("half", ["bfloat16", "float16"])
-@pytest.mark.parametrize("trained", [False, True], ids=["untrained", "trained"])
-def test_half_precision_is_near_float32(toy, never_killed, trained, half):
-    full, half = systems(toy, never_killed if trained else None, half)
-    (parts, gradients), (near, rough) = (parts_and_gradients(toy, each) for each in (full, half))
-    assert set(near) == set(parts) == {"xtr", "contrastive", "total"}
-    for name, value in parts.items():
-        assert near[name].dtype == torch.float32
-        assert near[name].item() == pytest.approx(value.item(), rel=0.01), name
-        assert near[name] != value, f"{name}: it was not computed in half precision"
-    together = [torch.cat([g.flatten() for g in each.values()]) for each in (gradients, rough)]
-    assert cosine(*together) > 0.99
-    for name, gradient in gradients.items():
-        assert rough[name].dtype == torch.float32, name
-        if gradient.norm() > 1e-3 * together[0].norm():
-            assert cosine(gradient, rough[name]) > 0.98, name
-
-
 def test_the_logits_of_xtr_are_bfloat16_but_never_float16(toy, monkeypatch):
     softmax, seen = torch.softmax, []
     monkeypatch.setattr(torch, "softmax", lambda x, **o: seen.append(x.dtype) or softmax(x, **o))
-    for half in ("bfloat16", "float16"):
-        for system in systems(toy, half=half):
-            parts_and_gradients(toy, system)
-    assert seen == [torch.float32, torch.bfloat16] + 2 * [torch.float32]
+    settings, batch = toy.experiment().systems["ems"], toy.store("training").draw(1, 1, 64, 1.0)
+    for precision in ("float32", "bfloat16", "float16"):
+        system = System(settings, len(LANGUAGES), 300, precision)
+        system(DeviceBatch.copy(batch, torch.device("cpu")))["total"].backward()
+    assert seen == [torch.float32, torch.bfloat16, torch.float32]
 
 
 def test_weights_stay_float32_also_on_disk(toy, tmp_path):
-    _, half = systems(toy)
-    assert {value.dtype for value in half.state_dict().values()} == {torch.float32}
     state = train_until(toy, tmp_path, 10, train=HALF)
     tensors = [load_file(path) for path in state.rglob("*.safetensors")]
     tensors += [load_file(path) for path in toy.train(tmp_path, train=HALF).glob("*.safetensors")]
@@ -367,11 +318,6 @@ def test_learning_rates(schedule, steps, peak, warmup, period, rates):
     found = [learning_rate(step, settings) for step in range(len(rates))]
     assert found == pytest.approx(rates, abs=1e-15)
     assert learning_rate(0, settings.model_copy(update={"warmup_steps": 0})) == peak
-
-
-def test_a_step_needs_its_number(toy):
-    with pytest.raises(EmsError, match=r"train\.schedule: step needs train\.schedule_steps"):
-        toy.experiment(train={"schedule": "step"})
 
 
 @pytest.mark.parametrize(("table", "factors"), [(0, [1]), (8, [1, 3])])

@@ -1,15 +1,12 @@
 """Laws of the cost of a step: FLOPs, rates, batches drawn in advance, memory, waits for a GPU."""
 
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
 import threading
 import time
 from contextlib import closing
-from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,6 +15,7 @@ import pytest
 import torch
 from conftest import ROOT
 from made.fake_gpu import ALL
+from made.forked import peak, result
 from made.shards import contents, write_shard
 from made.train import MODEL, weights_of
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -33,7 +31,7 @@ from ems.train import step as step_module
 from ems.train.data import Data
 from ems.train.job import train
 from ems.train.measures import Meter, peak_of, step_flops
-from ems.train.memory import GradCache, check_fits
+from ems.train.memory import GradCache, check_fits, keep_freed
 from ems.train.step import AHEAD, prefetch
 
 CPU = torch.device("cpu")
@@ -153,31 +151,24 @@ def test_drawing_ahead_changes_no_byte_of_the_model(toy, never_killed, tmp_path,
     assert used == [1] * 30
 
 
-def anonymous_memory(toy, shards, folder, out):
-    """Train 60 steps; write the anonymous memory of this process to `out`, in MiB."""
+def anonymous_memory(toy, shards, folder):
+    """Train 60 steps; return the anonymous memory of this process."""
     experiment = toy.experiment(train={"steps": 60, "batch_pairs": 64, "checkpoint_every": 60})
     data = Data(PairStore(shards, ["en", "de", "fr"], 20), None, toy.vocabulary)
     train(experiment, "ems", data, folder / "model", folder / "state")
-    out.value = high_water("RssAnon")
+    memory = psutil.Process().memory_info()
+    return memory.rss - memory.shared
 
 
 @pytest.mark.slow
 def test_anonymous_memory_does_not_grow_with_the_corpus(toy, tmp_path):
     """Four shards of 8,000 pairs, and of 16 times as many: 31 MB more on disk."""
-    context = multiprocessing.get_context("forkserver")
-    memory = []
+    memory, sha256 = [], sha256_file(toy.vocabulary)
     for pairs in (8_000, 128_000):
         ids = np.random.default_rng(pairs).integers(3, 300, 10 * pairs)
         folders = [tmp_path / f"{pairs}-{number}/c/v/de-en/0" for number in range(4)]
-        sha256 = sha256_file(toy.vocabulary)
         shards = [write_shard(folder, ids, [10] * pairs, sha256=sha256) for folder in folders]
-        out = context.Value("d", 0)
-        arguments = (toy, shards, tmp_path / f"run{pairs}", out)
-        process = context.Process(target=anonymous_memory, args=arguments)
-        process.start()
-        process.join(120)
-        assert process.exitcode == 0
-        memory.append(out.value)
+        memory.append(result(anonymous_memory, toy, shards, tmp_path / f"run{pairs}") >> 20)
     assert memory[0] > 0
     assert memory[1] - memory[0] < 8, memory
 
@@ -249,9 +240,8 @@ def peak_memory(way):
     encoder = Encoder(EncoderSettings(**sizes, dropout=0.1, attention_dropout=0.0), PIECES)
     lengths = torch.full((128,), 32)
     tokens = torch.zeros(int(lengths.sum()), dtype=torch.int64)
-    warm_up = partial(encoder, tokens[:64], lengths[:2])
-    warm_up().sum().backward()
-    before = high_water()
+    encoder(tokens[:64], lengths[:2]).sum().backward()  # loads what a step needs
+    before = peak()
     encoder.checkpoint_layers = way == "checkpoint"
     if way == "cache":
         parts = GradCache(encoder, tokens, lengths, 8, lambda part: part)
@@ -261,47 +251,29 @@ def peak_memory(way):
         parts.backward(vectors.grad)
     else:
         (encoder(tokens, lengths) ** 2).sum().backward()
-    return high_water() - before
-
-
-def high_water(name="VmHWM"):
-    """The peak of resident memory in MiB, or another value of /proc/self/status."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith(name)).split()[1]) / 1024
+    return peak() - before
 
 
 @pytest.mark.slow
 def test_checkpointed_layers_and_gradcache_save_memory():
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
-    peaks = {}
-    for way in ("plain", "checkpoint", "cache"):
-        command = f"import test_train_cost; print(test_train_cost.peak_memory({way!r}))"
-        output = subprocess.check_output([sys.executable, "-c", command], env=environment)
-        peaks[way] = float(output)
+    peaks = {way: result(peak_memory, way) >> 20 for way in ("plain", "checkpoint", "cache")}
     assert peaks["plain"] > 100, peaks
     assert peaks["checkpoint"] < 0.7 * peaks["plain"], peaks  # the rest is mostly one layer's
     assert peaks["cache"] < 0.4 * peaks["plain"], peaks
 
 
-FREED = """
-import psutil, torch, sys
-from ems.train.memory import keep_freed
-if sys.argv[1] == "kept":
-    keep_freed()
-block = torch.ones(50_000_000)
-before = psutil.Process().memory_info().rss
-del block
-print(before - psutil.Process().memory_info().rss)
-"""
+def freed_memory(kept):
+    if kept:
+        keep_freed()
+    block, process = torch.ones(50_000_000), psutil.Process()
+    before = process.memory_info().rss
+    del block
+    return before - process.memory_info().rss
 
 
 def test_freed_memory_is_kept_for_the_next_step():
     """200 MB, which the system takes back at once without `keep_freed`."""
-    freed = {
-        name: int(subprocess.check_output([sys.executable, "-c", FREED, name], cwd=ROOT))
-        for name in ("kept", "given back")
-    }
-    assert freed["kept"] < 1e7 < 1.9e8 < freed["given back"]
+    assert result(freed_memory, True) < 1e7 < 1.9e8 < result(freed_memory, False)
 
 
 LARGE = {"model": {**MODEL, "width": 32768, "layers": 100, "feed_forward": 131072}}

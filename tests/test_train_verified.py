@@ -2,12 +2,10 @@
 
 import json
 import os
-import re
 
 import pytest
 import torch
 from made.distributed import ROOT, SIZES, Counted, step_of_groups, torchrun, verification_of
-from made.experiments import MINIMAL, Settings, changed
 from made.shards import contents
 from made.train import Toy, train_into, train_until
 
@@ -161,21 +159,6 @@ def test_n_processes_have_the_losses_and_gradients_of_one(ranks):
 def test_buckets_of_any_size_give_the_same_bits(ranks):
     if len(ranks) == 2:  # of three numbers the order counts
         assert ranks[0]["small buckets"] == ranks[0]["4"]
-
-
-GROUPS = {"objectives": {"contrastive": {"negatives": 5}}, "train": {"batch_pairs": 12}}
-CACHE = {"objectives": {"mlm": {"weight": 1}}, "train": {"grad_cache": 2}}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (GROUPS, "groups of 5 pairs do not divide train.batch_pairs, 12.*divisor"),
-        (CACHE, r"train\.grad_cache.*mlm needs.*remove one"),
-    ],
-)
-def test_settings_that_exclude_each_other_are_an_error(changes, message, tmp_path):
-    assert re.search(message, Settings(tmp_path).error(changed(MINIMAL, changes)))
 
 
 def test_flags_and_values_reach_all_processes(ranks):

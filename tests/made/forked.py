@@ -1,5 +1,5 @@
-"""Forked processes: Snakemake and its `ems` jobs with their libraries imported, and the memory of a
-function.
+"""Forked processes: Snakemake and its `ems` jobs with their libraries imported, scripts of perf/,
+and functions that are measured.
 
 PyTorch alone takes 1.6 s of CPU time. Nothing of ems is imported before a fork, since each project
 has a copy of its own. Jobs of Slurm and jobs that a test kills are ordinary processes.
@@ -122,26 +122,51 @@ def become(words: list[str], place: str, environment: dict[str, str], streams: l
     os._exit(status)  # to destroy what the server imported would copy its memory: 0.3 s
 
 
-def _peak():
+def script(words, out):
+    """Start `python SCRIPT ...`, which is `words`; its standard output goes to the file `out`."""
+    context = multiprocessing.get_context("forkserver")
+    process = context.Process(target=_become_script, args=(words, out))
+    process.start()
+    return process
+
+
+def _become_script(words, out):
+    os.dup2(os.open(out, os.O_WRONLY | os.O_CREAT), 1)
+    sys.argv = words
+    sys.path.insert(0, str(Path(words[0]).parent))
+    runpy.run_path(words[0], run_name="__main__")
+
+
+def peak():
+    """The peak of resident memory of this process, in bytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(dict(line.split(":", 1) for line in lines)["VmHWM"].split()[0]) * 1024
 
 
-def _measure(out, work, arguments):
-    before = _peak()
-    work(*arguments)
-    out.value = _peak() - before
+def _store(out, work, arguments):
+    out.value = work(*arguments)
 
 
-def growth(work, *arguments):
-    """By how many bytes a function raises the peak of resident memory, in its own process."""
+def result(work, *arguments):
+    """The integer that a function returns in its own process."""
     context = multiprocessing.get_context("forkserver")
     out = context.Value("q", -1)
-    process = context.Process(target=_measure, args=(out, work, arguments))
+    process = context.Process(target=_store, args=(out, work, arguments))
     process.start()
     process.join(300)
     assert process.exitcode == 0
     return out.value
+
+
+def _growth(work, *arguments):
+    before = peak()
+    work(*arguments)
+    return peak() - before
+
+
+def growth(work, *arguments):
+    """By how many bytes a function raises the peak of resident memory, in its own process."""
+    return result(_growth, work, *arguments)
 
 
 if __name__ == "__main__":

@@ -84,20 +84,3 @@ def batch_of(rows):
         inputs=np.concatenate([rows[row]["input"] for row in order]),
         places=np.array([starts[row] + at for row, at in hidden], dtype=np.int64),
     )
-
-
-def gradients(loss, weights):
-    """(loss, gradient by name, zero if there is none)."""
-    loss.backward()
-    weights = dict(weights)
-    zeros = {name: torch.zeros_like(w) for name, w in weights.items()}
-    return loss.item(), {n: zeros[n] if w.grad is None else w.grad for n, w in weights.items()}
-
-
-def differences(first, second):
-    """The largest difference of two losses, and of each weight's gradients."""
-    (loss, one), (other_loss, other) = first, second
-    assert one.keys() == other.keys()
-    return {"loss": abs(loss - other_loss)} | {
-        name: (one[name] - other[name]).abs().max().item() for name in one
-    }

@@ -291,6 +291,14 @@ def coherence(w, pairs, targets, **_):
     return ((torch.as_tensor(targets) - predicted(w, "coherence", pairs)) ** 2).sum() / 2
 
 
+def dense_losses(logits, target):
+    """The cross-entropy and the KL divergence of softmax(logits) from a target, all rows dense."""
+    labels = torch.zeros_like(logits)
+    labels = labels.index_put((target.row, target.token), target.weight, accumulate=True)
+    cross = -(labels * torch.log_softmax(logits, 1)).sum()
+    return cross, cross + torch.xlogy(labels, labels).sum()
+
+
 REFERENCES = {
     "coherence": coherence,
     **dict.fromkeys(("context", "context printed"), context),
