@@ -2,6 +2,7 @@
 
 import csv
 import math
+from itertools import chain
 from unittest.mock import Mock
 
 import numpy as np
@@ -135,12 +136,9 @@ def test_a_sentence_gains_the_mean_of_its_ways():
 
 def write_scores(folder, system, hits, /, benchmark="tatoeba", **changes):
     """Write a score file of P@1; hits: code -> (to English, from English), bool[N] each."""
-    both_ways = ((scored(c, "en", to), scored("en", c, back)) for c, (to, back) in hits.items())
-    rows, languages = (
-        [row for ways in both_ways for row in ways],
-        dict(zip(hits, hits, strict=True)),
-    )
-    return write_file(folder, system, benchmark, "P@1", rows, languages, **changes)
+    ways = [(scored(c, "en", to), scored("en", c, back)) for c, (to, back) in hits.items()]
+    rows = list(chain.from_iterable(ways))
+    return write_file(folder, system, benchmark, "P@1", rows, [*hits], **changes)
 
 
 def scored(source, target, hits, **others):

@@ -29,21 +29,11 @@ def row(source, target, value, count=1000, **others):
 
 
 def write_file(folder, system, benchmark, metric, rows, languages, /, **changes):
-    """A score file of these rows; a change of None takes the key away."""
-    data = {
-        "benchmark": benchmark,
-        "version": "v1",
-        "system": system,
-        "system_hash": "ab12",
-        "data_sha256": SHA,
-        "metric": metric,
-        "higher_is_better": metric not in LOWER,
-        "label": "language",
-        "languages": languages,
-        "protocol": {},
-        "rows": rows,
-    }
-    data = {key: value for key, value in {**data, **changes}.items() if value is not None}
+    """A score file of these rows; `languages`: code -> language, or codes that are languages."""
+    known = languages if isinstance(languages, dict) else {code: code for code in languages}
+    data = {"benchmark": benchmark, "version": "v1", "system": system, "system_hash": "ab12"}
+    data |= {"data_sha256": SHA, "metric": metric, "higher_is_better": metric not in LOWER}
+    data |= {"label": "language", "languages": known, "protocol": {}, "rows": rows, **changes}
     path = folder / system / f"{data['benchmark']}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(data), encoding="utf-8")
@@ -76,18 +66,17 @@ def write_scores(folder, system, values, /, languages=None, benchmark="tatoeba",
 def write_retrieval(folder, system, benchmark, values, protocol=RETRIEVAL, **changes):
     """ParaCrawl or Europarl; `values` as in `both_ways`."""
     versions = {"paracrawl": "v5", "europarlxsr": "v7"}
-    known = dict(zip(values, values, strict=True))
+    rows = both_ways(values, 2000)
     changes = {"version": versions[benchmark], "protocol": protocol, **changes}
-    return write_file(folder, system, benchmark, "P@1", both_ways(values, 2000), known, **changes)
+    return write_file(folder, system, benchmark, "P@1", rows, [*values], **changes)
 
 
 def write_bucc(folder, system, values, protocol=BUCC, missed=None, **changes):
     """BUCC; `values`: language -> F1; `missed`: language -> the best pairs that gold lacks."""
     rows = [row(code, EN, f1, 9) for code, f1 in values.items()]
     details = {code: {"missed": (missed or {}).get(code, [])} for code in values}
-    known = dict(zip(values, values, strict=True))
     changes = {"version": "v2018", "protocol": protocol, "details": details, **changes}
-    return write_file(folder, system, "bucc2018", "F1", rows, known, **changes)
+    return write_file(folder, system, "bucc2018", "F1", rows, [*values], **changes)
 
 
 def write_accuracies(folder, benchmark, system, values, measures=None, /, **changes):
@@ -95,17 +84,13 @@ def write_accuracies(folder, benchmark, system, values, measures=None, /, **chan
     number, without a seed); `measures`: measure -> direction -> value."""
     rows = []
     for name, seeds in values.items():
-        place = _place(name)
-        if isinstance(seeds, list):
-            rows += [row(**place, value=v, seed=at) for at, v in enumerate(seeds, 1)]
-        else:
-            rows.append(row(**place, value=seeds))
+        numbered = enumerate(seeds, 1) if isinstance(seeds, list) else [(None, seeds)]
+        rows += [row(**_place(name), value=v, **({"seed": at} if at else {})) for at, v in numbered]
     for measure, of in (measures or {}).items():
         rows += [row(**_place(name), value=v, measure=measure) for name, v in of.items()]
     codes = [code for name in values for code in name.split()[0].split("-")]
-    known = dict(zip(codes, codes, strict=True))
     changes = {"label": "direction", **changes}
-    return write_file(folder, system, benchmark, "accuracy", rows, known, **changes)
+    return write_file(folder, system, benchmark, "accuracy", rows, codes, **changes)
 
 
 def _place(name):
@@ -145,7 +130,7 @@ def write_errors(folder, system, benchmark, errors, kinds=None, **changes):
 
 def write_cosine(folder, system, value, **changes):
     rows = [row(EN, EN, value, 2)]
-    return write_file(folder, system, "wordorder", "cosine", rows, {EN: EN}, **changes)
+    return write_file(folder, system, "wordorder", "cosine", rows, [EN], **changes)
 
 
 def both_measures(folder, system, low, high):
@@ -158,10 +143,8 @@ def both_measures(folder, system, low, high):
 
 def fives(names, start=70.0):
     """Five seeds of each direction, all different."""
-    return {
-        name: [start + at + step * (at + 1) / 10 for step in range(5)]
-        for at, name in enumerate(names)
-    }
+    steps = range(5)
+    return {n: [start + at + s * (at + 1) / 10 for s in steps] for at, n in enumerate(names)}
 
 
 def values(result, measure=""):
