@@ -28,25 +28,23 @@ FLORES = {
 DE_TEST = b"sentence\tis_counterfactual\nWenn.\t1\nIst.\t0\n"
 AUGMENTED, KINDS = "eng_Latn_augmented.devtest", "eng_Latn_errtype.devtest.json"
 MARC = "test/dataset_de_test.json"
-ARCHIVES = {  # (set, unit) -> the archive, its members, what the unit counts
+UNITS = {  # (set, unit) -> the archive if it is one, its members or files, what the unit counts
     ("bucc2018", "de-en.training"): ("bucc2018-de-en.training-gold.tar.bz2", made.bucc(), 3),
     ("xnli", "xnli"): ("XNLI-1.0.zip", made.xnli(), 16),
     ("xnli", "xnli-mt"): ("XNLI-MT-1.0.zip", made.xnli_mt(), 2),
     ("pawsx", "x-final"): ("x-final.tar.gz", made.pawsx(), 28),
     ("cls", "cls"): ("cls-acl10-unprocessed.tar.gz", made.cls(), 48),
     ("flores200", "flores200_dataset"): ("flores200_dataset.tar.gz", FLORES, 3),
-}
-FILES = {  # (set, unit) -> its files, what the unit counts
-    ("tatoeba", "deu"): (made.TATOEBA, 2),
-    ("flores200", "deu_Latn"): (made.FLORES, 3),
-    ("sib200", "deu_Latn"): (made.SIB, 5),
-    ("xsimpp", AUGMENTED): ({AUGMENTED: made.xsimpp()[AUGMENTED]}, 3),
-    ("xsimpp", KINDS): ({KINDS: made.xsimpp()[KINDS]}, 2),
-    ("marc", "de.test"): ({MARC: made.marc()[MARC]}, 3),
-    ("counterfactual", "DE_test.tsv"): ({"DE_test.tsv": DE_TEST}, 2),
+    ("tatoeba", "deu"): ("", made.TATOEBA, 2),
+    ("flores200", "deu_Latn"): ("", made.FLORES, 3),
+    ("sib200", "deu_Latn"): ("", made.SIB, 5),
+    ("xsimpp", AUGMENTED): ("", {AUGMENTED: made.xsimpp()[AUGMENTED]}, 3),
+    ("xsimpp", KINDS): ("", {KINDS: made.xsimpp()[KINDS]}, 2),
+    ("marc", "de.test"): ("", {MARC: made.marc()[MARC]}, 3),
+    ("counterfactual", "DE_test.tsv"): ("", {"DE_test.tsv": DE_TEST}, 2),
 }
 LANGUAGES = [("tatoeba", "deu"), ("flores200", "deu_Latn"), ("sib200", "deu_Latn")]
-every_unit = pytest.mark.parametrize(("name", "unit"), [*ARCHIVES, *FILES])
+every_unit = pytest.mark.parametrize(("name", "unit"), UNITS)
 every_language = pytest.mark.parametrize(("name", "unit"), LANGUAGES)
 both = pytest.mark.parametrize("kind", ["directory", "host"])
 
@@ -55,11 +53,12 @@ both = pytest.mark.parametrize("kind", ["directory", "host"])
 def mirror(tmp_path, monkeypatch):
     """Every unit as published, but small, with matching checksums."""
     folder, sums = tmp_path / "mirror", {}
-    for key, (file, members, _) in ARCHIVES.items():
-        sums[key] = made.pack(folder / file, members)
-    for key, (files, _) in FILES.items():
-        made.write_files(folder, files)
-        sums[key] = hashlib.sha256(next(iter(files.values()))).hexdigest()
+    for key, (archive, files, _) in UNITS.items():
+        if archive:
+            sums[key] = made.pack(folder / archive, files)
+        else:
+            made.write_files(folder, files)
+            sums[key] = hashlib.sha256(next(iter(files.values()))).hexdigest()
     set_sums(monkeypatch, sums)
     return folder
 
@@ -68,11 +67,11 @@ def set_sums(monkeypatch, sums):
     """Replace the published checksums, by set and unit."""
     units = evalsets.units
 
+    def with_sum(unit, name, key):
+        return dataclasses.replace(unit, sha256=unit.sha256 and sums.get((name, key), unit.sha256))
+
     def replaced(name):
-        return {
-            key: dataclasses.replace(one, sha256=one.sha256 and sums.get((name, key), one.sha256))
-            for key, one in units(name).items()
-        }
+        return {key: with_sum(unit, name, key) for key, unit in units(name).items()}
 
     monkeypatch.setattr(evalsets, "units", replaced)
 
@@ -92,19 +91,13 @@ def files_below(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
-def expected_of(name, unit):
-    """The unpacked files of a unit, and its count."""
-    if (name, unit) in FILES:
-        return FILES[name, unit]
-    _, members, count = ARCHIVES[name, unit]
-    place = unit_of(name, unit).place
-    return {place(key): content for key, content in members.items() if place(key)}, count
-
-
 @both
 @every_unit
 def test_a_unit_has_its_files_their_locks_and_a_manifest(mirror, out, kind, name, unit):
-    files, count = expected_of(name, unit)
+    archive, files, count = UNITS[name, unit]
+    if archive:
+        place = unit_of(name, unit).place
+        files = {place(key): content for key, content in files.items() if place(key)}
     with source_of(kind, mirror) as source:
         assert fetch_evalset(name, source, unit, out) == count
         assert fetch_evalset(name, source, unit, out) == count  # a second time changes nothing
@@ -119,7 +112,7 @@ def test_a_unit_has_its_files_their_locks_and_a_manifest(mirror, out, kind, name
         **{"evalset": name, "unit": unit, "licence": benchmark(name).licence},
         **{"read": count, "files": sums},
     }
-    prefix = f"{fetching.ARCHIVES}/" if (name, unit) in ARCHIVES else ""
+    prefix = f"{fetching.ARCHIVES}/" if archive else ""
     locks = {f"{prefix}{file}.lock.json": file for file in unit_of(name, unit).files}
     for path, file in locks.items():
         lock = json.loads(found[path])
@@ -139,14 +132,14 @@ def test_files_without_a_manifest_are_checked_and_not_fetched_again(mirror, out,
     assert "no such file" in failure(name, unit, mirror, out)  # with a manifest it is fetched
     manifest.unlink()
     assert "no such file" in failure(name, unit, f"{mirror}2", out)  # another source
-    last = out / [*FILES[name, unit][0]][-1]
+    last = out / [*UNITS[name, unit][1]][-1]
     last.write_bytes(last.read_bytes() + b"!\n")  # differs from its lock
     assert "no such file" in failure(name, unit, mirror, out)
 
 
 @every_language
 def test_generated_files_may_change(mirror, out, name, unit):
-    *_, last = FILES[name, unit][0]
+    *_, last = UNITS[name, unit][1]
     for _ in range(2):
         fetch_evalset(name, str(mirror), unit, out, locked=False)
         assert (out / last).read_bytes() == (mirror / last).read_bytes()
@@ -281,4 +274,4 @@ def test_every_set_has_a_reader_and_every_unit_an_address():
     assert documented == {"flores200", "bucc2018", "xnli", "marc", "counterfactual"}
     fetched = {name for name in sets() if evalsets.units(name) or benchmark(name).by_language}
     assert all(hasattr(module(name, "data"), "read_unit") for name in fetched)
-    assert fetched == {name for name, _ in [*ARCHIVES, *FILES]}
+    assert fetched == {name for name, _ in UNITS}
