@@ -8,11 +8,11 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import distribution
 
 import numpy as np
 import pytest
 from conftest import ROOT
+from made.bare import bare_python, link, site_of
 from made.models import write_model
 from made.servers import Served
 from packaging.requirements import Requirement
@@ -64,18 +64,6 @@ def test_using_a_model_imports_nothing_of_the_pipeline(model, tmp_path):
     assert done.stdout.split("\n")[0] == "[] []", done.stderr
 
 
-def needed(names):
-    found, waiting = {}, list(names)
-    while waiting:
-        name = waiting.pop()
-        if name.lower() in found:
-            continue
-        found[name.lower()] = distribution(name)
-        wanted = map(Requirement, found[name.lower()].requires or ())
-        waiting += [w.name for w in wanted if w.marker is None or w.marker.evaluate({"extra": ""})]
-    return found.values()
-
-
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory):
     """The python of a new environment with the light package as `pip install .` would have it."""
@@ -87,19 +75,9 @@ def fresh(tmp_path_factory):
     shutil.copytree(ROOT / "ems", source / "ems", ignore=shutil.ignore_patterns("__pycache__"))
     build = "from setuptools.build_meta import build_wheel; build_wheel('wheel')"
     subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "env"], check=True)
-    site = next((folder / "env" / "lib").glob("python*")) / "site-packages"
-    shutil.unpack_archive(next((source / "wheel").glob("*.whl")), site, "zip")
-    link(site, LIGHT)
-    return folder / "env" / "bin" / "python"
-
-
-def link(site, names):
-    """Install packages of this environment, and what they need, in another one."""
-    for each in needed(names):
-        for top in {file.parts[0] for file in each.files or () if file.parts[0] != ".."}:
-            if top != "__pycache__" and not (site / top).exists():
-                os.symlink(each.locate_file(top), site / top)
+    python = bare_python(folder / "env", LIGHT)
+    shutil.unpack_archive(next((source / "wheel").glob("*.whl")), site_of(python), "zip")
+    return python
 
 
 def test_a_fresh_environment_of_the_light_package_runs_the_program(fresh, model, tmp_path):
@@ -127,7 +105,7 @@ def test_a_fresh_environment_serves_the_page_with_two_more_packages(fresh, model
     error = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path).stderr
     assert "ems serve needs h11; in the folder of this project: pip install '.[serve]'" in error
     assert "Traceback" not in error
-    link(next((fresh.parents[1] / "lib").glob("python*")) / "site-packages", SERVE)
+    link(site_of(fresh), SERVE)
     (tmp_path / "lines.txt").write_text(TEXT)
     words = ("--model", model, "--index", "lines.txt")
     with Served(tmp_path, *words, python=fresh, env={"PATH": os.environ["PATH"]}) as server:

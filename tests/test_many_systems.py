@@ -1,4 +1,7 @@
-"""Laws of systems that differ from the base: by languages, by `each`, or as a point of a sweep."""
+"""Laws of systems that differ from the base: by languages, by `each`, or as a point of a sweep.
+
+What `each` and overrides make is in tests/golden/experiments/narrowed.txt.
+"""
 
 import json
 import re
@@ -32,39 +35,6 @@ from ems.tables.printed import read_rows
 @pytest.fixture
 def project(tmp_path):
     return Settings(tmp_path, experiments.NARROWED)
-
-
-def test_each_and_overrides_make_these_systems(project):
-    systems = project.load().systems.items()
-    made = {n: (s.model.layers, s.train.steps, "".join(s.languages)) for n, s in systems}
-    assert made == {
-        "all": (6, 10, "endeja"),
-        "some": (6, 10, "enja"),
-        "one": (6, 3, "ende"),
-        "pair-de": (1, 10, "ende"),
-        "pair-ja": (1, 10, "jaen"),
-        "own-de": (6, 10, "ende"),
-        "own-ja": (3, 7, "jaen"),
-        "ngram": (6, 10, "endeja"),
-    }
-    assert list(project.load().of_system("pair-ja").languages) == ["ja", "en"]
-
-
-def test_a_vocabulary_is_the_base_and_its_overrides_with_the_pairs_of_its_languages(project):
-    experiment = project.load()
-    sizes = {name: own.settings.size for name, own in experiment.vocabularies.items()}
-    assert sizes == {"shared": 300, "de": 300, "ja": 500}
-    own, whole = map(experiment.of_vocabulary, ("ja", "shared"))
-    assert (own.vocabulary.size, list(own.languages)) == (500, ["ja", "en"])
-    assert (whole.vocabulary, whole.languages) == (experiment.vocabulary, experiment.languages)
-    pairs = {name: [pair for _, pair in experiment.pairs_of("train", name)] for name in sizes}
-    assert pairs == {"shared": ["de-en", "en-ja"], "de": ["de-en"], "ja": ["en-ja"]}
-    assert [pair for _, pair in experiment.pairs_of("validation", "de")] == ["de-en"]
-
-
-def test_tables_name_an_entry_with_each_for_all_its_systems(project):
-    shown = project.load(edited(project.base, "tables.systems", ["own", "all", "pair-ja"])).shown
-    assert shown == ["own-de", "own-ja", "all", "pair-ja"]
 
 
 def test_a_system_of_some_languages_scores_no_language_as_unseen(project):

@@ -7,6 +7,7 @@ file behind, also if the program goes on.
 import subprocess
 import sys
 import zipfile
+from collections.abc import Container, Iterable
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -28,21 +29,29 @@ socket.socket = Blocked
 """
 
 
-def bare_python(folder: Path, packages: list[str], without: set[str]) -> Path:
+def bare_python(folder: Path, packages: Iterable[str], without: Container[str] = ()) -> Path:
     """Make an environment with these packages and their requirements; return its Python."""
     command = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
     subprocess.run(command, check=True)
-    (site,) = folder.glob("lib/python3.*/site-packages")
-    for found in needed(packages, without).values():
-        for top in {file.parts[0] for file in found.files} - {"..", "__pycache__"}:
-            if not (site / top).exists():
-                (site / top).symlink_to(found.locate_file(top))
+    site = site_of(folder / "bin/python")
+    link(site, packages, without)
     text = SITECUSTOMIZE.format(file=str(folder / CONNECTED))
     (site / "sitecustomize.py").write_text(text)
     return folder / "bin/python"
 
 
-def needed(packages: list[str], without: set[str]) -> dict[str, Distribution]:
+def site_of(python: Path) -> Path:
+    return next(python.parents[1].glob("lib/python3.*/site-packages"))
+
+
+def link(site: Path, packages: Iterable[str], without: Container[str] = ()) -> None:
+    for found in needed(packages, without).values():
+        for top in {file.parts[0] for file in found.files} - {"..", "__pycache__"}:
+            if not (site / top).exists():
+                (site / top).symlink_to(found.locate_file(top))
+
+
+def needed(packages: Iterable[str], without: Container[str]) -> dict[str, Distribution]:
     found, left = {}, list(packages)
     while left:
         name = left.pop().lower().replace("_", "-")
