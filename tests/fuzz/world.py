@@ -12,7 +12,6 @@ every other evaluation set, which is too long for CI.
 import contextlib
 import hashlib
 import os
-import re
 import shutil
 import signal
 import stat
@@ -78,20 +77,14 @@ def write_mirror(mirror: Path) -> None:
 
 def write_wide_settings(project: Path) -> None:
     """The experiment `wide`: all benchmarks on the demo's own data."""
-    full = yaml.safe_load((ROOT / "configs" / "demo-full.yaml").read_text())
-    wide = full | {key: SETTINGS["toy"][key] for key in ("segmenters", "vocabulary", "systems")}
-    wide["evalsets"]["tatoeba"] = {"version": "demo-v1"}
+    folder = project / "configs"
+    toy, full = (
+        yaml.safe_load((folder / f"{name}.yaml").read_text()) for name in ("toy", "demo-full")
+    )
+    wide = toy | {key: full[key] for key in ("evalsets", "decontaminate", "benchmarks")}
     wide["probes"] = {name: own | SETTINGS["quick"] for name, own in full["probes"].items()}
     text = yaml.safe_dump(wide | {"languages": [*LANGUAGES, "fr"]}, sort_keys=False)
-    (project / "configs" / "wide.yaml").write_text(text, encoding="utf-8")
-
-
-def narrow(mirror: Path) -> None:
-    """Remove the languages of the demo's data that no command here reads."""
-    for path in sorted(mirror.rglob("*"), reverse=True):
-        words = re.split("[^a-z]+", str(path.relative_to(mirror)).lower())
-        if {*SETTINGS["unread"]} & {*words} or any(word.startswith("reutru") for word in words):
-            remove(path)
+    (folder / "wide.yaml").write_text(text, encoding="utf-8")
 
 
 # --- the sandbox
@@ -152,7 +145,6 @@ class World:
     def _widen(self) -> None:
         write_wide_settings(self.project)
         self.forks.run(["ems", "demo-mirror", "--out", "data/embedded"], self.project)
-        narrow(self.project / "data" / "embedded")
         for words in WIDE_COMMANDS:
             done = self.forks.run(words, self.project, 120)
             if done.status:
