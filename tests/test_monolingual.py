@@ -116,5 +116,3 @@ def test_the_whole_experiment_is_planned_without_a_network(tmp_path, name):
     systems = [each for each in shipped(name).systems.values() if each.trained]
     assert jobs["train"] == len(systems)  # each is in a table, or another starts from it
     assert jobs["mine"] == len([each for each in systems if each.train.start_from])
-    for table in (*STUDIES, "mining"):
-        assert f"results/tables/{table}.tex" in plan

@@ -89,20 +89,6 @@ def test_wrong_offsets_are_found(folder, monkeypatch, changes, expected, block):
     assert message(store, folder) == f"{folder}/en.offsets: {expected}; {AGAIN}"
 
 
-def test_the_check_of_offsets_equals_a_plain_loop(tmp_path, monkeypatch):
-    monkeypatch.setattr(checks, "NUMBERS", 3)
-    draw, path, refused = random.Random(1), tmp_path / "de.offsets", 0
-    for _ in range(300):
-        values = np.cumsum([0, *LENGTHS])
-        values[draw.randrange(len(values))] += draw.choice([-2, -1, 0, 1, 2])
-        steps = zip(values.tolist(), values.tolist()[1:], strict=False)
-        right = values[0] == 0 and values[-1] == 31 and all(a < b for a, b in steps)
-        write(path, values)
-        assert (checks.offsets_fault(path, 31) == "") == right
-        refused += not right
-    assert 50 < refused < 250
-
-
 @pytest.mark.parametrize("block", [checks.NUMBERS, 1, 4, 7])
 @pytest.mark.parametrize(("at", "row"), [(0, 0), (2, 0), (3, 1), (7, 2), (30, 7)])
 def test_a_token_id_outside_the_vocabulary_is_named_with_its_row(

@@ -57,7 +57,7 @@ def passed(rows, report, sides=("de", "en"), known=None, key="folded", settings=
     report.expect(chain.from_iterable(each.reasons for each in filters))
     batches = all_filtered(in_batches(rows), filters, report)
     if settings.duplicates not in OFF:
-        batches = without_duplicates(batches, report, Path("never used"))
+        batches = without_duplicates(batches, report, Path("scratch"))
     for batch in batches:
         report.kept += len(batch)
         yield from batch
