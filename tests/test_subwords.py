@@ -36,18 +36,12 @@ from ems.text.vocabulary_report import script_of, write_vocabulary_report
 
 
 def own_shares(counts, total, temperature):
-    """Shares by p_l ~ n_l^(1/T); what a full language cannot take is shared again."""
-    shares = dict.fromkeys(counts, 0.0)
-    left = min(total, sum(counts.values()))
-    while left > 1e-9:
-        weights = {c: n ** (1 / temperature) for c, n in counts.items() if shares[c] < n - 1e-9}
-        poured = {
-            code: min(left * weight / sum(weights.values()), counts[code] - shares[code])
-            for code, weight in weights.items()
-        }
-        for code, share in poured.items():
-            shares[code] += share
-        left -= sum(poured.values())
+    """min(n_l, s n_l^(1/T)), with the scale s at which they add up to the total, by bisection."""
+    low, high = 0.0, 1e9
+    for _ in range(100):
+        scale = (low + high) / 2
+        shares = {code: min(n, scale * n ** (1 / temperature)) for code, n in counts.items()}
+        low, high = (scale, high) if sum(shares.values()) < total else (low, scale)
     return shares
 
 
