@@ -5,8 +5,7 @@ What `each` and overrides make is in tests/golden/experiments/narrowed.txt.
 
 import json
 import re
-import subprocess
-import sys
+from contextlib import chdir
 
 import numpy as np
 import pytest
@@ -20,13 +19,14 @@ from safetensors.numpy import load_file
 from ems.base.errors import EmsError
 from ems.bench.evaluate import evaluate
 from ems.bench.scores import read_score_file
+from ems.commands.cli import main
 from ems.config.model import EncoderSettings, NgramSettings
 from ems.config.objectives import Objectives
 from ems.config.stages import stage_hash
 from ems.config.sweep import written
 from ems.config.train import TrainSettings
 from ems.model.char_ngrams import NgramEncoder
-from ems.shards.index import write_index
+from ems.shards.index import shards_in, write_index
 from ems.shards.reader import PairStore
 from ems.tables.models import write_sweep_table
 from ems.tables.printed import read_rows
@@ -77,13 +77,13 @@ def test_all_of_the_corpus_is_the_corpus_and_a_little_of_it_is_one_pair(toy):
 # --- training and scores
 
 
-def run_train(toy, folder, system):
-    """`ems train`, as the workflow calls it: the model folder and the log."""
-    command = [sys.executable, "-m", "ems.commands.cli", "train", "--experiment", "mine"]
-    command += ["--system", system, "--shards", toy.index(), "--vocabulary", toy.vocabulary]
-    command += ["--out", folder / "model", "--state", folder / "state", "--log", folder / "log"]
-    done = subprocess.run(command, cwd=toy.folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def run_train(toy, folder, index):
+    """`ems train` of the system `fr`, as the workflow calls it: the model folder and the log."""
+    words = ["train", "--experiment", "mine", "--system", "fr", "--shards", index]
+    words += ["--vocabulary", toy.vocabulary, "--out", folder / "model"]
+    words += ["--state", folder / "state", "--log", folder / "log"]
+    with chdir(toy.folder):
+        assert main(list(map(str, words))) == 0
     return folder / "model", (folder / "log").read_text()
 
 
@@ -92,7 +92,7 @@ def test_a_system_of_some_languages_is_trained_on_their_pairs_with_heads_for_the
     share = {"corpus_share": 0.25, "steps": 4}
     systems = {"all": {}, "fr": {"languages": ["fr", "en"], "train": share}}
     toy.settings.write(toy.settings.base | {"systems": systems})
-    folder, log = run_train(toy, tmp_path, "fr")
+    folder, log = run_train(toy, tmp_path, toy.index())
     assert ", 15 pairs," in log  # a quarter of the 60 of en-fr; de-en has 160 more
     description = json.loads((folder / "model.json").read_text())
     assert description["languages"] == description["training"]["languages"] == ["fr", "en"]
@@ -107,16 +107,12 @@ def test_a_narrowed_system_has_the_bytes_of_an_experiment_of_its_languages_alone
     own = {"train": {"steps": 6}}
     systems = {"fr": {"languages": ["en", "fr"], **own}, "all": {}}
     toy.settings.write(toy.settings.base | {"systems": systems})
-    narrowed, _ = run_train(toy, tmp_path / "narrowed", "fr")
-    shards, held_out = (
-        [shard for shard in toy.shards(part) if "fr" in str(shard)]
-        for part in ("training", "validation")
-    )
+    narrowed, _ = run_train(toy, tmp_path / "narrowed", toy.index())
     toy.settings.write(toy.settings.base | {"languages": ["en", "fr"], "systems": {"fr": own}})
-    write_index({"train": shards, "validation": held_out}, toy.folder / "fr.json")
-    toy.index = lambda: toy.folder / "fr.json"
-    alone, _ = run_train(toy, tmp_path / "alone", "fr")
-    del toy.index
+    parts = {"train": "training", "validation": "validation"}
+    shards = {role: shards_in(toy.folder / part / "en-fr") for role, part in parts.items()}
+    write_index(shards, toy.folder / "fr.json")
+    alone, _ = run_train(toy, tmp_path / "alone", toy.folder / "fr.json")
     for name in ("model.safetensors", "heads.safetensors", "losses.jsonl"):
         assert contents(narrowed)[name] == contents(alone)[name]
 
@@ -218,16 +214,10 @@ def test_ems62_searches_what_table_ii_of_the_paper_lists_around_what_it_chose():
 
 def loss_log(path, total, p1):
     """Two validations; only the second one counts."""
-    rows = [
-        {"part": part, "step": step, "pairs": step * 8, "xtr": loss / 2, "contrastive": loss / 2}
-        | {"total": loss, **({"p1": score} if part == "validation" else {})}
-        for part, step, loss, score in (
-            ("validation", 0, total / 100, 100.0),
-            ("train", 7, 0.001, 0),
-            ("validation", 7, total, p1),
-        )
-    ]
-    return write_lines(path, rows)
+    rows = [{"part": "validation", "step": 0, "total": total / 100, "p1": 100.0}]
+    rows += [{"part": "train", "step": 7, "total": 0.001}]
+    rows += [{"part": "validation", "step": 7, "total": total, "p1": p1}]
+    return write_lines(path, [row | {"pairs": 8, "xtr": row["total"]} for row in rows])
 
 
 VALUES = {  # the best loss and P@1 of each axis are bold, ties too; P@1 alone for the temperature
@@ -246,10 +236,10 @@ def test_the_table_of_a_sweep(sweep, tmp_path, name):
     axes, layers = TABLES[name]
     value = edited(edited(sweep.base, "sweep.axes", axes), "model.layers", layers)
     chosen = sweep.load(value).sweep
-    losses = {
-        system: loss_log(tmp_path / system / "losses.jsonl", *VALUES.get(system, (4.0, 50.0)))
-        for system in {point.system for point in chosen}
-    }
+    losses = {}
+    for system in {point.system for point in chosen}:
+        values = VALUES.get(system, (4.0, 50.0))
+        losses[system] = loss_log(tmp_path / system / "losses.jsonl", *values)
     write_sweep_table(chosen, losses, tmp_path / "sweep.tex")
     for suffix in ("tex", "csv"):
         golden.check(f"tables/{name}.{suffix}", (tmp_path / f"sweep.{suffix}").read_text())

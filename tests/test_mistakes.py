@@ -113,11 +113,8 @@ def loaded(folder, text):
 
 
 def refused(folder, text):
-    with pytest.raises(EmsError) as error:
-        loaded(folder, text)
-    message = str(error.value)
+    message = one_line(loaded, folder, text)
     assert message.startswith(f"{folder / 'x.yaml'}: ")
-    assert "\n" not in message
     assert len(message) < 500
     return message
 
@@ -150,10 +147,7 @@ def test_a_missing_file_and_one_that_says_nothing_are_one_line(tmp_path):
         load_yaml(tmp_path / "y.yaml")
     for text in ("", "\n\n", "# only a comment\n", "---\n", "\ufeff"):
         assert refused(tmp_path, text).endswith(": the file is empty")
-
-
-def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path):
-    assert loaded(tmp_path, "\ufeffa: 1\n") == {"a": 1}
+    assert loaded(tmp_path, "\ufeffa: 1\n") == {"a": 1}  # a byte order mark is no part of a key
 
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
