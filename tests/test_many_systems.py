@@ -217,7 +217,9 @@ def loss_log(path, total, p1):
     rows = [{"part": "validation", "step": 0, "total": total / 100, "p1": 100.0}]
     rows += [{"part": "train", "step": 7, "total": 0.001}]
     rows += [{"part": "validation", "step": 7, "total": total, "p1": p1}]
-    return write_lines(path, [row | {"pairs": 8, "xtr": row["total"]} for row in rows])
+    for row in rows:
+        row |= {"pairs": 8 * row["step"], "xtr": row["total"] / 2, "contrastive": row["total"] / 2}
+    return write_lines(path, rows)
 
 
 VALUES = {  # the best loss and P@1 of each axis are bold, ties too; P@1 alone for the temperature
