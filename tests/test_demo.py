@@ -61,6 +61,12 @@ def sides(part):
     return {key for pairs in part.values() for pair in pairs for key in pair}
 
 
+@pytest.fixture(scope="module")
+def trained(keys):
+    """The keys of every sentence of training and validation."""
+    return sides(keys["Demo"]) | sides(keys["DemoDev"])
+
+
 def test_the_texts_never_change(root):
     total = hashlib.sha256()
     for path in sorted(path for path in root.rglob("*") if path.is_file()):
@@ -90,7 +96,7 @@ def test_the_leak_is_80_pairs_of_the_benchmark_and_20_of_each_side_alone(keys):
         assert all(len({pair[side] for pair in kept}) == len(kept) for side in (0, 1))
 
 
-def test_validation_and_held_out_frames_are_disjoint_from_training(material, keys, root):
+def test_validation_and_held_out_frames_are_disjoint_from_training(material, keys, trained, root):
     assert sides(keys["DemoDev"]).isdisjoint(sides(keys["Demo"]) | sides(keys["bench"]))
     kinds = Counter(s.template.heldout if s.template else None for s in material.benchmark)
     assert kinds == {True: 300, None: 40, False: 260}
@@ -98,7 +104,6 @@ def test_validation_and_held_out_frames_are_disjoint_from_training(material, key
     assert not any(s.template.heldout for s in learnt if s.template)
     italian, _ = read_language(root / "tatoeba", "ita")  # of held-out ones alone, and nowhere else
     assert len(italian) == len({law(own) for own in italian}) == 180
-    trained = sides(keys["Demo"]) | sides(keys["DemoDev"])
     assert trained.isdisjoint(map(law, italian))
 
 
@@ -150,17 +155,6 @@ DRAWN = {name for name in sets() if benchmark(name).drawn}
 @pytest.fixture(scope="module")
 def experiment():
     return shipped("demo")
-
-
-@pytest.fixture(scope="module")
-def trained(root):
-    """The keys of every sentence of training and validation."""
-    keys = set()
-    for path in sorted((root / "opus").rglob("*.zip")):
-        corpus, pair = path.parents[2].name, path.name.removesuffix(".txt.zip")
-        for sides in read_pairs(path, corpus, pair):
-            keys.update(map(law, sides))
-    return keys
 
 
 @pytest.fixture(scope="module")
