@@ -84,9 +84,8 @@ class Project:
                 environment["PATH"] = f"{forked.folder()}{os.pathsep}{environment['PATH']}"
             elif command[0] == "snakemake":
                 command = (str(forked.folder() / "snakemake"), *command[1:])
-        return subprocess.run(
-            command, cwd=self.folder, env=environment, capture_output=True, text=True
-        )
+        options = {"env": environment, "capture_output": True, "text": True}
+        return subprocess.run(command, cwd=self.folder, **options)
 
     def _is_ours(self, program: str) -> bool:
         """Return whether the first program of this name on PATH is the installed one."""
@@ -101,15 +100,8 @@ class Project:
     def start(self, *command: str) -> subprocess.Popen[str]:
         """Start a command in its own session, with output to `started.log`."""
         with open(self.folder / "started.log", "w") as log:
-            run = subprocess.Popen(
-                command,
-                cwd=self.folder,
-                env=self.environment,
-                text=True,
-                start_new_session=True,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+            options = {"stdout": log, "stderr": log, "text": True, "start_new_session": True}
+            run = subprocess.Popen(command, cwd=self.folder, env=self.environment, **options)
         STARTED.append(run)
         return run
 
@@ -154,12 +146,8 @@ def planned(output: str) -> dict[str, int]:
 
 def copy_project(folder: Path) -> Project:
     """Copy the files that git tracks or would add; the experiment is `tiny`."""
-    listing = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-    ).stdout.decode()
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listing = subprocess.check_output(command, cwd=ROOT, text=True)
     compiled = [str(path.relative_to(ROOT)) for path in (ROOT / "ems").rglob("*.pyc")]
     for name in filter(None, [*listing.split("\0"), *compiled]):
         if (ROOT / name).is_file():

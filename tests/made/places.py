@@ -15,9 +15,6 @@ from made.shards import vocabulary, write_pairs
 from ems.shards.index import shards_in, write_index
 from ems.shards.writer import write_shards
 
-SYLLABLES = ("ka", "ti", "va", "sol", "nel", "mar", "tar", "kir")
-
-
 KINDS = {  # kind of file content: its bytes
     "base64": base64.b64decode,
     "gzip": lambda text: gzip.compress(text.encode(), mtime=0),
@@ -28,7 +25,9 @@ KINDS = {  # kind of file content: its bytes
 
 
 def model(folder):
-    text = [f"{syllable} lo mi ne ru so" for syllable in SYLLABLES] * 4
+    text = [
+        f"{word} lo mi ne ru so" for word in ["ka", "ti", "va", "sol", "nel", "mar", "tar", "kir"]
+    ] * 4
     return write_model(folder, ["de", "en"], text, pieces=40)
 
 
