@@ -2,7 +2,7 @@
 
 import csv
 import math
-from itertools import chain
+from itertools import chain, takewhile
 from unittest.mock import Mock
 
 import numpy as np
@@ -56,22 +56,16 @@ def test_mcnemar_is_the_exact_binomial_test_of_the_sentences_that_differ(count, 
 
 
 def naive_holm(values):
-    """Try levels until each value is rejected; return the smallest ones."""
-    result = []
-    for at in range(len(values)):
-        levels = sorted({min(1.0, k * v) for v in values for k in range(1, len(values) + 1)})
-        for level in levels:
-            rejected = set()
-            for rank, one in enumerate(sorted(range(len(values)), key=lambda k: values[k])):
-                if values[one] > level / (len(values) - rank) * (1 + 1e-12):
-                    break
-                rejected.add(one)
-            if at in rejected:
-                result.append(level)
-                break
-        else:
-            result.append(1.0)
-    return result
+    """Return for each value the least level at which Holm's steps reject it."""
+    count, ordered = len(values), sorted(values)
+    levels = sorted({min(1.0, k * value) for value in values for k in range(1, count + 1)} | {1.0})
+
+    def rejected(level):
+        limits = [level / (count - rank) * (1 + 1e-12) for rank in range(count)]
+        steps = takewhile(lambda step: step[0] <= step[1], zip(ordered, limits, strict=True))
+        return [value for value, _ in steps]
+
+    return [next((x for x in levels if value in rejected(x)), 1.0) for value in values]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -87,15 +81,11 @@ def test_holm_gives_the_least_level_at_which_its_steps_reject(seed):
 
 def naive_bootstrap(gains, together, draws=2000):
     """Return quantiles of the means of resampled sentences, draw by draw."""
-    draw = np.random.default_rng(77)
-    means = []
+    draw, means = np.random.default_rng(77), []
     for _ in range(draws):
-        if together:
-            chosen = draw.integers(0, len(gains[0]), len(gains[0]))
-            means.append(np.mean([each[chosen].mean() for each in gains]))
-        else:
-            parts = [draw.integers(0, len(each), len(each)) for each in gains]
-            means.append(np.mean([each[c].mean() for each, c in zip(gains, parts, strict=True)]))
+        parts = [draw.integers(0, len(each), len(each)) for each in gains]
+        parts = parts[:1] * len(gains) if together else parts
+        means.append(np.mean([each[c].mean() for each, c in zip(gains, parts, strict=True)]))
     return 100 * np.quantile(means, [0.025, 0.975])
 
 

@@ -41,10 +41,9 @@ def of_two_systems(folder):
 def of_families(folder):
     """Write scores of two systems of one language each, and of one with an unseen language."""
     values = {"ugt-fr": {"fra": 8.0}, "both": {"fra": 7.0, "deu": 6.0, "isl": 9.0}}
-    return [
-        write_scores(folder, name, each, ISO | {"isl": "und"})
-        for name, each in (values | {"ugt-de": {"deu": 5.0}}).items()
-    ]
+    values["ugt-de"] = {"deu": 5.0}
+    languages = ISO | {"isl": "und"}
+    return [write_scores(folder, name, each, languages) for name, each in values.items()]
 
 
 def write_hits(folder, system, share, seed, languages=("de", "fr")):
@@ -107,8 +106,8 @@ def languages_of(folder, **systems):
 
 
 def pairs_without_german(folder, out):
-    entries = [("TED", "train", "de-en", 9, {"evaluation": 9}, {})]
-    entries.append(("TED", "train", "en-fr", 9, {}, {}))
+    kept = {"de-en": {"evaluation": 9}, "en-fr": {}}
+    entries = [("TED", "train", pair, 9, removed, {}) for pair, removed in kept.items()]
     plot_pairs(of_two_systems(folder), write_report(folder / "r.json", entries), out)
 
 
@@ -291,17 +290,14 @@ def test_overlapping_labels_are_noticed_by_the_test_above():
 
 
 def test_rows_are_read_unchanged_and_a_repeated_step_has_its_last_time(tmp_path):
-    path = write_lines(tmp_path / "losses.jsonl", loss_rows())
-    entries = read_losses(path)
-    assert [(e.part, e.step, e.pairs) for e in entries] == [
-        ("validation", 0, 0),
-        ("train", 1, 1_000_000),
-        ("train", 2, 2_000_000),
-        ("validation", 2, 2_000_000),
+    path, both = write_lines(tmp_path / "losses.jsonl", loss_rows()), ("xtr", "contrastive")
+    entries = [(e.part, e.step, e.pairs, e.total, e.values) for e in read_losses(path)]
+    assert entries == [  # neither total nor lr is a value
+        ("validation", 0, 0, 12.0, dict.fromkeys(both, 6.0) | {"p1": 5.0}),
+        ("train", 1, 1_000_000, 10.0, dict.fromkeys(both, 5.0)),
+        ("train", 2, 2_000_000, 5.0, dict.fromkeys(both, 2.5)),
+        ("validation", 2, 2_000_000, 4.0, dict.fromkeys(both, 2.0) | {"p1": 7.0}),
     ]
-    assert [e.total for e in entries] == [12.0, 10.0, 5.0, 4.0]
-    assert entries[0].values == {"xtr": 6.0, "contrastive": 6.0, "p1": 5.0}
-    assert entries[2].values == {"xtr": 2.5, "contrastive": 2.5}  # neither total nor lr
     rows = [{"step": step, "pairs": 0, "seconds": s} for step, s in ((0, 1), (50, 8), (50, 9.5))]
     assert read_times(write_lines(tmp_path / "times.jsonl", rows)) == {0: 1.0, 50: 9.5}
 

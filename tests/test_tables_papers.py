@@ -80,8 +80,8 @@ def values_of(rows, suffix=""):
 
 def ours_of(paper, folder):
     """Write equal scores of two systems, with all columns of the paper."""
-    row = {column: "50.0" for column in paper.cells().columns if column != AVERAGE}
-    row = dict.fromkeys(row, "0.5") if "Cosine" in row else row
+    columns = [column for column in paper.cells().columns if column != AVERAGE]
+    row = dict.fromkeys(columns, "0.5" if "Cosine" in columns else "50.0")
     return [path for system in OURS for path in paper.scores(folder, system, row)]
 
 
@@ -190,19 +190,14 @@ def test_table_fourteen_repeats_models_of_tables_four_seven_and_eleven():
 
 
 def test_the_groups_by_amount_of_data_follow_from_table_one():
-    codes = {name: language.tatoeba_v1 for name, language in load_languages().items()}
-    less, large, small = set(), set(), set()
-    for name, pairs in load_pairs().items():
-        if pairs.laser is None or pairs.ems is None or not codes[name]:
-            continue
-        if pairs.ems < pairs.laser:
-            less.add(codes[name])
-        if min(pairs.ems, pairs.laser) >= 300_000:
-            large.add(codes[name])
-        if max(pairs.ems, pairs.laser) < 300_000:
-            small.add(codes[name])
+    languages = load_languages()
+    known = {languages[name].tatoeba_v1: pairs for name, pairs in load_pairs().items()}
+    known = {code: (pairs.laser, pairs.ems) for code, pairs in known.items() if code}
+    known = {code: counts for code, counts in known.items() if None not in counts}
     groups = {heading.split(" (")[0]: set(codes) for heading, codes in load_groups().items()}
-    assert (groups["<LASER"], groups[">300k"], groups["<300k"]) == (less, large, small)
+    assert groups["<LASER"] == {code for code, (laser, ems) in known.items() if ems < laser}
+    assert groups[">300k"] == {code for code, counts in known.items() if min(counts) >= 300_000}
+    assert groups["<300k"] == {code for code, counts in known.items() if max(counts) < 300_000}
 
 
 def test_table_one_agrees_with_itself_and_with_the_language_table():

@@ -53,12 +53,11 @@ def write_benchmark(folder, system, benchmark, code):
 def sources_of(experiment, name, folder, kind="table"):
     """Write made-up input files of a study."""
     made = []
-    for file in input_files(outputs_of(experiment)[kind], experiment)[name]:
+    for file in dict.fromkeys(input_files(outputs_of(experiment)[kind], experiment)[name]):
         *_, system, last = file.split("/")
         code = system.rpartition("-")[2]
         if last == "model.json":
-            (folder / "models" / system).exists() or write_model(folder, system, ["en", code])
-            made.append(folder / "models" / system / last)
+            made.append(write_model(folder, system, ["en", code]))
         elif last == "decontamination.json":
             pairs = ("en-fr", "de-en", "en-es", "en-it")
             entries = [("A", "train", pair, 100 + at, {}, {}) for at, pair in enumerate(pairs)]
