@@ -16,7 +16,7 @@ from made.shards import sentences, vocabulary, write_numbers, write_shard
 from made.text import law, of_languages
 from made.train import CORPUS, cleaned, raw, read_clean, write_random
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged
 from ems.corpora import archive, monolingual
 from ems.corpora.monolingual import count_documents, read_documents
 from ems.corpora.moses import decode_lines
@@ -72,9 +72,7 @@ def test_a_file_without_documents_is_an_error(tmp_path, monkeypatch, content, me
     monkeypatch.setattr(archive, "LONGEST_LINE", 20)
     monkeypatch.setattr(monolingual, "LARGEST", 40)
     (tmp_path / "en.txt").write_bytes(content)
-    with pytest.raises(EmsError, match=message) as caught:
-        count_documents(tmp_path / "en.txt")
-    assert str(caught.value).startswith(str(tmp_path / "en.txt"))
+    assert re.match(f"{tmp_path}/en.txt.*{message}", one_line(count_documents, tmp_path / "en.txt"))
 
 
 # --- cleaning
@@ -112,13 +110,11 @@ def test_each_xml_file_of_a_raw_zip_is_a_document(tmp_path, monkeypatch):
     assert (empty.first, empty.lines) == (4, ())
     assert count_documents(path) == {"documents": 2, "sentences": 3}
     path = raw_zip(tmp_path / "en.zip", a="<text><s>F.</s>")
-    with pytest.raises(EmsError, match=r"en.zip: .*a.xml: expected XML with a sentence in each"):
-        list(read_documents(path))
-    with pytest.raises(EmsError, match="contains no document"):
-        count_documents(raw_zip(tmp_path / "de.zip"))
+    message = one_line(lambda: list(read_documents(path)))
+    assert re.search("en.zip: .*a.xml: expected XML with a sentence in each", message)
+    assert "contains no document" in one_line(count_documents, raw_zip(tmp_path / "de.zip"))
     monkeypatch.setattr(monolingual, "LARGEST", 10)
-    with pytest.raises(EmsError, match=r"a\.xml has 15 bytes, more than 10"):
-        list(read_documents(path))
+    assert "a.xml has 15 bytes, more than 10" in one_line(count_documents, path)
 
 
 def test_kept_sentences_and_counts_are_as_in_the_table(tmp_path):
@@ -303,5 +299,5 @@ def test_lost_lines_of_documents_are_found_by_the_report(made, tmp_path):
     source.with_suffix(".json").write_text(json.dumps(report | {"documents": documents}))
     write_shards(source, made / "v.model", tmp_path / "en")
     source.write_text(source.read_text().removesuffix("\n"))
-    with pytest.raises(Damaged, match="expected 7 lines, found 6"):
-        write_shards(source, made / "v.model", tmp_path / "en")
+    message = one_line(write_shards, source, made / "v.model", tmp_path / "en")
+    assert "expected 7 lines, found 6" in message
