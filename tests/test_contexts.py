@@ -114,8 +114,9 @@ def test_a_batch_is_a_function_of_seed_and_step_and_is_shared_by_processes(libra
     first, again = (DocumentStore(library[0], LANGUAGES, LONG, 1) for _ in range(2))
     whole = unpacked(first.draw(3, 7, 8, 1.0))
     assert whole == unpacked(again.draw(3, 7, 8, 1.0))
-    for seed, step in ((3, 8), (4, 7)):
-        assert unpacked(first.draw(seed, step, 8, 1.0)) != whole
+    assert (
+        whole != unpacked(first.draw(3, 8, 8, 1.0)) != unpacked(first.draw(4, 7, 8, 1.0)) != whole
+    )
     halves = [unpacked(first.draw(3, 7, 8, 1.0, part)) for part in (slice(4), slice(4, 8))]
     assert halves[0] + halves[1] == whole
 
@@ -224,15 +225,3 @@ def test_the_model_folder_encodes_with_mean_and_max(never_killed):
     assert vectors.shape == (2, 32)
     assert load_file(never_killed / "heads.safetensors")["context.weight"].shape == (1, 32)
     assert (vectors[:, 16:] > vectors[:, :16]).all(), "a maximum is no less than the mean"
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (changed(CONTEXT, {"objectives": {"xtr": {"weight": 1}}}), "xtr from pairs"),
-        ({"objectives": CONTEXT["objectives"]}, "`kind: documents`; add one, or choose other"),
-        ({"corpora": CONTEXT["corpora"]}, "`kind: pairs`; add one, or choose other objectives"),
-    ],
-)
-def test_objectives_without_fitting_text_are_an_error(changes, words, toy):
-    assert words in one_line(lambda: toy.experiment(**changes))
