@@ -33,17 +33,7 @@ from ems.train.step import learning_rate
 LOW, HIGH = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
 
 
-def parts(schema, path=()):
-    """(path, part) of every part of a schema that is a schema itself, or might be one."""
-    if isinstance(schema, dict):
-        yield path, schema
-    items = enumerate(schema) if isinstance(schema, list) else schema.items()
-    for key, part in items if isinstance(schema, dict | list) else ():
-        if isinstance(part, dict | list) and key not in ("default", "enum"):
-            yield from parts(part, (*path, key))
-
-
-ALL = [(name, path, part) for name, schema in SCHEMAS.items() for path, part in parts(schema)]
+ALL = [(name, path, part) for name, schema in SCHEMAS.items() for path, part in parts_of(schema)]
 
 
 def test_every_number_has_finite_bounds_in_order_and_every_default_is_allowed():

@@ -190,6 +190,21 @@ def forgetful():
     forget()
 
 
+@pytest.fixture
+def hash_of(forgetful, tmp_path, monkeypatch):
+    """A function that writes files of a little `ems`, and returns the hash of its stage `a`."""
+    monkeypatch.setattr(source, "source_root", lambda: tmp_path)
+
+    def write(files):
+        for path, text in files.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(text)
+        forget()
+        return source.source_hash("ems.a")
+
+    return write
+
+
 IMPORTS = {
     "from ems.a import b": "ems.a b",
     "import os, ems.a": "ems.a",
@@ -201,10 +216,10 @@ IMPORTS = {
 }
 
 
-@pytest.mark.parametrize("text", IMPORTS)
-def test_an_import_is_seen_wherever_it_stands(text):
+@pytest.mark.parametrize(("text", "expected"), IMPORTS.items())
+def test_an_import_is_seen_wherever_it_stands(text, expected):
     imports = source.scan(f'"""Words."""\n\n{text}\n').imports
-    assert ", ".join(f"{module} {name}".strip() for module, name in imports) == IMPORTS[text]
+    assert ", ".join(f"{module} {name}".strip() for module, name in imports) == expected
 
 
 DOCUMENTED = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -280,23 +295,13 @@ REACHED = {"a/__init__.py", "a/one.py", "a/table.tsv", "a/data/deep.csv", "b.py"
 REACHED |= {"c/three.py"}  # as `from package import module` asks for it
 
 
-@pytest.mark.usefixtures("forgetful")
 @pytest.mark.parametrize("name", [*FILES, "a/new.py"])
-def test_one_more_byte_or_file_changes_the_hash_of_the_stages_that_reach_it_by_imports(
-    tmp_path, monkeypatch, name
-):
-    for path, text in FILES.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
-    monkeypatch.setattr(source, "source_root", lambda: tmp_path)
+def test_one_more_byte_or_file_changes_the_hash_of_the_stages_that_reach_it(hash_of, name):
+    before = hash_of(FILES)
     assert of("ems.a") == REACHED
-    before = source.source_hash("ems.a")
-    forget()
-    assert source.source_hash("ems.a") == before
-    with open(tmp_path / name, "a") as file:
-        file.write("added = 1\n")
-    forget()
-    assert (source.source_hash("ems.a") != before) == (name in {*REACHED, "a/new.py"})
+    assert hash_of({}) == before
+    after = hash_of({name: FILES.get(name, "") + "added = 1\n"})
+    assert (after != before) == (name in {*REACHED, "a/new.py"})
 
 
 EDITED = {  # of b.py: another text -> whether the stage runs again
@@ -313,33 +318,22 @@ EDITED = {  # of b.py: another text -> whether the stage runs again
 
 
 def test_a_decorator_belongs_to_what_it_decorates():
-    one = "@cache\n@traced(\n    1\n)\ndef f(): ...\n\ndef g(): ...\nfrom ems.a import b\n"
-    assert source.scan(one).statements == {
-        "@cache\n@traced(\n    1\n)\ndef f(): ...",
-        "def g(): ...",
-    }
+    one = "@cache\n@traced(\n    1\n)\ndef f(): ..."
+    statements = source.scan(f"{one}\n\ndef g(): ...\nfrom ems.a import b\n").statements
+    assert statements == {one, "def g(): ..."}
 
 
-@pytest.mark.usefixtures("forgetful")
 @pytest.mark.parametrize("text", EDITED)
-def test_words_and_the_file_of_a_function_count_for_nothing_but_what_it_does(
-    tmp_path, monkeypatch, text
-):
-    monkeypatch.setattr(source, "source_root", lambda: tmp_path)
-    (tmp_path / "a.py").write_text("import ems.b\nimport ems.c\n")
-    (tmp_path / "c.py").write_text("C = 1\n")
-    (tmp_path / "b.py").write_text("def f():\n    return g(1)\n\ndef g(x):\n    return x\n")
-    before = source.source_hash("ems.a")
-    if text.startswith("from ems.c"):
-        (tmp_path / "c.py").write_text("C = 1\n\ndef g(x):\n    return x\n")
-    (tmp_path / "b.py").write_text(text)
-    forget()
-    assert (source.source_hash("ems.a") != before) == EDITED[text]
+def test_words_and_the_file_of_a_function_count_for_nothing_but_what_it_does(hash_of, text):
+    function = "\ndef g(x):\n    return x\n"
+    one = {"a.py": "import ems.b\nimport ems.c\n", "c.py": "C = 1\n"}
+    before = hash_of({**one, "b.py": f"def f():\n    return g(1)\n{function}"})
+    moved = {"c.py": f"C = 1\n{function}"} if text.startswith("from ems.c") else {}
+    assert (hash_of({"b.py": text, **moved}) != before) == EDITED[text]
 
 
 def test_a_name_of_any_bytes_has_a_hash():
-    names = [b"\xff".decode("utf-8", "surrogateescape"), b"\xfe".decode("utf-8", "surrogateescape")]
-    assert len({source.digest(name) for name in names}) == 2
+    assert source.digest("\udcff") != source.digest("\udcfe")  # what os.fsdecode makes of them
 
 
 def test_the_hashes_of_the_shipped_experiments_stay_as_they_are():

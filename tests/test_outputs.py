@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import get_args, get_origin
 
 import pytest
-from conftest import ROOT
 from made import golden
+from made.cli import Cli
 
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, check_target, write_text
@@ -62,9 +62,7 @@ ENCODE = "encode --model m --language en --source de-en.tsv --out"
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """A folder with the project's settings and two folders of the user's, as working directory."""
-    for name in ("schemas", "configs"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    shutil.copy(ROOT / "config.yaml", tmp_path)
+    Cli(tmp_path)
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "thesis.txt").write_text(KEPT)
     (tmp_path / "web").mkdir()
