@@ -25,8 +25,8 @@ FLORES = {
     "flores200_dataset/devtest/deu_Latn.devtest": b"drei\n",
     "flores200_dataset/README": b"",
 }
-DE_TEST = b"sentence\tis_counterfactual\nWenn.\t1\nIst.\t0\n"
 AUGMENTED, KINDS = "eng_Latn_augmented.devtest", "eng_Latn_errtype.devtest.json"
+COUNTERFACTUAL = {"DE_test.tsv": b"sentence\tis_counterfactual\nWenn.\t1\nIst.\t0\n"}
 MARC = "test/dataset_de_test.json"
 UNITS = {  # (set, unit) -> the archive if it is one, its members or files, what the unit counts
     ("bucc2018", "de-en.training"): ("bucc2018-de-en.training-gold.tar.bz2", made.bucc(), 3),
@@ -41,7 +41,7 @@ UNITS = {  # (set, unit) -> the archive if it is one, its members or files, what
     ("xsimpp", AUGMENTED): ("", {AUGMENTED: made.xsimpp()[AUGMENTED]}, 3),
     ("xsimpp", KINDS): ("", {KINDS: made.xsimpp()[KINDS]}, 2),
     ("marc", "de.test"): ("", {MARC: made.marc()[MARC]}, 3),
-    ("counterfactual", "DE_test.tsv"): ("", {"DE_test.tsv": DE_TEST}, 2),
+    ("counterfactual", "DE_test.tsv"): ("", COUNTERFACTUAL, 2),
 }
 LANGUAGES = [("tatoeba", "deu"), ("flores200", "deu_Latn"), ("sib200", "deu_Latn")]
 every_unit = pytest.mark.parametrize(("name", "unit"), UNITS)

@@ -18,7 +18,7 @@ import pytest
 from conftest import ROOT, copy_project, planned
 from made.cli import files as recipe_files
 from made.cli import write_files
-from made.corpora import write_opus, write_tatoeba
+from made.corpora import write_opus
 from made.experiments import MINIMAL
 from made.text import NASTY, _look_for_the_tools_anew, usable  # noqa: F401
 
@@ -146,13 +146,11 @@ def toy_project(tmp_path_factory):
     """A segmented project with the toy, which is also the default of German."""
     folder = tmp_path_factory.mktemp("segmenter")
     write_opus(folder / "mirror", "Own", "v1", ITEMS)
-    for code in ("deu", "fra"):
-        write_tatoeba(folder / "mirror", code, [("A toy.", "B toy.")])
     project = copy_project(folder / "project")
     write_files("A segmenter", project.folder)
     own = MINIMAL | {
         "corpora": [{"name": "Own", "version": "v1", "source": str(folder / "mirror/opus")}],
-        "sources": {"tatoeba": str(folder / "mirror/tatoeba")},
+        "decontaminate": {"against": []},
         "segmenters": {"en": "none", "fr": "to-letters"},
     }
     project.select("own", own)

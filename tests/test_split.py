@@ -38,15 +38,11 @@ def documents_of_sizes(sizes):
     return [f"paper.{at}" for at, size in enumerate(sizes) for _ in range(size)]
 
 
-def made_up_documents(seed):
-    draw = random.Random(seed)
-    return documents_of_sizes([draw.randint(1, 30) for _ in range(draw.randint(20, 90))])
-
-
 @pytest.mark.parametrize("parts", [PARTS, {"a": 0.98, "b": 0.02}, dict.fromkeys("abcdefgh", 0.125)])
 @pytest.mark.parametrize("seed", range(3))
 def test_parts_are_whole_documents_in_the_order_of_their_hashes(seed, parts):
-    documents = made_up_documents(seed)
+    draw = random.Random(seed)
+    documents = documents_of_sizes(draw.choices(range(1, 31), k=draw.randint(20, 90)))
     names = sorted(parts)
     bounds = list(zip(names, itertools.accumulate(parts[name] for name in names), strict=True))
     expected, passed = {}, 0
@@ -96,12 +92,6 @@ def test_a_bad_file_of_documents_is_one_line_that_names_it(tmp_path, content):
 
 
 # --- by document
-def numbered(count):
-    """Translations with their line number, all different in every language."""
-    items = translations(count, ["en", *CODES], seed=1)
-    return [{code: f"{text} {at}" for code, text in item.items()} for at, item in enumerate(items)]
-
-
 class Parts:
     """A corpus, and the parts of it that the cleaning stage writes."""
 
@@ -140,7 +130,8 @@ class Divided(Parts):
         return list(zip(*read_language(self.folder, code, split, "test"), strict=True))
 
 
-ITEMS = numbered(200)
+TEXTS = enumerate(translations(200, ["en", *CODES], seed=1))
+ITEMS = [{code: f"{text} {at}" for code, text in item.items()} for at, item in TEXTS]  # all differ
 PAPERS = documents_of_sizes([7] * 20 + [12] * 5)
 
 
