@@ -80,7 +80,6 @@ def test_holm_gives_the_least_level_at_which_its_steps_reject(seed):
 
 
 def naive_bootstrap(gains, together, draws=2000):
-    """Return quantiles of the means of resampled sentences, draw by draw."""
     draw, means = np.random.default_rng(77), []
     for _ in range(draws):
         parts = [draw.integers(0, len(each), len(each)) for each in gains]

@@ -66,7 +66,6 @@ def folders(demo_mirror):
 
 
 def call(*words):
-    """Call `ems` in the project's folder."""
     with chdir(ROOT):
         assert main([str(word) for word in words]) == 0
 
@@ -81,7 +80,6 @@ def export_of(folder, languages, text, pieces):
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """A model that knows the demo's languages."""
     languages = ["en", "de", "fr", "es", "ru", "zh", "ja", "ar"]
     return export_of(tmp_path_factory.mktemp("exported"), languages, TEXT, 2500)
 

@@ -114,17 +114,6 @@ def test_a_search_needs_memory_for_a_few_tiles_only():
     assert growth(search, 16_000) < 320 << 20 < whole / 3
 
 
-def test_large_arrays_are_mapped_to_a_file_that_leaves_nothing(tmp_path, monkeypatch):
-    assert type(task.empty((10, 3), tmp_path)) is np.ndarray
-    monkeypatch.setattr(task, "MEMORY_LIMIT", 100)
-    scratch = tmp_path / "scores" / "ems"
-    vectors = task.empty((10, 3), scratch)
-    assert isinstance(vectors, np.memmap)
-    vectors[:] = 7
-    assert vectors.sum() == 210
-    assert list(scratch.iterdir()) == []
-
-
 def test_a_full_disk_is_an_error(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")

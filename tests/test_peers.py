@@ -228,7 +228,6 @@ def text_of(table, width=3):
 
 
 def encoded(folder, lines, pooling="mean", language="de", suffix=".vec"):
-    """Call the script's `main` without a process."""
     (folder / "lines").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     table, out = folder / f"{language}{suffix}", folder / "out.npy"
     words = [pooling, str(table), str(folder / "lines"), language, str(out)]

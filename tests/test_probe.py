@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from ems.bench import probe as probes
-from ems.bench.probe import Pool, Run, Streams, train
+from ems.bench.probe import Pool, Run, train
 from ems.config.benchmarks import ProbeSettings as Probe
 
 CPU = torch.device("cpu")
@@ -162,23 +162,6 @@ def test_the_bits_do_not_depend_on_other_runs_at_the_sizes_of_benchmarks(width, 
 # --- choosing
 
 
-def test_only_training_and_validation_rows_matter(data):
-    pool, labels, runs = data
-    (chosen,) = train(pool, labels, CLASSES, runs[:1], SMALL, "test")
-    others = labels.clone()
-    outside = [
-        row for row in range(len(labels)) if row not in runs[0].train and row not in runs[0].valid
-    ]
-    others[outside] = (others[outside] + 1) % CLASSES
-    (again,) = train(pool, others, CLASSES, runs[:1], SMALL, "test")
-    assert content(chosen) == content(again)
-    wrong = labels.clone()
-    valid = list(runs[0].valid)
-    wrong[valid] = (wrong[valid] + 1) % CLASSES
-    (misled,) = train(pool, wrong, CLASSES, runs[:1], SMALL, "test")
-    assert misled.correct < chosen.correct
-
-
 def test_patience_stops_a_run_independently_of_the_others(data):
     pool, labels, runs = data
     points, truth = pool.take(torch.arange(len(labels))).numpy(), labels.numpy()
@@ -205,17 +188,3 @@ def test_training_ends_when_every_run_is_perfect_on_validation(monkeypatch):
     (trained,) = train(pool, labels, CLASSES, [Run((1,), *rows)], settings, "test")
     assert trained.correct == 30
     assert len(epochs) == trained.epoch < 400
-
-
-def test_dropout_has_its_rate_and_each_run_has_its_own_draws():
-    streams = [Streams((seed,)) for seed in (1, 2)]
-    settings = Probe(hidden=[10, 8], dropout=0.2)
-    drawn = probes.draw_dropout(streams, torch.Size([2, 500, 300]), settings, CPU)
-    assert [tuple(part.shape) for part in drawn] == [(2, 500, 300), (2, 500, 10), (2, 500, 8)]
-    for part in drawn:
-        assert part.unique().tolist() == pytest.approx([0, 1.25], abs=1e-4)
-    assert drawn[0].mean().item() == pytest.approx(1, abs=0.01)
-    assert drawn[1].mean().item() == pytest.approx(1, abs=0.05)
-    assert (drawn[0][0] != drawn[0][1]).float().mean() > 0.2
-    alone = probes.draw_dropout([Streams((2,))], torch.Size([1, 500, 300]), settings, CPU)
-    assert all(torch.equal(part[1], own[0]) for part, own in zip(drawn, alone, strict=True))

@@ -34,7 +34,6 @@ def edit(report, change):
 
 
 def with_documents(report, kept=2):
-    """Add a corpus of documents to a report."""
     counts = {"read": 9, "removed": {"evaluation": 2, "no_context": 1}, "kept": 6}
     documents = {"read": 5, "removed": {"no_context": 1, "empty": 2}, "kept": kept}
     own = {"corpus": "Own", "version": "v1", "pair": "en", "role": "train", "by_benchmark": {}}
@@ -43,7 +42,6 @@ def with_documents(report, kept=2):
 
 
 def with_parts(report):
-    """Write a report of a corpus and of two parts of another, with four benchmarks."""
     counts = {name: {"en": 2, "de": 1, "pairs": 3} for name in BENCHMARKS}
     entries = [
         ("TED", "train", "de-en", 500, {"evaluation": 5}, counts),
@@ -55,7 +53,6 @@ def with_parts(report):
 
 
 def with_reasons(report):
-    """Write a report of two corpora of a pair, with other removals."""
     removed = {"evaluation": 3, "one_empty": 2, "max_ratio": 5}
     return write_report(report, [("A", "train", "de-en", 100, removed, {})] * 2)
 
@@ -138,7 +135,6 @@ OF_PAIRS = {
 
 
 def manifest(folder, system, of_pairs=OF_PAIRS, **changes):
-    """Write the manifest of the pairs that a system mined."""
     path = folder / system / "mined" / "manifest.json"
     path.parent.mkdir(parents=True)
     value = {"rounds": 4, "mining": {"sample": 7}, "by_pair": of_pairs, **changes}

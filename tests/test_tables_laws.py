@@ -34,7 +34,6 @@ WAYS = {"de": (10.0, 20.0), "fr": (30.0, 40.0)}
 
 
 def made(shown=NAMES, families=None, printed=("EMS",)):
-    """Return a stand-in for an experiment."""
     system = SimpleNamespace(train=SimpleNamespace(steps=5))
     return SimpleNamespace(
         shown=shown,
@@ -146,7 +145,6 @@ def test_a_missing_score_file_leaves_dashes_in_its_cells_and_a_note(name, tmp_pa
 
 
 def is_of(table, row, head, path):
-    """Return True if a cell shows values of a score file."""
     label, _, system = row.rpartition(": ")
     if head == "Model" or system.partition(",")[0] != path.parent.name:
         return False

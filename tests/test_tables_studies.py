@@ -39,7 +39,6 @@ def value_of(system, benchmark, direction):
 
 
 def write_benchmark(folder, system, benchmark, code):
-    """Write the score file of a system of one language pair."""
     there, back = (value_of(system, benchmark, way) for way in (f"{code}-en", f"en-{code}"))
     if benchmark == "tatoeba":
         return write_scores(folder, system, {TATOEBA[code]: (there, back)}, {TATOEBA[code]: code})
@@ -51,7 +50,6 @@ def write_benchmark(folder, system, benchmark, code):
 
 
 def sources_of(experiment, name, folder, kind="table"):
-    """Write made-up input files of a study."""
     made = []
     for file in dict.fromkeys(input_files(outputs_of(experiment)[kind], experiment)[name]):
         *_, system, last = file.split("/")
@@ -134,7 +132,6 @@ def printed(name):
 
 
 def as_here(heading, titles):
-    """Return our heading of a column in the words of the CSV."""
     for title, theirs in titles.items():
         heading = heading.replace(title, theirs)
     return {"M (MB)": "M (memory MB)", "T (min)": "T (min per 10,000 steps)"}.get(heading, heading)
@@ -175,14 +172,12 @@ def with_costs(experiment, name, folder):
 
 
 def without_files(experiment, name, folder):
-    """Write a study without one score file of each benchmark."""
     sources = sources_of(experiment, name, folder)
     benchmarks = {path.name: path for path in sources}
     write(experiment, name, folder, [p for p in sources if p not in benchmarks.values()])
 
 
 def with_other_sentences(experiment, name, folder):
-    """Write a study with scores of other sentences than the paper's."""
     sources = sources_of(experiment, name, folder)
     for path in sources:
         code = path.parent.name.rpartition("-")[2]

@@ -156,7 +156,6 @@ def values(result, measure=""):
 
 
 def means(result, measure=""):
-    """Label -> the mean of its ways."""
     return {label: sum(of.values()) / len(of) for label, of in values(result, measure).items()}
 
 
