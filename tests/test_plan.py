@@ -17,15 +17,8 @@ from made.experiments import ON_SLURM, REAL, Settings, edited
 
 from ems.base.errors import EmsError
 from ems.text.segmenters.base import check_available
+from ems.workflow import plan
 from ems.workflow.made import EARLIEST, RECORDS, Made, _record_file, differences, folder_of
-from ems.workflow.plan import (
-    check_cluster,
-    check_queue,
-    check_times,
-    plan,
-    plans_jobs,
-    segments_elsewhere,
-)
 
 
 @pytest.fixture
@@ -47,21 +40,21 @@ NOWHERE = ["--dag", "--touch all"]
 @pytest.mark.parametrize("line", [*HERE, *ELSEWHERE, *NOWHERE])
 def test_a_command_line_says_where_text_is_segmented_and_whether_jobs_start(line):
     words = ["snakemake", *line.split()]
-    assert segments_elsewhere(words) == (line not in HERE)
-    assert plans_jobs(words) == (line not in NOWHERE)
+    assert plan.segments_elsewhere(words) == (line not in HERE)
+    assert plan.plans_jobs(words) == (line not in NOWHERE)
 
 
 def test_a_segmenter_that_is_missing_where_it_runs_is_an_error(bare):
     with pytest.raises(EmsError, match="segmenter jumanpp: the program `jumanpp` is not on PATH"):
-        plan(root=bare)
+        plan.plan(root=bare)
 
 
 def test_one_that_runs_elsewhere_is_in_the_plan_but_a_mistake_is_an_error_everywhere(bare):
-    (line,) = plan(root=bare, elsewhere=True).missing
+    (line,) = plan.plan(root=bare, elsewhere=True).missing
     assert "segmenter jumanpp: the program `jumanpp` is not on PATH" in line
     (bare / "configs/mine.yaml").write_text("seed: x\n")
     with pytest.raises(EmsError, match=r"mine\.yaml"):
-        plan(root=bare, elsewhere=True)
+        plan.plan(root=bare, elsewhere=True)
 
 
 # --- times
@@ -72,7 +65,7 @@ DATES = [(-24, False), (0.05, False), (0.2, True), (24, True)]  # hours ahead, r
 
 @pytest.mark.parametrize(("hours", "refused"), DATES)
 def test_results_from_the_future_are_refused_but_not_for_some_minutes(tmp_path, hours, refused):
-    check_times(str(tmp_path / "absent"))
+    plan.check_times(str(tmp_path / "absent"))
     paths = dict(zip(("old", "a 'quoted'/earlier", "late"), (-1, hours - 0.01, hours), strict=True))
     for name, ahead in paths.items():
         path = tmp_path / name
@@ -81,12 +74,12 @@ def test_results_from_the_future_are_refused_but_not_for_some_minutes(tmp_path, 
         os.utime(path, (time.time() + 3600 * ahead,) * 2)
     (tmp_path / "a link").symlink_to(tmp_path / "late")
     if not refused:
-        check_times(str(tmp_path))
+        plan.check_times(str(tmp_path))
         return
     with pytest.raises(EmsError, match=rf"late: written {hours:.1f} hours in the future") as error:
-        check_times(str(tmp_path))
+        plan.check_times(str(tmp_path))
     subprocess.run(["sh", "-c", re.search("back: `(.+)`$", str(error.value))[1]], check=True)
-    check_times(str(tmp_path))
+    plan.check_times(str(tmp_path))
     old, earlier, late = ((tmp_path / name).stat().st_mtime for name in paths)
     assert old < earlier < late <= time.time()
     assert late - earlier == pytest.approx(36, abs=0.1)
@@ -104,7 +97,7 @@ def submitting(tmp_path, monkeypatch):
 
 def refused(**site):
     with pytest.raises(EmsError) as error:
-        check_cluster(plan(site))
+        plan.check_cluster(plan.plan(site))
     return str(error.value)
 
 
@@ -126,7 +119,7 @@ def test_what_the_executor_does_not_quote_is_refused(submitting, monkeypatch, ch
 
 def test_other_nasty_names_are_fine_with_slurm(submitting, monkeypatch):
     monkeypatch.chdir(submitting.root)
-    check_cluster(plan({"data": ON_SLURM}))
+    plan.check_cluster(plan.plan({"data": ON_SLURM}))
 
 
 def test_an_environment_that_a_job_cannot_start_is_refused_with_slurm(submitting, monkeypatch):
@@ -146,21 +139,21 @@ def test_jobs_of_a_killed_snakemake_are_named_and_no_others(queue, tmp_path):
     jobs = [f"echo '{job}|rule_a|{tmp_path}'" for job in (31, 7)]
     queue("\n".join([*jobs, mine, "echo '5|rule_train|/elsewhere'"]))
     with pytest.raises(EmsError, match=r"from this folder: 7 31\. .* scancel 7 31$"):
-        check_queue()
+        plan.check_queue()
     queue(mine)
-    check_queue()
+    plan.check_queue()
 
 
 def test_a_queue_that_does_not_answer_is_not_taken_for_an_empty_one(queue):
     queue("echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1")
     with pytest.raises(EmsError, match=r"squeue: .*Unable to contact slurm controller"):
-        check_queue()
+        plan.check_queue()
 
 
 def test_a_machine_without_squeue_gets_one_line(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EmsError, match=r"squeue: .*No such file"):
-        check_queue()
+        plan.check_queue()
 
 
 # --- what DVC puts in place

@@ -10,21 +10,9 @@ from io import FileIO
 
 import numpy as np
 import pytest
-from made import tables
+from made import scores, tables
 from made.corpora import PAIRS, moses_of
 from made.models import write_model
-from made.scores import (
-    BUCC,
-    GERMAN,
-    row,
-    write_accuracies,
-    write_bucc,
-    write_cosine,
-    write_errors,
-    write_flores,
-    write_retrieval,
-    write_scores,
-)
 from made.shards import vocabulary, write_pairs
 from made.tables import demo_report, write_cost, write_table
 from made.train import train_until
@@ -101,20 +89,20 @@ def tables_of(folder):
     bits = np.arange(8) % 3 > 0
     share, hits = 100 * bits.sum() / 8, packed(bits)
     places = [way for code in ("de", "fr") for way in ((code, "en"), ("en", code))]
-    rows = [row(*place, share, 8, hits=hits) for place in places]
-    scores = [write_scores(folder, name, {"de": 1, "fr": 1}, rows=rows) for name in "AB"]
-    yield "scores", scores[0], lambda: write_table("tatoeba", scores, out, [], None)
-    yield "compared", scores[1], lambda: write_comparison(*(path.parent for path in scores))
-    yield "deltas", scores[1], lambda: plot_deltas(scores, ["A", "B"], folder / "f.svg")
-    mined = write_bucc(folder, "A", {"de": 50.0}, BUCC, {"de": [GERMAN]})
+    rows = [scores.row(*place, share, 8, hits=hits) for place in places]
+    files = [scores.write_scores(folder, name, {"de": 1, "fr": 1}, rows=rows) for name in "AB"]
+    yield "scores", files[0], lambda: write_table("tatoeba", files, out, [], None)
+    yield "compared", files[1], lambda: write_comparison(*(path.parent for path in files))
+    yield "deltas", files[1], lambda: plot_deltas(files, ["A", "B"], folder / "f.svg")
+    mined = scores.write_bucc(folder, "A", {"de": 50.0}, scores.BUCC, {"de": [scores.GERMAN]})
     yield "missed", mined, lambda: write_missed_table([mined], out)
     for name, path, printed in (
-        ("mldoc", write_accuracies(folder, "mldoc", "A", {"en-de": [50.0, 60.0]}), []),
+        ("mldoc", scores.write_accuracies(folder, "mldoc", "A", {"en-de": [50.0, 60.0]}), []),
         ("bucc2018", mined, ["EMS"]),
-        ("wordorder", write_cosine(folder, "A", 0.5), []),
-        ("flores", write_flores(folder, "A", ["de", "fr"]), ["EMS"]),
-        ("xsim", write_errors(folder, "A", "xsimpp", {"de": 1.0}, {"de": {"misaligned": 2}}), []),
-        ("paracrawl", write_retrieval(folder, "A", "paracrawl", {"de": (50.0, 60.0)}), ["EMS"]),
+        ("wordorder", scores.write_cosine(folder, "A", 0.5), []),
+        ("flores", scores.write_flores(folder, "A", ["de", "fr"]), ["EMS"]),
+        ("xsim", scores.write_errors(folder, "A", "xsimpp", {"de": 1.0}, {"de": {"x": 2}}), []),
+        ("paracrawl", scores.write_retrieval(folder, "A", "paracrawl", {"de": (5, 6)}), ["EMS"]),
     ):
         yield name, path, partial(write_table, name, [path], out, printed)
     report = demo_report(folder / "decontamination.json")

@@ -20,19 +20,7 @@ from ems.config.languages import (
 )
 from ems.config.load import load_experiment, load_site
 from ems.corpora.catalogue import NOISE, catalogue_entry
-from ems.workflow.init import (
-    LEAST_PAIRS,
-    choose,
-    experiment_text,
-    language_pairs,
-    read_budget,
-    read_languages,
-    shares,
-    size_for,
-    steps_for,
-    validation_of,
-    vocabulary_size,
-)
+from ems.workflow import init
 from ems.workflow.search import (
     find_language,
     language_of,
@@ -58,7 +46,8 @@ def ems(tmp_path):
 
 def picked(text):
     pair, budget, corpus = text.split()
-    (pick,) = (p for p in choose([tuple(pair.split("-"))], int(budget)) if p.offer.corpus == corpus)
+    picks = init.choose([tuple(pair.split("-"))], int(budget))
+    (pick,) = (each for each in picks if each.offer.corpus == corpus)
     return f"{pick.most:,} pairs: {pick.reason}"
 
 
@@ -67,11 +56,11 @@ ACTS = {
     "name": lambda text: find_language(text).code,
     "relatives": lambda text: " ".join(each.code for each in relatives(find_language(text))),
     "code": lambda text: language_of(*text.split()) or "none",
-    "budget": lambda text: f"{read_budget(text):,}",
-    "languages": lambda text: str(language_pairs(read_languages(text))),
-    "size": lambda text: str(size_for(int(text))),
-    "steps": lambda text: str(steps_for(size_for(int(text)), int(text))),
-    "vocabulary": lambda text: str(vocabulary_size(*map(int, text.split()))),
+    "budget": lambda text: f"{init.read_budget(text):,}",
+    "languages": lambda text: str(init.language_pairs(init.read_languages(text))),
+    "size": lambda text: str(init.size_for(int(text))),
+    "steps": lambda text: str(init.steps_for(init.size_for(int(text)), int(text))),
+    "vocabulary": lambda text: str(init.vocabulary_size(*map(int, text.split()))),
 }
 
 
@@ -145,7 +134,7 @@ def test_the_command_lists_a_language_with_english_or_a_pair(ems):
 
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=9), st.integers(0, 10**6))
 def test_shares_are_even_and_leave_nothing_that_could_be_used(have, budget):
-    parts = shares(have, budget)
+    parts = init.shares(have, budget)
     assert all(0 <= part <= most for part, most in zip(parts, have, strict=True))
     assert min(budget, sum(have)) - len(have) < sum(parts) <= budget
     short = [part for part, most in zip(parts, have, strict=True) if part < most]
@@ -157,7 +146,7 @@ def taken(picks, pair, *noises):
 
 
 def test_a_pair_takes_clean_text_before_mined_text_and_no_more_than_its_share():
-    picks = choose(BASQUE, BUDGET)
+    picks = init.choose(BASQUE, BUDGET)
     sums = {pair: sum(pick.most for pick in taken(picks, pair)) for pair in BASQUE}
     assert sum(sums.values()) <= BUDGET
     assert all(sums[pair] > 0 for pair in BASQUE)
@@ -173,15 +162,15 @@ def test_a_pair_takes_clean_text_before_mined_text_and_no_more_than_its_share():
 
 
 def test_every_corpus_of_a_pair_is_taken_or_left_out_and_names_never_are_taken():
-    picks = choose([("en", "pl")], 10**9)
+    picks = init.choose([("en", "pl")], 10**9)
     assert {pick.offer.corpus for pick in picks} == {each.corpus for each in offers("en", "pl")}
-    assert all(pick.most >= LEAST_PAIRS for pick in picks if pick.most)
+    assert all(pick.most >= init.LEAST_PAIRS for pick in picks if pick.most)
     assert not [pick for pick in picks if pick.most and pick.offer.noise == "names"]
-    assert sum(pick.most for pick in choose([("de", "fr")], 50_000)) == 50_000
+    assert sum(pick.most for pick in init.choose([("de", "fr")], 50_000)) == 50_000
 
 
 def test_of_mined_corpora_the_smallest_download_that_is_enough_is_taken():
-    sw = [p for p in choose([("en", "sw")], 400_000) if p.offer.noise == "mined"]
+    sw = [p for p in init.choose([("en", "sw")], 400_000) if p.offer.noise == "mined"]
     (one,) = [pick for pick in sw if pick.most]
     enough = [pick.offer.kilobytes for pick in sw if pick.offer.pairs >= one.most]
     assert len(enough) > 1
@@ -189,8 +178,8 @@ def test_of_mined_corpora_the_smallest_download_that_is_enough_is_taken():
 
 
 def test_each_pair_validates_on_one_corpus_and_trains_on_what_is_left_of_it():
-    picks = [pick for pick in choose(BASQUE, BUDGET) if pick.most]
-    chosen = validation_of(picks)
+    picks = [pick for pick in init.choose(BASQUE, BUDGET) if pick.most]
+    chosen = init.validation_of(picks)
     assert sorted(pair for pairs in chosen.values() for pair in pairs) == sorted(BASQUE)
     assert {catalogue_entry(name).noise for name in chosen} <= {"clean", "fair"}
 
@@ -204,11 +193,11 @@ def test_the_file_is_a_valid_experiment_with_what_was_chosen(ems, tmp_path, lang
     assert "experiment mine is fine" in ems.run("check", "--experiment", "mine")[1]
     site = load_site(tmp_path / "config.yaml", {"experiment": "mine"})
     experiment = load_experiment("mine", site, tmp_path / "configs")
-    assert set(experiment.languages) == {each.code for each in read_languages(languages)}
+    assert set(experiment.languages) == {each.code for each in init.read_languages(languages)}
     assert set(experiment.segmenters.values()) == {"unicode"}
     assert experiment.vocabulary.byte_fallback
     assert experiment.export.systems == ["ems-plus"]
-    picks = choose(language_pairs(read_languages(languages)), 300_000)
+    picks = init.choose(init.language_pairs(init.read_languages(languages)), 300_000)
     picks = [pick for pick in picks if pick.most]
     corpora = {(corpus.name, corpus.version): corpus for corpus in experiment.corpora}
     assert set(corpora) == {(pick.offer.corpus, pick.offer.version) for pick in picks}
@@ -225,9 +214,9 @@ def test_the_file_is_a_valid_experiment_with_what_was_chosen(ems, tmp_path, lang
 
 
 def settings_for(text):
-    languages = read_languages(text)
-    picks = choose(language_pairs(languages), 10**5)
-    return yaml.safe_load(experiment_text("x", languages, picks, "ems init"))
+    languages = init.read_languages(text)
+    picks = init.choose(init.language_pairs(languages), 10**5)
+    return yaml.safe_load(init.experiment_text("x", languages, picks, "ems init"))
 
 
 def test_text_that_is_not_mined_is_not_filtered_by_language():
