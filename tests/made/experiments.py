@@ -32,100 +32,13 @@ def edited(value, path, new):
     return value
 
 
-MINIMAL = yaml.safe_load("""
-description: the least that an experiment must say
-seed: 1
-languages: [en, de, fr]
-sources: {}
-splits: {}
-corpora: [{name: Toy, version: v1, source: nowhere}]
-validation: null
-evalsets: {tatoeba: {version: toy}}
-decontaminate: {}
-segmenters: {default: none}
-vocabulary: {size: 300}
-model: {}
-objectives: {}
-train: {steps: 10}
-systems: {ems: {}, ngram: {kind: char-ngram}}
-benchmarks: [tatoeba]
-tables: {}
-""")
+BASES: dict[str, dict] = {}  # by name
+for name, own in yaml.safe_load((ROOT / "tests/made/experiments.yaml").read_text()).items():
+    BASES[name] = BASES.get(own.pop("over", ""), {}) | own
+MINIMAL = BASES.pop("minimal")
+REAL, DIVIDED, NARROWED, SWEPT, PAIRS, OPUS, BY_SENTENCE, DOCUMENTED, SETS = BASES.values()
+AXES = SWEPT["sweep"]["axes"]
 TRAINING_FREE = {"kind": "char-ngram", "ngrams": {"idf": False}}  # counts no text
-REAL = MINIMAL | yaml.safe_load("""
-languages: [en, de, ja]
-corpora: [{name: Tatoeba, version: v2021-08-07}]
-validation: {name: NTREX, version: v1}
-evalsets: {tatoeba: {version: v1}}
-model: {width: 32, heads: 2}
-systems: {a: {}, b: {model: {layers: 1}}, ngram: {kind: char-ngram}}
-""")  # of corpora that the catalogue knows
-DIVIDED = REAL | yaml.safe_load("""
-splits: {NTREX: {documents: DOCUMENT_IDS.tsv, parts: {train: 0.5, validation: 0.1, test: 0.4}}}
-corpora:
-  - {name: Tatoeba, version: v2021-08-07}
-  - {name: NTREX, version: v1, part: train}
-validation: {name: NTREX, version: v1, part: validation}
-evalsets:
-  tatoeba: {version: v1, languages: all}
-  flores200: {version: v1, languages: all}
-  sib200: {version: v1, languages: all}
-  ntrex: {version: v1, languages: all, part: test}
-decontaminate: {against: [tatoeba, flores200, sib200, ntrex]}
-benchmarks: [tatoeba, ntrex]
-""")  # a corpus in parts, benchmarks of all languages
-NARROWED = edited(REAL, "evalsets.tatoeba.languages", ["de", "ja"]) | yaml.safe_load("""
-vocabularies: {de: {languages: [en, de]}, ja: {languages: [ja, en], size: 500}}
-systems:
-  all: {}
-  some: {languages: [en, ja]}
-  one: {vocabulary: de, train: {steps: 3}}
-  pair: {model: {layers: 1}, each: [de, ja]}
-  own: {each: {de: {}, ja: {model: {layers: 3}, train: {steps: 7}}}}
-  ngram: {kind: char-ngram}
-""")  # systems of some languages, with vocabularies of their own
-AXES = {
-    "model.layers": [2, 6],
-    "objectives.contrastive.temperature": [0.05, 0.1, 1.0],
-    "train.weight_decay": [0, 0.00001],
-}
-SWEPT = MINIMAL | {
-    "sweep": {"base": "ems", "axes": AXES, "train": {"steps": 7}},
-    "validation": {"name": "Toy", "version": "dev", "source": "nowhere"},
-}
-PAIRS = REAL | yaml.safe_load("""
-languages: [de, fr, ja]
-corpora: [{name: WikiMatrix, version: v1}]
-validation: null
-evalsets: {flores200: {version: v1}}
-decontaminate: {against: [flores200]}
-benchmarks: [flores200]
-""")  # without English
-OPUS = REAL | yaml.safe_load("""
-languages: [en, de, zh, nb, ja]
-corpora: [{name: TED2020, version: v1}, {name: WikiMatrix, version: v1}]
-""")  # of languages with several codes
-BY_SENTENCE = MINIMAL | yaml.safe_load("""
-languages: [en, de, fr, sw]
-splits: {Toy: {sentences: en, parts: {train: 0.7, test: 0.1, validation: 0.2}}}
-corpora:
-  - {name: Toy, version: v1, source: nowhere, part: train}
-  - {name: Toy, version: v1, source: nowhere, part: test}
-validation: {name: Toy, version: v1, source: nowhere, part: validation}
-decontaminate: {against: []}
-""")  # a corpus in parts by the sentence
-DOCUMENTED = REAL | yaml.safe_load("""
-sources: {documents: texts, wikipedia: dumps}
-corpora:
-  - {name: Own, version: v1, kind: documents}
-  - {name: Wikipedia, version: "20260101", kind: documents}
-  - {name: Tatoeba, version: v2021-08-07}
-""")
-SETS = MINIMAL | {"languages": ["en", "de", "fr", "ja"]}
-BASES = {  # what an edit of them leads to is in tests/golden/
-    **{"real": REAL, "divided": DIVIDED, "narrowed": NARROWED, "swept": SWEPT, "pairs": PAIRS},
-    **{"opus": OPUS, "sentences": BY_SENTENCE, "documents": DOCUMENTED, "sets": SETS},
-}
 SITE = {"experiment": "mine", "data": "data", "sources": {"opus": "o", "tatoeba": "t"}}
 SCHEMAS = {  # of config.yaml (`site`) and of a file in configs/ (`experiment`)
     path.name.partition(".")[0]: json.loads(path.read_text(encoding="utf-8"))

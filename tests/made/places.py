@@ -25,10 +25,8 @@ KINDS = {  # kind of file content: its bytes
 
 
 def model(folder):
-    text = [
-        f"{word} lo mi ne ru so" for word in ["ka", "ti", "va", "sol", "nel", "mar", "tar", "kir"]
-    ] * 4
-    return write_model(folder, ["de", "en"], text, pieces=40)
+    first = ("ka", "ti", "va", "sol", "nel", "mar", "tar", "kir")
+    return write_model(folder, ["de", "en"], [f"{word} lo mi ne ru so" for word in first] * 4, 40)
 
 
 def shards(folder):
