@@ -31,11 +31,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.parametrize("device", DEVICES)]
 
 law = pytest.mark.law
 PIECES = 300
-TRAINED = {
-    "layers": ({}, {}),
-    "table": SYSTEMS["a table"],
-    "both": SYSTEMS["a table and layers"],
-}
+TRAINED = {"layers": ({}, {}), "table": SYSTEMS["a table"], "both": SYSTEMS["a table and layers"]}
 # largest differences of a loss and of a weight's gradient. In bfloat16 the ReLU of the MLP turns
 # other units off: a tenth of the gradient on a CPU, and a GPU may differ three times as much.
 NEAR = {"float32": (1e-5, 1e-4), "bfloat16": (0.01, 0.03)}

@@ -25,22 +25,13 @@ from ems.model.encode import SentenceEncoder
 from ems.model.fit import POWERS_TRIED, WEIGHTS_TRIED, fit, grid
 from ems.use.encoder import Encoder
 
-LINES = [
-    "Café am See, am See!",
-    "Москва 2024",
-    "東京へ",
-    "",
-    "a",
-    "\u00adx\u00ad y",
-    "(a) ?! (a) ?!",
-]
 FORMS = [
     NgramSettings(),
     NgramSettings(least=1, most=1, buckets=16),
     NgramSettings(least=3, most=5, romanise=False, buckets=100),
     NgramSettings(least=16, most=16),
 ]
-ROMAN = {  # of LINES, word by word, as anyascii writes it
+ROMAN = {  # lines, and their words as anyascii writes them
     "Café am See, am See!": "cafe am see , am see !",
     "Москва 2024": "moskva 2024",
     "東京へ": "dongjinghe",
@@ -49,6 +40,7 @@ ROMAN = {  # of LINES, word by word, as anyascii writes it
     "\u00adx\u00ad y": "x y",
     "(a) ?! (a) ?!": "( a ) ?! ( a ) ?!",
 }
+LINES = list(ROMAN)
 PLAIN = {**ROMAN, LINES[0]: "café am see , am see !", LINES[1]: "москва 2024", LINES[2]: "東京へ"}
 
 

@@ -1,7 +1,5 @@
 """Laws of TensorBoard's scalars: they are the loss log, and no model depends on them."""
 
-from functools import partial
-
 import pytest
 from conftest import needs
 from made.experiments import MINIMAL, Settings, edited
@@ -11,7 +9,6 @@ from made.train import json_rows, train_into
 from ems.base.errors import EmsError
 from ems.config import train as settings
 from ems.config.stages import stage_hash
-from ems.train.job import train
 from ems.train.measures import rounded, scalars
 
 ON = {"train": {"tensorboard": True}}
@@ -35,13 +32,6 @@ def read():
     return tags
 
 
-def run(toy, folder, **changes):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("made.train.train", partial(train, scalars=folder / "scalars"))
-        toy.train(folder, **(ON | changes))
-    return folder / "model", folder / "scalars"
-
-
 def by_tag(model):
     tags = {}
     for row in json_rows(model / "losses.jsonl"):
@@ -51,33 +41,29 @@ def by_tag(model):
 
 
 def test_tensorboard_reads_every_value_of_the_loss_log(toy, never_killed, tmp_path, read):
-    model, folder = run(toy, tmp_path)
-    board = read(folder)
+    model, board = toy.train(tmp_path, **ON), read(tmp_path / "scalars")
     assert board == by_tag(model)
     tags = {"train/xtr", "train/contrastive", "train/total", "train/lr", "validation/total"}
     assert {*tags, "validation/p1", "p1/de", "p1/fr"} <= set(board)
     assert [step for step, _ in board["p1/de"]] == [0, 10, 20, 30]
     assert contents(model) == contents(never_killed)  # the same bytes as without the setting
+    assert not (never_killed.parent / "scalars").exists()
 
 
 @pytest.mark.parametrize("step", [3, 12])
 def test_a_resumed_run_writes_every_value_once(step, toy, tmp_path, read):
     """Steps after the last checkpoint are done, validated and written down twice."""
-    folder = tmp_path / "scalars"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("made.train.train", partial(train, scalars=folder))
-        train_into(toy, tmp_path, step, train={"checkpoint_every": 7, "tensorboard": True})
+    folder, changes = tmp_path / "scalars", {"train": {"checkpoint_every": 7, "tensorboard": True}}
+    train_into(toy, tmp_path, step, **changes)
     assert read(folder)["validation/p1"]
-    model, _ = run(toy, tmp_path, train={"checkpoint_every": 7, "tensorboard": True})
-    assert read(folder) == by_tag(model)
+    assert by_tag(toy.train(tmp_path, **changes)) == read(folder)
     assert len(list(folder.iterdir())) == 1
 
 
 def test_another_training_replaces_the_scalars(toy, tmp_path, read):
-    run(toy, tmp_path)
-    model, folder = run(toy, tmp_path, train={"tensorboard": True, "steps": 10})
-    assert read(folder) == by_tag(model)
-    assert [step for step, _ in read(folder)["p1/de"]] == [0, 10]
+    toy.train(tmp_path, **ON)
+    model = toy.train(tmp_path, train={"tensorboard": True, "steps": 10})
+    assert read(tmp_path / "scalars") == by_tag(model)
 
 
 def test_the_setting_is_in_no_hash(tmp_path, monkeypatch):
@@ -88,13 +74,6 @@ def test_the_setting_is_in_no_hash(tmp_path, monkeypatch):
     stages = {"train": {"system": "ems"}, "bench": {"system": "ems", "benchmark": "tatoeba"}}
     for stage, wildcards in (stages | {"tables": {}}).items():
         assert stage_hash(on, stage, **wildcards) == stage_hash(off, stage, **wildcards), stage
-
-
-def test_without_the_setting_nothing_is_written(toy, tmp_path):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("made.train.train", partial(train, scalars=tmp_path / "scalars"))
-        toy.train(tmp_path, train={"steps": 5})
-    assert not (tmp_path / "scalars").exists()
 
 
 def test_without_the_package_the_setting_is_an_error(toy, monkeypatch):

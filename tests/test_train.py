@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from made.bench import naive_hits
-from made.shards import contents
+from made.shards import contents, in_order
 from made.train import LANGUAGES, json_rows, rows, train_into, train_until, weights_of
 from safetensors import SafetensorError
 from safetensors.torch import load_file
@@ -156,31 +156,27 @@ def test_validation_is_without_dropout_and_leaves_train_mode(toy):
     assert all(parameter.grad is None for parameter in system.parameters())
 
     system.eval()
-    sums, pairs = {"xtr": 0.0, "contrastive": 0.0, "total": 0.0}, 0
-    scores = []
+    batches, wholes = (list(in_order(store, size)) for size in (6, 1000))
+    pairs = [batch.pairs for batch in batches]
+    assert sum(pairs) == 20 + 7  # an eighth of the training pairs
     with torch.no_grad():
-        for group, size in enumerate([20, 7]):  # an eighth of the training pairs
-            for start in range(0, size, 6):
-                within = np.arange(start, min(start + 6, size))
-                batch = store.assemble(np.full(len(within), group), within)
-                for name, value in system(DeviceBatch.copy(batch, torch.device("cpu"))).items():
-                    sums[name] += value.item() * len(within)
-                pairs += len(within)
-            batch = store.assemble(np.full(size, group), np.arange(size))
-            vectors = system.encoder(*map(torch.from_numpy, (batch.tokens, batch.lengths)))
-            by_row = [vectors[batch.rows.tolist().index(row)] for row in range(2 * size)]
-            first, second = (torch.stack(side).tolist() for side in (by_row[:size], by_row[size:]))
-            hits = [naive_hits(first, second), naive_hits(second, first)]
-            scores += [100 * sum(own) / size for own in hits]
-    assert pairs == 27
-    assert scores[0] != scores[1]
-    assert result["p1_by_language"] == {
-        "de": pytest.approx(sum(scores[:2]) / 2),
-        "fr": pytest.approx(sum(scores[2:]) / 2),
-    }
-    assert result["p1"] == pytest.approx(sum(scores) / len(scores))
-    for name, value in sums.items():
-        assert result[name] == pytest.approx(value / pairs, rel=1e-5), name
+        parts = [system(DeviceBatch.copy(batch, torch.device("cpu"))) for batch in batches]
+        vectors = [
+            system.encoder(torch.from_numpy(whole.tokens), torch.from_numpy(whole.lengths))
+            for whole in wholes
+        ]
+    for name in ("xtr", "contrastive", "total"):
+        mean = np.average([part[name].item() for part in parts], weights=pairs)
+        assert result[name] == pytest.approx(mean, rel=1e-5), name
+    sides = [v[np.argsort(w.rows)].chunk(2) for v, w in zip(vectors, wholes, strict=True)]
+    scores = [
+        [100 * np.mean(naive_hits(*map(torch.Tensor.tolist, pair))) for pair in (own, own[::-1])]
+        for own in sides
+    ]
+    assert scores[0][0] != scores[0][1]
+    by_language = dict(zip(("de", "fr"), np.mean(scores, axis=1), strict=True))
+    assert result["p1_by_language"] == pytest.approx(by_language)
+    assert result["p1"] == pytest.approx(np.mean(scores))
 
 
 def test_the_loss_falls_and_p1_rises_in_60_steps(toy, tmp_path):

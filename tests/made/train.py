@@ -94,10 +94,10 @@ class Toy:
         return Data(self.store("training"), pairs, self.vocabulary)
 
     def train(self, folder, held_out=True, afresh=False, **changes):
-        """Train into `folder`/model, with state and times next to it; return the model folder."""
-        data = self.data(held_out, **changes)
+        """Train into `folder`/model, with state, times and scalars next to it; return that one."""
+        data, experiment = self.data(held_out, **changes), self.experiment(**changes)
         places = folder / "model", folder / "state", folder / "times.jsonl"
-        train(self.experiment(**changes), "ems", data, *places, afresh=afresh)
+        train(experiment, "ems", data, *places, afresh=afresh, scalars=folder / "scalars")
         return folder / "model"
 
 
@@ -223,20 +223,15 @@ HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="
   <siteinfo>
     <sitename>Wikipedia</sitename><dbname>dewiki</dbname>
     <namespaces>
-      <namespace key="0" case="first-letter" />
-      <namespace key="1" case="first-letter">Diskussion</namespace>
+      <namespace key="0" /><namespace key="1">Diskussion</namespace>
     </namespaces>
   </siteinfo>
 """
 PAGE = """  <page>
-    <title>Page {number}</title>
-    <ns>{namespace}</ns>
-    <id>{number}</id>
+    <title>Page {number}</title><ns>{namespace}</ns><id>{number}</id>
 {redirect}    <revision>
       <id>{number}</id>
-      <contributor><username>A</username><id>1</id></contributor>
-      <comment>/* x */</comment>
-      <model>wikitext</model>
+      <contributor><username>A</username><id>1</id></contributor><comment>/* x */</comment>
       <text bytes="1" sha1="x" xml:space="preserve">{text}</text>
     </revision>
   </page>
