@@ -18,7 +18,7 @@ import torch
 from conftest import ROOT, copy_project
 from made import gpu_stub
 from made.bare import CONNECTED, bare_python, write_wheel
-from made.golden import check
+from made.golden import FOLDER, check
 
 pytestmark = pytest.mark.slow
 
@@ -27,6 +27,7 @@ BARE = ["torch", "numpy", "pandas", "scipy", "pytest", "psutil", "PyYAML", "safe
 BARE += ["sentencepiece", "sentence-transformers"]
 PARTS = ["laws", "throughput", "training", "profile"]
 VERSION = "{}.{}".format(*sys.version_info)
+FIGURES = json.loads((FOLDER / "gpu/figures.json").read_text())  # which a stub of each part prints
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +185,7 @@ def stub(tmp_path):
         (tmp_path / name).symlink_to(ROOT / name)
 
     def stub_start(*flags, broken="- -"):
-        return start(tmp_path, "--out=report", *flags, BROKEN=broken)
+        return start(tmp_path, "--out=report", *flags, BROKEN=broken, FIGURES=json.dumps(FIGURES))
 
     def run(*flags, broken="- -"):
         process = stub_start(*flags, broken=broken)
@@ -223,10 +224,10 @@ def test_a_part_that_fails_leaves_its_traceback_and_the_other_parts(stub, part, 
     assert kept in "\n".join(errors[0]["output"])
     assert f"{ended}. The end of its output:" in (stub.report / "report.md").read_text()
     for name in set(PARTS) - {part}:
-        for key, value in gpu_stub.FIGURES[name].items():
+        for key, value in FIGURES[name].items():
             assert parts[name][key] == value
     if part == "throughput":  # the first of its three
-        assert parts[part]["runs"] == gpu_stub.FIGURES[part]["runs"][:1]
+        assert parts[part]["runs"] == FIGURES[part]["runs"][:1]
         assert [error["what"] for error in errors] == ["ems st-loop", "ems ems-compiled"]
     assert last_line(output)[part] == "failed"
 

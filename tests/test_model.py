@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import random
 import shutil
 import stat
@@ -16,7 +15,6 @@ from made.models import SIZES as SMALL
 from made.models import write_model
 from made.references import encoder_states
 
-from ems.base.errors import EmsError
 from ems.base.files import sha256_file
 from ems.config.model import EncoderSettings
 from ems.model import encoder as module
@@ -343,26 +341,3 @@ def test_the_vocabulary_is_the_one_of_the_model_folder(encoder, copy, tmp_path):
     tokens = SentenceEncoder(copy).tokenise(["kalo mine"], "xx")[0].tolist()
     assert tokens == expected
     assert tokens != encoder.tokenise(["kalo mine"], "xx")[0].tolist()
-
-
-def test_an_unknown_language_is_an_error(encoder):
-    with pytest.raises(EmsError, match=r"language 'de'.*trained for en, xx, zh"):
-        encoder.encode(["Hallo"], "de")
-
-
-@pytest.mark.parametrize(
-    "changes", [{"width": 32}, {"layers": 2}, {"layers": 0}, {"max_tokens": 50}]
-)
-def test_weights_of_another_size_are_refused(changes, copy):
-    describe(copy, model={**SMALL, **changes})
-    with pytest.raises(EmsError, match=r"model\.json: model\.safetensors does not fit"):
-        SentenceEncoder(copy)
-
-
-@pytest.mark.parametrize("file", ["model.safetensors", "model.json", "vocabulary.model"])
-def test_a_damaged_or_missing_file_is_named(file, copy):
-    path = copy / file
-    for spoil in (lambda: os.truncate(path, 5), path.unlink):
-        spoil()
-        with pytest.raises(EmsError, match=file.replace(".", r"\.")):
-            SentenceEncoder(copy)

@@ -273,18 +273,13 @@ def test_a_sampled_loss_is_the_estimator_of_its_pieces(count):
 TARGETS = [[0, 1], [5], [3, 3, 2], [4, 0, 5, 0], [1, 1, 1, 1, 2]]
 
 
-def logits_of(scale):
-    """Rows of logits at both ends: one high, one low, all high, all low, and halves."""
-    high, low = scale, -scale
-    return [
-        [high, low, low, low, low, low],
-        [low, high, high, high, high, high],
-        [high] * 6,
-        [low] * 6,
-        [high, high, high, low, low, low],
-    ]
-
-
+SIGNS = [  # of rows of logits at both ends: one high, one low, all high, all low, and halves
+    [1, -1, -1, -1, -1, -1],
+    [-1, 1, 1, 1, 1, 1],
+    [1, 1, 1, 1, 1, 1],
+    [-1, -1, -1, -1, -1, -1],
+    [1, 1, 1, -1, -1, -1],
+]
 NEAR = [(None, 1e-6, 1e-5, 1e-6), (torch.bfloat16, 0.01, 0.01, 0.01)]
 
 
@@ -297,7 +292,7 @@ def test_extreme_logits_are_near_float64(scale, chunk, dtype, of_loss, rtol, ato
     row = torch.tensor([at for at, words in enumerate(TARGETS) for _ in words])
     token = torch.tensor([word for words in TARGETS for word in words])
     lengths = torch.tensor([len(words) for words in TARGETS])
-    logits = torch.tensor(logits_of(scale), dtype=torch.float64, requires_grad=True)
+    logits = (scale * torch.tensor(SIGNS, dtype=torch.float64)).requires_grad_()
     _, total = dense_losses(logits, xtr_target(row, token, lengths, torch.float64))
     total.backward()
     states, output = logits.detach().float().requires_grad_(), torch.eye(6).requires_grad_()

@@ -4,18 +4,16 @@ import itertools
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
-import time
 
 import pytest
 import torch
-from conftest import ROOT
+from made.distributed import words
 from made.shards import contents
 from made.train import Toy, json_rows, rows, signal_in_step, train_until
 from safetensors.torch import load_file
 
 from ems.base.errors import REQUEUE, EmsError
+from ems.commands import cli
 from ems.train import checkpoint, journal
 from ems.train.step import Trainer
 
@@ -91,33 +89,20 @@ def test_killed_at_this_point_and_resumed_equals_never_killed(kill, toy, never_k
     assert_same(finished(toy, tmp_path), never_killed)
 
 
-def started(toy, folder):
+def test_the_command_saves_at_a_signal_and_exits_for_requeueing(toy, never_killed, monkeypatch):
+    folder = toy.folder / "stopped"
+    folder.mkdir()
     toy.experiment(train=LONG)
-    words = [sys.executable, "-m", "ems", "train", "--experiment", "mine", "--system", "ems"]
-    words += ["--shards", toy.index(), "--vocabulary", toy.vocabulary]
-    words += ["--out", folder / "model", "--state", folder / "state"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(
-        words, cwd=toy.folder, env=environment, stderr=subprocess.PIPE, text=True
-    )
-
-
-def seen(folder):
-    return {path.name for path in folder.glob("state/*/step-*")}
-
-
-def test_the_command_saves_at_a_signal_and_exits_for_requeueing(toy, never_killed, tmp_path):
-    with started(toy, tmp_path) as process:
-        while process.poll() is None and not seen(tmp_path):
-            time.sleep(0.001)
-        process.send_signal(signal.SIGUSR1)
-        _, text = process.communicate(timeout=60)
-    assert process.returncode == REQUEUE == 75, text
-    step = max(int(name[5:]) for name in seen(tmp_path))
-    assert f"stopped by SIGUSR1 after step {step:,}, which is saved" in text
+    toy.index()
+    monkeypatch.chdir(toy.folder)
+    signal_in_step(monkeypatch, 7)
+    assert cli.main(words(toy.folder, "stopped", "mine")) == REQUEUE == 75
+    text = (folder / "log").read_text()
+    assert "stopped by SIGTERM after step 8, which is saved" in text
     assert "error" not in text
-    assert not (tmp_path / "model").exists()
-    assert_same(finished(toy, tmp_path), never_killed)
+    assert not (folder / "model").exists()
+    monkeypatch.undo()
+    assert_same(finished(toy, folder), never_killed)
 
 
 @pytest.mark.parametrize("step", [1, 7, 18])
