@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import cache
 
 import psutil
 import pytest
@@ -55,15 +56,10 @@ def toy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def alone(toy, tmp_path_factory):
-    made = {}
-
-    def model(job):
-        if job not in made:
-            folder = tmp_path_factory.mktemp(job)
-            made[job] = toy.train(folder, **changed(ALIKE, JOBS.get(job, {})))
-        return made[job]
-
-    return model
+    """The model of a job that one process has trained."""
+    return cache(
+        lambda job: toy.train(tmp_path_factory.mktemp(job), **changed(ALIKE, JOBS.get(job, {})))
+    )
 
 
 def assert_same_training(model, expected):

@@ -10,8 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+import yaml
 from conftest import ROOT, needs
 from made import forked
+from made.golden import FOLDER
 from made.models import export, write_model
 from made.text import runs
 
@@ -25,23 +27,7 @@ PEERS = {  # script: the extra that its peers need, their modules
     "mine_throughput": ("faiss", ["faiss"]),
     "use_throughput": ("export", ["onnxruntime", "sentence_transformers", "onnx"]),
 }
-FIGURES = {  # script: the figures of its last line, and the others that it has with peers
-    "text_throughput": ("vs_perl vs_plain lines_per_s_core anon_growth_16x", ""),
-    "segmenters": ("languages lines differ worst_per_1000 ratio least_ratio", ""),
-    "train_throughput": (
-        "quarter32k_vs_contrastive contrastive_vs_plain peak_mb",
-        "contrastive_vs_st ems_vs_st ems32k_vs_st",
-    ),
-    "eval_throughput": ("mine_peak_mb flores_s", "encode_vs_st encode1024_vs_st"),
-    "mine_throughput": ("mine_s mine_peak_mb", "mine_vs_faiss"),
-    "company": ("alone loop training", ""),
-    "use_throughput": (
-        "load_s encode_per_s bfloat16_vs_float int8_vs_float score_rows_per_s mine_s mine_lines "
-        "mine_compared_pct mine_peak_mb",
-        "folder_mb load_st_s encode_vs_st encode_vs_onnxruntime int8_vs_onnxruntime static_per_s "
-        "static_vs_st",
-    ),
-}
+FIGURES = yaml.safe_load((FOLDER / "perf_figures.yaml").read_text())  # of the last line
 PERL = ("text_throughput", "segmenters", "eval_throughput")
 FLAGS = {"segmenters": ["--names", "moses", "none"], "company": ["--settings=default"]}
 MISSING = {"use_throughput": ["--model=none", "--pairs=none"]}  # required
@@ -123,11 +109,6 @@ def user_files(folder):
     return [f"--model={model}", f"--pairs={folder / 'pairs.tsv'}"]
 
 
-def exported(model, out, *flags):
-    export(model, out, *flags)
-    return out
-
-
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_script_ends_in_the_line_of_its_figures(name, run, tmp_path, capsys, monkeypatch):
     needs(name not in PERL or runs("moses"), "the segmenter moses cannot run here")
@@ -135,15 +116,15 @@ def test_a_script_ends_in_the_line_of_its_figures(name, run, tmp_path, capsys, m
     peers = name in PEERS and all(map(find_spec, PEERS[name][1]))
     flags = flags if peers or name not in PEERS else [*flags, "--no-peer"]
     if name == "use_throughput":
-        monkeypatch.setattr(import_module(name), "export", exported)
+        monkeypatch.setattr(import_module(name), "export", export)
     if name == "text_throughput":
         for module in ("text_steps", name):
             monkeypatch.setattr(f"{module}.SCALES", (1, 4))
     run(name, *flags)
     line = capsys.readouterr().out.splitlines()[-1]
     last = {key: float(value) for key, value in (word.split("=") for word in line.split())}
-    figures, others = (words.split() for words in FIGURES[name])
-    assert last.keys() == {*figures, *others * peers}
+    figures = {"with_peers": ""} | FIGURES[name]
+    assert last.keys() == {*figures["own"].split(), *figures["with_peers"].split() * peers}
     assert all(value > 0 or key == "flores_s" for key, value in last.items())  # 0.0 s is possible
     check = globals().get(f"check_{name}")
     check(last, json.loads((tmp_path / "out.json").read_text()))

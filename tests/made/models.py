@@ -88,19 +88,12 @@ def write_peer(folder, words, width=16):
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     bert = str(folder.with_name(f"{folder.name}-bert"))
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="<pad>", unk_token="<unk>", model_max_length=32
-    ).save_pretrained(bert)
+    special = {"pad_token": "<pad>", "unk_token": "<unk>", "model_max_length": 32}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(bert)
     torch.manual_seed(1)
-    config = BertConfig(
-        vocab_size=len(known),
-        hidden_size=width,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=2 * width,
-        max_position_embeddings=32,
-        initializer_range=0.5,
-    )
+    sizes = {"hidden_size": width, "intermediate_size": 2 * width, "num_hidden_layers": 2}
+    sizes |= {"num_attention_heads": 2, "max_position_embeddings": 32, "initializer_range": 0.5}
+    config = BertConfig(vocab_size=len(known), **sizes)
     BertModel(config, add_pooling_layer=False).save_pretrained(bert)
     body = Transformer(bert, model_kwargs={"add_pooling_layer": False})
     SentenceTransformer(modules=[body, Pooling(width)], device="cpu").save(str(folder))
@@ -120,9 +113,13 @@ def _figures_here(folder, expected):
 
 
 def export(model, out, *flags, expect=0, here=True):
-    """Export; `here` verifies in this process, since another one takes seconds to import."""
+    """Export to `out`, which is returned.
+
+    `here` verifies in this process, since another one takes seconds to import.
+    """
     words = ["export", "--model", str(model), "--out", str(out), *map(str, flags)]
     with pytest.MonkeyPatch.context() as patch:
         if here:
             patch.setattr(verify, "_in_another_process", _figures_here)
         assert main(words) == expect
+    return out

@@ -22,17 +22,12 @@ def write_vocabulary(path, symbols=("<MASK>", *(f"<2{code}>" for code in LANGUAG
     """A SentencePiece model with their layout: 0 <pad>, 1 <unk>, 2 <MASK>, the languages."""
     model = io.BytesIO()
     parts = ["kalo", "mine", "ne", "ru"], ["so", "ti", "va"], ["lo", "mi", "ka"]
-    ids = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=map(" ".join, itertools.product(*parts)),
-        model_writer=model,
-        model_type="bpe",
-        vocab_size=size,
-        **ids,
-        control_symbols=list(symbols),
-        minloglevel=2,
-        hard_vocab_limit=False,
-    )
+    lines = map(" ".join, itertools.product(*parts))
+    options = {"model_type": "bpe", "vocab_size": size, "control_symbols": list(symbols)}
+    options |= {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
+    options |= {"minloglevel": 2, "hard_vocab_limit": False}
+    train = sentencepiece.SentencePieceTrainer.train
+    train(sentence_iterator=lines, model_writer=model, **options)
     path.write_bytes(model.getvalue())
     return sentencepiece.SentencePieceProcessor(model_file=str(path))
 
