@@ -1,7 +1,6 @@
 """Every table of score files, written through the registry: dashes, refused scores, bytes."""
 
 import ast
-import csv
 from types import SimpleNamespace
 
 import pytest
@@ -20,7 +19,7 @@ from made.scores import (
     write_retrieval,
     write_scores,
 )
-from made.tables import SUFFIXES
+from made.tables import SUFFIXES, csv_rows
 
 from ems.base.errors import EmsError
 from ems.config.plugins import benchmarks
@@ -100,9 +99,8 @@ OTHER_DATA += [
 
 def table(name, experiment, sources, out):
     outputs()["table"][name].make(experiment, sources, out)
-    with open(out.with_suffix(".csv"), encoding="utf-8", newline="") as handle:
-        heads, *rows = csv.reader(handle)
-    cells = {(row[0], head): cell for row in rows for head, cell in zip(heads, row, strict=True)}
+    rows = csv_rows(out).items()
+    cells = {(label, head): cell for label, row in rows for head, cell in row.items()}
     return cells, out.read_text(encoding="utf-8")
 
 

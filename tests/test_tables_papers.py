@@ -20,6 +20,7 @@ from made.tables import (
     csv_rows,
     numbers,
     read,
+    values_of,
     without_seconds,
     write_report,
 )
@@ -67,15 +68,6 @@ def marked(out):
             row = marks.setdefault(label, {})
             row |= dict(zip(heads[1:], texts[1:], strict=True)) | {"": texts[0]}
     return marks
-
-
-def values_of(rows, suffix=""):
-    """Return label without `suffix` -> cells, for rows whose labels end in it."""
-    return {
-        label.removesuffix(suffix): {name: row[name] for name in list(row)[1:]}
-        for label, row in rows.items()
-        if label.endswith(suffix)
-    }
 
 
 def ours_of(paper, folder):

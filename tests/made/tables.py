@@ -52,6 +52,15 @@ def csv_rows(path):
     return {next(iter(row.values())): row for row in rows}
 
 
+def values_of(rows, suffix=""):
+    """Label without `suffix` -> cells, of the rows whose labels end in it."""
+    return {
+        label.removesuffix(suffix): {name: row[name] for name in list(row)[1:]}
+        for label, row in rows.items()
+        if label.endswith(suffix)
+    }
+
+
 def write_report(path, entries, against=("tatoeba",)):
     """A decontamination report; entries: (corpus, role, pair, read, removed, by_benchmark)."""
     keys = ("corpus", "role", "pair", "read", "removed", "by_benchmark")
