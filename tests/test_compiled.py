@@ -7,6 +7,7 @@ from copy import deepcopy
 
 import pytest
 import torch
+from made.objectives import STILL
 from made.shards import contents
 from made.train import json_rows
 from torch._dynamo.testing import CompileCounterWithBackend
@@ -27,8 +28,7 @@ def _forgotten():
 
 def encoders(**changes):
     torch.manual_seed(0)
-    settings = EncoderSettings(**SIZES | {"dropout": 0.0, "attention_dropout": 0.0} | changes)
-    one = Encoder(settings, PIECES).double().train()
+    one = Encoder(EncoderSettings(**SIZES | STILL | changes), PIECES).double().train()
     return one, deepcopy(one)
 
 
@@ -93,10 +93,9 @@ def test_a_compiled_training_learns_what_a_plain_one_does(toy, tmp_path, monkeyp
         compile_layers(encoder, "aot_eager")
 
     monkeypatch.setattr(Encoder, "compile_layers", without_kernels)
-    still = {"model": {"dropout": 0.0, "attention_dropout": 0.0}}
-    plain = toy.train(tmp_path / "plain", **still)
+    plain = toy.train(tmp_path / "plain", model=STILL)
     assert not calls
-    compiled = toy.train(tmp_path / "compiled", **still, train={"compile": True})
+    compiled = toy.train(tmp_path / "compiled", model=STILL, train={"compile": True})
     assert len(calls) == 1
     assert contents(compiled) != contents(plain)  # the settings, at least, are saved with it
     losses = [json_rows(model / "losses.jsonl") for model in (plain, compiled)]

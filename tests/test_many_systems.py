@@ -181,7 +181,7 @@ def test_another_axis_or_value_leaves_the_existing_systems_unchanged(sweep):
 def test_a_value_is_written_in_plain_digits():
     values = [0.00001, 0.0, 1.0, 20000, 3e-4, True, "cosine", [64, 32], 1e16]
     texts = "0.00001 0 1 20000 0.0003 true cosine 64-32 10000000000000000"
-    assert [written(value) for value in values] == texts.split()
+    assert " ".join(map(written, values)) == texts
 
 
 def test_every_system_of_every_shipped_sweep_is_a_good_name_of_a_folder():

@@ -6,9 +6,11 @@ import shutil
 import stat
 import subprocess
 import sys
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import get_args, get_origin
+from unittest.mock import Mock
 
 import pytest
 from made import golden
@@ -81,12 +83,8 @@ def place(tmp_path, monkeypatch):
 
 
 def tree(folder):
-    entries = {}
-    for path in sorted(folder.rglob("*")):
-        mode = path.lstat().st_mode
-        content = path.read_bytes() if stat.S_ISREG(mode) else None
-        entries[str(path)] = (stat.S_IFMT(mode), content)
-    return entries
+    modes = {path: stat.S_IFMT(path.lstat().st_mode) for path in folder.rglob("*")}
+    return {p: (mode, p.read_bytes() if stat.S_ISREG(mode) else None) for p, mode in modes.items()}
 
 
 def refused(capfd, place, *arguments):
@@ -102,13 +100,10 @@ def refused(capfd, place, *arguments):
     return line.partition("error: ")[2]
 
 
-OUTS = {
-    name: flag
-    for name, command in COMMANDS.items()
-    for flag in flags_of(command)
-    if flag.name == "out"
-}
-READERS = [name for name in OUTS if any(map(reads, flags_of(COMMANDS[name])))]
+FLAGS = {name: flags_of(command) for name, command in COMMANDS.items()}
+OUTS = {name: flag for name, flags in FLAGS.items() for flag in flags if flag.name == "out"}
+READERS = [name for name in OUTS if any(map(reads, FLAGS[name]))]
+FILES = [name for name, flag in OUTS.items() if flag.note(Writes).kind == "file"]
 
 
 def test_a_wrong_output_is_one_line_before_any_work(place, capfd):
@@ -124,9 +119,7 @@ def test_a_wrong_output_is_one_line_before_any_work(place, capfd):
 # --- the kind of what is there
 
 
-@pytest.mark.parametrize(
-    "command", [name for name, flag in OUTS.items() if flag.note(Writes).kind == "file"]
-)
+@pytest.mark.parametrize("command", FILES)
 def test_a_folder_given_as_the_name_of_a_file_is_refused_and_keeps_its_files(place, capfd, command):
     suffix = OUTS[command].note(Writes).suffixes[0]
     target = (place / "d").rename(place / f"d{suffix}") if suffix else place / "d"
@@ -158,18 +151,15 @@ def test_a_kill_between_two_renames_leaves_no_part_of_a_folder_under_its_name(
     place, toy, monkeypatch
 ):
     """The old shards are renamed before they are deleted."""
-    write_shards(place / "de-en.tsv", toy.vocabulary, place / "s")
-
-    def killed(path, *_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("ems.base.files.shutil.rmtree", killed)
+    write = partial(write_shards, place / "de-en.tsv", toy.vocabulary, place / "s")
+    write()
+    monkeypatch.setattr("ems.base.files.shutil.rmtree", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        write_shards(place / "de-en.tsv", toy.vocabulary, place / "s")
+        write()
     monkeypatch.undo()
     assert (place / "s" / "manifest.json").exists()
-    write_shards(place / "de-en.tsv", toy.vocabulary, place / "s")
-    write_shards(place / "de-en.tsv", toy.vocabulary, place / "s")
+    write()
+    write()
     assert not list(place.glob(".s.*"))
 
 

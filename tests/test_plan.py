@@ -90,8 +90,9 @@ def test_results_from_the_future_are_refused_but_not_for_some_minutes(tmp_path, 
 
 @pytest.fixture
 def submitting(tmp_path, monkeypatch):
-    """A folder of settings, on a machine that has `sbatch`."""
+    """The working directory with settings, on a machine that has `sbatch`."""
     monkeypatch.setattr("ems.workflow.plan.shutil.which", lambda name: name)
+    monkeypatch.chdir(tmp_path)
     return Settings(tmp_path, REAL)
 
 
@@ -107,23 +108,21 @@ def test_what_the_executor_does_not_quote_is_refused(submitting, monkeypatch, ch
     folder = submitting.root / name
     folder.mkdir()
     Settings(folder, REAL)
-    monkeypatch.chdir(submitting.root)
     expected = "with Slurm a path must not contain"
     assert f"data: {name!r}: {expected}" in refused(data=name)
+    submitting.write(edited(REAL, "systems.ngram", {"kind": "folder", "model": name}))
+    assert f"systems.ngram.model: {name!r}: {expected}" in refused()
     monkeypatch.chdir(folder)
     assert f"the project's folder: {str(folder)!r}: {expected}" in refused()
-    submitting.write(edited(REAL, "systems.ngram", {"kind": "folder", "model": name}))
-    monkeypatch.chdir(submitting.root)
-    assert f"systems.ngram.model: {name!r}: {expected}" in refused()
 
 
-def test_other_nasty_names_are_fine_with_slurm(submitting, monkeypatch):
-    monkeypatch.chdir(submitting.root)
+@pytest.mark.usefixtures("submitting")
+def test_other_nasty_names_are_fine_with_slurm():
     plan.check_cluster(plan.plan({"data": ON_SLURM}))
 
 
-def test_an_environment_that_a_job_cannot_start_is_refused_with_slurm(submitting, monkeypatch):
-    monkeypatch.chdir(submitting.root)
+@pytest.mark.usefixtures("submitting")
+def test_an_environment_that_a_job_cannot_start_is_refused_with_slurm(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/big disk/.venv/bin/python")
     assert "Slurm's jobs start '/big disk/.venv/bin/python'; its path may contain" in refused()
 

@@ -6,6 +6,7 @@ import torch
 from conftest import ROOT
 from made import golden
 from made.experiments import differing, leaves, shipped
+from made.objectives import STILL
 
 from ems.config.load import load_yaml
 from ems.model.objectives.system import DeviceBatch, System
@@ -72,14 +73,12 @@ def test_a_few_steps_of_a_system_lower_its_loss_and_move_all_of_its_weights(name
     torch.manual_seed(0)
     torch.set_num_threads(1)
     settings = shipped("demo-full").systems[name]
-    still = {"model": {"dropout": 0.0, "attention_dropout": 0.0}}
-    still["objectives"] = {"head": {"dropout": 0.0}}
+    still = {"model": STILL, "objectives": {"head": {"dropout": 0.0}}}
     system = made(settings.overridden(still), 8, 200, "cpu")
     first = {key: value.clone() for key, value in system.named_parameters()}
     optimizer = torch.optim.Adam(system.parameters(), lr=0.003)
-    prepared = system.prepared(
-        batch(200, 8, 2 * system.negatives), 1, 200
-    )  # the margin is whole by then
+    pairs = batch(200, 8, 2 * system.negatives)
+    prepared = system.prepared(pairs, 1, 200)  # the margin is whole by then
     totals = []
     for _ in range(5):
         parts = system(DeviceBatch.copy(prepared, torch.device("cpu")))
@@ -97,8 +96,7 @@ def test_a_few_steps_of_a_system_lower_its_loss_and_move_all_of_its_weights(name
 
 
 def paper(name):
-    experiment = shipped("ems62")
-    return made(experiment.systems[name], 62, 60_000)
+    return made(shipped("ems62").systems[name], 62, 60_000)
 
 
 def test_the_systems_of_ems_have_the_papers_208_8_137_147_and_139_5_million_weights():
