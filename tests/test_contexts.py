@@ -1,7 +1,4 @@
-"""Laws of learning from documents: contexts, the batches of them, and a training on them.
-
-(Two processes equal one: test_distributed_train.py.)
-"""
+"""Laws of learning from documents: contexts, the batches of them, and a training on them."""
 
 import random
 from collections import Counter
@@ -34,9 +31,7 @@ END = 5  # of each sentence
 
 
 def write_library(folder, sizes, draw):
-    """Shards, and (language, document, place) of each sentence by its id; a sentence is its id
-    several times, then END.
-    """
+    """Shards, and (language, document, place) of each sentence, its id several times, then END."""
     where, folders = {}, []
     for code, shards in sizes.items():
         number = 0
@@ -122,11 +117,10 @@ def test_a_batch_is_a_function_of_seed_and_step_and_is_shared_by_processes(libra
 def test_validation_has_every_sentence_once_and_fixed_replacements(library):
     folders, where = library
     store = DocumentStore(folders, LANGUAGES, LONG, 1)
-    first, again = ([texts(batch) for batch in in_order(store, 5)] for _ in range(2))
+    first, again = ([*chain(*map(texts, in_order(store, 5)))] for _ in range(2))
     assert first == again
-    both = [(true, replaced) for batch in first for (_, true), (_, replaced) in batch]
-    middles = [next(a for a, b in zip(*pair, strict=True) if a != b) for pair in both]
-    assert sorted(middles) == sorted(where)
+    both = [zip(true, replaced, strict=True) for (_, true), (_, replaced) in first]
+    assert sorted(next(a for a, b in pair if a != b) for pair in both) == sorted(where)
 
 
 def fitted(before, middle, after, limit):

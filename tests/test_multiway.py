@@ -1,6 +1,4 @@
-"""Laws of further pairs: the join equals brute force, capped and balanced, in any memory; and a
-workflow that learns from them.
-"""
+"""Laws of further pairs: the join equals brute force, capped and balanced, and is trained on."""
 
 import random
 from collections import Counter, defaultdict
@@ -68,9 +66,7 @@ def groups_of(rows, key="folded"):
 
 
 def brute_force(rows, key="folded"):
-    """Every further pair, language pair -> {(text, text)}, and how many the join can make of it
-    with repetitions and with texts that are the same in both languages.
-    """
+    """{language pair: {(text, text)}}, and how many there are with repetitions and equal texts."""
     pairs, made = defaultdict(set), Counter()
     for texts in groups_of(rows, key).values():
         for first, second in combinations(sorted(texts), 2):

@@ -110,7 +110,7 @@ WHOLE = "".join(f"{line}\n" for line in LINES).upper().encode()
 EVERY = dict.fromkeys(range(12), 1)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("workers", [1, 3])
 def test_any_number_of_workers_gives_the_same_bytes(bench, workers):
     assert bench(workers) == WHOLE
     assert bench.worked() == EVERY
