@@ -30,6 +30,11 @@ EQUAL = [(german, german) for german, _ in ROWS[:40]]  # which any model scores 
 PAIRS = random.Random(3).sample(ROWS + WRONG + EQUAL, len(ROWS + WRONG + EQUAL))
 SIZES = {"layers": 2, "width": 24, "heads": 3, "feed_forward": 40, "max_tokens": 32}
 SCRIPT = '<script>document.title = "run"</script><img src=x onerror="document.title = 9">'
+INSERTED = """() => {
+    const script = document.createElement("script");
+    script.textContent = "document.title = 'run'";
+    document.body.append(script);
+}"""
 ARABIC = "مرحبا بالعالم (kalo)."
 TEXT = [*(german for german, _ in ROWS[:30]), SCRIPT, ARABIC]
 
@@ -97,12 +102,6 @@ def rows(page):
     return [row.locator("td").all_inner_texts() for row in page.locator(OPEN).all()]
 
 
-def results(served, query, k):
-    """The cells of each row that the server finds."""
-    answer = served.json("GET", f"/search?k={k}&q={query}")[1]["results"]
-    return [[f"{hit['score']:.4f}", str(hit["number"]), hit["line"]] for hit in answer]
-
-
 def test_a_query_is_typed_and_its_lines_are_shown_and_linked(page, served, browser):
     page.goto(served.url)
     assert f"{len(TEXT)} lines of served.txt" in page.inner_text("main")
@@ -111,7 +110,8 @@ def test_a_query_is_typed_and_its_lines_are_shown_and_linked(page, served, brows
     page.get_by_label("Lines").fill("3")
     page.get_by_role("button", name="Search").click()
     shown = rows(page)
-    assert shown == results(served, "kalo%20%26%20ne", 3)
+    hits = served.json("GET", "/search?k=3&q=kalo%20%26%20ne")[1]["results"]
+    assert shown == [[f"{hit['score']:.4f}", str(hit["number"]), hit["line"]] for hit in hits]
     assert page.get_by_role("status").inner_text().startswith(f"3 of {len(TEXT)} lines in ")
     labels = "() => [...document.querySelectorAll('input')].map(input => input.labels.length)"
     assert page.evaluate(labels) == [1, 1]
@@ -145,13 +145,7 @@ def test_a_script_in_a_line_is_text_and_any_other_script_is_blocked(page, served
     other, said = browser.new_page(), []
     other.goto(served.url)
     other.on("console", lambda message: said.append(message.text))
-    other.evaluate(
-        """() => {
-        const script = document.createElement("script");
-        script.textContent = "document.title = 'run'";
-        document.body.append(script);
-    }"""
-    )
+    other.evaluate(INSERTED)
     assert other.title() == "EMS: search by meaning"
     assert "Content Security Policy" in "".join(said)
     other.close()

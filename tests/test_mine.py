@@ -30,27 +30,12 @@ from ems.train.mine_documents import Rounds, mine, share_right
 from ems.train.trained import validate_model
 from ems.use import mining as pair_mining
 
+SEED, LIMIT, K = 3, 30, 2
 STEPS = {"steps": 6, "validate_every": 3, "checkpoint_every": 2}
-
-
 MINING = {"sample": 40, "keep": 30, "pairs": 100}
-
-
-COHERENCE = {
-    **CONTEXT,
-    "systems": {
-        "ems": {},
-        "coherent": {
-            "objectives": {
-                "context": {"weight": 0},
-                "coherence": {"weight": 1, "k": 2, "mining": MINING},
-            },
-            "train": {"start_from": "ems", **STEPS},
-            "iterations": 2,
-        },
-    },
-    "train": STEPS,
-}
+MINED = {"context": {"weight": 0}, "coherence": {"weight": 1, "k": K, "mining": MINING}}
+COHERENT = {"objectives": MINED, "train": {"start_from": "ems", **STEPS}, "iterations": 2}
+COHERENCE = {**CONTEXT, "systems": {"ems": {}, "coherent": COHERENT}, "train": STEPS}
 
 
 def made_toy(folder):
@@ -60,26 +45,21 @@ def made_toy(folder):
     return toy
 
 
-def mined(toy, folder, name="coherent-1", model=None, state=None, **more):
+def mined(toy, folder, name="coherent-1", model=None, **more):
     """Mine for a system into `folder`/mined; the folder and its manifest."""
     experiment = toy.experiment(**changed(COHERENCE, more)).of_system(name)
-    model = model or toy.folder / "start" / "model"
-    out, state = folder / "mined", state or folder / "mining"
-    return out, mine(experiment, name, read_index(toy.index()), model, out, state)
+    model, out = model or toy.folder / "start" / "model", folder / "mined"
+    return out, mine(experiment, name, read_index(toy.index()), model, out, folder / "mining")
 
 
-def trained(toy, folder, pairs, name="coherent-1", start=None, **more):
+def trained(toy, folder, pairs, **more):
     """Train a system on mined pairs into `folder`/model; the model folder."""
-    experiment = toy.experiment(**changed(COHERENCE, more))
-    settings = experiment.systems[name]
-    data = training_data(settings, LANGUAGES, read_index(toy.index()), toy.vocabulary, pairs)
-    start = start or toy.folder / "start" / "model"
+    experiment, name = toy.experiment(**changed(COHERENCE, more)), "coherent-1"
+    index, settings = read_index(toy.index()), experiment.systems[name]
+    data = training_data(settings, LANGUAGES, index, toy.vocabulary, pairs)
     places = folder / "model", folder / "state", folder / "times.jsonl"
-    train(experiment, name, data, *places, start=start)
+    train(experiment, name, data, *places, start=toy.folder / "start" / "model")
     return folder / "model"
-
-
-SEED, LIMIT, K = 3, 30, 2
 
 
 @pytest.fixture(scope="module")
@@ -236,8 +216,7 @@ def test_a_shard_that_is_cut_while_it_is_mined_gives_no_pairs(tmp_path, monkeypa
 
 
 def test_other_shards_models_and_languages_are_errors(toy, never_killed, tmp_path):
-    objectives = COHERENCE["systems"]["coherent"]["objectives"]
-    one = {"languages": ["en", "fr"], "objectives": objectives, "train": {"start_from": "ems"}}
+    one = {"languages": ["en", "fr"], "objectives": MINED, "train": {"start_from": "ems"}}
     run = {"systems": {"one": one}, "corpora": [{**OWN, "languages": ["en", "de", "fr"]}]}
     message = one_line(mined, toy, tmp_path, "one", **run)  # there are no shards of fr
     assert message == "expected documents of two languages or more to mine in, found en"
@@ -295,12 +274,10 @@ def test_a_batch_has_the_sentences_in_exchanged_places_and_their_similarity(
         by_row = dict(zip(batch.rows.tolist(), texts, strict=True))
         for at, row in enumerate(MinedPairs(never_killed[0], documents).rows[20:25]):
             (one, other), (first, second) = row["languages"], row["rows"]
-            expected = (
-                contextual(documents, one, first, text(documents, other, second)),
-                contextual(documents, other, second, text(documents, one, first)),
-            )
-            assert by_row[at].tolist() == expected[0]
-            assert by_row[5 + at].tolist() == expected[1]
+            own = contextual(documents, one, first, text(documents, other, second))
+            assert by_row[at].tolist() == own
+            own = contextual(documents, other, second, text(documents, one, first))
+            assert by_row[5 + at].tolist() == own
             assert batch.targets[[at, 5 + at]] == pytest.approx([row[field]] * 2)
     again = MinedStore(never_killed[0], folders, LANGUAGES, LIMIT, K).draw(1, 5, 8, 1.0)
     assert store.draw(1, 5, 8, 1.0).tokens.tolist() == again.tokens.tolist()  # of seed and step
@@ -342,10 +319,8 @@ def test_inspect_shows_both_sentences_with_scores_and_origins(toy, documents, ne
     row = pairs.rows[7]
     shown = inspect.inspect_mined(never_killed[0], toy.index(), "en-de", 7, toy.vocabulary)
     head, *lines = shown.splitlines()
-    assert head == (
-        f"mined pair 7 of 100, de-en, round {row['round']}: CSLS {row['score']:.4f}, "
-        f"cosine {row['similarity']:.4f}"
-    )
+    scores = f"CSLS {row['score']:.4f}, cosine {row['similarity']:.4f}"
+    assert head == f"mined pair 7 of 100, de-en, round {row['round']}: {scores}"
     languages = [line.split(", ")[1] for line in lines if line.startswith("corpus ")]
     assert languages == ["language de", "language en"]
     assert sum(line.startswith("line ") for line in lines) == 2
