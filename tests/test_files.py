@@ -16,7 +16,7 @@ from made import golden
 from made.experiments import one_line
 from pydantic import Field
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import EmsError
 from ems.base.files import atomic_path, read_json, sha256_file, write_json, write_text
 from ems.base.schema import Below, Count, NonBlank, Number, Percent, Record, fitting
 from ems.benchmarks.cls.data import _label
@@ -116,8 +116,7 @@ def test_json_that_cannot_be_read_is_an_error_that_names_the_file(tmp_path):
         ("file/below", "file/below: no such file"),
         (".", "a folder where a file is expected"),
     ):
-        with pytest.raises(EmsError, match=message):
-            read_json(tmp_path / name, Any)
+        assert message in one_line(read_json, tmp_path / name, Any)
 
 
 def test_text_keeps_its_line_ends_and_a_checksum_is_that_of_the_bytes(tmp_path):
@@ -231,7 +230,6 @@ def misfit(value, of):
 
 def test_the_first_thing_that_differs_is_named_with_its_key_and_a_name_stays_in_its_folder():
     """tests/golden/record.txt: JSON of the record above, and what differs from it first."""
-
     golden.replay("record.txt", lambda line: misfit(json.loads(line), OfAll) or "fits")
     assert len(misfit({"name": ["x" * 10_000], "count": 0, "percent": 1}, OfAll)) < 200
 
@@ -244,12 +242,10 @@ def test_a_file_of_another_name_is_not_called_damaged(tmp_path):
     """A model that is given where a list of shards is expected must not be deleted."""
     path = tmp_path / "model.json"
     path.write_text("{}")
-    expected = r"expected a file index\.json: is this the right file"
-    with pytest.raises(Damaged, match=expected) as error:
-        read_json(path, Index, "index.json")
-    assert "delete" not in str(error.value)
-    with pytest.raises(Damaged, match="found nothing; make or fetch it again"):
-        read_json(path, Index, "*.json")
+    message = one_line(read_json, path, Index, "index.json")
+    assert "expected a file index.json: is this the right file" in message
+    assert "delete" not in message
+    assert "found nothing; make or fetch it again" in one_line(read_json, path, Index, "*.json")
 
 
 def test_thousands_of_values_are_looked_at_in_a_moment():

@@ -32,8 +32,11 @@ MULTIWAY = REAL | {
     "corpora": [{"name": name, "version": "v1", "source": "nowhere"} for name in ("One", "Two")],
     "multiway": {"through": "en"},
 }
+MINE = {"name": "Mine", "files": {"de-ja": "x.tsv"}, "codes": {"de": ["a"], "ja": ["b"]}}
+OWN = REAL | {"corpora": [*REAL["corpora"], MINE]}
+OWN |= {"languages": ["en", "de", "ja", {"code": "xq", "tatoeba_v1": "xqq"}]}
 BEFORE = {key: BASES[key] for key in ("real", "divided", "narrowed", "opus", "documents")}
-BEFORE |= {"multiway": MULTIWAY}
+BEFORE |= {"multiway": MULTIWAY, "own": OWN}
 
 
 @pytest.mark.parametrize("name", BEFORE)
@@ -48,26 +51,6 @@ def test_an_edit_changes_the_hash_of_the_jobs_that_read_it_and_of_no_other(proje
         return ", ".join(sorted(jobs)) or "nothing"
 
     golden.replay(f"hashes/{name}.txt", rerun)
-
-
-def test_a_file_code_of_an_own_language_counts_for_what_reads_the_files(project):
-    one, other = (
-        edited(REAL, "languages", ["en", "de", "ja", {"code": "xq", "tatoeba_v1": code}])
-        for code in ("xqq", "xqr")
-    )
-    benches = {f"bench {name} tatoeba" for name in ("a", "b", "ngram")}
-    assert changed_jobs(project, one, other) == {"evalkeys"} | benches
-
-
-def test_a_pair_is_cleaned_again_when_its_sides_change_places(project):
-    """In JSON both orders of codes may name the same file."""
-    base = REAL | {"languages": ["en", "de", "fr"], "decontaminate": {"against": []}}
-    mine = {"name": "Mine", "files": {"de-fr": "x.tsv"}}
-    one, other = (
-        base | {"corpora": [*REAL["corpora"], mine | {"codes": {"de": [first], "fr": [second]}}]}
-        for first, second in ("ab", "ba")
-    )
-    assert changed_jobs(project, one, other) == {"clean Mine de-fr"}
 
 
 def test_the_jobs_of_two_stages_or_pairs_never_share_a_hash_where_their_work_differs(project):
