@@ -2,7 +2,7 @@
 
 import csv
 import math
-from itertools import chain, takewhile
+from itertools import chain, permutations, takewhile
 from unittest.mock import Mock
 
 import numpy as np
@@ -179,10 +179,8 @@ CODES = ["aa", "bb", "cc", "dd"]
 def write_others(folder, name, better):
     """Write score files of every other form; `better` shifts the share of hits."""
     matrix = [
-        scored(one, two, bits(60, 0.4 + better, int(50 * better) + 3 * x + y))
-        for x, one in enumerate(CODES)
-        for y, two in enumerate(CODES)
-        if two != one
+        scored(CODES[x], CODES[y], bits(60, 0.4 + better, int(50 * better) + 3 * x + y))
+        for x, y in permutations(range(4), 2)
     ]
     languages = dict.fromkeys(CODES, "x")
     write_file(folder, name, "flores200", "P@1", matrix, languages, label="source")

@@ -41,10 +41,7 @@ def naive_mine(first, second, k, margin):
 
 
 def naive_f1(mined, gold):
-    """(best F1, precision, recall, pairs extracted) over all cuts of pairs by a threshold.
-
-    mined: [(score, one, other), ...], gold: {(one, other), ...}.
-    """
+    """(best F1, precision, recall, pairs extracted) over all cuts of scored pairs."""
     cuts = []
     for least in sorted({score for score, _, _ in mined}, reverse=True):
         extracted = {(one, other) for score, one, other in mined if score >= least}

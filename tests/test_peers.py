@@ -14,15 +14,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT, needs
-from made.experiments import (
-    MINIMAL,
-    Settings,
-    changed_jobs,
-    edited,
-    hashes,
-    one_line,
-    shipped,
-)
+from made.experiments import MINIMAL, Settings, changed_jobs, edited, hashes, one_line, shipped
 from made.models import write_command, write_peer
 
 from ems.base.provenance import source_hash
@@ -150,8 +142,8 @@ def test_a_folder_has_another_identity_if_a_file_changes(peer, tmp_path):
     copy = shutil.copytree(peer, tmp_path / "copy")
     first = SentenceTransformersEncoder(str(copy), "cpu").identity
     assert SentenceTransformersEncoder(str(copy), "cpu").identity == first
-    config = json.loads((copy / "config.json").read_text())
-    (copy / "config.json").write_text(json.dumps({**config, "layer_norm_eps": 1e-3}))
+    config = copy / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "layer_norm_eps": 1e-3}))
     assert SentenceTransformersEncoder(str(copy), "cpu").identity != first
 
 

@@ -27,13 +27,7 @@ from ems.base.errors import EmsError
 from ems.bench.scores import UNSEEN
 from ems.benchmarks.bucc2018.table import write_missed_table
 from ems.config.tables import Printed
-from ems.tables.printed import (
-    AVERAGE,
-    load_accuracies,
-    load_groups,
-    load_models,
-    load_pairs,
-)
+from ems.tables.printed import AVERAGE, load_accuracies, load_groups, load_models, load_pairs
 from ems.tables.registry import outputs
 from ems.tables.study import write_ablation_table
 from ems.tables.table import rounded
@@ -206,10 +200,8 @@ def test_the_ablation_table_is_the_golden_one(tmp_path):
     """The table has parts of groups, a system without times, and one trained for fewer steps."""
     codes, steps = [*RICH[:3], POOR[0]], {"ems": 1000, "slow": 762, "untrained": 1000}
     scores = [write_scores(tmp_path, name, dict.fromkeys(codes, 50.0)) for name in steps]
-    times = {
-        "ems": times_file(tmp_path, "ems", 500, 100.0),
-        "slow": times_file(tmp_path, "slow", 2000, 900.0),
-    }
+    cost = {"ems": (500, 100.0), "slow": (2000, 900.0)}
+    times = {name: times_file(tmp_path, name, *of) for name, of in cost.items()}
     out = tmp_path / "t.tex"
     write_ablation_table(scores, out, ["EMS"], list(steps), times=times, steps=steps)
     golden.check_table("ablation", out)
