@@ -1,7 +1,6 @@
 """Laws of the authors' checkpoint: the same vectors and losses, or a clear refusal."""
 
 import json
-import math
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 import sentencepiece
 import torch
 from made.experiments import changed, shipped
+from made.golden import replay
 from made.references import REFERENCES, encoder_states
 from made.released import (
     BERT,
@@ -116,38 +116,20 @@ def test_older_names_and_a_checkpoint_saved_without_ddp_are_read(made):
     assert [(imported(made) / name).read_bytes() for name in files] == first
 
 
-HEAD = "module.model."
-ATTENTION = "encoder.layer.0.attention.self_attention.key"
-POSITIONS = "embedding.position_embedding.position_embeddings.weight"
-WORDS = "embedding.word_embedding.embedding.weight"
-REFUSED = [  # key, its value (None: it is missing), words of the error
-    ("pooler.dense.weight", torch.zeros(2), f"unknown weights, {BERT}pooler.dense.weight"),
-    ("encoder.layer.1.output.dense.bias", None, "missing weights, layers.1.outer.bias"),
-    (f"{ATTENTION}.weight", None, "missing weights, key of layers.0.attention"),
-    (POSITIONS, None, "missing weights, positions.weight"),
-    ("embedding.layer_norm.weight", None, "missing weights, input_norm.weight"),
-    ("encoder.layer.1.output.dense.weight", torch.zeros(12, 21), "layers.1.outer.weight has"),
-    (f"{ATTENTION}.bias", torch.zeros(13), "parts of unlike"),
-    ("embedding.layer_norm.bias", torch.zeros(11), "input_norm.bias has the shape [11]"),
-    (WORDS, torch.zeros(60), "tokens.weight has the shape [60]"),
-    ("embedding.layer_norm.bias", torch.full((12,), math.nan), "has a value that is not finite"),
-    ("module.alignproj.0.bias", None, "missing weights, heads.contrastive.inner.bias"),
-    ("module.alignproj.1.bias", torch.zeros(2), "unknown weights, module.alignproj.1.bias"),
-    (f"{HEAD}decoder.decoder.bias", torch.zeros(2), "unknown weights, heads.generative.output.b"),
-    (f"{HEAD}transform.dense.bias", torch.zeros(2), "generative.mix.bias has the shape [2]"),
-    (f"{HEAD}la_tag_linear.embedding.weight", torch.zeros(3), "has the shape [3], expected two"),
-    (f"{HEAD}la_tag_linear.embedding.weight", torch.zeros(3, 8), "generative.languages.weight has"),
-]
+def test_a_weight_that_does_not_fit_is_named(made):
+    """Each line of the golden file is a weight, and the value and the shape that it gets."""
+    whole = state_of(made)
 
+    def refusal_of(line):
+        key, *value = line.split()
+        name = key if key.startswith("module.") else f"{BERT}{key}"
+        state = {other: tensor for other, tensor in whole.items() if other != name}
+        if value:
+            state[name] = torch.full([*map(int, value[1:])], float(value[0]))
+        torch.save(checkpoint(state), made / "weights.pt")
+        return refusal(made).replace(f"{made}/", "")
 
-@pytest.mark.parametrize(("key", "value", "words"), REFUSED, ids=[row[2] for row in REFUSED])
-def test_a_weight_that_does_not_fit_is_named(made, key, value, words):
-    state = state_of(made)
-    name = key if key.startswith("module.") else f"{BERT}{key}"
-    state.pop(name, None)
-    state |= {} if value is None else {name: value}
-    torch.save(checkpoint(state), made / "weights.pt")
-    assert words in refusal(made)
+    replay("released.txt", refusal_of)
 
 
 VOCABULARIES = [  # arguments of `write_vocabulary`, words of the error
