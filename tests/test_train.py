@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -350,10 +351,8 @@ ON = {"train": {"tensorboard": True}}
 @pytest.fixture
 def read():
     """Read a folder as TensorBoard does: tag -> [(step, value)]."""
-    try:
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    except ModuleNotFoundError:
-        needs(False, "tensorboard is not installed (pip install -e .[tensorboard])")
+    needs(find_spec("tensorboard"), "tensorboard is not installed (pip install -e .[tensorboard])")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     def tags(folder):
         board = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
