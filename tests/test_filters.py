@@ -3,7 +3,6 @@
 import random
 import unicodedata
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 
@@ -275,21 +274,16 @@ def cleaned(experiment, folder, name, pairs, *earlier):
     return out, [row[:2] for row in read_tsv(out)], report
 
 
-def experiment_of(*names, **clean):
-    corpora = tuple(Corpus(name, "v1", "nowhere", True, ("de-en",), None) for name in names)
-    return replace(tiny(clean=clean), corpora=corpora, validation=())
-
-
 def test_of_several_corpora_the_first_keeps_a_pair(tmp_path):
-    experiment = experiment_of("A", "B", "C", duplicates="across")
+    corpora = tuple(Corpus(name, "v1", "nowhere", True, ("de-en",), None) for name in "ABC")
+    experiment = tiny(corpora=corpora, validation=(), clean={"duplicates": "across"})
     first, a, _ = cleaned(experiment, tmp_path, "A", [("x", "1"), ("y", "2"), ("x ", "1")])
     pairs = [("y", " 2"), ("z", "3"), ("y", "4"), ("z", "3")]
     second, b, report = cleaned(experiment, tmp_path, "B", pairs, first)
-    assert (a, b) == ([("x", "1"), ("y", "2")], [("z", "3"), ("y", "4")])
     assert (report["read"], report["removed"]["duplicates"], report["kept"]) == (4, 2, 2)
     pairs = [("y", "4"), ("x", "1"), ("w", "5")]
     _, c, _ = cleaned(experiment, tmp_path, "C", pairs, first, second)
-    assert c == [("w", "5")]
+    assert [a, b, c] == [[("x", "1"), ("y", "2")], [("z", "3"), ("y", "4")], [("w", "5")]]
     message = "C de-en: `clean.duplicates: across` needs the clean pairs of A/v1, B/v1, found 1 fil"
     assert one_line(cleaned, experiment, tmp_path, "C", pairs, first).startswith(message)
 

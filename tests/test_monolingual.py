@@ -20,7 +20,6 @@ FULL, TWIN, DEMO = "monolingual", "monolingual-small", "demo-full"
 ALL = (FULL, TWIN, DEMO)
 LANGUAGES = ["en", "zh", "fr", "es", "de"]  # 4.1
 STUDIES = load_yaml(ROOT / "configs" / f"{TWIN}.yaml")["tables"]["studies"]
-FIGURES = ("monolingual_corpora", "monolingual_iterations")
 
 
 def described(name):
@@ -36,14 +35,13 @@ def described(name):
             mining = system.objectives.coherence.mining
             words += [f"m {mining.sample:,}"] if "coherence" in active else []
             lines.append(f"- {label}: {'; '.join(words)}; {' '.join(system.languages)}")
-    for study in [*STUDIES]:
-        lines += ["", f"{study}:", ""]
+    for study in STUDIES:
         rows = experiment.tables.studies[study].rows.items()
-        lines += [f"- {row}: {system}" for row, system in rows]
+        lines += ["", f"{study}:", "", *(f"- {row}: {system}" for row, system in rows)]
     for vocabulary in experiment.vocabularies:
-        pairs = [(c.label, pair) for c, pair in experiment.pairs_of("train", vocabulary)]
+        pairs = experiment.pairs_of("train", vocabulary)
         lines += ["", f"trained on with vocabulary {vocabulary}:", ""]
-        lines += [f"- {label} {pair}" for label, pair in pairs if "-" not in pair]
+        lines += [f"- {corpus.label} {pair}" for corpus, pair in pairs if "-" not in pair]
     return "\n".join(lines) + "\n"
 
 
@@ -78,10 +76,9 @@ def test_the_small_twin_has_the_systems_and_studies_of_the_full_size():
 
 
 def write_scores(folder, system, benchmark, start):
-    others = [code for code in LANGUAGES if code != "en"]
     ways = [f"en-{code}" for code in LANGUAGES]
     if benchmark == "rcv2":
-        ways = [way for code in others for way in (f"en-{code}", f"{code}-en")]
+        ways = [way for code in LANGUAGES[1:] for way in (f"en-{code}", f"{code}-en")]
     values = {way: [start + at] for at, way in enumerate(ways)}
     return write_accuracies(folder, benchmark, system, values)
 
@@ -100,7 +97,8 @@ def test_the_tables_with_the_rows_of_the_paper_are_golden(study, tmp_path):
 def test_every_table_and_figure_of_the_paper_is_a_part_of_all(name):
     experiment = shipped(name)
     assert {*STUDIES, "mining"} <= {*input_files(outputs_of(experiment)["table"], experiment)}
-    assert {*FIGURES} <= {*input_files(outputs_of(experiment)["figure"], experiment)}
+    figures = {*input_files(outputs_of(experiment)["figure"], experiment)}
+    assert figures >= {"monolingual_corpora", "monolingual_iterations"}
 
 
 @pytest.mark.slow
