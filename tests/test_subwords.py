@@ -19,16 +19,7 @@ from sentencepiece import SentencePieceTrainer
 from ems.base.batches import batched
 from ems.tables.corpora import write_vocabulary_table
 from ems.text import subwords, vocabulary_report
-from ems.text.subwords import (
-    UNK,
-    WordEncoder,
-    encode_lines,
-    languages_of,
-    load_vocabulary,
-    quotas,
-    train_vocabulary,
-    write_sample,
-)
+from ems.text.subwords import UNK, WordEncoder, encode_lines, languages_of, load_vocabulary, quotas
 from ems.text.tsv import read_tsv
 from ems.text.vocabulary_report import script_of, write_vocabulary_report
 
@@ -75,7 +66,7 @@ def sources(tmp_path_factory):
 def sample(folder, sources, name="sample.txt", seed=1, sample_lines=500):
     settings = {"sample_lines": sample_lines, "temperature": 2}
     experiment = of_languages(*LANGUAGES, seed=seed, vocabulary=settings)
-    quota = write_sample(experiment, sources, folder / name)
+    quota = subwords.write_sample(experiment, sources, folder / name)
     return quota, (folder / name).read_text(encoding="utf-8").splitlines()
 
 
@@ -123,7 +114,7 @@ def labelled(sample):
 def of(sample, tmp_path, **settings):
     settings = {"size": 120, "character_coverage": 1.0, **settings}
     out = tmp_path / "v.model"
-    train_vocabulary(of_languages(*LANGUAGES, vocabulary=settings), sample, out)
+    subwords.train_vocabulary(of_languages(*LANGUAGES, vocabulary=settings), sample, out)
     return load_vocabulary(out)
 
 

@@ -4,8 +4,8 @@ import json
 import re
 
 import pytest
-import yaml
-from conftest import ROOT
+from made.corpora import write_lines
+from made.experiments import MINIMAL, Settings
 from made.scores import write_scores
 from made.tables import csv_rows
 
@@ -27,13 +27,9 @@ LOG = [
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """The experiments `one` and `two` with scores of their systems; both have `ems`."""
-    (tmp_path / "configs").mkdir()
-    (tmp_path / "config.yaml").write_text((ROOT / "config.yaml").read_text())
-    value = yaml.safe_load((ROOT / "configs/tiny.yaml").read_text())
-    del value["sweep"]
+    settings = Settings(tmp_path)
     for name, means in MEANS.items():
-        value["systems"] = {system: {} for system in means}
-        (tmp_path / f"configs/{name}.yaml").write_text(yaml.safe_dump(value))
+        settings.write(MINIMAL | {"systems": {system: {} for system in means}}, name)
         for system, mean in means.items():
             write_scores(tmp_path / f"results/{name}/scores", system, {"deu": mean, "fra": mean})
     monkeypatch.chdir(tmp_path)
@@ -137,17 +133,11 @@ def test_metrics_are_mean_scores_and_rows_of_the_loss_log(tmp_path):
         write_scores(tmp_path, "ems", {"deu": 50.0, "fra": (60.0, 71.0)}),
         write_scores(tmp_path, "ems", dict.fromkeys(languages, 8.0), languages, benchmark="ntrex"),
     ]
-    log = tmp_path / "models/ems/losses.jsonl"
-    log.parent.mkdir(parents=True)
-    log.write_text("".join(json.dumps(row) + "\n" for row in LOG))
+    log = write_lines(tmp_path / "models/ems/losses.jsonl", map(json.dumps, LOG))
     write_metrics(scores, [log], tmp_path / "out")
-    assert json.loads((tmp_path / "out/scores.json").read_text()) == {
-        "ems": {
-            "tatoeba": 57.75,
-            "ntrex": {"2 trained languages": 8.0, "1 unseen languages": 8.0},
-            "validation": {"total": 2.5, "p1": 40.5},
-        }
-    }
+    means = {"tatoeba": 57.75, "validation": {"total": 2.5, "p1": 40.5}}
+    means |= {"ntrex": {"2 trained languages": 8.0, "1 unseen languages": 8.0}}
+    assert json.loads((tmp_path / "out/scores.json").read_text()) == {"ems": means}
     rows = [(tmp_path / f"out/{part}/ems.csv").read_text() for part in ("training", "validation")]
     training = "step,xtr,total,lr\n2,3.0,3.0,0.1\n4,2.0,2.0,0.2\n"
     assert rows == [training, "step,xtr,total,p1\n0,5.0,5.0,1.5\n4,2.5,2.5,40.5\n"]
