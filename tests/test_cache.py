@@ -74,9 +74,8 @@ def test_an_encoder_keeps_its_abilities_and_needs_an_identity_and_room(tmp_path)
 
 
 def spoil_bytes(path):
-    content = bytearray(path.read_bytes())
-    content[-2] ^= 0xFF
-    path.write_bytes(content)
+    *content, last = path.read_bytes()
+    path.write_bytes(bytes([*content, last ^ 1]))
 
 
 def swap(path):
@@ -139,9 +138,8 @@ def test_the_folder_never_outgrows_its_limit(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_only_costs_a_line_in_the_log(tmp_path, caplog):
-    place = tmp_path / "a file"
-    place.write_text("")
-    assert encode(place)[0].tobytes() == Counter().encode(LINES, "en").tobytes()
+    (tmp_path / "a file").touch()
+    assert encode(tmp_path / "a file")[0].tobytes() == Counter().encode(LINES, "en").tobytes()
     assert "embeddings not kept" in caplog.text
 
 

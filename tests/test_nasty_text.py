@@ -62,16 +62,14 @@ def corpus():
     few = [at for at, (_, after) in enumerate(NASTY) if len(after) < 10_000]
     draws = [(a, few[(7 * a + 3) % len(few)]) for a in range(len(NASTY))]
     pairs = [(side(at, a, False), side(at, b, True)) for at, (a, b) in enumerate(draws)]
-    reasons = {}
     lost = [("undecodable", *pair) for pair in ((LATIN, b"x"), (b"x", CESU), (CUT, CUT))]
     lost += [("undecodable", "plain text".encode("utf-16-le"), b"x"), ("both_empty", b"", b"\r")]
     lost += [("both_empty", "\u2028\u3000".encode(), b"\x00\x1b"), ("one_empty", b"", b"x")]
     lost += [("one_empty", b"x", "\ufeff\x85".encode()), ("evaluation", b"Leak\r", b"x")]
     lost += [("evaluation", b"x", "\u202aL\x00e\u2028a\u00adk\u202c".encode())]
-    for place, (reason, first, second) in zip(range(0, 99, 3), lost, strict=False):
-        pairs.insert(place, (first, second))
-        reasons[place] = reason
-    return pairs, reasons
+    for place, (_, *pair) in enumerate(lost):
+        pairs.insert(3 * place, tuple(pair))
+    return pairs, {3 * place: reason for place, (reason, *_) in enumerate(lost)}
 
 
 def numbers(text):

@@ -274,6 +274,5 @@ def test_a_closed_reader_ends_the_program_silently(model, margin, tmp_path):
     run.stdin.close()
     log = run.stderr.read().decode()
     assert run.wait() == -signal.SIGPIPE, log
-    assert "Broken pipe" not in log
-    assert "error" not in log
+    assert not re.search("Broken pipe|error", log)
     assert list(tmp_path.iterdir()) == []

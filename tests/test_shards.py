@@ -69,10 +69,10 @@ def rows_of(world, name):
     return [row for row in rows if row[0].strip() and row[1].strip()]
 
 
-def written(world, folder, text):
+def written(world, folder, *lines):
     """Write a pair file and its shards; the manifest."""
-    (folder / "de-en.tsv").write_text(text)
-    return write_shards(folder / "de-en.tsv", world / "v.model", folder / "de-en")
+    source = write_lines(folder / "de-en.tsv", lines)
+    return write_shards(source, world / "v.model", folder / "de-en")
 
 
 # --- writing
@@ -120,7 +120,7 @@ def test_the_manifest_of_a_folder_adds_up_its_shards_without_empty_ones(world):
 
 def test_the_histogram_counts_sentences_by_tens_of_tokens(world, tmp_path):
     counts = (1, 9, 10, 249, 250, 900)
-    manifest = written(world, tmp_path, "".join(f"{'die ' * n}\tthe\t{n}\n" for n in counts))
+    manifest = written(world, tmp_path, *(f"{'die ' * n}\tthe\t{n}" for n in counts))
     classes = [min(len(ids) // 10, 25) for ids in sentences(tmp_path / "de-en/00000", "de")]
     assert len({*classes}) == 4
     expected = [classes.count(at) for at in range(26)]
@@ -128,11 +128,11 @@ def test_the_histogram_counts_sentences_by_tens_of_tokens(world, tmp_path):
 
 
 def test_no_pairs_or_too_many_pieces_are_an_error_and_no_folder(world, tmp_path, monkeypatch):
-    message = one_line(written, world, tmp_path, "\tcat\t1\n")
+    message = one_line(written, world, tmp_path, "\tcat\t1")
     assert message.endswith("de-en.tsv: no pair with tokens on both sides")
     monkeypatch.setattr(writer, "MAX_PIECES", 199)
     writer._encoder.cache_clear()
-    message = one_line(written, world, tmp_path, "katze\tcat\t1\n")
+    message = one_line(written, world, tmp_path, "katze\tcat\t1")
     assert message.endswith("v.model: 200 pieces; expected at most 199")
     assert [path.name for path in tmp_path.iterdir()] == ["de-en.tsv"]
 
@@ -167,13 +167,12 @@ def test_language_pairs_are_drawn_by_size_to_the_alpha_and_pairs_uniformly(tmp_p
         for (_, first), (_, second) in unpacked(data.draw(4, step, draws // 100, alpha)):
             assert first == second
             counts[first[0]] += 1
-    total = 450**alpha + 100**alpha
     german = sum(counts[:300]) + sum(counts[390:540])
-    share = 450**alpha / total
+    share = 450**alpha / (450**alpha + 100**alpha)
     assert abs(german - draws * share) < 5 * (draws * share * (1 - share)) ** 0.5
     for token, count in enumerate(counts):
-        size = 450 if token < 300 or 390 <= token < 540 else 100
-        expected = draws * size**alpha / total / size
+        is_german = token < 300 or 390 <= token < 540
+        expected = draws * (share / 450 if is_german else (1 - share) / 100)
         assert abs(count - expected) < 5 * expected**0.5
 
 
