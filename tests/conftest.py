@@ -80,7 +80,7 @@ class Project:
     def _done(self, command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
         environment = dict(self.environment)
         if self._is_ours("snakemake") and self._is_ours("ems"):
-            if "--profile" not in command:  # Slurm hands PATH to its jobs
+            if not re.search("--profile|sbatch", " ".join(command)):  # Slurm hands PATH to its jobs
                 environment["PATH"] = f"{forked.folder()}{os.pathsep}{environment['PATH']}"
             elif command[0] == "snakemake":
                 command = (str(forked.folder() / "snakemake"), *command[1:])
