@@ -23,7 +23,7 @@ from ems.model.devices import Adam, save_tensors
 from ems.model.encode import SentenceEncoder
 from ems.model.encoder import Encoder, add_dropped, drop, embed_tokens, keep_mask
 from ems.model.packing import LEAST, SLACK, pack
-from ems.text.subwords import UNK, load_vocabulary
+from ems.text.subwords import UNK
 
 PIECES, WIDTH, MOST = 23, 12, 15
 STILL = {"dropout": 0.0, "attention_dropout": 0.0}
@@ -331,13 +331,3 @@ def test_each_language_uses_the_segmenter_that_the_model_folder_names(encoder, c
     assert separate != whole
     describe(copy, segmenters={**SEGMENTERS, "en": "none"})
     assert SentenceEncoder(copy).tokenise([line], "en")[0].tolist() == whole
-
-
-def test_the_vocabulary_is_the_one_of_the_model_folder(encoder, copy, tmp_path):
-    other = write_model(tmp_path / "other", ["xx"], [x[::-1] for x in made_up_lines(400)], 200)
-    shutil.copy(other / "vocabulary.model", copy)
-    describe(copy)
-    expected = load_vocabulary(copy / "vocabulary.model").encode("kalo mine")
-    tokens = SentenceEncoder(copy).tokenise(["kalo mine"], "xx")[0].tolist()
-    assert tokens == expected
-    assert tokens != encoder.tokenise(["kalo mine"], "xx")[0].tolist()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import sentencepiece
 import torch
+from made.corpora import write_lines
 from made.experiments import changed, one_line, shipped
 from made.golden import replay
 from made.references import REFERENCES, encoder_states
@@ -176,19 +177,14 @@ def test_the_command_imports_and_names_a_missing_file(made, capfd, monkeypatch):
     assert "nope.pt: no such file; https://github.com/Mao-KU/EMS" in capfd.readouterr().err
 
 
-PAIRS = [  # de, en
-    ("kalo mine so", "ne ru"),
-    ("va", "so ti kalo mine"),
-    ("ru so so ti", "lo mi ka va va"),
-    ("lo lo", "mine kalo ne"),
-    ("ti ka mi", "ru"),
-]
+PAIRS = ["kalo mine so\tne ru", "va\tso ti kalo mine", "ru so so ti\tlo mi ka va va"]
+PAIRS += ["lo lo\tmine kalo ne", "ti ka mi\tru"]  # de, en
 
 
 def make_shards(folder, out):
-    lines = "".join(f"{de}\t{en}\t{at}\n" for at, (de, en) in enumerate(PAIRS, 1))
-    (folder / "de-en.tsv").write_text(lines)
-    write_shards(folder / "de-en.tsv", out / "vocabulary.model", folder / "shards")
+    lines = [f"{pair}\t{at}" for at, pair in enumerate(PAIRS, 1)]
+    source = write_lines(folder / "de-en.tsv", lines)
+    write_shards(source, out / "vocabulary.model", folder / "shards")
     return folder / "shards"
 
 
