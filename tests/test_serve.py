@@ -55,12 +55,12 @@ def slow():
     """A slow encoder, and `ems serve` in this process that uses it."""
     encoder, listening = Slow(), serve.listen("127.0.0.1", 0)
     server = serve.server_of(serve.Service(encoder), listening)
-    server.url, server.address = serve.url_of(listening), listening.getsockname()
-    running = server.running = threading.Thread(target=server.run, args=[[listening]])
-    running.start()
+    server.url = serve.url_of(listening)
+    server.running = threading.Thread(target=server.run, args=[[listening]])
+    server.running.start()
     yield encoder, server
     server.should_exit = True
-    running.join()
+    server.running.join()
 
 
 pytestmark = pytest.mark.slow
@@ -119,14 +119,18 @@ def test_a_long_line_is_cut_and_an_empty_text_finds_nothing(served, encoder, tmp
 
 def test_a_query_may_stand_in_the_address_as_plain_utf8(served):
     """curl sends it so; h11 takes only ASCII."""
-    with socket.create_connection(address_of(served.url), MOST) as connection:
+    with connected(served) as connection:
         connection.sendall("GET /search?q=नमस्ते HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
-    assert json.loads(answer.partition(b"\r\n\r\n")[2])["query"] == "नमस्ते"
+        assert json.loads(answer_on(connection))["query"] == "नमस्ते"
 
 
-def address_of(url):
-    return urlsplit(url).hostname, urlsplit(url).port
+def connected(server):
+    return socket.create_connection(("127.0.0.1", urlsplit(server.url).port), MOST)
+
+
+def answer_on(connection):
+    """What comes after the head of the answer."""
+    return b"".join(iter(lambda: connection.recv(1 << 16), b"")).split(b"\r\n\r\n", 1)[-1]
 
 
 @pytest.mark.parametrize("dimensions", [None, 1, 5, 16])
@@ -273,11 +277,10 @@ PARTS = [
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(parts=st.lists(st.one_of(st.sampled_from(PARTS), st.text(max_size=5)), max_size=14))
 def test_any_bytes_are_answered_or_dropped(served, parts):
-    with socket.create_connection(address_of(served.url), MOST) as connection:
+    with connected(served) as connection:
         connection.sendall("".join(parts).encode("utf-8", "replace"))
         connection.shutdown(socket.SHUT_WR)
-        answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
-    content = answer.split(b"\r\n\r\n", 1)[-1]
+        content = answer_on(connection)
     assert not content or content.startswith((b"<!doctype", b"{"))
     assert served.process.poll() is None
     assert "Traceback" not in served.log.read_text()
@@ -299,7 +302,7 @@ def test_answers_do_not_depend_on_other_requests(served):
 
 def test_a_flood_starts_no_more_threads_and_is_over_when_it_ends(served):
     served.json("GET", "/search?q=ka")
-    flood = [socket.create_connection(address_of(served.url), MOST) for _ in range(100)]
+    flood = [connected(served) for _ in range(100)]
     try:
         for connection in flood:
             connection.sendall(b"GET / HTTP/1.1\r\n")
@@ -315,8 +318,7 @@ WAIT = {"input": "wait", "model": "slow"}
 
 def test_a_request_that_has_arrived_is_answered_after_the_end(slow):
     encoder, server = slow
-    idle = socket.create_connection(server.address, MOST)
-    with ThreadPoolExecutor(1) as pool, idle:
+    with ThreadPoolExecutor(1) as pool, connected(server) as idle:
         answer = pool.submit(ask_json, server.url, "POST", "/v1/embeddings", WAIT)
         assert encoder.asked.wait(MOST)
         server.should_exit = True
@@ -331,7 +333,7 @@ def test_a_request_that_does_not_arrive_times_out(slow, monkeypatch):
     _, server = slow
     monkeypatch.setattr(serve, "READING", 0.2)
     head = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
-    begun = [socket.create_connection(server.address, MOST) for _ in range(40)]
+    begun = [connected(server) for _ in range(40)]
     assert len(begun) // 2 > serve.CONNECTIONS
     for connection in begun[::2]:
         connection.sendall(head)  # and no body
@@ -353,7 +355,7 @@ def test_an_internal_error_is_answered_and_logged(slow, caplog):
 
 def test_a_client_that_disconnects_is_no_error(slow, caplog):
     encoder, server = slow
-    with socket.create_connection(server.address) as connection:
+    with connected(server) as connection:
         body = json.dumps(WAIT).encode()
         head = f"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
         connection.sendall(f"{head}\r\n\r\n".encode() + body)
@@ -366,16 +368,16 @@ def test_a_client_that_disconnects_is_no_error(slow, caplog):
 # --- start and end
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_with_status_0_and_leaves_nothing(model, tmp_path, number):
+def test_ctrl_c_ends_it_with_status_0_and_leaves_nothing(model, tmp_path):
+    """As SIGTERM does: `Served` stops by it."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     words = ("--model", model, "--index", written(tmp_path))
     server = Served(tmp_path, *words, env={**os.environ, "TMPDIR": str(scratch)})
     assert list(scratch.glob("ems-*"))
-    with socket.create_connection(address_of(server.url)):  # idle, as a browser keeps one
+    with connected(server):  # idle, as a browser keeps one
         server.json("GET", "/search?q=ka")
-        assert server.stop(number) == 0
+        assert server.stop(signal.SIGINT) == 0
     assert not list(scratch.iterdir())
     assert "Traceback" not in server.log.read_text()
 

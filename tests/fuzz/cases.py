@@ -167,8 +167,6 @@ def checked(words: list[str], path: str) -> bool:
 
 TOY, SITE = "configs/toy.yaml", "config.yaml"
 Key = tuple[tuple[str, ...], dict[str, Any]]  # the way to a setting, and its schema
-
-
 RAW = [as_text(text.encode("latin-1")) for text in (*ODD["inserted"], "*" * 30)]
 
 
@@ -198,16 +196,13 @@ def value_for(schema: dict[str, Any]) -> st.SearchStrategy:
     """A value that a setting may have, or nearly."""
     if "enum" in schema:
         return st.sampled_from([*schema["enum"], *schema["enum"], "x"])
-    match schema.get("type"):
-        case "integer":
-            return st.sampled_from([n for n in bounds(schema) if n == int(n)] * 2 + NUMBERS)
-        case "number":
-            return st.sampled_from(bounds(schema) * 3 + NUMBERS)
-        case "boolean":
-            return st.sampled_from([True, False, True, False, None, "yes", 1])
-        case "string":
-            return st.sampled_from(TEXTS)
-    return VALUES
+    values = {
+        "integer": [n for n in bounds(schema) if n == int(n)] * 2 + NUMBERS,
+        "number": bounds(schema) * 3 + NUMBERS,
+        "boolean": [True, False, True, False, None, "yes", 1],
+        "string": TEXTS,
+    }.get(schema.get("type"))
+    return st.sampled_from(values) if values else VALUES
 
 
 @st.composite
@@ -239,8 +234,6 @@ SECTIONS = ("model", "objectives", "train")
 SLOW = {"steps", "compile", "device", "grad_cache"}  # of which large values only take long
 SMALL = 64  # numbers above it only take memory
 TRAIN = next(words for words in COMMANDS if words[1] == "train")
-
-
 TRAINED = [
     (way, schema)
     for way, schema in KEYS[TOY]

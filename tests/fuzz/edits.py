@@ -1,7 +1,6 @@
 """Edits of files: what they may be, and how each is done."""
 
 import json
-import os
 import shutil
 from base64 import b64decode as as_bytes
 from base64 import b64encode
@@ -155,7 +154,6 @@ EDITS = {
     "copy": _copy,
     "remove": remove,
     "folder": _replaced(lambda path: path.mkdir()),
-    "fifo": _replaced(os.mkfifo),
     "link": _replaced(lambda path, target: path.symlink_to(_project_of(path) / target)),
     "flip": _spoiled(_flip),
     "cut": _spoiled(lambda content, _, at: content[:at]),

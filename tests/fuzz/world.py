@@ -89,7 +89,6 @@ def write_wide_settings(project: Path) -> None:
 
 # --- the sandbox
 
-
 PROGRAM = ("Snakefile", "rules", "envs", "profiles", "slurm", "schemas")
 
 
@@ -112,6 +111,11 @@ KINDS = {stat.S_IFDIR: "folder", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
 KINDS |= {stat.S_IFIFO: "fifo", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device"}
 
 
+def own_all(folder: Path) -> None:
+    for path in (folder, *folder.rglob("*")):
+        own(path)
+
+
 class World:
     """The sandbox with its finished run."""
 
@@ -127,7 +131,7 @@ class World:
             copy(ROOT / name, self.project / name)
         write_settings(self.project)
         write_mirror(self.project / "mirror")
-        self._own()
+        own_all(folder)
         for words in COMMANDS:
             done = forks.run(words, self.project, 120)
             assert done.status == 0, f"{' '.join(words)}: {done.err}"
@@ -137,7 +141,7 @@ class World:
         write_odd_paths(self.project / "odd")
         shutil.rmtree(folder / "tmp")
         (folder / "tmp").mkdir()
-        self._own()
+        own_all(folder)
         self.master = self.listing()
         self.kept = folder.with_name(f"{folder.name}-kept")
         subprocess.run(["cp", "-a", folder, self.kept], check=True)
@@ -150,11 +154,6 @@ class World:
             if done.status:
                 print(f"left out: {' '.join(words)}: {done.err[-300:]}")
             self.commands += [words] * (done.status == 0)
-
-    def _own(self) -> None:
-        for folder, _, names in os.walk(self.root):
-            for path in (folder, *(os.path.join(folder, name) for name in names)):
-                own(Path(path))
 
     def listing(self) -> dict[str, Entry]:
         entries, folders = {}, [self.root]
