@@ -31,8 +31,8 @@ from ems.model.encode import SentenceEncoder
 from ems.text.subwords import UNK
 
 pytestmark = pytest.mark.slow
-TEXT = [text for sentence in read_free() for text in sentence.values()]
-OF_EACH = TEXT[: 8 * 60]  # eight languages
+TEXT = [text for sentence in read_free() for text in sentence.values()]  # of eight languages
+STATIC = {"static", "table"}  # kinds of one vector for each piece
 LIMIT = 500
 SIZES = {"layers": 2, "width": 24, "heads": 3, "feed_forward": 40, "max_tokens": 20}
 BYTES = {"byte_fallback": True, "character_coverage": 0.99}
@@ -47,7 +47,6 @@ KINDS = {  # name: (sizes, segmenter, settings of the vocabulary, flags)
     "table": (TABLE, "none", {}, "--onnx --dimensions 10"),
     "ngrams": (NGRAMS, "unicode", BYTES, "--onnx --int8 --dimensions 10"),
 }
-STATIC = {"static", "table"}  # one vector for each piece
 ODD = [" ".join(TEXT[:60]), "x" * 300, "a", "?!…", "🙂👍🏽 ♥\ufe0f™", "  a\tb\u3000c ", "Ж", "字"]
 ODD += ["a_b-c/d@e.f", "<pad> <2en>", "<mask>", "- - -", "naïve Zürich", "москва", "मास्को"]
 ODD += ["モスクワ", "ＡＢＣ１２３", "ΟΔΟΣ ΣΟΦΟΣ", "STRASSE İ ǅ", "a_b▁c▁▁d", "می\u200cخواهم"]
@@ -65,7 +64,7 @@ def made_model(folder, kind):
 
 
 def verify_lines(folder):
-    return write_lines(folder / "lines.txt", OF_EACH)
+    return write_lines(folder / "lines.txt", TEXT[: 8 * 60])
 
 
 @pytest.fixture(scope="module")

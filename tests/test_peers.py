@@ -23,6 +23,7 @@ from ems.bench.encoders import MODULES, model_files
 from ems.bench.peers import CommandEncoder, SentenceTransformersEncoder
 from ems.config.file import Kind
 from ems.config.systems import SystemSettings
+from ems.use.encoder import Encoder
 
 LINES = ["ab  cab", "a\u2028b", "", "dad", "fe\u0301e"]
 TIDY = ["ab cab", "a b", "", "dad", "f\u00e9e"]
@@ -127,6 +128,8 @@ def test_vectors_are_the_mean_of_the_last_states_without_padding(peer, suffix):
             states = model(**tokenizer(line, return_tensors="pt")).last_hidden_state[0]
         np.testing.assert_allclose(vector, states.mean(0).numpy(), rtol=0, atol=1e-5)
     assert len({row.round(4).tobytes() for row in vectors}) == 5
+    if not suffix:
+        assert (Encoder(folder, "cpu").encode([a for a, _ in pairs] * 20) == vectors).all()
 
 
 @pytest.mark.slow

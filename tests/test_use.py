@@ -9,9 +9,9 @@ from itertools import count
 import numpy as np
 import pytest
 from made.cli import Cli
-from made.corpora import lexicon, moses_of, translations, write_lines
+from made.corpora import moses_of, translations, write_lines
 from made.experiments import shipped
-from made.models import SIZES, write_model, write_peer, write_segmented
+from made.models import SIZES, write_model, write_segmented
 from made.text import cleaned, tiny
 from made.train import Killed
 from safetensors.torch import save_file
@@ -102,14 +102,6 @@ def test_vectors_are_those_of_the_model_in_the_form_asked_for(model, encoder):
         rows = Encoder(model, "cpu", precision).encode(LINES, normalise=True)
         assert 0.99 < (rows * exact).sum(1).min() < 1
         assert (rows != exact).any()
-
-
-@pytest.mark.slow
-def test_a_sentence_transformers_folder_is_an_encoder_too(tmp_path):
-    library = pytest.importorskip("sentence_transformers")
-    folder = write_peer(tmp_path / "peer", lexicon("en"))
-    expected = library.SentenceTransformer(str(folder), device="cpu").encode(LINES)
-    np.testing.assert_allclose(Encoder(folder, "cpu").encode(LINES), expected, atol=1e-5)
 
 
 def test_the_language_is_needed_only_where_it_matters(model, tmp_path):

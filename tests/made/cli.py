@@ -10,6 +10,7 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from conftest import ROOT
+from made.corpora import write_lines
 
 from ems.commands.cli import main
 
@@ -106,7 +107,5 @@ def commands(heading: str, page: Path = PAGE) -> list[str]:
 def write_files(heading: str, folder: Path, page: Path = PAGE) -> list[str]:
     written = files(heading, page)
     for name, text in written.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_lines(folder / name, text.splitlines())
     return list(written)
