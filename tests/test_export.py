@@ -67,32 +67,18 @@ def verify_lines(folder):
     return write_lines(folder / "lines.txt", TEXT[: 8 * 60])
 
 
-@pytest.fixture(scope="module")
-def export_once(tmp_path_factory):
-    """A function that returns (kind, model folder, exported folder) and makes them once."""
+@pytest.fixture(scope="module", params=KINDS)
+def exported(request, tmp_path_factory):
+    """The kind of a model, its folder and the exported folder."""
     pytest.importorskip("onnxruntime")
-    exports = {}
-
-    def exported_as(kind):
-        if kind not in exports:
-            folder = tmp_path_factory.mktemp(kind)
-            model, out = made_model(folder / "models/ems", kind), folder / "my export-1.0"
-            flags = [*KINDS[kind][3].split(), "--verify", verify_lines(folder)]
-            export(model, out, *flags, here=kind != "ngrams")
-            exports[kind] = kind, model, out
-        return exports[kind]
-
-    return exported_as
+    kind, folder = request.param, tmp_path_factory.mktemp(request.param)
+    model, out = made_model(folder / "models/ems", kind), folder / "my export-1.0"
+    flags = [*KINDS[kind][3].split(), "--verify", verify_lines(folder)]
+    export(model, out, *flags, here=kind != "ngrams")
+    return kind, model, out
 
 
-@pytest.fixture(params=KINDS)
-def exported(request, export_once):
-    return export_once(request.param)
-
-
-@pytest.fixture
-def ngrams(export_once):
-    return export_once("ngrams")
+of_ngrams = pytest.mark.parametrize("exported", ["ngrams"], indirect=True)
 
 
 def load(folder, trust=True):
@@ -192,26 +178,29 @@ def test_the_card_is_valid_for_the_hub_and_the_sums_match_the_files(exported):
 # --- n-grams
 
 
-def test_the_code_is_ours_and_imports_nothing_of_ems(ngrams):
-    packages = set()
+@of_ngrams
+def test_the_code_is_ours_and_imports_nothing_of_ems(exported):
+    packages, folder = set(), exported[2]
     for name in export_folder.NGRAM_CODE:
-        source, text = (ROOT / "ems" / name).read_text(), (ngrams[2] / Path(name).name).read_text()
+        source, text = (ROOT / "ems" / name).read_text(), (folder / Path(name).name).read_text()
         assert text == source.replace("from ems.model.table import", "from .table import")
         packages |= set(re.findall(r"^ *(?:from|import) (\w+)", text, re.MULTILINE))
     packages -= set(sys.stdlib_module_names)
     assert packages == {"torch", "tokenizers", "sentence_transformers"}
-    assert {path.name for path in ngrams[2].glob("*.py")} == {"ngram_embedding.py", "table.py"}
+    assert {path.name for path in folder.glob("*.py")} == {"ngram_embedding.py", "table.py"}
 
 
-def test_code_runs_only_if_the_user_allows_it(ngrams):
+@of_ngrams
+def test_code_runs_only_if_the_user_allows_it(exported):
     with pytest.raises(ValueError, match="trust_remote_code=True"):
-        load(ngrams[2], trust=False)
+        load(exported[2], trust=False)
     with pytest.raises(EmsError, match="code that sentence-transformers would run"):
-        SentenceTransformersEncoder(str(ngrams[2]), "cpu")
+        SentenceTransformersEncoder(str(exported[2]), "cpu")
 
 
-def test_what_another_library_saves_gives_our_vectors_too(ngrams, tmp_path):
-    kind, model, folder = ngrams
+@of_ngrams
+def test_what_another_library_saves_gives_our_vectors_too(exported, tmp_path):
+    kind, model, folder = exported
     load(folder).save(str(tmp_path))
     saved = load(tmp_path)
     assert (saved.max_seq_length, saved.get_embedding_dimension()) == (LIMIT, 10)
@@ -220,10 +209,11 @@ def test_what_another_library_saves_gives_our_vectors_too(ngrams, tmp_path):
     assert not saved.encode([""]).any()
 
 
+@of_ngrams
 @pytest.mark.parametrize("threads", [1, 4])
-def test_the_module_and_the_graph_give_our_vectors_of_any_pieces(ngrams, threads):
+def test_the_module_and_the_graph_give_our_vectors_of_any_pieces(exported, threads):
     """Byte pieces and special ones, which no text has, sentences without a piece, odd lines."""
-    _, model, folder = ngrams
+    _, model, folder = exported
     ours, loaded = SentenceEncoder(model, "cpu"), load(folder)
     lines = [ids[:LIMIT].tolist() for ids in ours.tokenise(LINES, "de")]
     assert max(map(len, lines)) == LIMIT

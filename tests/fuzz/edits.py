@@ -106,13 +106,9 @@ def _in_tree(read, write):
     """An edit of one value in a tree of mappings and lists, which a pointer of places names."""
 
     def edit(path: Path, pointer: list[int], name: str, value: Any = None) -> None:
-        if not path.is_file():
-            return
-        try:
-            tree = read(path.read_text(encoding="utf-8"))
-        except (ValueError, yaml.YAMLError, OSError):
-            return
-        path.write_text(write(_put([tree], [0, *pointer], name, value)[0]), encoding="utf-8")
+        if path.is_file():
+            tree = read(path.read_text(encoding="utf-8"))  # `World.edit` ignores what is no tree
+            path.write_text(write(_put([tree], [0, *pointer], name, value)[0]), encoding="utf-8")
 
     return edit
 

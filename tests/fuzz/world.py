@@ -156,13 +156,8 @@ class World:
             self.commands += [words] * (done.status == 0)
 
     def listing(self) -> dict[str, Entry]:
-        entries, folders = {}, [self.root]
-        while folders:
-            for path in folders.pop().iterdir():
-                entries[str(path.relative_to(self.root))] = entry = self._entry(path)
-                if entry.kind == "folder":
-                    folders.append(path)
-        return entries
+        paths = self.root.rglob("*")
+        return {str(path.relative_to(self.root)): self._entry(path) for path in paths}
 
     def _entry(self, path: Path) -> Entry:
         info = path.lstat()
