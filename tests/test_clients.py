@@ -30,11 +30,6 @@ EQUAL = [(german, german) for german, _ in ROWS[:40]]  # which any model scores 
 PAIRS = random.Random(3).sample(ROWS + WRONG + EQUAL, len(ROWS + WRONG + EQUAL))
 SIZES = {"layers": 2, "width": 24, "heads": 3, "feed_forward": 40, "max_tokens": 32}
 SCRIPT = '<script>document.title = "run"</script><img src=x onerror="document.title = 9">'
-INSERTED = """() => {
-    const script = document.createElement("script");
-    script.textContent = "document.title = 'run'";
-    document.body.append(script);
-}"""
 ARABIC = "مرحبا بالعالم (kalo)."
 TEXT = [*(german for german, _ in ROWS[:30]), SCRIPT, ARABIC]
 
@@ -145,7 +140,8 @@ def test_a_script_in_a_line_is_text_and_any_other_script_is_blocked(page, served
     other, said = browser.new_page(), []
     other.goto(served.url)
     other.on("console", lambda message: said.append(message.text))
-    other.evaluate(INSERTED)
+    script = "Object.assign(document.createElement('script'), {text: 'document.title = 9'})"
+    other.evaluate(f"document.body.append({script})")
     assert other.title() == "EMS: search by meaning"
     assert "Content Security Policy" in "".join(said)
     other.close()
