@@ -67,7 +67,8 @@ def test_a_changed_cut_or_missing_file_is_noticed(file, damage, saved_state):
 def test_another_number_of_the_state_file_is_noticed(saved_state):
     path = saved_state / "step-00000020/state.json"
     content = path.read_text()
-    path.write_text(content.replace('"step": 20', '"step": 21'))
+    path.write_text(content.replace('"attempts": 1', '"attempts": 2'))
+    assert path.read_text() != content
     with pytest.raises(EmsError, match=r"state\.json"):
         checkpoint.verified(path.parent)
     path.write_text(content)

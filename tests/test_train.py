@@ -199,13 +199,17 @@ HALF = {"precision": "bfloat16"}
 
 
 def test_the_logits_of_xtr_are_bfloat16_but_never_float16(toy, monkeypatch):
-    softmax, seen = torch.softmax, []
+    softmax, seen, losses = torch.softmax, [], set()
     monkeypatch.setattr(torch, "softmax", lambda x, **o: seen.append(x.dtype) or softmax(x, **o))
     settings, batch = toy.experiment().systems["ems"], toy.store("training").draw(1, 1, 64, 1.0)
     for precision in ("float32", "bfloat16", "float16"):
+        torch.manual_seed(0)
         system = System(settings, len(LANGUAGES), 300, precision)
-        system(DeviceBatch.copy(batch, torch.device("cpu")))["total"].backward()
+        parts = system(DeviceBatch.copy(batch, torch.device("cpu")))
+        parts["total"].backward()
+        losses.add(parts["contrastive"].item())
     assert seen == [torch.float32, torch.bfloat16, torch.float32]
+    assert len(losses) == 3  # the encoder is in half precision too
 
 
 def test_weights_stay_float32_also_on_disk(toy, tmp_path):
