@@ -67,8 +67,7 @@ def relative(found, expected):
     return ((found - expected).norm() / expected.norm()).item()
 
 
-NEAR_STATES = {"float32": 1e-5, "bfloat16": 0.02}
-NEAR_KL = {"float32": 1e-5, "bfloat16": 0.02}
+NEAR_VALUES = {"float32": 1e-5, "bfloat16": 0.02}  # of states, and of a divergence
 
 
 @law("packed = padded")
@@ -87,10 +86,10 @@ def test_packed_states_equal_padded_and_single_ones(toy, monkeypatch, allowed, d
     (one,) = packing.pack(on_device.sizes).groups
     assert not one.real.all()
     padded, _ = system.encode(on_device.tokens, on_device.lengths)
-    allowed(relative(packed, padded), NEAR_STATES[precision])
+    allowed(relative(packed, padded), NEAR_VALUES[precision])
     sentences = np.split(batch.tokens, np.cumsum(batch.lengths)[:-1])
     alone = [s for tokens in sentences for s in encoder_states(weights_of(true), tokens, 4)]
-    allowed(relative(packed, torch.stack(alone)), NEAR_STATES[precision])
+    allowed(relative(packed, torch.stack(alone)), NEAR_VALUES[precision])
 
 
 @law("fused XTR = dense")
@@ -115,9 +114,9 @@ def test_the_fused_divergence_and_its_gradients_equal_dense_rows(allowed, device
     target = Target(row.to(device), token.to(device), weight.float().to(device))
     loss = kl_loss(*own, target, dtype=half)
     loss.backward()
-    allowed(relative(loss, expected), NEAR_KL[precision])
+    allowed(relative(loss, expected), NEAR_VALUES[precision])
     for value, true in zip(own, leaves, strict=True):
-        allowed(relative(value.grad, true.grad), NEAR_KL[precision])
+        allowed(relative(value.grad, true.grad), NEAR_VALUES[precision])
 
 
 def read_letters(system, vocabulary):
