@@ -45,7 +45,7 @@ def last_line(figures: Figures) -> str:
         "pairs_per_s_ems": _number(best.get("pairs_per_s"), 0),
         "mfu_ems": _number(best.get("mfu"), 3),
         "of_matmul_ems": _number(_of_matmul(best, machine), 3),
-        "ratio_st": _number(peer and best and best["pairs_per_s"] / peer, 2),
+        "ratio_st": _number(best["pairs_per_s"] / peer if peer and best else None, 2),
         "pairs_per_s_training": _number(training.get("pairs_per_s"), 0),
         "waits_a_step": _number(_waits(training), 2),
         "idle_ems": _number(profiles[0]["idle"] if profiles else None, 3),
