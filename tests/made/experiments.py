@@ -32,11 +32,13 @@ def edited(value, path, new):
     return value
 
 
-BASES: dict[str, dict] = {}  # by name
+BASES: dict[str, dict] = {}  # name -> settings, each over an earlier one
 for name, own in yaml.safe_load((ROOT / "tests/made/experiments.yaml").read_text()).items():
     BASES[name] = BASES.get(own.pop("over", ""), {}) | own
 MINIMAL = BASES.pop("minimal")
-REAL, DIVIDED, NARROWED, SWEPT, PAIRS, OPUS, BY_SENTENCE, DOCUMENTED, SETS = BASES.values()
+REAL, DIVIDED, NARROWED, SWEPT = map(BASES.get, ("real", "divided", "narrowed", "swept"))
+PAIRS, OPUS, BY_SENTENCE = map(BASES.get, ("pairs", "opus", "sentences"))
+DOCUMENTED, SETS = map(BASES.get, ("documents", "sets"))
 AXES = SWEPT["sweep"]["axes"]
 TRAINING_FREE = {"kind": "char-ngram", "ngrams": {"idf": False}}  # counts no text
 SITE = {"experiment": "mine", "data": "data", "sources": {"opus": "o", "tatoeba": "t"}}
