@@ -10,26 +10,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-PLACES = [
-    "README.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "docs/*.md",
-    "ems/*.py",
-    "ems/*.yaml",
-    "ems/*.md",
-]
-PLACES += [
-    "ems/*.jinja",
-    "ems/*.html",
-    "ems/*headings.tsv",
-    "rules/*",
-    "Snakefile",
-    "configs/*",
-    "config.yaml",
-    "Makefile",
-    ".github/*.md",
-]
+PLACES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", ".github/*.md"]
+PLACES += ["ems/*.py", "ems/*.yaml", "ems/*.md", "ems/*.jinja", "ems/*.html", "ems/*headings.tsv"]
+PLACES += ["rules/*", "Snakefile", "configs/*", "config.yaml", "Makefile"]
 PHRASES = {  # regular expression: what to write instead
     r"\bthose (of|that|which|who)\b": "repeat the noun",
     r"\b(that|which) of (the|a|an|its|their|each)\b": "repeat the noun",

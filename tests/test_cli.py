@@ -145,7 +145,7 @@ SPINS = {"A=b": FEW_SPINS, "GOMP_SPINCOUNT=7": "7", "OMP_WAIT_POLICY=PASSIVE": "
 
 @pytest.mark.parametrize("variable", SPINS)
 def test_threads_that_wait_soon_sleep_unless_the_user_says_otherwise(variable):
-    """PyTorch's OpenMP itself says what it took."""
+    """The setting is read back from PyTorch's own OpenMP library."""
     (library,) = Path(find_spec("torch").origin).parent.glob("lib/libgomp*")
     code = "from ems.commands.cli import main; main(['verify']); import ctypes; "
     command = [sys.executable, "-c", f"{code}ctypes.CDLL({str(library)!r})"]

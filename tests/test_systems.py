@@ -100,7 +100,7 @@ def paper(name):
 
 
 def test_the_systems_of_ems_have_the_papers_208_8_137_147_and_139_5_million_weights():
-    """The authors' code counts a position of padding more (original-code.md 8)."""
+    """The authors' code counts a position of padding more (https://github.com/Mao-KU/EMS)."""
     ems, released = paper("ems"), paper("ems-released")
     assert count(ems) == 208_779_264
     assert count(ems.encoder) == 137_142_272

@@ -41,7 +41,7 @@ from ems.tables.printed import (
 
 PAPERS = SHARED.parent / "reference" / "paper-tables"
 OURS = ["zz", "yy"]
-AVERAGED = [name for name in TABLES if name != "monolingual 2"]  # prints no average of its own
+AVERAGED = [name for name in TABLES if name != "monolingual 2"]  # which prints no average
 # Means that differ from the cells of their row: the two slips named in the README, and means of 58
 # languages, which the test computes from the rounded means of 43 and 15.
 SLIPS = {

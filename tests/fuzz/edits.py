@@ -107,7 +107,7 @@ def _in_tree(read, write):
 
     def edit(path: Path, pointer: list[int], name: str, value: Any = None) -> None:
         if path.is_file():
-            tree = read(path.read_text(encoding="utf-8"))  # `World.edit` ignores what is no tree
+            tree = read(path.read_text(encoding="utf-8"))  # the caller ignores its errors
             path.write_text(write(_put([tree], [0, *pointer], name, value)[0]), encoding="utf-8")
 
     return edit

@@ -2,7 +2,7 @@
 and functions that are measured.
 
 PyTorch alone takes 1.6 s of CPU time. Nothing of ems is imported before a fork, since each project
-has a copy of its own. Jobs of Slurm and jobs that a test kills are ordinary processes.
+has its own copy. Jobs that Slurm runs, and jobs that a test kills, are ordinary processes.
 """
 
 import atexit
@@ -43,7 +43,7 @@ _servers: list[subprocess.Popen[bytes]] = []  # it ends when its standard input 
 
 
 def folder() -> Path:
-    """Return a folder for PATH whose `ems` and `snakemake` ask the server, which it starts once."""
+    """Return a folder for PATH whose `ems` and `snakemake` ask a server; start it at first."""
     if not _folders:
         path = Path(tempfile.mkdtemp(prefix="ems-jobs-"))
         for program in (path / "ems", path / "snakemake"):

@@ -1,6 +1,6 @@
 """A small checkpoint and vocabulary like the authors', and its weights for made/references.py.
 
-Names and shapes are those of reference/original-code.md, sections 5 to 9; nothing is from ems.
+Names and shapes are the ones of https://github.com/Mao-KU/EMS; no function of ems makes them.
 """
 
 import io
