@@ -4,6 +4,7 @@ import copy
 import json
 import math
 from functools import cache
+from operator import itemgetter
 
 import pytest
 import yaml
@@ -36,9 +37,9 @@ BASES: dict[str, dict] = {}  # name -> settings, each over an earlier one
 for name, own in yaml.safe_load((ROOT / "tests/made/experiments.yaml").read_text()).items():
     BASES[name] = BASES.get(own.pop("over", ""), {}) | own
 MINIMAL = BASES.pop("minimal")
-REAL, DIVIDED, NARROWED, SWEPT = map(BASES.get, ("real", "divided", "narrowed", "swept"))
-PAIRS, OPUS, BY_SENTENCE = map(BASES.get, ("pairs", "opus", "sentences"))
-DOCUMENTED, SETS = map(BASES.get, ("documents", "sets"))
+REAL, DIVIDED, NARROWED, SWEPT = itemgetter("real", "divided", "narrowed", "swept")(BASES)
+PAIRS, OPUS, BY_SENTENCE = itemgetter("pairs", "opus", "sentences")(BASES)
+DOCUMENTED, SETS = itemgetter("documents", "sets")(BASES)
 AXES = SWEPT["sweep"]["axes"]
 TRAINING_FREE = {"kind": "char-ngram", "ngrams": {"idf": False}}  # counts no text
 SITE = {"experiment": "mine", "data": "data", "sources": {"opus": "o", "tatoeba": "t"}}
