@@ -87,8 +87,9 @@ class Index:
 
     def __init__(self, encoder: Encoder, corpus: Path, folder: Path) -> None:
         self.encoder, self.corpus = encoder, corpus
-        self._changed = f"{folder}: {corpus} has changed since; {AGAIN}"
-        self._state = _state(corpus)
+        self._changed = f"{folder}: it or {corpus} has changed since; {AGAIN}"
+        self._files = (corpus, folder / VECTORS)
+        self._states = _states(self._files)
         about = read_json(folder / ABOUT, _About)
         if about.model != encoder.identity:
             raise EmsError(f"{folder}: the index of another model, or of another device; {AGAIN}")
@@ -101,9 +102,10 @@ class Index:
     def search(self, queries: Sequence[str], language: str | None, k: int) -> list[list[Hit]]:
         """Find the k nearest lines of each query, the nearest first, then by line number.
 
-        Raises `EmsError` if the text has changed since it was opened.
+        Raises `EmsError` if the text or the index has changed since it was opened: to read vectors
+        after the end of a file that became shorter would kill the process.
         """
-        if _state(self.corpus) != self._state:
+        if _states(self._files) != self._states:
             raise EmsError(self._changed)
         if not (self.lines and queries):
             return [[] for _ in queries]
@@ -116,7 +118,7 @@ class Index:
         ]
 
 
-def _state(corpus: Path) -> tuple[int, int, int]:
-    """Return the properties that change when a file is written or replaced."""
-    state = corpus.stat()
-    return state.st_ino, state.st_size, state.st_mtime_ns
+def _states(paths: Sequence[Path]) -> list[tuple[int, int, int]]:
+    """Return properties that change when a file is written, replaced or deleted."""
+    states = [path.stat() for path in paths if path.exists()]
+    return [(state.st_ino, state.st_size, state.st_mtime_ns) for state in states]
