@@ -24,6 +24,7 @@ from starlette.exceptions import HTTPException
 
 from ems.base.errors import EmsError
 from ems.use import serve
+from ems.use.connection import BODY
 from ems.use.encoder import Encoder
 from ems.use.search import index_of
 from ems.use.serve import INPUTS, LINE_CHARACTERS, TEXT_CHARACTERS, Service
@@ -33,7 +34,7 @@ from ems.use.stream import TextInput
 class Slow:
     """An encoder that waits before the vectors of `wait`, and fails at those of `fail`."""
 
-    model = "slow"
+    model, languages = "slow", ()
 
     def __init__(self):
         self.asked, self.let = threading.Event(), threading.Event()
@@ -94,6 +95,11 @@ def embeddings(server, texts, **more):
     return server.json("POST", "/v1/embeddings", {"input": texts, "model": "toy"} | more)
 
 
+def answered(steps):
+    *_, answer = steps
+    return answer
+
+
 # --- search
 
 
@@ -114,7 +120,7 @@ def test_a_long_line_is_cut_and_an_empty_text_finds_nothing(served, encoder, tmp
     lines = [hit["line"] for hit in served.json("GET", "/search?k=100&q=ka")[1]["results"]]
     assert (len(lines), max(map(len, lines))) == (len(TEXT), LINE_CHARACTERS + 1)
     with index_of(encoder, TextInput(written(tmp_path, []))) as empty:
-        assert json.loads(Service(encoder, empty).search("q=ka").body)["results"] == []
+        assert json.loads(answered(Service(encoder, empty).search("q=ka")).body)["results"] == []
 
 
 def test_a_query_may_stand_in_the_address_as_plain_utf8(served):
@@ -169,16 +175,17 @@ def test_the_language_comes_from_the_request_or_the_flag(model, tmp_path):
     service = Service(own)
     body = {"model": "toy", "input": ["Kalo, kalo."]}
     with pytest.raises(HTTPException) as error:
-        service.embeddings(json.dumps(body).encode())
+        answered(service.embeddings(json.dumps(body).encode()))
     assert "expected the language" in error.value.detail["message"]
     for code in ("de", "en"):
-        answer = json.loads(service.embeddings(json.dumps(body | {"language": code}).encode()).body)
+        steps = service.embeddings(json.dumps(body | {"language": code}).encode())
+        answer = json.loads(answered(steps).body)
         row = np.array(answer["data"][0]["embedding"], np.float32)
         assert (row == own.encode(["Kalo, kalo."], code, normalise=True)[0]).all()
     with index_of(own, TextInput(written(tmp_path, TEXT[:9]), ("de",))) as index:
         service = Service(own, index, "de", "en")
-        assert service.search("q=ka").status_code == 200
-        assert service.embeddings(json.dumps(body).encode()).status_code == 200
+        assert answered(service.search("q=ka")).status_code == 200
+        assert answered(service.embeddings(json.dumps(body).encode())).status_code == 200
     with pytest.raises(EmsError, match="was trained for"):
         Service(own, query_language="xx")
 
@@ -214,8 +221,8 @@ def test_requests_at_the_limits_are_answered(served):
     assert len(embeddings(served, ["a"] * INPUTS)[1]["data"]) == INPUTS
     assert embeddings(served, "a" * TEXT_CHARACTERS)[0] == 200
     body = json.dumps({"input": "a", "model": "toy"}).encode()
-    assert served.json("POST", "/v1/embeddings", body.ljust(serve.BODY))[0] == 200
-    status, answer = served.json("POST", "/v1/embeddings", body.ljust(serve.BODY + 1))
+    assert served.json("POST", "/v1/embeddings", body.ljust(BODY))[0] == 200
+    status, answer = served.json("POST", "/v1/embeddings", body.ljust(BODY + 1))
     assert (status, "at most 4,194,304 bytes" in answer["error"]["message"]) == (413, True)
 
 
@@ -331,7 +338,7 @@ def test_a_request_that_has_arrived_is_answered_after_the_end(slow):
 
 def test_a_request_that_does_not_arrive_times_out(slow, monkeypatch):
     _, server = slow
-    monkeypatch.setattr(serve, "READING", 0.2)
+    monkeypatch.setattr("ems.use.connection.READING", 0.2)
     head = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
     begun = [connected(server) for _ in range(40)]
     assert len(begun) // 2 > serve.CONNECTIONS
@@ -387,13 +394,13 @@ def test_an_index_is_built_and_is_only_for_its_text(served, encoder, tmp_path):
     with index_of(encoder, TextInput(written(tmp_path))) as index:
         written(tmp_path, TEXT[1:])
         with pytest.raises(HTTPException, match="503") as error:
-            Service(encoder, index).search("q=ka")
+            answered(Service(encoder, index).search("q=ka"))
     assert "has changed since" in error.value.detail["message"]
 
 
 def test_the_page_says_what_it_searches_and_shows_names_as_text(encoder, tmp_path):
     with pytest.raises(HTTPException, match="404") as error:
-        Service(encoder).search("q=ka")
+        answered(Service(encoder).search("q=ka"))
     assert "start ems serve with --index" in error.value.detail["message"]
     page = serve.page_of(Service(encoder)).body.decode()
     assert "No text to search" in page

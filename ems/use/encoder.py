@@ -54,6 +54,11 @@ class Encoder:
         """Hash of everything that the vectors depend on."""
         return self._lines.identity
 
+    @property
+    def languages(self) -> list[str]:
+        """Languages that the model was trained for; [] if it is not an EMS model."""
+        return sorted(getattr(self._lines, "segmenters", ()))
+
     def encode(
         self,
         lines: Sequence[str],

@@ -1,48 +1,60 @@
 """Serve a search page, and OpenAI's API of embeddings, over HTTP.
 
     GET  /                the page (page.html)
+    GET  /health          {"status": "ok"}, without the model
     GET  /search?q=&k=    the k lines nearest to q
     GET  /v1/models       the model
     POST /v1/embeddings   vectors (https://platform.openai.com/docs/api-reference/embeddings)
 
-CONNECTIONS requests are answered at once, the others wait. One thread uses the model. Bodies, texts
-and times are limited. On a loopback address the host of a request must be a loopback name, so that
-no web page can reach the server through DNS rebinding. No other origin may read an answer.
+One thread uses the model. CONNECTIONS requests take turns there, portion by portion; the others
+wait. On a loopback address the host of a request must be a loopback name, so that no web page can
+reach the server through DNS rebinding. No other origin may read an answer.
 """
 
 import asyncio
 import base64
 import hashlib
 import html
-import ipaddress
 import json
 import logging
 import re
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from http import HTTPMethod
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
-import h11
+import numpy as np
 import uvicorn
 from pydantic import BeforeValidator, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ems.base.errors import EmsError
 from ems.base.schema import Record
+from ems.use.connection import (
+    NOTHING,
+    allow_files,
+    body_of,
+    finished,
+    is_local,
+    listen,
+    names_loopback,
+    query_of,
+    refuse,
+    refused,
+    server_for,
+    url_of,
+)
 from ems.use.encoder import Encoder
 from ems.use.search import Index
 
@@ -52,37 +64,18 @@ TEXT_CHARACTERS = 32_768  # maximum characters of a text
 MOST_LINES = 100  # maximum results of a search
 LINE_CHARACTERS = 2_000  # maximum characters of a result
 DEFAULT_LINES = 5
-BODY = 4 << 20  # maximum bytes of a request body
-ADDRESS = 1 << 16  # maximum bytes of path and query
-HEAD = 1 << 18  # maximum bytes of a request head
+PORTION = 256  # texts after which other requests get their turn
+NOT_FINITE = "its vectors are not finite numbers"
+_FOLDERS = re.compile(r"(?<![^\s'\"(=])~?/(?:[^\s'\":;,()]*/)*")  # of an absolute path
 CONNECTIONS = 16  # answered at once; the others wait
-READING = 30  # seconds in which a head, and then a body, must arrive
-DISCARDED = 64 << 20  # bytes of a rejected body that are read, so that the client sees the answer
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Connection": "close",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "Server": "ems",
-    "X-Content-Type-Options": "nosniff",
-}
-NOTHING = "default-src 'none'; frame-ancestors 'none'"  # policy of all answers except the page
-
-
-def refused(
-    status: int, message: str, param: str | None = None, code: str | None = None
-) -> HTTPException:
-    """Return an error in the format of OpenAI's API; `param` names the offending parameter."""
-    kind = "invalid_request_error" if status < 500 else "server_error"
-    about = {"message": message, "type": kind, "param": param, "code": code}
-    return HTTPException(status, about)
+Steps = Callable[[Any], Iterator[Response | None]]  # None: other requests get their turn
 
 
 @dataclass(frozen=True)
 class Service:
     """Answers requests with a model and, if there is one, the index of a text.
 
-    `models` and `search` take a query string, `embeddings` a body. They raise `HTTPException`.
+    `search` takes a query string, `embeddings` a body. They raise `HTTPException`.
     """
 
     encoder: Encoder
@@ -92,11 +85,15 @@ class Service:
     created: int = field(default_factory=lambda: int(time.time()))  # Unix seconds
 
     def __post_init__(self) -> None:
-        """Raise `EmsError` for a missing language, or one that the model does not know."""
-        if self.language:
-            self.encoder.encode(["a"], self.language)
-        if self.index or self.query_language:
-            self.encoder.encode(["a"], self.query_language)
+        """Raise `EmsError` for a missing language, one that the model does not know, and a model
+        whose vectors are not finite.
+        """
+        languages = [code for code in (self.language, self.query_language) if code]
+        if self.index and not self.query_language:
+            languages.append(None)
+        for language in languages or self.encoder.languages[:1] or [None]:
+            if not np.isfinite(self.encoder.encode(["a"], language)).all():
+                raise EmsError(f"{self.encoder.model}: {NOT_FINITE}; train it or copy it again")
 
     @property
     def name(self) -> str:
@@ -104,11 +101,11 @@ class Service:
         folder = Path(self.encoder.model)
         return folder.resolve().name if folder.exists() else self.encoder.model
 
-    def models(self, _: str) -> Response:
+    def models(self) -> Response:
         about = {"id": self.name, "object": "model", "created": self.created, "owned_by": "ems"}
         return JSONResponse({"object": "list", "data": [about]})
 
-    def search(self, query: str) -> Response:
+    def search(self, query: str) -> Iterator[Response]:
         """Answer with the `k` lines of the text nearest to `q`."""
         if self.index is None:
             raise refused(404, "there is no text to search; start ems serve with --index TEXT")
@@ -116,37 +113,79 @@ class Service:
         started = time.monotonic()
         try:
             (hits,) = self.index.search([question], self.query_language, k)
-        except EmsError as error:
-            raise refused(503, str(error)) from None
+        except (EmsError, OSError) as error:
+            raise refused(503, self._without_folders(error)) from None
+        if not np.isfinite([hit.score for hit in hits]).all():
+            raise refused(500, f"{self.name}: {NOT_FINITE}")
         seconds = round(time.monotonic() - started, 6)
         results = []
         for hit in hits:
             more = "…" if len(hit.line) > LINE_CHARACTERS else ""
             results.append({**vars(hit), "line": hit.line[:LINE_CHARACTERS] + more})
         about = {"query": question, "k": k, "lines": self.index.lines, "seconds": seconds}
-        return JSONResponse({**about, "results": results})
+        yield JSONResponse({**about, "results": results})
 
-    def embeddings(self, body: bytes) -> Response:
-        """Answer with the vectors of the texts, scaled to length 1."""
+    def embeddings(self, body: bytes) -> Iterator[Response | None]:
+        """Answer with the vectors of the texts, scaled to length 1; yield None between portions."""
         asked = _request(body)
         if asked.model != self.name:
             known = f"the model {asked.model[:TEXT_CHARACTERS]!r} does not exist"
             raise refused(404, f"{known}; here is {self.name!r}", "model", "model_not_found")
-        texts, language = asked.input, asked.language or self.language
+        rows: list[str] = []
+        tokens = 0
+        for texts in _portions(asked.input):
+            vectors, counts = self._encoded(texts, asked)
+            tokens += sum(counts)
+            for vector in vectors:
+                at = {"object": "embedding", "index": len(rows)}
+                rows.append(json.dumps({**at, "embedding": _written(vector, asked)}))
+            yield None
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        about = json.dumps({"object": "list", "model": self.name, "usage": usage})
+        content = f'{about[:-1]}, "data": [{", ".join(rows)}]}}'
+        yield Response(content, media_type="application/json")
+
+    def _encoded(self, texts: list[str], asked: "_Request") -> tuple[np.ndarray, list[int]]:
+        """Return the vectors of texts, and their numbers of tokens."""
+        language = asked.language or self.language
         try:
             vectors = self.encoder.encode(
                 texts, language, normalise=True, dimensions=asked.dimensions or 0
             )
-            tokens = sum(self.encoder.token_counts(texts, language))
+            counts = self.encoder.token_counts(texts, language)
         except EmsError as error:
-            raise refused(400, str(error)) from None
-        rows = vectors.tolist()
-        if asked.encoding_format == "base64":
-            rows = [base64.b64encode(row.tobytes()).decode() for row in vectors.astype("<f4")]
-        data = [{"object": "embedding", "index": at, "embedding": r} for at, r in enumerate(rows)]
-        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        answer = {"object": "list", "data": data, "model": self.name, "usage": usage}
-        return JSONResponse(answer)
+            raise refused(400, self._without_folders(error)) from None
+        if not np.isfinite(vectors).all():
+            raise refused(500, f"{self.name}: {NOT_FINITE}")
+        return vectors, counts
+
+    def _without_folders(self, error: Exception) -> str:
+        """Return a message with the names of files instead of their places on this machine."""
+        message = str(error)
+        for place in {self.encoder.model, str(Path(self.encoder.model))}:
+            message = message.replace(place, self.name) if "/" in place else message
+        if self.index:
+            message = message.replace(f"{self.index.corpus.parent}/", "")
+        return _FOLDERS.sub("", message)
+
+
+def _written(vector: np.ndarray, asked: "_Request") -> str | list[float]:
+    if asked.encoding_format == "base64":
+        return base64.b64encode(vector.astype("<f4").tobytes()).decode()
+    return vector.tolist()
+
+
+def _portions(texts: list[str]) -> Iterator[list[str]]:
+    """Split texts into parts that keep the model busy for a short time."""
+    portion: list[str] = []
+    characters = 0
+    for text in texts:
+        characters += len(text)
+        if portion and (len(portion) == PORTION or characters > TEXT_CHARACTERS):
+            yield portion
+            portion, characters = [], len(text)
+        portion.append(text)
+    yield portion
 
 
 def _question(query: str) -> tuple[str, int]:
@@ -231,89 +270,18 @@ def serve(service: Service, host: str, port: int) -> None:
 
     Print the address to standard output. Raises `EmsError` if the address cannot be used.
     """
+    allow_files()
     with closing(listen(host, port)) as listening, suppress(KeyboardInterrupt):
         url = url_of(listening)
-        if not _is_local(listening):
+        if not is_local(listening):
             log.warning("anyone who reaches %s can use it: no password, no encryption", url)
         print(url, flush=True)
         server_of(service, listening).run([listening])
     log.info("stopped")
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Open a listening socket. Raises `EmsError` if the address cannot be used."""
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(128)
-        return listening
-    except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise EmsError(
-            f"--host {host} --port {port}: cannot listen there ({reason}); expected an address of "
-            "this machine and a free port, or 0 for any free one"
-        ) from None
-
-
-def url_of(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
-
-
-def _is_local(listening: socket.socket) -> bool:
-    return ipaddress.ip_address(listening.getsockname()[0]).is_loopback
-
-
 def server_of(service: Service, listening: socket.socket) -> uvicorn.Server:
-    """Configure the server of a service; `run` starts it and `should_exit` ends it."""
-    config = uvicorn.Config(
-        application(service, url_of(listening) if _is_local(listening) else None),
-        http=Connection,
-        ws="none",
-        loop="asyncio",
-        lifespan="off",
-        log_config=None,
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=READING,
-        h11_max_incomplete_event_size=HEAD,
-    )
-    return uvicorn.Server(config)
-
-
-class Connection(H11Protocol):
-    """A connection for one request.
-
-    The head must arrive in time, the address may be plain UTF-8, and errors are answered in JSON.
-    """
-
-    def connection_made(self, transport: Any) -> None:
-        """Close the connection after READING seconds unless a request has begun."""
-        super().connection_made(transport)
-        self.loop.call_later(READING, self._close_unless_asked)
-
-    def _close_unless_asked(self) -> None:
-        if self.cycle is None:
-            self.transport.close()
-
-    def data_received(self, data: bytes) -> None:
-        """Escape an address that is not ASCII, which curl sends and h11 rejects."""
-        if self.cycle is None:
-            line, end, rest = data.partition(b"\n")
-            line = re.sub(rb"[\x80-\xff]", lambda byte: b"%%%02X" % byte[0][0], line)
-            data = line + end + rest
-        super().data_received(data)
-
-    def send_400_response(self, msg: str) -> None:
-        """Answer a request that is not valid HTTP."""
-        response = _finished("?", "", JSONResponse({"error": refused(400, msg).detail}, 400))
-        head = h11.Response(status_code=400, headers=response.raw_headers, reason=b"Bad Request")
-        for event in (head, h11.Data(data=response.body), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event))
-        self.transport.close()
+    return server_for(application(service, url_of(listening) if is_local(listening) else None))
 
 
 def application(service: Service, local: str | None) -> Starlette:
@@ -321,92 +289,41 @@ def application(service: Service, local: str | None) -> Starlette:
     free, worker = asyncio.Semaphore(CONNECTIONS), ThreadPoolExecutor(1, "model")  # for PyTorch
     page = page_of(service)
 
-    async def respond(call: Callable[[Any], Response], request: Request) -> Response:
-        if local and not _names_loopback(request.headers.get("Host", "")):
+    async def asked(request: Request) -> str | bytes:
+        """Wait for the whole request; return its body, or its query."""
+        if local and not names_loopback(request.headers.get("Host", "")):
             raise refused(403, f"expected localhost or {local} as the host")
+        body = await body_of(request)
+        return body if request.method == "POST" else query_of(request)
+
+    async def at_once(answer: Callable[[], Response], request: Request) -> Response:
+        await asked(request)
+        return finished(request.method, request.url.path, answer())
+
+    async def by_model(answer: Steps, request: Request) -> Response:
+        content, response = await asked(request), None
         async with free:
-            content = await _body(request) if request.method == "POST" else _query(request)
             try:
-                loop = asyncio.get_running_loop()
-                response = await loop.run_in_executor(worker, call, content)
+                steps = answer(content)
+                while response is None and not await request.is_disconnected():
+                    response = await asyncio.get_running_loop().run_in_executor(worker, next, steps)
             except HTTPException:
                 raise
             except Exception as error:
                 log.error("error: %r", error, exc_info=error)
                 raise refused(500, "internal error; see the log of ems serve") from None
-        return _finished(request.method, request.url.path, response)
+        return finished(request.method, request.url.path, response or Response(status_code=499))
 
     routes = [
-        Route("/", partial(respond, lambda _: page)),
-        Route("/search", partial(respond, service.search)),
-        Route("/v1/models", partial(respond, service.models)),
-        Route("/v1/embeddings", partial(respond, service.embeddings), methods=["POST"]),
+        Route("/", partial(at_once, lambda: page)),
+        Route("/health", partial(at_once, lambda: JSONResponse({"status": "ok"}))),
+        Route("/search", partial(by_model, service.search)),
+        Route("/v1/models", partial(at_once, service.models)),
+        Route("/v1/embeddings", partial(by_model, service.embeddings), methods=["POST"]),
     ]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _refuse})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: refuse})
     app.router.redirect_slashes = False
     return app
-
-
-async def _body(request: Request) -> bytes:
-    """Read the body. Raises `HTTPException` if it is late, too long or without a length."""
-    length = request.headers.get("Content-Length")
-    if length is None or "Transfer-Encoding" in request.headers:
-        raise refused(411, "expected a body with Content-Length, and no Transfer-Encoding")
-    if int(length) > BODY:
-        found = f"expected at most {BODY:,} bytes, found {int(length):,}"
-        raise refused(413, f"{found}; send several requests")
-    try:
-        async with asyncio.timeout(READING):
-            return await request.body()
-    except (TimeoutError, ClientDisconnect):
-        raise refused(408, f"expected the whole body within {READING} seconds") from None
-
-
-def _query(request: Request) -> str:
-    if len(request.url.query) > ADDRESS:
-        raise refused(414, f"expected at most {ADDRESS:,} bytes of an address")
-    return request.url.query
-
-
-async def _refuse(request: Request, error: HTTPException) -> Response:
-    """Answer a request that was rejected by a service or by Starlette's routes."""
-    headers = error.headers
-    if error.status_code == 404 and isinstance(error.detail, str):
-        known = ", ".join(route.path for route in request.app.routes)
-        error = refused(404, f"no such address; choose one of {known}")
-    elif error.status_code == 405 and request.method in HTTPMethod.__members__:
-        allowed = sorted(headers["Allow"].split(", "))
-        headers = {"Allow": ", ".join(allowed)}
-        error = refused(405, f"expected {allowed[0]}, found {request.method}")
-    elif error.status_code == 405:
-        error = refused(501, f"Unsupported method ({request.method!r})")
-    if error.status_code not in (408, 411):
-        # Read a rejected body: a client that is still sending would not see the answer.
-        with suppress(ClientDisconnect, TimeoutError):
-            async with asyncio.timeout(READING):
-                left = DISCARDED
-                async for part in request.stream():
-                    left -= len(part)
-                    if left < 0:
-                        break
-    response = JSONResponse({"error": error.detail}, error.status_code, headers)
-    return _finished(request.method, request.url.path, response)
-
-
-def _finished(method: str, path: str, response: Response) -> Response:
-    """Add the common headers, and log the status without the query."""
-    response.headers.update(HEADERS)
-    response.headers.setdefault("Content-Security-Policy", NOTHING)
-    log.info("%s %s %s", method, path[:100], response.status_code)
-    return response
-
-
-def _names_loopback(host: str) -> bool:
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-        return name == "localhost" or ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
 
 
 def page_of(service: Service) -> Response:
