@@ -136,8 +136,9 @@ def test_what_a_killed_writer_left_is_gone_after_the_next_write(tmp_path):
     )
     assert subprocess.run([sys.executable, "-c", program, str(target)]).returncode == 9
     assert len(names(tmp_path)) == 1
+    (tmp_path / ".x[1].txt.77.part").write_text("a file of the user's")
     write_text(target, "whole")
-    assert names(tmp_path) == ["x[1].txt"]
+    assert names(tmp_path) == [".x[1].txt.77.part", "x[1].txt"]
 
 
 def test_a_write_does_not_look_at_the_files_beside_its_target(tmp_path):

@@ -198,7 +198,9 @@ def test_of_two_writers_of_one_file_the_later_wins_and_the_other_says_so(tmp_pat
     expected = pytest.raises(EmsError, match="x: No such file or directory; it vanished while")
     with expected, atomic_path(tmp_path / "x") as temporary:
         temporary.write_text("first")
-        other = temporary.with_name(".x.999999999.part")  # the name that another process would use
+        other = temporary.with_name(
+            ".x.999999999.ems.part"
+        )  # the name that another process would use
         temporary.rename(other)
         write_text(tmp_path / "x", "second")
         assert not other.exists()

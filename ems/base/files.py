@@ -17,7 +17,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -27,6 +27,7 @@ from ems.base.errors import Damaged, EmsError
 ENCODER, HEADS, VOCABULARY = "model.safetensors", "heads.safetensors", "vocabulary.model"
 NGRAMS = "ngrams.safetensors"  # file of a model folder with n-grams
 EXPORTED, SUMS = "ems.json", "SHA256SUMS"  # files of an exported folder
+MARK = ".ems-state"  # file in a state folder: it is ours, so it may be deleted
 HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")  # escape of a surrogate in JSON
 SYNC_THREADS = 16
 KERNEL = (Path("/dev"), Path("/proc"), Path("/sys"))  # links here lead to a process's own streams
@@ -66,7 +67,7 @@ def atomic_path(target: Path, ours: Callable[[Path], bool] | None = None) -> Ite
     check_target(target, ours)
     temporary = _temporary(target)
     # Other writers' files are removed even if one still runs: a worker may outlive its parent.
-    stale = re.compile(rf"\.{re.escape(target.name)}\.\d+(\.old)?\.part")
+    stale = re.compile(rf"\.{re.escape(target.name)}\.\d+\.ems(\.old)?\.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         for path in target.parent.iterdir():
@@ -118,20 +119,34 @@ def state_of(out: Path) -> Path:
     return out.with_name(f".{out.name}.state")
 
 
-def check_state(state: Path, names: tuple[str, ...]) -> None:
-    """Raise `EmsError` unless everything in a state folder is ours, since it is emptied at the end.
-    Ours are the file `lock`, temporary files, and folders named by a hash with files that begin
-    with one of `names`.
+def claim_state(state: Path) -> None:
+    """Make a state folder and mark it as ours, as it is deleted at the end. Raises `EmsError` for
+    a file of that name, and for a folder with files but without the mark.
     """
-    for path in state.iterdir() if kind_of(state) == "a folder" else ():
-        ours = re.fullmatch(r"[0-9a-f]{16}", path.name) and path.is_dir()
-        known = r"\..*\.part|" + (f"({'|'.join(names)}).*" if ours else "lock")
-        for item in path.iterdir() if ours else [path]:
-            if not re.fullmatch(known, item.name):
-                raise EmsError(
-                    f"{state}: expected a new folder or the state of an earlier run, found "
-                    f"{item.name} in it; nothing was deleted: choose another folder for --state"
-                )
+    kind = kind_of(state)
+    try:
+        names = sorted(path.name for path in state.iterdir()) if kind == "a folder" else []
+        if kind in ("nothing", "a folder") and (not names or MARK in names):
+            state.mkdir(parents=True, exist_ok=True)
+            (state / MARK).touch()
+            return
+    except OSError as error:
+        raise cannot_write(state, error) from None
+    raise EmsError(
+        f"{state}: expected a new folder or the state of an earlier run, found "
+        f"{f'{names[0]} in it' if names else kind}; nothing was deleted: move it away, or choose "
+        "another --state or --out"
+    )
+
+
+def drop_state(state: Path) -> None:
+    """Delete a state folder, its mark last, so that what a kill leaves is still known as ours."""
+    for path in state.iterdir() if state.is_dir() else ():
+        if path.name != MARK:
+            remove(path)
+    (state / MARK).unlink(missing_ok=True)
+    with suppress(OSError):  # a link, or another process has just written there
+        state.rmdir()
 
 
 def kind_of(path: Path) -> str:
@@ -166,7 +181,7 @@ def check_unchanged(path: Path, size: int) -> None:
 
 
 def _temporary(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{os.getpid()}.part")
+    return target.with_name(f".{target.name}.{os.getpid()}.ems.part")
 
 
 def cannot_write(target: Path | str, error: OSError | ValueError) -> EmsError:

@@ -2,9 +2,32 @@
 
 from pathlib import Path
 
-from ems.base.files import EXPORTED, SUMS
+from ems.base.errors import EmsError
+from ems.base.files import EXPORTED, SUMS, read_lines, sha256_file
+
+NAMED = 3  # most files that an error names
 
 
 def is_export(folder: Path) -> bool:
-    """True if `ems export` wrote the folder, so that it may be replaced."""
-    return (folder / EXPORTED).is_file() and (folder / SUMS).is_file()
+    """Return True if `ems export` wrote the folder, so that it may be replaced. Raises `EmsError`
+    if it holds a file that is not in SHA256SUMS, or that has been changed since.
+    """
+    if not ((folder / EXPORTED).is_file() and (folder / SUMS).is_file()):
+        return False
+    sums = {
+        name: sha256 for sha256, _, name in (x.partition("  ") for x in read_lines(folder / SUMS))
+    }
+    own = [
+        name
+        for path in sorted(folder.rglob("*"))
+        if (name := str(path.relative_to(folder))) != SUMS
+        and (path.is_symlink() or not path.is_dir())
+        and (name not in sums or path.is_symlink() or sha256_file(path) != sums[name])
+    ]
+    if own:
+        more = f" and {len(own) - NAMED} more" if len(own) > NAMED else ""
+        raise EmsError(
+            f"{folder}: {', '.join(own[:NAMED])}{more}: added or edited since the export; nothing "
+            "was written: move such files away, or choose another name"
+        )
+    return True

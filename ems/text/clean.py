@@ -201,7 +201,7 @@ def clean_pairs(job: CleanJob, out: Path) -> tuple[CleanReport, list[int]]:
     rows = _without_bad(rows, report, progress) if own else rows
     batches = filtered(progress.over(in_batches(rows), len), filters, report)
     if duplicates:
-        scratch = out.with_name(f".{source.pair}.distinct.part")
+        scratch = out.with_name(f".{source.pair}.distinct.ems.part")
         earlier = source.earlier if job.settings.duplicates == ACROSS else None
         batches = without_duplicates(batches, report, scratch, earlier)
     for command in commands:

@@ -10,7 +10,6 @@ file of one piece is processed in this process.
 import hashlib
 import multiprocessing
 import os
-import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -23,8 +22,10 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import (
+    MARK,
     atomic_path,
-    check_state,
+    claim_state,
+    drop_state,
     read_json,
     remove,
     sha256_file,
@@ -111,10 +112,10 @@ def done_pieces(
     they depend on). A run with the same key resumes; results of another key are removed. `state` is
     removed when the context closes.
     """
-    check_state(state, ("pieces", "done"))
+    claim_state(state)
     folder = state / digest(key)
     for other in state.glob("*"):
-        if other != folder:
+        if other not in (folder, state / MARK):
             remove(other)
     waiting = [piece for piece in pieces if not _is_whole(folder, piece)]
     if len(waiting) < len(pieces):
@@ -128,7 +129,7 @@ def done_pieces(
             _do(work, folder, piece, progress.add)
     progress.close(f"{len(pieces)} pieces")
     yield [folder / "pieces" / piece.name for piece in pieces]
-    shutil.rmtree(state)
+    drop_state(state)
 
 
 def _share(

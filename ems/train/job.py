@@ -23,8 +23,10 @@ from torch import Tensor
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import (
     ENCODER,
+    MARK,
     VOCABULARY,
-    check_state,
+    claim_state,
+    drop_state,
     read_json,
     sha256_file,
     write_json,
@@ -143,8 +145,7 @@ def claimed(state: Path) -> Iterator[None]:
     The lock ends with the process, since the kernel holds it (flock). Raises `EmsError` if another
     process has locked the folder.
     """
-    check_state(state, (IDENTITY, "step-", "bad-batch-"))
-    state.mkdir(parents=True, exist_ok=True)
+    claim_state(state)
     with open(state / "lock", "a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -159,8 +160,8 @@ def claimed(state: Path) -> Iterator[None]:
                 f"{state}: another process is training this system now; wait for it or stop it"
             )
         yield
-        if [path.name for path in state.iterdir()] == ["lock"]:
-            shutil.rmtree(state)
+        if {path.name for path in state.iterdir()} <= {"lock", MARK}:
+            drop_state(state)
 
 
 def claim_identity(state: Path, identity: Json, afresh: bool = False) -> Path:

@@ -19,7 +19,14 @@ from typing import BinaryIO
 import numpy as np
 
 from ems.base.errors import EmsError
-from ems.base.files import atomic_path, check_readable, standard_output, state_of
+from ems.base.files import (
+    atomic_path,
+    check_readable,
+    claim_state,
+    drop_state,
+    standard_output,
+    state_of,
+)
 
 LONGEST = 1_000_000  # maximum bytes of a line
 STREAM = Path("-")
@@ -104,13 +111,14 @@ def scratch(out: Path) -> Iterator[Path]:
             yield Path(folder)
         return
     state = state_of(out)
+    claim_state(state)
     try:
         yield state
     except BaseException:
         if not any(state.glob("**/done/*.json")):
-            shutil.rmtree(state, ignore_errors=True)
+            drop_state(state)
         raise
-    shutil.rmtree(state, ignore_errors=True)
+    drop_state(state)
 
 
 def write(out: Path, parts: Iterable[bytes]) -> None:
