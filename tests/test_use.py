@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 from ems.base.errors import EmsError
 from ems.base.files import sha256_file
 from ems.config.experiment import Corpus
+from ems.config.languages import code_among
 from ems.config.model import EncoderSettings
 from ems.model.encode import SentenceEncoder
 from ems.model.encoder import Encoder as Layers
@@ -64,6 +65,7 @@ def sentences(count):
 
 ODD = ["", "a\u2028b", "c\rd", "e\x85f"]
 LINES = [*sentences(56), *ODD]
+ZERO = [LINES.index(line) for line in ("", "c\rd")]  # without a known piece
 MINE = "mine --source a.txt --target b.txt"
 
 
@@ -88,19 +90,18 @@ def ems(tmp_path, monkeypatch, model):
 
 def test_vectors_are_those_of_the_model_in_the_form_asked_for(model, encoder):
     plain = SentenceEncoder(model).encode(LINES, "de")
+    plain[ZERO] = 0
     assert encoder.encode(LINES).tobytes() == plain.tobytes()
     unit = encoder.encode(LINES, "en", normalise=True, dimensions=5)
-    lengths = np.linalg.norm(plain[:, :5], axis=1, keepdims=True)
+    lengths = np.linalg.norm(plain[:, :5], axis=1, keepdims=True) + (plain[:, :1] == 0)
     np.testing.assert_allclose(unit, plain[:, :5] / lengths, atol=1e-6)
     half = encoder.encode(LINES, half=True)
     assert (half.dtype, half.tobytes()) == (np.float16, plain.astype(np.float16).tobytes())
     assert encoder.encode([]).shape == (0, 16)
-    with pytest.raises(EmsError, match="expected at most 16"):
-        encoder.encode(LINES, dimensions=17)
     exact = encoder.encode(LINES, normalise=True)
     for precision in ("bfloat16", "int8"):
         rows = Encoder(model, "cpu", precision).encode(LINES, normalise=True)
-        assert 0.99 < (rows * exact).sum(1).min() < 1
+        assert 0.99 < (rows * exact).sum(1)[plain.any(1)].min() < 1
         assert (rows != exact).any()
 
 
@@ -109,6 +110,91 @@ def test_the_language_is_needed_only_where_it_matters(model, tmp_path):
     with pytest.raises(EmsError, match=r"segments by none, sacremoses; give one of de, en, und"):
         Encoder(own).encode(LINES)
     assert Encoder(own).encode(LINES, "en").tobytes() == Encoder(model).encode(LINES).tobytes()
+
+
+TWO = LINES[:2]
+COLUMNS = {  # what people pass: how it is made from a list of two lines
+    "a tuple": tuple,
+    "an iterator": iter,
+    "an array": np.array,
+    "an array of objects": lambda lines: np.array(lines, object),
+    "a series": lambda lines: pytest.importorskip("pandas").Series(lines, index=[7, 7]),
+    "an index": lambda lines: pytest.importorskip("pandas").Index(lines),
+    "chunks of arrow": lambda lines: pytest.importorskip("pyarrow").chunked_array([lines]),
+    "keys": lambda lines: dict.fromkeys(lines).keys(),
+}
+ONES = {
+    "a text": str,
+    "a text of numpy": np.str_,
+    "an array without dimensions": np.array,
+    "a scalar of arrow": lambda line: pytest.importorskip("pyarrow").scalar(line),
+}
+
+
+@pytest.mark.parametrize("kind", [*COLUMNS, *ONES])
+def test_any_column_of_texts_is_a_list_and_one_text_is_one_vector(encoder, kind):
+    value = COLUMNS[kind](TWO) if kind in COLUMNS else ONES[kind](TWO[0])
+    expected = encoder.encode(TWO) if kind in COLUMNS else encoder.encode(TWO[:1])[0]
+    assert encoder.encode(value).tobytes() == expected.tobytes()
+    source = COLUMNS[kind](TWO) if kind in COLUMNS else ONES[kind](TWO[0])
+    target = TWO if kind in COLUMNS else TWO[0]
+    assert np.shape(score(encoder, source, target)) == expected.shape[:-1]
+
+
+def test_arguments_of_sentence_transformers_have_their_meaning(encoder):
+    options = {"batch_size": 8, "show_progress_bar": True, "convert_to_numpy": True}
+    given = encoder.encode(sentences=TWO, normalize_embeddings=True, truncate_dim=5, **options)
+    assert given.tobytes() == encoder.encode(TWO, normalise=True, dimensions=5).tobytes()
+    assert encoder.encode(TWO, convert_to_tensor=True).tolist() == encoder.encode(TWO).tolist()
+    assert encoder.encode(TWO, dimensions=None).shape == (2, encoder.dimension)
+    assert "d = 16, de, en, und" in repr(encoder)
+
+
+CODES = ["DE", "de-DE", "de_AT", "deu", "ger", "deu_Latn"]
+
+
+@pytest.mark.parametrize("language", [*CODES, CODES[:1] * 60])
+def test_other_codes_of_a_language_are_its_own_code(model, tmp_path, language):
+    own = Encoder(write_segmented(tmp_path / "own", model))
+    assert own.encode(LINES, language).tobytes() == own.encode(LINES, "de").tobytes()
+    assert code_among(["id", "he", "zh"], "iw") == "he"
+    assert code_among(["en"], "") is None
+
+
+def test_each_line_may_have_its_language(model, tmp_path):
+    own = Encoder(write_segmented(tmp_path / "own", model))
+    lines = ["It's so.", "", "Kalo, mi."]
+    mixed = own.encode(lines, ["de", "en", "en"])
+    both = [own.encode(lines, code) for code in ("de", "en")]
+    np.testing.assert_allclose(mixed, [both[0][0], both[1][1], both[1][2]], atol=1e-6)
+    assert abs(both[0] - both[1]).max() > 0.01
+    counts = [own.token_counts(lines, code) for code in ("de", "en")]
+    assert own.token_counts(lines, ["en", "de", "de"])[::2] == [counts[1][0], counts[0][2]]
+
+
+UNKNOWN = [
+    "\u0eaa\u0eb0\u0e9a\u0eb2\u0e8d",
+    "\u1781\u17d2\u1798\u17c2\u179a",
+    "12345.",
+    "",
+    "\u200b",
+]
+
+
+def test_a_line_without_a_known_piece_is_like_no_other(ems, encoder, caplog):
+    assert encoder.encode([*UNKNOWN, f"{TWO[0]} 1"]).any(axis=1).tolist() == [False] * 5 + [True]
+    assert "% of the pieces are unknown to the model" in caplog.text
+    assert not score(encoder, UNKNOWN, UNKNOWN).any()
+    mined = mine(encoder, [*UNKNOWN, TWO[0]], [*UNKNOWN, TWO[0]])
+    assert (mined.first.tolist(), mined.second.tolist()) == ([5], [5])
+    ems.write("a.txt", UNKNOWN * 3 + TWO)
+    log = ems.log("encode --source a.txt --out a.npy")
+    assert ems.load("a.npy").any(axis=1).tolist() == [False] * 15 + [True] * 2
+    assert log.count("unknown to the model") == 1
+    assert re.search(r"a.txt: \d+ % of the pieces .* 12 of 17 lines have no known piece", log)
+    ems.write("pairs.tsv", [f"{line}\t{line}" for line in UNKNOWN])
+    ems.log("score --source pairs.tsv --out scores.txt")
+    assert ems.load("scores.txt") == [0] * 5
 
 
 RAW = [
@@ -202,7 +288,7 @@ def test_skipped_lines_are_counted_and_shift_nothing(ems, encoder):
         assert message.startswith(f"bad.txt: line {number}: {fault}; ")
         assert not (ems.folder / "bad.npy").exists()
     kept = ems.load().any(axis=1)
-    assert (np.flatnonzero(~kept) + 1).tolist() == list(BAD)
+    assert (np.flatnonzero(~kept) + 1).tolist() == [*BAD, *(at + 1 for at in ZERO)]
     np.testing.assert_allclose(ems.load()[kept], encoder.encode(LINES)[kept], atol=1e-5)
 
 

@@ -165,12 +165,15 @@ class SentenceEncoder:
         language, and if `language` is None but the tokens depend on it.
         """
         own = Progress(what and f"{what} {language or ''}".rstrip(), len(lines), "sentences")
-        tokens = self.tokenise(lines, language)
-        with torch.autocast(self.device.type, torch.bfloat16, self.precision == "bfloat16"):
-            vectors = embed_tokens(self.encoder, tokens, progress or own)
-        vectors = vectors[:, : self._description.dimensions]
+        vectors = self.embed(self.tokenise(lines, language), progress or own)
         own.close()
         return vectors
+
+    def embed(self, tokens: list[np.ndarray], progress: Progress | None = None) -> np.ndarray:
+        """Return embeddings float32[N, d] of N arrays of token ids."""
+        with torch.autocast(self.device.type, torch.bfloat16, self.precision == "bfloat16"):
+            vectors = embed_tokens(self.encoder, tokens, progress)
+        return vectors[:, : self._description.dimensions]
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:

@@ -1,20 +1,31 @@
 """The Python interface: `Encoder`, and `score` and `mine` for sentences in memory."""
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from ems.base.errors import EmsError
 from ems.base.files import EXPORTED
+from ems.base.progress import log
 from ems.bench.margin import MARGINS, Mined, pairs_of, scores_of
 from ems.bench.nearest import nearest
+from ems.config.languages import code_among
 from ems.model.encode import SentenceEncoder, unit_rows
 from ems.model.folder import DESCRIPTION
+from ems.text.segmenters.base import SPACE
+from ems.text.subwords import UNK
+from ems.use.arguments import as_ours, limit, lines_of, one_of, prefix, texts_of, whole
 
 COSINE = "absolute"  # the margin without neighbours
+UNKNOWN_SHARE = 0.1  # of all pieces; a larger share is a warning
+DEVICES, PRECISIONS = ("auto", "cpu", "cuda"), ("float32", "bfloat16", "int8")
+Language = str | Iterable[str] | None  # of all lines, or one per line
 
 
 class Encoder:
@@ -30,9 +41,14 @@ class Encoder:
     """
 
     def __init__(self, model: str | Path, device: str = "auto", precision: str = "float32") -> None:
+        if not isinstance(model, str | Path):
+            raise EmsError(f"model: expected a folder or a name, found {type(model).__name__}")
+        one_of(precision, "precision", PRECISIONS)
         self.model, folder = str(model), Path(model)
         self._lines: Any
+        self._seen, self._warned = np.zeros(4, np.int64), False
         if any((folder / name).is_file() for name in (DESCRIPTION, EXPORTED)):
+            one_of(device, "device", DEVICES)
             self._lines = SentenceEncoder(folder, device, precision)
             return
         from ems.bench.peers import SentenceTransformersEncoder
@@ -59,39 +75,140 @@ class Encoder:
         """Languages that the model was trained for; [] if it is not an EMS model."""
         return sorted(getattr(self._lines, "segmenters", ()))
 
+    @property
+    def dimension(self) -> int:
+        """The number d of a vector's dimensions."""
+        return self.vectors([]).shape[1]
+
+    def __repr__(self) -> str:
+        return f"Encoder({self.model!r}): d = {self.dimension}, {', '.join(self.languages)}"
+
     def encode(
         self,
-        lines: Sequence[str],
-        language: str | None = None,
+        lines: Any = None,
+        language: Language = None,
         normalise: bool = False,
         half: bool = False,
-        dimensions: int = 0,
-        progress: Any = None,
-    ) -> np.ndarray:
-        """Encode lines to vectors, float32[len(lines), d], in the same order.
+        dimensions: int | None = 0,
+        convert_to_tensor: bool = False,
+        **options: Any,
+    ) -> Any:
+        """Encode lines to vectors, float32[len(lines), d], in the same order; one text to
+        float32[d]. A line without text, or without a piece that the model knows, is all zeros.
 
-        `language` is required only by a model that segments its languages differently.
+        Lines are a list, an iterator, or a column of numpy, pandas or pyarrow. `language` is
+        required only by a model that segments its languages differently: one code, or one per line.
         `dimensions` keeps the first numbers of each vector (0: all), for models trained with
         Matryoshka prefixes. `normalise` then scales vectors to length 1, except zero vectors.
-        `half` returns float16. `progress.add(count)` is called as lines are finished. Raises
-        `EmsError` for a missing or unknown language, and for too many dimensions.
+        `half` returns float16. `options` are keywords of SentenceTransformer.encode. Raises
+        `EmsError` for any other argument.
         """
-        vectors = self._lines.encode(list(lines), language, what="", progress=progress)
-        most = vectors.shape[1]
-        if dimensions > most and len(lines):
-            raise EmsError(f"dimensions: expected at most {most} of {self.model}, got {dimensions}")
-        vectors = vectors[:, : dimensions or None]
+        one_of(convert_to_tensor, "convert_to_tensor")
+        given = {"lines": lines, "normalise": normalise, "dimensions": dimensions}
+        given |= as_ours(options)
+        texts, single = texts_of(given.pop("lines"))
+        vectors = self.vectors(texts, language, half=half, **given)
+        self._warned = self._warned or self.warn_of_unknown("encode")
+        rows = vectors[0] if single else vectors
+        return torch.from_numpy(rows) if convert_to_tensor else rows
+
+    def vectors(
+        self,
+        lines: list[str],
+        language: Language = None,
+        dimensions: int | None = 0,
+        normalise: bool = False,
+        half: bool = False,
+        progress: Any = None,
+    ) -> np.ndarray:
+        """Encode a list as `encode` does, without a warning, but count the unknown pieces.
+
+        `progress.add(count)` is called as lines are finished.
+        """
+        one_of(normalise, "normalise")
+        one_of(half, "half")
+        vectors, known = self._encoded(lines, language, progress)
+        vectors = vectors[:, : prefix(dimensions, vectors.shape[1])]
+        vectors[~known] = 0
         if normalise:
             vectors = unit_rows(vectors)
         return vectors.astype(np.float16 if half else np.float32, copy=False)
 
-    def token_counts(self, lines: Sequence[str], language: str | None = None) -> list[int]:
-        """Count the tokens of each line, including tokens after the last one read."""
-        return self._lines.token_counts(list(lines), language)
+    def _encoded(
+        self, lines: list[str], language: Language, progress: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the model's vectors, and bool[N]: lines with a piece that it knows."""
+        blank = np.array([not line.strip() for line in lines], bool)
+        if isinstance(self._lines, SentenceEncoder):
+            tokens = self._tokens(lines, language) if lines else []
+            return self._lines.embed(tokens, progress), self._known(tokens, blank)
+        vectors = self._lines.encode(lines or [""], what="", progress=progress)
+        return vectors[: len(lines)], ~blank
 
-    def width(self, language: str | None = None, dimensions: int = 0) -> int:
-        """Return the dimension d of the vectors."""
-        return self.encode(["a"], language, dimensions=dimensions).shape[1]
+    def _tokens(self, lines: list[str], language: Language) -> list[np.ndarray]:
+        """Cut lines into pieces, the lines of each language together."""
+        if language is None or isinstance(language, str):
+            return self._lines.tokenise(lines, self._code(language))
+        codes = lines_of(language, "language")
+        if len(codes) != len(lines):
+            raise EmsError(f"language: expected one, or {len(lines):,}, found {len(codes):,}")
+        tokens: dict[int, np.ndarray] = {}
+        for code in dict.fromkeys(codes):
+            rows = [row for row, own in enumerate(codes) if own == code]
+            pieces = self._lines.tokenise([lines[row] for row in rows], self._code(code))
+            tokens |= zip(rows, pieces, strict=True)
+        return [tokens[row] for row in range(len(lines))]
+
+    def _code(self, language: str | None) -> str | None:
+        return language and (code_among(self.languages, language) or language)
+
+    def _known(self, tokens: list[np.ndarray], blank: np.ndarray) -> np.ndarray:
+        """Return bool[N], false for lines of unknown pieces and punctuation, and count pieces."""
+        if not tokens:
+            return blank
+        most = self._lines.encoder.settings.max_tokens
+        read = [ids[:most] for ids in tokens]
+        ids = np.concatenate(read)
+        starts = np.cumsum([0, *map(len, read[:-1])])
+        unknown = np.add.reduceat(ids == UNK, starts, dtype=np.int64) - blank  # blank: one <unk>
+        known = np.logical_or.reduceat(self._meaningful[ids], starts)
+        known |= (unknown == 0) & ~blank
+        self._seen += len(ids), unknown.sum(), len(read), (~known & ~blank).sum()
+        return known
+
+    @cached_property
+    def _meaningful(self) -> np.ndarray:
+        """Bool per piece: it has a letter, a digit or a pictograph."""
+        vocabulary = self._lines.vocabulary
+        pieces = vocabulary.id_to_piece(list(range(vocabulary.get_piece_size())))
+        kinds = (map(unicodedata.category, piece.lstrip(SPACE)) for piece in pieces)
+        known = np.array([any(kind[0] in "LMN" or kind == "So" for kind in own) for own in kinds])
+        known[UNK] = False
+        return known
+
+    def warn_of_unknown(self, text: object) -> bool:
+        """Log the share of unknown pieces since the last call, if it is large."""
+        pieces, unknown, lines, without = self._seen.tolist()
+        self._seen[:] = 0
+        if large := unknown > UNKNOWN_SHARE * pieces:
+            log.warning(
+                "%s: %.0f %% of the pieces are unknown to the model, which was not trained for "
+                "such characters; %s of %s lines have no known piece, and vectors of zeros",
+                *(text, 100 * unknown / pieces, f"{without:,}", f"{lines:,}"),
+            )
+        return large
+
+    def token_counts(self, lines: Any, language: Language = None) -> list[int]:
+        """Count the tokens of each line, including tokens after the last one read."""
+        texts, _ = texts_of(lines)
+        if not isinstance(self._lines, SentenceEncoder):
+            return self._lines.token_counts(texts, "")
+        return [len(ids) for ids in self._tokens(texts, language)]
+
+    def width(self, language: str | None = None, dimensions: int | None = 0) -> int:
+        """Return the dimension d of the vectors. Raises `EmsError` for a missing language."""
+        vectors = self._lines.encode([""], self._code(language), what="")
+        return prefix(dimensions, vectors.shape[1])
 
 
 # --- pairs
@@ -99,56 +216,64 @@ class Encoder:
 
 def score(
     encoder: Encoder | str | Path,
-    source: Sequence[str],
-    target: Sequence[str],
-    source_language: str | None = None,
-    target_language: str | None = None,
+    source: Any,
+    target: Any,
+    source_language: Language = None,
+    target_language: Language = None,
     margin: str = COSINE,
     neighbours: int = 4,
-) -> np.ndarray:
-    """Score the similarity of the sentences of each pair, float64[N].
+) -> Any:
+    """Score the similarity of the sentences of each pair, float64[N]; a float for two texts.
 
     The margin `absolute` is the cosine. `ratio` and `distance` relate it to the mean cosine of both
-    sentences with their `neighbours` nearest sentences on the other side. An empty sentence has
-    cosine 0 with all others. `encoder` is an `Encoder` or the model of one. Raises `EmsError` for
-    sides of different lengths.
+    sentences with their `neighbours` nearest sentences on the other side. A sentence without text,
+    or without a piece that the model knows, has cosine 0 with all others. `encoder` is an `Encoder`
+    or the model of one. Raises `EmsError` for sides of different lengths.
     """
-    if len(source) != len(target):
-        raise EmsError(
-            f"expected sides of equal length, found {len(source):,} and {len(target):,} sentences"
-        )
-    _check(margin)
+    one_of(margin, "margin", tuple(MARGINS))
+    whole(neighbours, "neighbours")
+    (source, single), (target, other) = texts_of(source, "source"), texts_of(target, "target")
+    if single != other or len(source) != len(target):
+        found = [
+            "a text" if one else f"{len(side):,}"
+            for one, side in ((single, source), (other, target))
+        ]
+        raise EmsError(f"expected sides of equal length, found {found[0]} and {found[1]} sentences")
     first, second = _vectors(encoder, (source, source_language), (target, target_language))
-    similarity = cosines(first, second)
-    if margin == COSINE or not len(first):
-        return similarity.astype(np.float64)
-    return scores_of(similarity, *nearest(first, second, neighbours, what=""), margin)
+    scores = cosines(first, second).astype(np.float64)
+    if margin != COSINE and len(first):
+        scores = scores_of(scores, *nearest(first, second, neighbours, what=""), margin)
+    return float(scores[0]) if single else scores
 
 
 def mine(
     encoder: Encoder | str | Path,
-    source: Sequence[str],
-    target: Sequence[str],
-    source_language: str | None = None,
-    target_language: str | None = None,
+    source: Any,
+    target: Any,
+    source_language: Language = None,
+    target_language: Language = None,
     margin: str = "ratio",
     neighbours: int = 4,
-    threshold: float = -np.inf,
+    threshold: float | None = None,
     one_to_one: bool = True,
 ) -> Mined:
     """Find likely translation pairs in two texts, the best first.
 
     The result has the rows `first` of `source` and `second` of `target`, int64[P], and the margin
     `score`, float64[P] (Artetxe and Schwenk, ACL 2019), which is at least `threshold`.
-    `one_to_one` uses each sentence at most once. Empty sentences are in no pair. The search is
-    exact, so its time grows with len(source) x len(target).
+    `one_to_one` uses each sentence at most once. Sentences without text or without a known piece
+    are in no pair. The search is exact, so its time grows with len(source) x len(target).
     """
-    _check(margin)
-    first, second = _vectors(encoder, (source, source_language), (target, target_language))
+    one_of(margin, "margin", tuple(MARGINS))
+    one_of(one_to_one, "one_to_one")
+    whole(neighbours, "neighbours")
+    least = limit(threshold)
+    sides = lines_of(source, "source"), lines_of(target, "target")
+    first, second = _vectors(encoder, (sides[0], source_language), (sides[1], target_language))
     if not (len(first) and len(second)):
         return Mined(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     pairs = pairs_of(*nearest(first, second, neighbours, what=""), margin, one_to_one)
-    return kept_pairs(pairs, threshold, first.any(axis=1), second.any(axis=1))
+    return kept_pairs(pairs, least, first.any(axis=1), second.any(axis=1))
 
 
 def kept_pairs(pairs: Mined, threshold: float, first: np.ndarray, second: np.ndarray) -> Mined:
@@ -162,17 +287,7 @@ def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.einsum("nd,nd->n", first, second)
 
 
-def _check(margin: str) -> None:
-    if margin not in MARGINS:
-        raise EmsError(f"margin: found {margin!r}; allowed values: {', '.join(MARGINS)}")
-
-
-def _vectors(
-    encoder: Encoder | str | Path, *sides: tuple[Sequence[str], str | None]
-) -> list[np.ndarray]:
-    """Encode both sides to vectors of length 1, with zeros for empty sentences."""
+def _vectors(encoder: Encoder | str | Path, *sides: tuple[list[str], Language]) -> list[np.ndarray]:
+    """Encode both sides to vectors of length 1."""
     model = encoder if isinstance(encoder, Encoder) else Encoder(encoder)
-    vectors = [model.encode(lines, language, normalise=True) for lines, language in sides]
-    for own, (lines, _) in zip(vectors, sides, strict=True):
-        own[[not line.strip() for line in lines]] = 0
-    return vectors
+    return [model.encode(lines, language, normalise=True) for lines, language in sides]

@@ -52,15 +52,14 @@ class VectorForm:
 class EncodingJob:
     """The encoding of a text: vectors in a form, or the bytes that `render` makes from them.
 
-    `render` takes vectors[N, sides, d] and N lines (None for a bad one). Unless `blank`, an empty
-    line has a vector of zeros. `key` holds any further inputs of the result, as JSON.
+    `render` takes vectors[N, sides, d] and N lines (None for a bad one). `key` holds any further
+    inputs of the result, as JSON.
     """
 
     encoder: Encoder
     text: TextInput
     form: VectorForm
     what: str = "encode"
-    blank: bool = True
     render: Callable[[np.ndarray, list[bytes | None]], bytes] | None = None
     key: Any = None
 
@@ -94,9 +93,7 @@ class EncodingJob:
         for side, language in enumerate(self.text.languages):
             lines = [row[side] if row else "" for row in rows]
             counted = progress if side == len(self.text.languages) - 1 else None
-            vectors = self.encoder.encode(lines, language, **vars(self.form), progress=counted)
-            empty = [not (row and (self.blank or row[side].strip())) for row in rows]
-            vectors[np.flatnonzero(empty)] = 0
+            vectors = self.encoder.vectors(lines, language, **vars(self.form), progress=counted)
             sides.append(vectors.astype(self.form.dtype, copy=False))
         return np.stack(sides, 1)
 
@@ -118,22 +115,25 @@ def rows_of(job: EncodingJob, source: Path, state: Path) -> Iterator[tuple[list[
     The files stay in `state` until the block ends, and longer if it fails.
     """
     pieces, sha256 = cut(source, PIECE_LINES, MAX_BYTES)
-    about = [job.what, job.encoder.identity, job.text.languages, vars(job.form), job.blank, job.key]
+    about = [job.what, job.encoder.identity, job.text.languages, vars(job.form), job.key]
     key = [about, sha256, job.text.skip, PIECE_LINES, torch.get_num_threads()]
     unit = job.text.unit
     with done_pieces(job.what, job.write_piece, pieces, state / "rows", key, 1, unit) as folders:
         check_unchanged(source, pieces[-1].end)
-        _report([read_json(each / FAULTS, dict[str, list[Some]]) for each in folders], job.text)
+        _report([read_json(each / FAULTS, dict[str, list[Some]]) for each in folders], job)
         yield [each / ROWS for each in folders], sum(piece.lines for piece in pieces)
 
 
-def _report(parts: list[Faults], text: TextInput) -> None:
-    """Log the number of skipped lines per fault, and the first line numbers."""
+def _report(parts: list[Faults], job: EncodingJob) -> None:
+    """Log the skipped lines per fault, with the first line numbers, and many unknown pieces."""
     for fault in dict.fromkeys(fault for part in parts for fault in part):
         lines = [line for part in parts for line in part.get(fault, ())]
         more = ", ..." if len(lines) > NAMED else ""
         some = ", ".join(f"{line:,}" for line in lines[:NAMED])
-        log.warning("%s: %s bad lines skipped (%s): line %s%s", text, len(lines), fault, some, more)
+        log.warning(
+            "%s: %s bad lines skipped (%s): line %s%s", job.text, len(lines), fault, some, more
+        )
+    job.encoder.warn_of_unknown(job.text)
 
 
 def run(
@@ -170,7 +170,7 @@ def _to_stdout(job: EncodingJob) -> int:
             rows, more = job.block(lines, progress.done + 1)
             bad.append(more)
             write(STREAM, [rows])
-    _report(bad, job.text)
+    _report(bad, job)
     return progress.done
 
 
@@ -207,7 +207,7 @@ def score(encoder: Encoder, pairs: TextInput, out: Path, threshold: float | None
         return score_lines(cosines(vectors[:, 0], vectors[:, 1]).tolist(), rows, threshold)
 
     form, key = VectorForm(normalise=True), [threshold]
-    run(EncodingJob(encoder, pairs, form, "score", blank=False, render=scores, key=key), out)
+    run(EncodingJob(encoder, pairs, form, "score", render=scores, key=key), out)
 
 
 def score_lines(

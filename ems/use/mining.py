@@ -2,8 +2,8 @@
 
 Both sides are encoded to files, so they may be larger than the memory. The search is exact
 (`ems.bench.nearest`), or uses faiss above a number of lines. Finished parts are kept, so a killed
-run resumes and writes the same bytes. Empty lines and skipped bad lines have vectors of zeros and
-are in no pair.
+run resumes and writes the same bytes. Lines of zeros (`Encoder.encode`) and skipped bad lines are
+in no pair.
 """
 
 from collections.abc import Iterator
@@ -84,7 +84,7 @@ def encoded(
 
     The files stay in `state` until the block ends.
     """
-    job = EncodingJob(encoder, text, VectorForm(normalise=True), what, blank=False)
+    job = EncodingJob(encoder, text, VectorForm(normalise=True), what)
     width, sides = encoder.width(text.languages[0]), len(text.languages)
     with plain(text.path, state / "source") as file, rows_of(job, file, state) as (files, _):
         yield file, [Vectors(files, width, side, sides) for side in range(sides)]

@@ -6,11 +6,12 @@
 The text itself stays where it is. The search is exact and reads the vectors block by block.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from ems.base.files import read_json, sha256_file, state_of, write_json
 from ems.base.progress import log
 from ems.base.schema import Count, NonBlank, Record
 from ems.bench.nearest import nearest
-from ems.use.encoder import Encoder
+from ems.use.arguments import texts_of, whole
+from ems.use.encoder import Encoder, Language
 from ems.use.files import VectorForm, encode
 from ems.use.stream import STREAM, TextInput, lines_at, starts_of
 
@@ -99,23 +101,26 @@ class Index:
         self._vectors = np.load(folder / VECTORS, mmap_mode="r")
         self._starts = starts_of(corpus, self.lines)
 
-    def search(self, queries: Sequence[str], language: str | None, k: int) -> list[list[Hit]]:
-        """Find the k nearest lines of each query, the nearest first, then by line number.
+    def search(self, queries: Any, language: Language = None, k: int = 5) -> Any:
+        """Find the k nearest lines of each query, the nearest first, then by line number: a list of
+        `Hit` per query, or one list for one text.
 
         Raises `EmsError` if the text or the index has changed since it was opened: to read vectors
         after the end of a file that became shorter would kill the process.
         """
         if _states(self._files) != self._states:
             raise EmsError(self._changed)
-        if not (self.lines and queries):
-            return [[] for _ in queries]
-        vectors = self.encoder.encode(queries, language, normalise=True)
-        hits, _ = nearest(vectors, self._vectors, k, what="")
+        lines, single = texts_of(queries, "queries")
+        if not (self.lines and lines):
+            return [] if single else [[] for _ in lines]
+        vectors = self.encoder.encode(lines, language, normalise=True)
+        hits, _ = nearest(vectors, self._vectors, whole(k, "k"), what="")
         texts = lines_at(self.corpus, self._starts, hits.index.ravel())
-        return [
+        found = [
             [Hit(score, line + 1, next(texts)) for score, line in zip(*row, strict=True)]
             for row in zip(hits.similarity.tolist(), hits.index.tolist(), strict=True)
         ]
+        return found[0] if single else found
 
 
 def _states(paths: Sequence[Path]) -> list[tuple[int, int, int]]:

@@ -1,9 +1,4 @@
-"""`ems corpora search`: languages by name or code, and their corpora in OPUS.
-
-names.tsv has all languages of OPUS, FLORES-200 and Tatoeba: the ISO 639-1 code (else ISO 639-3),
-the macrolanguage and the name (all by ISO 639-3, iso639-3.sil.org). A code in FLORES-200 is given
-only for languages missing in ems/config/languages/languages.tsv.
-"""
+"""`ems corpora search`: languages by name or code, and their corpora in OPUS."""
 
 import json
 import re
@@ -11,13 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import read_table
 from ems.base.schema import Json
 from ems.config.languages import (
     ANY,
+    HERE,
     NOTHING,
     Language,
     load_languages,
@@ -27,6 +22,7 @@ from ems.config.languages import (
     opus_language_codes,
     opus_pair,
     opus_releases,
+    other_codes_of_languages,
 )
 from ems.corpora.catalogue import NOISE, catalogue, catalogue_entry, did_you_mean, licence_of
 from ems.workflow.downloads import UNKNOWN, aligned
@@ -61,7 +57,7 @@ class Named:
 
 @cache
 def named_languages() -> dict[str, Named]:
-    return {row["code"]: Named(**row) for row in read_table(Path(__file__).with_name("names.tsv"))}
+    return {row["code"]: Named(**row) for row in read_table(HERE / "names.tsv")}
 
 
 @cache
@@ -69,8 +65,7 @@ def _code_of_word() -> dict[str, str]:
     """Return lower-case name or code -> code of the language."""
     known = named_languages()
     words = {language.name.lower(): code for code, language in known.items()}
-    words |= {language.iso3: code for code, language in known.items()}
-    words |= {code: code for code in known}
+    words |= other_codes_of_languages() | {code: code for code in known}
     own = _language_of_code().items()
     return words | {code.lower(): language for (corpus, code), language in own if corpus == ANY}
 

@@ -9,6 +9,12 @@ another language). `*` stands for every corpus that has no line for the language
 its own code. The column `paper` marks the codes that EMS evidently used, by the counts in its Table
 I.
 
+names.tsv has all languages of OPUS, FLORES-200 and Tatoeba: the ISO 639-1 code (else ISO 639-3),
+the macrolanguage and the name (all by ISO 639-3, iso639-3.sil.org). A code in FLORES-200 is given
+only for languages missing in languages.tsv. other_codes.tsv has the codes of ISO 639-1 that were
+replaced, the bibliographic codes of ISO 639-2, and the individual languages that macrolanguages
+mean most often.
+
 opus.tsv.xz (`ems corpora update`) has every Moses zip of OPUS: a line per release, the newest of a
 corpus last, with its language pairs, their sentence pairs (`?`: not counted) and their KB, rounded.
 """
@@ -80,6 +86,33 @@ def _lines() -> tuple[str, dict[str, dict[str, str]]]:
         corpus, version, columns = line.split("\t", 2)
         releases.setdefault(corpus, {})[version] = columns
     return head, releases
+
+
+@cache
+def other_codes_of_languages() -> dict[str, str]:
+    """Return lower-case code -> code in EMS: "deu", "ger", "iw" and "zh_cn", but not "de"."""
+    codes = {row["iso3"]: row["code"] for row in read_table(HERE / "names.tsv")}
+    for language in load_languages().values():
+        for code in (language.tatoeba_v1, language.flores200.partition("_")[0]):
+            codes |= {code: language.iso1} if code else {}
+    codes |= {row["code"]: row["language"] for row in read_table(HERE / "other_codes.tsv")}
+    opus = {code: own for corpus, own, code in opus_language_codes() if corpus == ANY}
+    return codes | {code.lower(): own for code, own in opus.items()}
+
+
+def code_among(known: Iterable[str], word: str) -> str | None:
+    """Return the code of a language, if known under some code: "DE", "de-DE", "deu", "ger" -> "de".
+
+    None: there is none. The script and the region count only if a known code has them.
+    """
+
+    def meaning(code: str) -> str:
+        folded = code.strip().lower().replace("-", "_")
+        return other_codes_of_languages().get(folded, folded)
+
+    codes = {meaning(code): code for code in known} | {code: code for code in known}
+    whole = meaning(word)
+    return codes.get(word) or codes.get(whole) or codes.get(meaning(whole.partition("_")[0]))
 
 
 def pair_name(first: str, second: str) -> str:
