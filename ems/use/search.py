@@ -6,7 +6,7 @@
 The text itself stays where it is. The search is exact and reads the vectors block by block.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path

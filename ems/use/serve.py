@@ -92,7 +92,7 @@ class Service:
         if self.index and not self.query_language:
             languages.append(None)
         for language in languages or self.encoder.languages[:1] or [None]:
-            if not np.isfinite(self.encoder.encode(["a"], language)).all():
+            if not np.isfinite(self.encoder.vectors(["a"], language)).all():
                 raise EmsError(f"{self.encoder.model}: {NOT_FINITE}; train it or copy it again")
 
     @property
