@@ -4,10 +4,14 @@ clear error, and survives a flood and a signal."""
 import base64
 import json
 import os
+import re
+import select
 import signal
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from urllib.parse import quote, urlsplit
 
 import numpy as np
@@ -24,7 +28,7 @@ from starlette.exceptions import HTTPException
 
 from ems.base.errors import EmsError
 from ems.use import serve
-from ems.use.connection import BODY
+from ems.use.connection import BODY, HEAD
 from ems.use.encoder import Encoder
 from ems.use.search import index_of
 from ems.use.serve import INPUTS, LINE_CHARACTERS, TEXT_CHARACTERS, Service
@@ -32,16 +36,20 @@ from ems.use.stream import TextInput
 
 
 class Slow:
-    """An encoder that waits before the vectors of `wait`, and fails at those of `fail`."""
+    """An encoder that waits before the vectors of `wait`, fails at those of `fail`, and has none
+    for `nan`; `lines` are those that it has seen."""
 
     model, languages = "slow", ()
 
     def __init__(self):
-        self.asked, self.let = threading.Event(), threading.Event()
+        self.asked, self.let, self.lines = threading.Event(), threading.Event(), []
 
     def encode(self, lines, *_, **__):
+        self.lines += lines
         if "fail" in lines:
             raise ZeroDivisionError
+        if "nan" in lines:
+            return np.full((len(lines), 2), np.nan, np.float32)
         if "wait" in lines:
             self.asked.set()
             assert self.let.wait(MOST)
@@ -217,6 +225,29 @@ def test_a_bad_request_is_an_error_in_the_shape_of_the_api(served, request_):
     assert len(error["message"]) < 500
 
 
+HEADS = yaml.safe_load((ROOT / "tests/heads.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_head_that_is_not_clear_is_rejected(served, name):
+    expected, words, lines = HEADS[name]
+    with connected(served) as connection:
+        connection.sendall("\r\n".join([*lines, ""]).replace("LONG", "a" * HEAD).encode())
+        status, answer = connection.recv(12), answer_on(connection)
+    assert status == b"HTTP/1.1 %d" % expected
+    assert words in json.loads(answer)["error"]["message"]
+
+
+def test_no_answer_names_a_folder_of_the_server(served, encoder, tmp_path):
+    for more in ({"language": "xx"}, {"dimensions": 17}):
+        message = embeddings(served, "a", **more)[1]["error"]["message"]
+        assert "toy" in message
+        assert "/" not in message
+    for name in ("/a/b c.txt", "~/c.txt", "'/a/c.txt'", "(/a/c.txt)", f"{encoder.model}/c.txt"):
+        message = Service(encoder)._without_folders(EmsError(f"no {name}: a/b"))
+        assert re.fullmatch(r"no ['(]?(b |toy/)?c\.txt['\)]?: a/b", message)
+
+
 def test_requests_at_the_limits_are_answered(served):
     assert len(embeddings(served, ["a"] * INPUTS)[1]["data"]) == INPUTS
     assert embeddings(served, "a" * TEXT_CHARACTERS)[0] == 200
@@ -320,7 +351,12 @@ def test_a_flood_starts_no_more_threads_and_is_over_when_it_ends(served):
     assert served.json("GET", "/search?q=ka")[0] == 200
 
 
-WAIT = {"input": "wait", "model": "slow"}
+WAIT, SHORT = ({"input": text, "model": "slow"} for text in ("wait", "short"))
+UNFINISHED = [b"GET / HTTP/1.1\r\nHost: "]
+UNFINISHED += [
+    f"{line} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n\r\n{'{' * 900}".encode()
+    for line, size in ((f"POST {API}", 10**6), ("POST /", 10**6), ("GET /", 10**9))
+]  # the last two are rejected
 
 
 def test_a_request_that_has_arrived_is_answered_after_the_end(slow):
@@ -328,8 +364,14 @@ def test_a_request_that_has_arrived_is_answered_after_the_end(slow):
     with ThreadPoolExecutor(1) as pool, connected(server) as idle:
         answer = pool.submit(ask_json, server.url, "POST", "/v1/embeddings", WAIT)
         assert encoder.asked.wait(MOST)
+        begun = [connected(server) for _ in UNFINISHED]
+        for connection, content in zip(begun, UNFINISHED, strict=True):
+            connection.sendall(content)
+        assert ask_json(server.url, "GET", "/health") == (200, {"status": "ok"})
         server.should_exit = True
-        assert idle.recv(9) == b""  # what has not arrived is not waited for
+        for connection in [idle, *begun]:  # what has not arrived is not waited for
+            assert connection.recv(9) == b""
+            connection.close()
         encoder.let.set()
         assert answer.result(MOST)[0] == 200
         server.running.join(MOST)
@@ -337,17 +379,64 @@ def test_a_request_that_has_arrived_is_answered_after_the_end(slow):
 
 
 def test_a_request_that_does_not_arrive_times_out(slow, monkeypatch):
+    """Its time counts from the connection: bytes that drip do not prolong it."""
     _, server = slow
-    monkeypatch.setattr("ems.use.connection.READING", 0.2)
-    head = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
-    begun = [connected(server) for _ in range(40)]
-    assert len(begun) // 2 > serve.CONNECTIONS
-    for connection in begun[::2]:
-        connection.sendall(head)  # and no body
+    monkeypatch.setattr("ems.use.connection.READING", 0.5)
+    begun = {connected(server): content for content in [b"", *UNFINISHED * 9]}
+    assert len(begun) > serve.CONNECTIONS
+    for connection, content in begun.items():
+        connection.sendall(content)
     assert ask_json(server.url, "GET", "/v1/models")[0] == 200
-    for at, connection in enumerate(begun):
-        with connection:
-            assert connection.recv(12) == (b"" if at % 2 else b"HTTP/1.1 408")
+    for connection, content in begun.items():
+        with connection, suppress(ConnectionError):  # it may be reset while we send
+            while content and not select.select([connection], [], [], 0.01)[0]:
+                connection.sendall(b"a")
+            ends = (b"408", b"413", b"405") if content else (b"",)
+            assert connection.recv(12)[-3:] in ends
+
+
+@pytest.mark.parametrize("limits", [{"MOST": 20}, {"HELD": 4_000, "SMALL": 100}])
+def test_slow_clients_keep_no_one_out(slow, monkeypatch, limits):
+    """Above a limit the oldest requests that have not arrived are dropped."""
+    _, server = slow
+    for name, value in limits.items():
+        monkeypatch.setattr(f"ems.use.connection.{name}", value)
+    with ExitStack() as stack:
+        for content in UNFINISHED * 15:
+            connection = stack.enter_context(connected(server))
+            connection.sendall(content)
+            assert ask_json(server.url, "POST", API, SHORT)[0] == 200
+        assert len(server.server_state.connections) < 60
+
+
+def test_hundreds_of_slow_clients_are_no_burden(served):
+    with ExitStack() as stack:
+        for content in UNFINISHED * 150:
+            stack.enter_context(connected(served)).sendall(content)
+        assert served.json("GET", "/search?q=ka")[0] == 200
+
+
+def test_a_short_request_passes_a_long_one(slow):
+    encoder, server = slow
+    long = {"input": ["wait"] + ["long"] * (INPUTS - 1), "model": "slow"}
+    with ThreadPoolExecutor(2) as pool:
+        answers = [pool.submit(ask_json, server.url, "POST", API, long)]
+        assert encoder.asked.wait(MOST)
+        answers.append(pool.submit(ask_json, server.url, "POST", API, SHORT))
+        while sum(one.arrived for one in list(server.server_state.connections)) < 2:
+            time.sleep(0.01)
+        encoder.let.set()
+        assert [answer.result(MOST)[0] for answer in answers] == [200, 200]
+    assert "long" in encoder.lines[encoder.lines.index("short") :]
+
+
+def test_vectors_that_are_not_finite_are_an_error(slow):
+    encoder, server = slow
+    status, answer = ask_json(server.url, "POST", "/v1/embeddings", {**SHORT, "input": "nan"})
+    assert (status, "not finite" in answer["error"]["message"]) == (500, True)
+    encoder.encode = lambda *_: np.full((1, 2), np.inf)
+    with pytest.raises(EmsError, match="not finite"):
+        Service(encoder)
 
 
 def test_an_internal_error_is_answered_and_logged(slow, caplog):
@@ -389,13 +478,23 @@ def test_ctrl_c_ends_it_with_status_0_and_leaves_nothing(model, tmp_path):
     assert "Traceback" not in server.log.read_text()
 
 
-def test_an_index_is_built_and_is_only_for_its_text(served, encoder, tmp_path):
+CHANGES = {
+    "the text is another": lambda index: written(index.corpus.parent, TEXT[1:]),
+    "the text is gone": lambda index: index.corpus.unlink(),
+    "the vectors are cut": lambda index: os.truncate(index._vectors.filename, 200),
+    "the vectors are gone": lambda index: os.unlink(index._vectors.filename),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_an_index_is_built_and_is_only_for_its_text(served, encoder, tmp_path, change):
     assert (served.log.parent / "corpus.txt.index" / "index.json").is_file()
     with index_of(encoder, TextInput(written(tmp_path))) as index:
-        written(tmp_path, TEXT[1:])
+        change(index)
         with pytest.raises(HTTPException, match="503") as error:
             answered(Service(encoder, index).search("q=ka"))
     assert "has changed since" in error.value.detail["message"]
+    assert "/" not in error.value.detail["message"]
 
 
 def test_the_page_says_what_it_searches_and_shows_names_as_text(encoder, tmp_path):

@@ -48,6 +48,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 NOTHING = "default-src 'none'; frame-ancestors 'none'"  # policy of all answers except the page
+NOT_HTTP = "expected HTTP/1.1 with a host, and headers like `name: value`"
 _END = re.compile(rb"\n\r?\n")  # of a head
 _ONCE = ("host", "content-length", "transfer-encoding")  # headers
 
@@ -128,6 +129,8 @@ class Connection(H11Protocol):
         self.app_state = {**self.app_state, "deadline": self.deadline}  # request.state
         self.timer = self.loop.call_at(self.deadline, self._late)
         self.head, self.received, self.rejected = bytearray(), 0, False
+        self.unfinished = vars(self.server_state).setdefault("unfinished", {})  # in their order
+        self.unfinished[self] = True
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         if len(self.connections) > min(MOST, files - BACKLOG - SPARE):
             self._drop_oldest()
@@ -139,9 +142,9 @@ class Connection(H11Protocol):
 
     def _drop_oldest(self) -> None:
         """Drop the oldest request that has not arrived."""
-        waiting = [one for one in self.connections if not one.arrived]
-        waiting = [one for one in waiting if not one.transport.is_closing()]
-        min(waiting, key=lambda one: one.deadline, default=self).transport.abort()
+        oldest = next(iter(self.unfinished), self)
+        self.unfinished.pop(oldest, None)
+        oldest.transport.abort()
 
     def _late(self) -> None:
         """End a connection without a whole head; `body_of` answers for the body."""
@@ -161,7 +164,7 @@ class Connection(H11Protocol):
         if self.received > SMALL and sum(one.received for one in self.connections) > HELD:
             self._drop_oldest()
         if self.cycle is not None:
-            super().data_received(data)
+            self._receive(data)
             return
         start = max(0, len(self.head) - 2)
         self.head += data
@@ -174,11 +177,16 @@ class Connection(H11Protocol):
             line, newline, rest = self.head.partition(b"\n")
             line = re.sub(rb"[\x80-\xff]", lambda byte: b"%%%02X" % byte[0][0], line)
             self.head = bytearray()
-            super().data_received(bytes(line + newline + rest))
+            self._receive(bytes(line + newline + rest))
+
+    def _receive(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.arrived:
+            self.unfinished.pop(self, None)
 
     def send_400_response(self, msg: str) -> None:
         """Answer a request that is not valid HTTP."""
-        self._reject(400, msg)
+        self._reject(400, NOT_HTTP)
 
     def _reject(self, status: int, message: str) -> None:
         """Answer a request that does not reach the application, and ignore the rest of it."""
@@ -202,6 +210,7 @@ class Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.timer.cancel()
+        self.unfinished.pop(self, None)
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
@@ -213,7 +222,9 @@ class Connection(H11Protocol):
 
 
 def flaw_of(head: bytes) -> str:
-    """Return what makes a head ambiguous although h11 accepts it; "" if nothing does."""
+    """Return what is wrong with a head that h11 may accept, such as two meanings; "" if nothing."""
+    if not re.match(rb"[^\n]* HTTP/1\.[01]\r?\n", head):
+        return NOT_HTTP
     if re.search(rb"\n[ \t]", head):
         return "expected each header on one line, found one that is continued on the next"
     fields = [line.split(b":", 1) for line in head.lower().split(b"\n")[1:] if b":" in line]
@@ -287,6 +298,8 @@ def finished(method: str, path: str, response: Response) -> Response:
 def names_loopback(host: str) -> bool:
     try:
         name = urlsplit(f"//{host}").hostname or ""
+        if "@" in host:
+            return False
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
