@@ -270,9 +270,14 @@ def test_a_stage_that_runs_out_of_memory_says_so_in_one_line(monkeypatch, capsys
     assert len(line) < 500
 
 
-def test_any_other_error_still_says_where_it_happened(monkeypatch, capsys):
-    monkeypatch.setitem(COMMANDS, "index", raises(RuntimeError("mat1 and mat2")))
+@pytest.mark.parametrize("shown", [False, True])
+def test_any_other_error_is_one_line_that_says_where_it_happened(shown, monkeypatch, capsys):
+    if shown:
+        monkeypatch.setenv("EMS_TRACEBACK", "1")
+    monkeypatch.setitem(COMMANDS, "index", raises(RuntimeError("mat1 and\n mat2" + "x" * 9000)))
     assert cli.main(["index"]) == 1
-    text = capsys.readouterr().err
-    assert "Traceback" in text
-    assert "out of memory" not in text
+    _, line, *more = capsys.readouterr().err.splitlines()
+    assert "a fault of EMS at ems/commands/cli.py:" in line
+    assert "(RuntimeError: mat1 and\\n mat2xx" in line
+    assert len(line) < 1100
+    assert ("Traceback (most recent call last):" in more) == bool(more) == shown

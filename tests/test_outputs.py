@@ -218,6 +218,6 @@ def test_a_name_of_any_bytes_is_one_line_in_the_log_too(tmp_path, name):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True)
     assert done.returncode == 1
     lines = done.stderr.decode("utf-8").splitlines()
-    assert "no such folder" in lines[-1] or "expected UTF-8, found other bytes" in lines[-1]
+    assert "no such file" in lines[-1] or "expected UTF-8, found other bytes" in lines[-1]
     assert sum("error: " in line for line in lines) == 1
     assert (tmp_path / "log").read_text(encoding="utf-8").splitlines() == lines

@@ -39,6 +39,7 @@ KINDS = {
     stat.S_IFSOCK: "a socket",
 }
 SPACE = "free some space or point the setting at another disk"
+CHECK = "check the disk"
 RIGHTS = "choose a place where you may write"
 FILE_IN_PATH = "a part of this path is a file; choose another place"
 ADVICE = {  # for errors of the operating system
@@ -52,7 +53,9 @@ ADVICE = {  # for errors of the operating system
     errno.ENOTDIR: FILE_IN_PATH,
     errno.EEXIST: FILE_IN_PATH,
     errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ELOOP: "a link in it leads back to itself; choose another place",
 }
+OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # reading has none of them
 
 
 @contextmanager
@@ -88,11 +91,20 @@ def atomic_path(target: Path, ours: Callable[[Path], bool] | None = None) -> Ite
         remove(old)
         _sync(target.parent)  # only the entries of the folder, not its other files
     except OSError as error:
-        if error.filename and not str(error.filename).startswith(str(temporary)):
-            raise
-        raise cannot_write(target, error) from error
+        if error.filename == str(target) or _of_writing(error, str(temporary)):
+            raise cannot_write(target, error) from error
+        raise
     finally:
         remove(temporary)
+
+
+def _of_writing(error: OSError, place: str | None = None) -> bool:
+    """Return whether an error is of an output whose names begin with `place`. An error of an open
+    file has no name, so its number must be one that only writing has.
+    """
+    if error.filename:
+        return place is not None and str(error.filename).startswith(place)
+    return error.errno in OF_WRITING
 
 
 def check_target(target: Path, ours: Callable[[Path], bool] | None = None) -> None:
@@ -149,10 +161,10 @@ def drop_state(state: Path) -> None:
         state.rmdir()
 
 
-def kind_of(path: Path) -> str:
+def kind_of(path: Path, refused: Callable[..., EmsError] | None = None) -> str:
     """Describe what is at `path`: "nothing", "a file", "a folder", "a device", ... Links are
-    followed. Raises `EmsError` if the operating system rejects the path, for example because a
-    parent is a file.
+    followed. Raises the error that `refused` (default: `cannot_write`) makes if the operating
+    system rejects the path, for example because a parent is a file.
     """
     try:
         mode = os.stat(path).st_mode
@@ -161,13 +173,13 @@ def kind_of(path: Path) -> str:
     except FileNotFoundError:
         return "nothing"
     except (OSError, ValueError) as error:
-        raise cannot_write(path, error) from None
+        raise (refused or cannot_write)(path, error) from None
     return KINDS.get(stat.S_IFMT(mode), "a file")
 
 
 def check_readable(path: Path, flag: str = "") -> None:
     """Raise `EmsError` for a pipe, a device or a socket: reading from it might never end."""
-    kind = kind_of(path)
+    kind = kind_of(path, unreadable)
     if kind not in ("nothing", "a file", "a folder"):
         raise EmsError(f"{flag} {path}: expected a file or a folder, found {kind}".strip())
 
@@ -186,7 +198,7 @@ def _temporary(target: Path) -> Path:
 
 def cannot_write(target: Path | str, error: OSError | ValueError) -> EmsError:
     """Return an error that names the output, the reason and what to do."""
-    advice = ADVICE.get(getattr(error, "errno", None), f"{SPACE}, or check the disk")
+    advice = ADVICE.get(getattr(error, "errno", None), CHECK)
     reason = getattr(error, "strerror", None) or error
     return EmsError(f"cannot write {target}: {reason}; {advice}, then run the same command again")
 
@@ -199,10 +211,10 @@ def standard_output() -> Iterator[TextIO]:
     try:
         yield sys.stdout
         sys.stdout.flush()
-    except BrokenPipeError:
-        raise
     except OSError as error:
-        raise cannot_write("standard output", error) from error
+        if _of_writing(error):
+            raise cannot_write("standard output", error) from error
+        raise
 
 
 def remove(path: Path) -> None:
@@ -283,14 +295,21 @@ def read_text(path: Path, name: str = "*") -> str:
         raise Damaged(path, f"not UTF-8 at byte {error.start:,}", name) from None
 
 
-def unreadable(path: Path, error: OSError) -> EmsError:
+def unreadable(path: Path, error: OSError | ValueError) -> EmsError:
+    """Return an error that names the input and the reason."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return Damaged(path, "no such file")
     if isinstance(error, IsADirectoryError):
         return Damaged(path, "a folder where a file is expected")
-    return EmsError(
-        f"{path}: cannot be read ({error.strerror or error}); check its permissions and its disk"
-    )
+    reason = getattr(error, "strerror", None) or error
+    return EmsError(f"{path}: cannot be read ({reason}); check its name, its permissions and its disk")
+
+
+def system_error(error: Exception, path: Path) -> OSError:
+    """Return the error of the operating system that a library written in Rust has put into text."""
+    if number := re.search(r"\(os error (\d+)\)", str(error)):
+        return OSError(int(number[1]), os.strerror(int(number[1])), str(path))
+    return OSError(None, str(error), str(path))
 
 
 def read_lines(path: Path) -> list[str]:

@@ -22,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from ems.base.errors import EmsError
-from ems.base.files import visible_files
+from ems.base.files import system_error, visible_files
 from ems.base.progress import log
 from ems.bench.task import LineEncoder
 from ems.config.systems import SystemSettings
@@ -164,7 +164,7 @@ def _write(path: Path, key: str, vectors: np.ndarray) -> None:
         save_file({"vectors": vectors}, partial, _header(key, vectors))
         os.replace(partial, path)
     except SafetensorError as error:  # a full disk
-        raise OSError(str(error)) from None
+        raise system_error(error, path) from None
     finally:
         partial.unlink(missing_ok=True)
 

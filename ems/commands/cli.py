@@ -10,12 +10,13 @@ import os
 import select
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
 from ems.base import torchrun
 from ems.base.errors import FAILED, Damaged, EmsError
-from ems.base.files import standard_output, unreadable
+from ems.base.files import OF_WRITING, cannot_write, kind_of, standard_output, unreadable
 from ems.base.outputs import FlagPath, Writes, check_outputs
 from ems.base.processes import look_rarely, measured, stop_with_snakemake
 from ems.commands import COMMANDS
@@ -32,6 +33,8 @@ OUT_OF_MEMORY = ("MemoryError", "can't allocate memory", "out of memory", "ALLOC
 # alone is a sixth slower (perf/company.py)
 SPINS = "GOMP_SPINCOUNT"
 FEW_SPINS = "3000"
+TRACEBACK = "EMS_TRACEBACK"  # environment variable: show where an unforeseen error comes from
+PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -42,8 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     reader of standard output has gone (`| head`).
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    name, values = parse(COMMANDS, arguments)
-    named = {flag.name: value for flag, value in values.items()}
+    named: dict[str, Any] = {}
     stop_with_snakemake()
     look_rarely()
     if "OMP_WAIT_POLICY" not in os.environ:
@@ -53,6 +55,8 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         _set_up_log(None)
+        name, values = parse(COMMANDS, arguments)
+        named = {flag.name: value for flag, value in values.items()}
         _check(values, named["log"], arguments)
         with measured(name, None if torchrun.rank() else named["costs"]):
             own = {flag.name: value for flag, value in values.items() if flag not in SHARED}
@@ -86,6 +90,11 @@ def _check(values: dict[Flag, Any], log_file: Path | None, arguments: list[str])
         elif value is not None and (writes := flag.note(Writes)):
             writes.check_suffix(flag.label, value)
     check_outputs(outputs, inputs)
+    for flag, value in values.items():
+        for place in () if Mark.PLACE in flag.notes else flag.inputs(value):
+            if kind_of(place.path, unreadable) == "nothing":
+                about = (flag.note(str) or "").partition(" (")[0]
+                raise Damaged(place.path, f"no such file ({place.flag}: {about})")
 
 
 def _report(error: BaseException, experiment: str) -> int:
@@ -95,8 +104,14 @@ def _report(error: BaseException, experiment: str) -> int:
         if any(event & select.POLLERR for _, event in poll.poll(0)):
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             signal.raise_signal(signal.SIGPIPE)
-    if isinstance(error, FileNotFoundError | IsADirectoryError) and error.filename:
-        error = unreadable(Path(str(error.filename)), error)
+    if isinstance(error, OSError) and error.filename:
+        place = str(error.filename)
+        if error.errno in OF_WRITING:
+            error = cannot_write(place, error)
+        elif isinstance(error, FileNotFoundError | IsADirectoryError):
+            error = unreadable(Path(place), error)
+        else:
+            error = EmsError(f"{place}: {error.strerror}; check its permissions and its disk")
     if isinstance(error, EmsError):
         message, prefix = str(error), "error: " if error.status == FAILED else ""
         if isinstance(error, Damaged):  # its remedy depends on the experiment and the site
@@ -119,8 +134,6 @@ def _report(error: BaseException, experiment: str) -> int:
             "pip install '.[pipeline]' in the folder of this project",
             error.name,
         )
-    elif isinstance(error, OSError):
-        log.error("error: %s", f"{error.filename}: {error.strerror}" if error.filename else error)
     elif any(word in f"{error!r}" for word in OUT_OF_MEMORY):
         words = " ".join(str(error).split())[:300] or type(error).__name__
         log.error(
@@ -128,9 +141,22 @@ def _report(error: BaseException, experiment: str) -> int:
             "train.batch_pairs",
             words,
         )
-    else:  # a bug: add the traceback
-        log.error("error: %r", error, exc_info=error)
+    elif isinstance(error, OSError):
+        log.error("error: %s; check the disks of the inputs and outputs", error.strerror or error)
+    else:
+        log.error("error: %s", _fault(error), exc_info=error if TRACEBACK in os.environ else None)
     return FAILED
+
+
+def _fault(error: BaseException) -> str:
+    """Return the message of an error that nobody foresaw, with the last place in EMS."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename.startswith(str(PACKAGE))] or frames
+    place = os.path.relpath(own[-1].filename, PACKAGE.parent)
+    return (
+        f"a fault of EMS at {place}:{own[-1].lineno} ({type(error).__name__}: {error}); please "
+        f"report it; with {TRACEBACK}=1 before the command it shows more"
+    )
 
 
 def _set_up_log(path: Path | None) -> None:

@@ -18,6 +18,7 @@ ems COMMAND --help  explains a command, with an example
 ems --help --all    lists the stages of the workflow too
 ems --version       prints the version
 """
+LONGEST = 1000  # characters of a message
 GROUPS = {  # the other commands are stages, which Snakemake calls
     "Use a model": "encode score mine search serve export",
     "Prepare data": "init corpora inspect verify",
@@ -86,7 +87,8 @@ def near(word: str, known: Iterable[str]) -> str:
 
 
 def printable(text: str) -> str:
-    """Escape unprintable characters, so that a message is one line."""
+    """Escape unprintable characters and cut the middle out, so that a message is a short line."""
+    text = text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

@@ -160,7 +160,7 @@ def eval_(
 
 
 def import_released(
-    weights: Annotated[Path, "checkpoint file of the authors"],
+    weights: Annotated[Path, "checkpoint file of the authors, https://github.com/Mao-KU/EMS"],
     spm: Annotated[Path, "SentencePiece model of the authors"],
     out: Annotated[Path, "model folder to write into", Writes("folder", names=IMPORTED)],
     heads: Annotated[int, "number of attention heads (default: width / 64)", Bounds(0, 1024)] = 0,

@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from ems.base.errors import EmsError
-from ems.base.files import ENCODER, HEADS, VOCABULARY, atomic_path
+from ems.base.files import ENCODER, HEADS, VOCABULARY, atomic_path, system_error
 
 
 def choose_device(setting: str) -> torch.device:
@@ -63,7 +63,7 @@ def save_tensors(
     try:
         save_file(whole, path, metadata)
     except SafetensorError as error:
-        raise OSError(None, str(error), str(path)) from error
+        raise system_error(error, path) from error
     # safetensors lets only the owner read; let the group and others read as they may the folder
     path.chmod(path.stat().st_mode | path.parent.stat().st_mode & 0o044)
 
