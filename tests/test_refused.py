@@ -122,6 +122,7 @@ def test_bad_input_is_one_line_and_changes_no_file(name, places, tmp_path, monke
     before = snapshot(tmp_path)
     message, position = message_of(ems, case, places, monkeypatch), 0
     assert "Traceback" not in message
+    assert "Exception ignored" not in message
     for part in case["says"].split(" ... "):
         assert part in message[position:], message
         position = message.index(part, position) + len(part)

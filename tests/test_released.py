@@ -174,7 +174,8 @@ def test_the_command_imports_and_names_a_missing_file(made, capfd, monkeypatch):
     assert main([*arguments, "--weights", "weights.pt"]) == 0
     assert "2 layers, width 12, 3 heads" in capfd.readouterr().err
     assert main([*arguments, "--weights", "nope.pt"]) == 1
-    assert "nope.pt: no such file (--weights: checkpoint file of the authors, https:" in capfd.readouterr().err
+    message = "nope.pt: no such file (--weights: checkpoint file of the authors, https:"
+    assert message in capfd.readouterr().err
 
 
 PAIRS = ["kalo mine so\tne ru", "va\tso ti kalo mine", "ru so so ti\tlo mi ka va va"]

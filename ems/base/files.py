@@ -208,13 +208,18 @@ def standard_output() -> Iterator[TextIO]:
     """Yield standard output, and flush it. Raises `EmsError` if it cannot be written (disk full),
     and `BrokenPipeError` if its reader is gone (`| head`).
     """
+    if sys.stdout is None:  # closed by the shell (`>&-`)
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
-        yield sys.stdout
-        sys.stdout.flush()
+        try:
+            yield sys.stdout
+        finally:
+            sys.stdout.flush()
     except OSError as error:
-        if _of_writing(error):
-            raise cannot_write("standard output", error) from error
-        raise
+        if not _of_writing(error):
+            raise
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # or Python flushes again
+        raise cannot_write("standard output", error) from error
 
 
 def remove(path: Path) -> None:
@@ -302,7 +307,7 @@ def unreadable(path: Path, error: OSError | ValueError) -> EmsError:
     if isinstance(error, IsADirectoryError):
         return Damaged(path, "a folder where a file is expected")
     reason = getattr(error, "strerror", None) or error
-    return EmsError(f"{path}: cannot be read ({reason}); check its name, its permissions and its disk")
+    return EmsError(f"{path}: cannot be read ({reason}); check its name, permissions and disk")
 
 
 def system_error(error: Exception, path: Path) -> OSError:

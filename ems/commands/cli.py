@@ -55,7 +55,8 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         _set_up_log(None)
-        name, values = parse(COMMANDS, arguments)
+        with standard_output():
+            name, values = parse(COMMANDS, arguments)
         named = {flag.name: value for flag, value in values.items()}
         _check(values, named["log"], arguments)
         with measured(name, None if torchrun.rank() else named["costs"]):
@@ -149,7 +150,7 @@ def _report(error: BaseException, experiment: str) -> int:
 
 
 def _fault(error: BaseException) -> str:
-    """Return the message of an error that nobody foresaw, with the last place in EMS."""
+    """Return the message of an unforeseen error, with the innermost line of EMS."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename.startswith(str(PACKAGE))] or frames
     place = os.path.relpath(own[-1].filename, PACKAGE.parent)

@@ -1,6 +1,7 @@
 """Types of flags and settings that commands share."""
 
 import logging
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,6 +37,13 @@ OutFile = Annotated[Path, "file to write", Writes()]
 OutFolder = Annotated[Path, "folder to write into", Writes("folder")]
 
 
+SYSTEMS = {  # of an experiment that a stage is for (default: all)
+    "train": attrgetter("trained"),
+    "mine": attrgetter("trained"),
+    "fit": attrgetter("fitted"),
+}
+
+
 def site_settings(**overrides: str) -> "Site":
     from ems.config.load import load_site
 
@@ -60,8 +68,11 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
     from ems.config.stages import stage_hash
 
     experiment = load_experiment(name, site_settings(experiment=name))
+    systems = experiment.systems
+    if of_stage := SYSTEMS.get(stage):
+        systems = [name for name in systems if of_stage(systems[name])]
     known = {
-        "system": experiment.systems,
+        "system": systems,
         "benchmark": experiment.benchmarks,
         "vocabulary": experiment.vocabularies,
         "pair": experiment.languages,
@@ -70,8 +81,9 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
         names = known.get(kind, [value])
         if set(value.split("-") if kind == "pair" else [value]) - set(names):
             raise EmsError(
-                f"configs/{experiment.name}.yaml: expected a {kind} of {', '.join(names)}, found "
-                f"{value!r}; check the flags of the command"
+                f"configs/{experiment.name}.yaml: {stage}: expected as {kind} "
+                f"{', '.join(names) or 'none, since it has none of this kind'}, found {value!r}; "
+                "check the flags of the command"
             )
     current = stage_hash(experiment, stage, **wildcards)
     log.info("experiment %s, settings of stage %s %s", experiment.name, stage, current)

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from ems.base.batches import batched
-from ems.base.errors import Damaged
+from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, unreadable
 from ems.base.progress import Progress
 from ems.config.experiment import VALIDATION, Experiment
@@ -64,8 +64,13 @@ def _last_line(sha256: str) -> bytes:
 
 def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Callable[[], Sides]]:
     """Return {label: function that reads its sides} for the sets of `decontaminate.against`, each
-    in its folder. Raises `Damaged` for a set that has changed since it was fetched.
+    in its folder. Raises `EmsError` for one without a folder, `Damaged` for one that has changed.
     """
+    if missing := set(experiment.decontaminate.against) - folders.keys():
+        raise EmsError(
+            f"decontaminate.against: the folder of {' and '.join(sorted(missing))} is not given; "
+            "add --evalset NAME=FOLDER for each"
+        )
     for name in experiment.decontaminate.against:
         for path in data_files(experiment, name, folders[name]):
             if path.is_file():

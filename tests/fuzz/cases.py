@@ -3,17 +3,18 @@ settings that are checked, planned by Snakemake without a job, run by it, and tr
 """
 
 import argparse
+import itertools
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
 from fuzz.edits import NUMBERS, ODD, TEXTS, VALUES, Case, as_text, in_bytes, in_tree
-from fuzz.world import COMMANDS, NAMES, RESUMED
+from fuzz.world import COMMANDS, NAMES, RESUMED, as_words
 from hypothesis import strategies as st
 from made.experiments import SCHEMAS, parts_of
 
 from ems.commands import COMMANDS as EVERY_COMMAND
-from ems.commands.flags import SHARED, flags_of
+from ems.commands.flags import SHARED, Assignment, flags_of, path
 
 # The law asks a command to end. This one ends by a signal: test_serve.py has the laws of its start,
 # of its end and of whatever arrives.
@@ -32,8 +33,11 @@ def subcommands() -> dict[str, list[argparse.Action]]:
 
 
 WORDS = [text for text in TEXTS if "\x00" not in text]  # the system allows no zero in a word
-PATHS = [f"odd/{name}" for name in (*ODD["kinds"], *NAMES)]
-PATHS += [*ODD["paths"], *ODD["existing"], "x" * 4200]
+WRONG = [f"odd/{name}" for name in (*ODD["kinds"], *ODD["spoilt"], *NAMES)]
+WRONG += ["x" * 4200, "x/" * 900, "a\0b", ""]
+PATHS = [*filter(lambda path: "\0" not in path, WRONG), *ODD["paths"], *ODD["existing"]]
+WRONG_TEXTS = [*ODD["wrong"]["texts"], "x" * 5000]
+WRONG_NUMBERS = [*ODD["wrong"]["numbers"], "9" * 400]
 
 
 def value_of(action: argparse.Action) -> st.SearchStrategy:
@@ -69,6 +73,32 @@ def usual(action: argparse.Action, known: dict[str, list[list[str]]]) -> st.Sear
     odd = st.lists(value_of(action), min_size=low, max_size=high)
     good = known.get(action.dest.replace("_", "-"))
     return st.one_of(st.sampled_from(good), odd) if good else odd
+
+
+def wrong_cases(commands: list[list[str]]) -> list[Case]:
+    """A good command line of each subcommand with each of its flags given each wrong value."""
+    good = {words[1]: words for words in (*map(as_words, ODD["untried"]), *reversed(commands))}
+    listed = []
+    for name, actions in subcommands().items():
+        groups = split_flags(good[name])
+        for action in (action for action in actions if action.nargs != 0):
+            flag = action.option_strings[-1] if action.option_strings else None
+            kept = [group for group in groups[1:] if group[0] != flag]
+            for value in _wrong_values(action):
+                first, last = (groups[0], [flag, value]) if flag else (groups[0][:2], [value])
+                words = [*first, *itertools.chain(*kept), *last]
+                listed.append({"kind": "wrong", "edits": [], "words": words})
+    return listed
+
+
+def _wrong_values(action: argparse.Action) -> list[str]:
+    if isinstance(action.type, Assignment):
+        return [*WRONG_TEXTS, *(f"tatoeba={path}" for path in WRONG)]
+    if action.type is path:
+        return WRONG
+    if action.type is str and not action.choices:
+        return [*WRONG_TEXTS, *(WRONG if action.dest in ("model", "source", "profile") else ())]
+    return WRONG_NUMBERS
 
 
 def command_cases(commands: list[list[str]]) -> st.SearchStrategy:

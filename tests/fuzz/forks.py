@@ -106,6 +106,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
 MEMORY, FILE_SIZE = 6 << 30, 256 << 20  # bytes that a command may have, beyond the libraries'
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+ENVIRONMENT["EMS_TRACEBACK"] = "1"  # or a fault would not say where it comes from
 ENVIRONMENT |= dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")  # no network
 MAINS = {"ems": "ems.commands.cli", "snakemake": "snakemake.cli"}
 HANG = -1000  # the status of a command that did not end

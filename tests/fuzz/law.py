@@ -16,6 +16,7 @@ from fuzz.world import Entry, World
 from safetensors.numpy import load_file
 
 from ems.base.files import state_of
+from ems.commands.help import LONGEST
 
 Listing = dict[str, Entry]
 PROJECT = "outer/project"
@@ -29,7 +30,7 @@ SHARED = {  # that stages keep for each other, below the project
     **dict.fromkeys(("fetch", "fetch-documents", "fetch-evalset"), r"data/\.downloads(/|$)"),
 }
 TRACE = {
-    "ems": re.compile(r"^Traceback|^  File \"", re.MULTILINE),
+    "ems": re.compile(r"^Traceback|^  File \"|a fault of EMS at", re.MULTILINE),
     "snakemake": re.compile(r"^Traceback", re.MULTILINE),  # whose own errors name rule files
 }
 PYTHON = re.compile(  # words that no person at the keyboard should have to know
@@ -78,8 +79,8 @@ def _ending(words: list[str], done: Done) -> Iterator[Failure]:
         yield Failure(f"not one usage line: {stage}", done.err[-3000:])
     elif PYTHON.search(message):
         yield Failure(f"in Python's words: {PYTHON.search(message)[0]}: {shape(message)}", message)
-    elif len(message.split()) < 3 or not message.isprintable():
-        yield Failure(f"says too little or is not printable: {stage}", repr(message))
+    elif len(message.split()) < 3 or not message.isprintable() or len(message) > LONGEST + 9:
+        yield Failure(f"says too little, too much or is not printable: {stage}", repr(message))
 
 
 def origin(text: str) -> str:

@@ -199,7 +199,8 @@ def write_odd_paths(folder: Path) -> None:
     (folder / "folder" / "sub").mkdir(parents=True)
     for name in ("file.txt", "folder/keep.txt", "folder/sub/keep.txt", *NAMES):
         (folder / name).write_text("keep this\nand this\n")
-    (folder / "empty.txt").write_bytes(b"")
+    for name, content in {"empty.txt": "", **ODD["spoilt"]}.items():
+        (folder / name).write_bytes(content.encode("latin-1"))
     (folder / "emptyfolder").mkdir()
     (folder / "dangling").symlink_to("nowhere")
     (folder / "link").symlink_to("file.txt")
