@@ -10,7 +10,8 @@ from itertools import chain, compress, cycle
 from unicodedata import category
 
 import pytest
-from conftest import SHARED, needs
+import yaml
+from conftest import ROOT, SHARED, needs
 from made import corpora
 from made.corpora import moses_of, translations, write_opus, write_tatoeba, write_zip
 from made.experiments import MINIMAL, Settings, one_line
@@ -53,6 +54,21 @@ def test_the_file_of_keys_holds_every_key_with_its_sets(tmp_path, key):
     assert keys == expected
     pairs = [("—", "?!"), *((text, "other") for text in odd)]
     assert filtered(pairs, known=keys, key=key)[0] == pairs[:1]
+
+
+COATS = yaml.safe_load((ROOT / "tests/decontamination.yaml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(("outcome", "kind"), [(one, kind) for one in COATS for kind in COATS[one]])
+def test_an_evaluation_sentence_goes_in_any_coat_and_another_sentence_stays(
+    tmp_path, outcome, kind
+):
+    evaluation, *training = COATS[outcome][kind]
+    keys = read_eval_keys([written(tmp_path, "primary", {"tatoeba/de": ([evaluation], [])})])
+    pairs = [(text, "other") for text in training]
+    kept = pairs if outcome == "stays" else []
+    assert filtered(pairs, known=keys, key="primary")[0] == kept
+    assert filtered([(evaluation, "other")], known=keys, key="primary")[0] == []
 
 
 # --- several evaluation sets, from their files to the report

@@ -1,5 +1,6 @@
 """Laws of filters, tidy text, keys and duplicates; the fast ways give what the plain ones give."""
 
+import html
 import random
 import unicodedata
 from collections import Counter
@@ -20,7 +21,8 @@ from ems.text.clean import CleanSource, clean_corpus
 from ems.text.duplicates import Seen, distinct, first_occurrences, hashes_of
 from ems.text.evalkeys import write_keys
 from ems.text.filters import CleanReport, in_batches
-from ems.text.normalise import KEYS, folded_keys, plain_key, tidier, tidy, tidy_lines
+from ems.text.keys import KEYS, folded_keys, plain_key
+from ems.text.normalise import tidier, tidy, tidy_lines
 from ems.text.tsv import read_tsv
 
 # --- what each filter removes
@@ -152,6 +154,14 @@ WAYS = {  # the way for many lines, and the plain way for one
     "without format": (partial(tidy_lines, slow=tidier("drop")), tidier("drop")),
     "folded": (KEYS["folded"], law),
     "plain": (KEYS["plain"], plain_key),
+    "primary": (KEYS["primary"], lambda text: KEYS["primary"]([text])[0]),
+}
+COATS = {  # changes of a text that its primary key ignores
+    "decomposed": partial(unicodedata.normalize, "NFD"),
+    "escaped": html.escape,
+    "in numbers": lambda text: "".join(f"&amp;# {ord(c)} ;" for c in text),
+    "joined": "\u200d".join,
+    "upside down": str.swapcase,
 }
 
 
@@ -164,6 +174,14 @@ def test_the_way_for_many_lines_equals_the_way_for_each(seed, way):
     assert len(ascii_only) > 100
     for some in (texts, ascii_only, []):
         assert many(some) == [one(text) for text in some]
+
+
+@pytest.mark.parametrize("coat", COATS)
+def test_the_primary_key_ignores_a_coat_of_any_text(coat):
+    draw, key = random.Random(coat), KEYS["primary"]
+    texts = [tidy(random_text(draw)).replace("\u0345", "") for _ in range(4000)]
+    assert len(set(key(texts))) > 2000
+    assert key([tidy(COATS[coat](text)) for text in texts]) == key(texts)
 
 
 def test_every_character_has_its_folded_key():

@@ -17,8 +17,8 @@ from ems.base.files import read_json
 from ems.shards.index import TRAIN, read_index
 from ems.shards.writer import write_several
 from ems.text import multiway
+from ems.text.keys import KEYS
 from ems.text.multiway import join_pairs
-from ems.text.normalise import KEYS
 from ems.text.tsv import is_pairs
 
 CODES = ("de", "fr", "ja")  # besides English

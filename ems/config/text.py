@@ -111,8 +111,9 @@ class DecontaminateSettings(Settings):
     """Evaluation sentences that no sentence pair may contain."""
 
     LATER: ClassVar = frozenset({"validation"})
-    key: Literal["folded", "plain"] = "folded"
-    """How sentences are compared: `folded`, without case and punctuation, or `plain`, exactly."""
+    key: Literal["primary", "folded", "plain"] = "primary"
+    """How sentences are compared: `plain`, exactly; `folded`, without case and punctuation; or
+    `primary`, also without accents, entities and variants of letters and digits."""
     scope: Literal["any", "pair"] = "any"
     """Evaluation sentences to compare with: in any language, or only in the languages of the
     pair."""

@@ -31,7 +31,8 @@ from ems.text.commands import command_filters
 from ems.text.duplicates import REASON, without_duplicates
 from ems.text.evalkeys import read_eval_keys
 from ems.text.filters import OFF, CleanReport, Filter, filtered, in_batches, row_filters
-from ems.text.normalise import folded_keys, tidy_lines
+from ems.text.keys import folded_keys
+from ems.text.normalise import tidy_lines
 from ems.text.tsv import Counted, Pair
 
 TRAIN = "train"  # the role of a corpus that is trained on

@@ -18,7 +18,8 @@ from ems.base.progress import Progress
 from ems.config.experiment import VALIDATION, Experiment
 from ems.corpora.content import check_file
 from ems.corpora.evalsets.sets import Sides, data_files, read_sides
-from ems.text.normalise import KEYS, Keys, tidier, tidy_lines
+from ems.text.keys import KEYS, Keys
+from ems.text.normalise import tidier, tidy_lines
 from ems.text.tsv import codes_of, read_columns
 
 READ = 1 << 20  # approximate bytes read at once

@@ -19,7 +19,8 @@ from typing import Any
 from ems.base.batches import batched
 from ems.base.errors import EmsError
 from ems.config.text import CleanSettings, LanguageFilter
-from ems.text.normalise import KEYS, Keys, tidy, tidy_lines, without_format
+from ems.text.keys import KEYS, Keys
+from ems.text.normalise import tidy, tidy_lines, without_format
 from ems.text.tsv import Pair
 
 DROP, SWAPPED = "drop", "swapped"

@@ -26,7 +26,7 @@ from ems.base.progress import Progress
 from ems.base.schema import Json
 from ems.config.experiment import MULTIWAY, Experiment
 from ems.text.duplicates import Seen
-from ems.text.normalise import KEYS
+from ems.text.keys import KEYS
 from ems.text.tsv import check_count, codes_of, is_pairs, read_columns, write_list
 
 PART = 1 << 27  # bytes of pairs sorted at once: half a GB of memory

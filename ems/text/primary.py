@@ -1,0 +1,151 @@
+"""The key `primary`: letters and numbers at the primary strength of Unicode's collation (UCA).
+
+In this order, and for all lines of a batch at once:
+
+1. Entities are undone, escaped once or more, also as tokenisers write them (`&amp; apos ;`).
+2. Code points that are ignorable by default are removed (joiners, variation selectors, fillers).
+3. NFKC; a raised digit or fraction after a digit becomes a number of its own (10², 1½).
+4. Case is folded, and marks are removed: accents, stress, harakat, niqqud, nukta, tatweel, modifier
+   letters that stand for apostrophes. `FOLDED` has letters without a decomposition; most are equal
+   in the default table of the algorithm, too. Unlike there, marks that make another word stay:
+   voiced kana, small kana, vowel signs, virama, the tones of Thai and Lao; and й is a letter.
+5. Digits of all scripts become ASCII. Numbers stay apart: of what stood between two digits a point,
+   slash or space remains, and a minus before a number. Groups of three digits are joined (1,000).
+6. Everything else is removed, spaces included.
+"""
+
+import re
+import unicodedata
+from functools import cache
+from html import unescape
+from html.entities import html5
+
+import numpy as np
+
+_NUMBER = r"# ?\d{1,7}|# ?x[0-9a-f]{1,6}"
+# Moses and others split its own escapes with spaces, and some text has lost the semicolons
+_ENTITY = re.compile(
+    rf"&(?: ?amp ?;)*(?: ?(amp|lt|gt|quot|apos|nbsp|{_NUMBER}) ?;|(\w+);|({_NUMBER}|quot\b|amp\b))",
+    re.I,
+)
+_GROUPS = re.compile(r"(?<![\d. ])[1-9]\d{0,2}([. ])\d{3}(?:\1\d{3})*(?!\d)")
+# secondary in the default table, or spellings of one letter: Turkish, Arabic as in Persian and Urdu
+FOLDED = str.maketrans("ðđħıłøךםןףץٱکیىہەँ", "ddhiloכמנפצاكييههं") | str.maketrans(
+    {
+        **{"æ": "ae", "œ": "oe", "װ": "וו", "ױ": "וי", "ײ": "יי", "แ": "เเ", "ແ": "ເເ"},
+        **{"ൺ": "ണ്", "ൻ": "ന്", "ർ": "ര്", "ൽ": "ല്", "ൾ": "ള്", "ൿ": "ക്", "ৎ": "ত্"},  # Unicode 5.1
+        **{chr(code): chr(code - 0x60) for code in range(0x30A1, 0x30F7)},  # katakana
+        **dict.fromkeys([*range(0x2B9, 0x300), *map(ord, "ـꞋꞌߴߵ")], ""),
+    }
+)
+_BETWEEN = dict.fromkeys(map(ord, ".,·٫٬"), ord(".")) | dict.fromkeys(map(ord, "/⁄∕"), ord("/"))
+_MINUS = frozenset(map(ord, "-−–‐"))
+LF, SPACE, SEVERAL = ord("\n"), ord(" "), 0x110000
+
+
+def primary_keys(texts: list[str]) -> list[str]:
+    """Return the primary key of each text; "" for text without letters and digits."""
+    lines = _normalised(texts)
+    if escaped := [line for line in lines if "&" in line]:
+        undone = iter(_normalised(list(map(_without_entities, escaped))))
+        lines = [next(undone) if "&" in line else line for line in lines]
+    keys = _keys("".join([f"\n{line}" for line in lines]))
+    return [_GROUPS.sub(_joined, key) if "." in key or " " in key else key for key in keys]
+
+
+def _normalised(texts: list[str]) -> list[str]:
+    """Return NFKC without ignorable code points, with a space before raised digits, fractions."""
+    block = "\n".join(texts)
+    if block.isascii():
+        return texts
+    ignorable, raised = _properties()
+    block = raised.sub(r" \g<0>", ignorable.sub("", block))
+    return [unicodedata.normalize("NFKC", line) for line in block.split("\n")]
+
+
+def _without_entities(text: str) -> str:
+    for _ in range(4):
+        text = _ENTITY.sub(_unescaped, text)
+    return text.replace("\n", " ")
+
+
+def _unescaped(entity: re.Match[str]) -> str:
+    name = next(filter(None, entity.groups())).replace(" ", "")
+    names = [each for each in (name, name.lower()) if each[0] == "#" or f"{each};" in html5]
+    return unescape(f"&{names[0]};") if names else entity[0]
+
+
+def _joined(number: re.Match[str]) -> str:
+    return number[0].replace(number[1], "")
+
+
+def _keys(block: str) -> list[str]:
+    """Return what a key keeps of each line, after the LF that it starts with."""
+    codes = np.frombuffer(block.encode("utf-32-le", "surrogatepass"), np.uint32)
+    table, several = _letters()
+    new = table[codes]
+    kept = np.flatnonzero(new > 0)
+    new = np.insert(new[kept], *_signs(codes, new[kept], kept))
+    both = np.flatnonzero(new >= SEVERAL)
+    first, second = several[new[both] - SEVERAL].T
+    new[both] = first
+    new = np.insert(new, both + 1, second)
+    return new.tobytes().decode("utf-32-le", "surrogatepass").split("\n")[1:]
+
+
+def _signs(codes: np.ndarray, new: np.ndarray, kept: np.ndarray) -> tuple[list[int], list[int]]:
+    """Return the places in `new`, made of codes[kept], where a sign goes before a digit."""
+    signs = {}
+    digits = np.flatnonzero((new >= ord("0")) & (new <= ord("9")))
+    for at in digits[kept[digits] - kept[digits - 1] > 1].tolist():
+        between = codes[kept[at - 1] + 1 : kept[at]].tolist()
+        alone = len(between) == 1
+        if between[-1] in _MINUS and (new[at - 1] == LF if alone else between[-2] not in _MINUS):
+            signs[at] = ord("-")
+        elif ord("0") <= new[at - 1] <= ord("9"):
+            signs[at] = _BETWEEN.get(between[0], SPACE) if alone else SPACE
+    return list(signs), list(signs.values())
+
+
+@cache
+def _properties() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return patterns of ignorable code points, and of numerals that NFKC would join to digits."""
+    import regex  # not at the top: using a model must not require it
+
+    return regex.compile(r"\p{Default_Ignorable_Code_Point}+"), regex.compile(r"\p{No}")
+
+
+@cache
+def _letters() -> tuple[np.ndarray, np.ndarray]:
+    """Return what each code point of NFKC becomes, 0 for nothing, uint32[0x110000]: a letter, or
+    SEVERAL + n for row n of the other table, uint32[n, 2].
+    """
+    table, several = np.zeros(0x110000, "<u4"), []
+    table[LF] = LF
+    for letter in map(chr, range(0x40000)):  # above there is none
+        letters = _primary(letter)
+        if len(letters) == 1:
+            table[ord(letter)] = ord(letters)
+        elif letters and unicodedata.is_normalized("NFKC", letter):
+            table[ord(letter)] = SEVERAL + len(several)
+            several.append([*map(ord, letters)])
+    return table, np.array(several, "<u4")
+
+
+def _primary(letter: str) -> str:
+    """Return what the key keeps of a code point."""
+    if letter.isdigit():
+        return str(unicodedata.digit(letter))
+    if unicodedata.category(letter) in ("Cn", "Lo") and not unicodedata.decomposition(letter):
+        return letter.translate(FOLDED) if letter.isalnum() else ""
+    letters = letter if letter in "йЙ" else unicodedata.normalize("NFKD", letter)
+    letters = "".join(each for each in letters if each.isalnum() or _is_own(each))
+    return unicodedata.normalize("NFC", letters.casefold().translate(FOLDED))
+
+
+def _is_own(mark: str) -> bool:
+    """Return whether a mark makes another letter or word, unlike an accent."""
+    place = unicodedata.combining(mark)  # 10 to 36: Hebrew and Arabic; from 200: accents
+    if unicodedata.category(mark) not in ("Mn", "Mc") or place == 1 or 10 <= place <= 36:
+        return False
+    return place < 200 and "NUKTA" not in unicodedata.name(mark, "")
