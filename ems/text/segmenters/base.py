@@ -153,8 +153,7 @@ def segmenter(name: str, language: str) -> Segment:
                     f"{label}: line {number:,} of its input holds U+{ord(breaker[0]):04X}, which "
                     "can shift or cut lines; clean the text first (ems.text.normalise.tidy)"
                 )
-        cut = [cut_runs(line) if len(line) > MOST_ENDS else line for line in lines]
-        prepared = list(map(record.prepare, cut)) if record.prepare else cut
+        prepared = list(map(record.prepare, lines)) if record.prepare else lines
         words = segment(prepared)
         check_count(lines, words, label)
         return [line if is_spaced(line) else " ".join(line.split()) for line in words]
@@ -200,7 +199,7 @@ def cut_runs(line: str) -> str:
     """Put a space into runs without one, of punctuation or of anything else: MeCab and Moses take
     time that grows with the square of a run, and one of 30,000 characters stops a server.
     """
-    return _RUN.sub(r"\1 ", line)
+    return _RUN.sub(r"\1 ", line) if len(line) > MOST_ENDS else line
 
 
 def run_filter(command: list[str], lines: list[str], name: str) -> list[str]:

@@ -1,6 +1,6 @@
 """fugashi (MeCab in Python) with the dictionary UniDic, for Japanese."""
 
-from ems.text.segmenters.base import Segment, Segmenter, package
+from ems.text.segmenters.base import Segment, Segmenter, cut_runs, package
 
 
 def _make(language: str) -> Segment:
@@ -13,5 +13,6 @@ def _make(language: str) -> Segment:
 SEGMENTER = Segmenter(
     _make,
     needs=(package("fugashi"), package("unidic_lite", "unidic-lite")),
+    prepare=cut_runs,
     limit=100_000,  # crashes with a segmentation fault at a few times this length
 )

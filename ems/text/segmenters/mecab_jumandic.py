@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ems.text.segmenters.base import Need, Segmenter, full_width_kana, program
+from ems.text.segmenters.base import Need, Segmenter, cut_runs, full_width_kana, program
 
 JUMANDIC = Path("/var/lib/mecab/dic/juman-utf8")  # where Debian's package puts it
 BUFFER = 1 << 20  # bytes; MeCab splits longer lines
@@ -13,6 +13,6 @@ SEGMENTER = Segmenter(
         program("mecab", "needs Debian's packages `mecab` and `mecab-jumandic-utf8`"),
         Need(JUMANDIC.is_dir, "needs Debian's package `mecab-jumandic-utf8`"),
     ),
-    prepare=full_width_kana,
+    prepare=lambda line: full_width_kana(cut_runs(line)),
     limit=1_000_000,
 )

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from importlib.resources import files
 
-from ems.text.segmenters.base import Need, Segmenter, package
+from ems.text.segmenters.base import Need, Segmenter, cut_runs, package
 
 
 def _full_perl() -> bool:
@@ -27,7 +27,7 @@ def _with_flags(*flags: str) -> Segmenter:
         script = files("mosestokenizer").joinpath("tokenizer-v1.1.perl")
         return ["perl", str(script), "-q", *flags, "-l", language]
 
-    return Segmenter(command=command, needs=(PERL, package("mosestokenizer")))
+    return Segmenter(command=command, needs=(PERL, package("mosestokenizer")), prepare=cut_runs)
 
 
 SEGMENTER = {

@@ -14,7 +14,7 @@ from importlib.resources import files
 from itertools import compress
 
 from ems.base.batches import batched
-from ems.text.segmenters.base import Segment, Segmenter, is_spaced, package
+from ems.text.segmenters.base import Segment, Segmenter, cut_runs, is_spaced, package
 
 ALWAYS, BEFORE_DIGITS = "always", "before digits"  # when an abbreviation keeps its full stop
 # stand between a word and its full stop until the next word decides about a space there
@@ -164,4 +164,4 @@ def _abbreviations(language: str) -> dict[str, str]:
     return prefixes
 
 
-SEGMENTER = Segmenter(make=_make, needs=(package("mosestokenizer"),))
+SEGMENTER = Segmenter(make=_make, needs=(package("mosestokenizer"),), prepare=cut_runs)
