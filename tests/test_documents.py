@@ -61,11 +61,11 @@ def test_documents_equal_a_plain_loop(tmp_path, seed, suffix):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is empty"),
+        (b"", "contains no document"),
         (b"\n \n\n", "contains no document"),
         (b"a" * 30 + b"\nb", r"line 1 is longer than 20 bytes"),
         (b"a b\n\n" + b"word\n" * 9, r"document that begins at line 3 is longer than 40 bytes"),
-        (b"\x1f\x8b not gzip", "damaged or cut short"),
+        (b"\x1f\x8b not gzip", "not a whole gzip file"),
     ],
 )
 def test_a_file_without_documents_is_an_error(tmp_path, monkeypatch, content, message):

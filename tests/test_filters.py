@@ -14,6 +14,7 @@ from made.experiments import MINIMAL, Settings, one_line
 from made.text import filtered as clean
 from made.text import law, tiny
 
+from ems.base.texts import INVISIBLE
 from ems.config.experiment import Corpus
 from ems.config.text import CleanSettings
 from ems.text import duplicates
@@ -92,9 +93,20 @@ def test_format_characters_are_dropped_except_joiners_that_a_script_needs(text):
     assert clean([(text, "x")])[0] == [(tidy(text), "x")]
 
 
-def test_a_side_of_format_characters_alone_is_empty():
-    assert clean([("\u200b", "x")], format_characters="drop")[1].removed["one_empty"] == 1
-    assert clean([("\u200b", "x")])[0] == [("\u200b", "x")]
+@pytest.mark.parametrize("format_characters", ["keep", "drop"])
+def test_a_side_without_a_visible_character_is_empty(format_characters):
+    alone = "\u2800\xad\ufe0f\u034f\u200d\U000e0061\u180e\u3164"
+    sides = ["\u115f\u1160", "\u200b \u3164", alone, *alone]
+    kept, report = clean([(side, "x") for side in sides], format_characters=format_characters)
+    assert (kept, report.removed["one_empty"]) == ([], len(sides))
+    visible = [("\u3164a", "x"), ("☺\ufe0f", "x"), (".", "x"), ("\u0301", "x")]
+    assert len(clean(visible, format_characters=format_characters)[0]) == len(visible)
+
+
+def test_invisible_characters_are_those_of_unicode():
+    regex, every = pytest.importorskip("regex"), map(chr, range(0x110000))
+    ignorable = regex.compile(r"\p{Default_Ignorable_Code_Point}|\s|[\p{Cc}\u2800\ufff9-\ufffb]")
+    assert set(filter(ignorable.match, every)) == INVISIBLE
 
 
 # --- tidy text and keys

@@ -15,9 +15,10 @@ from made.forked import growth
 from made.text import cleaned, tiny
 
 from ems.base.errors import EmsError
+from ems.base.texts import LONGEST
 from ems.config.experiment import Corpus
 from ems.corpora.content import lock_of
-from ems.corpora.own import LONGEST_ROW, count_own, own_files, read_own
+from ems.corpora.own import count_own, own_files, read_own
 from ems.text.evalkeys import write_keys
 from ems.workflow.plan import plan, plans_jobs
 
@@ -67,8 +68,8 @@ BAD = [
     (b"\t\n", "both_empty"),
     (b"a NUL\0\there\n", "nul"),
     (b"latin \xe4\there\n", "undecodable"),
-    (b"x" * LONGEST_ROW + b"\ttoo long\n", "too_long"),
-    (b"y" * 3 * LONGEST_ROW + b"\tfar too long\n", "too_long"),
+    (b"x" * LONGEST + b"\ttoo long\n", "too_long"),
+    (b"y" * 3 * LONGEST + b"\tfar too long\n", "too_long"),
 ]
 GOOD = b"".join(b"gut %d\tbon %d\n" % (at, at) for at in range(20))
 
@@ -125,7 +126,7 @@ def test_a_truncated_file_is_an_error_and_leaves_nothing(tmp_path, suffix):
     noise = b"".join(b"%x\t%x\n" % (hash((at, 1)), hash((at, 2))) for at in range(5000))
     whole = packed(noise, suffix)
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(EmsError, match=r"mine.tsv\S+: damaged or cut short"):
+    with pytest.raises(EmsError, match=r"mine.tsv\S+: not a whole"):
         clean(tmp_path, corpus(str(path)))
     assert not list(tmp_path.glob("*out*"))
 

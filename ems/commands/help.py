@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 from ems import __version__
+from ems.base.texts import is_plain
 
 OPENING = """usage: ems COMMAND [FLAGS]
 
@@ -89,7 +90,7 @@ def near(word: str, known: Iterable[str]) -> str:
 def printable(text: str) -> str:
     """Escape unprintable characters and cut the middle out, so that a message is a short line."""
     text = text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return "".join(c if is_plain(c) else repr(c)[1:-1] for c in text)
 
 
 def fail(program: str, message: str) -> NoReturn:

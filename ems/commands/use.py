@@ -15,8 +15,8 @@ ModelName = Annotated[
 LineLanguage = Annotated[str | None, "language of the lines, if the model segments by language"]
 OtherLanguage = Annotated[str | None, "language of the second side"]
 QueryLanguage = Annotated[str | None, "language of the queries, if the model segments by language"]
-TextPath = Annotated[Path, "text with a sentence per line, plain or .gz; - for stdin", Mark.STREAM]
-PairLines = Annotated[Path, "TSV with a pair per line, plain or .gz; - for stdin", Mark.STREAM]
+TextPath = Annotated[Path, "text with a sentence per line, or compressed; - for stdin", Mark.STREAM]
+PairLines = Annotated[Path, "TSV with a pair per line, or compressed; - for stdin", Mark.STREAM]
 BadLines = Annotated[
     Literal["error", "skip"], "action for a line that is not UTF-8, has a NUL or over 1 MB"
 ]
@@ -133,9 +133,10 @@ def search(
     precision: Precision = "float32",
 ) -> None:
     """Find the lines of a text that mean the same as a query."""
+    from ems.base.texts import one_field
     from ems.use.encoder import Encoder
     from ems.use.search import build_index, index_folder, index_of
-    from ems.use.stream import TextInput, opened, text_of
+    from ems.use.stream import TextInput
 
     if not (build or query or queries):
         raise EmsError("ems search: expected a query, --queries or --build, found none")
@@ -143,18 +144,18 @@ def search(
     corpus = TextInput(index, (language,), bad == "skip")
     if build:
         build_index(encoder, corpus, index_folder(index), half)
-    texts = [query] if query else []
+    texts: dict[int, str] = {0: query} if query else {}  # by line number
     if queries:
-        with opened(queries) as reader:
-            texts += [text_of(line) for line in reader]
+        texts.update(TextInput(queries, (query_language,), bad == "skip").texts())
     if not texts:
         return
     with index_of(encoder, corpus) as opened_index:
-        results = opened_index.search(texts, query_language, k)
-    for number, hits in enumerate(results, start=1):
+        results = opened_index.search(list(texts.values()), query_language, k)
+    for number, hits in zip(texts, results, strict=True):
         prefix = f"{number}\t" if queries else ""
         for hit in hits:
-            sys.stdout.write(f"{prefix}{hit.score:.4f}\t{hit.number}\t{hit.line}\n")
+            line = one_field(hit.line)
+            sys.stdout.write(f"{prefix}{hit.score:.4f}\t{hit.number}\t{line}\n")
 
 
 def serve(

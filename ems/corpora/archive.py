@@ -7,8 +7,6 @@ of contents, tar headers and line lengths are bounded too, so no archive can exh
 creates links: here any member with a dangerous name or type is an error, even an unwanted one.
 """
 
-import bz2
-import gzip
 import io
 import lzma
 import re
@@ -26,6 +24,7 @@ from typing import BinaryIO
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import unreadable
+from ems.base.texts import form_of, unpacked
 
 BLOCK = 1 << 18  # bytes read at once
 SMALL = 1 << 24  # bytes that every archive may unpack to, whatever its ratio (repeated lines)
@@ -141,27 +140,8 @@ def first_bytes(archive: Path) -> bytes:
 
 def decompressed(archive: Path) -> BinaryIO:
     """Open a compressed or plain file for reading; its first bytes decide which it is."""
-    start = first_bytes(archive)
-    for magic, opener in ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open)):
-        if start.startswith(magic):
-            return opener(archive, "rb")
-    if not start.startswith(b"\x28\xb5\x2f\xfd"):
-        return open(archive, "rb")
-    try:
-        from backports import zstd  # Python 3.14 has it as compression.zstd
-    except ImportError:
-        raise EmsError(
-            f"{archive}: unpacking it needs backports.zstd: pip install -e '.[files]'"
-        ) from None
-
-    class File(zstd.ZstdFile):  # rejects windows over 128 MB and truncated files
-        def read(self, size: int = -1) -> bytes:
-            try:
-                return super().read(size)
-            except zstd.ZstdError as error:
-                raise OSError(str(error)) from None
-
-    return File(archive, "rb")
+    form = form_of(first_bytes(archive))
+    return unpacked(archive, form, archive) if form else open(archive, "rb")
 
 
 def open_packed(archive: Path, limits: Limits = LIMITS) -> BinaryIO:
@@ -280,7 +260,7 @@ def _members(archive: Path, limits: Limits) -> Iterator[Member]:
     start, budget = first_bytes(archive), Budget(archive, limits)
     if start.startswith(b"PK"):
         return _zip_members(archive, budget)
-    compressed = start.startswith((b"\x1f\x8b", b"BZh"))
+    compressed = form_of(start) in ("gzip", "bzip2")
     if compressed:
         with reading(archive), decompressed(archive) as stream:
             start = stream.read(512)

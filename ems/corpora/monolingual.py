@@ -1,6 +1,6 @@
 """Documents of one language: text files, OPUS's zips of raw text, and Wikipedia dumps.
 
-A text file is plain or gz, with one sentence per line and a blank line after each document. In
+A text file, plain or compressed, has one sentence per line and a blank line after each document. In
 OPUS's zip each XML file is a document and each <s> a sentence. Documents are held in memory as a
 whole, so their size is limited: a file without blank lines is an error.
 
@@ -21,6 +21,7 @@ from xml.etree.ElementTree import ParseError, iterparse
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import unreadable
+from ems.base.texts import opened
 from ems.corpora import archive
 
 LARGEST = 1 << 26  # bytes of a document; the Bible has 4 million
@@ -42,7 +43,7 @@ def read_documents(path: Path) -> Iterator[RawDocument]:
     if path.suffix == ".zip":
         yield from _raw_documents(path)
         return
-    with archive.open_packed(path) as stream:
+    with opened(path) as stream:
         lines: list[bytes] = []
         first, size = 1, 0
         for number, line in enumerate(archive.stream_lines(stream, str(path)), start=1):

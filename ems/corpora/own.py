@@ -5,7 +5,6 @@ The file name decides the form, the first bytes the compression. Each row is a p
 """
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -13,24 +12,21 @@ from pathlib import Path
 from typing import Any
 
 from ems.base.errors import EmsError
+from ems.base.texts import LONGEST, PACKED, bounded_lines, opened, packing
 from ems.config.experiment import Corpus
-from ems.corpora.archive import Limits, count_stream_lines, open_packed, reading
+from ems.corpora.archive import count_stream_lines, reading
 
 PARQUET, TWO_FILES = ".parquet", "two files"
 FORMS = (".tsv", ".jsonl", ".ndjson", ".json", PARQUET)
-PACKED = {".gz", ".bz2", ".xz", ".zst"}
-LONGEST_ROW = 1_000_000  # bytes
 SHOWN = 80  # characters of a bad row in a message
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some programs write it before UTF-8
 TRANSLATION = "translation"  # column or key in Hugging Face datasets
-OWN_LIMITS = Limits(1 << 42, math.inf)  # nothing is unpacked to disk
 BATCH = 1000  # rows of a parquet file read at once
 
 BAD = {  # reason -> its wording in messages
     "malformed": "not two texts",
     "undecodable": "not UTF-8",
     "nul": "with a NUL",
-    "too_long": f"over {LONGEST_ROW:,} bytes",
+    "too_long": f"over {LONGEST:,} bytes",
 }
 
 
@@ -57,15 +53,18 @@ def own_files(corpus: Corpus, pair: str) -> list[Path]:
 
 def check_needs(paths: list[Path]) -> None:
     """Raise `EmsError` for an unsupported form, or if the package that reads it is missing."""
-    if _form(paths) == PARQUET and find_spec("pyarrow") is None:
-        raise EmsError(f"{paths[0]}: reading parquet needs pyarrow: pip install -e '.[files]'")
+    if _form(paths) == PARQUET:
+        if find_spec("pyarrow") is None:
+            raise EmsError(f"{paths[0]}: reading parquet needs pyarrow: pip install -e '.[files]'")
+        return
     for path in paths:
-        open_packed(path, OWN_LIMITS).close()  # raises if a package to unpack it is missing
+        packing(path)  # raises if it is no text, or a package to unpack it is missing
 
 
 def _form(paths: list[Path]) -> str:
     path = paths[0]
-    suffix = Path(path.stem).suffix if path.suffix in PACKED else path.suffix
+    suffix = path.suffix.lower()
+    suffix = Path(path.stem).suffix.lower() if suffix in PACKED else suffix
     if suffix == PARQUET or (len(paths) == 1 and suffix in FORMS):
         return suffix
     if len(paths) > 1:
@@ -84,7 +83,7 @@ def count_own(paths: list[Path]) -> int:
         return sum(_open_parquet(path).metadata.num_rows for path in paths)
     counts = []
     for path in paths:
-        with open_packed(path, OWN_LIMITS) as stream:
+        with opened(path) as stream:
             counts.append(count_stream_lines(stream))
     if counts[0] != counts[-1]:
         raise EmsError(
@@ -126,15 +125,10 @@ def read_own(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
 
 def _texts_of(path: Path) -> Iterator[str | Bad]:
     """Yield the text of each line without its end, LF or CR LF; `Bad` if too long or not UTF-8."""
-    first = True
-    with open_packed(path, OWN_LIMITS) as stream:
-        while line := stream.readline(LONGEST_ROW + 2):
-            if first:
-                line, first = line.removeprefix(BYTE_ORDER_MARK), False
+    with opened(path) as stream:
+        for line in bounded_lines(stream):
             text = line.removesuffix(b"\n").removesuffix(b"\r")
-            if len(text) > LONGEST_ROW:
-                while line and not line.endswith(b"\n"):
-                    line = stream.readline(LONGEST_ROW)
+            if len(text) > LONGEST:
                 yield _bad("too_long", text)
                 continue
             try:
@@ -221,7 +215,7 @@ def _pair(first: str, second: str) -> OwnRow:
     if "\0" in first or "\0" in second:
         return _bad("nul", f"{first}\t{second}")
     most_bytes = 4 * (len(first) + len(second))
-    if most_bytes > LONGEST_ROW and len(f"{first}{second}".encode()) > LONGEST_ROW:
+    if most_bytes > LONGEST and len(f"{first}{second}".encode()) > LONGEST:
         return _bad("too_long", f"{first}\t{second}")
     return first, second
 

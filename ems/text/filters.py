@@ -18,6 +18,7 @@ from typing import Any
 
 from ems.base.batches import batched
 from ems.base.errors import EmsError
+from ems.base.texts import INVISIBLE, is_visible
 from ems.config.text import CleanSettings, LanguageFilter
 from ems.text.keys import KEYS, Keys
 from ems.text.normalise import tidy, tidy_lines, without_format
@@ -158,7 +159,8 @@ def _tidied(drop_format: bool, batch: RowBatch, report: CleanReport) -> RowBatch
 
     *sides, origins = zip(*batch, strict=True)
     tidied = [tidy_lines(list(side), without_counted if drop_format else tidy) for side in sides]
-    return list(zip(*tidied, origins, strict=True))
+    texts = [[t if t[:1] not in INVISIBLE or is_visible(t) else "" for t in s] for s in tidied]
+    return list(zip(*texts, origins, strict=True))
 
 
 def _without_empty(reasons: tuple[str, ...], batch: RowBatch, report: CleanReport) -> RowBatch:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 
+from ems.base.texts import is_plain
+
 # C0/C1 controls, line and paragraph separators, BOM: no sentence needs them, and they break lines
 CONTROL = r"[\u0000-\u001f\u007f-\u009f\u2028\u2029\ufeff]+"  # valid in Python and Oniguruma
 _CONTROL = re.compile(CONTROL)
@@ -55,7 +57,7 @@ def tidy_lines(texts: list[str], slow: Tidy = tidy) -> list[str]:
     normalised = unicodedata.is_normalized
     return [
         text
-        if text.isprintable()
+        if is_plain(text)
         and "  " not in text
         and text[:1] != " "
         and text[-1:] != " "

@@ -13,6 +13,7 @@ from ems.base.batches import batched
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file, unreadable, write_json
 from ems.base.schema import Count, NonBlank, Record
+from ems.base.texts import kind_of
 
 LIST = "files.json"  # list of a folder of pair files or reports: name -> SHA-256
 CLEAN, SEGMENTED = "clean", "segmented"  # folders of pair files
@@ -93,7 +94,8 @@ def read_columns(
     except OSError as error:
         raise unreadable(path, error) from None
     except UnicodeDecodeError as error:
-        raise Damaged(path, f"not UTF-8 ({error.reason}) after line {number - 1:,}") from None
+        problem = f"not UTF-8 ({error.reason}) after line {number - 1:,}"
+        raise Damaged(path, kind_of(path) or problem) from None
 
 
 def _columns(path: Path, lines: list[str], number: int, sides: int) -> BatchColumns:

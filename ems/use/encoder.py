@@ -13,6 +13,7 @@ import torch
 from ems.base.errors import EmsError
 from ems.base.files import EXPORTED
 from ems.base.progress import log
+from ems.base.texts import is_visible
 from ems.bench.margin import MARGINS, Mined, pairs_of, scores_of
 from ems.bench.nearest import nearest
 from ems.config.languages import code_among
@@ -138,7 +139,7 @@ class Encoder:
         self, lines: list[str], language: Language, progress: Any
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the model's vectors, and bool[N]: lines with a piece that it knows."""
-        blank = np.array([not line.strip() for line in lines], bool)
+        blank = np.array([not is_visible(line) for line in lines], bool)
         if isinstance(self._lines, SentenceEncoder):
             tokens = self._tokens(lines, language) if lines else []
             return self._lines.embed(tokens, progress), self._known(tokens, blank)

@@ -7,7 +7,6 @@ same bytes. Output to standard output is written piece by piece and is not kept.
 
 import io
 import shutil
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,19 +18,17 @@ import numpy as np
 import torch
 
 from ems.base.batches import batched
-from ems.base.errors import EmsError
 from ems.base.files import atomic_path, check_unchanged, read_json, write_json
 from ems.base.progress import Progress, log
 from ems.base.schema import Some
+from ems.base.texts import STREAM, bounded_lines, opened
 from ems.text.pieces import MAX_BYTES, Advance, Piece, cut, done_pieces
 from ems.use.encoder import Encoder, cosines
-from ems.use.stream import STREAM, BadLine, TextInput, opened, plain, scratch, write
+from ems.use.stream import Faults, Row, TextInput, plain, scratch, write
 
 PIECE_LINES = 1 << 15  # as in a benchmark, so that the vectors have the same bits
-NAMED = 5  # line numbers in a message about bad lines
 ROWS, FAULTS = "rows", "faults.json"  # files of a piece
 BAD_SCORE = "nan"  # score of a bad row
-Faults = dict[str, list[int]]  # fault -> numbers of the lines that have it
 
 
 @dataclass(frozen=True)
@@ -68,26 +65,14 @@ class EncodingJob:
 
         Raises `EmsError` for a bad line unless bad lines are skipped.
         """
-        rows: list[tuple[str, ...] | None] = []
-        bad: Faults = defaultdict(list)
-        for number, line in enumerate(lines, start=first):
-            try:
-                rows.append(self.text.sides_of(line))
-            except BadLine as fault:
-                if not self.text.skip:
-                    raise EmsError(
-                        f"{self.text}: line {number:,}: {fault}; correct it, or skip such lines "
-                        "with --bad skip"
-                    ) from None
-                rows.append(None)
-                bad[str(fault)].append(number)
+        rows, bad = self.text.rows(lines, first)
         vectors = self._vectors(rows, progress)
         if not self.render:
             return vectors.tobytes(), bad
         kept = [row and line for row, line in zip(rows, lines, strict=True)]
         return self.render(vectors, kept), bad
 
-    def _vectors(self, rows: list[tuple[str, ...] | None], progress: Any) -> np.ndarray:
+    def _vectors(self, rows: list[Row], progress: Any) -> np.ndarray:
         """Encode rows to float[len(rows), sides, d], with zeros for a bad line."""
         sides = []
         for side, language in enumerate(self.text.languages):
@@ -125,14 +110,7 @@ def rows_of(job: EncodingJob, source: Path, state: Path) -> Iterator[tuple[list[
 
 
 def _report(parts: list[Faults], job: EncodingJob) -> None:
-    """Log the skipped lines per fault, with the first line numbers, and many unknown pieces."""
-    for fault in dict.fromkeys(fault for part in parts for fault in part):
-        lines = [line for part in parts for line in part.get(fault, ())]
-        more = ", ..." if len(lines) > NAMED else ""
-        some = ", ".join(f"{line:,}" for line in lines[:NAMED])
-        log.warning(
-            "%s: %s bad lines skipped (%s): line %s%s", job.text, len(lines), fault, some, more
-        )
+    job.text.report(parts)
     job.encoder.warn_of_unknown(job.text)
 
 
@@ -165,7 +143,7 @@ def run(
 def _to_stdout(job: EncodingJob) -> int:
     progress, bad = Progress(job.what, None, job.text.unit), []
     with opened(job.text.path) as reader:
-        batches = batched(reader, len, PIECE_LINES, MAX_BYTES)  # as `cut` does
+        batches = batched(bounded_lines(reader), len, PIECE_LINES, MAX_BYTES)  # as `cut` does
         for lines in progress.over(batches, len):
             rows, more = job.block(lines, progress.done + 1)
             bad.append(more)

@@ -20,6 +20,7 @@ from ems.base.errors import EmsError
 from ems.base.files import atomic_path, sha256_file
 from ems.base.progress import Progress, log
 from ems.base.provenance import source_hash
+from ems.base.texts import one_field
 from ems.bench.margin import pairs_of, scores_of
 from ems.bench.nearest import ROWS, Neighbours, merged, nearest
 from ems.text.pieces import Advance, Piece, done_pieces
@@ -213,7 +214,7 @@ def mine(
 
 def _lines(text: Path, count: int, rows: np.ndarray) -> Iterator[str]:
     lines = lines_at(text, starts_of(text, count), rows)
-    return (line.replace("\t", " ") for line in lines)
+    return map(one_field, lines)
 
 
 def score_by_margin(

@@ -19,11 +19,12 @@ from ems.base.errors import EmsError
 from ems.base.files import read_json, sha256_file, state_of, write_json
 from ems.base.progress import log
 from ems.base.schema import Count, NonBlank, Record
+from ems.base.texts import STREAM, packing
 from ems.bench.nearest import nearest
 from ems.use.arguments import texts_of, whole
 from ems.use.encoder import Encoder, Language
 from ems.use.files import VectorForm, encode
-from ems.use.stream import STREAM, TextInput, lines_at, starts_of
+from ems.use.stream import TextInput, lines_at, starts_of
 
 VECTORS, ABOUT = "vectors.npy", "index.json"
 AGAIN = "make it again with --build"
@@ -67,10 +68,11 @@ def index_of(encoder: Encoder, corpus: TextInput) -> Iterator["Index"]:
 def build_index(encoder: Encoder, corpus: TextInput, folder: Path, half: bool = False) -> None:
     """Write the index of a text; a killed run is resumed.
 
-    Raises `EmsError` for standard input and .gz, because results are read from the text itself.
+    Raises `EmsError` for standard input and compressed files, because results are read from the
+    text itself.
     """
     path, vectors = corpus.path, folder / VECTORS
-    if path == STREAM or path.suffix == ".gz":
+    if path == STREAM or packing(path):
         raise EmsError(f"{path}: expected a plain text file to search; unpack it first")
     names = {file.name for file in folder.iterdir()} if folder.is_dir() else set()
     if not names <= {VECTORS, ABOUT, state_of(vectors).name}:

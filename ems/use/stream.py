@@ -1,35 +1,30 @@
-"""Text input line by line: bad lines, standard input, .gz, and the state folder of an output.
+"""Text input line by line: bad lines, copies, and the state folder of an output.
 
 A bad line (not UTF-8, a NUL, longer than LONGEST) is an error or is skipped; a skipped line is
-counted and keeps its row in the output. Standard input and .gz are first copied to the state folder
-of the output, so that a second run can compare them.
+counted and keeps its row in the output. Standard input and compressed files are first copied to the
+state folder of the output, so that a second run can compare them.
 """
 
-import gzip
-import shutil
-import sys
+import re
 import tempfile
-import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
 from ems.base.errors import EmsError
-from ems.base.files import (
-    atomic_path,
-    check_readable,
-    claim_state,
-    drop_state,
-    standard_output,
-    state_of,
-)
+from ems.base.files import atomic_path, claim_state, drop_state, standard_output, state_of
+from ems.base.progress import log
+from ems.base.texts import BOM, LONGEST, STREAM, bounded_lines, is_as_read, opened
 
-LONGEST = 1_000_000  # maximum bytes of a line
-STREAM = Path("-")
+NAMED = 5  # line numbers in a message about bad lines
+# A letter of Latin-1 next to one of ASCII
+LATIN = re.compile(rb"[A-Za-z][\xc0-\xff](?![\x80-\xff])|(?<![\x80-\xff])[\xc0-\xff][A-Za-z]")
+Row = tuple[str, ...] | None  # the sides of a line, None for a bad one
+Faults = dict[str, list[int]]  # fault -> numbers of the lines that have it
 
 
 class BadLine(Exception):
@@ -60,6 +55,50 @@ class TextInput:
             raise BadLine("one column, expected two or more")
         return text_of(columns[0]), text_of(columns[1])
 
+    def rows(self, lines: Iterable[bytes], first: int = 1) -> tuple[list[Row], Faults]:
+        """Split lines numbered from `first`; return the rows and the bad lines.
+
+        Raises `EmsError` for a bad line unless bad lines are skipped.
+        """
+        rows: list[Row] = []
+        bad: Faults = defaultdict(list)
+        for number, line in enumerate(lines, start=first):
+            try:
+                rows.append(self.sides_of(line))
+            except BadLine as fault:
+                if not self.skip:
+                    guess = " (Latin-1? iconv -f CP1252 -t UTF-8)" if _is_latin(line) else ""
+                    raise EmsError(
+                        f"{self}: line {number:,}: {fault}{guess}; correct it, or skip such lines "
+                        "with --bad skip"
+                    ) from None
+                rows.append(None)
+                bad[str(fault)].append(number)
+        return rows, bad
+
+    def texts(self) -> dict[int, str]:
+        """Return the usable lines of a text of one language by their numbers, from 1."""
+        with opened(self.path) as reader:
+            rows, bad = self.rows(bounded_lines(reader))
+        self.report([bad])
+        return {number: row[0] for number, row in enumerate(rows, start=1) if row}
+
+    def report(self, parts: list[Faults]) -> None:
+        """Log the number of skipped lines per fault, and the first line numbers."""
+        for fault in dict.fromkeys(fault for part in parts for fault in part):
+            lines = [line for part in parts for line in part.get(fault, ())]
+            some = ", ".join(f"{line:,}" for line in lines[:NAMED])
+            more = ", ..." if len(lines) > NAMED else ""
+            skipped = f"{len(lines)} bad lines skipped ({fault})"
+            log.warning("%s: %s: line %s%s", self, skipped, some, more)
+
+
+def _is_latin(line: bytes) -> bool:
+    try:
+        return not line.decode("utf-8")
+    except UnicodeDecodeError:
+        return LATIN.search(line) is not None
+
 
 def text_of(line: bytes) -> str:
     """Decode a line without its end. Raises `BadLine`."""
@@ -75,27 +114,13 @@ def text_of(line: bytes) -> str:
 
 
 @contextmanager
-def opened(source: Path) -> Iterator[BinaryIO]:
-    """Open a file, a .gz, or standard input (`-`) as bytes."""
-    if source == STREAM:
-        yield sys.stdin.buffer
-        return
-    check_readable(source)
-    try:
-        with gzip.open(source) if source.suffix == ".gz" else open(source, "rb") as reader:
-            yield reader
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise EmsError(f"{source}: not a whole gzip file ({error}); copy it again") from None
-
-
-@contextmanager
 def plain(source: Path, copy: Path) -> Iterator[Path]:
-    """Yield a plain file: the source itself, or a copy of standard input or of a .gz."""
-    if source != STREAM and source.suffix != ".gz":
+    """Yield the source itself, or a copy of standard input or of a file in another form."""
+    if source != STREAM and is_as_read(source):
         yield source
         return
     with opened(source) as reader, atomic_path(copy) as temporary, open(temporary, "wb") as writer:
-        shutil.copyfileobj(reader, writer, 1 << 20)
+        writer.writelines(bounded_lines(reader))
     yield copy
     copy.unlink(missing_ok=True)
 
@@ -135,6 +160,8 @@ def starts_of(path: Path, lines: int) -> np.ndarray:
     """Return the byte offsets of the lines of a text and of its end, int64[lines + 1]."""
     starts = np.zeros(lines + 1, np.int64)
     with open(path, "rb") as reader:
+        starts[0] = len(BOM) if reader.read(len(BOM)) == BOM else 0
+        reader.seek(starts[0])
         for number, line in enumerate(reader, start=1):
             starts[number] = starts[number - 1] + len(line)
     return starts

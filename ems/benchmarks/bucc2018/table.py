@@ -12,6 +12,7 @@ from typing import Literal
 
 from ems.base.errors import Damaged
 from ems.base.schema import NonBlank, Number, Record, fitting
+from ems.base.texts import is_plain
 from ems.bench.scores import read_score_file
 from ems.tables.declarations import words_of
 from ems.tables.engine import BEST, Declaration, PrintedRows, headings, one_each
@@ -121,7 +122,7 @@ def _printable(text: str) -> bool:
         text.encode("cp1252")
     except UnicodeEncodeError:
         return False
-    return text.isprintable()
+    return is_plain(text)
 
 
 TABLES = {"bucc2018": BUCC, "bucc_missed": write_missed_table}

@@ -7,13 +7,14 @@ dropped. Quotation marks have no special meaning: XNLI, PAWS-X and BUCC contain 
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 from xml.parsers import expat
 
-from ems.base.errors import EmsError
-from ems.base.files import read_lines
+from ems.base.errors import Damaged, EmsError
+from ems.base.texts import opened
 
 MISSING = "no such file; fetch the benchmark again, or check the `path` of its evalsets entry"
 ENTITIES = "declares entities of its own; check where it came from"
@@ -24,21 +25,20 @@ NumberedColumns = Iterator[tuple[int, list[str]]]
 FieldRecord = tuple[int, dict[str, str]]  # (line where it begins, its fields)
 
 
-def opened(path: Path) -> BinaryIO:
-    try:
-        return open(path, "rb")
-    except FileNotFoundError:
-        raise EmsError(f"{path}: {MISSING}") from None
+def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
+    if not path.exists():
+        raise EmsError(f"{path}: {MISSING}")
+    return opened(path)
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (number, text) of each line. Raises `EmsError` for a missing file or one not UTF-8."""
-    with opened(path) as reader:
+    with _opened(path) as reader:
         for number, line in enumerate(reader, start=1):
             try:
                 yield number, line.decode("utf-8").removesuffix("\n").rstrip("\r")
             except UnicodeDecodeError as error:
-                raise EmsError(f"{path}: line {number} is not UTF-8 ({error.reason})") from None
+                raise Damaged(path, f"line {number} is not UTF-8 ({error.reason})") from None
 
 
 def rows(path: Path, columns: int) -> NumberedColumns:
@@ -77,11 +77,11 @@ def check_count(count: int, path: Path, expected: str) -> None:
 
 def read_sentences(path: Path) -> list[str]:
     """Return one sentence per line. Raises `EmsError` for a missing file or an empty line."""
-    lines = read_lines(path)
+    lines = [line for _, line in numbered_lines(path)]
     for number, line in enumerate(lines or [""], start=1):
         if not line.strip():
             raise EmsError(f"{path}: line {number} is empty; expected one sentence on every line")
-    return [line.rstrip("\r") for line in lines]
+    return lines
 
 
 # --- XML
@@ -120,7 +120,7 @@ def records(path: Path, name: str) -> Iterator[FieldRecord]:
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.CharacterDataHandler = lambda text: texts.append(text) if field else None
     parser.EntityDeclHandler = refuse
-    with opened(path) as reader:
+    with _opened(path) as reader:
         while True:
             block = reader.read(XML_BLOCK)
             try:
@@ -137,7 +137,7 @@ def records(path: Path, name: str) -> Iterator[FieldRecord]:
 
 def tree(path: Path) -> ElementTree.Element:
     """Parse a small XML document. Raises `EmsError` with the line if it is not valid."""
-    with opened(path) as reader:
+    with _opened(path) as reader:
         content = reader.read()
     if b"<!ENTITY" in content:
         raise EmsError(f"{path}: {ENTITIES}")

@@ -16,6 +16,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 from ems.base.errors import EmsError
+from ems.base.texts import is_plain
 
 Segment = Callable[[list[str]], list[str]]
 DEFAULT = "moses"  # for languages that no segmenter claims
@@ -148,7 +149,7 @@ def segmenter(name: str, language: str) -> Segment:
 
     def checked(lines: list[str]) -> list[str]:
         for number, line in enumerate(lines, start=1):
-            if not line.isprintable() and (breaker := _BREAKERS.search(line)):
+            if not is_plain(line) and (breaker := _BREAKERS.search(line)):
                 raise EmsError(
                     f"{label}: line {number:,} of its input holds U+{ord(breaker[0]):04X}, which "
                     "can shift or cut lines; clean the text first (ems.text.normalise.tidy)"
@@ -171,7 +172,7 @@ def check_count(lines: list[str], words: list[str], label: str) -> None:
 
 def is_spaced(line: str) -> bool:
     """Return whether the only white space of a line is single spaces between words."""
-    return line.isprintable() and "  " not in line and line[:1] != " " and line[-1:] != " "
+    return is_plain(line) and "  " not in line and line[:1] != " " and line[-1:] != " "
 
 
 def segment_in_pieces(segment: Segment, lines: list[str], limit: int, name: str) -> list[str]:

@@ -1,0 +1,207 @@
+"""Open a text: UTF-8, plain or compressed as its first bytes say, whatever its name.
+
+What is no text is an error that says what it is; damage is an error that names the user's file.
+"""
+
+import bz2
+import gzip
+import io
+import lzma
+import re
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from ems.base.errors import Damaged, EmsError
+from ems.base.files import check_readable, unreadable
+
+STREAM = Path("-")  # standard input or output
+START = 4096  # bytes that show what a file is
+BLOCK = 1 << 18  # bytes read at once
+LONGEST = 1_000_000  # maximum bytes of a line
+BOM = b"\xef\xbb\xbf"  # some programs write it before UTF-8
+DAMAGE = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
+FORMS = {  # compression -> its first bytes
+    "gzip": rb"\x1f\x8b",
+    "bzip2": rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)",
+    "xz": rb"\xfd7zXZ\0",
+    "lzma": rb"\]\0\0",
+    "zstd": rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18",
+}
+PACKED = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".lzma": "lzma", ".zst": "zstd"}
+OFFICE = "an office document; save it as plain text in UTF-8"
+BINARY = "binary data"
+ARCHIVE = "archive; unpack it, and name the text in it"
+OTHERS = {  # first bytes of what is no text -> what it is, and what to do
+    rb"PK\x03\x04.{26}(?:\[Content_Types|_rels/|docProps/|word/|xl/|ppt/|mimetype)": OFFICE,
+    rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1|\{\\rtf": OFFICE,
+    rb"PK\x03\x04.{26}[^/\0]*\.npy|\x93NUMPY": "arrays of NumPy, not a text",
+    rb"PK(?:\x03\x04|\x05\x06|\x07\x08)": "a zip archive; unpack it, or name it as a corpus",
+    rb".{257}ustar": f"a tar {ARCHIVE}",
+    rb"7z\xbc\xaf\x27\x1c": f"a 7z {ARCHIVE}",
+    rb"Rar!\x1a\x07": f"a rar {ARCHIVE}",
+    rb"\x1f\x9d|\x04\x22\x4d\x18|LZIP\x01|\x89LZO": "compressed by another program; unpack it",
+    rb"%PDF-": "a PDF; save it as plain text in UTF-8",
+    rb"PAR1[^ -~]|ARROW1\0|Obj\x01|\x89HDF\r|SQLite format 3\0": "a table; save its texts",
+    rb"\x89PNG\r|\xff\xd8\xff|GIF8[79]a|II\*\0|MM\0\*|OggS\0|ID3[\x02-\x04]|\x7fELF": BINARY,
+    rb"\xff\xfe\0\0|\0\0\xfe\xff": "UTF-32",
+    rb"\xff\xfe|\xfe\xff": "UTF-16",
+}
+# Default_Ignorable_Code_Point of Unicode 17, controls, and everything blank
+_RANGES = (
+    "0-20 7f-a0 ad 34f 61c 115f-1160 1680 17b4-17b5 180b-180f 2000-200f 2028-202f 205f-206f 2800 "
+    "3000 3164 fe00-fe0f feff ffa0 fff0-fffb 1bca0-1bca3 1d173-1d17a e0000-e0fff"
+)
+_ENDS = [[int(end, 16) for end in each.split("-")] for each in _RANGES.split()]
+INVISIBLE = frozenset(chr(code) for ends in _ENDS for code in range(ends[0], ends[-1] + 1))
+_BREAKERS = str.maketrans(dict.fromkeys("\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029", " "))
+_CONTROL = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})
+# The one guard of text: no control, separator or format character, no white space but spaces.
+is_plain = str.isprintable
+
+
+def is_visible(text: str) -> bool:
+    """Return whether a text has a visible character."""
+    return not INVISIBLE.issuperset(text)
+
+
+def one_field(text: str) -> str:
+    """Replace tabs and everything that any reader takes for a line end by spaces."""
+    return text if is_plain(text) else text.translate(_BREAKERS)
+
+
+@contextmanager
+def opened(source: Path) -> Iterator[BinaryIO]:
+    """Open a text, or standard input (`-`), as bytes of UTF-8 without compression and BOM."""
+    if source == STREAM:
+        if sys.stdin is None:
+            raise EmsError("standard input is closed; name a file")
+        yield text_in(sys.stdin.buffer, STREAM)
+        return
+    check_readable(source)
+    try:
+        raw = io.FileIO(source)
+    except OSError as error:
+        raise unreadable(source, error) from None
+    with raw:
+        yield text_in(raw, source)
+
+
+def text_in(raw: BinaryIO, path: Path) -> BinaryIO:
+    """Return the text of a stream of a file. Raises `EmsError` if it is none."""
+    start = _Stream(path, raw).read(START)
+    stream, form, suffix = raw, form_of(start), path.suffix.lower()
+    if form:
+        stream = unpacked(io.BufferedReader(_Stream(path, raw, start), BLOCK), form, path)
+        start = _Stream(path, stream, form=form).read(START)
+    elif suffix in PACKED:
+        raise EmsError(f"{path}: not a {PACKED[suffix]} file; rename it, or copy it again")
+    if kind := kind_of_bytes(start):
+        raise EmsError(f"{_name(path)}: expected text in UTF-8, found {kind}")
+    return io.BufferedReader(_Stream(path, stream, start.removeprefix(BOM), form), BLOCK)
+
+
+def form_of(start: bytes) -> str:
+    """Return the compression of a file with these first bytes, "" if none."""
+    return next((form for form, magic in FORMS.items() if re.match(magic, start)), "")
+
+
+def packing(path: Path) -> str:
+    """Return the compression of a file, "" if it is plain. Raises `EmsError` if it is no text."""
+    with opened(path), open(path, "rb") as raw:
+        return form_of(raw.read(START))
+
+
+def kind_of(path: Path) -> str:
+    """Return what a file is that is no plain text, and what to do; "" for a plain text."""
+    with open(path, "rb") as raw:
+        return kind_of_bytes(raw.read(START))
+
+
+def is_as_read(path: Path) -> bool:
+    """Return whether a file holds the very bytes that `opened` reads, so that it needs no copy."""
+    with opened(path) as reader, open(path, "rb") as raw:
+        return raw.read(START) == reader.read(START)
+
+
+def kind_of_bytes(start: bytes) -> str:
+    """Return what the first bytes of a file are if they are no text, and what to do, or ""."""
+    for magic, kind in OTHERS.items():
+        if re.match(magic, start, re.DOTALL):
+            return _convert(kind) if kind.startswith("UTF") else kind
+    if form_of(start):
+        return f"a {form_of(start)} file; unpack it"
+    control = len(start) - len(start.translate(None, _CONTROL))
+    odd = control > 16 and control * 20 > len(start)
+    decodable = len(start.decode(errors="ignore").encode()) + 3 >= len(start)
+    wide = b"\0" in start and (odd or control * 4 > len(start) or not decodable)
+    for code in ("UTF-32LE", "UTF-32BE", "UTF-16LE", "UTF-16BE") if wide else ():
+        text = start.decode(code, "ignore")
+        if re.search("[ \n]", text) and is_plain(re.sub(r"\s", "", text)):
+            return _convert(code)
+    return BINARY if odd else ""
+
+
+def _convert(code: str) -> str:
+    return f"{code}; convert it: iconv -f {code} -t UTF-8"
+
+
+def unpacked(file: Path | BinaryIO, form: str, path: Path) -> BinaryIO:
+    """Open a compressed file, or a stream of one, for reading; damage is one of `DAMAGE`."""
+    if form != "zstd":
+        return {"gzip": gzip, "bzip2": bz2}.get(form, lzma).open(file)
+    try:
+        from backports import zstd  # Python 3.14 has it as compression.zstd
+    except ImportError:
+        problem = "unpacking it needs backports.zstd: pip install backports.zstd"
+        raise EmsError(f"{_name(path)}: {problem}") from None
+
+    class File(zstd.ZstdFile):  # rejects windows over 128 MB and truncated files
+        def read(self, size: int = -1) -> bytes:
+            try:
+                return super().read(size)
+            except zstd.ZstdError as error:
+                raise OSError(str(error)) from None
+
+    return File(file)
+
+
+class _Stream(io.RawIOBase):
+    """The first bytes of a stream, then the stream; a failure to read is an error of its file."""
+
+    def __init__(self, path: Path, stream: BinaryIO, start: bytes = b"", form: str = "") -> None:
+        self.path, self.stream, self.start, self.form = path, stream, start, form
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        size = len(buffer)
+        block, self.start = self.start[:size] or self._read(size), self.start[size:]
+        buffer[: len(block)] = block
+        return len(block)
+
+    def _read(self, size: int) -> bytes:
+        try:
+            return self.stream.read(size)
+        except DAMAGE as error:
+            name = Path(_name(self.path))
+            if self.form:
+                raise Damaged(name, f"not a whole {self.form} file ({error})") from None
+            raise unreadable(name, error) from None
+
+
+def _name(path: Path) -> str:
+    return "standard input" if path == STREAM else str(path)
+
+
+def bounded_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield lines with their ends (LF); of one over LONGEST bytes only the start, and an LF."""
+    while line := stream.readline(LONGEST + 2):
+        cut = line
+        while len(cut) == LONGEST + 2 and not cut.endswith(b"\n"):
+            cut = stream.readline(LONGEST + 2)
+        yield line if cut is line else line + b"\n"
