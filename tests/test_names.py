@@ -95,6 +95,7 @@ def test_every_pattern_of_the_schemas_says_in_words_what_it_expects():
 # --- places
 
 CONTROLS = ["", "a\nb", "a\n", "a\tb", "a\0b", "a\x7fb", "a\x1b[2J", "d{x}", "{}", "d}"]
+NO_ADDRESSES = ["file:///x", "file:/x", "ftp://h/x", "https:///x", "HTTPS://h/x"]
 PLACES = ["corpora.0.source", "evalsets.tatoeba.path", "sources.opus", "systems.b.model"]
 SITES = {"data": ["-d", "--d"], "sources.opus": []}  # and what is no place only there
 
@@ -102,19 +103,20 @@ SITES = {"data": ["-d", "--d"], "sources.opus": []}  # and what is no place only
 @pytest.mark.parametrize("path", PLACES)
 def test_a_place_has_no_control_character_and_no_brace(path):
     value = edited(BASE, "systems.b", {"kind": "folder", "model": "m"})
-    words = "expected a place without control characters, `{` and `}`"
-    for place in CONTROLS:
+    words = "without control characters, `{` and `}`"
+    for place in (*CONTROLS, *NO_ADDRESSES):
         line = mistake(edited(value, path, place))
-        assert f"mine.yaml: {path}: found {place!r}, {words}" in line
+        assert f"mine.yaml: {path}: found {place!r}, expected a" in line
+        assert words in line
 
 
 @pytest.mark.parametrize(("path", "more"), SITES.items())
 def test_a_place_of_the_site_is_one_too_and_its_data_folder_no_flag(path, more):
-    kind = "folder" if more else "place"
+    kind = "folder" if more else "path"
     for place in (*CONTROLS, *more):
         message = mistake(edited(SITE, path, place), site_model)
-        words = f"found {place!r}, expected a {kind} without control characters, `{{` and `}}`"
-        assert f"mine.yaml: {path}: {words}" in message
+        assert f"mine.yaml: {path}: found {place!r}, expected a {kind}" in message
+        assert "without control characters, `{` and `}`" in message
     assert ("not starting with `-`" in message) == bool(more)
 
 

@@ -255,8 +255,6 @@ def test_addresses_and_embedded_data_are_not_checked(settings):
     value = edited(VALUE, "sources", dict.fromkeys(VALUE["sources"], "https://nowhere.invalid"))
     value = edited(value, "corpora.1.source", "embedded")
     assert missing(settings, edited(value, "sources.flores200", "embedded")) == {}
-    (line,) = missing(settings, edited(value, "sources.pawsx", "file:///nowhere")).values()
-    assert line == "/nowhere is not a directory; expected /nowhere/x-final.tar.gz"
 
 
 def test_the_source_of_a_corpus_and_the_path_of_a_set_take_precedence(settings):

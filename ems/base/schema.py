@@ -184,7 +184,9 @@ Code = text("^[A-Za-z][A-Za-z_]{0,19}$", _CODE)
 CodeOrNone = text("^([A-Za-z][A-Za-z_]{0,19})?$", _CODE)
 OwnCode = text("^[a-z][a-z_]{0,19}$", _CODE.replace("expected", "expected small"))
 SourceName = text(  # braces are wildcards to Snakemake
-    r"^[^\x00-\x1f\x7f-\x9f{}]+$", "expected a place without control characters, `{` and `}`"
+    r"^(?!(?!https?://[^/])[A-Za-z][A-Za-z0-9+.-]+:/)[^\x00-\x1f\x7f-\x9f{}]+$",
+    "expected a path, or an address that begins with https:// or http://, without control "
+    "characters, `{` and `}`",
 )
 SomeLanguages = listing(str, least=2)
 

@@ -67,7 +67,8 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
     from ems.config.load import load_experiment
     from ems.config.stages import stage_hash
 
-    experiment = load_experiment(name, site_settings(experiment=name))
+    site = site_settings(experiment=name)
+    experiment = load_experiment(name, site)
     systems = experiment.systems
     if of_stage := SYSTEMS.get(stage):
         systems = [name for name in systems if of_stage(systems[name])]
@@ -92,6 +93,10 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
             f"configs/{experiment.name}.yaml: stage {stage} was planned with settings "
             f"{expected}, the file now gives {current}: it was edited since, so run again"
         )
+    if stage in ("bench", "clean"):  # the stages that start programs
+        from ems.workflow.trust import check_programs
+
+        check_programs(experiment, site)
     return experiment
 
 

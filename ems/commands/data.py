@@ -24,6 +24,7 @@ def check(
     """Check an experiment and config.yaml before a run."""
     from ems.text.filters import unknown
     from ems.workflow.plan import plan
+    from ems.workflow.trust import paths_outside, programs_of
 
     try:
         overrides = {"experiment": experiment} if experiment else {}
@@ -46,6 +47,10 @@ def check(
     systems = ", ".join(settings.listed) + (f" and {swept} of the sweep" if swept else "")
     about = f"{len(settings.languages)} languages, {corpora}, systems {systems}"
     common.log.info("experiment %s is fine: %s", settings.name, about)
+    for program in dict.fromkeys(programs_of(settings).values()):
+        common.log.info("it starts a program, which config.yaml trusts: %s", program)
+    if outside := paths_outside(settings, planned.site):
+        common.log.info("it reads outside of this folder: %s", ", ".join(outside))
     for line in planned.missing:
         common.log.warning("not on this machine, needed where segment jobs run: %s", line)
     if trained:

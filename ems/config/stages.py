@@ -187,7 +187,7 @@ _STAGES = {
 
 def filter_contents(clean: CleanSettings) -> Json:
     """Return path -> SHA-256 of the files that filters read. Raises `EmsError` if one is absent."""
-    paths = _model_files(clean.similarity.model) if clean.similarity else []
+    paths = model_files("clean.similarity", clean.similarity.model) if clean.similarity else []
     for index, command in enumerate(clean.commands):
         paths.append(Path(command.filter))
         if not paths[-1].is_file():
@@ -195,14 +195,15 @@ def filter_contents(clean: CleanSettings) -> Json:
     return {"filters": {str(path): sha256_file(path) for path in paths}} if paths else {}
 
 
-def _model_files(model: str) -> list[Path]:
+def model_files(key: str, model: str) -> list[Path]:
+    """Return the files that identify the model in a folder. Raises `EmsError` if it has none."""
     for names in ((DESCRIPTION,), (EXPORTED, SUMS)):
         paths = [Path(model, name) for name in names]
         if all(path.is_file() for path in paths):
             return paths
     found = "neither file" if Path(model).is_dir() else "no such folder"
     raise EmsError(
-        f"clean.similarity.model: {model}: expected a model folder with {DESCRIPTION}, or one with "
+        f"{key}.model: {model}: expected a model folder with {DESCRIPTION}, or one with "
         f"{EXPORTED} that `ems export` wrote, found {found}; train and export the model with "
         "another experiment first"
     )

@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from os.path import exists
 from pathlib import Path
 
 from ems.base.errors import EmsError
@@ -18,7 +19,7 @@ from ems.config.experiment import MULTIWAY, WIKIPEDIA, Experiment
 from ems.config.file import OPUSTOOLS, Site
 from ems.config.load import load_experiment, load_site
 from ems.config.plugins import benchmark
-from ems.config.stages import filter_contents
+from ems.config.stages import filter_contents, model_files
 from ems.config.systems import LOCATED
 from ems.config.train import check_tensorboard
 from ems.corpora.catalogue import check_corpora
@@ -26,6 +27,7 @@ from ems.corpora.own import check_needs, own_files
 from ems.tables.registry import outputs_of
 from ems.text.segmenters.base import check_available
 from ems.workflow.sources import Missing, missing_evalsets, missing_sources
+from ems.workflow.trust import check_programs
 
 SLURM = {"slurm", "--profile=slurm", "--executor=slurm"}
 # characters that a shell expands in the executor's double quotes, or Slurm in a log's name
@@ -166,6 +168,8 @@ def plan(
 
         opus_get()
     _check_text(experiment, elsewhere)
+    _check_models(experiment)
+    check_programs(experiment, site)
     sources = missing_sources(experiment, Path(site.data))
     if lines := missing_evalsets(experiment):
         raise EmsError("\n".join([*lines, *(sources.lines if jobs else [])]))
@@ -203,6 +207,23 @@ def _check_text(experiment: Experiment, elsewhere: bool) -> None:
         from ems.text import wikipedia
 
         wikipedia.check_needs()
+
+
+def _check_models(experiment: Experiment) -> None:
+    """Raise `EmsError` for a folder without a model, unless this experiment writes it."""
+    for name, system in experiment.systems.items():
+        folder = Path(system.place)
+        if folder.is_relative_to(Path("results", experiment.name)):
+            continue
+        if system.kind == "folder":
+            model_files(f"systems.{name}", system.place)
+        local = folder.is_dir() or system.place.startswith((".", "/", "~"))
+        files = [folder / each for each in ("modules.json", "config.json")]
+        if system.kind == "sentence-transformers" and local and not any(map(exists, files)):
+            raise EmsError(
+                f"systems.{name}.model: {folder}: expected a folder with modules.json, or a name "
+                "such as sentence-transformers/LaBSE; save the model there first"
+            )
 
 
 def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
