@@ -2,6 +2,8 @@
 content is the same bytes; and what is read from JSON is finite and of the declared type.
 """
 
+import errno
+import gzip
 import hashlib
 import json
 import os
@@ -17,7 +19,16 @@ from made.experiments import one_line
 from pydantic import Field
 
 from ems.base.errors import EmsError
-from ems.base.files import atomic_path, read_json, sha256_file, write_json, write_text
+from ems.base.files import (
+    atomic_path,
+    cannot_write,
+    read_json,
+    sha256_file,
+    standard_output,
+    system_error,
+    write_json,
+    write_text,
+)
 from ems.base.schema import Below, Count, NonBlank, Number, Percent, Record, fitting
 from ems.benchmarks.cls.data import _label
 from ems.benchmarks.marc.data import read_split
@@ -93,10 +104,32 @@ def test_a_place_where_nothing_can_be_is_an_error_that_names_the_target(tmp_path
     assert names(tmp_path) == ["closed", "file"]
 
 
-def test_a_missing_input_of_the_writer_is_no_failure_to_write(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"input\.txt"), atomic_path(tmp_path / "x"):
-        (tmp_path / "input.txt").read_text()
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda folder: (folder / "input.txt").read_text(),
+        lambda folder: Path("/proc/self/mem").read_bytes(),  # an error without the file's name
+        lambda folder: gzip.decompress(b"no gzip"),  # without a number
+    ],
+)
+def test_an_input_that_cannot_be_read_is_no_failure_to_write(read, tmp_path):
+    for output in (lambda: atomic_path(tmp_path / "x"), standard_output):
+        with pytest.raises(OSError, match=r"input\.txt|Input/output|gzipped"), output():
+            read(tmp_path)
     assert names(tmp_path) == []
+
+
+def test_only_a_lack_of_space_asks_for_space(tmp_path):
+    for number, name in errno.errorcode.items():
+        message = str(cannot_write(tmp_path, OSError(number, name)))
+        assert ("free some space" in message) == (name in ("ENOSPC", "EDQUOT"))
+
+
+def test_an_error_in_the_text_of_a_library_gets_its_number_back(tmp_path):
+    text = f'Error while serializing: I/O error (os error 28) at path "{tmp_path}/.tmpPuSwSm"'
+    error = system_error(ValueError(text), tmp_path / "x")
+    assert (error.errno, error.strerror) == (errno.ENOSPC, "No space left on device")
+    assert system_error(ValueError("broken"), tmp_path / "x").strerror == "broken"
 
 
 def test_the_same_content_is_the_same_json_whatever_the_order_of_its_keys(tmp_path):

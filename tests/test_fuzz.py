@@ -6,7 +6,7 @@ that says what was expected or found, and writes nothing but what it was asked t
 
 import pytest
 from fuzz.campaign import Campaign, rebuilt
-from fuzz.cases import ENDLESS, subcommands
+from fuzz.cases import ENDLESS, subcommands, wrong_cases
 from fuzz.forks import FAULTS
 from fuzz.world import COMMANDS, RESUMED
 
@@ -54,6 +54,14 @@ def test_no_case_breaks_the_law(campaign, kind):
     assert not campaign.failures, campaign.table()
     assert campaign.cases[kind] >= CASES[kind]
     assert campaign.passed[kind] >= PASSING.get(kind, 0) * campaign.cases[kind]
+
+
+def test_a_wrong_value_of_any_flag_of_any_command_is_one_line(campaign):
+    campaign.forget()
+    for wrong in wrong_cases(COMMANDS, most=1):
+        campaign.check(wrong)
+    assert not campaign.failures, campaign.table()
+    assert campaign.passed["wrong"] < 0.5 * campaign.cases["wrong"]
 
 
 def test_a_failure_says_how_to_run_its_case_again():

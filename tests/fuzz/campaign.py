@@ -25,7 +25,15 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from made.experiments import SHIPPED
 
-BATCHES = {"commands": 40, "files": 40, "configs": 40, "trainings": 8, "plans": 4, "workflows": 1}
+BATCHES = {
+    "commands": 40,
+    "files": 40,
+    "wrong": 80,
+    "configs": 40,
+    "trainings": 8,
+    "plans": 4,
+    "workflows": 1,
+}
 PLAIN = settings(deadline=None, database=None, phases=[Phase.generate])
 PLAIN = settings(PLAIN, suppress_health_check=list(HealthCheck))
 SECONDS = {"ems": 60, "snakemake": 300}
@@ -54,6 +62,7 @@ class Campaign:
         self.kinds: dict[str, st.SearchStrategy] = {
             "commands": cases.command_cases(self.world.commands),
             "files": cases.file_cases(self.world.commands, mine),
+            "wrong": st.sampled_from(cases.wrong_cases(self.world.commands)),
             "configs": cases.config_cases(experiments),
             "trainings": cases.training_cases(),
             "plans": cases.planned_cases(),

@@ -75,8 +75,10 @@ def usual(action: argparse.Action, known: dict[str, list[list[str]]]) -> st.Sear
     return st.one_of(st.sampled_from(good), odd) if good else odd
 
 
-def wrong_cases(commands: list[list[str]]) -> list[Case]:
-    """A good command line of each subcommand with each of its flags given each wrong value."""
+def wrong_cases(commands: list[list[str]], most: int = 99) -> list[Case]:
+    """A good command line of each subcommand with each of its flags given each wrong value, or
+    `most` of them: others for each flag.
+    """
     good = {words[1]: words for words in (*map(as_words, ODD["untried"]), *reversed(commands))}
     listed = []
     for name, actions in subcommands().items():
@@ -84,7 +86,9 @@ def wrong_cases(commands: list[list[str]]) -> list[Case]:
         for action in (action for action in actions if action.nargs != 0):
             flag = action.option_strings[-1] if action.option_strings else None
             kept = [group for group in groups[1:] if group[0] != flag]
-            for value in _wrong_values(action):
+            values = _wrong_values(action)
+            for at in range(len(listed), len(listed) + min(most, len(values))):
+                value = values[7 * at % len(values)]
                 first, last = (groups[0], [flag, value]) if flag else (groups[0][:2], [value])
                 words = [*first, *itertools.chain(*kept), *last]
                 listed.append({"kind": "wrong", "edits": [], "words": words})
