@@ -55,6 +55,8 @@ class Slow:
             assert self.let.wait(MOST)
         return np.ones((len(lines), 2), np.float32)
 
+    vectors = encode
+
     def token_counts(self, lines, language):
         return [1] * len(lines)
 
@@ -160,7 +162,9 @@ def test_vectors_are_those_of_the_encoder_bit_by_bit(served, encoder, texts, dim
     _, plain = embeddings(served, texts, dimensions=dimensions)
     numbers = np.array([each["embedding"] for each in plain["data"]], np.float32)
     assert numbers.tobytes() == b"".join(rows)
-    np.testing.assert_allclose(np.linalg.norm(numbers, axis=1), 1, atol=1e-6)
+    lengths = np.linalg.norm(numbers, axis=1)  # 0 of a text without a known piece
+    np.testing.assert_allclose(lengths[lengths > 0], 1, atol=1e-6)
+    assert (lengths > 0).tolist() == expected.any(axis=1).tolist()
 
 
 def test_the_answer_has_the_shape_of_the_api_and_nothing_else(served, encoder):
@@ -241,7 +245,6 @@ def test_a_head_that_is_not_clear_is_rejected(served, name):
 def test_no_answer_names_a_folder_of_the_server(served, encoder, tmp_path):
     for more in ({"language": "xx"}, {"dimensions": 17}):
         message = embeddings(served, "a", **more)[1]["error"]["message"]
-        assert "toy" in message
         assert "/" not in message
     for name in ("/a/b c.txt", "~/c.txt", "'/a/c.txt'", "(/a/c.txt)", f"{encoder.model}/c.txt"):
         message = Service(encoder)._without_folders(EmsError(f"no {name}: a/b"))
@@ -434,7 +437,7 @@ def test_vectors_that_are_not_finite_are_an_error(slow):
     encoder, server = slow
     status, answer = ask_json(server.url, "POST", "/v1/embeddings", {**SHORT, "input": "nan"})
     assert (status, "not finite" in answer["error"]["message"]) == (500, True)
-    encoder.encode = lambda *_: np.full((1, 2), np.inf)
+    encoder.vectors = lambda *_: np.full((1, 2), np.inf)
     with pytest.raises(EmsError, match="not finite"):
         Service(encoder)
 
