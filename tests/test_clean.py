@@ -50,10 +50,16 @@ def test_the_file_of_keys_holds_every_key_with_its_sets(tmp_path, key):
     expected = {own_key(key, tidy(text)): ("one",) for text in (*odd, "\u200b!")}
     expected |= {own_key(key, tidy(text)): ("one", "two") for text in ("both", *odd[:2])}
     expected.pop("", None)  # a sentence without a folded key matches nothing
-    keys = read_eval_keys([written(tmp_path, key, sets)])
+    keys = read_eval_keys([written(tmp_path, key, sets)], None, key)
     assert keys == expected
     pairs = [("—", "?!"), *((text, "other") for text in odd)]
     assert filtered(pairs, known=keys, key=key)[0] == pairs[:1]
+
+
+def test_keys_of_another_kind_are_refused(tmp_path):
+    path = written(tmp_path, "folded", {"one/de": (["both"], [])})
+    expected = "expected keys made with decontaminate.key: primary, found folded"
+    assert expected in one_line(read_eval_keys, [path])
 
 
 COATS = yaml.safe_load((ROOT / "tests/decontamination.yaml").read_text("utf-8"))
@@ -102,7 +108,7 @@ def write_all_keys(tmp_path, **changes):
     """(the experiment, its evaluation keys as the stage evalkeys writes them)."""
     experiment = Settings(tmp_path / "settings", FOUR | changes).load()
     folders = {name: tmp_path / name for name in SETS} | {"ntrex": tmp_path / "opus/NTREX/v1"}
-    write_eval_keys("folded", eval_files(experiment, folders), tmp_path / "evalkeys.tsv")
+    write_eval_keys("primary", eval_files(experiment, folders), tmp_path / "evalkeys.tsv")
     return experiment, tmp_path / "evalkeys.tsv"
 
 
@@ -197,7 +203,7 @@ def test_a_sample_has_the_asked_size_order_and_seed_and_is_uniform():
 
 def clean(tmp_path, pairs, sides, max_pairs=None, **settings):
     """(columns, report) of pairs, some of which are in an evaluation set of these sides."""
-    keys = written(tmp_path, "folded", {"tatoeba/de": sides})
+    keys = written(tmp_path, "primary", {"tatoeba/de": sides})
     corpus = Corpus("C", "v1", "somewhere", True, ("de-en",), max_pairs)
     return cleaned(tiny(corpus, **settings), [moses_of(tmp_path / "x.zip", pairs)], keys)
 
@@ -217,7 +223,7 @@ def test_the_report_counts_every_loss(tmp_path):
         "archives": {"de-en": "C/v1/moses/x.zip"},
     }
     merge_reports(tiny(), [tmp_path / "out.json"] * 2, tmp_path / "report.json")
-    settings = {"key": "folded", "scope": "any", "against": ["tatoeba"]}
+    settings = {"key": "primary", "scope": "any", "against": ["tatoeba"]}
     report = json.loads((tmp_path / "report.json").read_text())
     assert report == {**settings, "corpora": [entry, entry]}
 
@@ -331,7 +337,7 @@ def test_real_corpora_lose_the_documented_number_of_pairs(tmp_path, code, key, e
     codes = every if key == "folded" else [load_languages()[code].tatoeba_v1]
     read = {f"tatoeba/{code}": partial(read_language, folder, code) for code in codes}
     write_eval_keys(key, read, tmp_path / "keys.tsv")
-    keys, pair = read_eval_keys([tmp_path / "keys.tsv"]), "-".join(sorted(("en", code)))
+    keys, pair = read_eval_keys([tmp_path / "keys.tsv"], None, key), "-".join(sorted(("en", code)))
     for path in sorted((SHARED / "opus").glob(f"*/*/moses/{pair}.txt.zip")):
         corpus, report = path.parts[-4], CleanReport()
         pairs = ((first, second, 0) for first, second in read_pairs(path, corpus, pair))

@@ -72,7 +72,7 @@ class Cleaned:
         write_keys({"somethingelse": ["tatoeba/deu"]}, self.keys)
         every = self.experiment.all_corpora()
         paths = [self.clean(c, pair)[0] for role, c in every[2:] for pair in c.pairs]
-        write_eval_keys("folded", held_out_files(paths), self.held)
+        write_eval_keys("primary", held_out_files(paths), self.held)
 
     def clean(self, corpus, pair, held_out=None):
         out = self.root / "clean" / corpus.label / corpus.version / f"{pair}.tsv"

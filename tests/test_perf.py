@@ -137,6 +137,10 @@ def check_text_throughput(last, measures):
     assert whole == pytest.approx(sum(table[stage]["cpu_s"] for stage in stages))
 
 
+def check_text_keys(last, measures):
+    assert measures == {"lines": 900, **last}
+
+
 def check_segmenters(last, measures):
     assert (last["languages"], last["lines"]) == (2, 600)
     rows = measures["languages"].values()

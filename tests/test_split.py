@@ -116,7 +116,7 @@ class Divided(Parts):
     def __init__(self, root, items, documents, **changes):
         super().__init__(root, DIVIDED, **changes)
         self.folder = write_opus(root, "NTREX", "v1", items, documents)
-        write_eval_keys("folded", eval_files(self.experiment, {"ntrex": self.folder}), self.keys)
+        write_eval_keys("primary", eval_files(self.experiment, {"ntrex": self.folder}), self.keys)
 
     def clean_language(self, part, code):
         """([(sentence, English)], report) of one language of a part."""

@@ -169,7 +169,7 @@ def clean_job(experiment: Experiment, source: CleanSource, keys: Path) -> CleanJ
 
 def job_filters(job: CleanJob) -> list[Filter]:
     """Return the filters that look at one row at a time, for pairs and for documents."""
-    known = read_eval_keys(job.keys, job.against)
+    known = read_eval_keys(job.keys, job.against, job.key_name)
     return row_filters(job.settings, job.source.pair.split("-"), known, job.key_name)
 
 

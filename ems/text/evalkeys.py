@@ -2,7 +2,8 @@
 
 A label is `<evalset>/<code>` with the evaluation set's own code, so the file does not depend on the
 languages of an experiment (EMS v2 section IV-B). The last line has no key but the SHA-256 of all
-others, because a truncated file would let evaluation sentences into the training data.
+others and the name of the key, because a truncated file or one with keys of another kind would let
+evaluation sentences into the training data.
 """
 
 import hashlib
@@ -44,23 +45,23 @@ def write_eval_keys(
                         labels[key] = combinations.setdefault((*had, label), (*had, label))
         progress.add()
     progress.close(f"{len(labels):,} distinct keys")
-    write_keys(labels, out)
+    write_keys(labels, out, key_name)
     return len(labels)
 
 
-def write_keys(labels: Mapping[str, Iterable[str]], out: Path) -> None:
-    """Write keys in order with their labels, then the checksum of all lines."""
+def write_keys(labels: Mapping[str, Iterable[str]], out: Path, key_name: str = "primary") -> None:
+    """Write keys in order with their labels, then the checksum of all lines and the key's name."""
     whole = hashlib.sha256()
     with atomic_path(out) as temporary, open(temporary, "wb") as writer:
         for key in sorted(labels):
             line = f"{key}\t{','.join(sorted(labels[key]))}\n".encode()
             whole.update(line)
             writer.write(line)
-        writer.write(_last_line(whole.hexdigest()))
+        writer.write(_last_line(whole.hexdigest(), key_name))
 
 
-def _last_line(sha256: str) -> bytes:
-    return f"\t{sha256}\n".encode()
+def _last_line(sha256: str, key_name: str) -> bytes:
+    return f"\t{sha256}\t{key_name}\n".encode()
 
 
 def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Callable[[], Sides]]:
@@ -98,14 +99,16 @@ def _column(path: Path, side: int, sides: int) -> Iterator[str]:
         yield from columns[side]
 
 
-def read_eval_keys(paths: Iterable[Path], wanted: Collection[str] | None = None) -> Keys:
+def read_eval_keys(
+    paths: Iterable[Path], wanted: Collection[str] | None = None, key_name: str = "primary"
+) -> Keys:
     """Return the evaluation sets of each key, counting only labels in `wanted` (None: all). Raises
-    `Damaged` for a file that has changed since it was written.
+    `Damaged` for a file that has changed since it was written, and `EmsError` for another key.
     """
     keys: Keys = {}
     for path in paths:
         names_of: dict[str, tuple[str, ...]] = {}  # a few thousand combinations of labels
-        for line in chain.from_iterable(_blocks(path)):
+        for line in chain.from_iterable(_blocks(path, key_name)):
             key, _, labels = line.partition("\t")
             if labels not in names_of:
                 known = [x for x in labels.split(",") if wanted is None or x in wanted]
@@ -115,7 +118,7 @@ def read_eval_keys(paths: Iterable[Path], wanted: Collection[str] | None = None)
     return keys
 
 
-def _blocks(path: Path) -> Iterator[list[str]]:
+def _blocks(path: Path, key_name: str) -> Iterator[list[str]]:
     """Yield lists of lines; at the end, check the last line, the checksum of all others."""
     whole, last = hashlib.sha256(), b""
     try:
@@ -126,5 +129,11 @@ def _blocks(path: Path) -> Iterator[list[str]]:
                 yield block.decode(errors="replace").split("\n")[:-1]
     except OSError as error:
         raise unreadable(path, error) from None
-    if last != _last_line(whole.hexdigest()):
+    name = last.decode(errors="replace").strip().partition("\t")[2]
+    if last != _last_line(whole.hexdigest(), name):
         raise Damaged(path, "cut short or changed: its last line is not the checksum of the others")
+    if name != key_name:
+        raise EmsError(
+            f"{path}: expected keys made with decontaminate.key: {key_name}, found {name}; write "
+            "the file again with `ems evalkeys`"
+        )
