@@ -5,6 +5,7 @@ line, the last one on the terminal and in the log. Of the processes that torchru
 first writes the log and the costs; the others print only errors.
 """
 
+import errno
 import logging
 import os
 import select
@@ -96,6 +97,8 @@ def _check(values: dict[Flag, Any], log_file: Path | None, arguments: list[str])
             if kind_of(place.path, unreadable) == "nothing":
                 about = (flag.note(str) or "").partition(" (")[0]
                 raise Damaged(place.path, f"no such file ({place.flag}: {about})")
+            if not os.access(place.path, os.R_OK):
+                raise unreadable(place.path, OSError(errno.EACCES, os.strerror(errno.EACCES)))
 
 
 def _report(error: BaseException, experiment: str) -> int:
