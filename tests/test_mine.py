@@ -16,7 +16,8 @@ from made.train import CONTEXT, LANGUAGES, OWN, Killed, Toy, add_documents, rows
 from safetensors.torch import load_file, save_file
 
 from ems.base.errors import EmsError
-from ems.bench.nearest import nearest
+from ems.bench import nearest as nearest_rows
+from ems.bench.nearest import Distinct, nearest
 from ems.config.objectives import MiningSettings
 from ems.model.encode import SentenceEncoder
 from ems.model.encoder import embed_tokens
@@ -241,15 +242,19 @@ def test_other_shards_models_and_languages_are_errors(toy, never_killed, tmp_pat
 def test_a_comparison_in_parts_gives_the_neighbours_of_the_whole(tmp_path, monkeypatch):
     random = np.random.default_rng(2)
     rows = [unit(random.normal(size=(count, 16))).astype("<f4") for count in (61, 45)]
+    monkeypatch.setattr(nearest_rows, "ROWS", 14)
     sides = []
     for name, own in zip("ab", rows, strict=True):
+        own[[4, 5, 20, 40]] = own[[1, 2, 1, 3]] * np.array([[1], [0], [1], [1]])
         (tmp_path / name).mkdir()
         paths = [tmp_path / name / str(start) for start in range(0, len(own), 9)]
         for path in paths:
             own[int(path.name) : int(path.name) + 9].tofile(path)
-        sides.append(pair_mining.Vectors(paths, 16))
-        assert sides[-1][3:31].tobytes() == own[3:31].tobytes()
-    whole = nearest(*rows, 4, what="")
+        sides.append(Distinct(pair_mining.Vectors(paths, 16)))
+        assert len(sides[-1]) < len(own)
+        assert sides[-1].vectors[3:31].tobytes() == own[3:31].tobytes()
+        assert sides[-1][3:31].tobytes() == own[sides[-1].rows[3:31]].tobytes()
+    whole = nearest(*(own[side.rows] for own, side in zip(rows, sides, strict=True)), 4, what="")
     monkeypatch.setattr(pair_mining, "ROWS", 7)
     monkeypatch.setattr(pair_mining, "LEAST_ROWS", 7)
     options = pair_mining.SearchOptions(4)

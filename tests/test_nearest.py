@@ -124,12 +124,13 @@ def test_a_full_disk_is_an_error(tmp_path, monkeypatch):
 # --- margins (Artetxe and Schwenk 2019)
 
 
+def mined(first, second, k=4, name="ratio", once=True):
+    sides = nearest.Distinct(first), nearest.Distinct(second)
+    return pairs_of(nearest.nearest(*sides, k), sides, name, once)
+
+
 def pairs_in(mined):
     return list(zip(mined.first.tolist(), mined.second.tolist(), strict=True))
-
-
-def mine(first, second, k=4, name="ratio"):
-    return pairs_of(*nearest.nearest(first, second, k), name)
 
 
 @pytest.mark.parametrize("name", list(MARGINS))
@@ -138,10 +139,10 @@ def test_mined_pairs_and_their_scores_equal_plain_loops(name, k, tiles):
     tiles(32, 16, 8)
     first, second = noisy(70, 6, seed=5, noise=0.8)
     second = second[:61]
-    mined = mine(first, second, k, name)
+    found = mined(first, second, k, name)
     expected = naive_mine(first, second, k, name)
-    assert pairs_in(mined) == [pair[1:] for pair in expected]
-    assert mined.score == pytest.approx([pair[0] for pair in expected], abs=1e-5)
+    assert pairs_in(found) == [pair[1:] for pair in expected]
+    assert found.score == pytest.approx([pair[0] for pair in expected], abs=1e-5)
 
 
 @pytest.mark.parametrize("name", list(MARGINS))
@@ -170,11 +171,38 @@ def test_of_equal_candidates_the_first_is_the_best(columns, monkeypatch):
 
 
 def test_a_ratio_to_a_negative_neighbourhood_is_zero_and_prefers_the_nearer():
-    first = np.array([[1, 0], [1, 0]], np.float32)
+    first = np.array([[1, 0], [1, 1e-9]], np.float32)
     second = np.array([[0, 1], [-1, 0]], np.float32)
-    assert mine(first, second, 2, "ratio").score.tolist() == [0.0]
-    assert np.isfinite(mine(first, second, 2, "distance").score).all()
+    assert mined(first, second, 2, "ratio").score.tolist() == [0.0]
+    assert np.isfinite(mined(first, second, 2, "distance").score).all()
     assert best_by_margin(first[:1], -np.eye(2, dtype=np.float32), 2, "ratio").tolist() == [1]
+
+
+@pytest.mark.parametrize("name", list(MARGINS))
+def test_copies_and_zeros_change_no_margin(name, tiles):
+    tiles(32, 16, 8)
+    sides = [unit(side)[:count] for side, count in zip(noisy(70, 6, 5, 0.8), (70, 61), strict=True)]
+    copied, came_from = [], []
+    for side, more in zip(sides, ([3] * 5 + [9], [3] * 9 + [9]), strict=True):
+        came_from.append(np.array([*range(30), -1, *more, *range(30, len(side)), -1]))
+        copied.append(np.where(came_from[-1][:, None] < 0, 0, side[came_from[-1]]))
+    for once in (True, False):
+        found, plain = (mined(*each, 4, name, once) for each in (copied, sides))
+        rows = [own[row] for own, row in zip(came_from, (found.first, found.second), strict=True)]
+        scores = dict(
+            zip(zip(*map(np.ndarray.tolist, rows), strict=True), found.score, strict=True)
+        )
+        expected = dict(zip(pairs_in(plain), plain.score, strict=True))
+        assert {pair: scores[pair] for pair in expected} == pytest.approx(expected, abs=1e-5)
+        assert len(set(pairs_in(found))) == len(found.score) > len(plain.score)
+        if once:  # more copies of a row may be in more pairs
+            assert len(set(found.first)) == len(set(found.second)) == len(found.score)
+        else:
+            assert len(scores) == len(expected)
+    for function in (best_candidates, best_by_margin):
+        best = function(copied[0], copied[1], 4, name)[came_from[0] >= 0]
+        expected = function(*sides, 4, name)[came_from[0][came_from[0] >= 0]]
+        assert came_from[1][best].tolist() == expected.tolist()
 
 
 # --- CSLS (Conneau et al. 2018)

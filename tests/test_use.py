@@ -394,6 +394,28 @@ def test_mined_pairs_are_those_of_plain_loops(ems, encoder):
     assert len(set(map(tuple, best))) == len(best)
 
 
+def test_copies_of_a_line_leave_all_margins_as_they_are(ems, encoder):
+    plain = [PAIRS[at] for at in range(0, 61, 3)]
+    copied = [plain[-1], *plain, ("", " "), (plain[-1][0] + " ", plain[-1][1]), plain[-1]]
+    scores, mined = [], []
+    for pairs in (plain, copied):
+        sides = list(zip(*pairs, strict=True))
+        for name, lines in zip(
+            ("a", "b", "pairs.tsv"), (*sides, map("\t".join, pairs)), strict=True
+        ):
+            ems.write(name, lines)
+        ems.log("score --source pairs.tsv --margin ratio --out scores.txt")
+        ems.log("mine --source a --target b --one-to-one --out mined.tsv")
+        scores.append(ems.load("scores.txt"))
+        mined.append([(float(score), one.strip()) for score, one, _ in ems.load("mined.tsv")])
+        np.testing.assert_allclose(score(encoder, *sides, margin="ratio"), scores[-1], atol=1e-5)
+        assert len(mine(encoder, *sides).first) == len(mined[-1])
+    last = scores[0][-1]
+    np.testing.assert_allclose(scores[1], [last, *scores[0], 0, last, last], atol=1e-5)
+    assert [one for _, one in mined[1]] == [mined[0][0][1]] * 3 + [one for _, one in mined[0]]
+    assert mined[1][0][0] == pytest.approx(mined[0][0][0])
+
+
 def test_faiss_finds_nearly_the_same_pairs(ems):
     pytest.importorskip("faiss")
     write_sides(ems)

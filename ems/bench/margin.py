@@ -3,7 +3,8 @@
     score(x, y) = margin(cos(x, y), (r(x) + r(y)) / 2)
 
 where r(x) is the mean cosine of x to its k nearest neighbours in the other set. Source: Artetxe and
-Schwenk (ACL 2019), Eq. 2-3, k = 4. A ratio to a mean <= 0 is 0 here.
+Schwenk (ACL 2019), Eq. 2-3, k = 4. A ratio to a mean <= 0 is 0 here. Copies of a row count as one
+neighbour: with four copies, all neighbours of their translation would be that row, and its ratio 1.
 
 `best_pairs` ranks all pairs, and a row may be in several, by
 
@@ -20,7 +21,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ems.bench.nearest import COLUMNS, ROWS, Neighbours, block, keys_of, nearest, parts_of
+from ems.bench.nearest import (
+    COLUMNS,
+    ROWS,
+    Distinct,
+    Neighbours,
+    block,
+    keys_of,
+    nearest_distinct,
+    parts_of,
+)
 from ems.model.devices import choose_device
 
 SLACK = 1e-5  # above the rounding differences between tiles
@@ -47,28 +57,48 @@ class Mined:
     score: np.ndarray  # float64[P]
     similarity: np.ndarray | None = None  # the cosine; `best_pairs` only
 
+    def above(self, threshold: float) -> "Mined":
+        """Return the pairs that reach a score."""
+        kept = self.score >= threshold
+        return Mined(self.first[kept], self.second[kept], self.score[kept])
+
 
 def pairs_of(
-    forward: Neighbours, backward: Neighbours, margin: str = "ratio", once: bool = True
+    found: tuple[Neighbours, Neighbours],
+    sides: tuple[Distinct, Distinct],
+    margin: str = "ratio",
+    once: bool = True,
 ) -> Mined:
     """Pair each row of either set with its best neighbour; return the best pairs first.
 
-    With `once`, a row is in one pair at most, as in LASER and sentence-transformers. Without it, a
-    row may be in several pairs, but no pair occurs twice.
+    `found` are the neighbours of the distinct rows. The first copy of a row pairs with the first
+    copy of its best neighbour, and so on. With `once`, a row is in one pair at most, as in LASER
+    and sentence-transformers. Without it, a row may be in several pairs, but no pair occurs twice.
     """
-    sizes = len(forward.index), len(backward.index)
-    there, score = _best(forward, backward, margin)
-    back, other_score = _best(backward, forward, margin)
+    if not (len(sides[0]) and len(sides[1])):
+        return Mined(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    sizes = len(sides[0].number), len(sides[1].number)
+    there, score = _of_copies(*_best(*found, margin), *sides)
+    back, other_score = _of_copies(*_best(*found[::-1], margin), *sides[::-1])
     first = np.append(np.arange(sizes[0]), back)  # [N + M]
     second = np.append(there, np.arange(sizes[1]))
     scores = np.append(score, other_score)
     kept = np.argsort(-scores, kind="stable")
+    kept = kept[scores[kept] > -np.inf]
     if once:
         kept = kept[_each_once(first[kept], second[kept], sizes)]
     else:
         twice = there[back] == np.arange(sizes[1])  # [M]: backward pairs that are forward pairs too
         kept = kept[~np.append(np.zeros(sizes[0], bool), twice)[kept]]
     return Mined(first[kept], second[kept], scores[kept])
+
+
+def _of_copies(
+    best: np.ndarray, score: np.ndarray, own: Distinct, other: Distinct
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give all rows the best neighbour of their distinct row, and its score (-inf for zeros)."""
+    scores = np.where(own.number < len(own), own.of_all(score), -np.inf)
+    return other.copy(own.of_all(best), own.place), scores
 
 
 def scores_of(
@@ -85,7 +115,7 @@ def best_by_margin(
 
     The result is int64[N]; on ties the nearest wins, then the first.
     """
-    return _best(*nearest(queries, candidates, k), margin)[0]
+    return _best(*nearest_distinct(queries, candidates, k), margin)[0]
 
 
 def _best(own: Neighbours, other: Neighbours, margin: str) -> tuple[np.ndarray, np.ndarray]:
@@ -119,7 +149,7 @@ def best_candidates(
     """
     around = np.zeros(len(queries)), np.zeros(len(candidates))
     if margin != "absolute":
-        around = tuple(side.mean for side in nearest(queries, candidates, k))
+        around = tuple(side.mean for side in nearest_distinct(queries, candidates, k))
     device = choose_device("auto")
     rows = block(queries, 0, len(queries), device)
     best, winner = np.full(len(queries), -np.inf), np.zeros(len(queries), np.int64)
@@ -146,7 +176,7 @@ def best_pairs(
     Both are float32 with rows of length 1. A row may be in several pairs. The score is CSLS, or
     2 cos with k = 0. The search needs memory for a few tiles of ROWS x COLUMNS numbers.
     """
-    forward, backward = nearest(first, second, max(k, 1), device, what="")
+    forward, backward = nearest_distinct(first, second, max(k, 1), device, what="")
     around = [side.mean if k else np.zeros(len(side.index)) for side in (forward, backward)]
     keep = min(keep, len(first) * len(second))
     least = max(_least(forward, *around, keep), _least(backward, *around[::-1], keep)) - SLACK

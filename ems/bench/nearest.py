@@ -10,8 +10,11 @@ ties, for any tiling. The best k of a row lie in the k groups of GROUP columns w
 maxima.
 """
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,7 +40,80 @@ class Neighbours:
     @property
     def mean(self) -> np.ndarray:
         """The mean similarity of each row to its neighbours, float64[N]."""
-        return self.similarity.mean(axis=1, dtype=np.float64)
+        return self.similarity.sum(axis=1, dtype=np.float64) / max(self.similarity.shape[1], 1)
+
+
+class Distinct:
+    """The distinct rows of vectors[N, d], without rows of zeros; slicing reads them.
+
+    `rows` int64[U] are the first copies. `number` int64[N] says which of them each row equals (U
+    for zeros), and `place` which copy of it this is. Rows are told apart by 64-bit hashes. Rows of
+    equal `texts` are equal too: a text has other bits in another batch.
+    """
+
+    def __init__(self, vectors: np.ndarray, texts: Iterable[str] = ()) -> None:
+        self.vectors = vectors
+        keys = np.concatenate([_hashes(rows + 0) * rows.any(axis=1) for rows in blocks(vectors)])
+        said = _hashes(text.strip().encode() for text in texts)
+        if len(said):
+            _, first, number = np.unique(said, return_index=True, return_inverse=True)
+            keys = keys[first][number]
+        text = np.flatnonzero(keys)
+        _, first, number = np.unique(keys[text], return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        self.rows, self.number = text[first[order]], np.full(len(keys), len(first))
+        self.number[text] = np.argsort(order)[number]
+        self._copies = np.argsort(self.number, kind="stable")  # the copies of each side by side
+        self._counts = np.bincount(self.number, minlength=len(first) + 1)
+        self._begins = np.cumsum(self._counts) - self._counts
+        self.place = np.arange(len(keys))[np.argsort(self._copies)] - self._begins[self.number]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, span: slice) -> np.ndarray:
+        if len(self.rows) == len(self.vectors):
+            return self.vectors[span]
+        parts, rows = [self.vectors[:0]], self.rows[span]
+        for start in np.unique(rows // ROWS) * ROWS:
+            own = rows[(start <= rows) & (rows < start + ROWS)]
+            parts.append(self.vectors[start : start + ROWS][own - start])
+        return np.concatenate(parts)
+
+    def copy(self, number: np.ndarray, place: np.ndarray) -> np.ndarray:
+        """Return the row of a copy of each distinct row; the first one follows the last one."""
+        return self._copies[self._begins[number] + place % self._counts[number]]
+
+    def of_all(self, values: np.ndarray) -> np.ndarray:
+        """Repeat values[U, ...] of the distinct rows for all rows, [N, ...]; zeros get 0."""
+        zero = np.zeros_like(values, shape=(1, *values.shape[1:]))
+        return np.concatenate([values, zero])[self.number]
+
+
+def _hashes(items: Iterable[Any]) -> np.ndarray:
+    digests = b"".join(blake2b(item, digest_size=8).digest() for item in items)
+    return np.frombuffer(digests, np.uint64)
+
+
+def blocks(vectors: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield all rows, ROWS at a time; one empty block if there are none."""
+    return (vectors[start : start + ROWS] for start in range(0, len(vectors) or 1, ROWS))
+
+
+def spread(found: Sequence[Neighbours], sides: Sequence[Distinct]) -> list[Neighbours]:
+    """Give all rows the neighbours of their distinct row; the first copy stands for its copies."""
+    return [
+        Neighbours(own.of_all(each.similarity), own.of_all(other.rows[each.index]))
+        for each, own, other in zip(found, sides, sides[::-1], strict=True)
+    ]
+
+
+def nearest_distinct(
+    first: np.ndarray, second: np.ndarray, k: int, device: str = "auto", what: str = "search"
+) -> list[Neighbours]:
+    """Return the neighbours of all rows, as `nearest` does, among the distinct rows."""
+    sides = Distinct(first), Distinct(second)
+    return spread(nearest(*sides, k, device, what), sides)
 
 
 @torch.inference_mode()
@@ -53,7 +129,7 @@ def nearest(
     chosen = choose_device(device)
     nothing = partial(torch.full, fill_value=_NONE, dtype=torch.int64, device=chosen)
     of_second = nothing((len(second), min(k, len(first))))
-    of_first = []
+    of_first = [nothing((0, min(k, len(second))))]
     tiles = -(-len(first) // ROWS) * -(-len(second) // COLUMNS)
     about = what and f"{what}: {len(first):,} x {len(second):,}"
     progress = Progress(about, tiles, "tiles")

@@ -15,7 +15,7 @@ from ems.base.files import EXPORTED
 from ems.base.progress import log
 from ems.base.texts import is_visible
 from ems.bench.margin import MARGINS, Mined, pairs_of, scores_of
-from ems.bench.nearest import nearest
+from ems.bench.nearest import Distinct, nearest, spread
 from ems.config.languages import code_among
 from ems.model.encode import SentenceEncoder, unit_rows
 from ems.model.folder import DESCRIPTION
@@ -227,9 +227,10 @@ def score(
     """Score the similarity of the sentences of each pair, float64[N]; a float for two texts.
 
     The margin `absolute` is the cosine. `ratio` and `distance` relate it to the mean cosine of both
-    sentences with their `neighbours` nearest sentences on the other side. A sentence without text,
-    or without a piece that the model knows, has cosine 0 with all others. `encoder` is an `Encoder`
-    or the model of one. Raises `EmsError` for sides of different lengths.
+    sentences with their `neighbours` nearest distinct sentences on the other side. A sentence
+    without text, or without a piece that the model knows, has cosine 0 with all others and is no
+    neighbour. `encoder` is an `Encoder` or the model of one. Raises `EmsError` for sides of
+    different lengths.
     """
     one_of(margin, "margin", tuple(MARGINS))
     whole(neighbours, "neighbours")
@@ -243,7 +244,9 @@ def score(
     first, second = _vectors(encoder, (source, source_language), (target, target_language))
     scores = cosines(first, second).astype(np.float64)
     if margin != COSINE and len(first):
-        scores = scores_of(scores, *nearest(first, second, neighbours, what=""), margin)
+        sides = Distinct(first, source), Distinct(second, target)
+        found = spread(nearest(*sides, neighbours, what=""), sides)
+        scores = scores_of(scores, *found, margin)
     return float(scores[0]) if single else scores
 
 
@@ -262,25 +265,19 @@ def mine(
 
     The result has the rows `first` of `source` and `second` of `target`, int64[P], and the margin
     `score`, float64[P] (Artetxe and Schwenk, ACL 2019), which is at least `threshold`.
-    `one_to_one` uses each sentence at most once. Sentences without text or without a known piece
-    are in no pair. The search is exact, so its time grows with len(source) x len(target).
+    `one_to_one` uses each sentence at most once. Copies of a sentence count once as neighbours and
+    pair in their order. Sentences without text or without a known piece are in no pair. The search
+    is exact, so its time grows with len(source) x len(target).
     """
     one_of(margin, "margin", tuple(MARGINS))
     one_of(one_to_one, "one_to_one")
     whole(neighbours, "neighbours")
     least = limit(threshold)
-    sides = lines_of(source, "source"), lines_of(target, "target")
-    first, second = _vectors(encoder, (sides[0], source_language), (sides[1], target_language))
-    if not (len(first) and len(second)):
-        return Mined(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    pairs = pairs_of(*nearest(first, second, neighbours, what=""), margin, one_to_one)
-    return kept_pairs(pairs, least, first.any(axis=1), second.any(axis=1))
-
-
-def kept_pairs(pairs: Mined, threshold: float, first: np.ndarray, second: np.ndarray) -> Mined:
-    """Keep pairs that reach the threshold and have text (bool[N], bool[M]) on both sides."""
-    kept = (pairs.score >= threshold) & first[pairs.first] & second[pairs.second]
-    return Mined(pairs.first[kept], pairs.second[kept], pairs.score[kept])
+    texts = lines_of(source, "source"), lines_of(target, "target")
+    first, second = _vectors(encoder, (texts[0], source_language), (texts[1], target_language))
+    sides = Distinct(first, texts[0]), Distinct(second, texts[1])
+    found = nearest(*sides, neighbours, what="")
+    return pairs_of(found, sides, margin, one_to_one).above(least)
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:

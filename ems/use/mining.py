@@ -22,9 +22,9 @@ from ems.base.progress import Progress, log
 from ems.base.provenance import source_hash
 from ems.base.texts import one_field
 from ems.bench.margin import pairs_of, scores_of
-from ems.bench.nearest import ROWS, Neighbours, merged, nearest
+from ems.bench.nearest import ROWS, Distinct, Neighbours, blocks, merged, nearest, spread
 from ems.text.pieces import Advance, Piece, done_pieces
-from ems.use.encoder import Encoder, cosines, kept_pairs
+from ems.use.encoder import Encoder, cosines
 from ems.use.files import EncodingJob, VectorForm, rows_of, score_lines
 from ems.use.stream import BadLine, TextInput, lines_at, plain, scratch, starts_of, write
 
@@ -68,19 +68,11 @@ class Vectors:
                 parts.append(read.reshape(-1, self.sides, self.width)[:, self.side])
         return np.concatenate(parts)
 
-    def blocks(self) -> Iterator[np.ndarray]:
-        """Yield all rows, ROWS at a time."""
-        return (self[start : start + ROWS] for start in range(0, len(self), ROWS))
-
-    def with_text(self) -> np.ndarray:
-        """Mark rows that are not all zeros, bool[N]."""
-        return np.concatenate([rows.any(axis=1) for rows in self.blocks()])
-
 
 @contextmanager
 def encoded(
     encoder: Encoder, text: TextInput, state: Path, what: str
-) -> Iterator[tuple[Path, list[Vectors]]]:
+) -> Iterator[tuple[Path, list[Distinct]]]:
     """Encode a text, or pairs; yield its plain file and the vectors of each side.
 
     The files stay in `state` until the block ends.
@@ -88,7 +80,18 @@ def encoded(
     job = EncodingJob(encoder, text, VectorForm(normalise=True), what)
     width, sides = encoder.width(text.languages[0]), len(text.languages)
     with plain(text.path, state / "source") as file, rows_of(job, file, state) as (files, _):
-        yield file, [Vectors(files, width, side, sides) for side in range(sides)]
+        vectors = [Vectors(files, width, side, sides) for side in range(sides)]
+        yield file, [Distinct(own, _texts(file, text, own.side)) for own in vectors]
+
+
+def _texts(file: Path, text: TextInput, side: int) -> Iterator[str]:
+    """Yield the lines of a side, "" for a bad one."""
+    with open(file, "rb") as reader:
+        for line in reader:
+            try:
+                yield text.sides_of(line)[side]
+            except BadLine:
+                yield ""
 
 
 # --- search
@@ -96,13 +99,13 @@ def encoded(
 
 @contextmanager
 def compared(
-    first: Vectors, second: Vectors, search: SearchOptions, key: Any, state: Path
+    first: Distinct, second: Distinct, search: SearchOptions, key: Any, state: Path
 ) -> Iterator[tuple[Neighbours, Neighbours]]:
     """Find the neighbours of each side in the other; the parts stay in `state` for the block.
 
     Raises `EmsError` for a side without lines, and if faiss is needed but not installed.
     """
-    if not (len(first) and len(second)):
+    if not (len(first.vectors) and len(second.vectors)):
         raise EmsError("expected lines on both sides, found none on one side")
     k, device = search.neighbours, search.device
     if 0 < search.faiss_above < max(len(first), len(second)):
@@ -111,7 +114,7 @@ def compared(
     size = -(-max(LEAST_ROWS, -(-len(first) // SEARCH_PARTS)) // ROWS) * ROWS
     pieces = [
         Piece(state, at, 0, 0, start, min(size, len(first) - start))
-        for at, start in enumerate(range(0, len(first), size))
+        for at, start in enumerate(range(0, len(first) or 1, size))
     ]
     key = [key, k, device, size, torch.get_num_threads(), source_hash("ems.bench.nearest"), "npz"]
     work = partial(_compare, first, second, k, device)
@@ -126,7 +129,13 @@ def compared(
 
 
 def _compare(
-    first: Vectors, second: Vectors, k: int, device: str, piece: Piece, out: Path, advance: Advance
+    first: Distinct,
+    second: Distinct,
+    k: int,
+    device: str,
+    piece: Piece,
+    out: Path,
+    advance: Advance,
 ) -> None:
     """Write the neighbours of a piece of `first` in `second`, and of `second` in the piece."""
     rows = first[piece.first : piece.first + piece.lines]
@@ -143,7 +152,7 @@ def _stacked(parts: list[Neighbours]) -> Neighbours:
     return Neighbours(similarity, np.concatenate([part.index for part in parts]))
 
 
-def _nearest_by_faiss(queries: Vectors, others: Vectors, k: int) -> Neighbours:
+def _nearest_by_faiss(queries: Distinct, others: Distinct, k: int) -> Neighbours:
     """Find about the k nearest rows in others[M, d] for each of queries[N, d], of length 1.
 
     A query is compared with the rows in the nearest CELLS of about sqrt(M) cells (IVFFlat), so it
@@ -157,15 +166,15 @@ def _nearest_by_faiss(queries: Vectors, others: Vectors, k: int) -> Neighbours:
             "exact search"
         ) from None
     cells, k = max(1, round(len(others) ** 0.5)), min(k, len(others))
-    width = others.width
+    width = others.vectors.width
     index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, cells, faiss.METRIC_INNER_PRODUCT)
     step = max(1, len(others) // (TRAINED * cells))
-    index.train(np.concatenate([rows[::step] for rows in others.blocks()]))
-    for rows in others.blocks():
+    index.train(np.concatenate([rows[::step] for rows in blocks(others)]))
+    for rows in blocks(others):
         index.add(rows)
     index.nprobe = CELLS
     progress, parts = Progress("search by faiss", len(queries), "lines"), []
-    for rows in progress.over(queries.blocks(), len):
+    for rows in progress.over(blocks(queries), len):
         similarity, row = index.search(rows, k)
         missing = row < 0  # fewer than k in the cells
         parts.append(Neighbours(np.where(missing, 0, similarity), np.where(missing, 0, row)))
@@ -197,13 +206,12 @@ def mine(
             for name, text in (("source", source), ("target", target))
         ]
         key = [encoder.identity, [sha256_file(first_text), sha256_file(second_text)]]
-        with compared(first, second, search, key, state / "compared") as neighbours:
-            pairs = pairs_of(*neighbours, search.margin, one_to_one)
-            pairs = kept_pairs(pairs, threshold, first.with_text(), second.with_text())
+        with compared(first, second, search, key, state / "compared") as found:
+            pairs = pairs_of(found, (first, second), search.margin, one_to_one).above(threshold)
             columns = [
                 map(repr, pairs.score.tolist()),
-                _lines(first_text, len(first), pairs.first),
-                _lines(second_text, len(second), pairs.second),
+                _lines(first_text, len(first.vectors), pairs.first),
+                _lines(second_text, len(second.vectors), pairs.second),
             ]
             if numbers:
                 columns += [map(str, (row + 1).tolist()) for row in (pairs.first, pairs.second)]
@@ -234,16 +242,16 @@ def score_by_margin(
 
     with (
         scratch(out) as state,
-        encoded(encoder, pairs, state / "pairs", "score") as (text, (first, second)),
+        encoded(encoder, pairs, state / "pairs", "score") as (text, sides),
     ):
-        if not len(first):
+        if not len(sides[0].vectors):
             write(out, [])
             return
         key = [encoder.identity, [sha256_file(text)]]
-        with compared(first, second, search, key, state / "compared") as neighbours:
-            blocks = zip(first.blocks(), second.blocks(), strict=True)
-            cosine = np.concatenate([cosines(*both) for both in blocks])
-            values = scores_of(cosine, *neighbours, search.margin).tolist()
+        with compared(*sides, search, key, state / "compared") as found:
+            both = zip(*(blocks(side.vectors) for side in sides), strict=True)
+            cosine = np.concatenate([cosines(*each) for each in both])
+            values = scores_of(cosine, *spread(found, sides), search.margin).tolist()
             with open(text, "rb") as reader:
                 rows = zip(values, map(row_of, reader), strict=True)
                 write(out, (score_lines([value], [row], threshold) for value, row in rows))

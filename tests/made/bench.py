@@ -145,7 +145,9 @@ def naive_best_pairs(first, second, keep, k):
     """[(CSLS, i, j), ...] of the best pairs."""
     scores = 2 * products(first, second)
     if k:
-        scores = scores - around(scores / 2, k)[:, None] - around(scores.T / 2, k)
+        one, other = (np.unique(side, axis=0) for side in (first, second))
+        scores = scores - around(products(first, other), k)[:, None]
+        scores = scores - around(products(second, one), k)
     best = np.argsort(-scores, axis=None, kind="stable")[:keep]
     pairs = zip(*np.unravel_index(best, scores.shape), strict=True)
     return [(scores[pair], *pair) for pair in pairs]

@@ -14,7 +14,7 @@ import numpy as np
 from ems.base.progress import Progress
 from ems.base.schema import Json, plain
 from ems.bench.margin import pairs_of
-from ems.bench.nearest import nearest
+from ems.bench.nearest import Distinct, nearest
 from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import Task
 from ems.config.plugins import module
@@ -88,10 +88,11 @@ def _extract(task: Task, code: str, language: str) -> Json:
 def _mine(task: Task, code: str, language: str, name: str) -> MinedPart:
     texts = module(task.benchmark, "data").read_part(task.folder, code, name)
     where = f"{task.benchmark} {code} {name}"
-    first = task.embedded(list(texts.sentences.values()), language, where)
-    second = task.embedded(list(texts.english.values()), "en", f"{where}, English")
-    protocol = task.evalset.protocol
-    pairs = pairs_of(*nearest(first, second, protocol.k, what=where), protocol.margin)
+    lines, english_lines = list(texts.sentences.values()), list(texts.english.values())
+    first = Distinct(task.embedded(lines, language, where), lines)
+    second = task.embedded(english_lines, "en", f"{where}, English")
+    sides, protocol = (first, Distinct(second, english_lines)), task.evalset.protocol
+    pairs = pairs_of(nearest(*sides, protocol.k, what=where), sides, protocol.margin)
     own, english, gold = list(texts.sentences), list(texts.english), set(texts.gold)
     rows = zip(pairs.first, pairs.second, strict=True)
     ids = [(own[one], english[other]) for one, other in rows]
