@@ -1,6 +1,7 @@
 """Types of flags and settings that commands share."""
 
 import logging
+from itertools import combinations
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ems.corpora.download import Downloads
 
 log = logging.getLogger("ems")
+SHOWN = 20  # names in an error
 
 ExperimentName = Annotated[str, "name of the experiment", Mark.NAME]
 OtherExperiment = Annotated[str | None, "experiment (default: that of config.yaml)", Mark.NAME]
@@ -76,15 +78,16 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
         "system": systems,
         "benchmark": experiment.benchmarks,
         "vocabulary": experiment.vocabularies,
-        "pair": experiment.languages,
+        "pair": _pairs(experiment, wildcards),
     }
     for kind, value in wildcards.items():
-        names = known.get(kind, [value])
-        if set(value.split("-") if kind == "pair" else [value]) - set(names):
+        if value not in (names := known.get(kind, [value])):
+            codes = set(value.split("-"))  # names that share the most parts come first
+            near = sorted(names, key=lambda name: -len(codes.intersection(name.split("-"))))
             raise EmsError(
                 f"configs/{experiment.name}.yaml: {stage}: expected as {kind} "
-                f"{', '.join(names) or 'none, since it has none of this kind'}, found {value!r}; "
-                "check the flags of the command"
+                f"{', '.join(near[:SHOWN]) or 'none, since it has none of this kind'}, found "
+                f"{value!r}; check the flags of the command"
             )
     current = stage_hash(experiment, stage, **wildcards)
     log.info("experiment %s, settings of stage %s %s", experiment.name, stage, current)
@@ -98,6 +101,14 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
 
         check_programs(experiment, site)
     return experiment
+
+
+def _pairs(experiment: "Experiment", wildcards: dict[str, str]) -> tuple[str, ...]:
+    """Return the pairs of a corpus, or all pairs of the languages and each alone."""
+    if "label" in wildcards:
+        return experiment.corpus(wildcards["label"], wildcards["version"])[1].pairs
+    codes = sorted(experiment.languages)
+    return (*map("-".join, combinations(codes, 2)), *codes)
 
 
 def downloads() -> "Downloads":

@@ -17,6 +17,7 @@ from ems.config.file import ExperimentFile
 from ems.config.languages import (
     Language,
     OpusFile,
+    code_among,
     file_names,
     load_languages,
     opus_files,
@@ -316,8 +317,10 @@ def _check_distinct(corpora: list[Corpus]) -> None:
 def check_languages(key: str, codes: Iterable[str], allowed: Collection[str]) -> None:
     for code in sorted(codes):
         if code not in allowed:
+            own = code_among(allowed, code)
+            hint = f" (here it is {own})" if own else ""
             raise EmsError(
-                f"{key}: unknown language {code!r}; allowed: {', '.join(allowed)} "
+                f"{key}: unknown language {code!r}{hint}; allowed: {', '.join(allowed)} "
                 "(a language of your own is an entry `{code: xx, tatoeba_v1: xxx}`)"
             )
 

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import write_text
+from ems.base.progress import log
 from ems.base.schema import check_name
-from ems.config.languages import opus_date
+from ems.config.languages import opus_date, other_codes_of_languages
 from ems.config.load import load_experiment, load_site
 from ems.config.plugins import benchmarks
 from ems.corpora.catalogue import NOISE, UNRATED, catalogue_entry, check_corpora, licence_of
@@ -94,10 +95,13 @@ def read_languages(text: str) -> list[Named]:
     Raises `EmsError` for an unknown language and for fewer than two.
     """
     try:
-        names = [find_language(word) for word in text.split(",") if word.strip()]
+        named = {word: find_language(word) for word in text.split(",") if word.strip()}
     except EmsError as error:
         raise EmsError(f"--languages: {error}") from None
-    languages = list(dict.fromkeys(names))
+    codes = other_codes_of_languages()
+    if others := [f"{word} is {named[word]}" for word in named if word.strip().lower() in codes]:
+        log.info("--languages: %s", ", ".join(others))
+    languages = list(dict.fromkeys(named.values()))
     if len(languages) < 2:
         raise EmsError(f"--languages {text}: expected two or more, like en,cy,uk")
     return sorted(languages, key=lambda language: language.code != PIVOT)
