@@ -1,5 +1,7 @@
 """Tables of score files: each form of table as a golden file, and what is refused."""
 
+import csv
+import io
 from typing import get_args
 
 import jinja2
@@ -30,7 +32,7 @@ from ems.config.tables import Printed
 from ems.tables.printed import AVERAGE, load_accuracies, load_groups, load_models, load_pairs
 from ems.tables.registry import outputs
 from ems.tables.study import write_ablation_table
-from ems.tables.table import rounded
+from ems.tables.table import Table, comma_separated, rounded
 
 SEEN, NEVER_SEEN = list(load_models()["EMS"].seen), list(load_models()["EMS"].unseen)
 RICH, POOR = load_groups("XIV").values()
@@ -221,6 +223,19 @@ def test_the_table_of_pairs_that_gold_lacks_is_the_golden_one(tmp_path):
 
 
 # --- values that a golden file could have wrong
+
+
+FORMULAS = ["=1+1", "+A1", "-A1", "@SUM(A1)", "＝1+1", "- langs tok", "-1+1|cmd"]
+NUMBERS = ["-1.5", "+0.3", "-1,234", "+50%", "80.0", "EMS", "a=b", " =1", "", "–"]
+
+
+def test_only_text_that_a_spreadsheet_would_compute_has_an_apostrophe():
+    cells = [*FORMULAS, *NUMBERS, -1.5, -2, None]
+    text = comma_separated(Table(["=Model", "-1.5"], [[cell, "-1"] for cell in cells]))
+    head, *rows = csv.reader(io.StringIO(text, newline=""))
+    assert head == ["'=Model", "-1.5"]
+    expected = [*(f"'{cell}" for cell in FORMULAS), *NUMBERS, "-1.5", "-2", ""]
+    assert rows == [[cell, "-1"] for cell in expected]
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,12 @@ def _scalar(value: Any) -> Any:
     return value
 
 
+def _ascending(ends: list[float] | None) -> list[float] | None:
+    if ends is not None and not (len(ends) == 2 and ends[0] <= ends[1]):
+        raise ValueError("no interval")
+    return ends
+
+
 class _Row(Record):
     source: NonBlank
     target: NonBlank
@@ -167,6 +173,9 @@ class _Row(Record):
     seed: Annotated[Count | None, "a whole number of at least 0"] = None
     measure: str = ""
     hits: str = ""
+    interval: Annotated[
+        list[float] | None, AfterValidator(_ascending), "its two ends, the lower one first"
+    ] = None
 
 
 class _Content(Record):
@@ -213,7 +222,7 @@ def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreF
         if not (type(row.value) in (int, float) and low <= row.value <= high):  # false for NaN
             found = shown(row.value)
             raise Damaged(path, f"expected {what} under `rows.{number}.value`, found {found}")
-        score = Score(**{**vars(row), "value": float(row.value)})
+        score = Score(**{**vars(row), "value": float(row.value), "interval": None})
         key = (row.source, row.target, row.split, row.seed, row.measure)
         if key in rows:
             place = _bare(score.direction)

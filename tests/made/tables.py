@@ -49,7 +49,7 @@ def csv_rows(path):
     """Rows of a written table by their label."""
     with open(path.with_suffix(".csv"), encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
-    return {next(iter(row.values())): row for row in rows}
+    return {next(iter(row.values())).removeprefix("'"): row for row in rows}
 
 
 def values_of(rows, suffix=""):
