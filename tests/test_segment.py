@@ -24,10 +24,18 @@ from made.text import (  # noqa: F401
 )
 
 from ems.base.errors import EmsError
+from ems.config.languages import load_languages
 from ems.text.bulk import segment_tsv
 from ems.text.segmenters import jumanpp as jumanpp_module
 from ems.text.segmenters import mecab_jumandic
-from ems.text.segmenters.base import LONGEST_RUN, cut_runs, load, names, segmenter
+from ems.text.segmenters.base import (
+    LONGEST_RUN,
+    cut_runs,
+    load,
+    names,
+    segmenter,
+    warn_of_marks,
+)
 
 LANGUAGES = {  # languages that a segmenter is used for
     "moses": ["en", "fr", "hi", "th", "xx"],
@@ -51,6 +59,26 @@ def test_every_segmenter_keeps_every_line_and_every_character(name, language):
     segment = usable(name, language)
     assert_nothing_is_lost(segment, name)
     assert segment([]) == []
+
+
+@pytest.mark.parametrize("name", ["jieba", "rjieba"])
+@pytest.mark.parametrize("text", ["2024年", "我有3.5%的iPhone-15", "在2024.", "ABC公司", "C++很好"])
+def test_full_width_digits_and_letters_are_words_as_their_twins_are(name, text):
+    wide = "".join(chr(ord(each) + 0xFEE0) if each.isascii() else each for each in text)
+    half, full = usable(name, "zh")([text, wide])
+    assert full == half
+
+
+def test_a_tool_that_cuts_marks_off_is_named_for_each_script_that_has_them(caplog):
+    languages = load_languages()
+    lines = {"hi": "हिन्दी", "th": "ที่นี่", "my": "မြန်မာ", "ta": "தமிழ்", "de": "für", "ko": "한국어"}
+    for name in ("moses-fast", "sacremoses", "moses", "unicode"):
+        caplog.clear()
+        warn_of_marks(dict.fromkeys(lines, name), languages)
+        for code, line in lines.items():
+            cut = usable(name, code)([line]) != [line]
+            assert f"{code}: unicode" in caplog.text or not cut
+        assert ("de: " in caplog.text, "hi: " in caplog.text) == (False, name != "unicode")
 
 
 def test_moses_splits_by_its_flags_and_the_rules_of_the_language():

@@ -103,12 +103,14 @@ def segment(
 ) -> None:
     """Split the text of a pair file, or of documents, into words."""
     from ems.text.bulk import LINES, segment_tsv
+    from ems.text.segmenters.base import warn_of_marks
     from ems.text.tsv import codes_of
 
     codes = codes_of(source)
     settings = common.planned(experiment, expect, "segment", pair="-".join(codes))
-    names = tuple(settings.segmenters[code] for code in codes)
-    segment_tsv(source, out, codes, names, state, workers, piece_lines or LINES)
+    chosen = {code: settings.segmenters[code] for code in codes}
+    warn_of_marks(chosen, settings.languages)
+    segment_tsv(source, out, codes, tuple(chosen.values()), state, workers, piece_lines or LINES)
 
 
 def multiway(

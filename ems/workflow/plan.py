@@ -25,7 +25,7 @@ from ems.config.train import check_tensorboard
 from ems.corpora.catalogue import check_corpora
 from ems.corpora.own import check_needs, own_files
 from ems.tables.registry import outputs_of
-from ems.text.segmenters.base import check_available
+from ems.text.segmenters.base import check_available, warn_of_marks
 from ems.workflow.sources import Missing, missing_evalsets, missing_sources
 from ems.workflow.trust import check_programs
 
@@ -175,6 +175,7 @@ def plan(
         raise EmsError("\n".join([*lines, *(sources.lines if jobs else [])]))
     if not elsewhere and any(s.train.tensorboard for s in experiment.systems.values()):
         check_tensorboard()
+    warn_of_marks(experiment.segmenters, experiment.languages)
     missing = []
     for name in sorted(set(experiment.segmenters.values())):
         try:

@@ -125,7 +125,7 @@ def comparable(line, name):
     text = characters(line)
     if "aggressive" in name:
         text = text.replace("@-@", "-")
-    if name in ("jumanpp", "mecab-jumandic", "unicode"):  # half-width kana become full-width ones
+    if name in ("jumanpp", "mecab-jumandic", "unicode", "jieba", "rjieba"):  # other widths
         text = unicodedata.normalize("NFKC", text)
     if name == "unicode":  # it normalises as SentencePiece does
         text = "".join(c for c in text if unicodedata.category(c) != "Cf")

@@ -9,13 +9,14 @@ import shutil
 import subprocess
 import tempfile
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pkgutil import iter_modules
 from typing import Any
 
 from ems.base.errors import EmsError
+from ems.base.progress import log
 from ems.base.texts import is_plain
 
 Segment = Callable[[list[str]], list[str]]
@@ -23,6 +24,10 @@ DEFAULT = "moses"  # for languages that no segmenter claims
 RULE = "nmt_nfkc"  # SentencePiece's normalisation of the segmented text
 SPACE = "\u2581"  # SentencePiece's sign for a space
 _BREAKERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+# beginnings of the names and codes of scripts with viramas or tone marks
+MARKED = ("Beng", "Deva", "Guj", "Gur", "Kannada", "Khm", "Knda", "Lao", "Malayalam", "Mlym")
+MARKED += ("Myan", "Mymr", "Odia", "Orya", "Sinh", "Tam", "Tel", "Thai", "Tib")
+_FULL_WIDTH = re.compile("[０-９Ａ-Ｚａ-ｚ．％＋－＃＆＿]*[０-９Ａ-Ｚａ-ｚ][．％＋－＃＆＿]*")
 _HALF_WIDTH_KANA = re.compile("[\uff65-\uff9f]+")
 LONGEST_RUN, MOST_ENDS = 1_000, 250  # characters
 _ENDS = ".,;:!?…。、，．；：！？"
@@ -44,7 +49,8 @@ class Segmenter:
 
     `prepare` is applied to each line first. Lines of over `limit` bytes (0: no limit) are cut for a
     tool that would drop them, split them or crash. The segmenter is the default of the languages
-    `default_of`. With `by_language=False`, it treats all languages alike.
+    `default_of`. With `by_language=False`, it treats all languages alike. `cuts_marks`: some signs
+    in the words of MARKED scripts become words.
     """
 
     make: Callable[[str], Segment] | None = None
@@ -54,6 +60,7 @@ class Segmenter:
     limit: int = 0
     default_of: tuple[str, ...] = ()
     by_language: bool = True
+    cuts_marks: bool = False
 
 
 def package(module: str, name: str = "") -> Need:
@@ -162,6 +169,18 @@ def segmenter(name: str, language: str) -> Segment:
     return checked
 
 
+def warn_of_marks(chosen: Mapping[str, str], languages: Mapping[str, Any]) -> None:
+    """Warn of languages, with their `script`, whose words their segmenter cuts."""
+    known = [code for code in chosen if code in languages and load(chosen[code]).cuts_marks]
+    if cut := [code for code in known if languages[code].script.startswith(MARKED)]:
+        log.warning(
+            "segmenters: viramas and tone marks are words of their own with %s; to keep words "
+            "whole, write %s",
+            ", ".join(sorted({chosen[code] for code in cut})),
+            ", ".join(f"{code}: unicode" for code in cut),
+        )
+
+
 def check_count(lines: list[str], words: list[str], label: str) -> None:
     if len(words) != len(lines):
         raise EmsError(
@@ -217,6 +236,11 @@ def run_filter(command: list[str], lines: list[str], name: str) -> list[str]:
         result.seek(0)
         text = result.read().decode(errors="replace")
         return text.removesuffix("\n").split("\n") if lines else []
+
+
+def half_width_ascii(line: str) -> str:
+    """Make full-width letters and digits, and signs next to them, half-width: ３．５％ -> 3.5%."""
+    return _FULL_WIDTH.sub(lambda found: unicodedata.normalize("NFKC", found[0]), line)
 
 
 def full_width_kana(line: str) -> str:

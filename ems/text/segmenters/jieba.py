@@ -4,7 +4,7 @@ import warnings
 from types import SimpleNamespace
 from typing import Any
 
-from ems.text.segmenters.base import Segment, Segmenter, package
+from ems.text.segmenters.base import Segment, Segmenter, half_width_ascii, package
 
 
 def _make(language: str) -> Segment:
@@ -26,6 +26,7 @@ def _at_once(marshal: Any) -> SimpleNamespace:
 SEGMENTER = Segmenter(
     _make,
     needs=(package("jieba"),),
+    prepare=half_width_ascii,  # it knows no full-width digits and letters
     limit=3000,  # time is quadratic in the length of a run of unknown words
     default_of=("zh",),
 )

@@ -27,7 +27,8 @@ def _with_flags(*flags: str) -> Segmenter:
         script = files("mosestokenizer").joinpath("tokenizer-v1.1.perl")
         return ["perl", str(script), "-q", *flags, "-l", language]
 
-    return Segmenter(command=command, needs=(PERL, package("mosestokenizer")), prepare=cut_runs)
+    needs = (PERL, package("mosestokenizer"))
+    return Segmenter(command=command, needs=needs, prepare=cut_runs, cuts_marks=True)
 
 
 SEGMENTER = {

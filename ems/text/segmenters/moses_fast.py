@@ -164,4 +164,5 @@ def _abbreviations(language: str) -> dict[str, str]:
     return prefixes
 
 
-SEGMENTER = Segmenter(make=_make, needs=(package("mosestokenizer"),), prepare=cut_runs)
+NEEDS = (package("mosestokenizer"),)
+SEGMENTER = Segmenter(make=_make, needs=NEEDS, prepare=cut_runs, cuts_marks=True)

@@ -10,4 +10,4 @@ def _make(language: str) -> Segment:
     return lambda lines: [" ".join(tokenizer.tokenize(line, escape=False)) for line in lines]
 
 
-SEGMENTER = Segmenter(_make, needs=(package("sacremoses"),))
+SEGMENTER = Segmenter(_make, needs=(package("sacremoses"),), cuts_marks=True)
