@@ -137,7 +137,8 @@ class VocabularySettings(Settings):
     character_coverage: number(ge=0.98, le=1) = 0.9995  # SentencePiece takes no less
     """Share of the characters that get a piece."""
     byte_fallback: bool = False
-    """Splits characters without a piece into bytes (256 of the pieces) instead of <unk>."""
+    """Splits characters without a piece into bytes (256 of the pieces) instead of <unk>. Without
+    it, a model cannot tell unknown digits and letters apart."""
     type: Literal["bpe", "unigram"] = "bpe"
     """Algorithm: byte-pair encoding or a unigram model."""
     characters: listing(str) = Field([])
