@@ -21,7 +21,7 @@ from ems.config.model import EncoderSettings
 from ems.model import encoder as module
 from ems.model.devices import Adam, save_tensors
 from ems.model.encode import SentenceEncoder
-from ems.model.encoder import Encoder, add_dropped, drop, embed_tokens, keep_mask
+from ems.model.encoder import Encoder, add_dropped, drop, embed_tokens, keep_mask, shapes_of
 from ems.model.packing import LEAST, SLACK, pack
 from ems.text.subwords import UNK
 
@@ -331,3 +331,19 @@ def test_each_language_uses_the_segmenter_that_the_model_folder_names(encoder, c
     assert separate != whole
     describe(copy, segmenters={**SEGMENTERS, "en": "none"})
     assert SentenceEncoder(copy).tokenise([line], "en")[0].tolist() == whole
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {},
+        {"layers": 0, "positions": "none"},
+        {"layers": 0, "table": 8, "ngrams": 20},
+        {"layers": 2, "table": 8, "pooling": "mean"},
+        {"layers": 3, "pooling": "mean-max"},
+    ],
+)
+def test_the_shapes_of_an_encoder_are_those_of_its_weights(sizes):
+    settings = EncoderSettings(**SIZES | sizes)
+    weights = Encoder(settings, 30).state_dict()
+    assert shapes_of(settings, 30) == {name: tuple(value.shape) for name, value in weights.items()}

@@ -292,6 +292,7 @@ def read_json(path: Path, schema: Any, name: str = "*") -> Any:
 
 def read_text(path: Path, name: str = "*") -> str:
     """Return the text of a UTF-8 file. Raises `Damaged` as `read_json` does."""
+    check_readable(Path(path))
     try:
         return Path(path).read_bytes().decode("utf-8")
     except OSError as error:
@@ -321,7 +322,6 @@ def read_lines(path: Path) -> list[str]:
     """Return the lines of a UTF-8 file, split at LF only. Raises `Damaged` if it is missing or not
     UTF-8.
     """
-    check_readable(path)
     text = read_text(path)
     return text.removesuffix("\n").split("\n") if text else []
 
@@ -355,6 +355,7 @@ def visible_files(folder: Path) -> list[Path]:
 
 
 def sha256_file(path: Path) -> str:
+    check_readable(path)
     try:
         with open(path, "rb") as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest()

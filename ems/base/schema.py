@@ -194,6 +194,7 @@ SomeLanguages = listing(str, least=2)
 NAME = "[A-Za-z0-9][A-Za-z0-9._-]*"
 LABEL = rf"{NAME}(?:\+[a-z]+)?"  # a corpus, with its part if it is divided
 CODE = "[A-Za-z][A-Za-z_]*"  # a language
+BELOW = r"(?!/)(?!(.*/)?\.\.?(/|\Z))[^\\\x00-\x1f]{1,255}"  # a file in or below a folder
 
 
 def check_name(key: str, name: str) -> None:
@@ -208,7 +209,7 @@ def check_name(key: str, name: str) -> None:
 
 
 def _below(name: str) -> str:
-    if not re.fullmatch(r"(?!/)(?!(.*/)?\.\.?(/|\Z))[^\\\x00-\x1f]+", name):
+    if not re.fullmatch(BELOW, name):
         raise PydanticCustomError("outside", "outside of the folder")
     return name
 

@@ -19,8 +19,6 @@ import numpy as np
 import regex
 from anyascii import anyascii
 from mmh3 import hash as murmur
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 from scipy.sparse import csr_array
 
 from ems.base.batches import BATCH, batched
@@ -28,6 +26,7 @@ from ems.base.errors import Damaged
 from ems.base.files import NGRAMS, sha256_file
 from ems.base.progress import Progress
 from ems.config.model import NgramSettings
+from ems.model.devices import read_tensors
 from ems.model.encode import SentenceEncoder, unit_rows
 from ems.model.folder import DESCRIPTION, kind_of, read_description
 from ems.text.normalise import tidier, tidy_lines
@@ -135,14 +134,8 @@ class NgramEncoder:
         about, path = read_description(folder), folder / NGRAMS
         if sha256_file(path) != about.sha256.get(NGRAMS):
             raise Damaged(path, "its SHA-256 is not the one in model.json")
-        try:
-            weights = load_file(path)["weights"]
-        except (KeyError, OSError, SafetensorError) as error:
-            raise Damaged(path, f"expected the weights of n-grams, found none ({error})") from None
-        if weights.shape != (PLACES,) or weights.dtype != np.float32:
-            found = f"{weights.dtype}{weights.shape}"
-            raise Damaged(path, f"expected float32[{PLACES}], found {found}")
-        return cls(about.ngrams, weights)
+        weights = read_tensors(path, {"weights": (PLACES,)})["weights"]
+        return cls(about.ngrams, weights.float().numpy())
 
     def vectors(self, lines: list[str]) -> tuple[csr_array, np.ndarray]:
         """Return float32[N, buckets] for N lines, and the number of n-grams of each line, [N]."""

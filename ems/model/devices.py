@@ -2,16 +2,19 @@
 
 import inspect
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ems.base.errors import EmsError
-from ems.base.files import ENCODER, HEADS, VOCABULARY, atomic_path, system_error
+from ems.base.errors import Damaged, EmsError
+from ems.base.files import ENCODER, HEADS, VOCABULARY, atomic_path, check_readable, system_error
+
+FLOATS = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}  # in files of safetensors
+LARGEST = 1e15  # a weight: the sum of squares of a vector of such numbers is finite in float32
 
 
 def choose_device(setting: str) -> torch.device:
@@ -66,6 +69,48 @@ def save_tensors(
         raise system_error(error, path) from error
     # safetensors lets only the owner read; let the group and others read as they may the folder
     path.chmod(path.stat().st_mode | path.parent.stat().st_mode & 0o044)
+
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def read_tensors(
+    path: Path, shapes: Shapes | None = None, unused: Set[str] = frozenset()
+) -> dict[str, Tensor]:
+    """Read a safetensors file of weights, without those that are `unused`, and check them.
+
+    Names, types and `shapes` (None: any) are compared by the file's header, before memory is used.
+    Raises `Damaged` for other ones, for a weight that is not finite, and for no such file.
+    """
+    check_readable(path)
+    try:
+        with safe_open(path, "pt") as file:
+            slices = {name: file.get_slice(name) for name in sorted(set(file.keys()) - unused)}
+            found = {name: (each.get_dtype(), each.get_shape()) for name, each in slices.items()}
+            if problem := _misfit(found, shapes):
+                raise Damaged(path, f"does not fit its settings: {problem}")
+            tensors = {name: file.get_tensor(name) for name in found}
+    except (OSError, SafetensorError) as error:
+        problem = "no such file" if isinstance(error, FileNotFoundError) else f"({error})"
+        raise Damaged(path, f"cannot be read as safetensors: {' '.join(problem.split())}") from None
+    for name, tensor in tensors.items():
+        ends = [float(end) for end in torch.aminmax(tensor)] if tensor.numel() else []
+        if not all(-LARGEST <= end <= LARGEST for end in ends):  # so is NaN
+            raise Damaged(path, f"{name}: expected finite numbers up to 1e15, found others")
+    return tensors
+
+
+def _misfit(found: Mapping[str, tuple[str, list[int]]], shapes: Shapes | None) -> str:
+    """Describe the first tensor that is missing, unknown, or of another shape or type, or ""."""
+    for name in sorted(found.keys() | (shapes or found).keys()):
+        kind, shape = found.get(name, ("nothing", []))
+        expected = shape if shapes is None else shapes.get(name)
+        types = ["uint8"] if name.endswith(".letters") else [*FLOATS.values()]
+        now = FLOATS.get(kind, {"U8": "uint8"}.get(kind, kind))
+        if expected is None or list(expected) != shape or now not in types:
+            wanted = "no such tensor" if expected is None else f"{types[0]}{list(expected)}"
+            return f"{name}: expected {wanted}, found {now}{shape if name in found else ''}"
+    return ""
 
 
 def save_model(

@@ -6,19 +6,18 @@ NaN. Embeddings are not normalised; retrieval normalises (EMS v2 Eq. 9 and secti
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import nn
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import ENCODER, EXPORTED, VOCABULARY, sha256_file
+from ems.base.files import ENCODER, EXPORTED, SUMS, VOCABULARY, sha256_file
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
-from ems.model.devices import choose_device
-from ems.model.encoder import Encoder, embed_tokens
+from ems.model.devices import choose_device, read_tensors
+from ems.model.encoder import Encoder, embed_tokens, shapes_of
 from ems.model.folder import DESCRIPTION, STATIC, Description, describe
 from ems.text import segmenters  # noqa: F401  puts all segmenters into the source hash of encoding
 from ems.text.normalise import tidier, tidy_lines
@@ -31,6 +30,8 @@ EMBEDDINGS = {
     "tokens.weight": ["embeddings.word_embeddings.weight"],
     "positions.weight": ["embeddings.position_embeddings.weight"],
 }
+POOLER = ("pooler.dense.weight", "pooler.dense.bias")
+UNUSED = {"embeddings.token_type_embeddings.weight", *POOLER, *EMBEDDINGS["positions.weight"]}
 QKV = ("query", "key", "value")
 IN_LAYER = {
     "attention.output": "attention.output.dense",
@@ -42,22 +43,26 @@ IN_LAYER = {
 
 
 def _loaded(folder: Path, description: Description, pieces: int) -> nn.Module:
-    """Load the encoder of a folder. Raises PyTorch's errors for weights that do not fit."""
-    sizes, name = description.model, description.weights or ENCODER
-    tensors = load_file(folder / name)
-    if name == STATIC:  # an exported table
-        table = tensors["embedding.weight"]  # (pieces, d)
-        sizes = sizes.model_copy(update={"layers": 0, "table": table.shape[1]})
-        tensors, pieces = {"table.pieces.weight": table}, len(table)
+    """Load the encoder of a folder. Raises `Damaged` for weights that do not fit its sizes."""
+    sizes, path = description.model, folder / (description.weights or ENCODER)
+    names: dict[str, list[str]] = {}  # ours -> theirs, of a folder for other libraries
+    if description.weights == STATIC:  # an exported table
+        sizes = sizes.model_copy(
+            update={"layers": 0, "table": description.dimensions or sizes.pooled_width, "ngrams": 0}
+        )
+        names = {"table.pieces.weight": ["embedding.weight"]}
+    elif description.weights and sizes.attends:
+        names = bert_names(sizes.layers)
+    shapes, expected = shapes_of(sizes, pieces), {}
+    for ours, (rows, *rest) in shapes.items():
+        theirs = names.get(ours, [ours])
+        expected |= dict.fromkeys(theirs, (rows // len(theirs), *rest))
+    tensors = read_tensors(path, expected, UNUSED - expected.keys() if names else set())
+    for ours, theirs in names.items():
+        if ours in shapes:
+            parts = [tensors.pop(name) for name in theirs]
+            tensors[ours] = torch.cat(parts) if len(parts) > 1 else parts[0]
     encoder = Encoder(sizes, pieces)
-    if description.weights and sizes.attends:
-        names = bert_names(sizes.layers).items()
-        own = encoder.state_dict().keys()  # no positions if the model has no learned ones
-        tensors = {
-            ours: torch.cat([tensors[name] for name in theirs])
-            for ours, theirs in names
-            if ours in own
-        }
     encoder.load_state_dict(tensors)
     return encoder
 
@@ -88,19 +93,24 @@ class SentenceEncoder:
     def __init__(self, folder: Path, device: str = "auto", precision: str = "float32") -> None:
         self._description = description = describe(folder)
         self.folder = folder
+        about, sums = (EXPORTED, SUMS) if description.weights else (DESCRIPTION, DESCRIPTION)
         for name, sha256 in description.sha256.items():
             if sha256_file(folder / name) != sha256:
-                problem = "its SHA-256 is not the one in model.json"
+                problem = f"its SHA-256 is not the one in {sums}"
                 raise Damaged(folder / name, f"{problem}; it is damaged, or of another model")
+        if (description.dimensions or 0) > description.model.pooled_width:
+            most = description.model.pooled_width
+            problem = f"expected at most {most} under `dimensions`, found {description.dimensions}"
+            raise Damaged(folder / about, problem)
         self.segmenters: dict[str, str] = description.segmenters
         self.tidy = tidier(description.format_characters)
         self.vocabulary = load_vocabulary(folder / VOCABULARY)
         try:
             self.encoder = _loaded(folder, description, self.vocabulary.get_piece_size())
-        except (KeyError, OSError, RuntimeError, ValueError, SafetensorError) as error:
-            problem = f"{ENCODER} does not fit its sizes ({' '.join(str(error).split())[:SHOWN]})"
-            name = EXPORTED if description.weights else DESCRIPTION
-            raise Damaged(folder / name, problem) from None
+            check_finite(embed_tokens(self.encoder, [np.array([UNK])]), folder)
+        except (IndexError, RuntimeError) as error:
+            problem = f"cannot encode with these sizes ({' '.join(str(error).split())[:SHOWN]})"
+            raise Damaged(folder / about, problem) from None
         self.encoder.to(choose_device(device)).eval()
         self.device, self.precision = self.encoder.device, precision
         if precision == "int8":
@@ -170,10 +180,25 @@ class SentenceEncoder:
         return vectors
 
     def embed(self, tokens: list[np.ndarray], progress: Progress | None = None) -> np.ndarray:
-        """Return embeddings float32[N, d] of N arrays of token ids."""
+        """Return embeddings float32[N, d] of N arrays of token ids. Raises `EmsError` for others
+        than finite ones.
+        """
         with torch.autocast(self.device.type, torch.bfloat16, self.precision == "bfloat16"):
             vectors = embed_tokens(self.encoder, tokens, progress)
-        return vectors[:, : self._description.dimensions]
+        vectors = vectors[:, : self._description.dimensions]
+        check_finite(vectors, self.folder)
+        return vectors
+
+
+def check_finite(vectors: np.ndarray, model: Any) -> None:
+    """Raise `EmsError` unless all of vectors[N, d], and their lengths, are finite."""
+    with np.errstate(all="ignore"):
+        squares = np.einsum("nd,nd->n", vectors, vectors)
+    if bad := np.flatnonzero(~np.isfinite(squares)).tolist():
+        raise EmsError(
+            f"{model}: the vectors of {len(bad):,} of {len(vectors):,} sentences are not finite; "
+            "the model is damaged: train, export or fetch it again"
+        )
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from torch.utils.checkpoint import checkpoint
 from ems.base.progress import Progress
 from ems.config.model import EncoderSettings
 from ems.model.packing import Packing, Pad, Unpad, pack, rounded
-from ems.model.table import EmbeddingTable
+from ems.model.table import LONGEST, EmbeddingTable
 
 ACTIVATIONS = {"silu": functional.silu, "gelu": functional.gelu}  # gelu: exact, by erf
 SHORT = 48  # tokens up to which plain products are faster than PyTorch's fused attention on a CPU
@@ -195,6 +195,33 @@ class Encoder(nn.Module):
         """Compile the token-wise part of each layer for training; this changes dropout masks."""
         for layer in self.layers:
             layer.compiled = torch.compile(layer.by_token, dynamic=False, backend=backend)
+
+
+def shapes_of(settings: EncoderSettings, pieces: int) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each weight of an `Encoder`, without making one."""
+    width, inner, table = settings.width, settings.feed_forward, settings.table
+    shapes: dict[str, tuple[int, ...]] = {}
+    if settings.attends:
+        shapes["tokens.weight"] = (pieces, width)
+        if settings.positions == "learned":
+            shapes["positions.weight"] = (settings.max_tokens, width)
+        parts: dict[str, tuple[int, ...]] = {"input_norm": (width,)}
+        for number in range(settings.layers):
+            layer = f"layers.{number}."
+            parts |= {f"{layer}attention.input": (3 * width, width)}
+            parts |= {f"{layer}attention.output": (width, width)}
+            parts |= {f"{layer}inner": (inner, width), f"{layer}outer": (width, inner)}
+            parts |= {f"{layer}{name}": (width,) for name in ("attention_norm", "output_norm")}
+        shapes |= {f"{name}.weight": shape for name, shape in parts.items()}
+        shapes |= {f"{name}.bias": shape[:1] for name, shape in parts.items()}
+    if table:
+        shapes["table.pieces.weight"] = (pieces, table)
+        if settings.ngrams:
+            shapes["table.ngrams.table.weight"] = (settings.ngrams, table)
+            shapes["table.ngrams.letters"] = (pieces, LONGEST)
+        if settings.attends:
+            shapes["widen.weight"] = (table, width)
+    return shapes
 
 
 def start_values(module: nn.Module, start: str) -> None:

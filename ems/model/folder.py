@@ -9,6 +9,7 @@
 A folder written by `ems export` has ems.json and SHA256SUMS instead of model.json.
 """
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,16 +17,18 @@ from pydantic import Field
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, EXPORTED, NGRAMS, SUMS, VOCABULARY, read_json, read_lines
-from ems.base.schema import Amount, Below, Json, NonBlank, Record
+from ems.base.schema import BELOW, Below, Json, NonBlank, Record, checked, number
 from ems.config.languages import UNSEEN
 from ems.config.model import EncoderSettings, NgramSettings
 from ems.text.segmenters.base import names
 
 DESCRIPTION = "model.json"
+TRAINED = (DESCRIPTION, ENCODER, VOCABULARY)  # files of a trained encoder that encoding reads
 STATIC = "0_StaticEmbedding/model.safetensors"  # the weights of an exported table of pieces
 SIZES = ("layers", "width", "heads", "feed_forward", "max_tokens", "dropout", "attention_dropout")
 SegmenterName = Literal[names()]
 NgramKind = Literal["char-ngram", "fused"]
+Size = Annotated[int, Field(ge=1), "a size"]
 
 
 class _Described(Record, extra="allow"):
@@ -49,14 +52,14 @@ class Description(_Described):
     segmenters: Annotated[dict[str, SegmenterName], Field(min_length=1)]
     sha256: dict[Below, NonBlank]
     training: Json = Field({})
-    weights: str = ""
-    dimensions: int | None = None
+    weights: Literal["", STATIC, ENCODER] = ""
+    dimensions: Size | None = None
 
 
 class _Export(_Described):
     languages: list[NonBlank]
     segmenter: SegmenterName
-    dimensions: Annotated[int, Field(ge=1), "a size"]
+    dimensions: Size
     static: bool
 
 
@@ -73,8 +76,8 @@ class TrainedModel(Record):
 
 
 class FusedModel(NgramModel):
-    weight: Amount
-    power: Amount
+    weight: Annotated[number(ge=0, le=10_000), "a number from 0 to 10,000"]
+    power: Annotated[number(ge=0, le=2), "a number from 0 to 2"]
     of: TrainedModel
 
 
@@ -83,11 +86,12 @@ class _Kind(Record):
 
 
 def _read(path: Path, record: type[_Described]) -> Any:
-    """Read a description. Raises `Damaged` for one that lacks a size, too."""
+    """Read a description. Raises `EmsError` if a size is missing, or does not fit another one."""
     described = read_json(path, record)
     for name in SIZES:
         if name not in described.model.model_fields_set:
             raise Damaged(path, f"expected a size under `model.{name}`, found nothing")
+    described.model.check(str(path))
     return described
 
 
@@ -118,12 +122,23 @@ def describe(folder: Path) -> Description:
         return read_model(folder)
     own = _read(folder / EXPORTED, _Export)
     weights = STATIC if own.static else ENCODER
-    rows = (line.split(maxsplit=1) for line in read_lines(folder / SUMS))
-    sums = {name: sha256 for sha256, name in rows}
+    sums = _read_sums(folder / SUMS)
     sha256 = {name: sums.get(name, "none") for name in (weights, VOCABULARY)}
     alike = dict.fromkeys([UNSEEN, *own.languages], own.segmenter)
     added = {"weights": weights, "sha256": sha256, "segmenters": alike}
-    return Description.model_validate({**own.written, **added})
+    return checked(Description, {**own.written, **added}, folder / EXPORTED)
+
+
+def _read_sums(path: Path) -> dict[str, str]:
+    """Read SHA256SUMS: name -> checksum."""
+    sums = {}
+    for at, line in enumerate(read_lines(path), start=1):
+        row = re.fullmatch(rf"([0-9a-f]{{64}})  ({BELOW})", line)
+        if not row:
+            expected = "64 hexadecimal digits, two spaces and the name of a file in this folder"
+            raise Damaged(path, f"line {at:,}: expected {expected}, found {line[:80]!r}")
+        sums[row[2]] = row[1]
+    return sums
 
 
 def kind_of(folder: Path) -> str:
@@ -147,8 +162,9 @@ def files_of(folder: Path) -> list[Path]:
         return [folder / EXPORTED, folder / SUMS]
     kind = kind_of(folder) if (folder / DESCRIPTION).is_file() else ""
     if not kind:
-        return [folder / name for name in (DESCRIPTION, ENCODER, VOCABULARY)]
-    trained = files_of(folder / read_description(folder).of.model) if kind == "fused" else []
+        return [folder / name for name in TRAINED]
+    about = read_description(folder)
+    trained = [folder / about.of.model / name for name in TRAINED] if kind == "fused" else []
     return [folder / DESCRIPTION, folder / NGRAMS, *trained]
 
 

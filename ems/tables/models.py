@@ -14,7 +14,7 @@ from pydantic import Field
 from safetensors import SafetensorError, safe_open
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import ENCODER, HEADS, read_json
+from ems.base.files import ENCODER, HEADS, check_readable, read_json
 from ems.base.schema import Count, NonBlank, Number, Percent, Record, number
 from ems.config.sweep import SweepPoint, written
 from ems.config.systems import SystemSettings
@@ -84,6 +84,7 @@ def weights_of(model: Path) -> list[dict[str, int]]:
     """Return tensor -> elements, of the encoder and of the heads; reads the files' headers only."""
     weights = []
     for path in (model.with_name(ENCODER), model.with_name(HEADS)):
+        check_readable(path)
         try:
             with safe_open(path, framework="numpy") as file:
                 names = list(file.keys())

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, HEADS, VOCABULARY, read_json, sha256_file
 from ems.base.progress import clock, log
 from ems.config.experiment import Experiment
+from ems.model.devices import read_tensors
 from ems.model.folder import DESCRIPTION, read_model
 from ems.model.objectives.system import Parts, System
 from ems.shards.documents import DocumentStore, MinedStore
@@ -138,7 +137,7 @@ class Start:
 
     def load(self, system: System, languages: list[str]) -> None:
         """Load the encoder, plus every head that fits. Raises `EmsError` for other sizes."""
-        encoder, heads = (_tensors(self.folder / name) for name in (ENCODER, HEADS))
+        encoder, heads = (read_tensors(self.folder / name) for name in (ENCODER, HEADS))
         if other := _difference(system.encoder, encoder):
             raise EmsError(
                 f"train.start_from: the encoder in {self.folder} has other sizes, {other}; set "
@@ -180,13 +179,6 @@ def start_of(
         raise Damaged(folder / ENCODER, "its SHA-256 is not the one in model.json")
     sha256 = " ".join(sha256_file(folder / file) for file in (ENCODER, HEADS))
     return Start(folder, languages, sha256)
-
-
-def _tensors(path: Path) -> dict[str, Tensor]:
-    try:
-        return load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise Damaged(path, " ".join(str(error).split())) from None
 
 
 def _difference(module: nn.Module, tensors: dict[str, Tensor]) -> str:

@@ -3,14 +3,11 @@
 from pathlib import Path
 from typing import Annotated
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file
-
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import EmsError
 from ems.base.files import HEADS, VOCABULARY, read_json
 from ems.base.schema import Json, Record, checked
 from ems.config.systems import trained_model
-from ems.model.devices import choose_device
+from ems.model.devices import choose_device, read_tensors
 from ems.model.encode import SentenceEncoder
 from ems.model.folder import DESCRIPTION
 from ems.model.objectives.masking import Pieces
@@ -64,10 +61,7 @@ def validate_model(folder: Path, shards: list[Path], mined: Path | None = None) 
     store.check(pieces)
     system = System(settings, len(languages), pieces, classes=Pieces.classify(vocabulary))
     system.encoder = encoder.encoder
-    try:
-        system.heads.load_state_dict(load_file(folder / HEADS))
-    except (OSError, RuntimeError, SafetensorError) as error:
-        problem = f"does not fit its settings ({' '.join(str(error).split())[:200]})"
-        raise Damaged(folder / HEADS, problem) from None
+    shapes = {name: tuple(value.shape) for name, value in system.heads.state_dict().items()}
+    system.heads.load_state_dict(read_tensors(folder / HEADS, shapes))
     system.to(choose_device("auto"))
     return rounded(validate(system, store, settings.train.batch_pairs))

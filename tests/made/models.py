@@ -3,19 +3,23 @@ sentence-transformers, a command."""
 
 import io
 import json
+import os
 import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
-from ems.base.files import sha256_file
+from ems.base.files import NGRAMS, sha256_file
 from ems.commands.cli import main
 from ems.config.model import EncoderSettings
 from ems.config.text import VocabularySettings
 from ems.export import verify
+from ems.export.folder import Exported
+from ems.export.folder import write_model as write_folder
+from ems.model.char_ngrams import PLACES
 from ems.model.encoder import Encoder
 from ems.text.segmenters.base import segmenter as make_segmenter
 from ems.text.subwords import load_vocabulary, train_vocabulary
@@ -23,6 +27,8 @@ from ems.train.job import letters_of
 
 SIZES = {"layers": 1, "width": 16, "heads": 2, "feed_forward": 24, "dropout": 0.1}
 SIZES |= {"attention_dropout": 0.1, "max_tokens": 12}
+
+DESCRIBED = {"model.json", "ems.json"}
 
 COMMAND = """
 import sys, numpy as np
@@ -65,6 +71,51 @@ def write_model(folder, languages, text, pieces=80, seed=0, segmenter="none", si
     }
     (folder / "model.json").write_text(json.dumps(description))
     return folder
+
+
+def write_ngrams(folder):
+    """The folder of a system of n-grams, whose n-grams all have the same weight."""
+    folder.mkdir()
+    save_file({"weights": torch.ones(PLACES)}, folder / NGRAMS)
+    about = {"kind": "char-ngram", "languages": ["de", "en"], "ngrams": {"buckets": 64}}
+    about["sha256"] = {NGRAMS: sha256_file(folder / NGRAMS)}
+    (folder / "model.json").write_text(json.dumps(about))
+    return folder
+
+
+def write_export(folder, model):
+    """What `ems export` writes, without its card and its verification."""
+    folder.mkdir()
+    write_folder(Exported(model, "none"), folder)
+    mend_sums(folder)
+    return folder
+
+
+def mend_sums(folder):
+    """Let the checksums in a model folder be those of its files."""
+    if (about := folder / "model.json").is_file():
+        value = json.loads(about.read_text())
+        value["sha256"] = {name: sha256_file(folder / name) for name in value["sha256"]}
+        about.write_text(json.dumps(value))
+        return
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "SHA256SUMS"]
+    rows = (f"{sha256_file(path)}  {path.relative_to(folder)}\n" for path in files)
+    (folder / "SHA256SUMS").write_text("".join(rows))
+
+
+def change_tensors(path, changes):
+    """Change tensors of a model folder, and its checksums: to a number, to zeros of another shape
+    (a list), to another type, or GONE."""
+    tensors = load_file(path)
+    for name, change in changes.items():
+        own = tensors.pop(name, torch.zeros(1))
+        if isinstance(change, list):
+            tensors[name] = torch.zeros(change)
+        elif change != "GONE":
+            typed = isinstance(change, str)
+            tensors[name] = own.to(getattr(torch, change)) if typed else own.fill_(change)
+    save_file(tensors, path)
+    mend_sums(next(folder for folder in path.parents if DESCRIBED & {*os.listdir(folder)}))
 
 
 def write_segmented(folder, model):

@@ -5,10 +5,11 @@ import gzip
 import json
 import os
 import random
+from functools import partial
 from pathlib import Path
 
 from made.corpora import zipped
-from made.models import write_model
+from made.models import write_export, write_model, write_ngrams
 from made.scores import write_flores, write_scores
 from made.shards import vocabulary, write_pairs
 
@@ -45,7 +46,14 @@ def scores(folder):
     return folder
 
 
-MAKERS = {"model": model, "shards": shards, "scores": scores}
+def export(folder, **sizes):
+    """The export of a model, which is made next to it."""
+    own, lines = folder.with_name(f"{folder.name}-model"), ["ka lo mi ne ru so ti va sol"] * 4
+    return write_export(folder, write_model(own, ["de", "en"], lines, 30, sizes=sizes))
+
+
+MAKERS = {"model": model, "shards": shards, "scores": scores, "ngrams": write_ngrams}
+MAKERS |= {"export": export, "static": partial(export, layers=0, positions="none")}
 
 
 class Places(dict):
