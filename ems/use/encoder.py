@@ -133,7 +133,11 @@ class Encoder:
         vectors[~known] = 0
         if normalise:
             vectors = unit_rows(vectors)
-        return vectors.astype(np.float16 if half else np.float32, copy=False)
+        with np.errstate(over="ignore"):
+            result = vectors.astype(np.float16 if half else np.float32, copy=False)
+        if half and not np.isfinite(result).all():
+            raise EmsError(f"half: {self.model} has vectors above 65,504; normalise them")
+        return result
 
     def _encoded(
         self, lines: list[str], language: Language, progress: Any

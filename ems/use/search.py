@@ -1,22 +1,26 @@
 """Search a text by meaning: build an index of its lines, find the lines nearest to queries.
 
     <index>/vectors.npy    float32 (or float16) of length 1, one row per line
-    <index>/index.json     the model, and the text with its size and checksum
+    <index>/index.json     the model, the text with its size and checksum, and those of the vectors
 
 The text itself stays where it is. The search is exact and reads the vectors block by block.
 """
 
+import hashlib
+import io
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from ems.base.errors import EmsError
-from ems.base.files import read_json, sha256_file, state_of, write_json
+from ems.base.files import kind_of, read_json, sha256_file, state_of, write_json
 from ems.base.progress import log
 from ems.base.schema import Count, NonBlank, Record
 from ems.base.texts import STREAM, packing
@@ -27,16 +31,29 @@ from ems.use.files import VectorForm, encode
 from ems.use.stream import TextInput, lines_at, starts_of
 
 VECTORS, ABOUT = "vectors.npy", "index.json"
+BLOCK = 1 << 24  # bytes of vectors that are checked at once
+TOLERANCE = 0.01  # of the squared length of a vector, which half precision rounds
 AGAIN = "make it again with --build"
 
 
 class _About(Record):
-    """The content of index.json: the text of an index, and the model that encoded it."""
+    """The content of index.json: the text of an index, the model that encoded it, the vectors."""
 
     model: NonBlank
     bytes: Count
     sha256: NonBlank
     lines: Count
+    width: Annotated[int, Field(ge=1, le=1 << 20), "a width"]
+    dtype: Literal["float32", "float16"]
+    vectors: NonBlank  # SHA-256 of the file
+
+    @property
+    def header(self) -> bytes:
+        """The header that vectors.npy must have."""
+        dtype, shape = np.dtype(self.dtype).newbyteorder("<").str, (self.lines, self.width)
+        about = {"descr": dtype, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(writer := io.BytesIO(), about)
+        return writer.getvalue()
 
 
 @dataclass(frozen=True)
@@ -80,13 +97,42 @@ def build_index(encoder: Encoder, corpus: TextInput, folder: Path, half: bool = 
     (folder / ABOUT).unlink(missing_ok=True)
     encode(encoder, corpus, vectors, VectorForm(normalise=True, half=half))
     about = {"model": encoder.identity, "bytes": path.stat().st_size, "sha256": sha256_file(path)}
-    write_json(folder / ABOUT, {**about, "lines": len(np.load(vectors, mmap_mode="r"))})
+    rows = np.load(vectors, mmap_mode="r")
+    about |= {"lines": len(rows), "width": rows.shape[1], "dtype": rows.dtype.name}
+    write_json(folder / ABOUT, {**about, "vectors": sha256_file(vectors)})
+
+
+def _opened(path: Path, about: _About) -> np.ndarray:
+    """Map the vectors of an index, after all of them have been compared with index.json.
+
+    Raises `EmsError` for what is no regular file, for another header, size or checksum, and for a
+    row whose length is neither 1 nor 0.
+    """
+    header, row = about.header, about.width * np.dtype(about.dtype).itemsize
+    expected = f"{about.dtype}[{about.lines}, {about.width}] as in {ABOUT}"
+    if path.is_symlink() or kind_of(path) != "a file":
+        raise EmsError(f"{path}: expected a regular file, found another kind or none; {AGAIN}")
+    with open(path, "rb") as reader:
+        if reader.read(len(header)) != header:
+            raise EmsError(f"{path}: expected {expected}, found another type or shape; {AGAIN}")
+        size, whole = os.fstat(reader.fileno()).st_size, hashlib.sha256(header)
+        if size != len(header) + about.lines * row:
+            raise EmsError(f"{path}: expected {expected}, found {size:,} bytes; {AGAIN}")
+        while block := reader.read(max(1, BLOCK // row) * row):
+            whole.update(block)
+            rows = np.frombuffer(block, about.dtype).reshape(-1, about.width).astype(np.float32)
+            squares = np.einsum("nd,nd->n", rows, rows)
+            if not ((abs(squares - 1) < TOLERANCE) | (squares == 0)).all():
+                raise EmsError(f"{path}: expected vectors of length 1 or 0, found others; {AGAIN}")
+    if whole.hexdigest() != about.vectors:
+        raise EmsError(f"{path}: its SHA-256 is not the one in {ABOUT}; {AGAIN}")
+    return np.load(path, mmap_mode="r")
 
 
 class Index:
     """An index opened for searches.
 
-    Raises `EmsError` for an index of another model, or of another text.
+    Raises `EmsError` for an index of another model, of another text, or that is damaged.
     """
 
     def __init__(self, encoder: Encoder, corpus: Path, folder: Path) -> None:
@@ -94,13 +140,16 @@ class Index:
         self._changed = f"{folder}: it or {corpus} has changed since; {AGAIN}"
         self._files = (corpus, folder / VECTORS)
         self._states = _states(self._files)
-        about = read_json(folder / ABOUT, _About)
+        try:
+            about = read_json(folder / ABOUT, _About)
+        except EmsError as error:
+            raise EmsError(f"{error.finding}; {AGAIN}") from None
         if about.model != encoder.identity:
             raise EmsError(f"{folder}: the index of another model, or of another device; {AGAIN}")
         if about.bytes != corpus.stat().st_size or about.sha256 != sha256_file(corpus):
             raise EmsError(self._changed)
         self.lines = about.lines
-        self._vectors = np.load(folder / VECTORS, mmap_mode="r")
+        self._vectors = _opened(folder / VECTORS, about)
         self._starts = starts_of(corpus, self.lines)
 
     def search(self, queries: Any, language: Language = None, k: int = 5) -> Any:
@@ -116,6 +165,8 @@ class Index:
         if not (self.lines and lines):
             return [] if single else [[] for _ in lines]
         vectors = self.encoder.encode(lines, language, normalise=True)
+        if vectors.shape[1] != self._vectors.shape[1]:
+            raise EmsError(f"{self._files[1]}: not as wide as the vectors of the model; {AGAIN}")
         hits, _ = nearest(vectors, self._vectors, whole(k, "k"), what="")
         texts = lines_at(self.corpus, self._starts, hits.index.ravel())
         found = [

@@ -157,13 +157,17 @@ def write(out: Path, parts: Iterable[bytes]) -> None:
 
 
 def starts_of(path: Path, lines: int) -> np.ndarray:
-    """Return the byte offsets of the lines of a text and of its end, int64[lines + 1]."""
-    starts = np.zeros(lines + 1, np.int64)
+    """Return the byte offsets of the lines of a text and of its end, int64[lines + 1].
+
+    Raises `EmsError` for another number of lines.
+    """
     with open(path, "rb") as reader:
-        starts[0] = len(BOM) if reader.read(len(BOM)) == BOM else 0
-        reader.seek(starts[0])
-        for number, line in enumerate(reader, start=1):
-            starts[number] = starts[number - 1] + len(line)
+        start = len(BOM) if reader.read(len(BOM)) == BOM else 0
+        reader.seek(start)
+        starts = np.cumsum([start, *map(len, reader)], dtype=np.int64)
+    if len(starts) != lines + 1:
+        problem = f"expected {lines:,} lines as before, found {len(starts) - 1:,}"
+        raise EmsError(f"{path}: {problem}; run again, or make its index again with --build")
     return starts
 
 
