@@ -91,8 +91,9 @@ def read_tensors(
                 raise Damaged(path, f"does not fit its settings: {problem}")
             tensors = {name: file.get_tensor(name) for name in found}
     except (OSError, SafetensorError) as error:
-        problem = "no such file" if isinstance(error, FileNotFoundError) else f"({error})"
-        raise Damaged(path, f"cannot be read as safetensors: {' '.join(problem.split())}") from None
+        missing = isinstance(error, FileNotFoundError)
+        problem = "no such file" if missing else f"no file of safetensors ({error})"
+        raise Damaged(path, " ".join(problem.split())) from None
     for name, tensor in tensors.items():
         ends = [float(end) for end in torch.aminmax(tensor)] if tensor.numel() else []
         if not all(-LARGEST <= end <= LARGEST for end in ends):  # so is NaN
