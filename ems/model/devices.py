@@ -77,10 +77,10 @@ Shapes = Mapping[str, tuple[int, ...]]
 def read_tensors(
     path: Path, shapes: Shapes | None = None, unused: Set[str] = frozenset()
 ) -> dict[str, Tensor]:
-    """Read a safetensors file of weights, without those that are `unused`, and check them.
+    """Read a safetensors file of weights and check it; tensors in `unused` are left out.
 
-    Names, types and `shapes` (None: any) are compared by the file's header, before memory is used.
-    Raises `Damaged` for other ones, for a weight that is not finite, and for no such file.
+    The header is compared with the `shapes` (None: any) before memory is used for tensors. Raises
+    `Damaged` for other names, shapes or types, and for a weight that is not finite.
     """
     check_readable(path)
     try:

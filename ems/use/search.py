@@ -1,7 +1,7 @@
 """Search a text by meaning: build an index of its lines, find the lines nearest to queries.
 
     <index>/vectors.npy    float32 (or float16) of length 1, one row per line
-    <index>/index.json     the model, the text with its size and checksum, and those of the vectors
+    <index>/index.json     the model, and the text and the vectors with size and checksum
 
 The text itself stays where it is. The search is exact and reads the vectors block by block.
 """
