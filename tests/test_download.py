@@ -120,7 +120,7 @@ def changing(request, file, headers=None):
 @pytest.mark.parametrize("headers", [{}, {"ETag": 'W/"weak"'}])
 def test_a_part_is_not_continued_without_proof_that_the_file_is_unchanged(world, headers):
     with world.site(changing, good, file=File(CONTENT, headers)) as site:
-        world.fails(site, "broke off", retries=0, left=PART)  # in the next run
+        world.fails(site, "broke off.*later, check", retries=0)  # in the next run
         world.fetched(site, OTHER)
     assert site.ranges() == [None, None]
     world.clear()
@@ -171,6 +171,58 @@ def test_attempts_that_make_progress_do_not_count(world):
     with world.site(cut(2 << 20), file=File(content)) as site:
         world.fetched(site, content, retries=1)
     assert len(site.asked) == 5
+
+
+# --- slow, endless
+def drip(head, drop=b"a", status=b"HTTP/1.1 200 x\r\n"):
+    """Send a beginning, then a little again and again without end."""
+
+    def way(request, file):
+        request.wfile.write(status + head)
+        while not request.server.site.closing.wait(0.02):
+            request.wfile.write(drop)
+
+    return way
+
+
+BY_CHUNKS = b"Transfer-Encoding: chunked\r\n\r\n"
+DRIPS = {
+    "a header": drip(b"X: "),
+    "headers": drip(b"", b"X: y\r\n"),
+    "a body": drip(b"Content-Length: 400004\r\n\r\n" + CONTENT[:30]),
+    "a body without a length": drip(b"\r\n" + CONTENT[:30]),
+    "the size of a chunk": drip(BY_CHUNKS + b"5;", b"a"),
+    "trailers": drip(BY_CHUNKS + b"0\r\n", b"X: y\r\n"),
+}
+
+
+@pytest.mark.parametrize("name", DRIPS)
+def test_a_server_that_sends_a_little_now_and_then_ends_an_attempt(world, name):
+    with world.site(DRIPS[name], good) as site:
+        expected = r"(no header or data in 0\.3 s|\d+ bytes/s, less than 1,000|than 100 headers)"
+        world.fails(site, expected, retries=0, stall=0.3)
+        world.fetched(site)
+
+
+def test_the_body_of_a_redirection_is_not_read(world):
+    status = b"HTTP/1.1 302 x\r\nLocation: /x.zip\r\n\r\n"
+    with world.site(drip(b"", bytes(99), status), good) as site:
+        world.fetched(site, retries=0)
+
+
+LONGER = f"Content-Length: {len(CONTENT) - 5}\r\n".encode() + BY_CHUNKS
+ENDLESS = {
+    "an announced length": (good, {"largest_gb": 4e-4}, r"larger than .* 0\.0004 GB; check"),
+    "no end": (drip(b"\r\n", bytes(9999)), {"largest_gb": 1e-4}, "larger than downloads.largest"),
+    "more than announced": (drip(LONGER, b"186a0\r\n%s\r\n" % bytes(100_000)), {}, "more than the"),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_download_without_end_or_too_large_stops_and_leaves_nothing(world, name):
+    way, settings, expected = ENDLESS[name]
+    with world.site(way) as site:
+        world.fails(site, expected, name="x.tsv", **settings)
 
 
 # --- refused, busy, unreachable

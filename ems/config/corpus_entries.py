@@ -144,3 +144,5 @@ class DownloadSettings(Settings):
     """Maximum number of connections to one host, over all jobs."""
     retries: whole(ge=0, le=100) = 5  # with pauses of up to a minute, two hours
     """Number of further attempts after a network failure."""
+    largest_gb: number(gt=0, le=1_000_000) = 200  # a petabyte
+    """Maximum size of a file in GB; a larger download ends, and its part is deleted."""

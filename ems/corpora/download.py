@@ -6,13 +6,18 @@ An interrupted download resumes where it stopped. Network errors, stalls and the
 
 The partial file has no process id in its name, so it survives `kill -9`. It is only continued with
 proof that the file is unchanged: a strong ETag or the modification date, sent as If-Range and
-checked again in the response.
+checked again in the response. Without either, a failed download leaves no part.
+
+A server may send a byte a second, or never end. So each wait for it has a deadline, also for a
+whole header, the rate has a minimum, and the size a maximum.
 """
 
 import email.utils
 import os
 import random
 import re
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,7 +53,9 @@ class Downloads:
     per_host: int = 4  # simultaneous connections to one host, over all processes
     retries: int = 5  # attempts after a failed one
     slots: Path | None = None  # folder of the locks; None: the temporary folder of this machine
-    stall: float = 60.0  # seconds without data after which an attempt ends
+    largest_gb: float = 200.0  # of one file
+    stall: float = 60.0  # seconds without data, or with too little, after which an attempt ends
+    least: float = 1000.0  # bytes per second over `stall`
     pause: float = 1.0  # seconds before the first retry
 
 
@@ -83,15 +90,18 @@ def write_all(writer: FileIO, block: bytes, path: Path) -> None:
     except OSError as error:
         raise EmsError(
             f"cannot write {path}: {error.strerror}; free some space, then run the same command "
-            "again (a download resumes where it stopped)"
+            "again"
         ) from None
 
 
 class PartialFile:
     """The part of `url` downloaded so far, in a file open as `writer` (unbuffered)."""
 
-    def __init__(self, url: str, out: Path, writer: FileIO) -> None:
+    def __init__(
+        self, url: str, out: Path, writer: FileIO, downloads: Downloads = DOWNLOADS
+    ) -> None:
         self.url, self.name, self.writer = url, out.name, writer
+        self.largest_gb = downloads.largest_gb
         self.path = part_path(out)
         self.memory = self.path.with_name(self.path.name + ".json")
         self.size = os.fstat(writer.fileno()).st_size
@@ -101,7 +111,7 @@ class PartialFile:
                 self.response = read_json(self.memory, _Response).model_dump()
             except EmsError as error:
                 log.info("%s; starting from zero", error.finding)
-        if self.response.get("url") == self.url and (self.whole or self._validator()):
+        if self.response.get("url") == self.url and (self.whole or self.validator):
             log.info("download %s: %s bytes are here already", self.name, f"{self.size:,}")
         else:
             self.forget()
@@ -114,15 +124,16 @@ class PartialFile:
     def whole(self) -> bool:
         return self.length is not None and self.size == self.length
 
-    def _validator(self) -> str:
-        """Return a value for If-Range: a strong ETag, else the date, else ''."""
+    @property
+    def validator(self) -> str:
+        """A value for If-Range: a strong ETag, else the date, else ''."""
         etag = self.response.get("etag") or ""
         return etag if etag.startswith('"') else self.response.get("modified") or ""
 
     def headers(self) -> dict[str, str]:
-        if self.size and not self._validator():
+        if self.size and not self.validator:
             self.forget()
-        resume = {"Range": f"bytes={self.size}-", "If-Range": self._validator()}
+        resume = {"Range": f"bytes={self.size}-", "If-Range": self.validator}
         return HEADERS | (resume if self.size else {})
 
     def forget(self) -> None:
@@ -150,6 +161,7 @@ class PartialFile:
             "etag": answer.headers.get("ETag"),
             "modified": answer.headers.get("Last-Modified"),
         }
+        self.check_size(self.length or 0)
         write_json(self.memory, self.response)
 
     def go_on(self, answer: requests.Response) -> None:
@@ -169,10 +181,17 @@ class PartialFile:
             )
 
     def write(self, block: bytes) -> None:
-        """Append a block. Raises `EmsError` for a full disk and for a web page instead of data."""
+        """Append a block. Raises `EmsError` for a full disk, for too large a file, and for a web
+        page instead of data; `Again` for more bytes than announced.
+        """
         before = self.size
+        self.check_size(before + len(block))
         write_all(self.writer, block, self.path)
         self.size += len(block)
+        if self.length is not None and self.size > self.length:
+            problem = f"more than the announced {self.length:,} bytes; starting from zero"
+            self.forget()
+            raise Again(problem)
         if before < START <= self.size:
             self.check()
 
@@ -180,13 +199,18 @@ class PartialFile:
         """Check the length. Raises `Again` if it differs from the announced one."""
         if self.length is None:  # not announced: the end of the response is the end of the file
             self.response["length"] = self.size
-        problem = f"expected {self.length:,} bytes, received {self.size:,}"
         if self.size < self.length:
-            raise Again(problem)
-        if self.size > self.length:
-            self.forget()
-            raise Again(f"{problem}; starting from zero")
+            raise Again(f"expected {self.length:,} bytes, received {self.size:,}")
         self.check()
+
+    def check_size(self, size: int) -> None:
+        """Raise `EmsError` and remove the part if the file has at least `size` bytes, too many."""
+        if size > self.largest_gb * 1e9:
+            self.remove()
+            raise EmsError(
+                f"{self.url}: larger than downloads.largest_gb in config.yaml, "
+                f"{self.largest_gb:,g} GB; check the address, or raise the limit"
+            )
 
     def check(self) -> None:
         """Raise `EmsError` and remove the part if such a file cannot begin like this."""
@@ -217,11 +241,17 @@ def _length(text: str | None) -> int | None:
 def download(url: str, out: Path, downloads: Downloads = DOWNLOADS) -> Iterator[Path]:
     """Yield a complete download of `url` next to `out`, for the caller to check and move.
 
-    If the network fails it stays; if it is wrong or the caller raises `EmsError` it is removed.
+    If the network fails, it stays for the next run if that can go on; if it is wrong or the caller
+    raises `EmsError`, it is removed.
     """
     with held(part_path(out)) as writer:
-        part = PartialFile(url, out, writer)
-        _complete(part, downloads)
+        part = PartialFile(url, out, writer, downloads)
+        try:
+            _complete(part, downloads)
+        except EmsError:
+            if not (part.size and part.validator):  # the next run could not go on
+                part.remove()
+            raise
         try:
             yield part.path
         except EmsError:
@@ -243,7 +273,7 @@ def _complete(part: PartialFile, downloads: Downloads) -> None:
         failures = 1 if part.size >= best + NEW else failures + 1
         best = max(best, part.size)
         if failures > downloads.retries:
-            kept = f" (it resumes at byte {part.size:,})" if part.size else ""
+            kept = f" (it resumes at byte {part.size:,})" if part.size and part.validator else ""
             raise EmsError(
                 f"{part.url}: {again}, {failures} times; run the same command again later{kept}, "
                 "check the network, or set `sources` in config.yaml to a mirror directory"
@@ -263,9 +293,16 @@ def _attempt(part: PartialFile, downloads: Downloads) -> None:
         _begin(answer, part)
         progress = Progress(f"download {part.name}", part.length, "bytes", before=part.size)
         try:
-            while block := answer.raw.read1(BLOCK, decode_content=False):
+            begin, size = time.monotonic(), part.size
+            while block := _next_block(answer, downloads.stall):
                 part.write(block)
                 progress.add(len(block))
+                seconds = time.monotonic() - begin
+                if seconds >= downloads.stall:
+                    rate = (part.size - size) / seconds
+                    if rate < downloads.least:
+                        raise Again(f"{rate:,.0f} bytes/s, less than {downloads.least:,.0f}")
+                    begin, size = time.monotonic(), part.size
         except (HTTPError, OSError) as error:
             raise Again(f"the download broke off ({type(error).__name__}: {error})") from None
     part.finish()
@@ -274,13 +311,48 @@ def _attempt(part: PartialFile, downloads: Downloads) -> None:
 
 def _request(part: PartialFile, stall: float) -> requests.Response:
     try:
-        timeout = (min(CONNECT, stall), stall)
-        return requests.get(part.url, stream=True, timeout=timeout, headers=part.headers())
+        timeout, hooks = (min(CONNECT, stall), stall), {"response": _without_body}
+        with _deadline(stall):
+            return requests.get(
+                part.url, stream=True, timeout=timeout, headers=part.headers(), hooks=hooks
+            )
     except (requests.RequestException, ValueError) as error:  # ValueError: an invalid Location
         problem = f"download failed ({type(error).__name__}: {short(str(error), 500)})"
         if isinstance(error, ValueError) or "CERTIFICATE_VERIFY_FAILED" in problem:
             raise EmsError(f"{part.url}: {problem}; check the address") from None
         raise Again(problem) from None
+
+
+def _without_body(answer: requests.Response, **_: object) -> None:
+    if answer.is_redirect:
+        answer._content = b""  # requests would read the body, which may never end
+
+
+def _next_block(answer: requests.Response, stall: float) -> bytes:
+    with _deadline(stall):
+        return answer.raw.read1(BLOCK, decode_content=False)
+
+
+@contextmanager
+def _deadline(seconds: float) -> Iterator[None]:
+    """Raise `Again` if the block takes longer. The timeouts of sockets are for each byte only.
+
+    Does nothing outside of the main thread, where no signal can be set.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def late(*_: object) -> None:
+        raise Again(f"no header or data in {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _begin(answer: requests.Response, part: PartialFile) -> None:

@@ -166,7 +166,7 @@ class World:
         (folder / "tls").mkdir()
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         monkeypatch.setenv(CERTIFICATES, str(folder / "tls" / "cert.pem"))
-        clock = SimpleNamespace(sleep=self.slept.append, time=time.time)
+        clock = SimpleNamespace(sleep=self.slept.append, time=time.time, monotonic=time.monotonic)
         monkeypatch.setattr("ems.corpora.download.time", clock)
 
     @contextmanager
