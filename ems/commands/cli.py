@@ -27,8 +27,9 @@ from ems.commands.help import printable
 
 log = logging.getLogger("ems")
 
-# words in errors of Python, PyTorch, CUDA and cuBLAS, which are too slow to import here
+# words in errors of Python, the loader, PyTorch, CUDA and cuBLAS, which are too slow to import here
 OUT_OF_MEMORY = ("MemoryError", "can't allocate memory", "out of memory", "ALLOC_FAILED")
+OUT_OF_MEMORY += ("failed to map segment",)
 # How often an OpenMP thread checks whether the others are done before it sleeps. With the default,
 # 300,000, another program on the machine makes training up to 17 times slower; with 0, training
 # alone is a sixth slower (perf/company.py)
@@ -64,7 +65,9 @@ def main(arguments: list[str] | None = None) -> int:
             own = {flag.name: value for flag, value in values.items() if flag not in SHARED}
             with standard_output():
                 COMMANDS[name](**own)
-    except (Exception, KeyboardInterrupt) as error:
+    except SystemExit:
+        raise
+    except BaseException as error:  # a panic of a library written in Rust is no `Exception`
         return _report(error, named.get("experiment") or "")
     return 0
 
@@ -146,7 +149,10 @@ def _report(error: BaseException, experiment: str) -> int:
             words,
         )
     elif isinstance(error, OSError):
-        log.error("error: %s; check the disks of the inputs and outputs", error.strerror or error)
+        advice = "check the disks of the inputs and outputs"
+        if isinstance(error, FileNotFoundError):  # of no file
+            advice = "the current folder is gone: change to another"
+        log.error("error: %s; %s", error.strerror or error, advice)
     else:
         log.error("error: %s", _fault(error), exc_info=error if TRACEBACK in os.environ else None)
     return FAILED

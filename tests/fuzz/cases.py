@@ -34,7 +34,7 @@ def subcommands() -> dict[str, list[argparse.Action]]:
 
 WORDS = [text for text in TEXTS if "\x00" not in text]  # the system allows no zero in a word
 WRONG = [f"odd/{name}" for name in (*ODD["kinds"], *ODD["spoilt"], *NAMES)]
-WRONG += ["x" * 4200, "x/" * 900, "a\0b", ""]
+WRONG += ["x" * 4200, "a\0b", ""]
 PATHS = [*filter(lambda path: "\0" not in path, WRONG), *ODD["paths"], *ODD["existing"]]
 WRONG_TEXTS = [*ODD["wrong"]["texts"], "x" * 5000]
 WRONG_NUMBERS = [*ODD["wrong"]["numbers"], "9" * 400]
