@@ -174,6 +174,11 @@ def check_company(last, measures):
     assert last == pytest.approx(expected | {"alone": ours["alone"] / theirs["alone"]}, abs=0.005)
 
 
+def check_serve_load(last, measures):
+    assert measures["errors"] == 0
+    assert last["p50_ms"] <= last["p99_ms"]
+
+
 def check_use_throughput(last, measures):
     measured = measures["measured"]
     assert measured["mine"]["right"] == last["mine_compared_pct"] == 100
