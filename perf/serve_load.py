@@ -108,7 +108,7 @@ def measured(load: Load, pid: int, options: argparse.Namespace) -> dict[str, flo
 
 def options_of() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--demo", action="store_true", help="200 requests of 8 clients")
+    parser.add_argument("--demo", action="store_true", help="100 requests of 8 clients")
     parser.add_argument("--model", type=Path, help="a model that needs no language of a text")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--requests", type=int, default=5000)
@@ -116,7 +116,7 @@ def options_of() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=ROOT / "results/perf/serve_load.json")
     options = parser.parse_args()
     if options.demo:
-        options.clients, options.requests = 8, 200
+        options.clients, options.requests = 8, 100
     return options
 
 
