@@ -24,7 +24,6 @@ from ems.text.normalise import tidier, tidy_lines
 from ems.text.segmenters.base import load, segmenter
 from ems.text.subwords import UNK, by_characters, encode_lines, load_vocabulary
 
-LINES_PER_THREAD = 100  # fewer are tokenised in less time than a thread takes to start
 SHOWN = 200  # characters of PyTorch's message that ours quotes
 # Maps our names to BERT's, whose query, key and value are three matrices.
 EMBEDDINGS = {
@@ -141,8 +140,7 @@ class SentenceEncoder:
         name = self.segmenters[language] if language else next(iter(self.segmenters.values()))
         segment = segmenter(name, language or "")
         words = [line.lower() for line in segment(tidy_lines(lines, self.tidy))]
-        threads = min(torch.get_num_threads(), 1 + len(words) // LINES_PER_THREAD)
-        encoded = encode_lines(self.vocabulary, words, language or "", threads)
+        encoded = encode_lines(self.vocabulary, words, language or "", torch.get_num_threads())
         return [np.array(ids or [UNK], np.int64) for ids in encoded]
 
     def _check_alike(self) -> None:
