@@ -37,6 +37,10 @@ class EmsError(Exception):
         return str(self)
 
 
+class NotFinite(EmsError):
+    """Vectors of a model that are not finite numbers."""
+
+
 def failed_program(program: str, status: int, stderr: BinaryIO) -> EmsError:
     """Return the error for a program that failed, with the end of its stderr file."""
     stderr.seek(max(0, stderr.seek(0, 2) - 4 * STDERR_CHARACTERS))

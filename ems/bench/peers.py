@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ems.base.batches import batched
-from ems.base.errors import STDERR_CHARACTERS, EmsError, failed_program
+from ems.base.errors import STDERR_CHARACTERS, EmsError, NotFinite, failed_program
 from ems.base.files import sha256_file, visible_files
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
@@ -196,5 +196,5 @@ def checked(vectors: np.ndarray, count: int, what: str) -> np.ndarray:
         raise EmsError(f"{what}: expected a vector for each of {count:,} lines, found {shape}")
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(bad):
-        raise EmsError(f"{what}: the vector of line {bad[0] + 1:,} is not finite")
+        raise NotFinite(f"{what}: the vector of line {bad[0] + 1:,} is not finite")
     return vectors

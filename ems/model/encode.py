@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged, EmsError, NotFinite
 from ems.base.files import ENCODER, EXPORTED, SUMS, VOCABULARY, sha256_file
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
@@ -191,11 +191,11 @@ class SentenceEncoder:
 
 
 def check_finite(vectors: np.ndarray, model: Any) -> None:
-    """Raise `EmsError` unless all of vectors[N, d], and their lengths, are finite."""
+    """Raise `NotFinite` unless all of vectors[N, d], and their lengths, are finite."""
     with np.errstate(all="ignore"):
         squares = np.einsum("nd,nd->n", vectors, vectors)
     if bad := np.flatnonzero(~np.isfinite(squares)).tolist():
-        raise EmsError(
+        raise NotFinite(
             f"{model}: the vectors of {len(bad):,} of {len(vectors):,} sentences are not finite; "
             "the model is damaged: train, export or fetch it again"
         )

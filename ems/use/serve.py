@@ -39,7 +39,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, NotFinite
 from ems.base.schema import Record
 from ems.use.connection import (
     NOTHING,
@@ -65,7 +65,6 @@ MOST_LINES = 100  # maximum results of a search
 LINE_CHARACTERS = 2_000  # maximum characters of a result
 DEFAULT_LINES = 5
 PORTION = 256  # texts after which other requests get their turn
-NOT_FINITE = "its vectors are not finite numbers"
 _FOLDERS = re.compile(r"(?<![^\s'\"(=])~?/(?:[^\s'\":;,()]*/)*")  # of an absolute path
 CONNECTIONS = 16  # answered at once; the others wait
 Steps = Callable[[Any], Iterator[Response | None]]  # None: other requests get their turn
@@ -92,8 +91,7 @@ class Service:
         if self.index and not self.query_language:
             languages.append(None)
         for language in languages or self.encoder.languages[:1] or [None]:
-            if not np.isfinite(self.encoder.vectors(["a"], language)).all():
-                raise EmsError(f"{self.encoder.model}: {NOT_FINITE}; train it or copy it again")
+            self.encoder.vectors(["a"], language)
 
     @property
     def name(self) -> str:
@@ -115,8 +113,6 @@ class Service:
             (hits,) = self.index.search([question], self.query_language, k)
         except (EmsError, OSError) as error:
             raise refused(503, self._without_folders(error)) from None
-        if not np.isfinite([hit.score for hit in hits]).all():
-            raise refused(500, f"{self.name}: {NOT_FINITE}")
         seconds = round(time.monotonic() - started, 6)
         results = []
         for hit in hits:
@@ -154,9 +150,8 @@ class Service:
             )
             counts = self.encoder.token_counts(texts, language)
         except EmsError as error:
-            raise refused(400, self._without_folders(error)) from None
-        if not np.isfinite(vectors).all():
-            raise refused(500, f"{self.name}: {NOT_FINITE}")
+            status = 500 if isinstance(error, NotFinite) else 400
+            raise refused(status, self._without_folders(error)) from None
         return vectors, counts
 
     def _without_folders(self, error: Exception) -> str:
