@@ -99,7 +99,7 @@ def message_of(ems, case, places, monkeypatch):
     if "shell" in case:
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         command = ["bash", "-c", case["shell"].format_map(places)]
-        environment = {**os.environ, "PATH": path}
+        environment = {**os.environ, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(command, cwd=ems.folder, env=environment, capture_output=True)
         assert done.returncode == status
         return done.stderr.decode()
