@@ -47,7 +47,7 @@ class Distinct:
     """The distinct rows of vectors[N, d], without rows of zeros; slicing reads them.
 
     `rows` int64[U] are the first copies. `number` int64[N] says which of them each row equals (U
-    for zeros), and `place` which copy of it this is. Rows are told apart by 64-bit hashes. Rows of
+    for zeros), and `place` which copy of it this is. 64-bit hashes tell rows apart. Rows of
     equal `texts` are equal too: a text has other bits in another batch.
     """
 
