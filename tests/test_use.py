@@ -1,18 +1,18 @@
 """Laws of a model in use: one row per line whatever it holds and whatever dies, and the same result
 from the command, the function and the benchmark."""
 
-import gzip
 import io
 import json
 import os
 import re
 import shutil
+from contextlib import chdir, redirect_stdout
 from itertools import count
 
 import numpy as np
 import pytest
 from made.cli import Cli
-from made.corpora import moses_of, translations, write_lines
+from made.corpora import moses_of, packed, translations, write_lines
 from made.experiments import GONE, edited, shipped
 from made.models import SIZES, write_model, write_segmented
 from made.text import cleaned, tiny
@@ -21,6 +21,7 @@ from safetensors.torch import save_file
 
 from ems.base.errors import EmsError
 from ems.base.files import sha256_file
+from ems.commands.cli import main
 from ems.config.experiment import Corpus
 from ems.config.languages import code_among
 from ems.config.model import EncoderSettings
@@ -250,11 +251,13 @@ def test_a_raw_line_becomes_the_ids_that_are_in_the_shard(tmp_path, format_chara
 # --- encode
 
 
-@pytest.mark.parametrize("name", ["lines.txt", "lines.txt.gz"])
-def test_a_file_gives_the_rows_of_its_lines_in_any_form(ems, encoder, name):
-    ems.write("lines.txt", LINES)
-    content = (ems.folder / "lines.txt").read_bytes()
-    (ems.folder / "lines.txt.gz").write_bytes(gzip.compress(content))
+@pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zst"])
+@pytest.mark.parametrize("name", ["lines.GZ", "lines.txt"])
+def test_a_file_gives_the_rows_of_its_lines_in_any_form(ems, encoder, suffix, name):
+    name = name if suffix else "lines.tsv"
+    parts = "".join(f"{line}\n" for line in LINES).encode().partition(b"\n")
+    content = b"".join(packed(part, suffix) for part in (b"\xef\xbb\xbf", b"".join(parts)))
+    (ems.folder / name).write_bytes(content)  # two members of .gz, two frames of .zst
     for out in ("out.npy", "out.f32", "half.npy --half --dimensions 4"):
         ems.log(f"encode --source {name} --normalise --out {out}")
     np.testing.assert_allclose(ems.load(), encoder.encode(LINES, normalise=True), atol=1e-6)
@@ -424,6 +427,26 @@ def test_copies_of_a_line_leave_all_margins_as_they_are(ems, encoder):
     np.testing.assert_allclose(scores[1], [last, *scores[0], 0, last, last], atol=1e-5)
     assert [one for _, one in mined[1]] == [mined[0][0][1]] * 3 + [one for _, one in mined[0]]
     assert mined[1][0][0] == pytest.approx(mined[0][0][0])
+
+
+def test_a_mined_pair_and_a_hit_are_one_line_of_their_fields(ems):
+    breakers = ["\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\t"]
+    lines = [f"{text}{breaker}mi" for text, breaker in zip(sentences(10), breakers, strict=True)]
+    text = "".join(f"{line}\n" for line in ["\ufeff" + lines[0], *lines[1:]]).encode()
+    for name, suffix in (("a.txt", ""), ("b.txt", ".xz")):
+        (ems.folder / name).write_bytes(packed(text, suffix))
+    ems.log(f"{MINE} --out m.tsv --one-to-one")
+    expected = {re.sub(r"\s", " ", line) for line in lines}
+    written = (ems.folder / "m.tsv").read_bytes().decode().splitlines()
+    assert {tuple(row.split("\t")[1:]) for row in written} == {(line, line) for line in expected}
+    (ems.folder / "q.txt").write_bytes(packed(text + b"\xff\nka\n", ".bz2"))
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")  # as PYTHONIOENCODING=ascii has it
+    words = ems.words("search --index a.txt --queries q.txt --k 1 --bad skip")
+    with chdir(ems.folder), redirect_stdout(out):
+        assert main(words) == 0
+    hits = [row.split("\t") for row in out.buffer.getvalue().decode().splitlines()]
+    assert [int(row[0]) for row in hits] == [*range(1, 11), 12]
+    assert {row[3] for row in hits[:10]} == expected
 
 
 def test_faiss_finds_nearly_the_same_pairs(ems):

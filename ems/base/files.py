@@ -318,14 +318,6 @@ def system_error(error: Exception, path: Path) -> OSError:
     return OSError(None, str(error), str(path))
 
 
-def read_lines(path: Path) -> list[str]:
-    """Return the lines of a UTF-8 file, split at LF only. Raises `Damaged` if it is missing or not
-    UTF-8.
-    """
-    text = read_text(path)
-    return text.removesuffix("\n").split("\n") if text else []
-
-
 def read_table(path: Path) -> list[dict[str, str]]:
     """Return the rows of a tab-separated table of the package as dicts, with names from its first
     line.
@@ -336,7 +328,7 @@ def read_table(path: Path) -> list[dict[str, str]]:
 
 @contextmanager
 def reading_text(path: Path) -> Iterator[TextIO]:
-    """Open a UTF-8 file whose lines end with LF only. Raises `Damaged` as `read_lines` does."""
+    """Open a UTF-8 file whose lines end with LF only. Raises `Damaged` for other text."""
     try:
         with open(path, encoding="utf-8", newline="\n") as reader:
             yield reader

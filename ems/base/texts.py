@@ -98,7 +98,7 @@ def text_in(raw: BinaryIO, path: Path) -> BinaryIO:
         stream = unpacked(io.BufferedReader(_Stream(path, raw, start), BLOCK), form, path)
         start = _Stream(path, stream, form=form).read(START)
     elif suffix in PACKED:
-        raise EmsError(f"{path}: not a {PACKED[suffix]} file; rename it, or copy it again")
+        raise EmsError(f"{path}: not a valid {PACKED[suffix]} file; rename it, or copy it again")
     if kind := kind_of_bytes(start):
         raise EmsError(f"{_name(path)}: expected text in UTF-8, found {kind}")
     return io.BufferedReader(_Stream(path, stream, start.removeprefix(BOM), form), BLOCK)
@@ -205,3 +205,14 @@ def bounded_lines(stream: BinaryIO) -> Iterator[bytes]:
         while len(cut) == LONGEST + 2 and not cut.endswith(b"\n"):
             cut = stream.readline(LONGEST + 2)
         yield line if cut is line else line + b"\n"
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a text, split at LF only. Raises `Damaged` if it is not UTF-8."""
+    with opened(path) as reader:
+        content = reader.read()
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Damaged(path, f"not UTF-8 at byte {error.start:,}") from None
+    return text.removesuffix("\n").split("\n") if text else []

@@ -6,6 +6,7 @@ first writes the log and the costs; the others print only errors.
 """
 
 import errno
+import io
 import logging
 import os
 import select
@@ -47,6 +48,9 @@ def main(arguments: list[str] | None = None) -> int:
     reader of standard output has gone (`| head`).
     """
     arguments = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # whatever the locale is
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     named: dict[str, Any] = {}
     stop_with_snakemake()
     look_rarely()

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from ems.base import torchrun
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import ENCODER, HEADS, NGRAMS, VOCABULARY, read_lines
+from ems.base.files import ENCODER, HEADS, NGRAMS, VOCABULARY
 from ems.base.outputs import Writes
+from ems.base.texts import read_lines
 from ems.commands import common
 from ems.commands.flags import Bounds, Mark
 

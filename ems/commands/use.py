@@ -140,13 +140,13 @@ def search(
 
     if not (build or query or queries):
         raise EmsError("ems search: expected a query, --queries or --build, found none")
+    texts: dict[int, str] = {0: query} if query else {}  # by line number
+    if queries:
+        texts.update(TextInput(queries, (query_language,), bad == "skip").texts())
     encoder = Encoder(model, device, precision)
     corpus = TextInput(index, (language,), bad == "skip")
     if build:
         build_index(encoder, corpus, index_folder(index), half)
-    texts: dict[int, str] = {0: query} if query else {}  # by line number
-    if queries:
-        texts.update(TextInput(queries, (query_language,), bad == "skip").texts())
     if not texts:
         return
     with index_of(encoder, corpus) as opened_index:

@@ -26,6 +26,7 @@ from pathlib import Path
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path
 from ems.base.progress import log
+from ems.base.texts import DAMAGE
 from ems.config.file import OPUSTOOLS
 from ems.corpora.download import Downloads
 from ems.corpora.slots import slot
@@ -154,7 +155,7 @@ def _read_database(database: Path) -> tuple[list[FileRow], float]:
             try:
                 with gzip.open(database) as packed, open(unpacked, "wb") as writer:
                     shutil.copyfileobj(packed, writer)
-            except (EOFError, OSError) as error:
+            except DAMAGE as error:
                 problem = f"cannot be unpacked ({error})"
                 raise EmsError(f"{database}: {problem}; fetch it again") from None
         address = f"{unpacked.resolve().as_uri()}?mode=ro"

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import read_lines
+from ems.base.texts import read_lines
 from ems.config.corpus_entries import Split
 from ems.corpora.content import check_lock
 

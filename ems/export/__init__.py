@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.base.files import EXPORTED, SUMS, read_lines, sha256_file
+from ems.base.files import EXPORTED, SUMS, sha256_file
+from ems.base.texts import read_lines
 
 NAMED = 3  # most files that an error names
 

@@ -16,8 +16,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import ENCODER, EXPORTED, NGRAMS, SUMS, VOCABULARY, read_json, read_lines
+from ems.base.files import ENCODER, EXPORTED, NGRAMS, SUMS, VOCABULARY, read_json
 from ems.base.schema import BELOW, Below, Json, NonBlank, Record, checked, number
+from ems.base.texts import read_lines
 from ems.config.languages import UNSEEN
 from ems.config.model import EncoderSettings, NgramSettings
 from ems.text.segmenters.base import names

@@ -14,8 +14,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import parse_json, read_json, read_lines, write_json, write_text
+from ems.base.files import parse_json, read_json, write_json, write_text
 from ems.base.schema import Amount, Count, Json, NonBlank, Record, fitting, number, shown
+from ems.base.texts import read_lines
 from ems.bench.scores import read_score_file
 from ems.tables.table import Table, Value, write_table
 

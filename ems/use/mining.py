@@ -199,6 +199,8 @@ def mine(
 
     `numbers` adds both line numbers as columns. `one_to_one` uses each line at most once.
     """
+    source.check()
+    target.check()
     with ExitStack() as stack:
         state = stack.enter_context(scratch(out))
         (first_text, (first,)), (second_text, (second,)) = [

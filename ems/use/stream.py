@@ -18,7 +18,7 @@ import numpy as np
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, claim_state, drop_state, standard_output, state_of
 from ems.base.progress import log
-from ems.base.texts import BOM, LONGEST, STREAM, bounded_lines, is_as_read, opened
+from ems.base.texts import BOM, LONGEST, STREAM, bounded_lines, is_as_read, opened, packing
 
 NAMED = 5  # line numbers in a message about bad lines
 # A letter of Latin-1 next to one of ASCII
@@ -75,6 +75,11 @@ class TextInput:
                 rows.append(None)
                 bad[str(fault)].append(number)
         return rows, bad
+
+    def check(self) -> None:
+        """Raise `EmsError` for a file that is no text, before long work on another one."""
+        if self.path != STREAM:
+            packing(self.path)
 
     def texts(self) -> dict[int, str]:
         """Return the usable lines of a text of one language by their numbers, from 1."""

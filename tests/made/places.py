@@ -8,7 +8,7 @@ import random
 from functools import partial
 from pathlib import Path
 
-from made.corpora import zipped
+from made.corpora import packed, zipped
 from made.models import write_export, write_model, write_ngrams
 from made.scores import write_flores, write_scores
 from made.shards import vocabulary, write_pairs
@@ -18,7 +18,9 @@ from ems.shards.writer import write_shards
 
 KINDS = {  # kind of file content: its bytes
     "base64": base64.b64decode,
+    "encoded": lambda of: of[1].encode(of[0]),
     "gzip": lambda text: gzip.compress(text.encode(), mtime=0),
+    "packed": lambda of: packed(of[1].encode(), of[0]),
     "json": lambda value: json.dumps(value).encode(),
     "repeat": lambda of: of[0].encode() * of[1],
     "zip": lambda members: zipped(members.items()),

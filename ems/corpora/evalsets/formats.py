@@ -14,7 +14,7 @@ from typing import BinaryIO
 from xml.parsers import expat
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.texts import opened
+from ems.base.texts import LONGEST, bounded_lines, opened
 
 MISSING = "no such file; fetch the benchmark again, or check the `path` of its evalsets entry"
 ENTITIES = "declares entities of its own; check where it came from"
@@ -34,7 +34,9 @@ def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (number, text) of each line. Raises `EmsError` for a missing file or one not UTF-8."""
     with _opened(path) as reader:
-        for number, line in enumerate(reader, start=1):
+        for number, line in enumerate(bounded_lines(reader), start=1):
+            if len(line) > LONGEST + 1:
+                raise EmsError(f"{path}: line {number:,} is longer than {LONGEST:,} bytes")
             try:
                 yield number, line.decode("utf-8").removesuffix("\n").rstrip("\r")
             except UnicodeDecodeError as error:
