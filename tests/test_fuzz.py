@@ -13,8 +13,22 @@ from fuzz.world import COMMANDS, RESUMED
 from ems.commands import COMMANDS as EVERY_COMMAND
 
 pytestmark = pytest.mark.slow
-CASES = {"commands": 40, "files": 40, "configs": 40, "trainings": 4, "plans": 3, "workflows": 1}
-PASSING = {"commands": 0.2, "files": 0.2, "configs": 0.1, "trainings": 0.2}  # with status 0
+CASES = {
+    "commands": 40,
+    "files": 40,
+    "configs": 40,
+    "models": 40,
+    "trainings": 4,
+    "plans": 3,
+    "workflows": 1,
+}
+PASSING = {
+    "commands": 0.2,
+    "files": 0.2,
+    "configs": 0.1,
+    "models": 0.1,
+    "trainings": 0.2,
+}  # with status 0
 ENCODE = next(words for words in COMMANDS if words[1] == "encode")
 
 

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -169,7 +170,7 @@ def starts_of(path: Path, lines: int) -> np.ndarray:
     with open(path, "rb") as reader:
         start = len(BOM) if reader.read(len(BOM)) == BOM else 0
         reader.seek(start)
-        starts = np.cumsum([start, *map(len, reader)], dtype=np.int64)
+        starts = np.cumsum(np.fromiter(chain([start], map(len, reader)), np.int64))
     if len(starts) != lines + 1:
         problem = f"expected {lines:,} lines as before, found {len(starts) - 1:,}"
         raise EmsError(f"{path}: {problem}; run again, or make its index again with --build")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fuzz import cases
 from fuzz.edits import Case
-from fuzz.forks import Forks
+from fuzz.forks import MEMORY, Forks
 from fuzz.law import Failure, broken_laws
 from fuzz.world import World
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -30,6 +30,7 @@ BATCHES = {
     "files": 40,
     "wrong": 80,
     "configs": 40,
+    "models": 40,
     "trainings": 8,
     "plans": 4,
     "workflows": 1,
@@ -64,6 +65,7 @@ class Campaign:
             "files": cases.file_cases(self.world.commands, mine),
             "wrong": st.sampled_from(cases.wrong_cases(self.world.commands)),
             "configs": cases.config_cases(experiments),
+            "models": cases.model_cases(),
             "trainings": cases.training_cases(),
             "plans": cases.planned_cases(),
             "workflows": cases.workflow_cases(),
@@ -82,7 +84,8 @@ class Campaign:
         world.edit(case["edits"])
         before = world.listing()
         seconds = case.get("seconds", SECONDS[case["words"][0]])
-        done = self.forks.run(case["words"], world.project, seconds, plant)
+        memory = case.get("memory", MEMORY)
+        done = self.forks.run(case["words"], world.project, seconds, plant, memory)
         self.cases[case["kind"]] += 1
         self.passed[case["kind"]] += done.status == 0
         return broken_laws(case, done, before, world.listing(), world)

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from fuzz.edits import NUMBERS, ODD, TEXTS, VALUES, Case, as_text, in_bytes, in_tree
+from fuzz.edits import NUMBERS, ODD, TEXTS, VALUES, Case, as_text, in_bytes, in_tensors, in_tree
 from fuzz.world import COMMANDS, NAMES, RESUMED, as_words
 from hypothesis import strategies as st
 from made.experiments import SCHEMAS, parts_of
@@ -190,6 +190,41 @@ def file_cases(good: list[list[str]], listing: list[str]) -> st.SearchStrategy:
             edits = draw(st.lists(in_bytes(path), min_size=1, max_size=2))
         case = {"kind": "files", "edits": edits, "words": words, "same": checked(words, path)}
         return case | {"whole": [path] if words == verify and not path.endswith("json") else []}
+
+    return one()
+
+
+MODELS = {  # model folder -> its files, but for those that encoding does not read
+    "models/ems": ("model.json", "model.safetensors", "heads.safetensors", "vocabulary.model"),
+    "models/char-ngram": ("model.json", "ngrams.safetensors"),
+    "models/fused": ("model.json", "ngrams.safetensors"),
+    "exports/ems": ("ems.json", "SHA256SUMS", "model.safetensors", "vocabulary.model"),
+    "exports/static": ("ems.json", "SHA256SUMS", "0_StaticEmbedding/model.safetensors"),
+}
+USES = [words for words in COMMANDS if words[1] in ("encode", "score", "mine", "validate")]
+
+
+def model_cases() -> st.SearchStrategy:
+    """A damaged model folder, half of the time with checksums that fit, in one of its uses."""
+    bench = next(words for words in COMMANDS if {"bench", "char-ngram"} <= {*words})
+
+    @st.composite
+    def one(draw: Callable) -> Case:
+        folder = draw(st.sampled_from(sorted(MODELS)))
+        edits = []
+        for _ in range(draw(st.integers(1, 2))):
+            path = f"{folder}/{draw(st.sampled_from(MODELS[folder]))}"
+            likely = in_bytes(path)
+            if path.endswith(".json"):
+                likely = in_tree("json", path)
+            elif path.endswith(".safetensors"):
+                likely = st.one_of(in_tensors(path), in_tree("header", path))
+            edits.append(draw(likely if draw(st.integers(0, 3)) else in_bytes(path)))
+        edits += [["mend", folder]] * draw(st.integers(0, 1))
+        own = [bench] if folder in ("models/char-ngram", "models/fused") else USES
+        known = {"models/ems": folder, "models/char-ngram": folder}
+        words = [known.get(word, word) for word in draw(st.sampled_from(own))]
+        return {"kind": "models", "edits": edits, "words": words, "memory": 1 << 30}
 
     return one()
 

@@ -7,8 +7,11 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 from hypothesis import strategies as st
+from made.models import mend_sums
+from safetensors.numpy import load_file, save_file
 
 # kind, edits, words; perhaps same (whether the output must be the first run's), whole (files that
 # may not be damaged after status 0), outputs (other paths that may be written), seconds
@@ -61,6 +64,44 @@ def in_bytes(path: str) -> st.SearchStrategy:
         st.tuples(st.sampled_from(["remove", "folder"]), here),
         st.tuples(st.just("link"), here, st.sampled_from(["nowhere", "."])),
     ).map(list)
+
+
+WEIGHTS = [*map(float, ("nan", "inf", "-inf")), 1e30, 3e38, 9e14, 7e4, 1e-40, 0.0, -1.0]
+TYPES = ["bool", "int64", "uint8", "complex64", "float64", "float16"]
+
+
+def in_tensors(path: str) -> st.SearchStrategy:
+    """An edit of a tensor of a safetensors file: its values, type, shape or name."""
+    change = st.one_of(
+        *(st.sampled_from([[name, one] for one in WEIGHTS]) for name in ("fill", "one")),
+        st.sampled_from([["type", name] for name in TYPES]),
+        st.sampled_from([[name, None] for name in ("flat", "cut", "deep", "drop", "name", "more")]),
+    )
+    return st.tuples(st.just("tensor"), st.just(path), st.integers(0, 40), change).map(list)
+
+
+def _tensor(path: Path, at: int, change: list[Any]) -> None:
+    tensors = {name: np.array(value) for name, value in load_file(path).items()}
+    name, (what, value) = sorted(tensors)[at % len(tensors)], change
+    own = tensors.pop(name)
+    if what == "fill":
+        own[...] = value
+    elif what == "one":
+        own.flat[at % own.size] = value
+    elif what == "type":
+        own = own.astype(value)
+    elif what in ("flat", "cut", "deep"):
+        own = {"flat": own.reshape(-1), "cut": own[1:].copy(), "deep": own[None].copy()}[what]
+    new = {"drop": [], "name": [f"{name}x"], "more": [name, f"{name}x"]}.get(what, [name])
+    save_file(tensors | dict.fromkeys(new, own), path)
+
+
+def _header(path: Path, *edit: Any) -> None:
+    """Change the header of a safetensors file as a JSON file."""
+    whole = path.read_bytes()
+    end = 8 + int.from_bytes(whole[:8], "little")
+    header = json.dumps(_put([json.loads(whole[8:end])], [0, *edit[0]], *edit[1:])[0]).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header + whole[end:])
 
 
 def remove(path: Path) -> None:
@@ -156,6 +197,9 @@ EDITS = {
     "repeat": _spoiled(lambda content, _, at, size: content[: at + size] + content[at:]),
     "insert": _spoiled(lambda content, _, at, text: content[:at] + as_bytes(text) + content[at:]),
     "delete": _spoiled(lambda content, at, _, size: content[:at] + content[at + size :]),
+    "header": _header,
+    "mend": mend_sums,
+    "tensor": _tensor,
     "fill": _spoiled(lambda content, byte, _: bytes([byte]) * len(content)),
     "json": _in_tree(json.loads, json.dumps),
     "yaml": _in_tree(yaml.safe_load, lambda tree: yaml.safe_dump(tree, sort_keys=False)),

@@ -144,9 +144,17 @@ class Forks:
         assert line, "the server of the forks has died"
         return line
 
-    def run(self, words: list[str], folder: Path, seconds: float = 60, plant: str = "") -> Done:
+    def run(
+        self,
+        words: list[str],
+        folder: Path,
+        seconds: float = 60,
+        plant: str = "",
+        memory: int = MEMORY,
+    ) -> Done:
         """Run a command of `ems` or `snakemake`; `plant`: a fault, which breaks something first."""
         asked = {"words": words, "folder": str(folder), "seconds": seconds, "plant": plant}
+        asked["memory"] = memory
         self.server.stdin.write(json.dumps(asked) + "\n")
         self.server.stdin.flush()
         return Done(**json.loads(self._answer()))
@@ -203,12 +211,12 @@ def _import_everything() -> None:
     gc.freeze()  # or each fork would copy the pages of all objects at its first collection
 
 
-def _run(words: list[str], folder: str, seconds: float, plant: str) -> dict:
+def _run(words: list[str], folder: str, seconds: float, plant: str, memory: int) -> dict:
     streams = [os.memfd_create(name) for name in ("out", "err")]
     begin = time.monotonic()
     child = os.fork()
     if child == 0:
-        _become(words, folder, streams, plant)
+        _become(words, folder, streams, plant, memory)
     status = _wait(child, begin + seconds)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # what it started and left behind
@@ -247,7 +255,7 @@ def _work(child: int) -> float:
     return total
 
 
-def _become(words: list[str], folder: str, streams: list[int], plant: str) -> None:
+def _become(words: list[str], folder: str, streams: list[int], plant: str, more: int) -> None:
     """Turn this fork into the command; does not return."""
     status = 1
     try:
@@ -261,7 +269,7 @@ def _become(words: list[str], folder: str, streams: list[int], plant: str) -> No
         sys.stdout = os.fdopen(1, "w", errors="strict", closefd=False)
         sys.stderr = os.fdopen(2, "w", errors="backslashreplace", buffering=1, closefd=False)
         memory = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        limits = {"AS": memory + MEMORY, "FSIZE": FILE_SIZE, "CORE": 0}
+        limits = {"AS": memory + more, "FSIZE": FILE_SIZE, "CORE": 0}
         for name, most in limits.items():
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
         sys.argv = words

@@ -54,6 +54,7 @@ def broken_laws(case: Case, done: Done, before: Listing, after: Listing, world: 
     failures += _writing(words, done.status, before, after, case.get("outputs", []))
     if done.status == 0 and not failures:
         failures += _output(words, after, world, case.get("same", False))
+        failures += _numbers(words, world) if case["kind"] == "models" else []
         for path in map(place, case.get("whole", [])):
             if not world.master[path].same(before.get(path)):
                 failures.append(Failure("damage not noticed", f"{path}: {before.get(path)}"))
@@ -196,6 +197,13 @@ def _vectors(words: list[str], world: World) -> Iterator[Failure]:
         vectors = np.load(io.BytesIO(out.read_bytes()))
         if len(vectors) != lines or not np.isfinite(vectors).all():
             yield Failure("wrong vectors: encode", f"{vectors.shape} for {lines} lines")
+
+
+def _numbers(words: list[str], world: World) -> Iterator[Failure]:
+    """What is written with a model is finite, also in a text."""
+    for out in (world.project / value for value in named(words, ("out",))):
+        if out.suffix != ".npy" and re.search(r"\b(nan|inf|infinity)\b", out.read_text(), re.I):
+            yield Failure(f"numbers that are not finite: {words[1]}", out.read_text()[:3000])
 
 
 def _losses(words: list[str], world: World) -> Iterator[Failure]:

@@ -24,7 +24,9 @@ from conftest import ROOT
 from fuzz.edits import EDITS, ODD, remove
 from fuzz.forks import KILLED, Forks, own
 from made.corpora import translations, write_lines, write_mined, write_opus, write_tatoeba
+from made.places import export
 from made.train import DUMP, page, write_dump
+from safetensors import SafetensorError
 
 SETTINGS = yaml.safe_load((ROOT / "tests/fuzz/world.yaml").read_text(encoding="utf-8"))
 LANGUAGES = SETTINGS["toy"]["languages"]
@@ -135,6 +137,7 @@ class World:
         for words in COMMANDS:
             done = forks.run(words, self.project, 120)
             assert done.status == 0, f"{' '.join(words)}: {done.err}"
+        export(self.project / "exports/static", layers=0, positions="none")
         assert forks.run(RESUMED, self.project, 120, KILLED).status == -signal.SIGKILL
         if wide:
             self._widen()
@@ -185,12 +188,14 @@ class World:
         for name, path, *rest in edits:
             place = self.project / path
             # an earlier edit may have left nothing to spoil
-            with contextlib.suppress(OSError, ValueError, AttributeError, yaml.YAMLError):
+            with contextlib.suppress(*NOTHING_TO_SPOIL):
                 place.parent.mkdir(parents=True, exist_ok=True)
                 EDITS[name](place, *rest)
                 own(place)
 
 
+NOTHING_TO_SPOIL = (OSError, ValueError, TypeError, AttributeError, LookupError)
+NOTHING_TO_SPOIL += (yaml.YAMLError, SafetensorError)
 NAMES = (*ODD["files"], "n" * 250)
 
 
