@@ -8,7 +8,8 @@ Each case is one entry of a YAML file, and needs `says` and one of `run`, `pytho
         configs/tiny.yaml: {model.width: 33, train.steps: GONE}   # or GONE: the file is deleted
         a.txt: [old, new]
       cut: {v.npy: 1}                     # bytes taken off the end of a file
-      tensors: {m/model.safetensors: {tokens.weight: .nan}}   # a change_tensors of made/models.py
+      tensors: {m/model.safetensors: {tokens.weight: .nan}}   # see change_tensors in made/models.py
+      mend: [m]                           # folders whose checksums fit again
       first: [encode --model ...]         # commands that must succeed before
       run: encode --model {model} --source gone.txt --out v.npy   # `ems ...` in this process
       python: from ems.use.encoder import Encoder; Encoder("gone")   # raises EmsError
@@ -43,7 +44,7 @@ import yaml
 from conftest import ROOT, needs
 from made.cli import Cli
 from made.experiments import GONE, edited, one_line
-from made.models import change_tensors
+from made.models import change_tensors, mend_sums
 from made.places import KINDS, Places
 
 CASES = {
@@ -86,6 +87,8 @@ def prepare(folder, case, places):
         path.write_text(text, encoding="utf-8")
     for name, changes in case.get("tensors", {}).items():
         change_tensors(folder / name, changes)
+    for name in case.get("mend", ()):
+        mend_sums(folder / name)
     for name, count in case.get("cut", {}).items():
         os.truncate(folder / name, (folder / name).stat().st_size - count)
 

@@ -3,9 +3,7 @@ from the command, the function and the benchmark."""
 
 import io
 import json
-import os
 import re
-import shutil
 from contextlib import chdir, redirect_stdout
 from itertools import count
 
@@ -13,7 +11,7 @@ import numpy as np
 import pytest
 from made.cli import Cli
 from made.corpora import moses_of, packed, translations, write_lines
-from made.experiments import GONE, edited, shipped
+from made.experiments import shipped
 from made.models import SIZES, write_model, write_segmented
 from made.text import cleaned, tiny
 from made.train import Killed
@@ -33,9 +31,8 @@ from ems.shards.writer import write_shards
 from ems.text.bulk import segment_tsv
 from ems.text.evalkeys import write_keys
 from ems.text.subwords import train_vocabulary, write_sample
-from ems.use import files, search, stream
+from ems.use import files, stream
 from ems.use.encoder import Encoder, mine, score
-from ems.use.stream import TextInput
 
 
 class ModelCli(Cli):
@@ -66,12 +63,6 @@ class ModelCli(Cli):
 def sentences(count):
     """Lines of 1 to 10 words, others for each count."""
     return [item["en"] for item in translations(count, ["en"], seed=count, most=10)]
-
-
-def saved(array):
-    """The bytes of a .npy file."""
-    np.save(writer := io.BytesIO(), array)
-    return writer.getvalue()
 
 
 ODD = ["", "a\u2028b", "c\rd", "e\x85f"]
@@ -480,65 +471,3 @@ def test_search_finds_the_line_itself_with_and_without_an_index(ems, tmp_path):
     assert "has changed since; make it again with --build" in ems.error(*words, "ka")
     other = write_model(tmp_path / "other", ["de"], sentences(300), seed=3)
     assert "of another model" in ems.error("search", "--model", other, *words[3:], "ka")
-
-
-ROWS = np.eye(9, 16, dtype=np.float32)
-VECTORS = {  # what somebody may have put in place of float32[9, 16]: the words of the error
-    "another type or shape": [
-        *(np.float32(1), ROWS[0], ROWS[:, :5], ROWS[:5], np.vstack([ROWS] * 2), ROWS.astype("i8")),
-        *(ROWS.astype(complex), ROWS.astype(object), ROWS.astype(str), ROWS.astype("f2"), ROWS.T),
-        *(b"", b"x", ROWS.tobytes()),
-    ],
-    "length 1 or 0": [ROWS * np.nan, ROWS * np.inf, ROWS * 2, ROWS * 0.5],
-    "SHA-256": [ROWS[::-1]],
-    "bytes": [saved(ROWS)[:-1], saved(ROWS) + b"x"],
-}
-ABOUT = {"lines": 0, "width": 5, "dtype": "float16"}
-ABOUT_CASES = [*ABOUT.items(), ("lines", 10), ("lines", 1 << 62), ("lines", -1), ("vectors", GONE)]
-
-
-@pytest.fixture(scope="module")
-def indexed(encoder, tmp_path_factory):
-    corpus = tmp_path_factory.mktemp("indexed") / "text.txt"
-    write_lines(corpus, LINES[:9])
-    search.build_index(encoder, TextInput(corpus), search.index_folder(corpus))
-    return corpus
-
-
-def refused(encoder, corpus, folder, match):
-    with pytest.raises(EmsError, match=f"{folder}.*{match}.*make it again with --build"):
-        search.Index(encoder, corpus, folder)
-
-
-@pytest.mark.parametrize("message", VECTORS)
-def test_vectors_that_are_not_those_of_the_index_are_refused(message, encoder, indexed, tmp_path):
-    for mended in (False, True):
-        for content in VECTORS[message]:
-            folder = tmp_path / "other"
-            shutil.copytree(search.index_folder(indexed), folder)
-            whole = content if isinstance(content, bytes) else saved(content)
-            (folder / "vectors.npy").write_bytes(whole)
-            if mended and message != "SHA-256":
-                about = json.loads((folder / "index.json").read_text())
-                about["vectors"] = sha256_file(folder / "vectors.npy")
-                (folder / "index.json").write_text(json.dumps(about))
-            refused(encoder, indexed, folder, message)
-            shutil.rmtree(folder)
-
-
-@pytest.mark.parametrize(("key", "value"), ABOUT_CASES)
-def test_an_index_that_lies_about_its_vectors_is_refused(key, value, encoder, indexed, tmp_path):
-    folder = shutil.copytree(search.index_folder(indexed), tmp_path / "other")
-    about = json.loads((folder / "index.json").read_text())
-    (folder / "index.json").write_text(json.dumps(edited(about, key, value)))
-    refused(encoder, indexed, folder, "")
-
-
-@pytest.mark.parametrize(
-    "make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/etc/passwd"), lambda path: None]
-)
-def test_vectors_that_are_no_regular_file_are_refused(make, encoder, indexed, tmp_path):
-    folder = shutil.copytree(search.index_folder(indexed), tmp_path / "other")
-    (folder / "vectors.npy").unlink()
-    make(folder / "vectors.npy")
-    refused(encoder, indexed, folder, "regular file")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fuzz import cases
 from fuzz.edits import Case
-from fuzz.forks import MEMORY, Forks
+from fuzz.forks import Forks
 from fuzz.law import Failure, broken_laws
 from fuzz.world import World
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -84,8 +84,7 @@ class Campaign:
         world.edit(case["edits"])
         before = world.listing()
         seconds = case.get("seconds", SECONDS[case["words"][0]])
-        memory = case.get("memory", MEMORY)
-        done = self.forks.run(case["words"], world.project, seconds, plant, memory)
+        done = self.forks.run(case["words"], world.project, seconds, plant)
         self.cases[case["kind"]] += 1
         self.passed[case["kind"]] += done.status == 0
         return broken_laws(case, done, before, world.listing(), world)

@@ -224,7 +224,7 @@ def model_cases() -> st.SearchStrategy:
         own = [bench] if folder in ("models/char-ngram", "models/fused") else USES
         known = {"models/ems": folder, "models/char-ngram": folder}
         words = [known.get(word, word) for word in draw(st.sampled_from(own))]
-        return {"kind": "models", "edits": edits, "words": words, "memory": 1 << 30}
+        return {"kind": "models", "edits": edits, "words": words}
 
     return one()
 

@@ -104,7 +104,7 @@ def plant_fault(fault):
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
-MEMORY, FILE_SIZE = 6 << 30, 256 << 20  # bytes that a command may have, beyond the libraries'
+MEMORY, FILE_SIZE = 2 << 30, 256 << 20  # bytes that a command may have, beyond the libraries'
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "agg"}
 ENVIRONMENT["EMS_TRACEBACK"] = "1"  # or a fault would not say where it comes from
 ENVIRONMENT |= dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")  # no network
@@ -144,17 +144,9 @@ class Forks:
         assert line, "the server of the forks has died"
         return line
 
-    def run(
-        self,
-        words: list[str],
-        folder: Path,
-        seconds: float = 60,
-        plant: str = "",
-        memory: int = MEMORY,
-    ) -> Done:
+    def run(self, words: list[str], folder: Path, seconds: float = 60, plant: str = "") -> Done:
         """Run a command of `ems` or `snakemake`; `plant`: a fault, which breaks something first."""
         asked = {"words": words, "folder": str(folder), "seconds": seconds, "plant": plant}
-        asked["memory"] = memory
         self.server.stdin.write(json.dumps(asked) + "\n")
         self.server.stdin.flush()
         return Done(**json.loads(self._answer()))
@@ -211,12 +203,12 @@ def _import_everything() -> None:
     gc.freeze()  # or each fork would copy the pages of all objects at its first collection
 
 
-def _run(words: list[str], folder: str, seconds: float, plant: str, memory: int) -> dict:
+def _run(words: list[str], folder: str, seconds: float, plant: str) -> dict:
     streams = [os.memfd_create(name) for name in ("out", "err")]
     begin = time.monotonic()
     child = os.fork()
     if child == 0:
-        _become(words, folder, streams, plant, memory)
+        _become(words, folder, streams, plant)
     status = _wait(child, begin + seconds)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # what it started and left behind
@@ -255,7 +247,7 @@ def _work(child: int) -> float:
     return total
 
 
-def _become(words: list[str], folder: str, streams: list[int], plant: str, more: int) -> None:
+def _become(words: list[str], folder: str, streams: list[int], plant: str) -> None:
     """Turn this fork into the command; does not return."""
     status = 1
     try:
@@ -269,7 +261,7 @@ def _become(words: list[str], folder: str, streams: list[int], plant: str, more:
         sys.stdout = os.fdopen(1, "w", errors="strict", closefd=False)
         sys.stderr = os.fdopen(2, "w", errors="backslashreplace", buffering=1, closefd=False)
         memory = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        limits = {"AS": memory + more, "FSIZE": FILE_SIZE, "CORE": 0}
+        limits = {"AS": memory + MEMORY, "FSIZE": FILE_SIZE, "CORE": 0}
         for name, most in limits.items():
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
         sys.argv = words

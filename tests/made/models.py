@@ -3,7 +3,6 @@ sentence-transformers, a command."""
 
 import io
 import json
-import os
 import sys
 from types import SimpleNamespace
 
@@ -27,8 +26,6 @@ from ems.train.job import letters_of
 
 SIZES = {"layers": 1, "width": 16, "heads": 2, "feed_forward": 24, "dropout": 0.1}
 SIZES |= {"attention_dropout": 0.1, "max_tokens": 12}
-
-DESCRIBED = {"model.json", "ems.json"}
 
 COMMAND = """
 import sys, numpy as np
@@ -92,20 +89,21 @@ def write_export(folder, model):
 
 
 def mend_sums(folder):
-    """Let the checksums in a model folder be those of its files."""
-    if (about := folder / "model.json").is_file():
-        value = json.loads(about.read_text())
-        value["sha256"] = {name: sha256_file(folder / name) for name in value["sha256"]}
-        about.write_text(json.dumps(value))
-        return
-    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "SHA256SUMS"]
-    rows = (f"{sha256_file(path)}  {path.relative_to(folder)}\n" for path in files)
-    (folder / "SHA256SUMS").write_text("".join(rows))
+    """Let the checksums in a folder of a model, or of an index, be those of its files."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    sums = {str(path.relative_to(folder)): sha256_file(path) for path in files}
+    if {"ems.json", "SHA256SUMS"} & sums.keys():
+        rows = (f"{sha256}  {name}\n" for name, sha256 in sums.items() if name != "SHA256SUMS")
+        (folder / "SHA256SUMS").write_text("".join(rows))
+    for path in {folder / "index.json", folder / "model.json"} & {*files}:
+        value = json.loads(path.read_text())
+        own = {name: sums[name] for name in value.get("sha256", ()) if name in sums}
+        value |= {"sha256": own} if path.name == "model.json" else {"vectors": sums["vectors.npy"]}
+        path.write_text(json.dumps(value))
 
 
 def change_tensors(path, changes):
-    """Change tensors of a model folder, and its checksums: to a number, to zeros of another shape
-    (a list), to another type, or GONE."""
+    """Change tensors: to a number, to zeros of a shape (a list), to another type, or GONE."""
     tensors = load_file(path)
     for name, change in changes.items():
         own = tensors.pop(name, torch.zeros(1))
@@ -115,7 +113,6 @@ def change_tensors(path, changes):
             typed = isinstance(change, str)
             tensors[name] = own.to(getattr(torch, change)) if typed else own.fill_(change)
     save_file(tensors, path)
-    mend_sums(next(folder for folder in path.parents if DESCRIBED & {*os.listdir(folder)}))
 
 
 def write_segmented(folder, model):

@@ -2,12 +2,14 @@
 
 import base64
 import gzip
+import io
 import json
 import os
 import random
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 from made.corpora import packed, zipped
 from made.models import write_export, write_model, write_ngrams
 from made.scores import write_flores, write_scores
@@ -15,6 +17,9 @@ from made.shards import vocabulary, write_pairs
 
 from ems.shards.index import shards_in, write_index
 from ems.shards.writer import write_shards
+from ems.use.encoder import Encoder
+from ems.use.search import build_index
+from ems.use.stream import TextInput
 
 KINDS = {  # kind of file content: its bytes
     "base64": base64.b64decode,
@@ -22,9 +27,16 @@ KINDS = {  # kind of file content: its bytes
     "gzip": lambda text: gzip.compress(text.encode(), mtime=0),
     "packed": lambda of: packed(of[1].encode(), of[0]),
     "json": lambda value: json.dumps(value).encode(),
+    "npy": lambda of: saved(np.full(*of)),
     "repeat": lambda of: of[0].encode() * of[1],
     "zip": lambda members: zipped(members.items()),
 }
+
+
+def saved(array):
+    """The bytes of a .npy file."""
+    np.save(writer := io.BytesIO(), array)
+    return writer.getvalue()
 
 
 def model(folder):
@@ -54,7 +66,21 @@ def export(folder, **sizes):
     return write_export(folder, write_model(own, ["de", "en"], lines, 30, sizes=sizes))
 
 
-MAKERS = {"model": model, "shards": shards, "scores": scores, "ngrams": write_ngrams}
+def index(folder):
+    """A text of 9 lines, its index, and its model: vectors of float32[9, 16]."""
+    encoder = Encoder(model(folder / "model"), "cpu")
+    (folder / "text.txt").write_text("ka lo mi\n" * 9)
+    build_index(encoder, TextInput(folder / "text.txt", ("de",)), folder / "text.txt.index")
+    return folder
+
+
+MAKERS = {
+    "index": index,
+    "model": model,
+    "shards": shards,
+    "scores": scores,
+    "ngrams": write_ngrams,
+}
 MAKERS |= {"export": export, "static": partial(export, layers=0, positions="none")}
 
 
