@@ -136,7 +136,7 @@ def hosts(tmp_path, monkeypatch):
 
 
 def test_a_file_from_the_package_is_checked_and_locked(hosts, out):
-    left = out.with_name(".x.zip.opustools")  # by a killed run
+    left = out.with_name(".x.zip.opustools.ems.part")  # by a killed run
     left.mkdir(parents=True)
     (left / "C_v0_moses_de-en.txt.zip").write_bytes(moses(9))
     entry = get(out)

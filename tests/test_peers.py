@@ -14,7 +14,16 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT, needs
-from made.experiments import MINIMAL, Settings, changed_jobs, edited, hashes, one_line, shipped
+from made.experiments import (
+    MINIMAL,
+    SITE,
+    Settings,
+    changed_jobs,
+    edited,
+    hashes,
+    one_line,
+    shipped,
+)
 from made.models import write_command, write_peer
 
 from ems.base.provenance import source_hash
@@ -154,7 +163,7 @@ def test_a_folder_has_another_identity_if_a_file_changes(peer, tmp_path):
 
 
 LOCATED = {
-    "a": {"kind": "folder", "model": "models/x"},
+    "a": {"kind": "folder", "model": "results/mine/x"},
     "b": {"kind": "sentence-transformers", "model": "some/name"},
     "c": {"kind": "command", "command": "x {lines} {out}"},
 }
@@ -162,6 +171,7 @@ LOCATED = {
 
 def test_another_model_or_command_runs_its_system_again(tmp_path):
     settings, base = Settings(tmp_path), edited(MINIMAL, "systems", {"ems": {}, **LOCATED})
+    settings.site({**SITE, "trusted": ["x {lines} {out}", "x {lines} {out}2"]})
     by_job = hashes(settings.load(base))
     assert len({by_job[f"bench {name} tatoeba"] for name in ("ems", *LOCATED)}) == 4
     for name, key in (("a", "model"), ("b", "model"), ("c", "command")):

@@ -13,12 +13,42 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from made.experiments import ON_SLURM, REAL, Settings, edited
+from conftest import ROOT
+from made.experiments import ON_SLURM, REAL, SHIPPED, SITE, Settings, edited, shipped
 
 from ems.base.errors import EmsError
+from ems.commands.cli import main
+from ems.config.load import load_site
 from ems.text.segmenters.base import check_available
 from ems.workflow import plan
 from ems.workflow.made import EARLIEST, RECORDS, Made, _record_file, differences, folder_of
+from ems.workflow.trust import programs_of
+
+# --- an experiment from elsewhere
+
+
+def test_the_site_trusts_the_programs_of_the_shipped_experiments_and_no_others():
+    programs = [text for name in SHIPPED for text in programs_of(shipped(name)).values()]
+    assert {*programs} == {*load_site(ROOT / "config.yaml").trusted}
+
+
+def test_check_lists_programs_and_places_outside_before_anything_runs(tmp_path, monkeypatch, capfd):
+    command = "touch pwned {lines} {out}"
+    project = Settings(tmp_path, edited(REAL, "systems.x", {"kind": "command", "command": command}))
+    project.site({**SITE, "trusted": [command]})
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "modules.json").touch()
+    outside = {"kind": "sentence-transformers", "model": str(tmp_path / "m")}
+    project.write(edited(project.base, "systems.y", outside))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for name in ("configs", "config.yaml"):
+        Path(name).symlink_to(tmp_path / name)
+    main(["check"])
+    said = capfd.readouterr().err
+    assert f"it starts a program, which config.yaml trusts: {command}" in said
+    assert f"it reads outside of this folder: {tmp_path}/m" in said
+    assert not list(tmp_path.rglob("pwned"))
 
 
 @pytest.fixture
@@ -108,6 +138,7 @@ def test_what_the_executor_does_not_quote_is_refused(submitting, monkeypatch, ch
     folder = submitting.root / name
     folder.mkdir()
     Settings(folder, REAL)
+    (folder / "model.json").touch()
     expected = "with Slurm a path must not contain"
     assert f"data: {name!r}: {expected}" in refused(data=name)
     submitting.write(edited(REAL, "systems.ngram", {"kind": "folder", "model": name}))

@@ -29,6 +29,10 @@ def check(
     try:
         overrides = {"experiment": experiment} if experiment else {}
         planned = plan(overrides, elsewhere=bool(profile), jobs=True)
+        for program in dict.fromkeys(programs_of(planned.experiment).values()):
+            common.log.info("it starts a program, which config.yaml trusts: %s", program)
+        if outside := paths_outside(planned.experiment, planned.site):
+            common.log.info("it reads outside of this folder: %s", ", ".join(outside))
         if planned.sources.lines:
             raise EmsError(planned.sources)
     except EmsError as error:
@@ -47,10 +51,6 @@ def check(
     systems = ", ".join(settings.listed) + (f" and {swept} of the sweep" if swept else "")
     about = f"{len(settings.languages)} languages, {corpora}, systems {systems}"
     common.log.info("experiment %s is fine: %s", settings.name, about)
-    for program in dict.fromkeys(programs_of(settings).values()):
-        common.log.info("it starts a program, which config.yaml trusts: %s", program)
-    if outside := paths_outside(settings, planned.site):
-        common.log.info("it reads outside of this folder: %s", ", ".join(outside))
     for line in planned.missing:
         common.log.warning("not on this machine, needed where segment jobs run: %s", line)
     if trained:

@@ -45,7 +45,7 @@ FileRow = tuple[str, str, str, str, int, int]  # corpus, version, two codes, pai
 @contextmanager
 def moses_by_opustools(location: str, out: Path, downloads: Downloads) -> Iterator[Path]:
     """Yield the Moses zip at `location` in a temporary folder. Raises `EmsError` if it fails."""
-    folder = out.with_name(f".{out.name}.{OPUSTOOLS}")
+    folder = out.with_name(f".{out.name}.{OPUSTOOLS}.ems.part")
     shutil.rmtree(folder, ignore_errors=True)  # left by a killed run
     folder.mkdir(parents=True)
     try:
