@@ -79,7 +79,7 @@ def opened(source: Path) -> Iterator[BinaryIO]:
     if source == STREAM:
         if sys.stdin is None:
             raise EmsError("standard input is closed; name a file")
-        yield text_in(sys.stdin.buffer, STREAM)
+        yield text_in(sys.stdin.buffer, Path("standard input"))
         return
     check_readable(source)
     try:
@@ -100,7 +100,7 @@ def text_in(raw: BinaryIO, path: Path) -> BinaryIO:
     elif suffix in PACKED:
         raise EmsError(f"{path}: not a valid {PACKED[suffix]} file; rename it, or copy it again")
     if kind := kind_of_bytes(start):
-        raise EmsError(f"{_name(path)}: expected text in UTF-8, found {kind}")
+        raise EmsError(f"{path}: expected text in UTF-8, found {kind}")
     return io.BufferedReader(_Stream(path, stream, start.removeprefix(BOM), form), BLOCK)
 
 
@@ -110,21 +110,16 @@ def form_of(start: bytes) -> str:
 
 
 def packing(path: Path) -> str:
-    """Return the compression of a file, "" if it is plain. Raises `EmsError` if it is no text."""
+    """Return the compression of a text, "BOM" for a byte order mark, "" if it is plain."""
     with opened(path), open(path, "rb") as raw:
-        return form_of(raw.read(START))
+        start = raw.read(START)
+    return form_of(start) or "BOM" * start.startswith(BOM)
 
 
 def kind_of(path: Path) -> str:
     """Return what a file is that is no plain text, and what to do; "" for a plain text."""
     with open(path, "rb") as raw:
         return kind_of_bytes(raw.read(START))
-
-
-def is_as_read(path: Path) -> bool:
-    """Return whether a file holds the very bytes that `opened` reads, so that it needs no copy."""
-    with opened(path) as reader, open(path, "rb") as raw:
-        return raw.read(START) == reader.read(START)
 
 
 def kind_of_bytes(start: bytes) -> str:
@@ -142,7 +137,18 @@ def kind_of_bytes(start: bytes) -> str:
         text = start.decode(code, "ignore")
         if re.search("[ \n]", text) and is_plain(re.sub(r"\s", "", text)):
             return _convert(code)
+    lines = [line for line in start.split(b"\n")[:-1] if line.strip()]
+    if not odd and len(lines) > 2 and not any(map(is_utf8, lines)):
+        return "another encoding, such as Latin-1; convert it: iconv -f CP1252 -t UTF-8"
     return BINARY if odd else ""
+
+
+def is_utf8(content: bytes) -> bool:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _convert(code: str) -> str:
@@ -157,7 +163,7 @@ def unpacked(file: Path | BinaryIO, form: str, path: Path) -> BinaryIO:
         from backports import zstd  # Python 3.14 has it as compression.zstd
     except ImportError:
         problem = "unpacking it needs backports.zstd: pip install backports.zstd"
-        raise EmsError(f"{_name(path)}: {problem}") from None
+        raise EmsError(f"{path}: {problem}") from None
 
     class File(zstd.ZstdFile):  # rejects windows over 128 MB and truncated files
         def read(self, size: int = -1) -> bytes:
@@ -188,14 +194,9 @@ class _Stream(io.RawIOBase):
         try:
             return self.stream.read(size)
         except DAMAGE as error:
-            name = Path(_name(self.path))
             if self.form:
-                raise Damaged(name, f"not a whole {self.form} file ({error})") from None
-            raise unreadable(name, error) from None
-
-
-def _name(path: Path) -> str:
-    return "standard input" if path == STREAM else str(path)
+                raise Damaged(self.path, f"not a whole {self.form} file ({error})") from None
+            raise unreadable(self.path, error) from None
 
 
 def bounded_lines(stream: BinaryIO) -> Iterator[bytes]:

@@ -23,7 +23,7 @@ from ems.base.errors import EmsError
 from ems.base.files import kind_of, read_json, sha256_file, state_of, write_json
 from ems.base.progress import log
 from ems.base.schema import Count, NonBlank, Record
-from ems.base.texts import STREAM, packing
+from ems.base.texts import FORMS, STREAM, packing
 from ems.bench.nearest import nearest
 from ems.use.arguments import texts_of, whole
 from ems.use.encoder import Encoder, Language
@@ -89,7 +89,7 @@ def build_index(encoder: Encoder, corpus: TextInput, folder: Path, half: bool = 
     text itself.
     """
     path, vectors = corpus.path, folder / VECTORS
-    if path == STREAM or packing(path):
+    if path == STREAM or packing(path) in FORMS:
         raise EmsError(f"{path}: expected a plain text file to search; unpack it first")
     names = {file.name for file in folder.iterdir()} if folder.is_dir() else set()
     if not names <= {VECTORS, ABOUT, state_of(vectors).name}:

@@ -19,7 +19,7 @@ import numpy as np
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, claim_state, drop_state, standard_output, state_of
 from ems.base.progress import log
-from ems.base.texts import BOM, LONGEST, STREAM, bounded_lines, is_as_read, opened, packing
+from ems.base.texts import BOM, LONGEST, STREAM, bounded_lines, is_utf8, opened, packing
 
 NAMED = 5  # line numbers in a message about bad lines
 # A letter of Latin-1 next to one of ASCII
@@ -68,7 +68,8 @@ class TextInput:
                 rows.append(self.sides_of(line))
             except BadLine as fault:
                 if not self.skip:
-                    guess = " (Latin-1? iconv -f CP1252 -t UTF-8)" if _is_latin(line) else ""
+                    latin = not is_utf8(line) and LATIN.search(line)
+                    guess = " (Latin-1? iconv -f CP1252 -t UTF-8)" if latin else ""
                     raise EmsError(
                         f"{self}: line {number:,}: {fault}{guess}; correct it, or skip such lines "
                         "with --bad skip"
@@ -99,13 +100,6 @@ class TextInput:
             log.warning("%s: %s: line %s%s", self, skipped, some, more)
 
 
-def _is_latin(line: bytes) -> bool:
-    try:
-        return not line.decode("utf-8")
-    except UnicodeDecodeError:
-        return LATIN.search(line) is not None
-
-
 def text_of(line: bytes) -> str:
     """Decode a line without its end. Raises `BadLine`."""
     line = line.removesuffix(b"\n")
@@ -122,7 +116,7 @@ def text_of(line: bytes) -> str:
 @contextmanager
 def plain(source: Path, copy: Path) -> Iterator[Path]:
     """Yield the source itself, or a copy of standard input or of a file in another form."""
-    if source != STREAM and is_as_read(source):
+    if source != STREAM and not packing(source):
         yield source
         return
     with opened(source) as reader, atomic_path(copy) as temporary, open(temporary, "wb") as writer:
