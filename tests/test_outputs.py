@@ -35,9 +35,12 @@ def reads(flag):
     return is_path(flag) and not flag.note(Writes) and Mark.AROUND not in flag.notes
 
 
-def arguments_of(name, source, **given):
+def arguments_of(name, source, /, **given):
     """A command line with every path flag: `source` for what is read, new names for outputs."""
-    words, places = [name], {"experiment": "tiny", "pair": "de-en", "bench": "tatoeba"} | given
+    words, places = (
+        [name],
+        {"experiment": "tiny", "pair": "de-en", "bench": "tatoeba", "row": 1} | given,
+    )
     for flag in flags_of(COMMANDS[name]):
         if flag.name in places:
             word = places[flag.name]
@@ -114,6 +117,30 @@ def test_a_wrong_output_is_one_line_before_any_work(place, capfd):
     # the temporary name in the same folder is longer than the 255 bytes of a file system
     line = refused(capfd, place, *ENCODE.split(), "x.npy", "--costs", "c" * 250)
     assert "File name too long; choose a shorter name" in line
+
+
+WRONG_INPUTS = {  # name: the words of the error after it
+    "gone": ": no such file (",
+    "broken": ": no such file (",
+    "thesis.txt/x": ": no such file",
+    "loop": ": cannot be read (Too many levels of symbolic links)",
+    "n" * 300: ": cannot be read (File name too long)",
+    "a\0b": ": cannot be read (embedded null byte)",
+    "pipe": ": expected a file or a folder, found a pipe",
+}
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if any(map(reads, FLAGS[name]))])
+def test_an_input_that_cannot_be_read_is_named_before_any_work(place, capfd, command):
+    for name, target in {"broken": "nowhere", "loop": "loop", "thesis.txt": "d/thesis.txt"}.items():
+        (place / name).symlink_to(target)
+    out = f"new{OUTS[command].note(Writes).suffixes[0]}" if command in OUTS else ""
+    for flag in filter(reads, FLAGS[command]):
+        for name, words in WRONG_INPUTS.items():
+            given = {flag.name: name, **({"out": out} if out else {})}
+            line = refused(capfd, place, *arguments_of(command, "de-en.tsv", **given))
+            assert f"{name}{words}".replace("\0", "\\x00") in line
+            assert flag.label in line or "no such file (" not in words
 
 
 # --- the kind of what is there

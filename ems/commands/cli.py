@@ -128,10 +128,7 @@ def _report(error: BaseException, experiment: str) -> int:
         if isinstance(error, Damaged):  # its remedy depends on the experiment and the site
             try:
                 data = site_settings().data
-            except (
-                EmsError,
-                ModuleNotFoundError,
-            ):  # no project, a faulty one, or the light package
+            except Exception:  # no project, a faulty one, or the light package
                 data = "data"
             message = error.message(experiment, data)
         log.error("%s%s", prefix, message)
