@@ -34,20 +34,14 @@ def test_the_site_trusts_the_programs_of_the_shipped_experiments_and_no_others()
 
 def test_check_lists_programs_and_places_outside_before_anything_runs(tmp_path, monkeypatch, capfd):
     command = "touch pwned {lines} {out}"
-    project = Settings(tmp_path, edited(REAL, "systems.x", {"kind": "command", "command": command}))
+    value = edited(REAL, "systems.x", {"kind": "command", "command": command})
+    project = Settings(tmp_path, edited(value, "sources.opus", "../mirror"))
     project.site({**SITE, "trusted": [command]})
-    (tmp_path / "m").mkdir()
-    (tmp_path / "m" / "modules.json").touch()
-    outside = {"kind": "sentence-transformers", "model": str(tmp_path / "m")}
-    project.write(edited(project.base, "systems.y", outside))
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    for name in ("configs", "config.yaml"):
-        Path(name).symlink_to(tmp_path / name)
-    main(["check"])
+    monkeypatch.chdir(tmp_path)
+    assert main(["check"]) == 1  # files are missing
     said = capfd.readouterr().err
     assert f"it starts a program, which config.yaml trusts: {command}" in said
-    assert f"it reads outside of this folder: {tmp_path}/m" in said
+    assert "it reads outside of this folder: ../mirror" in said
     assert not list(tmp_path.rglob("pwned"))
 
 

@@ -294,7 +294,11 @@ def _attempt(part: PartialFile, downloads: Downloads) -> None:
         progress = Progress(f"download {part.name}", part.length, "bytes", before=part.size)
         try:
             begin, size = time.monotonic(), part.size
-            while block := _next_block(answer, downloads.stall):
+            while True:
+                with _deadline(downloads.stall):
+                    block = answer.raw.read1(BLOCK, decode_content=False)
+                if not block:
+                    break
                 part.write(block)
                 progress.add(len(block))
                 seconds = time.monotonic() - begin
@@ -326,11 +330,6 @@ def _request(part: PartialFile, stall: float) -> requests.Response:
 def _without_body(answer: requests.Response, **_: object) -> None:
     if answer.is_redirect:
         answer._content = b""  # requests would read the body, which may never end
-
-
-def _next_block(answer: requests.Response, stall: float) -> bytes:
-    with _deadline(stall):
-        return answer.raw.read1(BLOCK, decode_content=False)
 
 
 @contextmanager
