@@ -1,17 +1,20 @@
 """The key `primary`: letters and numbers at the primary strength of Unicode's collation (UCA).
 
-In this order, and for all lines of a batch at once:
+In this order:
 
 1. Entities are undone, escaped once or more, also as tokenisers write them (`&amp; apos ;`).
 2. Code points that are ignorable by default are removed (joiners, variation selectors, fillers).
 3. NFKC; a raised digit or fraction after a digit becomes a number of its own (10², 1½).
-4. Case is folded, and marks are removed: accents, stress, harakat, niqqud, nukta, tatweel, modifier
-   letters that stand for apostrophes. `FOLDED` has letters without a decomposition; most are equal
-   in the default table of the algorithm, too. Unlike there, marks that make another word stay:
-   voiced kana, small kana, vowel signs, virama, the tones of Thai and Lao; and й is a letter.
+4. Case is folded. Marks go (accents, stress, harakat, niqqud, nukta), with tatweel and modifier
+   letters that stand for apostrophes. `FOLDED` has letters that do not decompose, by the default
+   table of the UCA or, in Turkish, Arabic, Thai and Lao, by usage. Vowel signs, virama and й stay,
+   and unlike in the UCA also voiced and small kana and the tones of Thai and Lao.
 5. Digits of all scripts become ASCII. Numbers stay apart: of what stood between two digits a point,
    slash or space remains, and a minus before a number. Groups of three digits are joined (1,000).
 6. Everything else is removed, spaces included.
+
+Most lines need only a table of code points; the first three steps are for lines with code points
+that depend on their neighbours.
 """
 
 import re
@@ -22,14 +25,13 @@ from html.entities import html5
 
 import numpy as np
 
-_NUMBER = r"# ?\d{1,7}|# ?x[0-9a-f]{1,6}"
-# Moses and others split its own escapes with spaces, and some text has lost the semicolons
+_NAME, _NUMBER = "amp|lt|gt|quot|apos|nbsp", r"# ?\d{1,7}|# ?x[0-9a-f]{1,6}"
+# Moses and others split its escapes with spaces, and some text has lost the semicolons
 _ENTITY = re.compile(
-    rf"&(?: ?amp ?;)*(?: ?(amp|lt|gt|quot|apos|nbsp|{_NUMBER}) ?;|(\w+);|({_NUMBER}|quot\b|amp\b))",
-    re.I,
+    rf"&(?: ?amp ?;)*(?: ?({_NAME}|{_NUMBER}) ?;|(\w+);|({_NUMBER}|(?:{_NAME})\b))", re.I
 )
-_GROUPS = re.compile(r"(?<![\d. ])[1-9]\d{0,2}([. ])\d{3}(?:\1\d{3})*(?!\d)")
-# secondary in the default table, or spellings of one letter: Turkish, Arabic as in Persian and Urdu
+# also 1,00,000 as in India
+_GROUPS = re.compile(r"(?<![\d. ])[1-9]\d{0,2}([. ])(?:\d\d\1)*\d{3}(?:\1\d{3})*(?!\d)")
 FOLDED = str.maketrans("ðđħıłøךםןףץٱکیىہەँ", "ddhiloכמנפצاكييههं") | str.maketrans(
     {
         **{"æ": "ae", "œ": "oe", "װ": "וו", "ױ": "וי", "ײ": "יי", "แ": "เเ", "ແ": "ເເ"},
@@ -38,32 +40,31 @@ FOLDED = str.maketrans("ðđħıłøךםןףץٱکیىہەँ", "ddhiloכמנפ�
         **dict.fromkeys([*range(0x2B9, 0x300), *map(ord, "ـꞋꞌߴߵ")], ""),
     }
 )
-_BETWEEN = dict.fromkeys(map(ord, ".,·٫٬"), ord(".")) | dict.fromkeys(map(ord, "/⁄∕"), ord("/"))
-_MINUS = frozenset(map(ord, "-−–‐"))
+_BETWEEN = str.maketrans(".,．，·٫٬/／⁄∕", ".......////")
+_MINUS = frozenset(map(ord, "-－−–‐‑"))
 LF, SPACE, SEVERAL = ord("\n"), ord(" "), 0x110000
 
 
 def primary_keys(texts: list[str]) -> list[str]:
     """Return the primary key of each text; "" for text without letters and digits."""
-    lines = _normalised(texts)
-    if escaped := [line for line in lines if "&" in line]:
-        undone = iter(_normalised(list(map(_without_entities, escaped))))
-        lines = [next(undone) if "&" in line else line for line in lines]
-    keys = _keys("".join([f"\n{line}" for line in lines]))
+    keys, odd = _keys(texts)
+    if odd:
+        normalised = _normalised([texts[at] for at in odd])
+        for at, key in zip(odd, _keys(normalised)[0], strict=True):
+            keys[at] = key
     return [_GROUPS.sub(_joined, key) if "." in key or " " in key else key for key in keys]
 
 
 def _normalised(texts: list[str]) -> list[str]:
-    """Return NFKC without ignorable code points, with a space before raised digits, fractions."""
-    block = "\n".join(texts)
-    if block.isascii():
-        return texts
+    """Undo entities, and return NFKC without ignorable code points."""
     ignorable, raised = _properties()
-    block = raised.sub(r" \g<0>", ignorable.sub("", block))
-    return [unicodedata.normalize("NFKC", line) for line in block.split("\n")]
+    lines = (_without_entities(text) if "&" in text or "＆" in text else text for text in texts)
+    block = raised.sub(r" \g<0>", ignorable.sub("", "\n".join(lines)))
+    return [unicodedata.normalize("NFKC", text) for text in block.split("\n")]
 
 
 def _without_entities(text: str) -> str:
+    text = unicodedata.normalize("NFKC", text)  # ＆
     for _ in range(4):
         text = _ENTITY.sub(_unescaped, text)
     return text.replace("\n", " ")
@@ -79,10 +80,11 @@ def _joined(number: re.Match[str]) -> str:
     return number[0].replace(number[1], "")
 
 
-def _keys(block: str) -> list[str]:
-    """Return what a key keeps of each line, after the LF that it starts with."""
+def _keys(texts: list[str]) -> tuple[list[str], list[int]]:
+    """Return the key of each text, and the places of texts to normalise before."""
+    block = "".join([f"\n{text}" for text in texts])
     codes = np.frombuffer(block.encode("utf-32-le", "surrogatepass"), np.uint32)
-    table, several = _letters()
+    table, odd, several = _letters()
     new = table[codes]
     kept = np.flatnonzero(new > 0)
     new = np.insert(new[kept], *_signs(codes, new[kept], kept))
@@ -90,7 +92,9 @@ def _keys(block: str) -> list[str]:
     first, second = several[new[both] - SEVERAL].T
     new[both] = first
     new = np.insert(new, both + 1, second)
-    return new.tobytes().decode("utf-32-le", "surrogatepass").split("\n")[1:]
+    keys = new.tobytes().decode("utf-32-le", "surrogatepass").split("\n")[1:]
+    lines = np.logical_or.reduceat(odd[codes], np.flatnonzero(codes == LF)) if texts else odd[:0]
+    return keys, np.flatnonzero(lines).tolist()
 
 
 def _signs(codes: np.ndarray, new: np.ndarray, kept: np.ndarray) -> tuple[list[int], list[int]]:
@@ -112,24 +116,39 @@ def _properties() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return patterns of ignorable code points, and of numerals that NFKC would join to digits."""
     import regex  # not at the top: using a model must not require it
 
-    return regex.compile(r"\p{Default_Ignorable_Code_Point}+"), regex.compile(r"\p{No}")
+    return regex.compile(r"\p{Default_Ignorable_Code_Point}"), regex.compile(r"\p{No}")
 
 
 @cache
-def _letters() -> tuple[np.ndarray, np.ndarray]:
-    """Return what each code point of NFKC becomes, 0 for nothing, uint32[0x110000]: a letter, or
-    SEVERAL + n for row n of the other table, uint32[n, 2].
+def _letters() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return tables of all code points, [0x110000]: what each becomes, uint32 (0: nothing;
+    SEVERAL + n: row n of the third table, uint32[n, 2]), and whether its text is to be normalised.
     """
-    table, several = np.zeros(0x110000, "<u4"), []
+    table, odd, several = np.zeros(0x110000, "<u4"), np.zeros(0x110000, bool), []
+    every = "".join(map(chr, range(0x110000)))
     table[LF] = LF
-    for letter in map(chr, range(0x40000)):  # above there is none
+    for letter in every[:0x40000]:  # above there is none
         letters = _primary(letter)
         if len(letters) == 1:
             table[ord(letter)] = ord(letters)
-        elif letters and unicodedata.is_normalized("NFKC", letter):
+        elif letters:
             table[ord(letter)] = SEVERAL + len(several)
-            several.append([*map(ord, letters)])
-    return table, np.array(several, "<u4")
+            several.append([ord(letters[0]), ord(letters[1])])
+        odd[ord(letter)] = letters and _depends(letters)
+    for pattern in _properties():
+        odd[list(map(ord, pattern.findall(every)))] = True
+    composed = [pair.split() for pair in map(unicodedata.decomposition, every[:0x40000]) if pair]
+    seconds = {int(pair[1], 16) for pair in composed if len(pair) == 2 and pair[0][0] != "<"}
+    odd[[code for code in seconds if table[code]]] = True
+    odd[list(map(ord, "&＆\u0306"))] = True
+    return table, odd, np.array(several, "<u4")
+
+
+def _depends(letters: str) -> bool:
+    """Return whether a code point that becomes these letters is to be seen with its neighbours."""
+    first, place = letters[0], unicodedata.combining(letters[0])
+    some = len(letters) > 2 or (len(letters) == 2 and any(map(str.isdigit, letters)))
+    return some or place not in (0, 9) or "\u1100" <= first <= "\u11ff"  # 9: virama; jamo
 
 
 def _primary(letter: str) -> str:
