@@ -113,7 +113,11 @@ class Encoder:
         rows = vectors[0] if single else vectors
         return torch.from_numpy(rows) if convert_to_tensor else rows
 
-    def vectors(
+    def vectors(self, lines: list[str], language: Language = None, **options: Any) -> np.ndarray:
+        """Encode a list as `encode` does, without a warning, but count the unknown pieces."""
+        return self.counted(lines, language, **options)[0]
+
+    def counted(
         self,
         lines: list[str],
         language: Language = None,
@@ -121,14 +125,14 @@ class Encoder:
         normalise: bool = False,
         half: bool = False,
         progress: Any = None,
-    ) -> np.ndarray:
-        """Encode a list as `encode` does, without a warning, but count the unknown pieces.
+    ) -> tuple[np.ndarray, list[int]]:
+        """Return `vectors`, and the number of tokens of each line ([]: use `token_counts`).
 
         `progress.add(count)` is called as lines are finished.
         """
         one_of(normalise, "normalise")
         one_of(half, "half")
-        vectors, known = self._encoded(lines, language, progress)
+        vectors, known, counts = self._encoded(lines, language, progress)
         vectors = vectors[:, : prefix(dimensions, vectors.shape[1])]
         vectors[~known] = 0
         if normalise:
@@ -137,18 +141,19 @@ class Encoder:
             result = vectors.astype(np.float16 if half else np.float32, copy=False)
         if half and not np.isfinite(result).all():
             raise EmsError(f"half: {self.model} has vectors above 65,504; normalise them")
-        return result
+        return result, counts
 
     def _encoded(
         self, lines: list[str], language: Language, progress: Any
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the model's vectors, and bool[N]: lines with a piece that it knows."""
+    ) -> tuple[np.ndarray, np.ndarray, list[int]]:
+        """Return the model's vectors, bool[N] of lines with a piece that it knows, and counts."""
         blank = np.array([not is_visible(line) for line in lines], bool)
         if isinstance(self._lines, SentenceEncoder):
             tokens = self._tokens(lines, language) if lines else []
-            return self._lines.embed(tokens, progress), self._known(tokens, blank)
+            vectors, known = self._lines.embed(tokens, progress), self._known(tokens, blank)
+            return vectors, known, list(map(len, tokens))
         vectors = self._lines.encode(lines or [""], what="", progress=progress)
-        return vectors[: len(lines)], ~blank
+        return vectors[: len(lines)], ~blank, []
 
     def _tokens(self, lines: list[str], language: Language) -> list[np.ndarray]:
         """Cut lines into pieces, the lines of each language together."""

@@ -145,10 +145,8 @@ class Service:
         """Return the vectors of texts, and their numbers of tokens."""
         language = asked.language or self.language
         try:
-            vectors = self.encoder.encode(
-                texts, language, normalise=True, dimensions=asked.dimensions or 0
-            )
-            counts = self.encoder.token_counts(texts, language)
+            vectors, counts = self.encoder.counted(texts, language, asked.dimensions, True)
+            counts = counts or self.encoder.token_counts(texts, language)
         except EmsError as error:
             status = 500 if isinstance(error, NotFinite) else 400
             raise refused(status, self._without_folders(error)) from None

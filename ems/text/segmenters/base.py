@@ -29,7 +29,7 @@ MARKED = ("Beng", "Deva", "Guj", "Gur", "Kannada", "Khm", "Knda", "Lao", "Malaya
 MARKED += ("Myan", "Mymr", "Odia", "Orya", "Sinh", "Tam", "Tel", "Thai", "Tib")
 _FULL_WIDTH = re.compile("[０-９Ａ-Ｚａ-ｚ．％＋－＃＆＿]*[０-９Ａ-Ｚａ-ｚ][．％＋－＃＆＿]*")
 _HALF_WIDTH_KANA = re.compile("[\uff65-\uff9f]+")
-LONGEST_RUN, MOST_ENDS = 1_000, 250  # characters
+LONGEST_RUN, MOST_ENDS = 500, 250  # characters
 _ENDS = ".,;:!?…。、，．；：！？"
 _RUN = re.compile(f"([^\\s{_ENDS}]{{{LONGEST_RUN}}}|[{_ENDS}]{{{MOST_ENDS}}})(?=\\S)")
 
