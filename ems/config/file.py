@@ -266,7 +266,7 @@ class Site(Settings):
     downloads: DownloadSettings = Field(default_factory=DownloadSettings)
     trusted: listing(str) = Field([])
     """Programs that experiments may start: the text of a system's `command`, or the script of a
-    filter of `clean.commands`. `ems check` prints the line for an experiment."""
+    filter of `clean.commands`. `ems check` prints the lines for an experiment."""
     afresh: bool = False
     """Deletes the checkpoints of an unfinished training that had other settings; otherwise the
     training stops and lists the differences. For one run: `snakemake --config afresh=true --

@@ -27,14 +27,14 @@ def programs_of(experiment: Experiment) -> dict[str, str]:
 
 
 def check_programs(experiment: Experiment, site: Site) -> None:
-    """Raise `EmsError` with the line for config.yaml if the site does not trust a program."""
+    """Raise `EmsError` with the lines for config.yaml if the site does not trust a program."""
     unknown = {k: text for k, text in programs_of(experiment).items() if text not in site.trusted}
     if unknown:
-        texts = list(dict.fromkeys([*site.trusted, *unknown.values()]))
+        lines = [f"- {json.dumps(text, ensure_ascii=False)}" for text in {*unknown.values()}]
         raise EmsError(
             f"configs/{experiment.name}.yaml: {', '.join(unknown)}: programs that this site does "
-            "not trust; read them, and if they may run here, set in config.yaml: "
-            f"trusted: {json.dumps(texts, ensure_ascii=False)}"
+            "not trust; read them, and if they may run here, add under `trusted:` in config.yaml, "
+            f"a line each: {', '.join(sorted(lines))}"
         )
 
 
