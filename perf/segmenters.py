@@ -21,7 +21,8 @@ from measured import demo_lines, require_segmenters, say
 from text_steps import ROOT, real_lines
 from text_throughput import cpu_seconds
 
-from ems.base.files import read_lines, write_json
+from ems.base.files import write_json
+from ems.base.texts import read_lines
 from ems.config.languages import load_languages, pair_name
 from ems.text.bulk import segment_tsv, tools
 from ems.text.normalise import tidy_lines
