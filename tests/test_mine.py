@@ -258,7 +258,7 @@ def test_a_comparison_in_parts_gives_the_neighbours_of_the_whole(tmp_path, monke
     monkeypatch.setattr(pair_mining, "ROWS", 7)
     monkeypatch.setattr(pair_mining, "LEAST_ROWS", 7)
     options = pair_mining.SearchOptions(4)
-    with pair_mining.compared(*sides, options, "", tmp_path / "state") as parts:
+    with pair_mining.compared(sides, options, "", tmp_path / "state") as parts:
         for one, other in zip(parts, whole, strict=True):
             assert (one.index == other.index).all()
             np.testing.assert_allclose(one.similarity, other.similarity, atol=1e-6)

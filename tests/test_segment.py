@@ -61,14 +61,6 @@ def test_every_segmenter_keeps_every_line_and_every_character(name, language):
     assert segment([]) == []
 
 
-@pytest.mark.parametrize("name", ["jieba", "rjieba"])
-@pytest.mark.parametrize("text", ["2024年", "我有3.5%的iPhone-15", "在2024.", "ABC公司", "C++很好"])
-def test_full_width_digits_and_letters_are_words_as_their_twins_are(name, text):
-    wide = "".join(chr(ord(each) + 0xFEE0) if each.isascii() else each for each in text)
-    half, full = usable(name, "zh")([text, wide])
-    assert full == half
-
-
 def test_a_tool_that_cuts_marks_off_is_named_for_each_script_that_has_them(caplog):
     languages = load_languages()
     lines = {"hi": "हिन्दी", "th": "ที่นี่", "my": "မြန်မာ", "ta": "தமிழ்", "de": "für", "ko": "한국어"}

@@ -57,17 +57,13 @@ class Mined:
     score: np.ndarray  # float64[P]
     similarity: np.ndarray | None = None  # the cosine; `best_pairs` only
 
-    def above(self, threshold: float) -> "Mined":
-        """Return the pairs that reach a score."""
-        kept = self.score >= threshold
-        return Mined(self.first[kept], self.second[kept], self.score[kept])
-
 
 def pairs_of(
     found: tuple[Neighbours, Neighbours],
     sides: tuple[Distinct, Distinct],
     margin: str = "ratio",
     once: bool = True,
+    least: float = -np.inf,
 ) -> Mined:
     """Pair each row of either set with its best neighbour; return the best pairs first.
 
@@ -78,27 +74,19 @@ def pairs_of(
     if not (len(sides[0]) and len(sides[1])):
         return Mined(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     sizes = len(sides[0].number), len(sides[1].number)
-    there, score = _of_copies(*_best(*found, margin), *sides)
-    back, other_score = _of_copies(*_best(*found[::-1], margin), *sides[::-1])
+    there, score = sides[0].matched(sides[1], *_best(*found, margin))
+    back, other_score = sides[1].matched(sides[0], *_best(*found[::-1], margin))
     first = np.append(np.arange(sizes[0]), back)  # [N + M]
     second = np.append(there, np.arange(sizes[1]))
     scores = np.append(score, other_score)
     kept = np.argsort(-scores, kind="stable")
-    kept = kept[scores[kept] > -np.inf]
+    kept = kept[scores[kept] >= least]
     if once:
         kept = kept[_each_once(first[kept], second[kept], sizes)]
     else:
         twice = there[back] == np.arange(sizes[1])  # [M]: backward pairs that are forward pairs too
         kept = kept[~np.append(np.zeros(sizes[0], bool), twice)[kept]]
     return Mined(first[kept], second[kept], scores[kept])
-
-
-def _of_copies(
-    best: np.ndarray, score: np.ndarray, own: Distinct, other: Distinct
-) -> tuple[np.ndarray, np.ndarray]:
-    """Give all rows the best neighbour of their distinct row, and its score (-inf for zeros)."""
-    scores = np.where(own.number < len(own), own.of_all(score), -np.inf)
-    return other.copy(own.of_all(best), own.place), scores
 
 
 def scores_of(

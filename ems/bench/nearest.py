@@ -47,14 +47,14 @@ class Distinct:
     """The distinct rows of vectors[N, d], without rows of zeros; slicing reads them.
 
     `rows` int64[U] are the first copies. `number` int64[N] says which of them each row equals (U
-    for zeros), and `place` which copy of it this is. 64-bit hashes tell rows apart. Rows of
-    equal `texts` are equal too: a text has other bits in another batch.
+    for zeros), by 64-bit hashes. Rows of equal `texts` are equal: in another batch, the same text
+    has other bits.
     """
 
     def __init__(self, vectors: np.ndarray, texts: Iterable[str] = ()) -> None:
         self.vectors = vectors
         keys = np.concatenate([_hashes(rows + 0) * rows.any(axis=1) for rows in blocks(vectors)])
-        said = _hashes(text.strip().encode() for text in texts)
+        said = _hashes(text.strip().encode(errors="surrogatepass") for text in texts)
         if len(said):
             _, first, number = np.unique(said, return_index=True, return_inverse=True)
             keys = keys[first][number]
@@ -66,7 +66,7 @@ class Distinct:
         self._copies = np.argsort(self.number, kind="stable")  # the copies of each side by side
         self._counts = np.bincount(self.number, minlength=len(first) + 1)
         self._begins = np.cumsum(self._counts) - self._counts
-        self.place = np.arange(len(keys))[np.argsort(self._copies)] - self._begins[self.number]
+        self._place = np.arange(len(keys))[np.argsort(self._copies)] - self._begins[self.number]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -80,14 +80,21 @@ class Distinct:
             parts.append(self.vectors[start : start + ROWS][own - start])
         return np.concatenate(parts)
 
-    def copy(self, number: np.ndarray, place: np.ndarray) -> np.ndarray:
-        """Return the row of a copy of each distinct row; the first one follows the last one."""
-        return self._copies[self._begins[number] + place % self._counts[number]]
+    def of_all(self, values: np.ndarray, zeros: float = 0) -> np.ndarray:
+        """Repeat values[U, ...] of the distinct rows for all rows, [N, ...]."""
+        last = np.full_like(values, zeros, shape=(1, *values.shape[1:]))
+        return np.concatenate([values, last])[self.number]
 
-    def of_all(self, values: np.ndarray) -> np.ndarray:
-        """Repeat values[U, ...] of the distinct rows for all rows, [N, ...]; zeros get 0."""
-        zero = np.zeros_like(values, shape=(1, *values.shape[1:]))
-        return np.concatenate([values, zero])[self.number]
+    def matched(
+        self, other: "Distinct", best: np.ndarray, score: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Match copies: of the distinct row best[U] the first with the first, and over again.
+
+        Return a row of `other` and the score of each row; zeros have nan.
+        """
+        number = self.of_all(best)
+        places = other._begins[number] + self._place % other._counts[number]
+        return other._copies[places], self.of_all(score, np.nan)
 
 
 def _hashes(items: Iterable[Any]) -> np.ndarray:

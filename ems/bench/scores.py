@@ -158,12 +158,6 @@ def _scalar(value: Any) -> Any:
     return value
 
 
-def _ascending(ends: list[float] | None) -> list[float] | None:
-    if ends is not None and not (len(ends) == 2 and ends[0] <= ends[1]):
-        raise ValueError("no interval")
-    return ends
-
-
 class _Row(Record):
     source: NonBlank
     target: NonBlank
@@ -173,9 +167,7 @@ class _Row(Record):
     seed: Annotated[Count | None, "a whole number of at least 0"] = None
     measure: str = ""
     hits: str = ""
-    interval: Annotated[
-        list[float] | None, AfterValidator(_ascending), "its two ends, the lower one first"
-    ] = None
+    interval: Annotated[list[float] | None, "two numbers"] = None
 
 
 class _Content(Record):
@@ -222,6 +214,10 @@ def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreF
         if not (type(row.value) in (int, float) and low <= row.value <= high):  # false for NaN
             found = shown(row.value)
             raise Damaged(path, f"expected {what} under `rows.{number}.value`, found {found}")
+        ends = [row.value] * 2 if row.interval is None else row.interval
+        if len(ends) != 2 or not ends[0] - CLOSE <= row.value <= ends[1] + CLOSE:
+            what = f"the two ends of an interval around {row.value} under `rows.{number}.interval`"
+            raise Damaged(path, f"expected {what}, found {shown(ends)}")
         score = Score(**{**vars(row), "value": float(row.value), "interval": None})
         key = (row.source, row.target, row.split, row.seed, row.measure)
         if key in rows:

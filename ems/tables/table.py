@@ -24,7 +24,7 @@ from ems.base.files import atomic_path, read_table, read_text, write_text
 
 Value = float | int | str | None
 Cell = tuple[int, str]  # row number and column of a cell
-_FORMULA = re.compile(r"(?![+-]?[\d.,]*%?$)[=+\-@＝＋－＠]")  # as OWASP says
+_FORMULA = re.compile(r"^(?![+-]?[\d.,]*%?$)[=+\-@＝＋－＠]")  # as OWASP says
 PRINTED = " (printed)"  # suffix of the labels of a paper's rows
 MOST_COLUMNS = 15  # of a block
 
@@ -152,19 +152,14 @@ def write_table(table: Table, out: Path, latex: Table | None = None) -> None:
 
 
 def comma_separated(table: Table) -> str:
-    """Return CSV text: scores rounded, counts in digits, empty cells for dashes.
-
-    An apostrophe comes before text that a spreadsheet would take for a formula, but not before
-    text that is a number.
+    """Return CSV text: scores rounded, counts in digits, empty cells for dashes, and an apostrophe
+    before text that a spreadsheet would compute.
     """
 
     def written(cell: Value) -> Value:
-        if isinstance(cell, float):
-            return rounded(cell, table.decimals)
-        if not isinstance(cell, str):
-            return cell
-        cell = re.sub(r"[\t\r\n]", " ", cell)
-        return f"'{cell}" if _FORMULA.match(cell) else cell
+        if isinstance(cell, str):
+            return _FORMULA.sub(r"'\g<0>", re.sub(r"[\t\r\n]", " ", cell))
+        return rounded(cell, table.decimals) if isinstance(cell, float) else cell
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

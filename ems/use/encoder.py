@@ -286,7 +286,7 @@ def mine(
     first, second = _vectors(encoder, (texts[0], source_language), (texts[1], target_language))
     sides = Distinct(first, texts[0]), Distinct(second, texts[1])
     found = nearest(*sides, neighbours, what="")
-    return pairs_of(found, sides, margin, one_to_one).above(least)
+    return pairs_of(found, sides, margin, one_to_one, least)
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:

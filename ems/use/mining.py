@@ -6,7 +6,7 @@ run resumes and writes the same bytes. Lines of zeros (`Encoder.encode`) and ski
 in no pair.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -99,12 +99,13 @@ def _texts(file: Path, text: TextInput, side: int) -> Iterator[str]:
 
 @contextmanager
 def compared(
-    first: Distinct, second: Distinct, search: SearchOptions, key: Any, state: Path
+    sides: Sequence[Distinct], search: SearchOptions, key: Any, state: Path
 ) -> Iterator[tuple[Neighbours, Neighbours]]:
     """Find the neighbours of each side in the other; the parts stay in `state` for the block.
 
     Raises `EmsError` for a side without lines, and if faiss is needed but not installed.
     """
+    first, second = sides
     if not (len(first.vectors) and len(second.vectors)):
         raise EmsError("expected lines on both sides, found none on one side")
     k, device = search.neighbours, search.device
@@ -117,7 +118,7 @@ def compared(
         for at, start in enumerate(range(0, len(first) or 1, size))
     ]
     key = [key, k, device, size, torch.get_num_threads(), source_hash("ems.bench.nearest"), "npz"]
-    work = partial(_compare, first, second, k, device)
+    work = partial(_compare, sides, k, device)
     with done_pieces("compare", work, pieces, state, key, 1, "lines") as files:
         forward, backward = [], None
         for path, piece in zip(files, pieces, strict=True):
@@ -129,15 +130,10 @@ def compared(
 
 
 def _compare(
-    first: Distinct,
-    second: Distinct,
-    k: int,
-    device: str,
-    piece: Piece,
-    out: Path,
-    advance: Advance,
+    sides: Sequence[Distinct], k: int, device: str, piece: Piece, out: Path, advance: Advance
 ) -> None:
-    """Write the neighbours of a piece of `first` in `second`, and of `second` in the piece."""
+    """Write the neighbours of a piece of the first side in the second, and the reverse."""
+    first, second = sides
     rows = first[piece.first : piece.first + piece.lines]
     forward, backward = nearest(rows, second, k, device, f"compare, from line {piece.first + 1:,}")
     own = {"forward": forward.similarity, "forward_index": forward.index}
@@ -208,8 +204,9 @@ def mine(
             for name, text in (("source", source), ("target", target))
         ]
         key = [encoder.identity, [sha256_file(first_text), sha256_file(second_text)]]
-        with compared(first, second, search, key, state / "compared") as found:
-            pairs = pairs_of(found, (first, second), search.margin, one_to_one).above(threshold)
+        sides = first, second
+        with compared(sides, search, key, state / "compared") as found:
+            pairs = pairs_of(found, sides, search.margin, one_to_one, threshold)
             columns = [
                 map(repr, pairs.score.tolist()),
                 _lines(first_text, len(first.vectors), pairs.first),
@@ -250,7 +247,7 @@ def score_by_margin(
             write(out, [])
             return
         key = [encoder.identity, [sha256_file(text)]]
-        with compared(*sides, search, key, state / "compared") as found:
+        with compared(sides, search, key, state / "compared") as found:
             both = zip(*(blocks(side.vectors) for side in sides), strict=True)
             cosine = np.concatenate([cosines(*each) for each in both])
             values = scores_of(cosine, *spread(found, sides), search.margin).tolist()
