@@ -39,7 +39,7 @@ KINDS = {
     stat.S_IFSOCK: "a socket",
 }
 SPACE = "free some space or point the setting at another disk"
-CHECK = "check the disk"
+CHECK = "check the disk and its free space"
 RIGHTS = "choose a place where you may write"
 FILE_IN_PATH = "a part of this path is a file; choose another place"
 ADVICE = {  # for errors of the operating system
@@ -100,11 +100,16 @@ def atomic_path(target: Path, ours: Callable[[Path], bool] | None = None) -> Ite
 
 def _of_writing(error: OSError, place: str | None = None) -> bool:
     """Return whether an error is of an output whose names begin with `place`. An error of an open
-    file has no name, so its number must be one that only writing has.
+    file has no name, and one of `shutil` that of the input first, so its number must be one that
+    only writing has. NumPy and Pillow give neither, but words.
     """
-    if error.filename:
-        return place is not None and str(error.filename).startswith(place)
-    return error.errno in OF_WRITING
+    first, second = (
+        place and str(name).startswith(place) for name in (error.filename, error.filename2)
+    )
+    if first or (error.filename and not second):
+        return bool(first)
+    words = error.errno is None and re.search("writ(ing|ten)", str(error))
+    return error.errno in OF_WRITING or bool(words)
 
 
 def check_target(target: Path, ours: Callable[[Path], bool] | None = None) -> None:
