@@ -138,7 +138,10 @@ def test_vectors_are_the_mean_of_the_last_states_without_padding(peer, suffix):
         np.testing.assert_allclose(vector, states.mean(0).numpy(), rtol=0, atol=1e-5)
     assert len({row.round(4).tobytes() for row in vectors}) == 5
     if not suffix:
-        assert (Encoder(folder, "cpu").encode([a for a, _ in pairs] * 20) == vectors).all()
+        encoder = Encoder(folder, "cpu")
+        assert (encoder.encode([a for a, _ in pairs] * 20) == vectors).all()
+        assert encoder.encode("ab").shape == (encoder.dimension,) == encoder.encode([]).shape[1:]
+        assert not encoder.encode(["", " "]).any()
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from made.cli import Cli
 from made.corpora import moses_of, packed, translations, write_lines
-from made.experiments import shipped
+from made.experiments import one_line, shipped
 from made.models import SIZES, write_model, write_segmented
 from made.text import cleaned, tiny
 from made.train import Killed
@@ -33,6 +33,8 @@ from ems.text.evalkeys import write_keys
 from ems.text.subwords import train_vocabulary, write_sample
 from ems.use import files, stream
 from ems.use.encoder import Encoder, mine, score
+from ems.use.search import index_of
+from ems.use.stream import TextInput
 
 
 class ModelCli(Cli):
@@ -250,7 +252,7 @@ def test_a_file_gives_the_rows_of_its_lines_in_any_form(ems, encoder, name, suff
     parts = "".join(f"{line}\n" for line in LINES).encode().partition(b"\n")
     content = b"".join(packed(part, suffix) for part in (b"\xef\xbb\xbf", b"".join(parts)))
     (ems.folder / name).write_bytes(content)  # two members of .gz, two frames of .zst
-    for out in ("out.npy", "out.f32", "half.npy --half --dimensions 4"):
+    for out in ("out.npy", "out.f32 --language DE", "half.npy --half --dimensions 4"):
         ems.log(f"encode --source {name} --normalise --out {out}")
     np.testing.assert_allclose(ems.load(), encoder.encode(LINES, normalise=True), atol=1e-6)
     assert (ems.folder / "out.f32").read_bytes() == ems.load().tobytes()
@@ -467,6 +469,9 @@ def test_search_finds_the_line_itself_with_and_without_an_index(ems, tmp_path):
     assert ems.run(*words, LINES[11])[0] == output
     many = ems.run(*words, "--queries", "asked.txt", "--k", "1")[0].splitlines()
     assert many == [f"{at + 1}\t1.0000\t{at + 1}\t{LINES[at]}" for at in range(5)]
+    with index_of(Encoder(ems.model), TextInput(ems.folder / "corpus.txt")) as index:
+        assert index.search(LINES[11], k=1) == index.search(np.array([LINES[11]]), "deu", 1)[0]
+        assert "k: expected a whole number of at least 1" in one_line(index.search, ["ka"], k=0)
     ems.write("corpus.txt", [*LINES, "new"])
     ems(*words, "--queries", "none.txt")  # without a query the index is not opened
     assert "has changed since; make it again with --build" in ems.error(*words, "ka")

@@ -176,14 +176,14 @@ class Encoder:
         """Return bool[N], false for lines of unknown pieces and punctuation, and count pieces."""
         if not tokens:
             return blank
-        most = self._lines.encoder.settings.max_tokens
-        read = [ids[:most] for ids in tokens]
-        ids = np.concatenate(read)
-        starts = np.cumsum([0, *map(len, read[:-1])])
+        lengths, most = list(map(len, tokens)), self._lines.encoder.settings.max_tokens
+        if max(lengths) > most:
+            return self._known([ids[:most] for ids in tokens], blank)
+        ids, starts = np.concatenate(tokens), np.cumsum([0, *lengths[:-1]])
         unknown = np.add.reduceat(ids == UNK, starts, dtype=np.int64) - blank  # blank: one <unk>
         known = np.logical_or.reduceat(self._meaningful[ids], starts)
         known |= (unknown == 0) & ~blank
-        self._seen += len(ids), unknown.sum(), len(read), (~known & ~blank).sum()
+        self._seen += len(ids), unknown.sum(), len(tokens), (~known & ~blank).sum()
         return known
 
     @cached_property
