@@ -152,7 +152,8 @@ class Encoder:
             tokens = self._tokens(lines, language) if lines else []
             vectors, known = self._lines.embed(tokens, progress), self._known(tokens, blank)
             return vectors, known, list(map(len, tokens))
-        vectors = self._lines.encode(lines or [""], what="", progress=progress)
+        texts = ["a" if empty else line for line, empty in zip(lines, blank, strict=True)]
+        vectors = self._lines.encode(texts or ["a"], what="", progress=progress)
         return vectors[: len(lines)], ~blank, []
 
     def _tokens(self, lines: list[str], language: Language) -> list[np.ndarray]:
@@ -217,7 +218,7 @@ class Encoder:
 
     def width(self, language: str | None = None, dimensions: int | None = 0) -> int:
         """Return the dimension d of the vectors. Raises `EmsError` for a missing language."""
-        vectors = self._lines.encode([""], self._code(language), what="")
+        vectors = self._lines.encode(["a"], self._code(language), what="")
         return prefix(dimensions, vectors.shape[1])
 
 
