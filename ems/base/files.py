@@ -100,7 +100,7 @@ def atomic_path(target: Path, ours: Callable[[Path], bool] | None = None) -> Ite
 
 def _of_writing(error: OSError, place: str | None = None) -> bool:
     """Return whether an error is of an output whose names begin with `place`. An error of an open
-    file has no name, and one of `shutil` that of the input first, so its number must be one that
+    file has no name, and one of `shutil` names the input first, so its number must be one that
     only writing has. NumPy and Pillow give neither, but words.
     """
     first, second = (

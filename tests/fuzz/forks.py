@@ -107,6 +107,7 @@ NOBODY = 65534
 MEMORY, FILE_SIZE = 2 << 30, 256 << 20  # bytes that a command may have, beyond the libraries'
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "agg"}
 ENVIRONMENT["EMS_TRACEBACK"] = "1"  # or a fault would not say where it comes from
+ENVIRONMENT["HF_HUB_OFFLINE"] = "1"  # or it would ask for a model five times
 ENVIRONMENT |= dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")  # no network
 MAINS = {"ems": "ems.commands.cli", "snakemake": "snakemake.cli"}
 HANG = -1000  # the status of a command that did not end
