@@ -103,7 +103,7 @@ def test_a_fresh_environment_of_the_light_package_runs_the_program(fresh, model,
 def test_a_fresh_environment_serves_the_page_with_two_more_packages(fresh, model, tmp_path):
     command = [fresh, "-m", "ems", "serve", "--model", model, "--port", "0"]
     error = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path).stderr
-    assert "ems serve needs h11; in the folder of this project: pip install '.[serve]'" in error
+    assert "ems serve needs uvicorn; in the folder of this project: pip install '.[serve]'" in error
     assert "Traceback" not in error
     link(site_of(fresh), SERVE)
     (tmp_path / "lines.txt").write_text(TEXT)
