@@ -11,9 +11,17 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import ENCODER, HEADS, VOCABULARY, atomic_path, check_readable, system_error
+from ems.base.files import (
+    ENCODER,
+    HEADS,
+    VOCABULARY,
+    atomic_path,
+    check_readable,
+    system_error,
+    unreadable,
+)
 
-FLOATS = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}  # in files of safetensors
+FLOATS, BYTES = ("F32", "F16", "BF16"), ("U8",)  # types of weights in safetensors' words
 LARGEST = 1e15  # a weight: the sum of squares of a vector of such numbers is finite in float32
 
 
@@ -90,10 +98,10 @@ def read_tensors(
             if problem := _misfit(found, shapes):
                 raise Damaged(path, f"does not fit its settings: {problem}")
             tensors = {name: file.get_tensor(name) for name in found}
-    except (OSError, SafetensorError) as error:
-        missing = isinstance(error, FileNotFoundError)
-        problem = "no such file" if missing else f"no file of safetensors ({error})"
-        raise Damaged(path, " ".join(problem.split())) from None
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except SafetensorError as error:
+        raise Damaged(path, f"no file of safetensors ({' '.join(str(error).split())})") from None
     for name, tensor in tensors.items():
         ends = [float(end) for end in torch.aminmax(tensor)] if tensor.numel() else []
         if not all(-LARGEST <= end <= LARGEST for end in ends):  # so is NaN
@@ -106,11 +114,10 @@ def _misfit(found: Mapping[str, tuple[str, list[int]]], shapes: Shapes | None) -
     for name in sorted(found.keys() | (shapes or found).keys()):
         kind, shape = found.get(name, ("nothing", []))
         expected = shape if shapes is None else shapes.get(name)
-        types = ["uint8"] if name.endswith(".letters") else [*FLOATS.values()]
-        now = FLOATS.get(kind, {"U8": "uint8"}.get(kind, kind))
-        if expected is None or list(expected) != shape or now not in types:
+        types = BYTES if name.endswith(".letters") else FLOATS
+        if expected is None or list(expected) != shape or kind not in types:
             wanted = "no such tensor" if expected is None else f"{types[0]}{list(expected)}"
-            return f"{name}: expected {wanted}, found {now}{shape if name in found else ''}"
+            return f"{name}: expected {wanted}, found {kind}{shape if name in found else ''}"
     return ""
 
 

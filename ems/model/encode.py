@@ -30,8 +30,8 @@ EMBEDDINGS = {
     "tokens.weight": ["embeddings.word_embeddings.weight"],
     "positions.weight": ["embeddings.position_embeddings.weight"],
 }
-POOLER = ("pooler.dense.weight", "pooler.dense.bias")
-UNUSED = {"embeddings.token_type_embeddings.weight", *POOLER, *EMBEDDINGS["positions.weight"]}
+UNUSED = {"pooler.dense.weight", "pooler.dense.bias", *EMBEDDINGS["positions.weight"]}
+UNUSED |= {"embeddings.token_type_embeddings.weight"}
 QKV = ("query", "key", "value")
 IN_LAYER = {
     "attention.output": "attention.output.dense",
