@@ -7,7 +7,8 @@ lines, as ours do, and apply their own preprocessing. `identity` is the key of t
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 
 from ems.base.batches import batched
 from ems.base.errors import STDERR_CHARACTERS, EmsError, NotFinite, failed_program
-from ems.base.files import sha256_file, visible_files
+from ems.base.files import check_readable, sha256_file, visible_files
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
 from ems.model.folder import has_code
@@ -60,7 +61,8 @@ class SentenceTransformersEncoder:
         own = Progress(what and f"{what} {language or ''}".rstrip(), len(lines), "sentences")
         parts, counted = [], progress or own
         for batch in batched(tidy_lines(lines), len):
-            vectors = self.model.encode(batch, batch_size=MODEL_BATCH, show_progress_bar=False)
+            with _reported(self.what, "use"):
+                vectors = self.model.encode(batch, batch_size=MODEL_BATCH, show_progress_bar=False)
             parts.append(vectors.astype(np.float32, copy=False))
             counted.add(len(batch))
         own.close()
@@ -86,12 +88,21 @@ def _loaded(model: str, device: str | None) -> Any:
         )
     from sentence_transformers import SentenceTransformer
 
-    try:
+    for path in Path(model).rglob("*") if Path(model).is_dir() else ():
+        check_readable(path)
+    with _reported(model, "load"):
         return SentenceTransformer(model, device=device).eval()
-    except (OSError, ValueError, KeyError) as error:
+
+
+@contextmanager
+def _reported(model: str, what: str) -> Iterator[None]:
+    """Turn any error of sentence-transformers, or a library below it, into an `EmsError`."""
+    try:
+        yield
+    except Exception as error:
         said = " ".join(str(error).split())[:STDERR_CHARACTERS]
         raise EmsError(
-            f"{model}: sentence-transformers cannot load it: {said}. Expected a model folder, or a "
+            f"{model}: the library cannot {what} it: {said}. Expected a model folder, or a "
             "name such as sentence-transformers/LaBSE, which is downloaded the first time"
         ) from None
 

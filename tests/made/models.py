@@ -111,7 +111,9 @@ def change_tensors(path, changes):
             tensors[name] = torch.zeros(change)
         elif change != "GONE":
             typed = isinstance(change, str)
-            tensors[name] = own.to(getattr(torch, change)) if typed else own.fill_(change)
+            tensors[name] = (
+                own.to(getattr(torch, change)) if typed else torch.full(own.shape, float(change))
+            )
     save_file(tensors, path)
 
 
