@@ -194,7 +194,7 @@ class World:
                 own(place)
 
 
-NOTHING_TO_SPOIL = (OSError, ValueError, TypeError, AttributeError, LookupError)
+NOTHING_TO_SPOIL = (OSError, ValueError, TypeError, AttributeError, LookupError, RuntimeError)
 NOTHING_TO_SPOIL += (yaml.YAMLError, SafetensorError)
 NAMES = (*ODD["files"], "n" * 250)
 
