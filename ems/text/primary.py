@@ -134,7 +134,7 @@ def _letters() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         elif letters:
             table[ord(letter)] = SEVERAL + len(several)
             several.append([ord(letters[0]), ord(letters[1])])
-        odd[ord(letter)] = letters and _depends(letters)
+        odd[ord(letter)] = bool(letters) and _depends(letters)
     for pattern in _properties():
         odd[list(map(ord, pattern.findall(every)))] = True
     composed = [pair.split() for pair in map(unicodedata.decomposition, every[:0x40000]) if pair]
