@@ -51,6 +51,8 @@ class Failure(NamedTuple):
 def broken_laws(case: Case, done: Done, before: Listing, after: Listing, world: World):
     words = case["words"]
     failures = [*_ending(words, done)]
+    if case["kind"] == "models" and "out of memory" in done.err:
+        failures.append(Failure(f"believes the sizes of a model: {words[1]}", done.err[-3000:]))
     failures += _writing(words, done.status, before, after, case.get("outputs", []))
     if done.status == 0 and not failures:
         failures += _output(words, after, world, case.get("same", False))
