@@ -350,7 +350,7 @@ def _misfit(schema: Any, error: Any) -> str:
     key = shown(".".join(map(str, named)))[1:-1]  # in one line, without the quotation marks
     under = f" under `{key}`" if key else ""
     if kind == "unknown_key":
-        return f"expected no `{error['ctx']['key']}`{under}"
+        return f"expected no `{shown(error['ctx']['key'])[1:-1]}`{under}"
     found = "nothing" if kind == "missing" else shown(value)
     return f"expected {_expected(_type_at(schema, place))}{under}, found {found}"
 
