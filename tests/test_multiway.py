@@ -193,7 +193,7 @@ def test_an_interrupted_run_leaves_nothing(join, tmp_path, where):
     ):
         join(3, 2)
     assert not list((tmp_path / "out").iterdir())
-    left = tmp_path / "out" / ".pairs.1.part" / "rows"  # of a run that was killed
+    left = tmp_path / "out" / ".pairs.1.ems.part" / "rows"  # of a run that was killed
     left.mkdir(parents=True)
     (left / "000").write_text("half a ro")
     assert contents(join(3, 2)[0].parent) == whole

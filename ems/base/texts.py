@@ -21,7 +21,8 @@ from ems.base.files import check_readable, unreadable
 STREAM = Path("-")  # standard input or output
 START = 4096  # bytes that show what a file is
 BLOCK = 1 << 18  # bytes read at once
-LONGEST = 1_000_000  # maximum bytes of a line
+LONGEST = 1_000_000  # maximum bytes of a line, or of a column that is read
+LONGEST_ROW = 4 * LONGEST  # with the columns that are not read
 BOM = b"\xef\xbb\xbf"  # some programs write it before UTF-8
 DAMAGE = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
 FORMS = {  # compression -> its first bytes
@@ -200,11 +201,11 @@ class _Stream(io.RawIOBase):
 
 
 def bounded_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield lines with their ends (LF); of one over LONGEST bytes only the start, and an LF."""
-    while line := stream.readline(LONGEST + 2):
+    """Yield lines with their ends (LF); of one over LONGEST_ROW bytes only the start, and an LF."""
+    while line := stream.readline(LONGEST_ROW + 2):
         cut = line
-        while len(cut) == LONGEST + 2 and not cut.endswith(b"\n"):
-            cut = stream.readline(LONGEST + 2)
+        while len(cut) == LONGEST_ROW + 2 and not cut.endswith(b"\n"):
+            cut = stream.readline(LONGEST_ROW + 2)
         yield line if cut is line else line + b"\n"
 
 

@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # whatever the locale is
+        if getattr(stream, "encoding", "utf-8") != "utf-8" and isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     named: dict[str, Any] = {}
     stop_with_snakemake()

@@ -19,7 +19,16 @@ import numpy as np
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, claim_state, drop_state, standard_output, state_of
 from ems.base.progress import log
-from ems.base.texts import BOM, LONGEST, STREAM, bounded_lines, is_utf8, opened, packing
+from ems.base.texts import (
+    BOM,
+    LONGEST,
+    LONGEST_ROW,
+    STREAM,
+    bounded_lines,
+    is_utf8,
+    opened,
+    packing,
+)
 
 NAMED = 5  # line numbers in a message about bad lines
 # A letter of Latin-1 next to one of ASCII
@@ -51,6 +60,8 @@ class TextInput:
         """Split a line into its sides: the line itself, or two columns. Raises `BadLine`."""
         if len(self.languages) == 1:
             return (text_of(line),)
+        if len(line) > LONGEST_ROW:
+            raise BadLine(f"longer than {LONGEST_ROW:,} bytes")
         columns = line.removesuffix(b"\n").removesuffix(b"\r").split(b"\t")
         if len(columns) < 2:
             raise BadLine("one column, expected two or more")
