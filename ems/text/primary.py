@@ -4,7 +4,8 @@ In this order:
 
 1. Entities are undone, escaped once or more, also as tokenisers write them (`&amp; apos ;`).
 2. Code points that are ignorable by default are removed (joiners, variation selectors, fillers).
-3. NFKC; a raised digit or fraction after a digit becomes a number of its own (10², 1½).
+3. NFKC; a raised digit or fraction after a digit becomes a number of its own (10², 1½). A tone of
+   Thai or Lao goes before the sign for -am, as in the usual order of typing.
 4. Case is folded. Marks go (accents, stress, harakat, niqqud, nukta), with tatweel and modifier
    letters that stand for apostrophes. `FOLDED` has letters that do not decompose, by the default
    table of the UCA or, in Turkish, Arabic, Thai and Lao, by usage. Vowel signs, virama and й stay,
@@ -32,16 +33,18 @@ _ENTITY = re.compile(
 )
 # also 1,00,000 as in India
 _GROUPS = re.compile(r"(?<![\d. ])[1-9]\d{0,2}([. ])(?:\d\d\1)*\d{3}(?:\1\d{3})*(?!\d)")
-FOLDED = str.maketrans("ðđħıłøךםןףץٱکیىہەँ", "ddhiloכמנפצاكييههं") | str.maketrans(
+_TONES = re.compile("([\u0e4d\u0ecd])([\u0e48-\u0e4b\u0ec8-\u0ecb])")  # typed inside of ำ, ຳ
+FOLDED = str.maketrans("ðđħıłøךםןףץٱکیىہۃەँ", "ddhiloכמנפצاكييهةهं") | str.maketrans(
     {
         **{"æ": "ae", "œ": "oe", "װ": "וו", "ױ": "וי", "ײ": "יי", "แ": "เเ", "ແ": "ເເ"},
         **{"ൺ": "ണ്", "ൻ": "ന്", "ർ": "ര്", "ൽ": "ല്", "ൾ": "ള്", "ൿ": "ക്", "ৎ": "ত্"},  # Unicode 5.1
         **{chr(code): chr(code - 0x60) for code in range(0x30A1, 0x30F7)},  # katakana
+        **{chr(code): chr(code - 0x1C30) for code in range(0x2D00, 0x2D2E)},  # Georgian capitals
         **dict.fromkeys([*range(0x2B9, 0x300), *map(ord, "ـꞋꞌߴߵ")], ""),
     }
 )
 _BETWEEN = str.maketrans(".,．，·٫٬/／⁄∕", ".......////")
-_MINUS = frozenset(map(ord, "-－−–‐‑"))
+_MINUS = frozenset(map(ord, "-－﹣−–‐‑"))
 LF, SPACE, SEVERAL = ord("\n"), ord(" "), 0x110000
 
 
@@ -60,7 +63,7 @@ def _normalised(texts: list[str]) -> list[str]:
     ignorable, raised = _properties()
     lines = (_without_entities(text) if "&" in text or "＆" in text else text for text in texts)
     block = raised.sub(r" \g<0>", ignorable.sub("", "\n".join(lines)))
-    return [unicodedata.normalize("NFKC", text) for text in block.split("\n")]
+    return _TONES.sub(r"\2\1", unicodedata.normalize("NFKC", block)).split("\n")
 
 
 def _without_entities(text: str) -> str:
