@@ -402,5 +402,5 @@ _JSON_TYPES |= {bool: "true or false", type(None): "null"}
 
 
 def shown(value: Any) -> str:
-    text = repr(value)
+    text = repr(value).replace("\n", " ")  # of an array
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

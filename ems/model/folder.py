@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, EXPORTED, NGRAMS, SUMS, VOCABULARY, read_json
@@ -29,6 +29,7 @@ STATIC = "0_StaticEmbedding/model.safetensors"  # the weights of an exported tab
 SIZES = ("layers", "width", "heads", "feed_forward", "max_tokens", "dropout", "attention_dropout")
 SegmenterName = Literal[names()]
 NgramKind = Literal["char-ngram", "fused"]
+Code = Annotated[str, StringConstraints(pattern=r"^\S{1,40}$"), "the code of a language"]
 Size = Annotated[int, Field(ge=1), "a size"]
 
 
@@ -39,7 +40,7 @@ class _Described(Record, extra="allow"):
     name: str = ""
     experiment: str = ""
     identity: str = "unknown"
-    languages: list[NonBlank] = Field([])
+    languages: list[Code] = Field([])
     format_characters: Literal["keep", "drop"] = "keep"
 
     @property
@@ -50,7 +51,7 @@ class _Described(Record, extra="allow"):
 class Description(_Described):
     """The model.json of a trained encoder, or an ems.json in this form, with its `weights`."""
 
-    segmenters: Annotated[dict[str, SegmenterName], Field(min_length=1)]
+    segmenters: Annotated[dict[Code, SegmenterName], Field(min_length=1)]
     sha256: dict[Below, NonBlank]
     training: Json = Field({})
     weights: Literal["", STATIC, ENCODER] = ""
@@ -58,7 +59,7 @@ class Description(_Described):
 
 
 class _Export(_Described):
-    languages: list[NonBlank]
+    languages: list[Code]
     segmenter: SegmenterName
     dimensions: Size
     static: bool
@@ -66,7 +67,7 @@ class _Export(_Described):
 
 class NgramModel(Record):
     kind: NgramKind
-    languages: Annotated[list[NonBlank], Field(min_length=1)]
+    languages: Annotated[list[Code], Field(min_length=1)]
     ngrams: NgramSettings
     sha256: dict[Below, NonBlank]
 

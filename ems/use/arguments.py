@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ems.base.errors import EmsError
+from ems.base.schema import shown
 
-MISSING = ("None", "nan", "<NA>", "NaT")  # what Python, numpy and pandas print for no value
+MISSING = ("None", "nan", "<NA>", "NaT", "--")  # what Python, numpy and pandas print for no value
 # Keywords of SentenceTransformer.encode: our names, and advice where only the default fits.
 SAME = {"sentences": "lines", "inputs": "lines", "normalize_embeddings": "normalise"}
 SAME |= {"truncate_dim": "dimensions"}
@@ -16,6 +17,7 @@ ADVICE = dict.fromkeys(("prompt", "prompt_name"), "put the prompt in front of ea
 ADVICE |= dict.fromkeys(("device", "precision"), "give it to Encoder")
 ADVICE |= dict.fromkeys(("output_value", "pool", "chunk_size"), "leave it out")
 DEFAULTS = (None, "float32", "sentence_embedding")
+UNSET = (None, False, 0)  # defaults of our arguments
 IGNORED = ("show_progress_bar", "convert_to_numpy")
 
 
@@ -66,16 +68,20 @@ def lines_of(value: Any, name: str) -> list[str]:
 
 def whole(value: Any, name: str, most: int | None = None) -> int:
     """Return a whole number of at least 1. Raises `EmsError` for anything else."""
-    integer = hasattr(value, "__index__") and not isinstance(value, bool)
-    if not (integer and 1 <= operator.index(value) <= (most or operator.index(value))):
+    try:
+        number = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = 0
+    if not 1 <= number <= (most or number):
         bounds = f"from 1 to {most}" if most else "of at least 1"
-        raise EmsError(f"{name}: expected a whole number {bounds}, found {value!r}")
-    return operator.index(value)
+        raise EmsError(f"{name}: expected a whole number {bounds}, found {shown(value)}")
+    return number
 
 
 def prefix(dimensions: Any, most: int) -> int:
     """Return how many of `most` numbers of a vector to keep; None and 0 keep all."""
-    everything = dimensions is None or (dimensions == 0 and not isinstance(dimensions, bool))
+    number = isinstance(dimensions, int | np.integer) and not isinstance(dimensions, bool)
+    everything = dimensions is None or (number and dimensions == 0)
     return most if everything else whole(dimensions, "dimensions", most)
 
 
@@ -83,21 +89,24 @@ def limit(threshold: Any) -> float:
     """Return a minimum score; None is none. Raises `EmsError` for NaN and for other types."""
     if threshold is None:
         return -np.inf
-    number = isinstance(threshold, int | float | np.number) and not isinstance(threshold, bool)
-    if not number or threshold != threshold:
-        raise EmsError(f"threshold: expected a number, or None for all, found {threshold!r}")
+    number = isinstance(threshold, int | float | np.integer | np.floating)
+    number &= not isinstance(threshold, bool)
+    if not number or not (abs(threshold) < 1e300 or abs(threshold) == np.inf):  # e.g. NaN
+        raise EmsError(f"threshold: expected a number, or None for all, found {shown(threshold)}")
     return float(threshold)
 
 
 def one_of(value: Any, name: str, allowed: Sequence[Any] = (True, False)) -> None:
     """Raise `EmsError` for any other value; 1 is not True."""
     if not isinstance(value, str | bool | np.bool_) or value not in allowed:
-        raise EmsError(f"{name}: found {value!r}; allowed values: {', '.join(map(str, allowed))}")
+        raise EmsError(
+            f"{name}: found {shown(value)}; allowed values: {', '.join(map(str, allowed))}"
+        )
 
 
-def as_ours(options: dict[str, Any]) -> dict[str, Any]:
+def as_ours(options: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """Return our arguments for keywords of SentenceTransformer.encode. Raises `EmsError` for an
-    unknown keyword, and for a value that has another place here.
+    unknown keyword, for one whose argument was `given` too, and for a value that has another place.
     """
     for name, value in options.items():
         if name == "batch_size":  # batches have a fixed number of tokens here
@@ -105,6 +114,8 @@ def as_ours(options: dict[str, Any]) -> dict[str, Any]:
         elif name not in (*SAME, *ADVICE, *IGNORED):
             known = ", ".join(["batch_size", *SAME, *ADVICE, *IGNORED])
             raise EmsError(f"encode: unknown argument {name!r}; other arguments are {known}")
-        elif name in ADVICE and value not in DEFAULTS:
-            raise EmsError(f"encode: {name}={value!r} has no effect here; {ADVICE[name]}")
+        elif name in SAME and not any(given[SAME[name]] is each for each in UNSET):
+            raise EmsError(f"encode: found {name} and {SAME[name]}; give one of them")
+        elif name in ADVICE and (not isinstance(value, str | None) or value not in DEFAULTS):
+            raise EmsError(f"encode: {name}={shown(value)} has no effect here; {ADVICE[name]}")
     return {SAME[name]: value for name, value in options.items() if name in SAME}

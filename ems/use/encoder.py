@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ems.base.errors import EmsError
-from ems.base.files import EXPORTED
+from ems.base.files import EXPORTED, kind_of, unreadable
 from ems.base.progress import log
 from ems.base.texts import is_visible
 from ems.bench.margin import MARGINS, Mined, pairs_of, scores_of
@@ -46,6 +46,7 @@ class Encoder:
             raise EmsError(f"model: expected a folder or a name, found {type(model).__name__}")
         one_of(precision, "precision", PRECISIONS)
         self.model, folder = str(model), Path(model)
+        kind_of(folder, unreadable)
         self._lines: Any
         self._seen, self._warned = np.zeros(4, np.int64), False
         if any((folder / name).is_file() for name in (DESCRIPTION, EXPORTED)):
@@ -58,8 +59,8 @@ class Encoder:
         if not of_hub and not (folder / "modules.json").is_file():
             found = "found none of them" if folder.exists() else "there is no such folder"
             raise EmsError(
-                f"{model}: expected a model folder with {DESCRIPTION}, {EXPORTED} or modules.json, "
-                f"or a name like sentence-transformers/LaBSE; {found}"
+                f"{folder}: expected a model folder with {DESCRIPTION}, {EXPORTED} or "
+                f"modules.json, or a name like sentence-transformers/LaBSE; {found}"
             )
         if precision != "float32":
             raise EmsError(f"{model}: precision {precision} is for EMS models only; choose float32")
@@ -106,7 +107,7 @@ class Encoder:
         """
         one_of(convert_to_tensor, "convert_to_tensor")
         given = {"lines": lines, "normalise": normalise, "dimensions": dimensions}
-        given |= as_ours(options)
+        given |= as_ours(options, given)
         texts, single = texts_of(given.pop("lines"))
         vectors = self.vectors(texts, language, half=half, **given)
         self._warned = self._warned or self.warn_of_unknown("encode")
@@ -149,7 +150,7 @@ class Encoder:
         """Return the model's vectors, bool[N] of lines with a piece that it knows, and counts."""
         blank = np.array([not is_visible(line) for line in lines], bool)
         if isinstance(self._lines, SentenceEncoder):
-            tokens = self._tokens(lines, language) if lines else []
+            tokens = self._tokens(lines, language) if lines or language is not None else []
             vectors, known = self._lines.embed(tokens, progress), self._known(tokens, blank)
             return vectors, known, list(map(len, tokens))
         texts = ["a" if empty else line for line, empty in zip(lines, blank, strict=True)]

@@ -90,9 +90,11 @@ class TextInput:
         return rows, bad
 
     def check(self) -> None:
-        """Raise `EmsError` for a file that is no text, before long work on another one."""
+        """Raise `EmsError` for a file without lines, before long work on another one."""
         if self.path != STREAM:
-            packing(self.path)
+            with opened(self.path) as reader:
+                if not reader.read(1):
+                    raise EmsError(f"{self}: expected lines, found none")
 
     def texts(self) -> dict[int, str]:
         """Return the usable lines of a text of one language by their numbers, from 1."""
