@@ -93,6 +93,7 @@ DAMAGE = {
     "cut": lambda path: os.truncate(path, path.stat().st_size - 5),
     "empty": lambda path: path.write_bytes(b""),
     "text": lambda path: path.write_text("no tensors"),
+    "a pipe": lambda path: (path.unlink(), os.mkfifo(path)),
     "another tensor": lambda path: save_file({"x": np.zeros(3, np.float32)}, path),
 }
 

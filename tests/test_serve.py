@@ -269,7 +269,8 @@ def test_headers_of_length_and_method_are_checked(served):
 
 
 def test_only_names_of_the_loopback_are_hosts(served):
-    for host in ("evil.example", "127.0.0.1.evil.example", "10.0.0.1", "", "[::"):
+    bad = ("evil.example", "127.0.0.1.evil.example", "10.0.0.1", "", "[::", "localhost/a")
+    for host in bad:
         for path in ("/", "/search?q=a", "/v1/models"):
             status, answer = served.json("GET", path, Host=host)
             assert (status, "expected localhost" in answer["error"]["message"]) == (403, True)

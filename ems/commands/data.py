@@ -2,12 +2,15 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from ems.base.errors import EmsError
 from ems.base.outputs import Writes
 from ems.commands import common
 from ems.commands.flags import Choices, Mark
+
+if TYPE_CHECKING:
+    from ems.workflow.plan import Plan
 
 FetchSource = Annotated[str, "directory or address to fetch from", Mark.PLACE]
 
@@ -22,17 +25,12 @@ def check(
     trained: Annotated[bool, "print the names of all trained systems"] = False,
 ) -> None:
     """Check an experiment and config.yaml before a run."""
-    from ems.text.filters import unknown
     from ems.workflow.plan import plan
-    from ems.workflow.trust import paths_outside, programs_of
 
     try:
         overrides = {"experiment": experiment} if experiment else {}
         planned = plan(overrides, elsewhere=bool(profile), jobs=True)
-        for program in dict.fromkeys(programs_of(planned.experiment).values()):
-            common.log.info("it starts a program, which config.yaml trusts: %s", program)
-        if outside := paths_outside(planned.experiment, planned.site):
-            common.log.info("it reads outside of this folder: %s", ", ".join(outside))
+        _tell_of_programs(planned)
         if planned.sources.lines:
             raise EmsError(planned.sources)
     except EmsError as error:
@@ -40,6 +38,29 @@ def check(
         for line in lines:
             common.log.error(line)
         raise EmsError(last) from None
+    _tell_of_settings(planned)
+    settings = planned.experiment
+    if trained:
+        names = [name for name, system in settings.systems.items() if system.trained]
+        sys.stdout.writelines(f"{name}\n" for name in names)
+    if profile:
+        from ems.workflow.forecast import forecast
+
+        sys.stdout.write(forecast(settings, planned.site, profile))
+
+
+def _tell_of_programs(planned: "Plan") -> None:
+    from ems.workflow.trust import paths_outside, programs_of
+
+    for program in dict.fromkeys(programs_of(planned.experiment).values()):
+        common.log.info("it starts a program, which config.yaml trusts: %s", program)
+    if outside := paths_outside(planned.experiment, planned.site):
+        common.log.info("it reads outside of this folder: %s", ", ".join(outside))
+
+
+def _tell_of_settings(planned: "Plan") -> None:
+    from ems.text.filters import unknown
+
     settings = planned.experiment
     if settings.clean.language and (codes := unknown(settings.languages)):
         common.log.warning("clean.language keeps all sides in %s: not known", ", ".join(codes))
@@ -53,13 +74,6 @@ def check(
     common.log.info("experiment %s is fine: %s", settings.name, about)
     for line in planned.missing:
         common.log.warning("not on this machine, needed where segment jobs run: %s", line)
-    if trained:
-        names = [name for name, system in settings.systems.items() if system.trained]
-        sys.stdout.writelines(f"{name}\n" for name in names)
-    if profile:
-        from ems.workflow.forecast import forecast
-
-        sys.stdout.write(forecast(settings, planned.site, profile))
 
 
 def run(experiment: common.OtherExperiment = None) -> None:

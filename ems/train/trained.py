@@ -16,6 +16,7 @@ from ems.shards.documents import DocumentStore, MinedStore
 from ems.shards.index import MANIFEST, LanguageList, shards_in
 from ems.shards.reader import PairStore
 from ems.train.measures import LogRow, rounded
+from ems.train.memory import without_memory
 from ems.train.validate import validate
 
 
@@ -59,9 +60,11 @@ def validate_model(folder: Path, shards: list[Path], mined: Path | None = None) 
     store.check_vocabulary(path, f"make shards with `ems shards --vocabulary {path}`")
     pieces = vocabulary.get_piece_size()
     store.check(pieces)
+    empty = without_memory(settings, len(languages), pieces).heads.state_dict()
+    shapes = {name: tuple(value.shape) for name, value in empty.items()}
+    heads = read_tensors(folder / HEADS, shapes)  # before memory is used for its settings
     system = System(settings, len(languages), pieces, classes=Pieces.classify(vocabulary))
     system.encoder = encoder.encoder
-    shapes = {name: tuple(value.shape) for name, value in system.heads.state_dict().items()}
-    system.heads.load_state_dict(read_tensors(folder / HEADS, shapes))
+    system.heads.load_state_dict(heads)
     system.to(choose_device("auto"))
     return rounded(validate(system, store, settings.train.batch_pairs))

@@ -185,8 +185,13 @@ class Connection(H11Protocol):
             self.unfinished.pop(self, None)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer a request that is not valid HTTP."""
-        self._reject(400, NOT_HTTP)
+        """Answer a request that is not valid HTTP, unless the application has: of a bad body."""
+        if self.cycle is None:
+            self._reject(400, NOT_HTTP)
+        elif not self.cycle.response_started:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self._reject(400, NOT_HTTP)
 
     def _reject(self, status: int, message: str) -> None:
         """Answer a request that does not reach the application, and ignore the rest of it."""
@@ -298,7 +303,7 @@ def finished(method: str, path: str, response: Response) -> Response:
 def names_loopback(host: str) -> bool:
     try:
         name = urlsplit(f"//{host}").hostname or ""
-        if "@" in host:
+        if re.search(r"[@/?#\\]", host):
             return False
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:

@@ -107,7 +107,8 @@ def compared(
     """
     first, second = sides
     if not (len(first.vectors) and len(second.vectors)):
-        raise EmsError("expected lines on both sides, found none on one side")
+        side = "target" if len(first.vectors) else "source"
+        raise EmsError(f"expected lines on both sides, found none in the {side}; name another text")
     k, device = search.neighbours, search.device
     if 0 < search.faiss_above < max(len(first), len(second)):
         yield _nearest_by_faiss(first, second, k), _nearest_by_faiss(second, first, k)
