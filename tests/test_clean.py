@@ -56,12 +56,6 @@ def test_the_file_of_keys_holds_every_key_with_its_sets(tmp_path, key):
     assert filtered(pairs, known=keys, key=key)[0] == pairs[:1]
 
 
-def test_keys_of_another_kind_are_refused(tmp_path):
-    path = written(tmp_path, "folded", {"one/de": (["both"], [])})
-    expected = "expected keys made with decontaminate.key: primary, found folded"
-    assert expected in one_line(read_eval_keys, [path])
-
-
 COATS = yaml.safe_load((ROOT / "tests/decontamination.yaml").read_text("utf-8"))
 
 

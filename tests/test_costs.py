@@ -121,24 +121,3 @@ def test_an_experiment_has_the_jobs_of_its_corpora_systems_and_benchmarks(tmp_pa
     value = edited(REAL, "benchmarks", ["tatoeba"]) | {"corpora": corpora}
     experiment = Settings(tmp_path, value).load(value)
     golden.replay("jobs.txt", lambda job: str(has_job(experiment, tuple(job.split("/")))))
-
-
-MALFORMED = {  # words of the error -> a change of the costs
-    "under `stage`": {"stage": None},
-    "at least 0 under `seconds`, found nothing": {"seconds": None},
-    "under `cpu_seconds`": {"cpu_seconds": "1"},
-    "under `max_rss_mb`": {"max_rss_mb": -1},
-    "not valid JSON": {"seconds": float("nan")},
-    "the costs of train in a file train/<system>": {"stage": "train"},
-}
-
-
-@pytest.mark.parametrize(("message", "changes"), MALFORMED.items())
-def test_malformed_costs_are_an_error_that_names_the_file(tmp_path, changes, message):
-    folder = tmp_path / "costs"
-    with pytest.raises(EmsError, match=f"{folder}.*no costs|no costs.*{tmp_path}"):
-        write_costs_table(folder, tmp_path / "t.tex")
-    path = write_cost(folder, "clean", "clean", **changes)
-    with pytest.raises(EmsError, match=message) as error:
-        write_costs_table(folder, tmp_path / "t.tex")
-    assert str(path) in str(error.value)

@@ -17,7 +17,7 @@ from made.text import law, of_languages
 from made.train import CORPUS, cleaned, raw, read_clean, write_random
 
 from ems.base.errors import Damaged
-from ems.corpora import archive, monolingual
+from ems.corpora import monolingual
 from ems.corpora.monolingual import count_documents, read_documents
 from ems.corpora.moses import decode_lines
 from ems.shards.documents import DocumentStore
@@ -56,23 +56,6 @@ def test_documents_equal_a_plain_loop(tmp_path, seed, suffix):
     counts = count_documents(path)
     assert counts["documents"] == sum(bool(lines) for _, lines in expected) > 0
     assert counts["sentences"] == sum(len(lines) for _, lines in expected)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "contains no document"),
-        (b"\n \n\n", "contains no document"),
-        (b"a" * 30 + b"\nb", r"line 1 is longer than 20 bytes"),
-        (b"a b\n\n" + b"word\n" * 9, r"document that begins at line 3 is longer than 40 bytes"),
-        (b"\x1f\x8b not gzip", "not a whole gzip file"),
-    ],
-)
-def test_a_file_without_documents_is_an_error(tmp_path, monkeypatch, content, message):
-    monkeypatch.setattr(archive, "LONGEST_LINE", 20)
-    monkeypatch.setattr(monolingual, "LARGEST", 40)
-    (tmp_path / "en.txt").write_bytes(content)
-    assert re.match(f"{tmp_path}/en.txt.*{message}", one_line(count_documents, tmp_path / "en.txt"))
 
 
 # --- cleaning

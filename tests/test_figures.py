@@ -302,22 +302,6 @@ def test_rows_are_read_unchanged_and_a_repeated_step_has_its_last_time(tmp_path)
 # --- figures without data
 
 
-def test_curves_without_a_trained_system_or_a_time_are_errors_that_name_the_file(tmp_path):
-    losses, times = runs(tmp_path)
-    out, untrained = tmp_path / "f.svg", losses["untrained"]
-    message = one_line(plot_curves, {"untrained": untrained}, None, out)
-    assert message.startswith("no system was trained")
-    assert str(untrained) in message
-    assert "no system was trained" in one_line(plot_curves, {}, None, out)
-    assert "losses.jsonl: no row has P@1 per" in one_line(plot_languages, {"a": losses["ems"]}, out)
-    assert "no times of ems were given" in one_line(plot_curves, losses, {}, out)
-    gone = {"ems": tmp_path / "missing.jsonl"}
-    assert "missing.jsonl: no such file" in one_line(plot_curves, gone, None, out)
-    write_lines(times["ems"], time_rows(loss_rows(steps=1)))
-    assert "ems.times.jsonl: no time of step 2" in one_line(plot_curves, losses, times, out)
-    assert not list(tmp_path.glob("f.*"))
-
-
 def test_points_without_training_pairs_or_times_are_errors(tmp_path):
     scores, out = of_two_systems(tmp_path), tmp_path / "f.svg"
     report = write_report(tmp_path / "r.json", [("TED", "train", "de-en", 9, {}, {})])
@@ -328,11 +312,3 @@ def test_points_without_training_pairs_or_times_are_errors(tmp_path):
     assert "no training pairs are kept of any language" in message
     assert "was trained" in one_line(plot_tradeoff, scores, {}, out)
     assert not list(tmp_path.glob("f.*"))
-
-
-def test_deltas_need_another_system_and_hits(tmp_path):
-    first, out = write_hits(tmp_path, "ems", 0.8, 1), tmp_path / "d.svg"
-    message = one_line(plot_deltas, [first], ["ems"], out)
-    assert "no other system has a language of this one" in message
-    bare = write_scores(tmp_path, "bare", {"de": 50.0, "fr": 40.0})
-    assert "no hits per sentence" in one_line(plot_deltas, [first, bare], ["ems", "bare"], out)

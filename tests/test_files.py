@@ -151,17 +151,6 @@ def test_the_same_content_is_the_same_json_whatever_the_order_of_its_keys(tmp_pa
     assert read_json(tmp_path / "a", Any) == {"a": {"x": True, "ü": "日本"}, "b": [1, 2.5, None]}
 
 
-def test_json_that_cannot_be_read_is_an_error_that_names_the_file(tmp_path):
-    (tmp_path / "file").write_bytes(b"\xff")
-    for name, message in (
-        ("file", "file: not UTF-8 at byte 0"),
-        ("absent", "absent: no such file"),
-        ("file/below", "file/below: no such file"),
-        (".", "a folder where a file is expected"),
-    ):
-        assert message in one_line(read_json, tmp_path / name, Any)
-
-
 def test_text_keeps_its_line_ends_and_a_checksum_is_that_of_the_bytes(tmp_path):
     write_text(tmp_path / "x", "a\nb\r\nc\u2028d")
     assert (tmp_path / "x").read_bytes() == "a\nb\r\nc\u2028d".encode()

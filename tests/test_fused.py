@@ -342,19 +342,3 @@ def test_another_trained_encoder_is_an_error(here, tmp_path):
     (models / "ems/model.json").write_text((models / "ems/model.json").read_text() + "\n")
     with pytest.raises(Damaged, match=r"not the model that .*fused was made with"):
         FusedEncoder(models / "fused")
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda f: (f / "ngrams.safetensors").unlink(), "no such file"),
-        (lambda f: (f / "ngrams.safetensors").write_bytes(b"x"), "its SHA-256 is not the one in"),
-        (lambda f: (f / "model.json").write_text('{"kind": "fused"}'), "expected a list"),
-        (lambda f: (f / "model.json").write_text('{"kind": "other"}'), "under `kind`, found 'oth"),
-    ],
-)
-def test_a_damaged_folder_is_named(here, tmp_path, spoil, message):
-    folder = shutil.copytree(here.models, tmp_path / "models") / "fused"
-    spoil(folder)
-    with pytest.raises(EmsError, match=message):
-        FusedEncoder(folder)

@@ -179,25 +179,6 @@ def test_parameters_are_shell_variables_and_never_code(tmp_path):
     assert kept(as_yaml, WORD="a") == rows
 
 
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        ("cat; echo it broke >&2; exit 3", r"exit status 3; the end of its stderr: it broke"),
-        ("false | cat", r"exit status 1; the end of its stderr: \(empty\)"),
-        ("no-such-program", r"exit status 127; .*no-such-program"),
-        ("kill -9 $$", r"exit status -9"),
-        ("tac", r"which it did not read, or not in this order"),
-        ("sed s/gut/bad/", r"it wrote 'bad 0\\tgood 0\\n', which it did not read"),
-        ("cat >/dev/null", r"cleaning removed all 60 pairs: .*'own filter\.json': 60"),
-        ("cat; echo more", r"it wrote 'more\\n', which it did not read"),
-    ],
-)
-def test_a_program_that_fails_or_changes_rows_is_an_error(tmp_path, command, words):
-    assert re.search(words, one_line(filtered, tmp_path, command))
-    left = {path.name for path in tmp_path.iterdir()}
-    assert left == {"mine.de-en.tsv", "keys.tsv", "own filter.json"}
-
-
 def test_a_filter_of_other_corpora_is_not_applied(tmp_path):
     assert filtered(tmp_path, "false", corpora=["Other"])[0] == ROWS
     assert filtered(tmp_path, "head -1", corpora=["Other", "Mine"])[0] == ROWS[:1]

@@ -257,23 +257,14 @@ def test_requests_at_the_limits_are_answered(served):
     assert (status, "at most 4,194,304 bytes" in answer["error"]["message"]) == (413, True)
 
 
-def test_headers_of_length_and_method_are_checked(served):
-    for length in ("-1", "x", "", "1_0", "9" * 30, "１".encode()):
-        assert served.json("POST", "/v1/embeddings", b"", **{"Content-Length": length})[0] == 400
-    status, answer = served.json("POST", "/v1/embeddings", **{"Transfer-Encoding": "chunked"})
-    assert (status, "Content-Length" in answer["error"]["message"]) == (411, True)
+def test_head_is_get_without_a_body_and_other_methods_are_told_so(served):
     status, headers, _ = served.ask("PUT", "/")
     assert (status, headers["Allow"]) == (405, "GET, HEAD")
     status, headers, content = served.ask("HEAD", "/v1/models")
     assert (status, content, int(headers["Content-Length"]) > 50) == (200, b"", True)
 
 
-def test_only_names_of_the_loopback_are_hosts(served):
-    bad = ("evil.example", "127.0.0.1.evil.example", "10.0.0.1", "", "[::", "localhost/a")
-    for host in bad:
-        for path in ("/", "/search?q=a", "/v1/models"):
-            status, answer = served.json("GET", path, Host=host)
-            assert (status, "expected localhost" in answer["error"]["message"]) == (403, True)
+def test_names_of_the_loopback_are_hosts(served):
     for host in ("localhost", "localhost:1", "127.0.0.1:80", "[::1]:80", "[::1]"):
         assert served.json("GET", "/v1/models", Host=host)[0] == 200
 
@@ -431,19 +422,14 @@ def test_a_short_request_passes_a_long_one(slow):
     assert "long" in encoder.lines[encoder.lines.index("short") :]
 
 
-def test_vectors_that_are_not_finite_are_an_error_of_the_server(slow):
-    _, server = slow
-    status, answer = ask_json(server.url, "POST", "/v1/embeddings", {**SHORT, "input": "nan"})
-    assert (status, answer["error"]["message"]) == (500, "slow: the vectors are not finite")
-
-
 def test_an_internal_error_is_answered_and_logged(slow, caplog):
     _, server = slow
-    bad = {"input": "fail", "model": "slow"}
-    status, answer = ask_json(server.url, "POST", "/v1/embeddings", bad)
-    assert (status, answer["error"]["type"]) == (500, "server_error")
+    internal = "internal error; see the log of ems serve"
+    for text, message in (("nan", "slow: the vectors are not finite"), ("fail", internal)):
+        status, answer = ask_json(server.url, "POST", API, {**SHORT, "input": text})
+        assert (status, answer["error"]["type"]) == (500, "server_error")
+        assert answer["error"]["message"] == message
     assert "ZeroDivisionError" in caplog.text
-    assert "Zero" not in answer["error"]["message"]
     assert ask_json(server.url, "GET", "/v1/models")[0] == 200
 
 

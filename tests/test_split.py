@@ -3,7 +3,6 @@
 import hashlib
 import itertools
 import random
-import re
 from collections import Counter
 from dataclasses import replace
 
@@ -77,18 +76,6 @@ def test_document_names_end_at_lf_only_and_are_stripped(tmp_path, breaker):
     path = tmp_path / DOCUMENTS
     path.write_bytes(f"b{breaker}bc.1\r\nbbc.1\nzürich 2 \nlast".encode())
     assert read_document_names(path) == [f"b{breaker}bc.1", "bbc.1", "zürich 2", "last"]
-
-
-EMPTY = "found an empty line"
-BAD_NAMES = {b"": EMPTY, b"a\n\nb\n": EMPTY, b"a\n  \n": EMPTY, b"a\n\xff\n": "not UTF-8 at byte 2"}
-
-
-@pytest.mark.parametrize("content", [*BAD_NAMES, None])
-def test_a_bad_file_of_documents_is_one_line_that_names_it(tmp_path, content):
-    path, message = tmp_path / DOCUMENTS, BAD_NAMES.get(content, "no such file")
-    if content is not None:
-        path.write_bytes(content)
-    assert re.search(f"{path}: .*{message}", one_line(read_document_names, path))
 
 
 # --- by document

@@ -161,18 +161,6 @@ def test_spoilt_lists_of_shards_are_one_line(shards):
     assert hold(report, lambda: inspect_shards(shards_in(folder), "de-en", 0, pieces)) > 30
 
 
-def test_an_index_of_no_shards_is_an_error_and_is_not_written(tmp_path):
-    path = tmp_path / "index.json"
-    for shards in ({}, {"../../x": "a"}):
-        path.write_text(json.dumps({"train": shards, "validation": {}}))
-        with pytest.raises(EmsError, match=r"index\.json: expected"):
-            read_index(path)
-    (tmp_path / "manifest.json").write_text('{"shards": {}}')
-    with pytest.raises(EmsError, match="expected shards to train on"):
-        write_index({"train": [tmp_path], "validation": []}, tmp_path / "new.json")
-    assert not (tmp_path / "new.json").exists()
-
-
 def test_a_spoilt_description_of_a_model_is_one_line(tmp_path):
     folder = write_model(tmp_path / "model", ["de", "en"], ["ka ti va sol"] * 40, pieces=25)
     assert hold(folder / "model.json", lambda: SentenceEncoder(folder).encode(["a"], "en")) > 100

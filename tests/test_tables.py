@@ -1,4 +1,4 @@
-"""Tables of score files: each form of table as a golden file, and what is refused."""
+"""Tables of score files: each form of table as a golden file."""
 
 import csv
 import io
@@ -25,7 +25,6 @@ from made.scores import (
 )
 from made.tables import DECLARED, SEVEN, times_file, write_table
 
-from ems.base.errors import EmsError
 from ems.bench.scores import UNSEEN
 from ems.benchmarks.bucc2018.table import write_missed_table
 from ems.config.tables import Printed
@@ -269,42 +268,6 @@ def test_an_experiment_may_ask_for_every_printed_model_and_for_no_other():
     printed = [table.printed for table in DECLARED.values() if table.printed]
     models = {name for paper in printed if not paper.all_rows for name in paper.models()}
     assert set(get_args(Printed)) == models | {"Reimers and Gurevych"}
-
-
-# --- what is refused
-
-
-@pytest.mark.parametrize(("table", "language"), [("tatoeba_unseen", "de"), ("tatoeba", UNSEEN)])
-def test_a_table_without_a_language_of_its_kind_is_an_error(table, language, tmp_path):
-    path = write_scores(tmp_path, "A", {"deu": 50.0}, {"deu": language})
-    with pytest.raises(EmsError, match="leave this table out") as error:
-        write_table(table, [path], tmp_path / "t.tex")
-    assert str(path) in str(error.value)
-    assert not list(tmp_path.glob("t.*"))
-
-
-def test_score_files_that_make_no_table_are_errors(tmp_path):
-    with pytest.raises(EmsError, match=r"no score files.*ntrex\.json"):
-        write_table("ntrex", [], tmp_path / "t.tex")
-    path = write_scores(tmp_path, "EMS (printed)", {"deu": 50.0})
-    with pytest.raises(EmsError, match="named alike"):
-        write_table("tatoeba", [path], tmp_path / "t.tex", ["EMS"])
-    path = write_scores(tmp_path, "ems", {"deu": 50.0}, benchmark="ntrex")
-    with pytest.raises(EmsError, match="needs scores of tatoeba, flores200, mldoc"):
-        write_ablation_table([path], tmp_path / "t.tex", [], ["ems"])
-
-
-def test_a_language_seen_by_one_system_and_not_by_another_is_an_error(tmp_path):
-    names = {"A": UNSEEN, "B": "is"}
-    first, second = (write_scores(tmp_path, n, {"isl": 50.0}, {"isl": x}) for n, x in names.items())
-    with pytest.raises(EmsError, match=f"{second}: isl is language is, but und in {first}"):
-        write_table("tatoeba_unseen", [first, second], tmp_path / "t.tex", [])
-
-
-@pytest.mark.parametrize("bad", [None, [{"id": "de-1"}], ["x"]])
-def test_a_malformed_missed_pair_is_an_error_that_names_the_file(bad, tmp_path):
-    with pytest.raises(EmsError, match=r"a/bucc2018.json: expected .*details.de.missed"):
-        missed_table(tmp_path, {"de": bad})
 
 
 # --- captions

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from made import golden
-from made.experiments import REAL, Settings, one_line
+from made.experiments import REAL, Settings
 from made.tables import demo_report, write_model, write_report
 
 from ems.base.errors import EmsError
@@ -155,21 +155,6 @@ def test_a_row_sums_up_all_language_pairs_and_weighs_chance_by_known_pairs(name,
     paths = [manifest(tmp_path, system, of_pairs) for system, of_pairs in systems.items()]
     write_mining_table(paths, tmp_path / "t.tex")
     golden.check_table(name, tmp_path / "t.tex")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"of_pairs": {}}, "by_pair"),
-        ({"of_pairs": {"de-en": {"pairs": 1}}}, "distinct"),
-        ({"rounds": "4"}, "rounds"),
-    ],
-)
-def test_a_malformed_manifest_is_one_line_that_names_it(tmp_path, changes, message):
-    path = manifest(tmp_path, "a", **changes)
-    line = one_line(write_mining_table, [path], tmp_path / "t.tex")
-    assert str(path) in line
-    assert message in line
 
 
 DOCUMENTS = REAL | {

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from made.cli import Cli
 from made.corpora import moses_of, packed, translations, write_lines
-from made.experiments import one_line, shipped
+from made.experiments import shipped
 from made.models import SIZES, write_model, write_segmented
 from made.text import cleaned, tiny
 from made.train import Killed
@@ -176,13 +176,7 @@ def test_each_line_may_have_its_language(model, tmp_path):
     assert own.token_counts(lines, ["en", "de", "de"])[::2] == [counts[1][0], counts[0][2]]
 
 
-UNKNOWN = [
-    "\u0eaa\u0eb0\u0e9a\u0eb2\u0e8d",
-    "\u1781\u17d2\u1798\u17c2\u179a",
-    "12345.",
-    "",
-    "\u200b",
-]
+UNKNOWN = ["ສະບາຍ", "ខ្មែរ", "12345.", "", "\u200b"]
 
 
 def test_a_line_without_a_known_piece_is_like_no_other(ems, encoder, caplog):
@@ -406,10 +400,9 @@ def test_copies_of_a_line_leave_all_margins_as_they_are(ems, encoder):
     scores, mined = [], []
     for pairs in (plain, copied):
         sides = list(zip(*pairs, strict=True))
-        for name, lines in zip(
-            ("a", "b", "pairs.tsv"), (*sides, map("\t".join, pairs)), strict=True
-        ):
+        for name, lines in zip(("a", "b"), sides, strict=True):
             ems.write(name, lines)
+        ems.write("pairs.tsv", map("\t".join, pairs))
         ems.log("score --source pairs.tsv --margin ratio --out scores.txt")
         ems.log("mine --source a --target b --one-to-one --out mined.tsv")
         scores.append(ems.load("scores.txt"))
@@ -470,7 +463,6 @@ def test_search_finds_the_line_itself_with_and_without_an_index(ems, tmp_path):
     assert many == [f"{at + 1}\t1.0000\t{at + 1}\t{LINES[at]}" for at in range(5)]
     with index_of(Encoder(ems.model), TextInput(ems.folder / "corpus.txt")) as index:
         assert index.search(LINES[11], k=1) == index.search(np.array([LINES[11]]), "deu", 1)[0]
-        assert "k: expected a whole number of at least 1" in one_line(index.search, ["ka"], k=0)
     ems.write("corpus.txt", [*LINES, "new"])
     ems(*words, "--queries", "none.txt")  # without a query the index is not opened
     assert "has changed since; make it again with --build" in ems.error(*words, "ka")

@@ -25,16 +25,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from made.experiments import SHIPPED
 
-BATCHES = {
-    "commands": 40,
-    "files": 40,
-    "wrong": 80,
-    "configs": 40,
-    "models": 40,
-    "trainings": 8,
-    "plans": 4,
-    "workflows": 1,
-}
+BATCHES = {"commands": 40, "files": 40, "wrong": 80, "configs": 40, "models": 40}
+BATCHES |= {"trainings": 8, "plans": 4, "workflows": 1}
 PLAIN = settings(deadline=None, database=None, phases=[Phase.generate])
 PLAIN = settings(PLAIN, suppress_health_check=list(HealthCheck))
 SECONDS = {"ems": 60, "snakemake": 300}

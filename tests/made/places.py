@@ -74,14 +74,9 @@ def index(folder):
     return folder
 
 
-MAKERS = {
-    "index": index,
-    "model": model,
-    "shards": shards,
-    "scores": scores,
-    "ngrams": write_ngrams,
-}
-MAKERS |= {"export": export, "static": partial(export, layers=0, positions="none")}
+MAKERS = {"index": index, "model": model, "shards": shards, "scores": scores}
+MAKERS |= {"ngrams": write_ngrams, "export": export}
+MAKERS["static"] = partial(export, layers=0, positions="none")
 
 
 class Places(dict):
