@@ -204,8 +204,9 @@ def test_a_server_that_sends_a_little_now_and_then_ends_an_attempt(world, name):
         world.fetched(site)
 
 
-def test_the_body_of_a_redirection_is_not_read(world):
-    status = b"HTTP/1.1 302 x\r\nLocation: /x.zip\r\n\r\n"
+@pytest.mark.parametrize("length", [b"", b"Content-Length: 4\r\n", b"Content-Length: 99\r\n"])
+def test_the_body_of_a_redirection_is_not_read(world, length):
+    status = b"HTTP/1.1 302 x\r\nLocation: /x.zip\r\n%s\r\n" % length
     with world.site(drip(b"", bytes(99), status), good) as site:
         world.fetched(site, retries=0)
 

@@ -198,6 +198,8 @@ class PartialFile:
     def finish(self) -> None:
         """Check the length. Raises `Again` if it differs from the announced one."""
         if self.length is None:  # not announced: the end of the response is the end of the file
+            if not self.size:
+                raise Again("the server sent neither a length nor a byte")
             self.response["length"] = self.size
         if self.size < self.length:
             raise Again(f"expected {self.length:,} bytes, received {self.size:,}")
@@ -330,6 +332,7 @@ def _request(part: PartialFile, stall: float) -> requests.Response:
 def _without_body(answer: requests.Response, **_: object) -> None:
     if answer.is_redirect:
         answer._content = b""  # requests would read the body, which may never end
+        answer.raw.close()  # with its connection, which still has the body
 
 
 @contextmanager

@@ -94,7 +94,6 @@ def build_index(encoder: Encoder, corpus: TextInput, folder: Path, half: bool = 
     names = {file.name for file in folder.iterdir()} if folder.is_dir() else set()
     if names == {VECTORS} or not names <= {VECTORS, ABOUT, state_of(vectors).name}:
         raise EmsError(f"{folder}: expected an index of a text, found other files; move it away")
-    write_json(folder / ABOUT, {})  # tells from now on that the folder is an index
     encode(encoder, corpus, vectors, VectorForm(normalise=True, half=half))
     about = {"model": encoder.identity, "bytes": path.stat().st_size, "sha256": sha256_file(path)}
     rows = np.load(vectors, mmap_mode="r")
