@@ -37,10 +37,8 @@ def reads(flag):
 
 def arguments_of(name, source, /, **given):
     """A command line with every path flag: `source` for what is read, new names for outputs."""
-    words, places = (
-        [name],
-        {"experiment": "tiny", "pair": "de-en", "bench": "tatoeba", "row": 1} | given,
-    )
+    words = [name]
+    places = {"experiment": "tiny", "pair": "de-en", "bench": "tatoeba", "row": 1} | given
     for flag in flags_of(COMMANDS[name]):
         if flag.name in places:
             word = places[flag.name]
@@ -225,9 +223,7 @@ def test_of_two_writers_of_one_file_the_later_wins_and_the_other_says_so(tmp_pat
     expected = pytest.raises(EmsError, match="x: No such file or directory; it vanished while")
     with expected, atomic_path(tmp_path / "x") as temporary:
         temporary.write_text("first")
-        other = temporary.with_name(
-            ".x.999999999.ems.part"
-        )  # the name that another process would use
+        other = temporary.with_name(".x.999999999.ems.part")  # the name for another process
         temporary.rename(other)
         write_text(tmp_path / "x", "second")
         assert not other.exists()

@@ -28,14 +28,7 @@ from ems.config.languages import load_languages
 from ems.text.bulk import segment_tsv
 from ems.text.segmenters import jumanpp as jumanpp_module
 from ems.text.segmenters import mecab_jumandic
-from ems.text.segmenters.base import (
-    LONGEST_RUN,
-    cut_runs,
-    load,
-    names,
-    segmenter,
-    warn_of_marks,
-)
+from ems.text.segmenters.base import LONGEST_RUN, cut_runs, load, names, segmenter, warn_of_marks
 
 LANGUAGES = {  # languages that a segmenter is used for
     "moses": ["en", "fr", "hi", "th", "xx"],

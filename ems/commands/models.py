@@ -176,11 +176,7 @@ def import_released(
 def compare(
     a: Annotated[Path, "folder of score files, or one score file", Mark.POSITIONAL],
     b: Annotated[Path, "the same for the other system", Mark.POSITIONAL],
-    out: Annotated[
-        Path | None,
-        "tables and figures to write",
-        Writes(suffixes=COMPARED),
-    ] = None,
+    out: Annotated[Path | None, "tables and figures to write", Writes(suffixes=COMPARED)] = None,
 ) -> None:
     """Compare two systems sentence by sentence."""
     from ems.tables.compare import write_comparison

@@ -15,9 +15,8 @@ def is_export(folder: Path) -> bool:
     """
     if not ((folder / EXPORTED).is_file() and (folder / SUMS).is_file()):
         return False
-    sums = {
-        name: sha256 for sha256, _, name in (x.partition("  ") for x in read_lines(folder / SUMS))
-    }
+    rows = (line.partition("  ") for line in read_lines(folder / SUMS))
+    sums = {name: sha256 for sha256, _, name in rows}
     own = [
         name
         for path in sorted(folder.rglob("*"))

@@ -107,11 +107,7 @@ CONSTANT_FACTS = {"architecture": "Transformer", "decoder_layers": None}
 
 
 def fact_of(
-    fact: str,
-    system: SystemSettings,
-    model: Path | None,
-    report: Report | None,
-    times: Path | None,
+    fact: str, system: SystemSettings, model: Path | None, report: Report | None, times: Path | None
 ) -> Value:
     """Return a fact or a cost of a trained system; None if its file is missing.
 

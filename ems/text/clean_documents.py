@@ -88,10 +88,7 @@ def _count(job: CleanJob, path: Path) -> Counter[str]:
 
 
 def _sentences(
-    job: CleanJob,
-    counts: Sequence[Counter[str]],
-    report: CleanReport,
-    documents: CleanReport,
+    job: CleanJob, counts: Sequence[Counter[str]], report: CleanReport, documents: CleanReport
 ) -> Iterator[DocumentRow]:
     """Stream the sentences of the part's documents under the cap; None for one that is not UTF-8.
     Count in both reports what the cap removes.

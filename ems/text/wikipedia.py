@@ -66,10 +66,7 @@ def write_wikipedia(
     out for one of REASONS.
     """
     places, sha256 = streams(dump)
-    first, last = (
-        1 if len(places) > 2 else 0,
-        len(places) - 1,
-    )  # without the header
+    first, last = (1 if len(places) > 2 else 0, len(places) - 1)  # without the header
     pieces = [
         Piece(dump, number, places[start], places[end], start, end - start)
         for number, (start, end) in enumerate(pairwise([*range(first, last, size), last]))

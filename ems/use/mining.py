@@ -240,10 +240,7 @@ def score_by_margin(
         except BadLine:
             return None
 
-    with (
-        scratch(out) as state,
-        encoded(encoder, pairs, state / "pairs", "score") as (text, sides),
-    ):
+    with scratch(out) as state, encoded(encoder, pairs, state / "pairs", "score") as (text, sides):
         if not len(sides[0].vectors):
             write(out, [])
             return

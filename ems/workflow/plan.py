@@ -162,9 +162,7 @@ def plan(
     check_corpora(experiment)
     outputs_of(experiment)  # raises for a study with the name of another table or figure
     if OPUSTOOLS in {corpus.source for _, corpus in experiment.all_corpora()}:
-        from ems.corpora.opustools import (
-            opus_get,
-        )  # imported late: it loads more libraries
+        from ems.corpora.opustools import opus_get  # imported late: it loads more libraries
 
         opus_get()
     _check_text(experiment, elsewhere)
