@@ -26,6 +26,7 @@ from made.experiments import (
 )
 from made.models import write_command, write_peer
 
+from ems.base.errors import EmsError
 from ems.base.provenance import source_hash
 from ems.bench import peers
 from ems.bench.encoders import MODULES, model_files
@@ -142,6 +143,8 @@ def test_vectors_are_the_mean_of_the_last_states_without_padding(peer, suffix):
         assert (encoder.encode([a for a, _ in pairs] * 20) == vectors).all()
         assert encoder.encode("ab").shape == (encoder.dimension,) == encoder.encode([]).shape[1:]
         assert not encoder.encode(["", " "]).any()
+        with pytest.raises(EmsError, match="language: expected one, or 2, found 1"):
+            encoder.encode(["ab", "cab"], ["de"])
 
 
 @pytest.mark.slow

@@ -153,6 +153,8 @@ class Encoder:
             tokens = self._tokens(lines, language) if lines or language is not None else []
             vectors, known = self._lines.embed(tokens, progress), self._known(tokens, blank)
             return vectors, known, list(map(len, tokens))
+        if not (language is None or isinstance(language, str)):
+            _per_line(language, len(lines))
         texts = ["a" if empty else line for line, empty in zip(lines, blank, strict=True)]
         vectors = self._lines.encode(texts or ["a"], what="", progress=progress)
         return vectors[: len(lines)], ~blank, []
@@ -161,9 +163,7 @@ class Encoder:
         """Cut lines into pieces, the lines of each language together."""
         if language is None or isinstance(language, str):
             return self._lines.tokenise(lines, self._code(language))
-        codes = lines_of(language, "language")
-        if len(codes) != len(lines):
-            raise EmsError(f"language: expected one, or {len(lines):,}, found {len(codes):,}")
+        codes = _per_line(language, len(lines))
         tokens: dict[int, np.ndarray] = {}
         for code in dict.fromkeys(codes):
             rows = [row for row, own in enumerate(codes) if own == code]
@@ -221,6 +221,14 @@ class Encoder:
         """Return the dimension d of the vectors. Raises `EmsError` for a missing language."""
         vectors = self._lines.encode(["a"], self._code(language), what="")
         return prefix(dimensions, vectors.shape[1])
+
+
+def _per_line(language: Any, count: int) -> list[str]:
+    """Return the language of each line. Raises `EmsError` for another number of them."""
+    codes = lines_of(language, "language")
+    if len(codes) != count:
+        raise EmsError(f"language: expected one, or {count:,}, found {len(codes):,}")
+    return codes
 
 
 # --- pairs
