@@ -211,6 +211,11 @@ def test_the_body_of_a_redirection_is_not_read(world, length):
         world.fetched(site, retries=0)
 
 
+def test_an_answer_that_ends_within_its_head_is_no_empty_file(world):
+    with world.site(lambda request, file: request.wfile.write(b"HTTP/1.1 200 x\r\nConte")) as site:
+        world.fails(site, "neither a length nor a byte, 4 times", name="x.tsv")
+
+
 LONGER = f"Content-Length: {len(CONTENT) - 5}\r\n".encode() + BY_CHUNKS
 ENDLESS = {
     "an announced length": (good, {"largest_gb": 4e-4}, r"larger than .* 0\.0004 GB; check"),
