@@ -14,6 +14,7 @@ import numpy as np
 from eval_steps import planted
 
 from ems.bench.margin import pairs_of
+from ems.bench.nearest import Distinct
 from ems.text.pieces import Advance, Piece
 from ems.use import mining
 from ems.use.encoder import Encoder, score
@@ -133,13 +134,14 @@ def mined(options: Options) -> Figures:
     `compared`: percentage of lines searched within `--mine-seconds`; `right`: percentage of these
     whose nearest line is the planted one.
     """
-    sides = [Vectors(sorted(options.folder.glob(f"{at}-*")), WIDTH) for at in (0, 1)]
+    files = [sorted(options.folder.glob(f"{side}-*")) for side in (0, 1)]
+    sides = [Distinct(Vectors(own, WIDTH)) for own in files]
     count, made = len(sides[0]), []
     started, compare = time.monotonic(), mining._compare
     ends = started + options.mine_seconds
-    mining._compare = lambda *of: _Hurried(partial(compare, *of[:4]), ends, made)(*of[4:])
-    with mining.compared(*sides, SearchOptions(), "", options.folder / "state") as found:
-        pairs = pairs_of(*found)
+    mining._compare = lambda *of: _Hurried(partial(compare, *of[:3]), ends, made)(*of[3:])
+    with mining.compared(sides, SearchOptions(), "", options.folder / "state") as found:
+        pairs = pairs_of(found, sides)
     compared = sum(piece.lines for piece, _ in made)
     own = found[0].index[:compared, 0] + np.arange(compared) == count - 1
     return {

@@ -167,8 +167,7 @@ def test_an_error_names_missing_data_and_the_command_that_fetches_them(here, cap
     assert "snakemake --config experiment=mine -- evalsets" in message
     assert not Path("scores").exists()
     message = run(capfd, *OURS, "--evalset", "tatoeba=nowhere", expect=1)
-    assert "nowhere/tatoeba.deu-eng.deu" in message
-    assert "check the folder" in message
+    assert "nowhere: no such file (--evalset tatoeba: " in message
 
 
 def test_a_model_without_two_languages_of_the_experiment_is_an_error(here, capfd):

@@ -208,7 +208,7 @@ MALFORMED = [  # the unit, its file or the members of its archive, the message a
     ("flores200", "deu_Latn", b"a\n\nb\n", "line 2 is empty"),
     ("flores200", "deu_Latn", b"<html>\nSorry\n</html>\n", "found a web page"),
     ("sib200", "deu_Latn", b"0\ttravel\ttext\n", "expected the columns index_id, category"),
-    ("tatoeba", "deu", b"\xff\n", "not UTF-8 at byte 0"),
+    ("tatoeba", "deu", b"\xff\n", "line 1 is not UTF-8"),
     ("tatoeba", "deu", b"a\n", "has 1; both sides must have the same number of lines"),
     ("xsimpp", KINDS, b"{", "not valid JSON"),
 ]

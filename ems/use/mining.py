@@ -196,8 +196,9 @@ def mine(
 
     `numbers` adds both line numbers as columns. `one_to_one` uses each line at most once.
     """
-    source.check()
-    target.check()
+    for text in (source, target):  # before long work on the first
+        text.check()
+        encoder.width(text.languages[0])
     with ExitStack() as stack:
         state = stack.enter_context(scratch(out))
         (first_text, (first,)), (second_text, (second,)) = [
