@@ -25,7 +25,7 @@ RULE = "nmt_nfkc"  # SentencePiece's normalisation of the segmented text
 SPACE = "\u2581"  # SentencePiece's sign for a space
 _BREAKERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 # beginnings of the names and codes of scripts with viramas or tone marks
-MARKED = ("Beng", "Deva", "Guj", "Gur", "Kannada", "Khm", "Knda", "Lao", "Malayalam", "Mlym")
+MARKED = ("Ben", "Deva", "Guj", "Gur", "Kannada", "Khm", "Knda", "Lao", "Malayalam", "Mlym")
 MARKED += ("Myan", "Mymr", "Odia", "Orya", "Sinh", "Tam", "Tel", "Thai", "Tib")
 _FULL_WIDTH = re.compile("[０-９Ａ-Ｚａ-ｚ．％＋－＃＆＿]*[０-９Ａ-Ｚａ-ｚ][．％＋－＃＆＿]*")
 _HALF_WIDTH_KANA = re.compile("[\uff65-\uff9f]+")
