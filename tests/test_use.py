@@ -458,6 +458,10 @@ def test_search_finds_the_line_itself_with_and_without_an_index(ems, tmp_path):
     assert not (ems.folder / "corpus.txt.index").exists()
     assert ems.run(*words, LINES[11], "--half")[0] == output  # is for a built index alone
     ems(*words, "--build")
+    built = ems.folder / "corpus.txt.index"
+    (built / "index.json").rename(built / ".ems-state")  # as a run killed before its last step
+    ems(*words, "--build")
+    assert {path.name for path in built.iterdir()} == {"vectors.npy", "index.json"}
     assert ems.run(*words, LINES[11])[0] == output
     many = ems.run(*words, "--queries", "asked.txt", "--k", "1")[0].splitlines()
     assert many == [f"{at + 1}\t1.0000\t{at + 1}\t{LINES[at]}" for at in range(5)]

@@ -37,6 +37,7 @@ LINGER = 1  # seconds in which a client may see that its head was rejected
 MOST = 4096  # connections
 SPARE = 64  # open files that are no connections
 BACKLOG = 512  # connections that are accepted at once
+MESSAGE = 1000  # characters of an error
 HELD = 256 << 20  # bytes of all requests
 SMALL = 1 << 16  # bytes of a request that do not matter for HELD
 HEADERS = {
@@ -58,6 +59,7 @@ def refused(
 ) -> HTTPException:
     """Return an error in the format of OpenAI's API; `param` names the offending parameter."""
     kind = "invalid_request_error" if status < 500 else "server_error"
+    message = message if len(message) <= MESSAGE else f"{message[:MESSAGE]}..."
     about = {"message": message, "type": kind, "param": param, "code": code}
     return HTTPException(status, about)
 

@@ -10,7 +10,7 @@ import hashlib
 import io
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +20,7 @@ import numpy as np
 from pydantic import Field
 
 from ems.base.errors import EmsError
-from ems.base.files import kind_of, read_json, sha256_file, state_of, write_json
+from ems.base.files import MARK, kind_of, read_json, sha256_file, state_of, write_json
 from ems.base.progress import log
 from ems.base.schema import Count, NonBlank, Record
 from ems.base.texts import FORMS, STREAM, packing
@@ -91,14 +91,25 @@ def build_index(encoder: Encoder, corpus: TextInput, folder: Path, half: bool = 
     path, vectors = corpus.path, folder / VECTORS
     if path == STREAM or packing(path) in FORMS:
         raise EmsError(f"{path}: expected a plain text file to search; unpack it first")
-    names = {file.name for file in folder.iterdir()} if folder.is_dir() else set()
-    if names == {VECTORS} or not names <= {VECTORS, ABOUT, state_of(vectors).name}:
-        raise EmsError(f"{folder}: expected an index of a text, found other files; move it away")
-    encode(encoder, corpus, vectors, VectorForm(normalise=True, half=half))
+    kind, ours = kind_of(folder), {VECTORS, ABOUT, MARK, state_of(vectors).name}
+    names = {file.name for file in folder.iterdir()} if kind == "a folder" else set()
+    if kind not in ("nothing", "a folder") or names == {VECTORS} or not names <= ours:
+        found = "other files" if names else kind
+        raise EmsError(f"{folder}: expected an index of a text, found {found}; move it away")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).touch()  # until index.json is there: a killed run's vectors are ours
+    try:
+        encode(encoder, corpus, vectors, VectorForm(normalise=True, half=half))
+    except EmsError:
+        (folder / MARK).unlink()
+        with suppress(OSError):  # finished pieces are in it
+            folder.rmdir()
+        raise
     about = {"model": encoder.identity, "bytes": path.stat().st_size, "sha256": sha256_file(path)}
     rows = np.load(vectors, mmap_mode="r")
     about |= {"lines": len(rows), "width": rows.shape[1], "dtype": rows.dtype.name}
     write_json(folder / ABOUT, {**about, "vectors": sha256_file(vectors)})
+    (folder / MARK).unlink()
 
 
 def _opened(path: Path, about: _About) -> np.ndarray:
