@@ -19,6 +19,11 @@ print("12:00:02 error: shards/a.bin: damaged; delete it")
 print("12:00:03 error: results of another job")
 raise SystemExit(1)
 """
+REFUSED = """
+print('WorkflowError in file "rules/common.smk", line 13:')
+print("configs/x.yaml: systems: wrong")
+raise SystemExit(1)
+"""
 
 
 def run(script, folder):
@@ -39,6 +44,8 @@ def test_progress_counts_steps_and_names_the_work_of_a_job(tmp_path, caplog, log
 def test_the_first_error_of_a_job_is_the_error(tmp_path):
     with pytest.raises(EmsError, match=r"^shards/a.bin: damaged; delete it; .*log$"):
         run(SCRIPT + FAILS, tmp_path)
+    with pytest.raises(EmsError, match=r"^configs/x.yaml: systems: wrong; .*log$"):
+        run(REFUSED, tmp_path)
     with pytest.raises(EmsError, match=r"^snakemake: exit status 3; .*log$"):
         run("raise SystemExit(3)", tmp_path)
 

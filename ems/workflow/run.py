@@ -47,7 +47,9 @@ def follow(command: list[str], messages: str, title: str) -> None:
         start = out.tell()
     try:
         for line in written_lines(process, messages, start):
-            if found := STEPS.search(line):
+            if errors and errors[-1].endswith(":"):  # Snakemake's error has its reason below
+                errors[-1] = line
+            elif found := STEPS.search(line):
                 done, total = map(int, found.groups())
                 progress = progress or Progress(title, total, "steps", EVERY, before=done - 1)
                 progress.add(done - progress.done, note)
