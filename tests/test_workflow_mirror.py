@@ -222,7 +222,7 @@ def test_another_sentence_of_xsimpp_runs_this_benchmark_alone(run):
     ("benchmark", "folders", "status", "message"),
     [
         ("xsim", ["sets"], 2, "--evalset: expected NAME=FOLDER, found 'sets'"),
-        ("xsimpp", ["flores200=data"], 1, "xsimpp: the folder of xsimpp is not given"),
+        ("xsimpp", ["flores200=configs"], 1, "xsimpp: the folder of xsimpp is not given"),
         ("xsim", [], 1, "xsim: the folder of flores200 is not given; add --evalset"),
     ],
 )
