@@ -208,13 +208,17 @@ def cannot_write(target: Path | str, error: OSError | ValueError) -> EmsError:
     return EmsError(f"cannot write {target}: {reason}; {advice}, then run the same command again")
 
 
+def _nowhere() -> TextIO:
+    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+
+
 @contextmanager
 def standard_output() -> Iterator[TextIO]:
     """Yield standard output, and flush it. Raises `EmsError` if it cannot be written (disk full),
     and `BrokenPipeError` if its reader is gone (`| head`).
     """
     if sys.stdout is None:  # closed by the shell (`>&-`)
-        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+        sys.stdout = _nowhere()
     try:
         try:
             yield sys.stdout
@@ -223,7 +227,7 @@ def standard_output() -> Iterator[TextIO]:
     except OSError as error:
         if not _of_writing(error):
             raise
-        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # or Python flushes again
+        sys.stdout = _nowhere()  # or Python flushes again
         raise cannot_write("standard output", error) from error
 
 

@@ -100,7 +100,7 @@ def text_in(raw: BinaryIO, path: Path) -> BinaryIO:
         start = _Stream(path, stream, form=form).read(START)
     elif suffix in PACKED:
         raise EmsError(f"{path}: not a valid {PACKED[suffix]} file; rename it, or copy it again")
-    if kind := kind_of_bytes(start):
+    if kind := _other_kind(start):
         raise EmsError(f"{path}: expected text in UTF-8, found {kind}")
     return io.BufferedReader(_Stream(path, stream, start.removeprefix(BOM), form), BLOCK)
 
@@ -117,13 +117,13 @@ def packing(path: Path) -> str:
     return form_of(start) or "BOM" * start.startswith(BOM)
 
 
-def kind_of(path: Path) -> str:
+def other_than_text(path: Path) -> str:
     """Return what a file is that is no plain text, and what to do; "" for a plain text."""
     with open(path, "rb") as raw:
-        return kind_of_bytes(raw.read(START))
+        return _other_kind(raw.read(START))
 
 
-def kind_of_bytes(start: bytes) -> str:
+def _other_kind(start: bytes) -> str:
     """Return what the first bytes of a file are if they are no text, and what to do, or ""."""
     for magic, kind in OTHERS.items():
         if re.match(magic, start, re.DOTALL):

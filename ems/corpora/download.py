@@ -29,7 +29,7 @@ import requests
 from urllib3.exceptions import HTTPError
 
 from ems.base.errors import EmsError
-from ems.base.files import read_json, write_json
+from ems.base.files import cannot_write, read_json, write_json
 from ems.base.progress import Progress, log
 from ems.base.schema import Count, Json, NonBlank, Record
 from ems.corpora.content import MARKUP, START, WAY_OUT, check_start, short
@@ -88,10 +88,7 @@ def write_all(writer: FileIO, block: bytes, path: Path) -> None:
         while rest:
             rest = rest[writer.write(rest) :]
     except OSError as error:
-        raise EmsError(
-            f"cannot write {path}: {error.strerror}; free some space, then run the same command "
-            "again"
-        ) from None
+        raise cannot_write(path, error) from None
 
 
 class PartialFile:

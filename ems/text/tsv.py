@@ -13,7 +13,7 @@ from ems.base.batches import batched
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file, unreadable, write_json
 from ems.base.schema import Count, NonBlank, Record
-from ems.base.texts import kind_of
+from ems.base.texts import other_than_text
 
 LIST = "files.json"  # list of a folder of pair files or reports: name -> SHA-256
 CLEAN, SEGMENTED = "clean", "segmented"  # folders of pair files
@@ -95,7 +95,7 @@ def read_columns(
         raise unreadable(path, error) from None
     except UnicodeDecodeError as error:
         problem = f"not UTF-8 ({error.reason}) after line {number - 1:,}"
-        raise Damaged(path, kind_of(path) or problem) from None
+        raise Damaged(path, other_than_text(path) or problem) from None
 
 
 def _columns(path: Path, lines: list[str], number: int, sides: int) -> BatchColumns:

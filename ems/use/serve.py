@@ -125,7 +125,7 @@ class Service:
         """Answer with the vectors of the texts, scaled to length 1; yield None between portions."""
         asked = _request(body)
         if asked.model != self.name:
-            known = f"the model {asked.model[:TEXT_CHARACTERS]!r} does not exist"
+            known = f"the model {asked.model!r} does not exist"
             raise refused(404, f"{known}; here is {self.name!r}", "model", "model_not_found")
         rows: list[str] = []
         tokens = 0
