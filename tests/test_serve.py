@@ -36,8 +36,8 @@ from ems.use.stream import TextInput
 
 
 class Slow:
-    """An encoder that waits before the vectors of `wait`, fails at those of `fail`, and has none
-    for `nan`; `lines` are those that it has seen."""
+    """An encoder that waits at the text `wait`, fails at `fail`, and has no finite vector for
+    `nan`; `lines` lists all texts received."""
 
     model, languages = "slow", ()
 
@@ -361,7 +361,7 @@ def test_a_request_that_has_arrived_is_answered_after_the_end(slow):
             connection.sendall(content)
         assert ask_json(server.url, "GET", "/health") == (200, {"status": "ok"})
         server.should_exit = True
-        for connection in [idle, *begun]:  # what has not arrived is not waited for
+        for connection in [idle, *begun]:  # the server does not wait for unfinished requests
             assert connection.recv(9) == b""
             connection.close()
         encoder.let.set()

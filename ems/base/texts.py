@@ -1,6 +1,6 @@
 """Open a text: UTF-8, plain or compressed as its first bytes say, whatever its name.
 
-What is no text is an error that says what it is; damage is an error that names the user's file.
+Any other file is an error that names its kind. A damaged file is an error that names the file.
 """
 
 import bz2
@@ -36,7 +36,7 @@ PACKED = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".lzma": "lzma", ".zst": 
 OFFICE = "an office document; save it as plain text in UTF-8"
 BINARY = "binary data"
 ARCHIVE = "archive; unpack it, and name the text in it"
-OTHERS = {  # first bytes of what is no text -> what it is, and what to do
+OTHERS = {  # first bytes of a file without text -> its kind and advice
     rb"PK\x03\x04.{26}(?:\[Content_Types|_rels/|docProps/|word/|xl/|ppt/|mimetype)": OFFICE,
     rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1|\{\\rtf": OFFICE,
     rb"PK\x03\x04.{26}[^/\0]*\.npy|\x93NUMPY": "arrays of NumPy, not a text",
@@ -118,13 +118,13 @@ def packing(path: Path) -> str:
 
 
 def other_than_text(path: Path) -> str:
-    """Return what a file is that is no plain text, and what to do; "" for a plain text."""
+    """Return the kind of a file without plain text, with advice; "" for plain text."""
     with open(path, "rb") as raw:
         return _other_kind(raw.read(START))
 
 
 def _other_kind(start: bytes) -> str:
-    """Return what the first bytes of a file are if they are no text, and what to do, or ""."""
+    """Return the kind of a file with these first bytes, with advice; "" for plain text."""
     for magic, kind in OTHERS.items():
         if re.match(magic, start, re.DOTALL):
             return _convert(kind) if kind.startswith("UTF") else kind

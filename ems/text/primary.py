@@ -4,7 +4,7 @@ In this order:
 
 1. Entities are undone, escaped once or more, also as tokenisers write them (`&amp; apos ;`).
 2. Code points that are ignorable by default are removed (joiners, variation selectors, fillers).
-3. NFKC; a raised digit or fraction after a digit becomes a number of its own (10², 1½). A tone of
+3. NFKC; a raised digit or fraction after a digit becomes a separate number (10², 1½). A tone of
    Thai or Lao goes before the sign for -am, as in the usual order of typing.
 4. Case is folded. Marks go (accents, stress, harakat, niqqud, nukta), with tatweel and modifier
    letters that stand for apostrophes. `FOLDED` has letters that do not decompose, by the default

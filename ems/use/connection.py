@@ -229,7 +229,7 @@ class Connection(H11Protocol):
 
 
 def flaw_of(head: bytes) -> str:
-    """Return what is wrong with a head that h11 may accept, such as two meanings; "" if nothing."""
+    """Describe why a head is ambiguous or invalid although h11 may accept it; "" if it is fine."""
     if not re.match(rb"[^\n]* HTTP/1\.[01]\r?\n", head):
         return NOT_HTTP
     if re.search(rb"\n[ \t]", head):

@@ -115,8 +115,8 @@ def build_index(encoder: Encoder, corpus: TextInput, folder: Path, half: bool = 
 def _opened(path: Path, about: _About) -> np.ndarray:
     """Map the vectors of an index, after all of them have been compared with index.json.
 
-    Raises `EmsError` for what is no regular file, for another header, size or checksum, and for a
-    row whose length is neither 1 nor 0.
+    Raises `EmsError` unless it is a regular file with the expected header, size and checksum, and
+    all rows have length 1 or 0.
     """
     header, row = about.header, about.width * np.dtype(about.dtype).itemsize
     expected = f"{about.dtype}[{about.lines}, {about.width}] as in {ABOUT}"

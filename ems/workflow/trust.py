@@ -1,4 +1,4 @@
-"""List what an experiment would run or read besides the files of the project, and what is trusted.
+"""List the programs and outside files that an experiment uses, and check that they are trusted.
 
 An experiment may come from elsewhere. The programs that it names run only if `trusted` in
 config.yaml, which belongs to this site, has the same text.

@@ -194,7 +194,7 @@ def file_cases(good: list[list[str]], listing: list[str]) -> st.SearchStrategy:
     return one()
 
 
-MODELS = {  # model folder -> its files, but for those that encoding does not read
+MODELS = {  # model folder -> its files that a command reads
     "models/ems": ("model.json", "model.safetensors", "heads.safetensors", "vocabulary.model"),
     "models/char-ngram": ("model.json", "ngrams.safetensors"),
     "models/fused": ("model.json", "ngrams.safetensors"),

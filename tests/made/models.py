@@ -89,7 +89,7 @@ def write_export(folder, model):
 
 
 def mend_sums(folder):
-    """Let the checksums in a folder of a model, or of an index, be those of its files."""
+    """Update the checksums in a model folder or an index folder to match its files."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     sums = {str(path.relative_to(folder)): sha256_file(path) for path in files}
     if {"ems.json", "SHA256SUMS"} & sums.keys():
