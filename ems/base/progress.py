@@ -12,16 +12,22 @@ Item = TypeVar("Item")
 class Progress:
     """Logs a line at the start and then once per `interval` seconds; nothing if `what` is "".
     Without a `total` there is no share and no ETA. `before` units were done earlier: they count for
-    the share, not for the rate.
+    the share, not for the rate. One of many `small` steps has neither the first nor the last line.
     """
 
     def __init__(
-        self, what: str, total: int | None, unit: str, interval: float = 5.0, before: int = 0
+        self,
+        what: str,
+        total: int | None,
+        unit: str,
+        interval: float = 5.0,
+        before: int = 0,
+        small: bool = False,
     ) -> None:
         self.what, self.total, self.unit, self.interval = what, total, unit, interval
         self.done, self.before, self.started = before, before, time.monotonic()
-        self.last = self.started
-        if what:
+        self.last, self.small = self.started, small
+        if what and not small:
             log.info("%s: start%s", what, f", {total:,} {unit}" if total is not None else "")
 
     def add(self, count: int = 1, note: str | Callable[[], str] = "") -> None:
@@ -58,7 +64,7 @@ class Progress:
     def close(self, note: str = "") -> None:
         """Log the last line: the count, the mean rate and the time taken."""
         took = time.monotonic() - self.started
-        if self.what:
+        if self.what and not self.small:
             log.info("%s; done in %s", self.line(time.monotonic(), note), clock(took))
 
 

@@ -7,6 +7,7 @@ from urllib.request import url2pathname
 from ems.base.errors import EmsError
 from ems.config.experiment import Corpus
 from ems.config.file import OPUSTOOLS
+from ems.corpora.own import own_files
 
 
 def is_remote(source: str) -> bool:
@@ -51,6 +52,18 @@ def text_file(corpus: Corpus, file: str, data: Path) -> Path:
         return data / "wikipedia" / corpus.version / f"{file}.txt.gz"
     path = local_path(text_location(corpus, file, data))
     return path if corpus.path else data / "documents" / corpus.name / corpus.version / path.name
+
+
+def archives_of(corpus: Corpus, pair: str, data: Path) -> list[Path]:
+    """Return the files of a language pair of a corpus, or of the documents of a language."""
+    if corpus.documents:
+        return [text_file(corpus, name, data) for name in corpus.files(pair)]
+    if corpus.paths:
+        return own_files(corpus, pair)
+    folder = data / "opus" / corpus.name / corpus.version
+    if corpus.mined:
+        return [folder / "mined" / f"{corpus.name}.{name}.tsv.gz" for name in corpus.files(pair)]
+    return [folder / "moses" / f"{name}.txt.zip" for name in corpus.files(pair)]
 
 
 def dump_location(source: str, code: str, date: str) -> str:

@@ -22,8 +22,7 @@ from ems.config.file import AFRESH
 from ems.config.plugins import benchmarks, sets_of
 from ems.config.stages import stage_settings
 from ems.corpora.evalsets.sets import default_folder, fetched_files, manifest_name
-from ems.corpora.locations import text_file
-from ems.corpora.own import own_files
+from ems.corpora.locations import archives_of
 from ems.corpora.slots import PLANNED
 from ems.tables.registry import ON_REQUEST, captions, input_files, outputs_of, scores
 from ems.workflow.made import Made, is_locked
@@ -200,15 +199,7 @@ class Workflow:
 
     def archives(self, corpus: Corpus, pair: str) -> list[str]:
         """Return the files of a language pair of a corpus, or of the documents of a language."""
-        if corpus.documents:
-            return [str(text_file(corpus, name, Path(self.data))) for name in corpus.files(pair)]
-        if corpus.paths:
-            return list(map(str, own_files(corpus, pair)))
-        pattern = self.mined if corpus.mined else self.archive
-        return [
-            pattern.format(corpus=corpus.name, version=corpus.version, pair=name)
-            for name in corpus.files(pair)
-        ]
+        return list(map(str, archives_of(corpus, pair, Path(self.data))))
 
     def evalset_folders(self, names: Iterable[str]) -> list[str]:
         """Return NAME=FOLDER of each evaluation set."""
