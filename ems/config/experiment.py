@@ -88,6 +88,25 @@ class Corpus:
         return f"{self.name}+{self.part}" if self.part else self.name
 
 
+def name_of_part(pairs: Sequence[str]) -> str:
+    """Return the name of neighbouring pairs of a corpus that share a job: `af-en..de-en`."""
+    return pairs[0] if len(pairs) == 1 else f"{pairs[0]}..{pairs[-1]}"
+
+
+def pairs_of_part(corpus: Corpus, part: str) -> list[str]:
+    """Return the pairs of a corpus in a part, in order. Raises `EmsError` for an unknown pair."""
+    first, _, last = part.partition("..")
+    pairs = list(corpus.pairs)
+    try:
+        found = pairs[pairs.index(first) : pairs.index(last or first) + 1]
+    except ValueError:
+        found = []
+    if not found:
+        known = f"{len(pairs)} pairs from {pairs[0]} to {pairs[-1]}"
+        raise EmsError(f"{corpus.label}/{corpus.version}: {part}: it has {known}; name one of them")
+    return found
+
+
 @dataclass(frozen=True)
 class EvalSet:
     """An evaluation set as an experiment uses it.
