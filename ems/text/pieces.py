@@ -8,16 +8,10 @@ file of one piece is processed in this process.
 """
 
 import hashlib
-import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from pathlib import Path
 
 from ems.base.errors import EmsError
@@ -35,6 +29,7 @@ from ems.base.files import (
 from ems.base.progress import Progress, log
 from ems.base.provenance import digest
 from ems.base.schema import NonBlank
+from ems.base.workers import in_workers
 from ems.text.tsv import check_count
 
 MAX_BYTES = 1 << 25  # largest piece that is read into memory as a whole
@@ -135,48 +130,11 @@ def done_pieces(
 def _share(
     work: Work, waiting: list[Piece], folder: Path, workers: int, progress: Progress
 ) -> None:
-    """Process pieces in several processes; raise a worker's error, and leave no worker running.
-
-    Workers are spawned and load their own tools: a tokenizer used before a fork would silently
-    return lines of other processes.
-    """
-    others = set(multiprocessing.active_children())
-    spawn = multiprocessing.get_context("spawn")
-    count = min(workers, len(waiting))  # also the most pieces in progress at once
-    pool = ProcessPoolExecutor(count, mp_context=spawn, initializer=_enter)
-    queue, running = iter(waiting), dict[Future, Piece]()
-    try:
-        while True:
-            for piece in islice(queue, count - len(running)):
-                running[pool.submit(_do, work, folder, piece)] = piece
-            if not running:
-                return
-            for done in wait(running, return_when=FIRST_COMPLETED).done:
-                done.result()
-                progress.add(running.pop(done).lines, f"{workers} workers")
-    except BrokenProcessPool:
-        names = ", ".join(piece.name for piece in running.values())
-        raise EmsError(
-            f"{waiting[0].source}: a worker process was killed at one of the pieces {names}, most "
-            "likely because memory ran out; run again with fewer workers or more memory "
-            f"(finished pieces are kept in {folder})"
-        ) from None
-    finally:
-        if running:
-            for worker in set(multiprocessing.active_children()) - others:
-                worker.kill()
-        pool.shutdown(cancel_futures=True)
-
-
-def _enter() -> None:
-    """Set up a worker: leave Ctrl-C to its parent, and exit when the parent has exited."""
-
-    def watch() -> None:
-        multiprocessing.parent_process().join()
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=watch, daemon=True).start()
+    """Process pieces in several processes; raise a worker's error."""
+    one, name = partial(_do, work, folder), "{0.source}, piece {0.name}".format
+    for piece, done in in_workers(one, waiting, min(workers, len(waiting)), name):
+        done.result()
+        progress.add(piece.lines, f"{workers} workers")
 
 
 def _do(work: Work, folder: Path, piece: Piece, advance: Advance = lambda lines: None) -> None:

@@ -1,0 +1,66 @@
+"""Worker processes: they share the items of a job, and none of them outlives its parent."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from typing import TypeVar
+
+from ems.base.errors import EmsError
+
+Item = TypeVar("Item")
+
+
+def in_workers(
+    work: Callable[[Item], object],
+    items: Iterable[Item],
+    count: int,
+    name: Callable[[Item], str],
+    method: str = "spawn",
+) -> Iterator[tuple[Item, Future]]:
+    """Yield each item with its finished future, in the order in which they end, at most `count` at
+    once. Raises `EmsError` if a worker was killed. No worker is left running.
+
+    Workers are spawned and load their own tools: a tokenizer used before a fork would silently
+    return lines of other processes. Those that use no tools may be forked: they start at once.
+    """
+    others = set(multiprocessing.active_children())
+    context = multiprocessing.get_context(method)
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_enter)
+    queue, running = iter(items), dict[Future, Item]()
+    try:
+        while True:
+            for item in islice(queue, count - len(running)):
+                running[pool.submit(work, item)] = item
+            if not running:
+                return
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                if isinstance(done.exception(), BrokenProcessPool):
+                    raise BrokenProcessPool
+                yield running.pop(done), done
+    except BrokenProcessPool:
+        raise EmsError(
+            f"a worker process was killed at one of {', '.join(map(name, running.values()))}, most "
+            "likely because memory ran out; run again with fewer workers or more memory (what is "
+            "finished is kept)"
+        ) from None
+    finally:
+        if running:
+            for worker in set(multiprocessing.active_children()) - others:
+                worker.kill()
+        pool.shutdown(cancel_futures=True)
+
+
+def _enter() -> None:
+    """Set up a worker: leave Ctrl-C to its parent, and exit when the parent has exited."""
+
+    def watch() -> None:
+        multiprocessing.parent_process().join()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=watch, daemon=True).start()
