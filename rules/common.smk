@@ -12,12 +12,12 @@ try:
 except EmsError as error:
     raise WorkflowError(str(error)) from None
 for line in w.missing:
-    logger.warning(f"not on this machine, needed where segment jobs run: {line}")
+    logger.warning(f"not on this machine, needed where prepare jobs run: {line}")
 
 job = Jobs(w)
 config["experiment"] = w.name  # shown on the first page of the report
 RESULTS, LOGS, COSTS, DATA = w.results, w.logs_folder, w.costs, w.data
-PAIR = "{label}-{version}-{pair}"  # a corpus or part of one, in names of logs
+PART = "{label}-{version}-{part}"  # of a corpus, in names of logs
 
 
 wildcard_constraints:

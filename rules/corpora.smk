@@ -16,55 +16,36 @@ rule demo_mirror:
         "ems demo-mirror --out {params.out:q} --costs {log.costs:q} --log {log.log:q}"
 
 
+# All files of a corpus. The receipt has the SHA-256 of each; a file that is here is not fetched again.
 rule fetch:
     input:
-        job.embedded_opus,
-        job.from_source(w.archive),
+        job.fetched_from,
     output:
-        update(w.archive),
+        update(w.fetched),
     log:
-        **w.logs("fetch/{corpus}-{version}-{pair}", "data/"),
+        **w.logs("fetch/{corpus}-{version}-{kind}-{form}", "data/"),
     retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)
     params:
         source=job.opus_source,
-        flags=job.fetch_flags(),
+        flags=job.fetch_flags,
     shell:
-        "ems fetch --source={params.source:q} --corpus {wildcards.corpus:q} --version {wildcards.version:q} --pair"
-        " {wildcards.pair:q} {params.flags:q} --out {output:q} --costs {log.costs:q} --log {log.log:q}"
+        "ems fetch --source={params.source:q} --corpus {wildcards.corpus:q} --version {wildcards.version:q}"
+        " {params.flags:q} --receipt {output:q} --costs {log.costs:q} --log {log.log:q}"
 
 
-use rule fetch as fetch_mined with:
-    input:
-        job.from_source(w.mined),
-    output:
-        update(w.mined),
-    log:
-        **w.logs("fetch/{corpus}-{version}-{pair}-mined", "data/"),
-    params:
-        flags=["--format", "mined"],
-
-
-use rule fetch as fetch_text with:
-    input:
-        job.embedded_opus,
-        job.from_source(w.text),
-    output:
-        update(w.text),
-    log:
-        **w.logs("fetch/{corpus}-{version}-{pair}-text{packed}", "data/"),
-    params:
-        flags=job.fetch_flags("--format", "text"),
-
-
-use rule fetch as fetch_dump with:
+rule fetch_dump:
     input:
         job.from_source(w.dump),
     output:
         update(w.dump),
     log:
         **w.logs("fetch/{corpus}-{version}-{pair}-dump", "data/"),
+    retries: 1  # as in fetch
     params:
-        flags=["--format", "dump"],
+        source=job.opus_source,
+    shell:
+        "ems fetch --source={params.source:q} --corpus {wildcards.corpus:q} --version {wildcards.version:q} --pair"
+        " {wildcards.pair:q} --format dump --out {output:q} --costs {log.costs:q} --log {log.log:q}"
 
 
 # The largest takes hours; faster with --set-threads wikipedia=16. The bytes are the same.

@@ -1,25 +1,24 @@
 # The files of evaluation sets, and the keys of their sentences, which training must not see.
 # A unit is an archive, a file or the files of one language. Sets that are also corpora are fetched as corpora. The
 # user's copies (`path`) and sets of the demo are used in place, except Tatoeba, which demonstrates the fetcher.
-UNIT = "{evalset}-{version}-{unit}"
 AGAINST = w.experiment.decontaminate.against
 
 
 rule fetch_evalset:
     input:
         job.embedded_unit,
-        job.from_source(w.unit),
     output:
-        update(w.unit),  # see rules/corpora.smk
+        update(w.fetched_set),  # see rules/corpora.smk
     log:
-        **w.logs(f"fetch/{UNIT}", f"data/fetch-evalset/{UNIT}"),
+        **w.logs("fetch/{evalset}-{version}", "data/fetch-evalset/{evalset}-{version}"),
     retries: 1  # as in fetch
     params:
         source=job.unit_source,
-        out=subpath(output[0], parent=True),
+        units=job.units,
+        out=subpath(output[0], ancestor=2),
     shell:
-        "ems fetch-evalset --evalset {wildcards.evalset:q} --source={params.source:q} --code {wildcards.unit:q} --out"
-        " {params.out:q} --costs {log.costs:q} --log {log.log:q}"
+        "ems fetch-evalset --evalset {wildcards.evalset:q} --source={params.source:q} --code {params.units:q} --out"
+        " {params.out:q} --receipt {output:q} --costs {log.costs:q} --log {log.log:q}"
 
 
 rule evalkeys:

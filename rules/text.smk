@@ -1,22 +1,25 @@
-# Raw pairs -> decontaminated pairs -> segmented, lower-cased pairs; one job per corpus and language pair.
+# Raw pairs -> decontaminated pairs -> segmented, lower-cased pairs, in one pass. Small pairs of a corpus share a job,
+# `part` (ems/workflow/parts.py): its output is a receipt with the SHA-256 of all that it made. A pair that is done is
+# not made again (ems/base/stamps.py).
 
 
 # The sentences of the validation text, which `decontaminate.validation` keeps out of training.
 rule heldkeys:
     input:
-        w.validation_pairs,
+        w.validation_parts,
     output:
         w.held_keys,
     log:
         **w.logs("heldkeys", "text/"),
     params:
         **w.stage("evalkeys", ["ems.text.evalkeys"]),
+        pairs=w.validation_pairs,
     shell:
-        "ems evalkeys {params.settings:q} --validation {input:q} --out {output:q} --costs {log.costs:q} --log"
+        "ems evalkeys {params.settings:q} --validation {params.pairs:q} --out {output:q} --costs {log.costs:q} --log"
         " {log.log:q}"
 
 
-rule decontaminate:
+rule prepare:
     input:
         archives=job.archives,
         documents=job.documents,
@@ -24,28 +27,40 @@ rule decontaminate:
         held_out=job.held_out,
         earlier=job.earlier,
     output:
-        pairs=w.clean,
-        report=w.clean_report,
+        w.part,
     log:
-        **w.logs(f"decontaminate/{PAIR}", f"text/clean/{PAIR}"),
-    group:
-        job.text_group
+        **w.logs(f"prepare/{PART}", "text/"),
+    # One core, as there are more jobs than cores. To speed up one large pair, as in ParaCrawl:
+    # --set-threads prepare=8 shard=8. The bytes are the same.
     resources:
-        **per_attempt(mem_mb=2000, runtime=240),
+        **per_attempt(mem_mb=2000, per_thread=500, runtime=720),
     params:
-        **w.stage("clean", ["ems.text.clean"], "label version pair"),
-        documents=options("documents"),
+        **w.stage("prepare", job.prepare_modules, "label version part"),
+        data=DATA,
+        pairs=job.pairs,
         held_out=options("held_out"),
-        earlier=options("earlier"),
+        text=f"{RESULTS}/text",
+        # finished pieces of large pairs; not an output, since Snakemake deletes outputs before a retry
+        state=f"{RESULTS}/state/text/{PART}",
     shell:
-        "ems clean {params.settings:q} --corpus {wildcards.label:q} --version {wildcards.version:q} --pair"
-        " {wildcards.pair:q} --archives {input.archives:q} {params.documents:q} {params.held_out:q}"
-        " {params.earlier:q} --keys {input.evalkeys:q} --out {output.pairs:q} --costs {log.costs:q} --log {log.log:q}"
+        "ems prepare {params.settings:q} --corpus {wildcards.label:q} --version {wildcards.version:q} --pair"
+        " {params.pairs:q} --data {params.data:q} --keys {input.evalkeys:q} {params.held_out:q} --text {params.text:q}"
+        " --state {params.state:q} --workers {threads} --out {output:q} --costs {log.costs:q} --log {log.log:q}"
+
+
+# The files of one language pair as targets: a job for this pair alone.
+rule pair:
+    input:
+        w.part.replace("{part}", "{pair}"),
+    output:
+        touch(update(w.clean)),
+        touch(update(w.clean_report)),
+        touch(update(w.segmented)),
 
 
 rule decontamination_report:
     input:
-        job.per_pair(w.clean_report, "train", "validation"),
+        job.per_part(w.part, "train", "validation"),
         w.joined_reports,
     output:
         w.decontamination,
@@ -53,35 +68,15 @@ rule decontamination_report:
         f"{LOGS}/decontamination_report.log",
     params:
         **w.stage("evalkeys", ["ems.text.clean"]),
+        reports=job.per_pair(w.clean_report, "train", "validation"),
+        joined=w.joined_reports,
     shell:
-        "ems report {params.settings:q} --entries {input:q} --out {output:q} --log {log:q}"
-
-
-rule segment:
-    input:
-        w.clean,
-    output:
-        w.segmented,
-    log:
-        **w.logs(f"segment/{PAIR}", "text/"),
-    group:
-        job.text_group
-    # One core, as there are more language pairs than cores. To speed up one large pair, as in ParaCrawl:
-    # --set-threads segment=8 shard=8. The bytes are the same.
-    resources:
-        **per_attempt(mem_mb=1500, per_thread=500, runtime=480),
-    params:
-        **w.stage("segment", job.segment_modules, "pair"),
-        # finished pieces; not an output, since Snakemake deletes outputs before a retry
-        state=f"{RESULTS}/state/text/{PAIR}",
-    shell:
-        "ems segment {params.settings:q} --source {input:q} --state {params.state:q} --workers {threads} --out"
-        " {output:q} --costs {log.costs:q} --log {log.log:q}"
+        "ems report {params.settings:q} --entries {params.reports:q} {params.joined:q} --out {output:q} --log {log:q}"
 
 
 rule multiway:
     input:
-        w.joined_pairs,
+        w.joined_parts,
     output:
         pairs=directory(w.multiway_pairs),
         reports=directory(w.multiway_reports),
@@ -91,6 +86,7 @@ rule multiway:
         **per_attempt(mem_mb=2000, runtime=240),
     params:
         **w.stage("multiway", ["ems.text.multiway"]),
+        sources=w.joined_pairs,
     shell:
-        "ems multiway {params.settings:q} --sources {input:q} --out {output.pairs:q} --reports {output.reports:q}"
+        "ems multiway {params.settings:q} --sources {params.sources:q} --out {output.pairs:q} --reports {output.reports:q}"
         " --costs {log.costs:q} --log {log.log:q}"

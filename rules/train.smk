@@ -75,8 +75,7 @@ if w.on_nodes:
 # Systems of n-grams: the weights of n-grams, and their share next to the vectors of a trained system.
 rule fit:
     input:
-        text=job.fitted_on("train"),
-        pairs=job.fitted_on("validation"),
+        job.fitted_on,
         model=job.part,
     output:
         f"{w.model}/model.json",
@@ -92,8 +91,8 @@ rule fit:
     params:
         **w.stage("fit", ["ems.model.fit"], "system"),
         out=subpath(output[0], parent=True),
-        folders=options("text", "pairs"),
+        text=job.fit_flags,
         model=options("model", folders=True),
     shell:
-        "ems fit {params.settings:q} --system {wildcards.system:q} {params.folders:q} {params.model:q} --out"
+        "ems fit {params.settings:q} --system {wildcards.system:q} {params.text:q} {params.model:q} --out"
         " {params.out:q} --costs {log.costs:q} --log {log.log:q}"

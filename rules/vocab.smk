@@ -3,7 +3,7 @@
 
 rule vocabulary_sample:
     input:
-        job.per_pair(w.segmented, "train"),
+        job.per_part(w.part, "train"),
     output:
         text=f"{w.sample}.txt",
         languages=f"{w.sample}.languages",
@@ -14,8 +14,9 @@ rule vocabulary_sample:
         runtime=240,
     params:
         **w.stage("vocabulary", ["ems.text.subwords"], "vocabulary"),
+        sources=job.per_pair(w.segmented, "train"),
     shell:
-        "ems sample {params.settings:q} --name {wildcards.vocabulary:q} --sources {input:q} --out {output.text:q}"
+        "ems sample {params.settings:q} --name {wildcards.vocabulary:q} --sources {params.sources:q} --out {output.text:q}"
         " --costs {log.costs:q} --log {log.log:q}"
 
 
@@ -52,24 +53,25 @@ rule vocabulary_report:
         " --sample {input.sample:q} --out {output:q} --log {log:q}"
 
 
+# The language pairs of a part, see rules/text.smk.
 rule shard:
     input:
-        pairs=w.segmented,
+        text=w.part,
         vocabulary=w.vocabulary,
     output:
-        directory(w.shard),
+        w.shard_part,
     log:
-        **w.logs(f"shard/{{vocabulary}}/{PAIR}", f"text/shards/{{vocabulary}}/{PAIR}"),
-    group:
-        "shards"
+        **w.logs(f"shard/{{vocabulary}}/{PART}", f"text/shards/{{vocabulary}}/{PART}"),
     resources:
-        **per_attempt(mem_mb=1500, per_thread=500, runtime=240),  # threads: as in segment
+        **per_attempt(mem_mb=1500, per_thread=500, runtime=240),  # threads: as in prepare
     params:
         code=source_of(["ems.shards.writer"]),
-        state=f"{RESULTS}/state/shards/{{vocabulary}}/{PAIR}",
+        sources=job.sharded,
+        out=subpath(output[0], ancestor=2),
+        state=f"{RESULTS}/state/shards/{{vocabulary}}/{PART}",
     shell:
-        "ems shards --source {input.pairs:q} --vocabulary {input.vocabulary:q} --state {params.state:q} --workers"
-        " {threads} --out {output:q} --costs {log.costs:q} --log {log.log:q}"
+        "ems shards --source {params.sources:q} --vocabulary {input.vocabulary:q} --state {params.state:q} --workers"
+        " {threads} --out {params.out:q} --receipt {output:q} --costs {log.costs:q} --log {log.log:q}"
 
 
 rule shard_multiway:
@@ -94,15 +96,16 @@ rule shard_multiway:
 # One file for training to depend on instead of all shards, since the scheduler checks the inputs of waiting jobs often.
 rule shard_index:
     input:
-        training=job.per_pair(w.shard, "train"),
+        parts=job.per_part(w.shard_part, "train", "validation"),
         multiway=job.joined_shards,
-        validation=job.per_pair(w.shard, "validation"),
     output:
         w.index,
     log:
         f"{LOGS}/shard_index/{{vocabulary}}.log",
     params:
         code=source_of(["ems.shards.index"]),
+        training=job.per_pair(w.shard, "train"),
+        validation=job.per_pair(w.shard, "validation"),
     shell:
-        "ems index --training {input.training:q} {input.multiway:q} --validation {input.validation:q} --out"
+        "ems index --training {params.training:q} {input.multiway:q} --validation {params.validation:q} --out"
         " {output:q} --log {log:q}"

@@ -1,6 +1,7 @@
 """The types of a resolved experiment; `file.py` has the keys that its file may contain."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Literal
@@ -167,6 +168,15 @@ class Experiment:
             if (corpus.label, corpus.version) == (label, version):
                 return role, corpus
         raise EmsError(f"experiment {self.name} has no corpus {label}/{version}")
+
+    def part_named(self, name: str) -> tuple[Corpus, list[str]] | None:
+        """Return the corpus and the language pairs of a part from its name in logs and costs."""
+        for _, corpus in self.all_corpora():
+            start = f"{corpus.label}-{corpus.version}-"
+            with suppress(EmsError):
+                if name.startswith(start):
+                    return corpus, pairs_of_part(corpus, name.removeprefix(start))
+        return None
 
     def cleaning(self, corpus: Corpus) -> CleanSettings:
         """Return the filters that apply to a corpus; documents have no filters of pairs."""

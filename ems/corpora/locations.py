@@ -56,14 +56,19 @@ def text_file(corpus: Corpus, file: str, data: Path) -> Path:
 
 def archives_of(corpus: Corpus, pair: str, data: Path) -> list[Path]:
     """Return the files of a language pair of a corpus, or of the documents of a language."""
-    if corpus.documents:
-        return [text_file(corpus, name, data) for name in corpus.files(pair)]
     if corpus.paths:
         return own_files(corpus, pair)
-    folder = data / "opus" / corpus.name / corpus.version
+    return [path_of(corpus, name, data) for name in corpus.files(pair)]
+
+
+def path_of(corpus: Corpus, file: str, data: Path) -> Path:
+    """Return the path of a file of a corpus, once fetched; of documents also in place."""
+    if corpus.documents:
+        return text_file(corpus, file, data)
+    release = data / "opus" / corpus.name / corpus.version
     if corpus.mined:
-        return [folder / "mined" / f"{corpus.name}.{name}.tsv.gz" for name in corpus.files(pair)]
-    return [folder / "moses" / f"{name}.txt.zip" for name in corpus.files(pair)]
+        return release / "mined" / f"{corpus.name}.{file}.tsv.gz"
+    return release / "moses" / f"{file}.txt.zip"
 
 
 def dump_location(source: str, code: str, date: str) -> str:

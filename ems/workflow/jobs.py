@@ -13,10 +13,10 @@ from ems.base.errors import EmsError
 from ems.base.provenance import digest
 from ems.bench.encoders import MODULES as ENCODERS
 from ems.bench.encoders import model_files
-from ems.config.experiment import EMBEDDED, Corpus, Experiment
+from ems.config.experiment import EMBEDDED, Corpus, Experiment, pairs_of_part
 from ems.config.plugins import benchmark, benchmarks, has_module, module_name, score_module, sets_of
 from ems.config.systems import SHARED, SystemSettings
-from ems.corpora.evalsets.sets import unit_source
+from ems.corpora.evalsets.sets import manifest_name, unit_source, units_of
 from ems.tables.declarations import words_of
 from ems.tables.pdf import check_latex
 from ems.tables.registry import times_of
@@ -62,6 +62,8 @@ class Jobs:
     def __init__(self, workflow: Workflow) -> None:
         self.w = workflow
         self.experiment, self.site = workflow.experiment, workflow.site
+        # language pairs of a role in the languages of a vocabulary
+        self.narrowed: dict[tuple[str, str], set[tuple[str, str, str]]] = {}
         # the loss of a node ends an attempt; the next attempt resumes
         self.train_retries = 10 if workflow.on_cluster else 0
 
@@ -76,6 +78,25 @@ class Jobs:
     def from_source(self, pattern: str) -> Callable[..., list[str]]:
         """Return an input function that adds no input, but raises if the source lacks the file."""
         return lambda wildcards: self._require(pattern.format(**wildcards))
+
+    def files(self, wildcards: Wildcards) -> list[str]:
+        """Return the paths of the files of a corpus that a job fetches."""
+        receipt = self.w.fetched.format(**wildcards)
+        return [path for path, each in self.w.receipts.items() if each == receipt]
+
+    def fetched_from(self, wildcards: Wildcards) -> list[str]:
+        """Return the demo's data for its corpora. Raises `EmsError` if a source lacks a file."""
+        self._require(*self.files(wildcards))
+        return self.embedded_opus(wildcards)
+
+    def fetch_flags(self, wildcards: Wildcards, input: Any) -> list[str]:
+        """Return the names of the files of a corpus, their format, and their place."""
+        form, paths = wildcards.form, list(map(Path, self.files(wildcards)))
+        before = f"{wildcards.corpus}." if form == "mined" else ""
+        names = [path.name.removeprefix(before).partition(".")[0] for path in paths]
+        place = paths[0].with_name(paths[0].name.replace(names[0], "{pair}", 1))
+        flags = ["--pair", *names, "--format", "text" if form.startswith("txt") else form]
+        return [*flags, "--out", str(place), *(["--generated"] if input else [])]
 
     def opus_source(self, wildcards: Wildcards) -> str:
         """Return the source of a corpus: its own, or the one for OPUS corpora."""
@@ -99,9 +120,12 @@ class Jobs:
         """Return the demo's data as an input for the demo's evaluation sets."""
         return [self.w.mirror] if self.unit_source(wildcards) == EMBEDDED else []
 
-    def fetch_flags(self, *words: str) -> Callable[..., list[str]]:
-        """Return a params function: these flags, plus --generated for the demo's data."""
-        return lambda wildcards, input: [*words, *(["--generated"] if input else [])]
+    def units(self, wildcards: Wildcards) -> list[str]:
+        """Return the units of a set. Raises `EmsError` if a source lacks one."""
+        folder = Path(self.w.data, "evalsets", wildcards.evalset, wildcards.version)
+        units = units_of(self.experiment, wildcards.evalset)
+        self._require(*(str(folder / manifest_name(unit)) for unit in units))
+        return units
 
     def language_of_wiki(self, wildcards: Wildcards) -> str:
         """Return the experiment's code for the language of a Wikipedia."""
@@ -112,21 +136,38 @@ class Jobs:
 
     # --- text and shards
 
+    def _pairs(self, roles: Iterable[str], wildcards: Wildcards) -> list[tuple[Corpus, str]]:
+        vocabulary = wildcards.get("vocabulary", SHARED)
+        return [pair for role in roles for pair in self.experiment.pairs_of(role, vocabulary)]
+
     def per_pair(self, pattern: str, *roles: str) -> Callable[..., list[str]]:
-        """Return an input function: the pattern for each language pair with one of the `roles`."""
+        """Return a params function: the pattern for each language pair with one of the `roles`."""
+        return lambda wildcards: of_pairs(pattern, self._pairs(roles, wildcards), **wildcards)
 
-        def value(wildcards: Wildcards) -> list[str]:
-            vocabulary = wildcards.get("vocabulary", SHARED)
-            pairs = [pair for role in roles for pair in self.experiment.pairs_of(role, vocabulary)]
-            return of_pairs(pattern, pairs, vocabulary=vocabulary)
-
-        return value
+    def per_part(self, pattern: str, *roles: str) -> Callable[..., list[str]]:
+        """Return an input function: the pattern for each part with pairs of these `roles`."""
+        return lambda wildcards: self.w.parts_with(
+            pattern, self._pairs(roles, wildcards), **wildcards
+        )
 
     def _corpus(self, wildcards: Wildcards) -> tuple[str, Corpus]:
         return self.experiment.corpus(wildcards.label, wildcards.version)
 
+    def pairs(self, wildcards: Wildcards) -> list[str]:
+        """Return the language pairs of a part; of a vocabulary, those in its languages."""
+        role, corpus = self._corpus(wildcards)
+        pairs = pairs_of_part(corpus, wildcards.part)
+        if not (vocabulary := wildcards.get("vocabulary")):
+            return pairs
+        if (role, vocabulary) not in self.narrowed:
+            own = {(c.label, c.version, pair) for c, pair in self._pairs([role], wildcards)}
+            self.narrowed[role, vocabulary] = own
+        own = self.narrowed[role, vocabulary]
+        return [pair for pair in pairs if (corpus.label, corpus.version, pair) in own]
+
     def archives(self, wildcards: Wildcards) -> list[str]:
-        files = self.w.archives(self._corpus(wildcards)[1], wildcards.pair)
+        """Return the receipts of a part's downloads, or the user's own files."""
+        files = self.w.fetched_of(self._corpus(wildcards)[1], self.pairs(wildcards))
         self._require(*files)  # no rule fetches files of the user's own
         return files
 
@@ -146,16 +187,21 @@ class Jobs:
         return self.w.held_keys if held_out else []
 
     def earlier(self, wildcards: Wildcards) -> list[str]:
-        pair = wildcards.pair
-        corpora = self.experiment.before(wildcards.label, wildcards.version, pair)
-        return of_pairs(self.w.clean, [(corpus, pair) for corpus in corpora])
+        """Return the parts of preceding corpora whose pairs this one must not repeat."""
+        pairs = [
+            (corpus, pair)
+            for pair in self.pairs(wildcards)
+            for corpus in self.experiment.before(wildcards.label, wildcards.version, pair)
+        ]
+        return self.w.parts_with(self.w.part, pairs)
 
-    def text_group(self, wildcards: Wildcards) -> str:
-        """Keep the jobs apart: training text may wait for all validation text."""
-        return "text" if self._corpus(wildcards)[0] == "train" else "validation"
+    def prepare_modules(self, wildcards: Wildcards) -> list[str]:
+        return prepare_modules(self.experiment, self.pairs(wildcards))
 
-    def segment_modules(self, wildcards: Wildcards) -> list[str]:
-        return segment_modules(self.experiment, wildcards.pair)
+    def sharded(self, wildcards: Wildcards) -> list[str]:
+        """Return the pair files of a part in the languages of a vocabulary."""
+        corpus = self._corpus(wildcards)[1]
+        return of_pairs(self.w.segmented, [(corpus, pair) for pair in self.pairs(wildcards)])
 
     def joined_shards(self, wildcards: Wildcards) -> str | list[str]:
         joined = self.experiment.multiway_pairs(wildcards.vocabulary)
@@ -189,11 +235,19 @@ class Jobs:
         """Return the trained model in a fused system, [] for other systems."""
         return self._model(self._system(wildcards).base_system)
 
-    def fitted_on(self, role: str) -> Callable[..., list[str]]:
-        """Return an input function: the clean text of a role that the system is fitted on."""
-        return lambda wildcards: of_pairs(
-            self.w.clean, self.experiment.fitted_on(role, wildcards.system)
-        )
+    def fitted_on(self, wildcards: Wildcards) -> list[str]:
+        """Return the parts with clean text that a system is fitted on."""
+        roles = ("train", "validation")
+        pairs = [p for role in roles for p in self.experiment.fitted_on(role, wildcards.system)]
+        return self.w.parts_with(self.w.part, pairs)
+
+    def fit_flags(self, wildcards: Wildcards) -> list[str]:
+        """Return the flags of the clean text that a system is fitted on."""
+        flags = []
+        for flag, role in (("--text", "train"), ("--pairs", "validation")):
+            pairs = self.experiment.fitted_on(role, wildcards.system)
+            flags += [flag, *of_pairs(self.w.clean, pairs)] if pairs else []
+        return flags
 
     def threads(self, wildcards: Wildcards) -> int:
         return self._system(wildcards).train.threads
@@ -318,10 +372,10 @@ def evalkeys_modules(against: Iterable[str]) -> list[str]:
     return ["ems.text.evalkeys", *(module_name(name, "data") for name in against)]
 
 
-def segment_modules(experiment: Experiment, pair: str) -> list[str]:
-    """Return the modules that segment a language pair, with its two segmenters only."""
-    names = [experiment.segmenters[code] for code in pair.split("-")]
-    return ["ems.text.bulk", *map(segmenter_module, names)]
+def prepare_modules(experiment: Experiment, pairs: Iterable[str]) -> list[str]:
+    """Return the modules that prepare language pairs, with their own segmenters only."""
+    names = {experiment.segmenters[code] for pair in pairs for code in pair.split("-")}
+    return ["ems.text.prepare", *map(segmenter_module, sorted(names))]
 
 
 def bench_modules(name: str, kind: str) -> list[str]:

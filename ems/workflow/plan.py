@@ -2,7 +2,6 @@
 
 import math
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.schema import Json
-from ems.config.experiment import MULTIWAY, WIKIPEDIA, Experiment
+from ems.config.experiment import MULTIWAY, Experiment
 from ems.config.file import OPUSTOOLS, Site
 from ems.config.load import load_experiment, load_site
 from ems.config.plugins import benchmark
@@ -63,7 +62,7 @@ def plans_jobs(words: list[str]) -> bool:
 
 
 def segments_elsewhere(words: list[str]) -> bool:
-    """Return True if no `segment` job will run on this machine.
+    """Return True if no `prepare` job will run on this machine.
 
     With Slurm each runs on a node, whose programs cannot be checked here. Otherwise a missing
     program is an error before hours of downloads.
@@ -230,36 +229,36 @@ def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
 
     Systems in no table count, since a user can request them.
     """
-    corpora = [corpus for _, corpus in experiment.all_corpora()]
-    pairs = [(corpus, pair) for corpus in corpora for pair in corpus.pairs]
-
-    def is_clean(name: str) -> bool:
-        return any(name == f"{corpus.label}-{corpus.version}-{pair}" for corpus, pair in pairs)
-
-    def is_fetched(name: str) -> bool:
-        files = ((corpus, file) for corpus, pair in pairs for file in corpus.files(pair))
-        return any(name == f"{corpus.name}-{corpus.version}-{file}" for corpus, file in files)
-
     match job:
         case ("train" | "mine" | "fit", system):
             return system in experiment.systems
         case ("bench", system, name):
             return system in experiment.systems and name in experiment.benchmarks
         case ("data", "fetch", name):
-            of_sets = tuple(f"{benchmark(each).corpus or '/'}-" for each in experiment.evalsets)
-            file = re.sub(r"-(mined|text(\.gz)?|dump)$", "", name)
-            return is_fetched(file) or name.startswith(of_sets)
+            corpora = [corpus for _, corpus in experiment.all_corpora()]
+            releases = [f"{corpus.name}-{corpus.version}-" for corpus in corpora]
+            of_sets = [f"{benchmark(each).corpus or '/'}-" for each in experiment.evalsets]
+            return name.startswith((*releases, *of_sets))
         case ("data", "wikipedia", name):
-            return is_fetched(f"{WIKIPEDIA}-{name}")
+            files = (
+                f"{corpus.version}-{file}"
+                for _, corpus in experiment.all_corpora()
+                for pair in corpus.pairs
+                for file in corpus.files(pair)
+                if corpus.dumped
+            )
+            return name in files
         case ("data", "fetch-evalset", name):
             return name.partition("-")[0] in experiment.evalsets
         case ("text", "sample" | "vocabulary", vocabulary):
             return vocabulary in experiment.vocabularies
         case ("text", "shards", vocabulary, name):
             joined = name == MULTIWAY and bool(experiment.multiway.through)
-            return vocabulary in experiment.vocabularies and (joined or is_clean(name))
+            return vocabulary in experiment.vocabularies and (
+                joined or bool(experiment.part_named(name))
+            )
         case ("text", "multiway"):
             return bool(experiment.multiway.through)
         case ("text", _, name):
-            return is_clean(name)
+            return bool(experiment.part_named(name))
     return True

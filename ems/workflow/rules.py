@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,14 @@ from ems.base.provenance import digest, source_hash
 from ems.base.schema import CODE, LABEL, NAME, Json
 from ems.config.experiment import EMBEDDED, MULTIWAY, WIKIPEDIA, Corpus
 from ems.config.file import AFRESH
-from ems.config.plugins import benchmarks, sets_of
+from ems.config.plugins import benchmark, benchmarks, sets_of
 from ems.config.stages import stage_settings
-from ems.corpora.evalsets.sets import default_folder, fetched_files, manifest_name
+from ems.corpora.evalsets.sets import default_folder, set_files, units_of
 from ems.corpora.locations import archives_of
 from ems.corpora.slots import PLANNED
 from ems.tables.registry import ON_REQUEST, captions, input_files, outputs_of, scores
 from ems.workflow.made import Made, is_locked
+from ems.workflow.parts import Parts, parts_of
 from ems.workflow.plan import (
     check_cluster,
     check_queue,
@@ -36,6 +38,9 @@ from ems.workflow.plan import (
     segments_elsewhere,
 )
 
+FORMS = ("moses", "mined", "txt", "txt.gz")  # of downloads: folders, and suffixes of documents
+LANGUAGES = f"{CODE}(-{CODE})?"  # a pair, or the one language of documents
+Pairs = Iterable[tuple[Corpus, str]]  # of language pairs
 Wildcards = Any  # Snakemake's: values of a job's wildcards, as attributes and as a mapping
 PAIR = "{label}/{version}/{pair}"
 
@@ -59,7 +64,7 @@ def source_of(modules: Iterable[str]) -> str:
     return "".join(map(source_hash, modules))
 
 
-def of_pairs(pattern: str, pairs: Iterable[tuple[Corpus, str]], **others: str) -> list[str]:
+def of_pairs(pattern: str, pairs: Pairs, **others: str) -> list[str]:
     """Return the pattern filled in for each corpus and language pair."""
     return [
         pattern.format(label=corpus.label, version=corpus.version, pair=pair, **others)
@@ -96,17 +101,18 @@ class Workflow:
 
     def _name_paths(self) -> None:
         data, results = self.data, self.results
-        release = f"{data}/opus/{{corpus}}/{{version}}"
         through = f"{MULTIWAY}/{self.experiment.multiway.through or 'none'}"
         self.mirror = f"{data}/{EMBEDDED}/manifest.json"  # of the demo's data, which ems writes
-        self.archive = f"{release}/moses/{{pair}}.txt.zip"
-        self.mined = f"{release}/mined/{{corpus}}.{{pair}}.tsv.gz"
-        self.documents = f"{release}/{{file}}"
-        self.text = f"{data}/documents/{{corpus}}/{{version}}/{{pair}}.txt{{packed}}"
+        # receipts: what a job has made, with SHA-256
+        self.fetched = f"{data}/{{kind}}/{{corpus}}/{{version}}/.fetched/{self.name}.{{form}}.json"
+        self.fetched_set = f"{data}/evalsets/{{evalset}}/{{version}}/.fetched/{self.name}.json"
+        of_part = "{label}/{version}/.parts/{part}.json"
+        self.part = f"{results}/text/segmented/{of_part}"
+        self.shard_part = f"{results}/shards/{{vocabulary}}/{of_part}"
+        self.documents = f"{data}/opus/{{corpus}}/{{version}}/{{file}}"
         self.dump = f"{data}/dumps/{{corpus}}/{{version}}/{{pair}}.xml.bz2"
         self.wikipedia_dump = self.dump.replace("{corpus}", WIKIPEDIA)
         self.wikipedia = f"{data}/wikipedia/{{version}}/{{pair}}.txt"  # .gz, .json
-        self.unit = f"{data}/evalsets/{{evalset}}/{{version}}/{manifest_name('{unit}')}"
         self.eval_keys = f"{results}/text/evalkeys.tsv"
         self.held_keys = f"{results}/text/heldkeys.tsv"
         self.clean = f"{results}/text/clean/{PAIR}.tsv"
@@ -161,7 +167,9 @@ class Workflow:
         self.losses = [f"{self.model}/losses.jsonl".format(system=name) for name in trained]
         validation = [(corpus, pair) for corpus in experiment.validation for pair in corpus.pairs]
         self.validation_pairs = of_pairs(self.clean, validation)
+        self.validation_parts = self.parts_with(self.part, validation)
         self.joined_pairs = of_pairs(self.segmented, experiment.joined())  # through a translation
+        self.joined_parts = self.parts_with(self.part, experiment.joined())
         self.joined_reports = self.multiway_reports if experiment.multiway.through else []
 
     def _name_targets(self) -> None:
@@ -176,8 +184,7 @@ class Workflow:
         archives = [
             file
             for _, corpus in experiment.all_corpora()
-            for pair in corpus.pairs
-            for file in self.archives(corpus, pair)
+            for file in self.fetched_of(corpus, corpus.pairs)
         ]
         per_vocabulary = [
             pattern.format(vocabulary=name)
@@ -197,9 +204,44 @@ class Workflow:
             "exports": [self.export.format(system=name) for name in experiment.export.systems],
         }
 
-    def archives(self, corpus: Corpus, pair: str) -> list[str]:
-        """Return the files of a language pair of a corpus, or of the documents of a language."""
-        return list(map(str, archives_of(corpus, pair, Path(self.data))))
+    def fetched_of(self, corpus: Corpus, pairs: Iterable[str]) -> list[str]:
+        """Return the receipts of a corpus's downloads, or its files that are in place."""
+        paths = [path for pair in pairs for path in archives_of(corpus, pair, Path(self.data))]
+        return list(dict.fromkeys(self.receipts.get(str(path), str(path)) for path in paths))
+
+    @cached_property
+    def receipts(self) -> dict[str, str]:
+        """The receipt of each file of a corpus that jobs fetch together."""
+        paths, experiment, data = [], self.experiment, Path(self.data)
+        for _, corpus in experiment.all_corpora():
+            if not (corpus.paths or corpus.path or corpus.dumped):
+                paths += [file for pair in corpus.pairs for file in archives_of(corpus, pair, data)]
+        for name, evalset in experiment.evalsets.items():
+            if benchmark(name).corpus and not (evalset.path or evalset.embedded):
+                files = set_files(experiment, name, default_folder(experiment, name, data))
+                paths += [path for path in files if path.parent.name in FORMS]
+        return {str(path): self._receipt(path) for path in paths}
+
+    def _receipt(self, path: Path) -> str:
+        kind, corpus, version, *_ = path.relative_to(self.data).parts
+        form = path.parent.name if kind == "opus" else path.name.partition(".")[2]
+        return self.fetched.format(kind=kind, corpus=corpus, version=version, form=form)
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The part of each language pair of each corpus, whose pairs share a job."""
+        return parts_of(self.experiment, Path(self.data), self.site.job_mb)
+
+    def parts_with(self, pattern: str, pairs: Pairs, **others: str) -> list[str]:
+        """Return the pattern filled in for each part that has one of these language pairs."""
+        places = [(corpus.label, corpus.version, pair) for corpus, pair in pairs]
+        return list(
+            dict.fromkeys(
+                pattern.format(label=label, version=version, part=part, **others)
+                for label, version, pair in places
+                for part in (self.parts[label, version][pair],)
+            )
+        )
 
     def evalset_folders(self, names: Iterable[str]) -> list[str]:
         """Return NAME=FOLDER of each evaluation set."""
@@ -207,16 +249,22 @@ class Workflow:
         return [f"{name}={default_folder(self.experiment, name, data)}" for name in names]
 
     def evalset_files(self, *names: str) -> list[str]:
-        """Return the files of evaluation sets that jobs wait for: manifests, or files in place.
+        """Return the files of evaluation sets that jobs wait for: receipts, or files in place.
 
         Sets that the experiment does not use have none.
         """
         experiment, files = self.experiment, []
         for name in [name for name in names if name in experiment.evalsets]:
             folder = default_folder(experiment, name, Path(self.data))
-            embedded = experiment.evalsets[name].embedded
-            files += [self.mirror] if embedded else fetched_files(experiment, name, folder)
-        return list(map(str, files))
+            if experiment.evalsets[name].embedded:
+                files.append(self.mirror)
+            elif units_of(experiment, name):
+                version = experiment.evalsets[name].version
+                files.append(self.fetched_set.format(evalset=name, version=version))
+            else:
+                own = map(str, set_files(experiment, name, folder))
+                files += [self.receipts.get(path, path) for path in own]
+        return list(dict.fromkeys(files))
 
     # --- the start and the end of Snakemake
 
@@ -260,10 +308,12 @@ class Workflow:
         evalsets = set(self.experiment.evalsets)
         usable = [name for name in benchmarks() if evalsets.issuperset(sets_of(name))]
         return {
-            **dict.fromkeys(("corpus", "file", "version", "unit"), NAME),
+            **dict.fromkeys(("corpus", "file", "version"), NAME),
+            "kind": "opus|documents",
+            "form": one_of(FORMS),
             "label": LABEL,
-            "pair": f"{CODE}(-{CODE})?",  # one language of documents
-            "packed": r"(\.gz)?",
+            "pair": LANGUAGES,
+            "part": rf"{LANGUAGES}(\.\.{LANGUAGES})?",
             "evalset": "[a-z0-9]+",
             "vocabulary": one_of(self.experiment.vocabularies),
             "system": one_of(self.experiment.systems),
@@ -290,8 +340,8 @@ class Workflow:
         """
 
         def settings(wildcards: Wildcards) -> list[str]:
-            parts = {key: wildcards[key] for key in reads.split()}
-            read = stage_settings(self.experiment, name, **parts)
+            read = {key: wildcards[key] for key in reads.split()}
+            read = stage_settings(self.experiment, name, **read)
             self.settings[expect := digest(read)] = read
             return ["--experiment", self.name, "--expect", expect]
 

@@ -29,7 +29,7 @@ from ems.corpora.locations import (
     local_path,
     mined_location,
     opus_location,
-    text_file,
+    path_of,
     text_location,
 )
 from ems.corpora.own import own_files
@@ -105,7 +105,7 @@ def _of_corpora(experiment: Experiment, data: Path) -> Iterator[Fetch]:
                 yield Fetch(key, str(path.parent), str(path), path)
             continue
         for file in [file for pair in corpus.pairs for file in corpus.files(pair)]:
-            yield Fetch(key, corpus.source, *_places(corpus, file, data))
+            yield Fetch(key, corpus.source, *places_of(corpus, file, data))
         divided = corpus.part and not corpus.documents
         if divided and (file := experiment.splits[corpus.name].documents):
             location = f"{_release(corpus.source, corpus)}/{file}"
@@ -116,21 +116,20 @@ def _release(root: Path | str, corpus: Corpus) -> str:
     return corpus_location(str(root), corpus.name, corpus.version)
 
 
-def _places(corpus: Corpus, file: str, data: Path) -> tuple[str, Path]:
+def places_of(corpus: Corpus, file: str, data: Path) -> tuple[str, Path]:
     """Return the location of a corpus file at its source, and its local path once fetched."""
     if corpus.dumped:
-        made = text_file(corpus, file, data)  # the dump may have been deleted since
+        made = path_of(corpus, file, data)  # the dump may have been deleted since
         dump = data / "dumps" / corpus.name / corpus.version / f"{file}.xml.bz2"
         fetched = made if exists(made) else dump
         return dump_location(corpus.source, file, corpus.version), fetched
     if corpus.documents:
-        return text_location(corpus, file, data), text_file(corpus, file, data)
-    if corpus.mined:
+        location = text_location(corpus, file, data)
+    elif corpus.mined:
         location = mined_location(corpus.source, file)
-        return location, Path(_release(data / "opus", corpus), "mined", Path(location).name)
-    release = (corpus.name, corpus.version, file)
-    fetched = opus_location(str(data / "opus"), *release)
-    return opus_location(corpus.source, *release), Path(fetched)
+    else:
+        location = opus_location(corpus.source, corpus.name, corpus.version, file)
+    return location, path_of(corpus, file, data)
 
 
 def _of_evalsets(experiment: Experiment, data: Path) -> Iterator[Fetch]:

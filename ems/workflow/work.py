@@ -76,13 +76,10 @@ class Workload:
                 return "evalkeys", {"thousand sentences": self.held}
             case ("text", "heldkeys"):
                 return "evalkeys", {"pairs": self._total(self.experiment.validation)}
-            case ("text", "clean", name):
-                return "clean", {"pairs": self.counts[name][0], "thousand sentences": self.held}
-            case ("text", "segment", name):
-                codes = self.sizes[name].pair.split("-")
-                by = Counter(self.experiment.segmenters[code] for code in codes)
-                lines = {f"lines by {s}": n * self.counts[name][1] for s, n in by.items()}
-                return "segment", lines | {f"start of {segmenter}": 1 for segmenter in by}
+            case ("data", "fetch", name):
+                return "fetch", {"files": sum(map(name.startswith, self._releases))}
+            case ("text", "prepare", name):
+                return "prepare", self._prepared(name)
             case ("text", "multiway"):
                 return "multiway", {"pairs": self._total(self.experiment.corpora)}
             case ("text", "sample", name):
@@ -91,7 +88,8 @@ class Workload:
                 return "vocabulary", {"lines": self._sampled(name)}
             case ("text", "shards", _, name):
                 if name != MULTIWAY:
-                    return "shards", {"pairs": self.counts[name][1]}
+                    pairs = self._part(name)
+                    return "shards", {"pairs": self._pairs(pairs), "language pairs": len(pairs)}
                 most = self.experiment.multiway.most or 0  # further pairs of a sentence
                 return "shards", {"pairs": most * self._total(self.experiment.corpora)}
             case ("train", name):
@@ -110,6 +108,33 @@ class Workload:
             case ("data", stage, *_) | (stage, *_):
                 return stage, {}
         return "", {}
+
+    def _part(self, name: str) -> list[tuple[Corpus, str]]:
+        corpus, pairs = self.experiment.part_named(name)
+        return [(corpus, pair) for pair in pairs]
+
+    def _prepared(self, name: str) -> Units:
+        """Count the pairs that are read, and the lines that each segmenter gets."""
+        pairs = self._part(name)
+        read = sum(self.counts[f"{c.label}-{c.version}-{pair}"][0] for c, pair in pairs)
+        units = {"pairs": read, "language pairs": len(pairs), "thousand sentences": self.held}
+        lines: Counter[str] = Counter()
+        for corpus, pair in pairs:
+            for code in pair.split("-"):
+                lines[self.experiment.segmenters[code]] += self._pairs([(corpus, pair)])
+        units |= {f"lines by {segmenter}": count for segmenter, count in lines.items()}
+        return units | {f"start of {segmenter}": 1 for segmenter in lines}
+
+    @cached_property
+    def _releases(self) -> list[str]:
+        """The beginning of the name of the job that fetches a file, for each file once."""
+        files = {
+            (f"{corpus.name}-{corpus.version}-", file)
+            for _, corpus in self.experiment.all_corpora()
+            for pair in corpus.pairs
+            for file in corpus.files(pair)
+        }
+        return [release for release, _ in sorted(files)]
 
     def learning(self, system: SystemSettings) -> Learning:
         """Return the work of a training step, counted on PyTorch's meta device."""
