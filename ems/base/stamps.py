@@ -95,9 +95,9 @@ def make_each(items: Iterable[Item], make: Callable[[Item], object], name: Calla
     """Make all items. One that fails stops no other: its error is logged, and one error at the end
     names all that failed; if all others are done, the same command makes only these.
     """
-    failed: dict[str, EmsError] = {}
-    items = list(items)
+    failed, count = dict[str, EmsError](), 0
     for item in items:
+        count += 1
         try:
             make(item)
         except EmsError as error:
@@ -108,6 +108,6 @@ def make_each(items: Iterable[Item], make: Callable[[Item], object], name: Calla
     if failed:
         first = next(iter(failed.values()))
         raise EmsError(
-            f"{len(failed)} of {len(items)} failed: {', '.join(failed)} (the messages are above); "
+            f"{len(failed)} of {count} failed: {', '.join(failed)} (the messages are above); "
             f"the first is: {first}"
         )

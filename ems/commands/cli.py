@@ -95,7 +95,8 @@ def _check(values: dict[Flag, Any], log_file: Path | None, arguments: list[str])
         if value is not None and Mark.NAME in flag.notes:
             from ems.base.schema import check_name
 
-            check_name(flag.label, value)
+            for name in value if isinstance(value, list) else [value]:
+                check_name(flag.label, name)
         elif value is not None and (writes := flag.note(Writes)):
             writes.check_suffix(flag.label, value)
     check_outputs(outputs, inputs)

@@ -37,6 +37,9 @@ PieceLines = Annotated[int | None, Bounds(1, 1_000_000_000), Mark.HIDDEN]  # for
 
 OutFile = Annotated[Path, "file to write", Writes()]
 OutFolder = Annotated[Path, "folder to write into", Writes("folder")]
+Receipt = Annotated[
+    Path | None, "list of what is made, with checksums; what is current is not made again", Writes()
+]
 
 
 SYSTEMS = {  # of an experiment that a stage is for (default: all)
@@ -122,3 +125,11 @@ def downloads() -> "Downloads":
         return Downloads()
     site = site_settings()
     return Downloads(**dict(site.downloads), slots=Path(site.data) / ".downloads")
+
+
+def write_receipt(path: Path | None, made: object) -> None:
+    """Write what a job has made: it depends on contents only, so equal results change nothing."""
+    from ems.base.files import write_json
+
+    if path:
+        write_json(path, made)

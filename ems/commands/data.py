@@ -141,58 +141,58 @@ def fetch(
     source: FetchSource,
     corpus: common.CorpusName,
     version: common.Version,
-    pair: common.PairName,
-    out: common.OutFile,
+    pair: Annotated[list[str], "language pairs or languages, like de-en", Mark.NAME],
+    out: Annotated[Path, "file to write; {pair} stands for each of several pairs", Writes()],
     format: Annotated[
         Literal["moses", "mined", "text", "dump"],
         "OPUS's zip, LASER's WikiMatrix, documents of one language, or a Wikipedia dump",
     ] = "moses",
     generated: Annotated[bool, "data made by ems: no lock file"] = False,
+    receipt: common.Receipt = None,
 ) -> None:
-    """Download one language pair, or one language, of a corpus."""
-    _fetch(format, source, corpus, version, pair, out, not generated)
+    """Download language pairs, or languages, of a corpus."""
+    paths = {name: Path(str(out).replace("{pair}", name)) for name in pair}
+    if len({*paths.values()}) < len(pair):
+        raise EmsError(f"--out {out}: expected {{pair}} in the name of {len(pair)} different files")
+    _fetch(format, source, corpus, version, paths, not generated, receipt)
 
 
 def fetch_documents(
     source: FetchSource, corpus: common.CorpusName, version: common.Version, out: common.OutFile
 ) -> None:
     """Download the document number of each line of a corpus."""
-    _fetch("documents", source, corpus, version, "", out, True)
+    _fetch("documents", source, corpus, version, {out.name: out}, True, None)
 
 
 def _fetch(
-    form: str, source: str, corpus: str, version: str, pair: str, out: Path, locked: bool
+    form: str,
+    source: str,
+    corpus: str,
+    version: str,
+    paths: dict[str, Path],
+    locked: bool,
+    receipt: Path | None,
 ) -> None:
-    from ems.corpora.content import lock_of
-    from ems.corpora.fetch import fetch_file
-    from ems.corpora.slots import alone
+    from ems.corpora.fetch import fetch_files
 
-    with alone(out, lock_of(out)) as made:
-        if not made:
-            downloads = common.downloads()
-            entry = fetch_file(form, source, corpus, version, pair, out, locked, downloads)
-            common.log.info("%s: %s", out, entry)
+    settings = locked, common.downloads(), not receipt
+    common.write_receipt(receipt, fetch_files(form, source, corpus, version, paths, *settings))
 
 
 def fetch_evalset(
     evalset: Annotated[str, "evaluation set", Choices("ems.config.plugins:sets")],
-    code: Annotated[str, "language or archive", Mark.NAME],
+    code: Annotated[list[str], "languages or archives", Mark.NAME],
     out: common.OutFolder,
     source: Annotated[
         str, "directory, address or `embedded` (default: published)", Mark.PLACE
     ] = "",
+    receipt: common.Receipt = None,
 ) -> None:
-    """Download one unit of an evaluation set."""
+    """Download units of an evaluation set."""
     from ems.config.experiment import EMBEDDED
-    from ems.corpora.evalsets import fetch
-    from ems.corpora.evalsets.sets import manifest_name
-    from ems.corpora.slots import alone
+    from ems.corpora.evalsets.fetch import fetch_units
 
     generated = source == EMBEDDED
     place = f"{common.site_settings().data}/{EMBEDDED}/{evalset}" if generated else source
-    manifest = out / manifest_name(code)
-    with alone(manifest, manifest) as made:
-        if not made:
-            locked, downloads = not generated, common.downloads()
-            count = fetch.fetch_evalset(evalset, place, code, out, locked, downloads)
-            common.log.info("%s %s: %s read in %s", evalset, code, count, out)
+    settings = not generated, common.downloads(), not receipt
+    common.write_receipt(receipt, fetch_units(evalset, place, code, out, *settings))

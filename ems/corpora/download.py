@@ -290,7 +290,8 @@ def _complete(part: PartialFile, downloads: Downloads) -> None:
 def _attempt(part: PartialFile, downloads: Downloads) -> None:
     with _request(part, downloads.stall) as answer:
         _begin(answer, part)
-        progress = Progress(f"download {part.name}", part.length, "bytes", before=part.size)
+        what = f"download {part.name}"
+        progress = Progress(what, part.length, "bytes", before=part.size, small=True)
         try:
             begin, size = time.monotonic(), part.size
             while True:

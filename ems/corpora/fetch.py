@@ -1,4 +1,4 @@
-"""Fetch one file of a corpus from a source (directory, http or https host) and check it.
+"""Fetch files of a corpus from a source (directory, http or https host) and check them.
 
 Downloads are trusted on first use. The lock `<file>.lock.json` records url, bytes and sha256 and
 stays if the file is deleted; a later download that differs is an error. Files that ems generates
@@ -7,19 +7,23 @@ itself (the demo) are not compared with their locks.
 
 import math
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, check_readable, sha256_file, write_json
-from ems.base.progress import Progress
+from ems.base.progress import Progress, log
 from ems.base.schema import Json
+from ems.base.stamps import make_each
+from ems.base.workers import in_workers
 from ems.config.file import OPUSTOOLS
 from ems.corpora.archive import BLOCK
-from ems.corpora.content import START, check_start, lock_of, read_lock
+from ems.corpora.content import START, Locked, check_start, lock_of, read_lock
 from ems.corpora.download import DOWNLOADS, Downloads, download, part_path, write_all
 from ems.corpora.locations import (
     corpus_location,
@@ -32,12 +36,104 @@ from ems.corpora.locations import (
 from ems.corpora.monolingual import check_dump, count_documents
 from ems.corpora.moses import count_mined, count_pairs
 from ems.corpora.opustools import moses_by_opustools
-from ems.corpora.slots import held
+from ems.corpora.slots import alone, held
 from ems.corpora.split import read_document_names
 
 Lock = Json  # "url", "bytes", "sha256", and the counts of a check
 Form = Literal["moses", "documents", "mined", "text", "dump"]
 Check = Callable[[Path], Lock]  # returns entries for the lock; raises EmsError for a bad file
+Fetched = tuple[str, int]  # the SHA-256 and the bytes that were fetched, 0 if it was here
+
+
+def fetch_files(
+    form: Form,
+    source: str,
+    corpus: str,
+    version: str,
+    paths: dict[str, Path],
+    locked: bool = True,
+    downloads: Downloads = DOWNLOADS,
+    again: bool = False,
+) -> dict[str, str]:
+    """Fetch the files of a corpus, those that are here only if asked `again`; return {path:
+    SHA-256}.
+    """
+    one = partial(_fetch_one, form, source, corpus, version, paths, locked, downloads, again)
+    sums = fetch_each(f"{corpus}/{version}", "files", [*paths], one, source, downloads)
+    return {str(paths[name]): sha256 for name, sha256 in sums.items()}
+
+
+def _fetch_one(
+    form: Form,
+    source: str,
+    corpus: str,
+    version: str,
+    paths: dict[str, Path],
+    locked: bool,
+    downloads: Downloads,
+    again: bool,
+    name: str,
+) -> Fetched:
+    out = paths[name]
+    with alone(out, lock_of(out)) as made:
+        location = location_of(form, source, corpus, version, name, out)
+        if made or (locked and not again and is_here(out, location)):
+            return read_lock(out).sha256, 0
+        lock = fetch_file(form, source, corpus, version, name, out, locked, downloads)
+        return lock["sha256"], lock["bytes"]
+
+
+def fetch_each(
+    what: str,
+    unit: str,
+    names: Sequence[str],
+    one: Callable[[str], Fetched],
+    source: str,
+    downloads: Downloads = DOWNLOADS,
+) -> dict[str, str]:
+    """Fetch all by `one`, from an address over several connections; return {name: SHA-256}. Raises
+    `EmsError` at the end if some failed, which name themselves.
+    """
+    progress, begin = Progress(f"fetch {what}", len(names), unit, small=True), time.monotonic()
+    sums, sizes = dict[str, str](), list[int]()
+
+    def volume() -> str:
+        size = sum(sizes) / 1e6
+        return f"{size:,.1f} MB, {size / max(time.monotonic() - begin, 1e-9):,.1f} MB/s"
+
+    def count(ended: tuple[str, Callable[[], Fetched]]) -> None:
+        name, result = ended
+        sums[name], size = result()
+        sizes.append(size)
+        progress.add(1, volume)
+
+    workers = min(downloads.per_host, len(names)) if is_remote(source) else 1
+    if workers > 1:  # forked, with the log
+        ended = in_workers(one, names, workers, str, "fork")
+        make_each(((name, future.result) for name, future in ended), count, itemgetter(0))
+    else:
+        make_each(((name, partial(one, name)) for name in names), count, itemgetter(0))
+    here = f" ({sizes.count(0):,} were here)" if 0 in sizes else ""
+    log.info("%s: %s %s, %s%s", what, f"{len(sums):,}", unit, volume(), here)
+    return sums
+
+
+def is_here(out: Path, location: str) -> bool:
+    """Return whether a file matches its lock, which is of this location, and of what lies there now
+    if that is a folder.
+    """
+    if not (out.is_file() and lock_of(out).is_file()):
+        return False
+    lock = read_lock(out)
+    return is_of(lock, location) and lock.sha256 == sha256_file(out)
+
+
+def is_of(lock: Locked, location: str) -> bool:
+    """Return whether a lock is of this location, and of what lies there now if that is a folder."""
+    if lock.url != location or is_remote(location) or location.startswith(f"{OPUSTOOLS}:"):
+        return lock.url == location
+    source = local_path(location)
+    return source.is_file() and sha256_file(source) == lock.sha256
 
 
 def fetch_file(
@@ -55,18 +151,22 @@ def fetch_file(
     Forms: OPUS's zip (moses), the document name of each line (documents), LASER's file of a
     language pair (mined), documents of one language (text), a Wikipedia (dump; start checked).
     """
+    location = location_of(form, source, corpus, version, pair, out)
+    return fetch(location, out, partial(_counts, form, corpus, pair), locked, downloads)
+
+
+def location_of(form: Form, source: str, corpus: str, version: str, pair: str, out: Path) -> str:
     match form:
         case "moses":
-            location = opus_location(source, corpus, version, pair)
+            return opus_location(source, corpus, version, pair)
         case "documents":
-            location = f"{corpus_location(source, corpus, version)}/{out.name}"
+            return f"{corpus_location(source, corpus, version)}/{out.name}"
         case "mined":
-            location = mined_location(source, pair)
+            return mined_location(source, pair)
         case "text":
-            location = f"{source.rstrip('/')}/{corpus}/{version}/{out.name}"
+            return f"{source.rstrip('/')}/{corpus}/{version}/{out.name}"
         case "dump":
-            location = dump_location(source, pair, version)
-    return fetch(location, out, partial(_counts, form, corpus, pair), locked, downloads)
+            return dump_location(source, pair, version)
 
 
 def _counts(form: Form, corpus: str, pair: str, path: Path) -> dict[str, int]:
@@ -149,7 +249,8 @@ def _copied(source: Path, out: Path) -> Iterator[Path]:
     path = part_path(out)
     with reader, held(path) as writer:
         try:
-            progress = Progress(f"copy {source.name}", os.fstat(reader.fileno()).st_size, "bytes")
+            size = os.fstat(reader.fileno()).st_size
+            progress = Progress(f"copy {source.name}", size, "bytes", small=True)
             writer.truncate(0)
             for block in progress.over(iter(lambda: reader.read(BLOCK), b""), len):
                 write_all(writer, block, path)

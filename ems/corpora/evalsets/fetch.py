@@ -8,7 +8,8 @@ waits for is written. It does not name the source, so switching to a mirror make
 import os
 import shutil
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -17,13 +18,69 @@ from ems.base.files import atomic_path, sha256_file, write_json
 from ems.base.schema import Json
 from ems.config.plugins import benchmark, module
 from ems.corpora.archive import unpack
-from ems.corpora.content import lock_of, read_lock
+from ems.corpora.content import check_file, lock_of, read_lock
 from ems.corpora.download import DOWNLOADS, Downloads
 from ems.corpora.evalsets.sets import Unit, manifest_name, unit
-from ems.corpora.fetch import bring, lock_entry
-from ems.corpora.slots import MACHINE
+from ems.corpora.fetch import Fetched, bring, fetch_each, is_here, is_of, lock_entry
+from ems.corpora.slots import MACHINE, alone
 
 ARCHIVES = "downloads"  # subfolder for archives and their locks
+
+
+def fetch_units(
+    name: str,
+    source: str,
+    codes: Sequence[str],
+    folder: Path,
+    locked: bool = True,
+    downloads: Downloads = DOWNLOADS,
+    again: bool = False,
+) -> dict[str, str]:
+    """Fetch units of an evaluation set, those that are here only if asked `again`; return {unit:
+    SHA-256 of its manifest}.
+    """
+    one = partial(_fetch_one, name, source, folder, locked, downloads, again)
+    base = _base(unit(name, codes[0]), source)
+    return fetch_each(name, "units", codes, one, base, downloads)
+
+
+def _fetch_one(
+    name: str,
+    source: str,
+    folder: Path,
+    locked: bool,
+    downloads: Downloads,
+    again: bool,
+    code: str,
+) -> Fetched:
+    manifest, wanted = folder / manifest_name(code), unit(name, code)
+    with alone(manifest, manifest) as made:
+        here = made or (locked and not again and _is_current(wanted, source, folder))
+        if not here:
+            fetch_evalset(name, source, code, folder, locked, downloads)
+    locks = [] if here else [read_lock(_place(wanted, file, folder)) for file in wanted.files]
+    return sha256_file(manifest), sum(lock.bytes for lock in locks)
+
+
+def _is_current(unit: Unit, source: str, folder: Path) -> bool:
+    """Return whether a unit was fetched from this source and its manifest's files are whole."""
+    with suppress(EmsError):
+        check_file(folder / manifest_name(unit.unit))
+        locations = {
+            _place(unit, file, folder): f"{_base(unit, source)}/{file}" for file in unit.files
+        }
+        return all(is_of(read_lock(place), location) for place, location in locations.items())
+    return False
+
+
+def _base(unit: Unit, source: str) -> str:
+    if base := (source or unit.base).rstrip("/"):
+        return base
+    raise EmsError(f"{unit.set}: give --source, the directory or address of its files")
+
+
+def _place(unit: Unit, file: str, folder: Path) -> Path:
+    return folder / ARCHIVES / Path(file).name if unit.is_archive else folder / file
 
 
 def fetch_evalset(
@@ -40,9 +97,7 @@ def fetch_evalset(
     data in `folder` are unchanged.
     """
     wanted = unit(name, code)
-    base = (source or wanted.base).rstrip("/")
-    if not base:
-        raise EmsError(f"{name}: give --source, the directory or address of its files")
+    base = _base(wanted, source)
     manifest = folder / manifest_name(code)
     with ExitStack() as stack:
         folder.mkdir(parents=True, exist_ok=True)
@@ -53,10 +108,9 @@ def fetch_evalset(
         temporary = Path(stack.enter_context(scratch))
         locks, parts = {}, []
         for file in wanted.files:
-            place = folder / ARCHIVES / Path(file).name if wanted.is_archive else folder / file
+            path = place = _place(wanted, file, folder)
             location = f"{base}/{file}"
-            path = place
-            if manifest.exists() or not (locked and _is_here(place, location)):
+            if manifest.exists() or not (locked and is_here(place, location)):
                 path = stack.enter_context(bring(location, place, downloads))
                 parts.append(path)
             check = partial(_lay_out, wanted, file, temporary)
@@ -81,14 +135,6 @@ def fetch_evalset(
     entry = {"evalset": name, "unit": code, "licence": benchmark(name).licence}
     write_json(manifest, {**entry, "read": count, "files": files})
     return count
-
-
-def _is_here(place: Path, location: str) -> bool:
-    """Return True if the file was fetched from `location` before and matches its lock."""
-    if not (place.is_file() and lock_of(place).is_file()):
-        return False
-    lock = read_lock(place)
-    return lock.url == location and lock.sha256 == sha256_file(place)
 
 
 def _lay_out(unit: Unit, file: str, folder: Path, path: Path) -> Json:
