@@ -4,7 +4,7 @@ from snakemake.logging import logger
 
 from ems.base.errors import EmsError
 from ems.workflow.jobs import Jobs, demo_source, evalkeys_modules, options, per_attempt
-from ems.workflow.rules import Workflow, one_of, source_of
+from ems.workflow.rules import LANGUAGES, Workflow, one_of, source_of
 
 try:
     w = Workflow(config, main=workflow.is_main_process, dry_run=workflow.output_settings.dryrun)

@@ -40,22 +40,26 @@ rule prepare:
         pairs=job.pairs,
         held_out=options("held_out"),
         text=f"{RESULTS}/text",
+        receipt=w.part,
         # finished pieces of large pairs; not an output, since Snakemake deletes outputs before a retry
         state=f"{RESULTS}/state/text/{PART}",
     shell:
         "ems prepare {params.settings:q} --corpus {wildcards.label:q} --version {wildcards.version:q} --pair"
         " {params.pairs:q} --data {params.data:q} --keys {input.evalkeys:q} {params.held_out:q} --text {params.text:q}"
-        " --state {params.state:q} --workers {threads} --out {output:q} --costs {log.costs:q} --log {log.log:q}"
+        " --state {params.state:q} --workers {threads} --out {params.receipt:q} --costs {log.costs:q} --log {log.log:q}"
 
 
-# The files of one language pair as targets: a job for this pair alone.
-rule pair:
-    input:
-        w.part.replace("{part}", "{pair}"),
+# The files of one language pair as targets.
+use rule prepare as pair with:
     output:
-        touch(update(w.clean)),
-        touch(update(w.clean_report)),
-        touch(update(w.segmented)),
+        *(
+            update(path.replace("{pair}", "{part}"))
+            for path in (w.clean, w.clean_report, w.segmented)
+        ),
+    log:
+        **w.logs(f"prepare/{PART}-alone", "text/"),
+    wildcard_constraints:
+        part=LANGUAGES,
 
 
 rule decontamination_report:

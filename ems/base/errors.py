@@ -16,6 +16,7 @@ from typing import BinaryIO
 FAILED, REQUEUE = 1, 75  # exit statuses; 75 (EX_TEMPFAIL of sysexits.h): the same command resumes
 LOCK = ".lock.json"  # suffix of the lock of a download, in the same folder
 MANIFEST = ".manifest.json"  # suffix of the manifest of a unit of an evaluation set
+RECEIPTS = ".fetched"  # folder of the receipts of downloads, next to them
 TIMES = ".times.jsonl"  # suffix of the times of a training
 TABLES = "tables"  # the folder in results/ for tables of several experiments
 STDERR_CHARACTERS = 500  # quoted from another program's stderr in an error
@@ -73,7 +74,8 @@ class Damaged(EmsError):
 
 
 # What to delete, then the outputs of each run of Snakemake (none: rerunning the command makes it).
-Remedy = tuple[str, list[list[str]]] | None
+# Where many files are made by one job, its receipt goes, too: the job then makes what is missing.
+Remedy = tuple[list[str], list[list[str]]] | None
 
 
 def advice(path: Path | str, experiment: str = "", data: str = "data") -> str:
@@ -92,11 +94,11 @@ def advice(path: Path | str, experiment: str = "", data: str = "data") -> str:
         return "make or fetch it again" if os.path.lexists(path) else "make or fetch it first"
     delete, runs = remedy
     if not runs:
-        return f"delete {shlex.quote(delete)} and run the same command again"
+        return f"delete {shlex.join(delete)} and run the same command again"
     chosen = ["--config", f"experiment={experiment}"] if experiment else []
     command = " && ".join(shlex.join(["snakemake", *chosen, "--", *names]) for names in runs)
-    exists = os.path.lexists(delete)
-    again = f"delete {shlex.quote(delete)} and make it again" if exists else "make it"
+    present = [name for name in delete if os.path.lexists(name)]
+    again = f"delete {shlex.join(present)} and make it again" if present else "make it"
     return f"{again}: `{command}`"
 
 
@@ -111,26 +113,28 @@ def _of_results(name: str, *parts: str) -> Remedy:
     path = "/".join((root, *parts))
     match parts:
         case [_] if name == TABLES:
-            return path, [[path]]
+            return [path], [[path]]
         case _ if not os.path.isfile(f"configs/{name}.yaml"):
             return None
         case ["shards", vocabulary, *inside]:
-            pair, index = "/".join((root, *parts[:5])), f"{root}/shards/{vocabulary}/index.json"
-            return pair, [[pair, index] if len(inside) > 2 else [index]]
+            index = f"{root}/shards/{vocabulary}/index.json"
+            corpus = "/".join((root, *parts[:4]))
+            of_pair = [f"{corpus}/{inside[2]}", f"{corpus}/.parts"] if len(inside) > 2 else [index]
+            return of_pair, [[index]]
         case ["models", system, "mined", *_]:
             mined = f"{root}/models/{system}/mined"
-            return mined, [[f"{mined}/manifest.json"]]
+            return [mined], [[f"{mined}/manifest.json"]]
         case ["models", system, *_]:
             model = f"{root}/models/{system}"
-            return model, [[f"{model}/model.json"]]
+            return [model], [[f"{model}/model.json"]]
         case ["costs", "train", times] if times.endswith(TIMES):
             return _of_results(name, "models", times.removesuffix(TIMES))
         case ["text" | "vocab", _, *_]:
-            return path, [[path], ["text"]]
+            return [path], [[path], ["text"]]
         case ["scores" | "reports" | "tables" | "figures", _, *_]:
-            return path, [[path]]
+            return [path], [[path]]
         case ["costs" | "state", _, *_]:
-            return path, []
+            return [path], []
     return None
 
 
@@ -138,20 +142,17 @@ def _of_data(data: Path, *parts: str) -> Remedy:
     path = str(data.joinpath(*parts))
     match parts:
         case [*_, name] if name.endswith(LOCK):
-            return path, []
+            return [path], []
         case ["embedded", *_]:
             demo = str(data / "embedded")  # made as a whole
-            return demo, [[f"{demo}/manifest.json"]]
-        case ["evalsets", _, _, *file] if manifest := _manifest(data.joinpath(*parts[:3]), file):
-            return manifest, [[manifest]]
-        case ["evalsets", _, _, *_, name] if not name.endswith(MANIFEST):
-            return path, [["evalsets"]]
-        case (
-            ["documents" | "dumps", _, _, _]
-            | ["wikipedia", _, _]
-            | ["opus" | "evalsets", _, _, _, *_]
-        ):
-            return path, [[path]]
+            return [demo], [[f"{demo}/manifest.json"]]
+        case ["evalsets", _, _, *file]:
+            manifest = _manifest(data.joinpath(*parts[:3]), file) or path
+            return [manifest, str(data.joinpath(*parts[:3], RECEIPTS))], [["evalsets"]]
+        case ["opus", _, _, _, _] | ["documents", _, _, _]:
+            return [path, str(data.joinpath(*parts[:3], RECEIPTS))], [["data"]]
+        case ["opus" | "dumps", _, _, _] | ["wikipedia", _, _]:
+            return [path], [[path]]
     return None
 
 
