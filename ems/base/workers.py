@@ -21,9 +21,11 @@ def in_workers(
     count: int,
     name: Callable[[Item], str],
     method: str = "spawn",
+    ahead: int = 0,
 ) -> Iterator[tuple[Item, Future]]:
     """Yield each item with its finished future, in the order in which they end, at most `count` at
-    once. Raises `EmsError` if a worker was killed. No worker is left running.
+    once, while `ahead` more are made and wait. Raises `EmsError` if a worker was killed. No worker
+    is left running.
 
     Workers are spawned and load their own tools: a tokenizer used before a fork would silently
     return lines of other processes. Those that use no tools may be forked: they start at once.
@@ -34,7 +36,7 @@ def in_workers(
     queue, running = iter(items), dict[Future, Item]()
     try:
         while True:
-            for item in islice(queue, count - len(running)):
+            for item in islice(queue, count + ahead - len(running)):
                 running[pool.submit(work, item)] = item
             if not running:
                 return

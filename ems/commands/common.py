@@ -99,7 +99,7 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
             f"configs/{experiment.name}.yaml: stage {stage} was planned with settings "
             f"{expected}, the file now gives {current}: it was edited since, so run again"
         )
-    if stage in ("bench", "clean"):  # the stages that start programs
+    if stage in ("bench", "clean", "prepare"):  # the stages that start programs
         from ems.workflow.trust import check_programs
 
         check_programs(experiment, site)

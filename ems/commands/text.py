@@ -76,6 +76,36 @@ def clean(
     common.log.info("%s: %s", out, clean_corpus(settings, source, keys, out))
 
 
+def prepare(
+    experiment: common.ExperimentName,
+    corpus: common.CorpusName,
+    version: common.Version,
+    pair: Annotated[list[str], "neighbouring language pairs of the corpus", Mark.NAME],
+    data: Annotated[Path, "folder of downloads"],
+    keys: Annotated[Path, "keys of evaluation sentences"],
+    text: Annotated[Path, "folder of text, like results/demo/text", Writes("folder")],
+    out: common.OutFile,
+    held_out: Annotated[Path | None, "keys of validation sentences, if they are removed"] = None,
+    state: common.State = None,
+    workers: common.Workers = 1,
+    piece_lines: common.PieceLines = None,
+    expect: common.Expected = "",
+) -> None:
+    """Clean, decontaminate and segment language pairs of a corpus in one pass."""
+    from ems.base.files import state_of
+    from ems.config.experiment import name_of_part, pairs_of_part
+    from ems.text.bulk import LINES
+    from ems.text.prepare import Part, prepare_pairs
+
+    part, names = name_of_part(pair), {"label": corpus, "version": version}
+    settings = common.planned(experiment, expect, "prepare", **names, part=part)
+    if (known := pairs_of_part(settings.corpus(**names)[1], part)) != pair:
+        raise EmsError(f"--pair: expected neighbours, {' '.join(known)}; found {' '.join(pair)}")
+    files = (data, keys, held_out, text, state or state_of(out))
+    job = Part(settings, corpus, version, pair, *files, workers, piece_lines or LINES)
+    common.log.info("%s", prepare_pairs(job, out))
+
+
 def report(
     experiment: common.ExperimentName,
     entries: Annotated[list[Path], "reports of `ems clean`, and folders of `ems multiway`"],

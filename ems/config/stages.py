@@ -11,7 +11,7 @@ from ems.base.errors import EmsError
 from ems.base.files import EXPORTED, SUMS, sha256_file
 from ems.base.provenance import digest
 from ems.base.schema import Json, plain
-from ems.config.experiment import Experiment
+from ems.config.experiment import Corpus, Experiment, pairs_of_part
 from ems.config.plugins import benchmark as record_of
 from ems.config.plugins import sets_of
 from ems.config.systems import LOCATED, Trained
@@ -50,26 +50,51 @@ def _split(experiment: Experiment, corpus: str, part: str) -> Json:
 
 def _clean(experiment: Experiment, label: str, version: str, pair: str) -> Json:
     role, corpus = experiment.corpus(label, version)
-    files, cleaning = corpus.files(pair), experiment.cleaning(corpus)
-    # for a pair with English, the name of the file says so already
-    turned = [] if "en" in pair.split("-") else sorted(corpus.turned.intersection(files))
+    common, own = _cleaning(experiment, role, corpus), _clean_pair(experiment, corpus, pair)
+    common["corpus"].append(pair)
+    common["decontaminate"]["held_against"] = own.pop("held_against")
+    return common | own
+
+
+def _cleaning(experiment: Experiment, role: str, corpus: Corpus) -> Json:
+    """Return the settings of cleaning that all pairs of a corpus share."""
+    cleaning = experiment.cleaning(corpus)
     return {
         "role": role,
-        "corpus": [label, version, pair],
-        "files": files,
+        "corpus": [corpus.label, corpus.version],
         "split": _split(experiment, corpus.name, corpus.part),
-        "max_pairs": corpus.cap(pair),
-        **({"turned": turned} if turned else {}),
         **({"threshold": corpus.threshold} if corpus.mined else {}),
         **({"kind": corpus.kind} if corpus.documents else {}),
         "seed": experiment.seed,
         "clean": plain(cleaning),
         **filter_contents(cleaning),
-        "decontaminate": {
-            **plain(experiment.decontaminate),
-            "held_against": experiment.held_against(pair),
-        },
+        "decontaminate": plain(experiment.decontaminate),
     }
+
+
+def _clean_pair(experiment: Experiment, corpus: Corpus, pair: str) -> Json:
+    files = corpus.files(pair)
+    # for a pair with English, the name of the file says so already
+    turned = [] if "en" in pair.split("-") else sorted(corpus.turned.intersection(files))
+    return {
+        "files": files,
+        "max_pairs": corpus.cap(pair),
+        **({"turned": turned} if turned else {}),
+        "held_against": experiment.held_against(pair),
+    }
+
+
+def _prepare(experiment: Experiment, label: str, version: str, part: str) -> Json:
+    role, corpus = experiment.corpus(label, version)
+    pairs = {
+        pair: _clean_pair(experiment, corpus, pair) | _segment(experiment, pair)
+        for pair in pairs_of_part(corpus, part)
+    }
+    return {"common": _cleaning(experiment, role, corpus), "pairs": pairs}
+
+
+def _segment(experiment: Experiment, pair: str) -> Json:
+    return {"segmenters": [experiment.segmenters[code] for code in pair.split("-")]}
 
 
 def _multiway(experiment: Experiment) -> Json:
@@ -171,9 +196,8 @@ def _tables(experiment: Experiment) -> Json:
 _STAGES = {
     "evalkeys": _evalkeys,
     "clean": _clean,
-    "segment": lambda experiment, pair: {
-        "segmenters": [experiment.segmenters[code] for code in pair.split("-")]
-    },
+    "segment": _segment,
+    "prepare": _prepare,
     "multiway": _multiway,
     "vocabulary": _vocabulary,
     "shards": lambda experiment: {},

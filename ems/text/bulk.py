@@ -1,19 +1,64 @@
-"""Segmentation of whole files of pairs or documents, in parallel pieces (EMS v2 IV-B)."""
+"""Segmentation of text as it arrives, in parallel and resumable pieces (EMS v2 IV-B).
 
-from functools import lru_cache, partial
-from itertools import chain
+Text arrives in blocks of whole lines of a TSV, of pairs or of documents. With the segmenter `none`
+on all sides a block is only lower-cased; otherwise blocks make up pieces for the tools.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import chain, islice
 from pathlib import Path
 
-from ems.base.errors import EmsError
-from ems.base.files import atomic_path, check_unchanged, state_of
+from ems.base.batches import batched
+from ems.base.files import atomic_path, check_unchanged, drop_state, state_of
+from ems.base.progress import Progress
 from ems.base.provenance import source_hash
-from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
-from ems.text.segmenters.base import Segment, module_name, segmenter
-from ems.text.tsv import read_columns, unit_of
+from ems.text.pieces import MAX_BYTES, done_texts
+from ems.text.segmenters.base import Segment, is_spaced, module_name, segmenter
+from ems.text.tsv import check_count, count_lines, read_columns, unit_of
 
 # pairs per piece: starting Perl then costs a twentieth of the work, and a worker takes about 30 MB
 LINES = 20_000
+NONE = "none"  # the segmenter that leaves text as it is
 Names = tuple[str, ...]  # one per language: two for pairs, one for documents
+
+
+@dataclass(frozen=True)
+class Segmenting:
+    """The segmentation of a file of pairs or documents. `workers` processes share pieces of `lines`
+    lines, which stay in the folder `state` until `finish`. The result depends on neither number.
+    """
+
+    languages: Names
+    names: Names
+    state: Path
+    workers: int = 1
+    lines: int = LINES
+
+    def write(self, out: Path, blocks: Iterable[str]) -> None:
+        """Write blocks segmented and lower-cased; a text of one piece leaves no state."""
+        work = partial(segment_text, self.languages, self.names)
+        with open(out, "w", encoding="utf-8", newline="\n") as writer:
+            if {*self.names} == {NONE}:
+                writer.writelines(map(work, blocks))
+                return
+            pieces = _pieces(blocks, self.lines)
+            first, *more = [*islice(pieces, 2)] or [""]
+            if not more:
+                writer.write(work(first))
+                return
+            key = [self.lines, self.languages, self.names, segmenter_hashes(self.names)]
+            what, texts = f"segment {out.name}", chain([first, *more], pieces)
+            writer.writelines(done_texts(what, work, texts, self.state, key, self.workers))
+
+    def finish(self) -> None:
+        drop_state(self.state)
+
+
+def segmenter_hashes(names: Names) -> list[str]:
+    """Return the hashes of the source that segments with these tools."""
+    return [source_hash(name) for name in ("ems.text.bulk", *map(module_name, names))]
 
 
 def segment_tsv(
@@ -25,58 +70,55 @@ def segment_tsv(
     workers: int = 1,
     lines: int = LINES,
 ) -> int:
-    """Segment and lower-case a file of pairs or documents; return the number of lines.
-
-    `workers` processes share pieces of `lines` pairs, which stay in the folder `state` (default:
-    next to `out`) until all are finished. The result depends on neither number.
-    """
-    pieces, sha256 = cut(source, lines)
-    work, unit = partial(segment_piece, languages, names), unit_of(languages)
-    what = f"segment {source.stem} ({', '.join(names)})"
-    if len(pieces) == 1:
-        with atomic_path(out) as temporary:
-            do_only(what, work, pieces[0], temporary, unit)
-            check_unchanged(source, pieces[-1].end)
-        return pieces[0].lines
-    state = state or state_of(out)
-    key = {"source": sha256, "lines": lines, "languages": languages, "names": names}
-    key["code"] = [source_hash(name) for name in ("ems.text.bulk", *map(module_name, names))]
-    with (
-        done_pieces(what, work, pieces, state, key, workers, unit) as results,
-        atomic_path(out) as temporary,
-        open(temporary, "wb") as writer,
-    ):
-        for result in results:
-            writer.write(result.read_bytes())
-        check_unchanged(source, pieces[-1].end)
-    return sum(piece.lines for piece in pieces)
+    """Segment and lower-case a file of pairs or documents; return the number of lines."""
+    check_count(source, count := count_lines(source))
+    size, unit = source.stat().st_size, unit_of(languages)
+    progress = Progress(f"segment {source.stem} ({', '.join(names)})", count, unit)
+    segmenting = Segmenting(languages, names, state or state_of(out), workers, lines)
+    with atomic_path(out) as temporary:
+        blocks = progress.over(_blocks(source, len(languages)), lambda block: block.count("\n"))
+        segmenting.write(temporary, blocks)
+        check_unchanged(source, size)
+    segmenting.finish()
+    return count
 
 
-@lru_cache(maxsize=1)
-def tools(languages: Names, names: Names) -> list[Segment]:
-    return [segmenter(name, code) for name, code in zip(names, languages, strict=True)]
+def _blocks(source: Path, sides: int) -> Iterator[str]:
+    for columns in read_columns(source, sides=sides):  # an empty line ends a document
+        rows = zip(*columns, strict=True)
+        yield "".join(["\t".join(row) + "\n" if row[-1] else "\n" for row in rows])
 
 
-def segment_piece(
-    languages: Names, names: Names, piece: Piece, out: Path, advance: Advance
-) -> None:
-    """Write the segmented pairs of a piece, lower-cased afterwards because Moses needs the case."""
-    batches = read_columns(piece.source, piece.start, piece.lines, piece.first, len(languages))
-    columns = [list(chain.from_iterable(column)) for column in zip(*batches, strict=True)]
-    *sides, origins = columns or [[] for _ in (*languages, "lines")]
-    if len(origins) != piece.lines:
-        raise EmsError(f"{piece.source}: changed while it was being segmented; run again")
-    words = map(_segmented, tools(languages, names), sides)
-    with open(out, "w", encoding="utf-8", newline="\n") as writer:
-        rows = zip(*words, origins, strict=True)
-        if len(languages) == 1:  # an empty line ends a document
-            writer.writelines(f"{text.lower()}\t{line}\n" if line else "\n" for text, line in rows)
-        else:
-            writer.writelines(f"{a.lower()}\t{b.lower()}\t{line}\n" for a, b, line in rows)
-    advance(piece.lines)
+def _pieces(blocks: Iterable[str], lines: int) -> Iterator[str]:
+    """Gather blocks into pieces of `lines` lines, fewer if they are long."""
+    rows = chain.from_iterable(block.split("\n")[:-1] for block in blocks)
+    return ("\n".join([*piece, ""]) for piece in batched(rows, len, lines, MAX_BYTES))
 
 
-def _segmented(tool: Segment, lines: list[str]) -> list[str]:
+@cache
+def tool(name: str, language: str) -> Segment:
+    return segmenter(name, language)
+
+
+def segment_text(languages: Names, names: Names, text: str) -> str:
+    """Return lines with segmented sides, lower-cased afterwards because Moses needs the case."""
+    tools = [tool(name, code) for name, code in zip(names, languages, strict=True)]
+    if {*names} == {NONE} and _is_spaced(text):
+        return text.lower()  # a tab ends a word, so that each side has its own final sigma
+    rows = [line.split("\t") if line else [""] * (len(names) + 1) for line in text.split("\n")[:-1]]
+    *sides, origins = zip(*rows, strict=True) if rows else [()] * (len(names) + 1)
+    words = map(_segmented, tools, sides)
+    rows = zip(*words, origins, strict=True)
+    return "".join(["\t".join(row) + "\n" if row[-1] else "\n" for row in rows]).lower()
+
+
+def _is_spaced(text: str) -> bool:
+    """Return whether `is_spaced` is true of all sides, of which none is empty."""
+    text = text.replace("\n\n", "\n").replace("\t", " | ").replace("\n", " | ")
+    return is_spaced(f"| {text}|")
+
+
+def _segmented(tool: Segment, lines: tuple[str, ...]) -> list[str]:
     """Segment lines in one call of the tool, each distinct line once; "" ends a document."""
     distinct = list(dict.fromkeys(filter(None, lines)))
     words = {"": "", **dict(zip(distinct, tool(distinct), strict=True))}

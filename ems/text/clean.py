@@ -6,13 +6,14 @@ set and language; with `scope: pair`, only evaluation sentences of the pair's ow
 """
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, compress, islice
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TextIO, TypeVar
 
 from ems.base.batches import batched
 from ems.base.errors import EmsError
@@ -29,14 +30,15 @@ from ems.corpora.own import BAD, Bad
 from ems.corpora.split import lines_of_part, part_of_text, span_of_part
 from ems.text.commands import command_filters
 from ems.text.duplicates import REASON, without_duplicates
-from ems.text.evalkeys import read_eval_keys
-from ems.text.filters import OFF, CleanReport, Filter, filtered, in_batches, row_filters
-from ems.text.keys import folded_keys
+from ems.text.evalkeys import EvalKeys
+from ems.text.filters import OFF, CleanReport, Filter, RowBatch, filtered, in_batches, row_filters
+from ems.text.keys import Keys, folded_keys
 from ems.text.normalise import tidy_lines
 from ems.text.tsv import Counted, Pair
 
 TRAIN = "train"  # the role of a corpus that is trained on
 ACROSS = "across"
+CONSUME = partial(deque, maxlen=0)  # the blocks of text, for nothing else than their file
 Item = TypeVar("Item")
 
 
@@ -64,6 +66,7 @@ class CleanSource:
     documents: Path | None = None  # for a corpus that is split by document
     held_out: Path | None = None  # keys of the `validation` sentences, for a training corpus
     earlier: tuple[Path, ...] = ()  # clean pairs of the preceding corpora, for `across`
+    small: bool = False  # one of many in a job, which logs little
 
     @property
     def title(self) -> str:
@@ -78,14 +81,31 @@ class CleanJob:
     split: Split | None  # how the corpus is divided, if only a part of it is used
     seed: str
     settings: CleanSettings
-    keys: list[Path]  # of the evaluation sentences to remove
-    against: list[str] | None  # labels `<evalset>/<code>` that count (None: all)
+    known: Keys  # of the evaluation sentences to remove
     key_name: str
 
 
-def clean_corpus(experiment: Experiment, source: CleanSource, keys: Path, out: Path) -> Json:
+class Cleaned(NamedTuple):
+    """Text in blocks of whole lines, `lines` of each file, and the reports, of sentences and for
+    documents also of these, which are complete once all blocks are read.
+    """
+
+    blocks: Iterator[str]
+    lines: list[int]
+    report: CleanReport
+    documents: CleanReport | None = None
+
+
+def clean_corpus(
+    experiment: Experiment,
+    source: CleanSource,
+    keys: Path | EvalKeys,
+    out: Path,
+    then: Callable[[Iterator[str]], object] = CONSUME,
+) -> Json:
     """Clean one language pair of a corpus, or the documents of a language, into the TSV `out`;
-    write the report to `out` with the suffix .json, and return it.
+    write the report to `out` with the suffix .json, and return it. `then` consumes the blocks of
+    text as they are written.
 
     Line numbers run through the archives in order. The report's `files` counts the lines of each
     (of a mined one: the lines above the threshold), and `archives` gives its path.
@@ -95,32 +115,48 @@ def clean_corpus(experiment: Experiment, source: CleanSource, keys: Path, out: P
     role, corpus = experiment.corpus(source.label, source.version)
     job, own = clean_job(experiment, source, keys), source.archives if corpus.paths else ()
     with atomic_path(out) as temporary, unchanged(own) as sha256:
-        more: Json = {"sha256": sha256} if own else {}
-        if corpus.documents:
-            report, lines, more["documents"] = clean_documents(job, temporary)
-        else:
-            report, lines = clean_pairs(job, temporary)
+        cleaned = (clean_documents if corpus.documents else clean_pairs)(job, temporary.parent)
+        with open(temporary, "w", encoding="utf-8", newline="\n") as writer:
+            then(_written(cleaned.blocks, writer))
+        report = cleaned.report
         if own:
             check_form(own[0], report)
         if not report.kept and report.read:
             _check_may_be_empty(job, report)
-    log.info("%s: %s kept, removed %s", source.title, report.kept, report.removed)
-    for reason, examples in report.examples.items():
-        shown = "; ".join(f"line {line:,}: {text!r}" for line, text in examples)
-        log.info("removed as %s: %s", reason, shown)
+    if not source.small:
+        _log(source, report)
     entry = {
-        **{key: value for key, value in vars(report).items() if key != "examples"},
+        **_counts(report, "read", "removed", "by_benchmark", "kept", "changed"),
         "corpus": source.label,
         "version": source.version,
         "role": role,
         "pair": source.pair,
         "threshold": corpus.threshold,
-        "files": {file.name: count for file, count in zip(job.files, lines, strict=True)},
+        "files": {file.name: count for file, count in zip(job.files, cleaned.lines, strict=True)},
         "archives": {file.name: file.place for file in job.files},
-        **more,
+        **({"sha256": sha256} if own else {}),
     }
+    if cleaned.documents:
+        entry["documents"] = _counts(cleaned.documents, "read", "removed", "kept")
     write_json(out.with_suffix(".json"), entry)
     return entry
+
+
+def _written(blocks: Iterable[str], writer: TextIO) -> Iterator[str]:
+    for block in blocks:
+        writer.write(block)
+        yield block
+
+
+def _counts(report: CleanReport, *names: str) -> Json:
+    return {name: getattr(report, name) for name in names}
+
+
+def _log(source: CleanSource, report: CleanReport) -> None:
+    log.info("%s: %s kept, removed %s", source.title, report.kept, report.removed)
+    for reason, examples in report.examples.items():
+        shown = "; ".join(f"line {line:,}: {text!r}" for line, text in examples)
+        log.info("removed as %s: %s", reason, shown)
 
 
 def merge_reports(experiment: Experiment, reports: list[Path], out: Path) -> None:
@@ -130,14 +166,20 @@ def merge_reports(experiment: Experiment, reports: list[Path], out: Path) -> Non
     write_json(out, {**plain(experiment.decontaminate), "corpora": entries})
 
 
-def clean_job(experiment: Experiment, source: CleanSource, keys: Path) -> CleanJob:
-    """Return the job of a language pair. Raises `EmsError` for missing or surplus files."""
-    role, corpus = experiment.corpus(source.label, source.version)
-    settings, held = experiment.cleaning(corpus), [keys]
+def eval_keys(experiment: Experiment, source: CleanSource, keys: Path) -> EvalKeys:
+    """Read the keys of the evaluation sentences and, for training, of the validation sentences."""
+    held, (role, _) = [keys], experiment.corpus(source.label, source.version)
     if role == TRAIN and experiment.decontaminate.validation:
         if source.held_out is None:
             raise EmsError(f"{source.label}: give the sentences of `validation`, --held-out FILE")
         held.append(source.held_out)
+    return EvalKeys(held, experiment.decontaminate.key)
+
+
+def clean_job(experiment: Experiment, source: CleanSource, keys: Path | EvalKeys) -> CleanJob:
+    """Return the job of a language pair. Raises `EmsError` for missing or surplus files."""
+    _, corpus = experiment.corpus(source.label, source.version)
+    settings = experiment.cleaning(corpus)
     if settings.duplicates == ACROSS:
         before = experiment.before(source.label, source.version, source.pair)
         if len(source.earlier) != len(before):
@@ -154,6 +196,7 @@ def clean_job(experiment: Experiment, source: CleanSource, keys: Path) -> CleanJ
             f"{source.label} {source.pair}: expected the archives of {', '.join(names)}, found "
             f"{', '.join(map(str, source.archives))}"
         )
+    keys = eval_keys(experiment, source, keys) if isinstance(keys, Path) else keys
     return CleanJob(
         source,
         corpus,
@@ -161,16 +204,14 @@ def clean_job(experiment: Experiment, source: CleanSource, keys: Path) -> CleanJ
         split=experiment.splits[corpus.name] if corpus.part else None,
         seed=f"{experiment.seed}/{source.label}/{source.version}",
         settings=settings,
-        keys=held,
-        against=experiment.held_against(source.pair),
+        known=keys.of(experiment.held_against(source.pair)),
         key_name=experiment.decontaminate.key,
     )
 
 
 def job_filters(job: CleanJob) -> list[Filter]:
     """Return the filters that look at one row at a time, for pairs and for documents."""
-    known = read_eval_keys(job.keys, job.against, job.key_name)
-    return row_filters(job.settings, job.source.pair.split("-"), known, job.key_name)
+    return row_filters(job.settings, job.source.pair.split("-"), job.known, job.key_name)
 
 
 def _check_may_be_empty(job: CleanJob, report: CleanReport) -> None:
@@ -186,32 +227,33 @@ def _check_may_be_empty(job: CleanJob, report: CleanReport) -> None:
 # --- pairs
 
 
-def clean_pairs(job: CleanJob, out: Path) -> tuple[CleanReport, list[int]]:
-    """Stream the pairs of a corpus through every filter to `out`, whose folder takes temporary
-    files; return the report and the number of lines of each file.
-    """
+def clean_pairs(job: CleanJob, scratch: Path) -> Cleaned:
+    """Stream the pairs of a corpus through every filter; `scratch` takes temporary files."""
     report, source = CleanReport(), job.source
     own, duplicates = job.corpus.paths, job.settings.duplicates not in OFF
     lines = [count_rows(file) for file in job.files]
     rows, filters = _read(job, lines, report), job_filters(job)
-    commands = command_filters(job.settings, source.pair, out.parent)
+    commands = command_filters(job.settings, source.pair, scratch)
     report.expect(["cap", *(BAD if own else ()), *([REASON] if duplicates else ())])
     report.expect(reason for filter in filters for reason in filter.reasons)
     report.expect(command.reason for command in commands)
-    progress = Progress(f"decontaminate {source.title}", report.left, "pairs")
+    what = f"decontaminate {source.title}"
+    progress = Progress(what, report.left, "pairs", small=source.small)
     rows = _without_bad(rows, report, progress) if own else rows
     batches = filtered(progress.over(in_batches(rows), len), filters, report)
     if duplicates:
-        scratch = out.with_name(f".{source.pair}.distinct.ems.part")
+        folder = scratch / f".{source.pair}.distinct.ems.part"
         earlier = source.earlier if job.settings.duplicates == ACROSS else None
-        batches = without_duplicates(batches, report, scratch, earlier)
+        batches = without_duplicates(batches, report, folder, earlier)
     for command in commands:
         batches = command.apply(batches, report)
-    with open(out, "w", encoding="utf-8") as writer:
-        for batch in batches:
-            report.kept += len(batch)
-            writer.writelines(f"{first}\t{second}\t{line}\n" for first, second, line in batch)
-    return report, lines
+    return Cleaned(_blocks(batches, report), lines, report)
+
+
+def _blocks(batches: Iterable[RowBatch], report: CleanReport) -> Iterator[str]:
+    for batch in batches:
+        report.kept += len(batch)
+        yield "".join([f"{first}\t{second}\t{line}\n" for first, second, line in batch])
 
 
 def _read(job: CleanJob, lines: list[int], report: CleanReport) -> Iterator[Pair]:
@@ -257,7 +299,7 @@ def _sentences_of_part(job: CleanJob, rows: Iterator[Pair], lines: int) -> bytea
     """
     split, wanted = job.split, bytearray()
     side = job.source.pair.split("-").index(split.sentences)
-    progress = Progress(f"divide {job.source.title}", lines, "pairs")
+    progress = Progress(f"divide {job.source.title}", lines, "pairs", small=job.source.small)
     texts = (row[side] if isinstance(row[side], str) else "" for row in rows)
     for batch in progress.over(batched(texts, len), len):
         keys = folded_keys(tidy_lines(batch))

@@ -6,7 +6,7 @@ as well. `duplicates` compares whole documents.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from ems.base.progress import Progress
 from ems.corpora.monolingual import RawDocument, read_documents
 from ems.corpora.moses import decode_lines
 from ems.corpora.split import part_of_text
-from ems.text.clean import CleanJob, job_filters, sampled
+from ems.text.clean import Cleaned, CleanJob, job_filters, sampled
 from ems.text.duplicates import REASON, Seen
 from ems.text.filters import OFF, CleanReport, filtered, in_batches
 from ems.text.tsv import MIN_SENTENCES
@@ -23,11 +23,9 @@ NO_CONTEXT = "no_context"
 DocumentRow = tuple[str | None, tuple[int, int]]  # text, (document number, line)
 
 
-def clean_documents(
-    job: CleanJob, out: Path
-) -> tuple[CleanReport, list[int], dict[str, int | dict[str, int]]]:
-    """Write the clean documents of one language to `out`, in the format of `ems.text.tsv`; return
-    the report on sentences, the lines of each file, and documents "read", "removed" and "kept".
+def clean_documents(job: CleanJob, scratch: Path) -> Cleaned:
+    """Stream the documents of one language through every filter, in the format of `ems.text.tsv`;
+    nothing is written to `scratch`.
     """
     counts = [_count(job, file.path) for file in job.files]
     report = CleanReport(read=sum(count["sentences"] for count in counts))
@@ -39,21 +37,28 @@ def clean_documents(
     documents.expect(["cap", "empty", NO_CONTEXT])
     sentences = _sentences(job, counts, report, documents)
     rows = chain.from_iterable(filtered(in_batches(sentences), filters, report))
-    progress = Progress(f"decontaminate {job.source.title}", documents.read, "documents")
-    with open(out, "w", encoding="utf-8", newline="\n") as writer:
-        for _, group in progress.over(groupby(rows, key=lambda row: row[1][0])):
-            document = list(group)
-            if reason := _reason(document, seen):
-                documents.removed[reason] += 1
-                report.removed[reason] += len(document)
-            else:
-                documents.kept += 1
-                report.kept += len(document)
-                writer.writelines(f"{text}\t{line}\n" for text, (_, line) in document)
-                writer.write("\n")
+    what = f"decontaminate {job.source.title}"
+    progress = Progress(what, documents.read, "documents", small=job.source.small)
+    groups = progress.over(list(group) for _, group in groupby(rows, key=lambda row: row[1][0]))
+    blocks = _blocks(groups, seen, report, documents)
+    return Cleaned(blocks, [count["lines"] for count in counts], report, documents)
+
+
+def _blocks(
+    groups: Iterable[list[DocumentRow]],
+    seen: Seen | None,
+    report: CleanReport,
+    documents: CleanReport,
+) -> Iterator[str]:
+    for document in groups:
+        if reason := _reason(document, seen):
+            documents.removed[reason] += 1
+            report.removed[reason] += len(document)
+        else:
+            documents.kept += 1
+            report.kept += len(document)
+            yield "".join([f"{text}\t{line}\n" for text, (_, line) in document]) + "\n"
     documents.removed["empty"] = documents.read - documents.kept - documents.removed.total()
-    counted = {name: getattr(documents, name) for name in ("read", "removed", "kept")}
-    return report, [count["lines"] for count in counts], counted
 
 
 def _reason(document: list[DocumentRow], seen: Seen | None) -> str:

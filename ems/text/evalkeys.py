@@ -102,20 +102,42 @@ def _column(path: Path, side: int, sides: int) -> Iterator[str]:
 def read_eval_keys(
     paths: Iterable[Path], wanted: Collection[str] | None = None, key_name: str = "primary"
 ) -> Keys:
-    """Return the evaluation sets of each key, counting only labels in `wanted` (None: all). Raises
-    `Damaged` for a file that has changed since it was written, and `EmsError` for another key.
+    """Return the evaluation sets of each key: see `EvalKeys`."""
+    return EvalKeys(paths, key_name).of(wanted)
+
+
+class EvalKeys:
+    """The keys of several files, read once for all language pairs of a job. Raises `Damaged` for a
+    file that has changed since it was written, and `EmsError` for another key than `key_name`.
     """
-    keys: Keys = {}
-    for path in paths:
-        names_of: dict[str, tuple[str, ...]] = {}  # a few thousand combinations of labels
-        for line in chain.from_iterable(_blocks(path, key_name)):
-            key, _, labels = line.partition("\t")
-            if labels not in names_of:
-                known = [x for x in labels.split(",") if wanted is None or x in wanted]
-                names_of[labels] = tuple(sorted({label.partition("/")[0] for label in known}))
-            if names := names_of[labels]:
-                keys[key] = keys[key] + names if key in keys else names
-    return keys
+
+    def __init__(self, paths: Iterable[Path], key_name: str) -> None:
+        same: dict[str, str] = {}  # a few thousand combinations of labels
+        self.files: list[dict[str, str]] = []
+        for path in paths:
+            rows = (line.split("\t") for line in chain.from_iterable(_blocks(path, key_name)))
+            self.files.append({key: same.setdefault(labels, labels) for key, labels in rows})
+        self.combinations = tuple(same)
+        self._last: tuple[Collection[str] | None, Keys] | None = None
+
+    def of(self, wanted: Collection[str] | None) -> Keys:
+        """Return the evaluation sets of each key, counting labels in `wanted` (None: all)."""
+        if self._last is None or self._last[0] != wanted:
+            self._last = wanted, self._of(wanted)
+        return self._last[1]
+
+    def _of(self, wanted: Collection[str] | None) -> Keys:
+        keys: Keys = {}
+        names_of = {labels: _sets(labels, wanted) for labels in self.combinations}
+        for file in self.files:
+            own = {key: names for key, labels in file.items() if (names := names_of[labels])}
+            keys |= own | {key: keys[key] + own[key] for key in own.keys() & keys}
+        return keys
+
+
+def _sets(labels: str, wanted: Collection[str] | None) -> tuple[str, ...]:
+    known = [label for label in labels.split(",") if wanted is None or label in wanted]
+    return tuple(sorted({label.partition("/")[0] for label in known}))
 
 
 def _blocks(path: Path, key_name: str) -> Iterator[list[str]]:

@@ -8,7 +8,7 @@ file of one piece is processed in this process.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +29,7 @@ from ems.base.files import (
 from ems.base.progress import Progress, log
 from ems.base.provenance import digest
 from ems.base.schema import NonBlank
+from ems.base.stamps import Stamp
 from ems.base.workers import in_workers
 from ems.text.tsv import check_count
 
@@ -107,11 +108,7 @@ def done_pieces(
     they depend on). A run with the same key resumes; results of another key are removed. `state` is
     removed when the context closes.
     """
-    claim_state(state)
-    folder = state / digest(key)
-    for other in state.glob("*"):
-        if other not in (folder, state / MARK):
-            remove(other)
+    folder = _claimed(state, key)
     waiting = [piece for piece in pieces if not _is_whole(folder, piece)]
     if len(waiting) < len(pieces):
         done = len(pieces) - len(waiting)
@@ -125,6 +122,55 @@ def done_pieces(
     progress.close(f"{len(pieces)} pieces")
     yield [folder / "pieces" / piece.name for piece in pieces]
     drop_state(state)
+
+
+def done_texts(
+    title: str,
+    work: Callable[[str], str],
+    texts: Iterable[str],
+    state: Path,
+    key: object,
+    workers: int,
+) -> Iterator[str]:
+    """Yield `work` of each text, in order, after all have arrived. Each result stays in a folder of
+    `state` as in `done_pieces`, and a run with the same key makes only missing ones; the caller
+    removes `state`.
+    """
+    folder, done = _claimed(state, key), list[bool]()
+    pieces = ((folder, f"{number:05}", text) for number, text in enumerate(texts))
+    one = partial(_do_text, work)
+    if workers == 1:
+        done += map(one, pieces)
+    else:
+        name = (title + ", piece {0[1]}").format
+        done += (each.result() for _, each in in_workers(one, pieces, workers, name, ahead=workers))
+    if before := sum(done):
+        log.info("%s: resumed, %d of %d pieces were done before", title, before, len(done))
+    for number in range(len(done)):
+        yield (folder / "pieces" / f"{number:05}").read_bytes().decode()
+
+
+def _do_text(work: Callable[[str], str], piece: tuple[Path, str, str]) -> bool:
+    """Write the result of a text unless its stamp is current; return whether it was."""
+    folder, name, text = piece
+    out, sha256 = folder / "pieces" / name, hashlib.sha256(text.encode()).hexdigest()
+    stamp = Stamp(folder / "done" / f"{name}.json", sha256, (), (out,))
+    if was_done := stamp.sums() is not None:
+        return was_done
+    with atomic_path(out) as temporary:
+        temporary.write_text(work(text), encoding="utf-8", newline="\n")
+    stamp.write()
+    return was_done
+
+
+def _claimed(state: Path, key: object) -> Path:
+    """Return the folder of `key` in a state folder, and remove those of other keys."""
+    claim_state(state)
+    folder = state / digest(key)
+    for other in state.glob("*"):
+        if other not in (folder, state / MARK):
+            remove(other)
+    return folder
 
 
 def _share(
