@@ -133,7 +133,7 @@ def is_of(lock: Locked, location: str) -> bool:
     if lock.url != location or is_remote(location) or location.startswith(f"{OPUSTOOLS}:"):
         return lock.url == location
     source = local_path(location)
-    return source.is_file() and sha256_file(source) == lock.sha256
+    return not source.exists() or sha256_file(source) == lock.sha256
 
 
 def fetch_file(
