@@ -121,8 +121,7 @@ def test_the_workflow_plans_a_unit_once_and_uses_a_copy_in_place(tmp_path):
     assert output.count("rule fetch_evalset:") == 3
     assert "--evalset bucc2018 " not in output
     (inputs,) = re.findall(r"rule evalkeys:\n +input: (.*)", output)
-    units = ("pawsx/v1/x-final", "tatoeba/v1/deu")
-    paths = {f"data/evalsets/{unit}.manifest.json" for unit in units}
+    paths = {f"data/evalsets/{name}/v1/.fetched/sets.json" for name in ("pawsx", "tatoeba")}
     assert paths | {f"{bucc}/de-en/de-en.training.gold"} <= set(inputs.split(", "))
     assert "xnli" not in inputs
     assert f"bucc2018={bucc}" in output

@@ -166,10 +166,10 @@ def test_it_segments_where_it_is_named_and_where_it_is_the_default(toy_project):
 
 
 @pytest.mark.slow
-def test_an_edit_of_it_segments_again_and_cleans_nothing_again(toy_project):
+def test_an_edit_of_it_prepares_its_pairs_again(toy_project):
     assert planned(toy_project.snakemake("-n", *PAIRS)) == {}
     toy_project.edit(FILE, '"json"', '"re"')
-    assert planned(toy_project.snakemake("-n", *PAIRS)) == {"segment": 2, "total": 2}
+    assert planned(toy_project.snakemake("-n", *PAIRS)) == {"pair": 2, "total": 2}
     toy_project.edit(FILE, '"re"', '"json"')
 
 

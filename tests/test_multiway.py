@@ -300,6 +300,6 @@ def test_a_second_run_has_nothing_to_do_and_another_cap_joins_again(run):
     assert "Nothing to be done" in run.snakemake("all")
     run.edit("configs/multi.yaml", "most: 2", "most: 1")
     plan = run.snakemake("-n", "results/multi/shards/shared/index.json")
-    rules = {"multiway", "shard_multiway", "segment", "vocabulary"} & planned(plan).keys()
+    rules = {"multiway", "shard_multiway", "prepare", "vocabulary"} & planned(plan).keys()
     assert rules == {"multiway", "shard_multiway"}
     run.edit("configs/multi.yaml", "most: 1", "most: 2")

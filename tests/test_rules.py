@@ -32,14 +32,14 @@ def test_every_value_in_a_shell_text_is_quoted_and_a_source_with_a_hyphen_is_no_
     text = "".join(texts)
     fields = re.findall(r"{([^}]*)}", text)
     assert [field for field in fields if not field.endswith(":q") and field not in NUMBERS] == []
-    assert "--source {params" not in text
+    assert "--source {params.source:" not in text
 
 
 ORDER = ["default_target", "input", "output", "log", "wildcard_constraints", "priority"]
 ORDER += ["retries", "group", "threads", "resources", "params", "shell"]
 
 
-ON_A_CLUSTER = "wikipedia decontaminate segment multiway vocabulary_sample vocabulary shard "
+ON_A_CLUSTER = "wikipedia prepare multiway vocabulary_sample vocabulary shard "
 ON_A_CLUSTER += "shard_multiway mine train fit bench"
 
 
@@ -50,7 +50,7 @@ def test_only_these_rules_ask_a_cluster_for_memory():
     rules = [rule for rule in re.split(r"^rule ", text, flags=re.MULTILINE) if asking.search(rule)]
     assert {rule.partition(":")[0] for rule in rules} == set(ON_A_CLUSTER.split())
     lines = re.findall(r'^SUBMITTED \+?= "(.*)"', (ROOT / "Snakefile").read_text(), re.MULTILINE)
-    assert {*" ".join(lines).split()} == {*ON_A_CLUSTER.split(), "train_on_nodes"}
+    assert {*" ".join(lines).split()} == {*ON_A_CLUSTER.split(), "pair", "train_on_nodes"}
 
 
 @pytest.mark.parametrize("path", RULES, ids=lambda path: path.stem)
@@ -77,7 +77,7 @@ ENTRIES = {  # stage of dvc.yaml -> the modules whose imports are its source
     "data": [*demo_modules(), "ems.text.wikipedia"],
     "text": [
         *evalkeys_modules(name for name in sets() if not benchmark(name).drawn),
-        *("ems.text.clean", "ems.text.bulk", "ems.text.subwords", "ems.text.vocabulary_report"),
+        *("ems.text.prepare", "ems.text.subwords", "ems.text.vocabulary_report"),
         "ems.shards.writer",
     ],
     "train": ["ems.train.job", "ems.train.mine_documents", "ems.model.fit"],

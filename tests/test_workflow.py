@@ -52,7 +52,7 @@ def test_every_job_that_counts_leaves_its_costs_and_the_summary_adds_them_up(tin
     made = (folder / "summary/costs.csv").stat().st_mtime  # jobs of other tests came later
     paths = [path for path in folder.rglob("*.json") if path.stat().st_mtime <= made]
     jobs = [json.loads(path.read_text()) for path in paths]
-    stages = {"demo-mirror", "fetch", "fetch-evalset", "evalkeys", "clean", "segment", "sample"}
+    stages = {"demo-mirror", "fetch", "fetch-evalset", "evalkeys", "prepare", "sample"}
     stages |= {"vocabulary", "shards", "train", "fit", "bench"}
     assert {job["stage"] for job in jobs} == stages
     for job in jobs:
@@ -158,7 +158,7 @@ def test_a_fused_system_is_fitted_alone_and_again_when_its_encoder_changes(finis
 
 
 def test_a_changed_setting_or_line_of_training_reruns_training_and_the_stages_after_it(finished):
-    text_path = {"fetch", "decontaminate", "segment", "vocabulary", "shard"}
+    text_path = {"fetch", "prepare", "vocabulary", "shard"}
     finished.edit("configs/tiny.yaml", "learning_rate: 0.003", "learning_rate: 0.002")
     rules = plan(finished, "all").keys()
     assert {"train", "bench", "table", "figure", "costs"} <= rules

@@ -73,7 +73,7 @@ def _tell_of_settings(planned: "Plan") -> None:
     about = f"{len(settings.languages)} languages, {corpora}, systems {systems}"
     common.log.info("experiment %s is fine: %s", settings.name, about)
     for line in planned.missing:
-        common.log.warning("not on this machine, needed where segment jobs run: %s", line)
+        common.log.warning("not on this machine, needed where prepare jobs run: %s", line)
 
 
 def run(experiment: common.OtherExperiment = None) -> None:
