@@ -211,26 +211,31 @@ def vocabulary_report(
 
 
 def shards(
-    source: Annotated[Path, "segmented pair file, or a folder of pair files"],
+    source: Annotated[list[Path], "segmented pair files, or a folder of pair files"],
     vocabulary: common.VocabularyPath,
     out: Annotated[Path, "folder of shards to write", OUR_SHARDS],
     languages: Annotated[list[str], "languages to take from a folder (default: all)"] = (),
     state: common.State = None,
     workers: common.Workers = 1,
     piece_lines: common.PieceLines = None,
+    receipt: common.Receipt = None,
 ) -> None:
     """Encode text into shards of token ids."""
-    from ems.shards.writer import PAIRS, write_several, write_shards
+    from ems.shards.writer import PAIRS, write_each, write_several, write_shards
 
-    pairs = piece_lines or PAIRS
-    if source.is_dir():
-        folders = write_several(source, vocabulary, out, state, workers, pairs, languages)
+    given = [vocabulary, out, state, workers, piece_lines or PAIRS]
+    folder = source[0].is_dir()
+    if languages and not folder:
+        raise EmsError(f"--languages: {source[0]} is one pair file; give a folder, or no flag")
+    if receipt:
+        common.write_receipt(receipt, write_each(source, *given))
+    elif len(source) > 1:
+        raise EmsError(f"--source: {len(source)} files; give one, or --receipt as well")
+    elif folder:
+        folders = write_several(source[0], *given, languages)
         common.log.info("%s: %s language pairs", out, f"{len(folders):,}")
-        return
-    if languages:
-        raise EmsError(f"--languages: {source} is one pair file; give a folder, or no flag")
-    manifest = write_shards(source, vocabulary, out, state, workers, pairs)
-    common.log.info("%s: %s", out, manifest)
+    else:
+        common.log.info("%s: %s", out, write_shards(source[0], *given))
 
 
 def index(

@@ -110,8 +110,10 @@ def is_several(folder: Path) -> bool:
 
 
 def holds_shards(folder: Path) -> bool:
-    """Return whether a folder is one that `ems shards` writes, for one language pair or several."""
-    return is_shards(folder) or is_several(folder)
+    """Return whether a folder is one that `ems shards` writes: for one language pair, for several,
+    or one of folders, each of which is checked when it is replaced.
+    """
+    return is_shards(folder) or is_several(folder) or all(map(Path.is_dir, folder.iterdir()))
 
 
 def is_mined(folder: Path) -> bool:

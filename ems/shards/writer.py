@@ -7,8 +7,9 @@ lines of its source, to the end of the last document. Empty shards are left out.
 """
 
 import shutil
+import time
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain, compress, islice
@@ -28,10 +29,12 @@ from ems.base.files import (
     state_of,
     write_json,
 )
+from ems.base.progress import Progress, log
 from ems.base.provenance import source_hash
 from ems.base.schema import Count
-from ems.shards.index import LIST, MANIFEST, Sums, is_several, is_shards
-from ems.shards.shard import DOCUMENTS, ShardManifest
+from ems.base.stamps import Stamp, make_each
+from ems.shards.index import LIST, MANIFEST, Sums, is_several, is_shards, shards_in
+from ems.shards.shard import DOCUMENTS, Shard, ShardManifest
 from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
 from ems.text.subwords import WordEncoder, load_vocabulary
 from ems.text.tsv import BOUNDARY, MIN_SENTENCES, codes_of, read_columns, unit_of
@@ -57,11 +60,12 @@ def write_shards(
     state: Path | None = None,
     workers: int = 1,
     pairs: int = PAIRS,
+    small: bool = False,
 ) -> dict[str, Any]:
     """Encode pairs `<a>-<b>.tsv`, or documents `<a>.tsv`, into shards; return their manifest.
 
     `workers` processes write them into the folder `state` (default: next to `out`) until all are
-    finished. Raises `EmsError` if no pair has tokens on both sides.
+    finished; `small`: see `Progress`. Raises `EmsError` if no pair has tokens on both sides.
     """
     check_target(out, is_shards)
     languages, vocabulary_sha256 = codes_of(source), sha256_file(vocabulary)
@@ -72,7 +76,7 @@ def write_shards(
     if len(pieces) == 1:
         with atomic_path(out, is_shards) as folder:
             folder.mkdir()
-            do_only(what, work, pieces[0], folder / pieces[0].name, unit)
+            do_only(what, work, pieces[0], folder / pieces[0].name, unit, small)
             check_unchanged(source, pieces[-1].end)
             return close_folder(folder, source)
     key = {"source": sha256, "vocabulary": vocabulary_sha256, "pairs": pairs}
@@ -84,6 +88,52 @@ def write_shards(
         with atomic_path(out, is_shards) as temporary:
             shutil.move(folder, temporary)
     return manifest
+
+
+def write_each(
+    sources: list[Path],
+    vocabulary: Path,
+    out: Path,
+    state: Path | None = None,
+    workers: int = 1,
+    pairs: int = PAIRS,
+) -> dict[str, str]:
+    """Encode pair files into a folder of shards each in `out`, except those that are current;
+    return {language pair: SHA-256 of its manifest}. Raises `EmsError` at the end if some failed.
+    """
+    what, begin = "/".join(out.parts[-2:]), time.monotonic()
+    size = sum(path.stat().st_size for path in sources)
+    progress = Progress(f"encode {what}", size, "bytes", small=True)
+    key, sums, made = {"code": source_hash(__name__), "pairs": pairs}, dict[str, str](), []
+
+    def make(source: Path) -> None:
+        folder = out / source.stem
+        manifest = folder / MANIFEST
+        path = out / ".stamps" / f"{source.stem}.json"
+        stamp = Stamp(path, key, (source, vocabulary), (manifest,))
+        done = stamp.sums()
+        if not (done and _is_whole(folder)):
+            own = (state or state_of(out)) / source.stem
+            made.append(write_shards(source, vocabulary, folder, own, workers, pairs, small=True))
+            done = stamp.write()
+        sums[source.stem] = done[str(manifest)]
+        progress.add(source.stat().st_size, lambda: f"{len(sums)} of {len(sources)} pairs")
+
+    make_each(sources, make, lambda source: source.stem)
+    rows = sum(manifest["pairs"] for manifest in made)
+    tokens = sum(sum(manifest["tokens"].values()) for manifest in made) / 1e6
+    rate = rows / max(time.monotonic() - begin, 1e-9)
+    before = f" ({len(sums) - len(made):,} were done before)" if len(made) < len(sums) else ""
+    done = f"{len(made):,} pairs, {rows:,} rows, {tokens:,.1f}M tokens, {rate:,.0f} rows/s{before}"
+    log.info("%s: %s", what, done)
+    return sums
+
+
+def _is_whole(folder: Path) -> bool:
+    """Return whether all files that the manifests list are there, by their sizes."""
+    with suppress(EmsError):
+        return all(Shard(shard) for shard in shards_in(folder))
+    return False
 
 
 def write_several(
@@ -170,9 +220,14 @@ def check_vocabulary(path: Path) -> Any:
     return processor
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=2)  # the language that the pairs of a job share stays
 def _encoder(vocabulary: VocabularyFile, language: str) -> WordEncoder:
-    return WordEncoder(check_vocabulary(vocabulary[0]), language)
+    return WordEncoder(_processor(vocabulary), language)
+
+
+@lru_cache(maxsize=1)
+def _processor(vocabulary: VocabularyFile) -> Any:
+    return check_vocabulary(vocabulary[0])
 
 
 def write_shard(vocabulary: VocabularyFile, piece: Piece, folder: Path, advance: Advance) -> None:

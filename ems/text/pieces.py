@@ -86,8 +86,10 @@ def cut(
     return pieces, hasher.hexdigest()
 
 
-def do_only(title: str, work: Work, piece: Piece, out: Path, unit: str = "pairs") -> None:
-    progress = Progress(title, piece.lines, unit)
+def do_only(
+    title: str, work: Work, piece: Piece, out: Path, unit: str = "pairs", small: bool = False
+) -> None:
+    progress = Progress(title, piece.lines, unit, small=small)
     work(piece, out, progress.add)
     progress.close()
 

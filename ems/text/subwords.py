@@ -12,6 +12,7 @@ import random
 from array import array
 from collections import Counter, deque
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -246,12 +247,7 @@ class WordEncoder:
 
     def __init__(self, processor: sentencepiece.SentencePieceProcessor, language: str = "") -> None:
         self.processor, self.language = processor, language
-        ids = range(processor.get_piece_size())
-        self.by_words = not (
-            any(SPACE in processor.id_to_piece(at)[1:] for at in ids)
-            or by_characters(processor, language)
-            or any(processor.get_score(at) % 1 for at in ids)  # BPE scores are merge numbers
-        )
+        self.by_words = _has_words(processor) and not by_characters(processor, language)
         self.known: dict[str, bytes] = {}
         self.size = 0  # characters in `known`
 
@@ -271,3 +267,11 @@ class WordEncoder:
     def _pack(self, texts: list[str]) -> list[bytes]:
         encoded = encode_lines(self.processor, texts, self.language)
         return [array("H", ids).tobytes() for ids in encoded]
+
+
+@lru_cache(maxsize=1)
+def _has_words(processor: sentencepiece.SentencePieceProcessor) -> bool:
+    """Return whether no piece has a space inside, and scores are the numbers of BPE's merges."""
+    ids = [*range(processor.get_piece_size())]
+    inside = any(SPACE in piece[1:] for piece in processor.id_to_piece(ids))
+    return not inside and not any(score % 1 for score in processor.get_score(ids))
