@@ -123,7 +123,7 @@ def write_each(
     rows = sum(manifest["pairs"] for manifest in made)
     tokens = sum(sum(manifest["tokens"].values()) for manifest in made) / 1e6
     rate = rows / max(time.monotonic() - begin, 1e-9)
-    before = f" ({len(sums) - len(made):,} were done before)" if len(made) < len(sums) else ""
+    before = f" ({len(sums) - len(made):,} more were done before)" if len(made) < len(sums) else ""
     done = f"{len(made):,} pairs, {rows:,} rows, {tokens:,.1f}M tokens, {rate:,.0f} rows/s{before}"
     log.info("%s: %s", what, done)
     return sums
