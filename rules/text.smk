@@ -30,6 +30,8 @@ rule prepare:
         w.part,
     log:
         **w.logs(f"prepare/{PART}", "text/"),
+    wildcard_constraints:
+        label=w.labels_of("train"),
     # One core, as there are more jobs than cores. To speed up one large pair, as in ParaCrawl:
     # --set-threads prepare=8 shard=8. The bytes are the same.
     resources:
@@ -47,6 +49,12 @@ rule prepare:
         "ems prepare {params.settings:q} --corpus {wildcards.label:q} --version {wildcards.version:q} --pair"
         " {params.pairs:q} --data {params.data:q} --keys {input.evalkeys:q} {params.held_out:q} --text {params.text:q}"
         " --state {params.state:q} --workers {threads} --out {params.receipt:q} --costs {log.costs:q} --log {log.log:q}"
+
+
+# A rule of its own, as training text may wait for all validation text: `--until prepare` makes both.
+use rule prepare as prepare_validation with:
+    wildcard_constraints:
+        label=w.labels_of("validation"),
 
 
 # The files of one language pair as targets.

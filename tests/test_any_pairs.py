@@ -1,5 +1,6 @@
 """Laws of the whole workflow without English, on text of your own in every form."""
 
+import re
 import csv
 import json
 from itertools import cycle, permutations
@@ -116,7 +117,7 @@ def test_a_changed_file_is_cleaned_again_and_a_missing_one_is_named(run):
     path = run.folder / run.files["sw-fr"]
     path.write_text(path.read_text() + '{"translation": {"sw": "moja", "fr": "un"}}\n')
     plan = run.snakemake("-n", "results/any/reports/decontamination.json")
-    assert plan.count("rule prepare:") == 2  # both parts of that pair
+    assert len(re.findall("rule prepare(_validation)?:", plan)) == 2  # both parts of that pair
     path.unlink()
     message = run.run("ems", "check", expect=1).stderr
     assert f"corpora.0.files: file not found: {run.files['sw-fr']}" in message

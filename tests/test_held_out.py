@@ -238,7 +238,7 @@ def test_other_validation_text_cleans_the_training_text_again(run):
     path.write_text(yaml.safe_dump(value, sort_keys=False))
     plan = run.snakemake("-n", "models")
     path.write_text(before)
-    assert plan.count("rule prepare:") == 5
+    assert plan.count("rule prepare:") + plan.count("rule prepare_validation:") == 5
     assert plan.count("rule heldkeys:") == 1
 
 

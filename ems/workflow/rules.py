@@ -322,6 +322,12 @@ class Workflow:
             "figure": one_of(self.figures),
         }
 
+    def labels_of(self, role: str) -> str:
+        """Return a regular expression for the labels of the corpora of a role, in paths."""
+        places = [(c.label, c.version) for each, c in self.experiment.all_corpora() if each == role]
+        escaped = [(re.escape(label), re.escape(version)) for label, version in places]
+        return "|".join(f"{label}(?=/{version}/)" for label, version in escaped) or "(?!)"
+
     def logs(self, log: str, costs: str = "") -> dict[str, str]:
         """Return the log and the costs of a job; `costs` ending in "/" takes the name of the log.
 
