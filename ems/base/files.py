@@ -253,7 +253,11 @@ def write_text(target: Path, text: str) -> None:
 
 def write_json(target: Path, value: Any) -> None:
     """Write `value` as indented JSON with sorted keys: the same content gives the same bytes."""
-    write_text(target, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    write_text(target, as_json(value))
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def _finite(text: str) -> float:

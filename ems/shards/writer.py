@@ -21,6 +21,7 @@ import numpy as np
 from ems.base.batches import batched
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import (
+    as_json,
     atomic_path,
     check_target,
     check_unchanged,
@@ -204,8 +205,13 @@ def close_folder(folder: Path, source: Path) -> dict[str, Any]:
     }
     if len(languages) == 1:
         manifest["documents"] = sum(part.documents for part in parts)
-    write_json(folder / MANIFEST, manifest)
+    _write_manifest(folder, manifest)
     return manifest
+
+
+def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    """Write the manifest of a folder that gets its name, and is synced, later."""
+    (folder / MANIFEST).write_text(as_json(manifest), encoding="utf-8", newline="\n")
 
 
 # --- one shard
@@ -263,7 +269,7 @@ def write_shard(vocabulary: VocabularyFile, piece: Piece, folder: Path, advance:
         "vocabulary_sha256": vocabulary[1],
         "sha256": {path.name: sha256_file(path) for path in sorted(folder.iterdir())},
     }
-    write_json(folder / MANIFEST, manifest)
+    _write_manifest(folder, manifest)
 
 
 def _encoded(
