@@ -180,16 +180,17 @@ def _without_evaluation(
     report: CleanReport,
 ) -> RowBatch:
     """Remove rows with an evaluation sentence on either side; count them per evaluation set."""
-    columns = [keys_of([row[side] for row in batch]) for side in range(len(languages))]
-    if all(map(eval_keys.keys().isdisjoint, columns)):
+    sides = range(len(languages))
+    found = [list(map(eval_keys.get, keys_of([row[side] for row in batch]))) for side in sides]
+    if not any(map(any, found)):
         return batch
-    sets = [tuple(eval_keys.get(key, ()) for key in keys) for keys in zip(*columns, strict=True)]
+    sets = list(zip(*found, strict=True))  # of each row: the sets of each side, or None
     for row in filter(any, sets):
-        for name in set(chain.from_iterable(row)):
+        for name in set(chain.from_iterable(filter(None, row))):
             counts = report.by_benchmark.setdefault(name, Counter())
             counts["pairs"] += 1
-            sides = zip(languages, row, strict=True)
-            counts.update(language for language, names in sides if name in names)
+            pairs = zip(languages, row, strict=True)
+            counts.update(language for language, names in pairs if names and name in names)
     return report.keep(batch, "evaluation", [not any(each) for each in sets])
 
 
