@@ -67,7 +67,7 @@ rule shard:
     params:
         code=source_of(["ems.shards.writer"]),
         sources=job.sharded,
-        out=subpath(output[0], ancestor=2),
+        out=f"{RESULTS}/shards/{{vocabulary}}/{{label}}/{{version}}",
         state=f"{RESULTS}/state/shards/{{vocabulary}}/{PART}",
     shell:
         "ems shards --source {params.sources:q} --vocabulary {input.vocabulary:q} --state {params.state:q} --workers"

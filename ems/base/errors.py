@@ -16,7 +16,8 @@ from typing import BinaryIO
 FAILED, REQUEUE = 1, 75  # exit statuses; 75 (EX_TEMPFAIL of sysexits.h): the same command resumes
 LOCK = ".lock.json"  # suffix of the lock of a download, in the same folder
 MANIFEST = ".manifest.json"  # suffix of the manifest of a unit of an evaluation set
-RECEIPTS = ".fetched"  # folder of the receipts of downloads, next to them
+# folders of receipts: of downloads, next to them, and of shards
+RECEIPTS, PARTS = ".fetched", ".parts"
 TIMES = ".times.jsonl"  # suffix of the times of a training
 TABLES = "tables"  # the folder in results/ for tables of several experiments
 STDERR_CHARACTERS = 500  # quoted from another program's stderr in an error
@@ -119,8 +120,8 @@ def _of_results(name: str, *parts: str) -> Remedy:
         case ["shards", vocabulary, *inside]:
             index = f"{root}/shards/{vocabulary}/index.json"
             corpus = "/".join((root, *parts[:4]))
-            of_pair = [f"{corpus}/{inside[2]}", f"{corpus}/.parts"] if len(inside) > 2 else [index]
-            return of_pair, [[index]]
+            of_pair = f"{corpus}/{inside[2]}" if len(inside) > 2 else index
+            return [of_pair, f"{root}/shards/{vocabulary}/{PARTS}"], [[index]]
         case ["models", system, "mined", *_]:
             mined = f"{root}/models/{system}/mined"
             return [mined], [[f"{mined}/manifest.json"]]

@@ -106,8 +106,8 @@ class Workflow:
         # receipts: what a job has made, with SHA-256
         self.fetched = f"{data}/{{kind}}/{{corpus}}/{{version}}/.fetched/{self.name}.{{form}}.json"
         self.fetched_set = f"{data}/evalsets/{{evalset}}/{{version}}/.fetched/{self.name}.json"
-        of_part = "{label}/{version}/.parts/{part}.json"
-        self.part = f"{results}/text/segmented/{of_part}"
+        of_part = ".parts/{label}/{version}/{part}.json"
+        self.part = f"{results}/text/{of_part}"
         self.shard_part = f"{results}/shards/{{vocabulary}}/{of_part}"
         self.documents = f"{data}/opus/{{corpus}}/{{version}}/{{file}}"
         self.dump = f"{data}/dumps/{{corpus}}/{{version}}/{{pair}}.xml.bz2"
