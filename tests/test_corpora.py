@@ -9,14 +9,17 @@ from types import SimpleNamespace
 
 import pytest
 from made import golden
-from made.corpora import moses, moses_of, zipped
+from made.corpora import moses, moses_of, write_lines, zipped
 from made.experiments import one_line
+from made.places import flip
 from made.web import source_of
 
 from ems.base.errors import EmsError
+from ems.base.files import sha256_file
 from ems.corpora import moses as moses_module
 from ems.corpora.archive import Budget, Limits
-from ems.corpora.fetch import fetch_file
+from ems.corpora.download import Downloads
+from ems.corpora.fetch import fetch_file, fetch_files
 from ems.corpora.moses import count_mined, count_pairs, members, read_mined, read_pairs
 
 
@@ -177,6 +180,43 @@ def test_a_fetched_file_is_the_source_byte_for_byte_and_locked(tmp_path, kind, f
     assert (entry["bytes"], entry["pairs"]) == (len(form.good), 2)
     assert entry["url"].startswith(source)
     assert sorted(p.name for p in out.parent.iterdir()) == [out.name, f"{out.name}.lock.json"]
+
+
+@every_kind
+def test_files_are_fetched_together_and_again_only_if_they_or_their_place_changed(tmp_path, kind):
+    first, other = tmp_path / "a", tmp_path / "b"
+    for folder in (first, other):
+        for name in ("de", "en", "fr"):
+            write_lines(folder / "C/v1" / f"{name}.txt", [f"{name} {at}." for at in range(3)])
+    paths = {name: tmp_path / f"{name}.txt" for name in ("de", "en", "fr")}
+
+    def fetch(source):
+        before = {path: _times(path) for path in paths.values()}
+        made = fetch_files("text", source, "C", "v1", paths, downloads=Downloads(per_host=1))
+        assert made == {str(path): sha256_file(path) for path in paths.values()}
+        return [name for name, path in paths.items() if before[path] != _times(path)]
+
+    good = (first / "C/v1/en.txt").read_bytes()
+    with source_of(kind, first) as source, source_of(kind, other) as place:
+        (first / "C/v1/en.txt").write_bytes(b"<html>")
+        message = one_line(fetch, source)
+        assert "/C/v1/en.txt: expected a file, found a web page" in message
+        (first / "C/v1/en.txt").write_bytes(good)
+        assert fetch(source) == ["en"]
+        assert fetch(source) == []
+        flip(paths["de"])
+        paths["fr"].unlink()
+        assert fetch(source) == ["de", "fr"]
+        assert fetch(place) == ["de", "en", "fr"]
+        write_lines(other / "C/v1/de.txt", ["Other."])
+        if kind == "host":  # asked only if something is fetched
+            assert fetch(place) == []
+        else:
+            assert "the source changed" in one_line(fetch, place)
+
+
+def _times(path):
+    return path.exists() and (path.stat().st_mtime_ns, path.stat().st_ino)
 
 
 @every_kind

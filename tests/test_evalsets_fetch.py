@@ -9,13 +9,14 @@ import pytest
 from conftest import copy_project
 from made import evalsets as made
 from made.experiments import one_line
+from made.places import flip
 from made.web import source_of
 
 from ems.config.plugins import benchmark, module, sets
 from ems.corpora.content import check_file
 from ems.corpora.evalsets import fetch as fetching
 from ems.corpora.evalsets import sets as evalsets
-from ems.corpora.evalsets.fetch import fetch_evalset
+from ems.corpora.evalsets.fetch import fetch_evalset, fetch_units
 from ems.corpora.evalsets.sets import unit as unit_of
 from ems.corpora.slots import MACHINE
 
@@ -275,3 +276,28 @@ def test_every_set_has_a_reader_and_every_unit_an_address():
     fetched = {name for name in sets() if evalsets.units(name) or benchmark(name).by_language}
     assert all(hasattr(module(name, "data"), "read_unit") for name in fetched)
     assert fetched == {name for name, _ in UNITS}
+
+
+def test_units_are_fetched_together_and_again_only_if_they_or_their_place_changed(mirror, out):
+    units = ["xnli", "xnli-mt"]
+    manifests = {unit: out / f"{unit}.manifest.json" for unit in units}
+
+    def fetch(source):
+        times = {
+            unit: path.exists() and path.stat().st_mtime_ns for unit, path in manifests.items()
+        }
+        made = fetch_units("xnli", str(source), units, out)
+        assert made == {unit: check_file(path) for unit, path in manifests.items()}
+        return [unit for unit, path in manifests.items() if times[unit] != path.stat().st_mtime_ns]
+
+    archive = mirror / UNITS["xnli", "xnli"][0]
+    content = archive.read_bytes()
+    archive.unlink()
+    assert f"{archive}: no such file" in one_line(fetch, mirror)
+    archive.write_bytes(content)
+    assert fetch(mirror) == ["xnli"]
+    assert fetch(mirror) == []
+    flip(next(out / name for name in json.loads(manifests["xnli-mt"].read_text())["files"]))
+    assert fetch(mirror) == ["xnli-mt"]
+    shutil.copytree(mirror, mirror.with_name("other"))
+    assert fetch(mirror.with_name("other")) == units

@@ -18,6 +18,7 @@ from conftest import copy_project
 from made.cli import Cli, wait_for
 from made.web import CERTIFICATES, CONTENT, File, World, good, https_site, slow, stall
 
+from ems.base.files import sha256_file
 from ems.base.progress import Progress
 from ems.corpora.demo.mirror import MARK
 from ems.corpora.slots import alone, held
@@ -95,13 +96,14 @@ def fetch(tmp_path, site):
     paths = [str(tmp_path / "network"), *filter(None, [os.environ.get("PYTHONPATH")])]
     network = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "TEST_SHARED": str(data)}
 
-    def start(locks, machine, name="de.txt"):
+    def start(locks, machine, name="de.txt", *more):
         own = tmp_path / machine  # a temporary folder
         own.mkdir(exist_ok=True)
         names = {"TEST_LOCKS": locks, "TEST_MACHINE": machine, "TMPDIR": str(own)}
         options = {"env": network | names | {"NO_PROXY": "127.0.0.1"}, "text": True}
         out = data / name
-        return ems.start(*words, "--version", "v1", "--out", out, stderr=subprocess.PIPE, **options)
+        job = (*words, "--version", "v1", "--out", out, *more)
+        return ems.start(*job, stderr=subprocess.PIPE, **options)
 
     def limit(per_host):
         path = ems.folder / "config.yaml"
@@ -211,8 +213,18 @@ def test_training_starts_on_a_file_system_without_locks(tmp_path, monkeypatch, c
 
 
 # --- connections
+FILES = "de", "en", "fr", "es", "it"
+
+
+def together(fetch, receipt):
+    """Start one job for all files."""
+    more = ("--pair", *FILES[1:], "--receipt", receipt)
+    return fetch("real", "node1", "{pair}.txt", *more)
+
+
 @pytest.mark.slow
-def test_processes_together_never_exceed_the_connections_to_a_host(fetch, site):
+@pytest.mark.parametrize("jobs", [1, 5])
+def test_processes_together_never_exceed_the_connections_to_a_host(fetch, site, tmp_path, jobs):
     full = threading.Event()  # two connections are open
 
     def crowded(request, file):
@@ -224,11 +236,38 @@ def test_processes_together_never_exceed_the_connections_to_a_host(fetch, site):
 
     site.ways[:] = [crowded]
     fetch.limit(2)
-    runs = [fetch("real", "node1", f"{number}/de.txt") for number in range(5)]
+    if jobs == 1:
+        runs = [together(fetch, tmp_path / "receipt")]
+    else:
+        runs = [fetch("real", "node1", f"{number}/de.txt") for number in range(jobs)]
     logs = [run.communicate()[1] for run in runs]
-    assert [run.returncode for run in runs] == [0] * 5, logs
+    assert [run.returncode for run in runs] == [0] * jobs, logs
     assert site.most == 2
-    assert any("waiting for one of the 2 connections" in log for log in logs)
+    assert len(site.asked) == 5
+    assert any("waiting for one of the 2 connections" in log for log in logs) == (jobs > 1)
+
+
+@pytest.mark.slow
+def test_a_killed_job_of_many_files_leaves_no_worker_and_fetches_only_the_rest(
+    fetch, site, tmp_path
+):
+    receipt = tmp_path / "receipt.json"
+    fetch.limit(2)
+    site.ways[:] = [good, good, stall(len(CORPUS) // 4), stall(0), good]
+    first = together(fetch, receipt)
+    wait_for(lambda: len(list(fetch.out.parent.glob("*.lock.json"))) == 2, first)
+    wait_for(lambda: len(site.asked) == 4, first)
+    first.kill()
+    first.communicate()
+    second = together(fetch, receipt)  # would wait for a worker that is left
+    log = second.communicate()[1]
+    assert second.returncode == 0, log
+    assert "C/v1: 5 files" in log
+    assert "(2 were here)" in log
+    assert len(site.asked) == 4 + 3
+    places = [fetch.out.with_name(f"{name}.txt") for name in FILES]
+    assert [path.read_bytes() for path in places] == [CORPUS] * 5
+    assert json.loads(receipt.read_text()) == {str(path): sha256_file(path) for path in places}
 
 
 def test_two_downloads_to_one_file_never_mix(tmp_path, monkeypatch):
