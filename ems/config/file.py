@@ -273,7 +273,7 @@ class Site(Settings):
     all`."""
     job_mb: whole(ge=0, le=1_000_000) = 50
     """Downloads (MB) that small language pairs of a corpus put together in one job of text or
-    shards; a smaller experiment has more jobs, each with a twentieth of its downloads; 0: one job
+    shards; a smaller experiment has more jobs, each with a tenth of its downloads; 0: one job
     per language pair. Results have the same bytes."""
     embeddings_mb: whole(ge=0, le=1_000_000_000) = 4000  # at most a petabyte
     """Maximum size in MB of the embeddings in results/<experiment>/embeddings, kept for other

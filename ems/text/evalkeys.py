@@ -9,7 +9,6 @@ evaluation sentences into the training data.
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 from ems.base.batches import batched
@@ -113,10 +112,14 @@ class EvalKeys:
 
     def __init__(self, paths: Iterable[Path], key_name: str) -> None:
         same: dict[str, str] = {}  # a few thousand combinations of labels
-        self.files: list[dict[str, str]] = []
+        self.files: list[tuple[list[str], list[str]]] = []  # keys, and the labels of each
         for path in paths:
-            rows = (line.split("\t") for line in chain.from_iterable(_blocks(path, key_name)))
-            self.files.append({key: same.setdefault(labels, labels) for key, labels in rows})
+            keys, labels = [], []
+            for lines in filter(None, _blocks(path, key_name)):
+                columns = "\t".join(lines).split("\t")
+                keys += columns[::2]
+                labels += map(same.setdefault, columns[1::2], columns[1::2])
+            self.files.append((keys, labels))
         self.combinations = tuple(same)
         self._last: tuple[Collection[str] | None, Keys] | None = None
 
@@ -129,8 +132,10 @@ class EvalKeys:
     def _of(self, wanted: Collection[str] | None) -> Keys:
         keys: Keys = {}
         names_of = {labels: _sets(labels, wanted) for labels in self.combinations}
-        for file in self.files:
-            own = {key: names for key, labels in file.items() if (names := names_of[labels])}
+        for texts, labels in self.files:
+            own = dict(zip(texts, map(names_of.__getitem__, labels), strict=True))
+            if not all(names_of.values()):
+                own = {key: names for key, names in own.items() if names}
             keys |= own | {key: keys[key] + own[key] for key in own.keys() & keys}
         return keys
 

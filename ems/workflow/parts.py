@@ -2,7 +2,7 @@
 
 A job takes about a second to start, on a cluster several, and most language pairs take less. So
 neighbouring pairs of a corpus go into one job until it has `job_mb` (config.yaml) of downloads, or
-a twentieth of the experiment's, so that a few cores have enough jobs to share. The sizes are those
+a tenth of the experiment's, so that a few cores have enough jobs to share. The sizes are those
 of OPUS's table or of the files in a local source, known before anything is fetched, so that the
 parts are the same in each run and in the jobs of a cluster.
 """
@@ -18,7 +18,7 @@ from ems.corpora.catalogue import PairSize, pair_sizes
 from ems.corpora.locations import local_path
 from ems.workflow.sources import places_of
 
-SHARE, LEAST = 20, 1.0  # jobs of a small experiment; MB
+SHARE, LEAST = 10, 1.0  # jobs of a small experiment; MB
 Place = tuple[str, str]  # label and version of a corpus
 Parts = dict[Place, dict[str, str]]  # corpus -> language pair -> the name of its part
 
