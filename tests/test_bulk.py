@@ -2,15 +2,17 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
+from itertools import permutations
 
 import psutil
 import pytest
 from conftest import needs, write_program
 from made.cli import Cli, records, wait_for
-from made.shards import contents, vocabulary, write_pairs
+from made.shards import LANGUAGES, contents, vocabulary, write_pairs
 
 from ems.base.errors import EmsError
 from ems.shards import writer
@@ -215,4 +217,21 @@ def test_shards_of_another_vocabulary_are_not_resumed(tmp_path, monkeypatch):
     assert records(tmp_path / "state") == 4
     write_shards(source, new, *job)
     write_shards(source, new, tmp_path / "whole", pairs=75)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_a_killed_job_of_many_pair_files_encodes_only_the_rest(tmp_path):
+    ems, draw, stamps = Cli(tmp_path), random.Random(1), tmp_path / "out/.stamps"
+    names = map("-".join, permutations(LANGUAGES, 2))
+    sources = [write_pairs(tmp_path / f"{name}.tsv", 2_000, draw) for name in names]
+    model = vocabulary(tmp_path / "v.model", 200)
+    for source in sources:
+        write_shards(source, model, tmp_path / "whole" / source.stem)
+    flags = ("--vocabulary", model, "--out", tmp_path / "out", "--receipt", tmp_path / "receipt")
+    job = ("shards", "--source", *sources, "--state", tmp_path / "state", *flags)
+    ems.kill_once(lambda: len(list(stamps.glob("*.json"))) >= 3, *job)
+    done = len(list(stamps.glob("*.json")))
+    assert not (tmp_path / "receipt").exists()
+    assert f"({done} more were done before)" in "".join(ems(*job))
+    shutil.rmtree(stamps)
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")

@@ -24,7 +24,7 @@ from ems.shards import writer
 from ems.shards.index import read_index, shards_in, write_index
 from ems.shards.reader import PairStore
 from ems.shards.shard import Shard
-from ems.shards.writer import write_shards
+from ems.shards.writer import write_each, write_shards
 from ems.text.subwords import load_vocabulary
 from ems.text.tsv import read_tsv
 
@@ -125,6 +125,37 @@ def test_the_histogram_counts_sentences_by_tens_of_tokens(world, tmp_path):
     assert len({*classes}) == 4
     expected = [classes.count(at) for at in range(26)]
     assert manifest["lengths"] == {"de": expected, "en": [6] + [0] * 25}
+
+
+def test_pair_files_are_encoded_together_and_again_only_those_that_changed(world, tmp_path):
+    text, out = tmp_path / "text", tmp_path / "A" / "v1"
+    shutil.copytree(world / "text/A/v1", text)
+    sources = [text / "de-en.tsv", text / "en-ja.tsv"]
+
+    def written(pieces=1_000, model="v.model"):
+        manifests = [out / path.stem / "manifest.json" for path in sources]
+        before = [path.is_file() and path.stat().st_mtime_ns for path in manifests]
+        sums = write_each(sources, world / model, out, pairs=pieces)
+        assert sums == {path.parent.name: sha256_file(path) for path in manifests}
+        times = zip(sources, before, manifests, strict=True)
+        return [path.stem for path, time, made in times if time != made.stat().st_mtime_ns]
+
+    assert written() == ["de-en", "en-ja"]
+    for path in sources:
+        expected = made.contents(world / "1000/A/v1" / path.stem)
+        assert made.contents(out / path.stem) == expected
+    assert written() == []
+    (out / "en-ja/00000/lines").unlink()
+    assert written() == ["en-ja"]
+    write_lines(text / "en-ja.tsv", (text / "en-ja.tsv").read_text().splitlines()[:50])
+    assert written() == ["en-ja"]
+    assert written(pieces=7) == ["de-en", "en-ja"]
+    content = sources[0].read_bytes()
+    sources[0].write_text("no columns\n")
+    write_lines(text / "en-ja.tsv", (text / "en-ja.tsv").read_text().splitlines()[:40])
+    assert f"{sources[0]}: " in one_line(written, 7)
+    sources[0].write_bytes(content)
+    assert written(pieces=7) == []  # what it had before is that of its text again
 
 
 def test_no_pairs_or_too_many_pieces_are_an_error_and_no_folder(world, tmp_path, monkeypatch):
