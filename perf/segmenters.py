@@ -24,7 +24,7 @@ from text_throughput import cpu_seconds
 from ems.base.files import write_json
 from ems.base.texts import read_lines
 from ems.config.languages import load_languages, pair_name
-from ems.text.bulk import segment_tsv, tools
+from ems.text.bulk import segment_tsv, tool
 from ems.text.normalise import tidy_lines
 from ems.text.segmenters.base import defaults
 
@@ -46,7 +46,7 @@ def compare(folder: Path, code: str, names: list[str], repeats: int) -> dict[str
     for _ in range(repeats):
         for name, out in zip(names, outs, strict=True):
             out.parent.mkdir(exist_ok=True)
-            tools.cache_clear()
+            tool.cache_clear()
             before = cpu_seconds()
             segment_tsv(source, out, (code,), (name,))
             seconds[name].append(cpu_seconds() - before)

@@ -1,6 +1,6 @@
 """The runs that text_throughput.py compares: stages of the text path, bare Perl, and a plain loop.
 
-`prepare` writes the data of every scale. Each of MEASURED then runs in the process that calls it.
+`write_data` writes the data of every scale. Each of MEASURED then runs in the process calling it.
 """
 
 import subprocess
@@ -47,13 +47,15 @@ class Work:
         self.folder, self.keys = folder, folder / "keys.tsv"
         self.vocabulary, self.sample = folder / "vocabulary.model", folder / "sample.txt"
         self.experiment = load_experiment("bench", load_site(ROOT / "config.yaml"), folder)
-        self.pairs = self.experiment.corpora[0].pairs
+        self.pairs, self.corpus = self.experiment.corpora[0].pairs, ("Bench", "v1")
 
     def archive(self, scale: int, pair: str) -> Path:
-        return self.folder / f"{scale}" / "zip" / f"{pair}.txt.zip"
+        name, version = self.corpus
+        folder = self.folder / f"{scale}" / "data/opus" / name / version
+        return folder / "moses" / f"{pair}.txt.zip"
 
-    def text(self, scale: int, stage: str, pair: str) -> Path:
-        return self.folder / f"{scale}" / stage / f"{pair}.tsv"
+    def segmented(self, scale: int, pair: str) -> Path:
+        return self.folder.joinpath(f"{scale}", "segmented", *self.corpus, f"{pair}.tsv")
 
 
 # --- data
@@ -69,7 +71,7 @@ def real_lines(shared: Path, code: str, count: int) -> Iterator[tuple[str, str]]
     return islice(every, count)
 
 
-def prepare(folder: Path, shared: Path | None, chinese: str, moses: str) -> Work:
+def write_data(folder: Path, shared: Path | None, chinese: str, moses: str) -> Work:
     """Write the experiment, the zips of every scale, and the keys of the evaluation sentences."""
     from ems.text.evalkeys import eval_files, write_eval_keys
 
@@ -121,28 +123,20 @@ def write_zips(work: Work, pair: str, lines: list[tuple[str, str]]) -> None:
 # --- what is measured
 
 
-def clean(work: Work, scale: int) -> None:
-    from ems.text.clean import CleanSource, clean_corpus
+def prepare(work: Work, scale: int) -> None:
+    from ems.text.bulk import LINES
+    from ems.text.prepare import Part, prepare_pairs
 
-    for pair in work.pairs:
-        source = CleanSource("Bench", "v1", pair, (work.archive(scale, pair),))
-        clean_corpus(work.experiment, source, work.keys, work.text(scale, "clean", pair))
-
-
-def segment(work: Work, scale: int) -> None:
-    from ems.text.bulk import segment_tsv
-
-    for pair in work.pairs:
-        codes = (pair.split("-")[0], pair.split("-")[1])
-        names = (work.experiment.segmenters[codes[0]], work.experiment.segmenters[codes[1]])
-        source, out = (work.text(scale, stage, pair) for stage in ("clean", "segmented"))
-        segment_tsv(source, out, codes, names)
+    folder, data = work.folder / f"{scale}", work.folder / f"{scale}" / "data"
+    files = (data, work.keys, None, folder, folder / "state", 1, LINES)
+    part = Part(work.experiment, *work.corpus, list(work.pairs), *files)
+    prepare_pairs(part, folder / "receipt.json")
 
 
 def sample(work: Work, scale: int) -> None:
     from ems.text.subwords import write_sample
 
-    sources = [work.text(scale, "segmented", pair) for pair in work.pairs]
+    sources = [work.segmented(scale, pair) for pair in work.pairs]
     write_sample(work.experiment, sources, work.folder / f"{scale}" / "sample.txt")
 
 
@@ -151,7 +145,7 @@ def encode(work: Work, scale: int) -> None:
 
     for pair in work.pairs:
         out = work.folder / f"{scale}" / "shards" / pair
-        write_shards(work.text(scale, "segmented", pair), work.vocabulary, out)
+        write_shards(work.segmented(scale, pair), work.vocabulary, out)
 
 
 def perl(work: Work, scale: int) -> None:
@@ -202,5 +196,5 @@ def plain_tool(name: str, code: str) -> Callable[[str], list[str]]:
     return MosesTokenizer(code, no_escape=True)
 
 
-MEASURED = {"clean": clean, "segment": segment, "sample": sample, "encode": encode}
+MEASURED = {"prepare": prepare, "sample": sample, "encode": encode}
 MEASURED |= {"perl": perl, "plain": plain}

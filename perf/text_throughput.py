@@ -28,12 +28,12 @@ from pathlib import Path
 from typing import Any
 
 from measured import figures, require_segmenters, say
-from text_steps import MEASURED, ROOT, SCALES, Work, prepare
+from text_steps import MEASURED, ROOT, SCALES, Work, write_data
 
 from ems.base.files import write_json
 from ems.corpora.moses import read_pairs
 
-STAGES = ("clean", "segment", "sample", "encode")
+STAGES = ("prepare", "sample", "encode")
 OTHERS = ("perl", "plain")
 REPEATS = 3
 PAPER_LINES = 2 * 143_000_000
@@ -45,12 +45,11 @@ PAPER_LINES = 2 * 143_000_000
 def inside(name: str, folder: Path, scale: int) -> None:
     """Run one of MEASURED in this process; print its CPU and wall seconds as JSON."""
     import ems.shards.writer
-    import ems.text.bulk
-    import ems.text.clean  # noqa: F401
+    import ems.text.prepare  # noqa: F401
     from ems.text.segmenters.base import segmenter
 
     work = Work(folder)
-    if name in ("segment", "plain"):  # dictionaries
+    if name in ("prepare", "plain"):  # dictionaries
         chinese = "jieba" if name == "plain" else work.experiment.segmenters["zh"]
         segmenter(chinese, "zh")(["预热"])
         segmenter("fugashi", "ja")(["準備"])
@@ -188,7 +187,7 @@ def main() -> None:
     )  # ours and the others'
     with tempfile.TemporaryDirectory() as folder:
         shared = None if options.demo else options.shared
-        work = prepare(Path(folder), shared, options.chinese, options.moses)
+        work = write_data(Path(folder), shared, options.chinese, options.moses)
         results = summary(run_all(work, options.repeats), *size_of(work))
     write_json(options.out, results)
     show(results)

@@ -131,7 +131,7 @@ def test_a_script_ends_in_the_line_of_its_figures(name, run, tmp_path, capsys, m
 
 
 def check_text_throughput(last, measures):
-    stages, table = ("clean", "segment", "sample", "encode"), measures["table"]
+    stages, table = ("prepare", "sample", "encode"), measures["table"]
     assert set(table) == {*stages, "zip to shard", "bare Perl", "the plain way"}
     whole = table["zip to shard"]["cpu_s"]
     assert whole == pytest.approx(sum(table[stage]["cpu_s"] for stage in stages))
