@@ -95,7 +95,7 @@ def test_whatever_is_sent_the_file_is_complete_in_the_end(world, case, logged, c
     ways, ranges = RECOVERS[case]
     with world.site(*ways) as site:
         world.fetched(site)
-    assert max(map(len, caplog.messages)) < 600  # long headers are shortened
+    assert max(map(len, caplog.messages), default=0) < 600  # long headers are shortened
     assert site.ranges() == ranges
     assert site.asked[0]["Accept-Encoding"] == "identity"
     assert len(world.slept) == len(ranges) - 1

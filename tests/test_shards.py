@@ -163,6 +163,7 @@ def test_no_pairs_or_too_many_pieces_are_an_error_and_no_folder(world, tmp_path,
     assert message.endswith("de-en.tsv: no pair with tokens on both sides")
     monkeypatch.setattr(writer, "MAX_PIECES", 199)
     writer._encoder.cache_clear()
+    writer._processor.cache_clear()
     message = one_line(written, world, tmp_path, "katze\tcat\t1")
     assert message.endswith("v.model: 200 pieces; expected at most 199")
     assert [path.name for path in tmp_path.iterdir()] == ["de-en.tsv"]

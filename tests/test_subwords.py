@@ -238,7 +238,7 @@ def test_encoding_word_by_word_equals_encoding_the_line(
 def test_a_vocabulary_with_pieces_across_spaces_encodes_whole_lines():
     class Across:
         get_piece_size = staticmethod(lambda: 2)
-        id_to_piece = staticmethod(lambda at: ["\u2581a", "\u2581a\u2581b"][at])
+        id_to_piece = staticmethod(lambda ids: ["\u2581a", "\u2581a\u2581b"])
 
         def encode(self, lines, num_threads):
             return [[1] if line == "a b" else [0] for line in lines]

@@ -58,29 +58,32 @@ def fetch_files(
     """Fetch the files of a corpus, those that are here only if asked `again`; return {path:
     SHA-256}.
     """
-    one = partial(_fetch_one, form, source, corpus, version, paths, locked, downloads, again)
-    sums = fetch_each(f"{corpus}/{version}", "files", [*paths], one, source, downloads)
+    jobs = {
+        name: (
+            location_of(form, source, corpus, version, name, out),
+            out,
+            partial(_counts, form, corpus, name),
+        )
+        for name, out in paths.items()
+    }
+    one = partial(_fetch_one, jobs, locked, downloads, again)
+    sums = fetch_each(f"{corpus}/{version}", "files", [*jobs], one, source, downloads)
     return {str(paths[name]): sha256 for name, sha256 in sums.items()}
 
 
 def _fetch_one(
-    form: Form,
-    source: str,
-    corpus: str,
-    version: str,
-    paths: dict[str, Path],
+    jobs: dict[str, tuple[str, Path, Check]],
     locked: bool,
     downloads: Downloads,
     again: bool,
     name: str,
 ) -> Fetched:
-    out = paths[name]
+    location, out, check = jobs[name]
     with alone(out, lock_of(out)) as made:
-        location = location_of(form, source, corpus, version, name, out)
         if made or (locked and not again and is_here(out, location)):
             return read_lock(out).sha256, 0
-        lock = fetch_file(form, source, corpus, version, name, out, locked, downloads)
-        return lock["sha256"], lock["bytes"]
+        lock = fetch(location, out, check, locked, downloads)
+    return lock["sha256"], lock["bytes"]
 
 
 def fetch_each(
@@ -108,11 +111,11 @@ def fetch_each(
         progress.add(1, volume)
 
     workers = min(downloads.per_host, len(names)) if is_remote(source) else 1
+    ended = ((name, partial(one, name)) for name in names)
     if workers > 1:  # forked, with the log
-        ended = in_workers(one, names, workers, str, "fork")
-        make_each(((name, future.result) for name, future in ended), count, itemgetter(0))
-    else:
-        make_each(((name, partial(one, name)) for name in names), count, itemgetter(0))
+        done = in_workers(one, names, workers, str, "fork")
+        ended = ((name, future.result) for name, future in done)
+    make_each(ended, count, itemgetter(0))
     here = f" ({sizes.count(0):,} were here)" if 0 in sizes else ""
     log.info("%s: %s %s, %s%s", what, f"{len(sums):,}", unit, volume(), here)
     return sums

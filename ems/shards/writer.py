@@ -102,7 +102,7 @@ def write_each(
     """Encode pair files into a folder of shards each in `out`, except those that are current;
     return {language pair: SHA-256 of its manifest}. Raises `EmsError` at the end if some failed.
     """
-    what, begin = "/".join(out.parts[-2:]), time.monotonic()
+    what, begin, state = "/".join(out.parts[-2:]), time.monotonic(), state or state_of(out)
     size = sum(path.stat().st_size for path in sources)
     progress = Progress(f"encode {what}", size, "bytes", small=True)
     key, sums, made = {"code": source_hash(__name__), "pairs": pairs}, dict[str, str](), []
@@ -114,13 +114,15 @@ def write_each(
         stamp = Stamp(path, key, (source, vocabulary), (manifest,))
         done = stamp.sums()
         if not (done and _is_whole(folder)):
-            own = (state or state_of(out)) / source.stem
-            made.append(write_shards(source, vocabulary, folder, own, workers, pairs, small=True))
+            job = (source, vocabulary, folder, state / source.stem, workers, pairs)
+            made.append(write_shards(*job, small=True))
             done = stamp.write()
         sums[source.stem] = done[str(manifest)]
         progress.add(source.stat().st_size, lambda: f"{len(sums)} of {len(sources)} pairs")
 
     make_each(sources, make, lambda source: source.stem)
+    with suppress(OSError):  # never used, or used by another part as well
+        state.rmdir()
     rows = sum(manifest["pairs"] for manifest in made)
     tokens = sum(sum(manifest["tokens"].values()) for manifest in made) / 1e6
     rate = rows / max(time.monotonic() - begin, 1e-9)
