@@ -24,8 +24,8 @@ def in_workers(
     ahead: int = 0,
 ) -> Iterator[tuple[Item, Future]]:
     """Yield each item with its finished future, in the order in which they end, at most `count` at
-    once, while `ahead` more are made and wait. Raises `EmsError` if a worker was killed. No worker
-    is left running.
+    once, while `ahead` more are made and wait. Raises `EmsError` if a worker was killed. Use
+    `closing`: no worker is left running when the generator is closed.
 
     Workers are spawned and load their own tools: a tokenizer used before a fork would silently
     return lines of other processes. Those that use no tools may be forked: they start at once.

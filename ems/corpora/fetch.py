@@ -9,7 +9,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -111,11 +111,11 @@ def fetch_each(
         progress.add(1, volume)
 
     workers = min(downloads.per_host, len(names)) if is_remote(source) else 1
-    ended = ((name, partial(one, name)) for name in names)
-    if workers > 1:  # forked, with the log
-        done = in_workers(one, names, workers, str, "fork")
-        ended = ((name, future.result) for name, future in done)
-    make_each(ended, count, itemgetter(0))
+    if workers > 1:
+        with closing(in_workers(one, names, workers, str, "fork")) as ended:  # with the log
+            make_each(((name, future.result) for name, future in ended), count, itemgetter(0))
+    else:
+        make_each(((name, partial(one, name)) for name in names), count, itemgetter(0))
     here = f" ({sizes.count(0):,} were here)" if 0 in sizes else ""
     log.info("%s: %s %s, %s%s", what, f"{len(sums):,}", unit, volume(), here)
     return sums

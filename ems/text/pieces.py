@@ -9,7 +9,7 @@ file of one piece is processed in this process.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -145,7 +145,8 @@ def done_texts(
         done += map(one, pieces)
     else:
         name = (title + ", piece {0[1]}").format
-        done += (each.result() for _, each in in_workers(one, pieces, workers, name, ahead=workers))
+        with closing(in_workers(one, pieces, workers, name, ahead=workers)) as ended:
+            done += (each.result() for _, each in ended)
     if before := sum(done):
         log.info("%s: resumed, %d of %d pieces were done before", title, before, len(done))
     for number in range(len(done)):
@@ -180,9 +181,10 @@ def _share(
 ) -> None:
     """Process pieces in several processes; raise a worker's error."""
     one, name = partial(_do, work, folder), "{0.source}, piece {0.name}".format
-    for piece, done in in_workers(one, waiting, min(workers, len(waiting)), name):
-        done.result()
-        progress.add(piece.lines, f"{workers} workers")
+    with closing(in_workers(one, waiting, min(workers, len(waiting)), name)) as ended:
+        for piece, done in ended:
+            done.result()
+            progress.add(piece.lines, f"{workers} workers")
 
 
 def _do(work: Work, folder: Path, piece: Piece, advance: Advance = lambda lines: None) -> None:
