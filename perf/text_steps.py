@@ -3,6 +3,7 @@
 `write_data` writes the data of every scale. Each of MEASURED then runs in the process calling it.
 """
 
+import shutil
 import subprocess
 import zipfile
 from collections.abc import Callable, Iterator
@@ -129,6 +130,7 @@ def prepare(work: Work, scale: int) -> None:
 
     folder, data = work.folder / f"{scale}", work.folder / f"{scale}" / "data"
     files = (data, work.keys, None, folder, folder / "state", 1, LINES)
+    shutil.rmtree(folder / "segmented", ignore_errors=True)  # with the stamps of an earlier run
     part = Part(work.experiment, *work.corpus, list(work.pairs), *files)
     prepare_pairs(part, folder / "receipt.json")
 
