@@ -1,8 +1,8 @@
 """Laws of the whole workflow without English, on text of your own in every form."""
 
-import re
 import csv
 import json
+import re
 from itertools import cycle, permutations
 from typing import Any
 

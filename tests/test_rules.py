@@ -50,7 +50,12 @@ def test_only_these_rules_ask_a_cluster_for_memory():
     rules = [rule for rule in re.split(r"^rule ", text, flags=re.MULTILINE) if asking.search(rule)]
     assert {rule.partition(":")[0] for rule in rules} == set(ON_A_CLUSTER.split())
     lines = re.findall(r'^SUBMITTED \+?= "(.*)"', (ROOT / "Snakefile").read_text(), re.MULTILINE)
-    assert {*" ".join(lines).split()} == {*ON_A_CLUSTER.split(), "prepare_validation", "pair", "train_on_nodes"}
+    assert {*" ".join(lines).split()} == {
+        *ON_A_CLUSTER.split(),
+        "prepare_validation",
+        "pair",
+        "train_on_nodes",
+    }
 
 
 @pytest.mark.parametrize("path", RULES, ids=lambda path: path.stem)

@@ -118,10 +118,8 @@ def _of_results(name: str, *parts: str) -> Remedy:
         case _ if not os.path.isfile(f"configs/{name}.yaml"):
             return None
         case ["shards", vocabulary, *inside]:
-            index = f"{root}/shards/{vocabulary}/index.json"
-            corpus = "/".join((root, *parts[:4]))
-            of_pair = f"{corpus}/{inside[2]}" if len(inside) > 2 else index
-            return [of_pair, f"{root}/shards/{vocabulary}/{PARTS}"], [[index]]
+            pair, folder = "/".join((root, *parts[:5])), f"{root}/shards/{vocabulary}"
+            return [pair, *([f"{folder}/{PARTS}"] if inside else [])], [[f"{folder}/index.json"]]
         case ["models", system, "mined", *_]:
             mined = f"{root}/models/{system}/mined"
             return [mined], [[f"{mined}/manifest.json"]]

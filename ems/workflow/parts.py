@@ -4,7 +4,7 @@ A job takes about a second to start, on a cluster several, and most language pai
 neighbouring pairs of a corpus go into one job until it has `job_mb` (config.yaml) of downloads, or
 a tenth of the experiment's, so that a few cores have enough jobs to share. The sizes are those
 of OPUS's table or of the files in a local source, known before anything is fetched, so that the
-parts are the same in each run and in the jobs of a cluster.
+parts are the same in each run and in the jobs of a cluster. Ten pairs of unknown size share a job.
 """
 
 import math
@@ -12,24 +12,25 @@ from collections.abc import Iterable, Iterator
 from os.path import getsize, isfile
 from pathlib import Path
 
-from ems.config.experiment import EMBEDDED, Corpus, Experiment, name_of_part
+from ems.config.experiment import EMBEDDED, Experiment, name_of_part
 from ems.config.languages import opus_files
 from ems.corpora.catalogue import PairSize, pair_sizes
-from ems.corpora.locations import local_path
+from ems.corpora.locations import is_remote
+from ems.corpora.own import own_files
 from ems.workflow.sources import places_of
 
-SHARE, LEAST = 10, 1.0  # jobs of a small experiment; MB
+SHARE, LEAST, UNKNOWN = 10, 1.0, 10  # jobs of a small experiment; MB; pairs of a job
 Place = tuple[str, str]  # label and version of a corpus
 Parts = dict[Place, dict[str, str]]  # corpus -> language pair -> the name of its part
 
 
 def parts_of(experiment: Experiment, data: Path, most_mb: float) -> Parts:
     """Return the part of each language pair, named as in `name_of_part`."""
-    sizes: dict[Place, dict[str, float]] = {}
+    sizes: dict[Place, dict[str, float | None]] = {}
     for size in pair_sizes(experiment):
         pairs = sizes.setdefault((size.corpus.label, size.corpus.version), {})
         pairs[size.pair] = megabytes(size, data)
-    known = [mb for pairs in sizes.values() for mb in pairs.values() if mb < math.inf]
+    known = [mb for pairs in sizes.values() for mb in pairs.values() if mb not in (None, math.inf)]
     limit = min(most_mb, max(LEAST, sum(known) / SHARE))
     return {
         place: {
@@ -39,12 +40,12 @@ def parts_of(experiment: Experiment, data: Path, most_mb: float) -> Parts:
     }
 
 
-def together(sizes: Iterable[tuple[str, float]], limit: float) -> Iterator[list[str]]:
+def together(sizes: Iterable[tuple[str, float | None]], limit: float) -> Iterator[list[str]]:
     """Put neighbouring pairs together until their sizes reach the limit."""
     part, held = [], 0.0
     for pair, size in sizes:
         part.append(pair)
-        held += size
+        held += limit / UNKNOWN if size is None else size
         if held >= limit:
             yield part
             part, held = [], 0.0
@@ -52,9 +53,9 @@ def together(sizes: Iterable[tuple[str, float]], limit: float) -> Iterator[list[
         yield part
 
 
-def megabytes(size: PairSize, data: Path) -> float:
+def megabytes(size: PairSize, data: Path) -> float | None:
     """Return the MB of a language pair's files, of which a capped or divided corpus uses a share;
-    0 for the demo's, infinity if unknown.
+    0 for the demo's, infinity for a Wikipedia, None if unknown, as of any other host.
     """
     corpus = size.corpus
     if corpus.source == EMBEDDED:
@@ -65,11 +66,9 @@ def megabytes(size: PairSize, data: Path) -> float:
         used = size.at_most if size.used is None else size.used
         share = used / max(1, sum(file.pairs for file in files))
         return share * sum(file.kilobytes for file in files) / 1000
-    return sum(file_bytes(corpus, file, data) for file in corpus.files(size.pair)) / 1e6
-
-
-def file_bytes(corpus: Corpus, file: str, data: Path) -> float:
-    """Return the size of a file at its source, or as fetched; infinity if it is neither here."""
-    location, fetched = places_of(corpus, file, data)
-    paths = [local_path(location), fetched]
-    return next((float(getsize(path)) for path in paths if isfile(path)), math.inf)
+    if corpus.dumped or is_remote(corpus.source):
+        return math.inf if corpus.dumped else None
+    own = [(path,) for path in own_files(corpus, size.pair)] if corpus.paths else []
+    places = own or [places_of(corpus, file, data) for file in corpus.files(size.pair)]
+    found = [next((getsize(path) for path in each if isfile(path)), None) for each in places]
+    return None if None in found else sum(found) / 1e6

@@ -37,6 +37,7 @@ OTHERS = {  # flags of Snakemake with which it neither runs nor plans a job
     *("--report", "--cleanup-metadata", "--containerize"),
     "--executor=ask",  # rules/ask.py
 }
+OF_RELEASE = ("opus-", "documents-")  # of the names of jobs that fetch the files of a corpus
 AHEAD = 300.0  # seconds that clocks of a network may differ
 # {}: the folders, the seconds to subtract
 BACK = 'find -L {} -newermt now -exec touch -r {{}} -d "-{} seconds" {{}} \\;'
@@ -237,8 +238,12 @@ def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
         case ("data", "fetch", name):
             corpora = [corpus for _, corpus in experiment.all_corpora()]
             releases = [f"{corpus.name}-{corpus.version}-" for corpus in corpora]
-            of_sets = [f"{benchmark(each).corpus or '/'}-" for each in experiment.evalsets]
-            return name.startswith((*releases, *of_sets))
+            releases += [
+                f"{benchmark(name).corpus}-{evalset.version}-"
+                for name, evalset in experiment.evalsets.items()
+            ]
+            rests = [name.removeprefix(each) for each in releases if name.startswith(each)]
+            return any(each.startswith(OF_RELEASE) or each.endswith("-dump") for each in rests)
         case ("data", "wikipedia", name):
             files = (
                 f"{corpus.version}-{file}"
@@ -259,6 +264,6 @@ def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
             )
         case ("text", "multiway"):
             return bool(experiment.multiway.through)
-        case ("text", _, name):
-            return bool(experiment.part_named(name))
+        case ("text", stage, name):
+            return stage == "prepare" and bool(experiment.part_named(name))
     return True
