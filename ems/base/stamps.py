@@ -5,15 +5,15 @@ that the item was made with, and the bytes of its inputs and outputs. An item wh
 is not made again: after a kill, after a changed setting of another item, after `dvc checkout`.
 """
 
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
 from ems.base.errors import EmsError
-from ems.base.files import read_json, sha256_file, write_json
+from ems.base.files import read_json, sha256_file, unreadable, write_json
 from ems.base.progress import log
 from ems.base.provenance import digest
 from ems.base.schema import Count, NonBlank, Record
@@ -62,23 +62,32 @@ class Stamp:
                 return {name: made.outputs[name].sha256 for name in made.outputs}
         return None
 
-    def write(self) -> dict[str, str]:
-        """Record the item as done; return {output: SHA-256}."""
-        made = {"key": digest(self.key), "inputs": _files(self.inputs)}
+    @contextmanager
+    def making(self) -> Iterator[dict[str, str]]:
+        """Remove the stamp while the item is made, and record it as done, from the inputs as they
+        were before; yield a dict that then has {output: SHA-256}.
+        """
+        self.path.unlink(missing_ok=True)
+        made, sums = {"key": digest(self.key), "inputs": _files(self.inputs)}, dict[str, str]()
+        yield sums
         made["outputs"] = outputs = _files(self.outputs)
         write_json(self.path, made)
-        return {name: file["sha256"] for name, file in outputs.items()}
+        sums.update({name: file["sha256"] for name, file in outputs.items()})
 
     def _names(self) -> list[str]:
         return [*sorted(map(str, self.inputs)), *sorted(map(str, self.outputs))]
 
 
 def _files(paths: Iterable[Path]) -> dict[str, dict[str, int | str]]:
-    stats = {str(path): (path.stat(), _sha256(path)) for path in sorted(paths, key=str)}
-    return {
-        name: {"bytes": stat.st_size, "time": stat.st_mtime_ns, "sha256": sha256}
-        for name, (stat, sha256) in stats.items()
-    }
+    files = {}
+    for path in sorted(paths, key=str):
+        try:
+            stat = path.stat()
+        except OSError as error:
+            raise unreadable(path, error) from None
+        made = {"bytes": stat.st_size, "time": stat.st_mtime_ns, "sha256": _sha256(path)}
+        files[str(path)] = made
+    return files
 
 
 def _sha256(path: Path) -> str:

@@ -115,8 +115,8 @@ def write_each(
         done = stamp.sums()
         if not (done and _is_whole(folder)):
             job = (source, vocabulary, folder, state / source.stem, workers, pairs)
-            made.append(write_shards(*job, small=True))
-            done = stamp.write()
+            with stamp.making() as done:
+                made.append(write_shards(*job, small=True))
         sums[source.stem] = done[str(manifest)]
         progress.add(source.stat().st_size, lambda: f"{len(sums)} of {len(sources)} pairs")
 

@@ -160,9 +160,8 @@ def _do_text(work: Callable[[str], str], piece: tuple[Path, str, str]) -> bool:
     stamp = Stamp(folder / "done" / f"{name}.json", sha256, (), (out,))
     if was_done := stamp.sums() is not None:
         return was_done
-    with atomic_path(out) as temporary:
+    with stamp.making(), atomic_path(out) as temporary:
         temporary.write_text(work(text), encoding="utf-8", newline="\n")
-    stamp.write()
     return was_done
 
 

@@ -85,15 +85,13 @@ class Part:
 
     def make(self, known: EvalKeys, source: CleanSource, stamp: Stamp) -> dict[str, str]:
         """Clean and segment one pair; return the SHA-256 of its files."""
-        stamp.path.unlink(missing_ok=True)
         codes, files = tuple(source.pair.split("-")), self.outputs(source.pair)
         names = tuple(self.settings["pairs"][source.pair]["segmenters"])
         state = self.state / source.pair
         segmenting = Segmenting(codes, names, state, self.workers, self.lines)
-        with atomic_path(files["segmented"]) as temporary:
+        with stamp.making() as sums, atomic_path(files["segmented"]) as temporary:
             write = partial(segmenting.write, temporary)
             clean_corpus(self.experiment, source, known, files["clean"], write)
-        sums = stamp.write()
         segmenting.finish()
         return sums
 
