@@ -21,7 +21,7 @@ rule fetch:
     input:
         job.fetched_from,
     output:
-        update(w.fetched),
+        w.fetched,
     log:
         **w.logs("fetch/{corpus}-{version}-{kind}-{form}", "data/"),
     retries: 1  # ems tries each connection again by itself (`downloads` in config.yaml)

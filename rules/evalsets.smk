@@ -8,14 +8,14 @@ rule fetch_evalset:
     input:
         job.embedded_unit,
     output:
-        update(w.fetched_set),  # see rules/corpora.smk
+        w.fetched_set,
     log:
         **w.logs("fetch/{evalset}-{version}", "data/fetch-evalset/{evalset}-{version}"),
     retries: 1  # as in fetch
     params:
         source=job.unit_source,
         units=job.units,
-        out=subpath(output[0], ancestor=2),
+        out=f"{DATA}/evalsets/{{evalset}}/{{version}}",
     shell:
         "ems fetch-evalset --evalset {wildcards.evalset:q} --source={params.source:q} --code {params.units:q} --out"
         " {params.out:q} --receipt {output:q} --costs {log.costs:q} --log {log.log:q}"

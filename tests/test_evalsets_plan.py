@@ -121,7 +121,7 @@ def test_the_workflow_plans_a_unit_once_and_uses_a_copy_in_place(tmp_path):
     assert output.count("rule fetch_evalset:") == 3
     assert "--evalset bucc2018 " not in output
     (inputs,) = re.findall(r"rule evalkeys:\n +input: (.*)", output)
-    paths = {f"data/evalsets/{name}/v1/.fetched/sets.json" for name in ("pawsx", "tatoeba")}
+    paths = {f"results/sets/fetched/evalsets/{name}/v1/units.json" for name in ("pawsx", "tatoeba")}
     assert paths | {f"{bucc}/de-en/de-en.training.gold"} <= set(inputs.split(", "))
     assert "xnli" not in inputs
     assert f"bucc2018={bucc}" in output

@@ -136,18 +136,18 @@ def test_finished_runs_correct_the_rates_of_their_stages(here):
     """The correction is the ratio of all seconds, with SHRINK seconds added to both."""
     experiment, site = settings()
     workload = Workload(experiment, Path(site.data))
-    job = ("text", "clean", "Demo-v1-de-en")
+    job = ("text", "prepare", "Demo-v1-de-en")
     seconds = shipped_rates().cpu_seconds(*workload.units_of(job))
     folder = Path("results/tiny/costs")
     for path in folder.rglob("*.json"):
         path.unlink()
-    write_cost(folder, "/".join(job), "clean", 1.0, 1000.0)
+    write_cost(folder, "/".join(job), "prepare", 1.0, 1000.0)
     rates, names = corrected_rates(site)
     assert names == ["tiny"]
-    assert rates.ratios == {"clean": pytest.approx((SHRINK + 1000) / (SHRINK + seconds))}
+    assert rates.ratios == {"prepare": pytest.approx((SHRINK + 1000) / (SHRINK + seconds))}
     corrected = rates.cpu_seconds(*workload.units_of(job))
-    assert corrected == pytest.approx(rates.ratios["clean"] * seconds)
-    write_cost(folder, "/".join(job), "clean", 1.0, 1000.0, gpu="NVIDIA A100")
+    assert corrected == pytest.approx(rates.ratios["prepare"] * seconds)
+    write_cost(folder, "/".join(job), "prepare", 1.0, 1000.0, gpu="NVIDIA A100")
     assert corrected_rates(site)[0].ratios == {}  # a GPU's seconds say nothing about this CPU
     assert corrected_rates(site, excluded=["tiny"])[1] == []
 
@@ -337,4 +337,4 @@ def test_rates_are_fitted_on_runs_and_keep_the_sum_of_a_stage(here, starts):
         assert places[0] == places[1]
         changed = [row for row, old in zip(rows, shipped, strict=True) if row != old]
         assert {row["unit"] for row in changed} == {"job"}
-        assert {row["stage"] for row in changed} >= {"bench", "clean", "train"}
+        assert {row["stage"] for row in changed} >= {"bench", "prepare", "train"}

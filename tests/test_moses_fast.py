@@ -28,7 +28,7 @@ from ems.config.languages import load_languages
 from ems.text import segmenters
 from ems.text.segmenters import moses_fast
 from ems.text.segmenters.base import defaults, module_name, names, segmenter
-from ems.workflow.jobs import segment_modules
+from ems.workflow.jobs import prepare_modules
 
 FOLDER = package_files("mosestokenizer").joinpath("nonbreaking_prefixes")
 LANGUAGES = sorted(path.name.partition(".")[2] for path in FOLDER.iterdir() if path.name[0] == "n")
@@ -206,7 +206,7 @@ def test_a_mistake_in_its_file_is_an_error_that_names_it(tmp_path, monkeypatch, 
         vars(segmenters).pop(name, None)
 
 
-def test_a_segment_job_depends_on_its_own_segmenters_and_encoding_on_all():
+def test_a_job_of_text_depends_on_its_own_segmenters_and_encoding_on_all():
     others = {c: name for c, name in defaults(load_languages()).items() if name != "moses"}
     assert others == {"zh": "jieba", "ja": "jumanpp"}  # the defaults of the paper
     experiment = SimpleNamespace(segmenters={"en": "moses-escaped", "zh": "jieba"})
@@ -215,7 +215,7 @@ def test_a_segment_job_depends_on_its_own_segmenters_and_encoding_on_all():
         paths = {path for module in modules for path in source_files(module)}
         return {path.stem for path in paths if path.parent == ROOT / "ems/text/segmenters"}
 
-    assert of(*segment_modules(experiment, "en-zh")) == {"base", "moses", "jieba"}
+    assert of(*prepare_modules(experiment, ["en-zh"])) == {"base", "moses", "jieba"}
     every = {"__init__", "base", *(module_name(name).rpartition(".")[2] for name in names())}
     assert of("ems.model.encode") == every
     assert len(every) > 10

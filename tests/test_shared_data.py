@@ -72,7 +72,8 @@ def test_two_snakemakes_that_share_a_data_folder_fetch_each_file_once(tmp_path):
     one, other = (log.read_text() for log in logs)
     planned = len(re.findall("rule (?:demo_mirror|fetch\\w*):", one))
     assert planned > 4
-    assert (one + other).count("has just written it; kept") == planned
+    kept = re.findall(r"(\S+): another process has just written it; kept", one + other)
+    assert len(kept) == len({*kept}) >= planned
     assert [path.name for path in data.rglob(".*") if path.name not in (".downloads", MARK)] == []
 
 

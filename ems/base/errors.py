@@ -16,8 +16,7 @@ from typing import BinaryIO
 FAILED, REQUEUE = 1, 75  # exit statuses; 75 (EX_TEMPFAIL of sysexits.h): the same command resumes
 LOCK = ".lock.json"  # suffix of the lock of a download, in the same folder
 MANIFEST = ".manifest.json"  # suffix of the manifest of a unit of an evaluation set
-# folders of receipts: of downloads, next to them, and of shards
-RECEIPTS, PARTS = ".fetched", ".parts"
+FETCHED, PARTS = "fetched", ".parts"  # folders of receipts: of downloads, and of shards
 TIMES = ".times.jsonl"  # suffix of the times of a training
 TABLES = "tables"  # the folder in results/ for tables of several experiments
 STDERR_CHARACTERS = 500  # quoted from another program's stderr in an error
@@ -147,12 +146,17 @@ def _of_data(data: Path, *parts: str) -> Remedy:
             return [demo], [[f"{demo}/manifest.json"]]
         case ["evalsets", _, _, *file]:
             manifest = _manifest(data.joinpath(*parts[:3]), file) or path
-            return [manifest, str(data.joinpath(*parts[:3], RECEIPTS))], [["evalsets"]]
+            return [manifest, *_receipts(parts)], [["evalsets"]]
         case ["opus", _, _, _, _] | ["documents", _, _, _]:
-            return [path, str(data.joinpath(*parts[:3], RECEIPTS))], [["data"]]
+            return [path, *_receipts(parts)], [["data"]]
         case ["opus" | "dumps", _, _, _] | ["wikipedia", _, _]:
             return [path], [[path]]
     return None
+
+
+def _receipts(parts: tuple[str, ...]) -> list[str]:
+    """Return the folders in which experiments list the downloads of a corpus or set as fetched."""
+    return sorted(map(str, Path("results").glob("/".join(("*", FETCHED, *parts[:3])))))
 
 
 def _manifest(folder: Path, file: list[str]) -> str:

@@ -16,31 +16,15 @@ from ems.base.errors import EmsError
 from ems.base.files import read_json, sha256_file, unreadable, write_json
 from ems.base.progress import log
 from ems.base.provenance import digest
-from ems.base.schema import Count, NonBlank, Record
+from ems.base.schema import NonBlank, Record
 
 Item = TypeVar("Item")
 
 
-class _File(Record):
-    """The size, time (ns) and SHA-256 of a file when the stamp was written."""
-
-    bytes: Count
-    time: int
-    sha256: NonBlank
-
-    def is_still(self, path: Path) -> bool:
-        """Return whether a file has these bytes; they are read only if its time has changed."""
-        with suppress(OSError):
-            stat = path.stat()
-            if stat.st_size == self.bytes:
-                return stat.st_mtime_ns == self.time or _sha256(path) == self.sha256
-        return False
-
-
 class _Made(Record):
     key: NonBlank
-    inputs: dict[str, _File]
-    outputs: dict[str, _File]
+    inputs: dict[str, NonBlank]  # path -> SHA-256
+    outputs: dict[str, NonBlank]
 
 
 @dataclass(frozen=True)
@@ -54,44 +38,34 @@ class Stamp:
 
     def sums(self) -> dict[str, str] | None:
         """Return {output: SHA-256} if the item is done and nothing has changed, else None."""
-        with suppress(EmsError):  # no stamp, or a damaged one
+        with suppress(EmsError):  # no stamp, or a damaged one; a file is gone
             made = read_json(self.path, _Made)
-            files = {**made.inputs, **made.outputs}
-            same = made.key == digest(self.key) and [*files] == self._names()
-            if same and all(file.is_still(Path(name)) for name, file in files.items()):
-                return {name: made.outputs[name].sha256 for name in made.outputs}
+            files = {**_sums(self.inputs), **_sums(self.outputs)}
+            if made.key == digest(self.key) and {**made.inputs, **made.outputs} == files:
+                return made.outputs
         return None
 
     @contextmanager
     def making(self) -> Iterator[dict[str, str]]:
-        """Remove the stamp while the item is made, and record it as done, from the inputs as they
-        were before; yield a dict that then has {output: SHA-256}.
+        """Record the item as done after the block, from the inputs as they were before; yield a
+        dict that then has {output: SHA-256}. Until then an earlier stamp stays: of other bytes it
+        is not current.
         """
-        self.path.unlink(missing_ok=True)
-        made, sums = {"key": digest(self.key), "inputs": _files(self.inputs)}, dict[str, str]()
-        yield sums
-        made["outputs"] = outputs = _files(self.outputs)
-        write_json(self.path, made)
-        sums.update({name: file["sha256"] for name, file in outputs.items()})
-
-    def _names(self) -> list[str]:
-        return [*sorted(map(str, self.inputs)), *sorted(map(str, self.outputs))]
+        inputs, outputs = _sums(self.inputs), dict[str, str]()
+        yield outputs
+        outputs |= _sums(self.outputs)
+        write_json(self.path, {"key": digest(self.key), "inputs": inputs, "outputs": outputs})
 
 
-def _files(paths: Iterable[Path]) -> dict[str, dict[str, int | str]]:
-    files = {}
-    for path in sorted(paths, key=str):
-        try:
-            stat = path.stat()
-        except OSError as error:
-            raise unreadable(path, error) from None
-        made = {"bytes": stat.st_size, "time": stat.st_mtime_ns, "sha256": _sha256(path)}
-        files[str(path)] = made
-    return files
+def _sums(paths: Iterable[Path]) -> dict[str, str]:
+    return {str(path): _sha256(path) for path in paths}
 
 
 def _sha256(path: Path) -> str:
-    stat = path.stat()
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise unreadable(path, error) from None
     return _sha256_of(path, stat.st_size, stat.st_mtime_ns)
 
 

@@ -91,7 +91,7 @@ def prepare(
     piece_lines: common.PieceLines = None,
     expect: common.Expected = "",
 ) -> None:
-    """Clean, decontaminate and segment language pairs of a corpus in one pass."""
+    """Clean and segment language pairs of a corpus in one pass."""
     from ems.base.files import state_of
     from ems.config.experiment import name_of_part, pairs_of_part
     from ems.text.bulk import LINES

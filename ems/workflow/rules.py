@@ -104,8 +104,8 @@ class Workflow:
         through = f"{MULTIWAY}/{self.experiment.multiway.through or 'none'}"
         self.mirror = f"{data}/{EMBEDDED}/manifest.json"  # of the demo's data, which ems writes
         # receipts: what a job has made, with SHA-256
-        self.fetched = f"{data}/{{kind}}/{{corpus}}/{{version}}/.fetched/{self.name}.{{form}}.json"
-        self.fetched_set = f"{data}/evalsets/{{evalset}}/{{version}}/.fetched/{self.name}.json"
+        self.fetched = f"{results}/fetched/{{kind}}/{{corpus}}/{{version}}/{{form}}.json"
+        self.fetched_set = f"{results}/fetched/evalsets/{{evalset}}/{{version}}/units.json"
         of_part = ".parts/{label}/{version}/{part}.json"
         self.part = f"{results}/text/{of_part}"
         self.shard_part = f"{results}/shards/{{vocabulary}}/{of_part}"
