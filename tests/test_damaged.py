@@ -85,16 +85,16 @@ def test_the_advice_for_a_missing_and_for_a_damaged_file_of_every_kind(project):
     golden.replay("advice.txt", both)
 
 
-def again(path, words=""):
-    return f"delete {shlex.quote(str(path))} and make it again: `snakemake {words}-- {{}}`"
+def again(*paths, words=""):
+    return f"delete {shlex.join(map(str, paths))} and make it again: `snakemake {words}-- {{}}`"
 
 
 def test_a_download_is_made_again_for_the_experiment_that_reads_it(project):
     """The lists of what experiments have fetched of the corpus go, too."""
     receipts = [f"results/{name}/fetched/opus/Demo/v1" for name in ("mine", "tiny")]
     touched(ARCHIVE, *(f"{folder}/moses.json" for folder in receipts))
-    deleted = " ".join([str(ARCHIVE), *receipts])
-    assert advice(ARCHIVE, "mine") == again(deleted, "--config experiment=mine ").format("data")
+    expected = again(ARCHIVE, *receipts, words="--config experiment=mine ").format("data")
+    assert advice(ARCHIVE, "mine") == expected
 
 
 def test_a_file_of_an_archive_is_made_again_by_its_manifest(project):
