@@ -28,7 +28,7 @@ def in_workers(
     `closing`: no worker is left running when the generator is closed.
 
     Workers are spawned and load their own tools: a tokenizer used before a fork would silently
-    return lines of other processes. Those that use no tools may be forked: they start at once.
+    return lines of other processes. Workers that use no tools may be forked: they start at once.
     """
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context(method)

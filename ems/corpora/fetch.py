@@ -55,7 +55,7 @@ def fetch_files(
     downloads: Downloads = DOWNLOADS,
     again: bool = False,
 ) -> dict[str, str]:
-    """Fetch the files of a corpus, those that are here only if asked `again`; return {path:
+    """Fetch the files of a corpus, files that are here only if asked `again`; return {path:
     SHA-256}.
     """
     jobs = {

@@ -99,7 +99,7 @@ def write_each(
     workers: int = 1,
     pairs: int = PAIRS,
 ) -> dict[str, str]:
-    """Encode pair files into a folder of shards each in `out`, except those that are current;
+    """Encode pair files into a folder of shards each in `out`, except current ones;
     return {language pair: SHA-256 of its manifest}. Raises `EmsError` at the end if some failed.
     """
     what, begin, state = "/".join(out.parts[-2:]), time.monotonic(), state or state_of(out)

@@ -166,7 +166,7 @@ def _do_text(work: Callable[[str], str], piece: tuple[Path, str, str]) -> bool:
 
 
 def _claimed(state: Path, key: object) -> Path:
-    """Return the folder of `key` in a state folder, and remove those of other keys."""
+    """Return the folder of `key` in a state folder, and remove folders of other keys."""
     claim_state(state)
     folder = state / digest(key)
     for other in state.glob("*"):

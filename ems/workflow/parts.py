@@ -2,8 +2,8 @@
 
 A job takes about a second to start, on a cluster several, and most language pairs take less. So
 neighbouring pairs of a corpus go into one job until it has `job_mb` (config.yaml) of downloads, or
-a tenth of the experiment's, so that a few cores have enough jobs to share. The sizes are those
-of OPUS's table or of the files in a local source, known before anything is fetched, so that the
+a tenth of the experiment's, so that a few cores have enough jobs to share. The sizes come
+from OPUS's table or from the files in a local source, known before anything is fetched, so that the
 parts are the same in each run and in the jobs of a cluster. Ten pairs of unknown size share a job.
 """
 

@@ -36,7 +36,7 @@ def fetch_units(
     downloads: Downloads = DOWNLOADS,
     again: bool = False,
 ) -> dict[str, str]:
-    """Fetch units of an evaluation set, those that are here only if asked `again`; return {unit:
+    """Fetch units of an evaluation set, units that are here only if asked `again`; return {unit:
     SHA-256 of its manifest}.
     """
     one = partial(_fetch_one, name, source, folder, locked, downloads, again)
