@@ -118,7 +118,9 @@ def _of_results(name: str, *parts: str) -> Remedy:
             return None
         case ["shards", vocabulary, *inside]:
             pair, folder = "/".join((root, *parts[:5])), f"{root}/shards/{vocabulary}"
-            return [pair, *([f"{folder}/{PARTS}"] if inside else [])], [[f"{folder}/index.json"]]
+            index = f"{folder}/index.json"  # goes, too: while it is there, Snakemake misses nothing
+            lists = dict.fromkeys([pair, f"{folder}/{PARTS}", index])
+            return [*lists] if inside else [pair], [[index]]
         case ["models", system, "mined", *_]:
             mined = f"{root}/models/{system}/mined"
             return [mined], [[f"{mined}/manifest.json"]]
