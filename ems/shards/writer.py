@@ -32,7 +32,7 @@ from ems.base.files import (
 )
 from ems.base.progress import Progress, log
 from ems.base.provenance import source_hash
-from ems.base.schema import Count
+from ems.base.schema import Count, Json
 from ems.base.stamps import Stamp, make_each
 from ems.shards.index import LIST, MANIFEST, Sums, is_several, is_shards, shards_in
 from ems.shards.shard import DOCUMENTS, Shard, ShardManifest
@@ -62,7 +62,7 @@ def write_shards(
     workers: int = 1,
     pairs: int = PAIRS,
     small: bool = False,
-) -> dict[str, Any]:
+) -> Json:
     """Encode pairs `<a>-<b>.tsv`, or documents `<a>.tsv`, into shards; return their manifest.
 
     `workers` processes write them into the folder `state` (default: next to `out`) until all are
@@ -182,7 +182,7 @@ def write_several(
     return listed
 
 
-def close_folder(folder: Path, source: Path) -> dict[str, Any]:
+def close_folder(folder: Path, source: Path) -> Json:
     """Remove shards without pairs, and write the manifest of the folder."""
     paths = sorted(folder.glob(f"*/{MANIFEST}"))
     parts = [read_json(path, _Part) for path in paths]
@@ -211,7 +211,7 @@ def close_folder(folder: Path, source: Path) -> dict[str, Any]:
     return manifest
 
 
-def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+def _write_manifest(folder: Path, manifest: Json) -> None:
     """Write the manifest of a folder that gets its name, and is synced, later."""
     (folder / MANIFEST).write_text(as_json(manifest), encoding="utf-8", newline="\n")
 
