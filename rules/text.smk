@@ -41,7 +41,7 @@ rule prepare:
         data=DATA,
         pairs=job.pairs,
         held_out=options("held_out"),
-        text=f"{RESULTS}/text",
+        text=subpath(output[0], ancestor=4),
         receipt=w.part,
         # finished pieces of large pairs; not an output, since Snakemake deletes outputs before a retry
         state=f"{RESULTS}/state/text/{PART}",
