@@ -20,13 +20,14 @@ from ems.commands.help import LONGEST
 
 Listing = dict[str, Entry]
 PROJECT = "outer/project"
-OUTPUTS = ("out", "reports", "log", "costs", "state", "times", "scalars")
+OUTPUTS = ("out", "receipt", "reports", "log", "costs", "state", "times", "scalars")
 GROWING = ("log", "state", "times", "scalars")  # what a run that fails may have written too
 # what was done stays for the next run of a command that fails
 KEEPING = {"wikipedia", "segment", "shard", "mine-documents"}
 COMPANIONS = (".tex", ".csv", ".md", ".png", ".svg", ".json", ".languages")
 SHARED = {  # that stages keep for each other, below the project
     **dict.fromkeys(("bench", "eval"), r"results/[^/]+/embeddings(/|$)"),
+    "prepare": r"results/[^/]+/text(/|$)",
     **dict.fromkeys(("fetch", "fetch-documents", "fetch-evalset"), r"data/\.downloads(/|$)"),
 }
 TRACE = {
@@ -115,7 +116,7 @@ def place(value: str) -> str:
 
 def _writing(words: list[str], status: int, before: Listing, after: Listing, more: list[str]):
     stage = words[1] if words[0] == "ems" and len(words) > 1 else words[0]
-    grows = status == 0 or stage in ("fetch-evalset", "eval")  # file by file
+    grows = status == 0 or stage in ("fetch", "fetch-evalset", "shards", "eval")  # file by file
     outputs = [*_outputs(words, OUTPUTS if grows else GROWING, before), *map(place, more)]
     if status and stage in KEEPING:
         outputs += [str(state_of(Path(place(out)))) for out in named(words, ("out",))]
