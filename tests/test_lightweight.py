@@ -184,11 +184,12 @@ def project(tmp_path_factory):
 @pytest.mark.parametrize("name", [FULL, TWIN, CODE])
 def test_each_vocabulary_has_shards_of_its_own_pair(project, name):
     """Planned without a network."""
-    plan = project.snakemake("-n", "--config", f"experiment={name}", "--", "all")
+    plan = project.snakemake("-np", "--config", f"experiment={name}", "--", "all")
     jobs = planned(plan)
     every = shipped(name).systems  # each is shown or in a study
     assert (jobs["train"], jobs["vocabulary"]) == (len(every), len(PAIRS[name]))
-    shards = re.findall(rf"output: results/{name}/shards/(\w+)/\S+/(\w\w-\w\w)\b", plan)
-    assert set(shards) == {(code, "-".join(sorted(["en", code]))) for code in PAIRS[name]}
+    shards = re.findall(r"ems shards --source (.*?) --vocabulary \S+/vocab/(\w+)/", plan)
+    made = {(code, path.split("/")[-1]) for paths, code in shards for path in paths.split()}
+    assert made == {(code, f"{'-'.join(sorted(['en', code]))}.tsv") for code in PAIRS[name]}
     for table in load_yaml(ROOT / "configs" / f"{name}.yaml")["tables"].get("studies", {}):
         assert f"results/tables/{table}.tex" in plan
