@@ -44,11 +44,11 @@ pytestmark = pytest.mark.slow
 # again if only `ems` were killed); the text in the output, or the file in results/, to wait for.
 STAGES = [
     ("demo-mirror", "ems", "start"),
-    ("fetch", "snakemake", "copy "),
-    ("fetch-evalset", "snakemake", "copy "),
+    ("fetch", "snakemake", "ems fetch "),
+    ("fetch-evalset", "snakemake", "ems fetch-evalset "),
     ("evalkeys", "ems", "read evaluation sets: start"),
-    ("clean", "snakemake", "decontaminate Demo"),
-    ("segment", "ems", "segment "),
+    ("prepare", "snakemake", "settings of stage prepare"),
+    ("prepare", "ems", "settings of stage prepare"),
     ("sample", "snakemake", "sample for the vocabulary: start"),
     ("vocabulary", "ems", "train BPE"),
     ("shards", "snakemake", "encode "),
@@ -60,11 +60,11 @@ STAGES = [
     ("costs", "ems", "ems costs"),
 ]
 OF_DOCUMENTS = [
-    ("fetch text", "snakemake", "copy en.txt"),
-    ("fetch dump", "snakemake", "copy dewiki"),
+    ("fetch text", "snakemake", "ems fetch "),
+    ("fetch dump", "snakemake", "ems fetch "),
     ("wikipedia", "ems", "articles of de"),
-    ("clean Wikipedia", "snakemake", "decontaminate Wikipedia"),
-    ("clean DemoDocuments", "ems", "decontaminate DemoDocuments"),
+    ("prepare Wikipedia", "snakemake", "settings of stage prepare"),
+    ("prepare DemoDocuments", "ems", "settings of stage prepare"),
     ("shards", "ems", "encode "),
     ("train context", "ems", "checkpoint at step 20"),
     ("train context", "snakemake", "checkpoint at step 30"),
