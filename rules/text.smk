@@ -51,7 +51,7 @@ rule prepare:
         " --state {params.state:q} --workers {threads} --out {params.receipt:q} --costs {log.costs:q} --log {log.log:q}"
 
 
-# A rule of its own, as training text may wait for all validation text: `--until prepare` makes both.
+# A separate rule, since training text may wait for all validation text: `--until prepare` then makes both.
 use rule prepare as prepare_validation with:
     wildcard_constraints:
         label=w.labels_of("validation"),

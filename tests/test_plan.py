@@ -22,6 +22,7 @@ from ems.config.load import load_site
 from ems.text.segmenters.base import check_available
 from ems.workflow import plan
 from ems.workflow.made import EARLIEST, RECORDS, Made, _record_file, differences, folder_of
+from ems.workflow.parts import parts_of
 from ems.workflow.trust import programs_of
 
 # --- an experiment from elsewhere
@@ -300,3 +301,32 @@ def test_what_dvc_tracks_as_a_whole_has_records_of_its_own():
     assert str(folder_of("results/a/scores/ems/xsim.json")) == "results/a/scores"
     assert str(folder_of("results/tables/xsim.tex")) == "results/tables"
     assert folder_of("results/a/tables.pdf") is folder_of("data/opus/x.zip") is None
+
+
+# --- the language pairs that share a job
+def test_parts_follow_the_sizes_at_the_source_before_and_after_it_is_fetched(tmp_path):
+    codes = ["cs", "de", "es", "fr", "nl"]
+    own = {
+        "name": "Own",
+        "version": "v1",
+        "source": f"{tmp_path}/mirror",
+        "languages": codes,
+    }
+    value = edited(REAL, "languages", ["en", *codes]) | {"corpora": [own]}
+    experiment = Settings(tmp_path, value).load(value)
+    names = [f"{'-'.join(sorted(['en', code]))}.txt.zip" for code in codes]
+    source, fetched = (tmp_path / name / "Own/v1/moses" for name in ("mirror", "data/opus"))
+    source.mkdir(parents=True)
+    for name, size in zip(names, (300_000, 800_000, 100_000, 100_000, 2_000_000), strict=True):
+        (source / name).write_bytes(bytes(size))
+
+    def parts(mb=50):
+        own = parts_of(experiment, tmp_path / "data", mb)["Own", "v1"]
+        assert list(own) == [name.partition(".")[0] for name in names]
+        return list(dict.fromkeys(own.values()))
+
+    assert parts() == ["cs-en..de-en", "en-es..en-nl"]  # at least a megabyte
+    assert len(parts(mb=0)) == len(codes)
+    fetched.parent.mkdir(parents=True)
+    source.rename(fetched)
+    assert parts() == ["cs-en..de-en", "en-es..en-nl"]

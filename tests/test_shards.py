@@ -155,7 +155,7 @@ def test_pair_files_are_encoded_together_and_again_only_those_that_changed(world
     write_lines(text / "en-ja.tsv", (text / "en-ja.tsv").read_text().splitlines()[:40])
     assert f"{sources[0]}: " in one_line(written, 7)
     sources[0].write_bytes(content)
-    assert written(pieces=7) == []  # what it had before is that of its text again
+    assert written(pieces=7) == []  # the earlier shards fit the restored text
 
 
 def test_no_pairs_or_too_many_pieces_are_an_error_and_no_folder(world, tmp_path, monkeypatch):

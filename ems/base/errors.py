@@ -74,7 +74,7 @@ class Damaged(EmsError):
 
 
 # What to delete, then the outputs of each run of Snakemake (none: rerunning the command makes it).
-# Where many files are made by one job, its receipt goes, too: the job then makes what is missing.
+# If one job makes many files, its receipt is deleted as well, so that it makes the missing ones.
 Remedy = tuple[list[str], list[list[str]]] | None
 
 

@@ -40,8 +40,11 @@ class Stamp:
         """Return {output: SHA-256} if the item is done and nothing has changed, else None."""
         with suppress(EmsError):  # no stamp, or a damaged one; a file is gone
             made = read_json(self.path, _Made)
-            files = {**_sums(self.inputs), **_sums(self.outputs)}
-            if made.key == digest(self.key) and {**made.inputs, **made.outputs} == files:
+            if (
+                made.key == digest(self.key)
+                and made.inputs == _sums(self.inputs)
+                and made.outputs == _sums(self.outputs)
+            ):
                 return made.outputs
         return None
 
@@ -86,11 +89,12 @@ def make_each(items: Iterable[Item], make: Callable[[Item], object], name: Calla
         except EmsError as error:
             failed[name(item)] = error
             log.error("%s: %s", name(item), error)
-    if len(failed) == 1:
-        raise next(iter(failed.values()))
-    if failed:
-        first = next(iter(failed.values()))
-        raise EmsError(
-            f"{len(failed)} of {count} failed: {', '.join(failed)} (the messages are above); "
-            f"the first is: {first}"
-        )
+    if not failed:
+        return
+    first, *others = failed.values()
+    if not others:
+        raise first
+    raise EmsError(
+        f"{len(failed)} of {count} failed: {', '.join(failed)} (the messages are above); the first "
+        f"is: {first}"
+    )

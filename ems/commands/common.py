@@ -38,7 +38,9 @@ PieceLines = Annotated[int | None, Bounds(1, 1_000_000_000), Mark.HIDDEN]  # for
 OutFile = Annotated[Path, "file to write", Writes()]
 OutFolder = Annotated[Path, "folder to write into", Writes("folder")]
 Receipt = Annotated[
-    Path | None, "list of what is made, with checksums; what is current is not made again", Writes()
+    Path | None,
+    "list of all outputs with checksums to write; outputs that are current stay",
+    Writes(),
 ]
 
 

@@ -178,6 +178,13 @@ class Experiment:
                     return corpus, pairs_of_part(corpus, name.removeprefix(start))
         return None
 
+    def document_names(self, corpus: Corpus) -> str:
+        """Return the file with the document of each line, for a corpus that is divided by document;
+        "" for others.
+        """
+        divided = corpus.part and not corpus.documents
+        return (self.splits[corpus.name].documents or "") if divided else ""
+
     def cleaning(self, corpus: Corpus) -> CleanSettings:
         """Return the filters that apply to a corpus; documents have no filters of pairs."""
 

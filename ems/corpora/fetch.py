@@ -55,34 +55,29 @@ def fetch_files(
     downloads: Downloads = DOWNLOADS,
     again: bool = False,
 ) -> dict[str, str]:
-    """Fetch the files of a corpus, files that are here only if asked `again`; return {path:
-    SHA-256}.
-    """
-    jobs = {
-        name: (
-            location_of(form, source, corpus, version, name, out),
-            out,
-            partial(_counts, form, corpus, name),
-        )
-        for name, out in paths.items()
-    }
-    one = partial(_fetch_one, jobs, locked, downloads, again)
-    sums = fetch_each(f"{corpus}/{version}", "files", [*jobs], one, source, downloads)
+    """Fetch the files of a corpus, present ones only if asked `again`; return {path: SHA-256}."""
+    one = partial(_fetch_one, form, source, corpus, version, paths, locked, downloads, again)
+    sums = fetch_each(f"{corpus}/{version}", "files", [*paths], one, source, downloads)
     return {str(paths[name]): sha256 for name, sha256 in sums.items()}
 
 
 def _fetch_one(
-    jobs: dict[str, tuple[str, Path, Check]],
+    form: Form,
+    source: str,
+    corpus: str,
+    version: str,
+    paths: dict[str, Path],
     locked: bool,
     downloads: Downloads,
     again: bool,
     name: str,
 ) -> Fetched:
-    location, out, check = jobs[name]
+    out = paths[name]
+    location = location_of(form, source, corpus, version, name, out)
     with alone(out, lock_of(out)) as made:
         if made or (locked and not again and is_here(out, location)):
             return read_lock(out).sha256, 0
-        lock = fetch(location, out, check, locked, downloads)
+        lock = fetch_file(form, source, corpus, version, name, out, locked, downloads)
     return lock["sha256"], lock["bytes"]
 
 

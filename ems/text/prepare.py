@@ -56,7 +56,7 @@ class Part:
 
     def source(self, pair: str) -> CleanSource:
         _, corpus = self.experiment.corpus(self.label, self.version)
-        split = self.experiment.splits[corpus.name] if corpus.part else None
+        documents = self.experiment.document_names(corpus)
         before = self.experiment.before(self.label, self.version, pair)
         others = [replace(self, label=each.label, version=each.version) for each in before]
         folder = self.data / "opus" / corpus.name / corpus.version
@@ -65,7 +65,7 @@ class Part:
             self.version,
             pair,
             archives=tuple(archives_of(corpus, pair, self.data)),
-            documents=folder / split.documents if split and split.documents else None,
+            documents=folder / documents if documents else None,
             held_out=self.held_out,
             earlier=tuple(each.file(CLEAN, pair) for each in others),
             small=len(self.pairs) > 1,

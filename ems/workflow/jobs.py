@@ -174,11 +174,9 @@ class Jobs:
     def documents(self, wildcards: Wildcards) -> str | list[str]:
         """Return the file with the document of each line, for a divided corpus."""
         _, corpus = self._corpus(wildcards)
-        split = self.experiment.splits.get(corpus.name)
-        if corpus.documents or not corpus.part or not split.documents:
+        if not (file := self.experiment.document_names(corpus)):
             return []
-        release = {"corpus": corpus.name, "version": corpus.version}
-        return self.w.documents.format(**release, file=split.documents)
+        return self.w.documents.format(corpus=corpus.name, version=corpus.version, file=file)
 
     def held_out(self, wildcards: Wildcards) -> str | list[str]:
         """Return the keys of the validation text, which a training corpus must not contain."""

@@ -234,14 +234,14 @@ class Workflow:
 
     def parts_with(self, pattern: str, pairs: Pairs, **others: str) -> list[str]:
         """Return the pattern filled in for each part that has one of these language pairs."""
-        places = [(corpus.label, corpus.version, pair) for corpus, pair in pairs]
-        return list(
-            dict.fromkeys(
-                pattern.format(label=label, version=version, part=part, **others)
-                for label, version, pair in places
-                for part in (self.parts[label, version][pair],)
-            )
+        parts = dict.fromkeys(
+            (corpus.label, corpus.version, self.parts[corpus.label, corpus.version][pair])
+            for corpus, pair in pairs
         )
+        return [
+            pattern.format(label=label, version=version, part=part, **others)
+            for label, version, part in parts
+        ]
 
     def evalset_folders(self, names: Iterable[str]) -> list[str]:
         """Return NAME=FOLDER of each evaluation set."""
@@ -346,8 +346,8 @@ class Workflow:
         """
 
         def settings(wildcards: Wildcards) -> list[str]:
-            read = {key: wildcards[key] for key in reads.split()}
-            read = stage_settings(self.experiment, name, **read)
+            parts = {key: wildcards[key] for key in reads.split()}
+            read = stage_settings(self.experiment, name, **parts)
             self.settings[expect := digest(read)] = read
             return ["--experiment", self.name, "--expect", expect]
 

@@ -106,8 +106,7 @@ def _of_corpora(experiment: Experiment, data: Path) -> Iterator[Fetch]:
             continue
         for file in [file for pair in corpus.pairs for file in corpus.files(pair)]:
             yield Fetch(key, corpus.source, *places_of(corpus, file, data))
-        divided = corpus.part and not corpus.documents
-        if divided and (file := experiment.splits[corpus.name].documents):
+        if file := experiment.document_names(corpus):
             location = f"{_release(corpus.source, corpus)}/{file}"
             yield Fetch(key, corpus.source, location, Path(_release(data / "opus", corpus), file))
 

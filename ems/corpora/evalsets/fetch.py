@@ -36,8 +36,8 @@ def fetch_units(
     downloads: Downloads = DOWNLOADS,
     again: bool = False,
 ) -> dict[str, str]:
-    """Fetch units of an evaluation set, units that are here only if asked `again`; return {unit:
-    SHA-256 of its manifest}.
+    """Fetch units of an evaluation set, present ones only if asked `again`; return {unit: SHA-256
+    of its manifest}.
     """
     one = partial(_fetch_one, name, source, folder, locked, downloads, again)
     base = _base(unit(name, codes[0]), source)
