@@ -27,6 +27,7 @@ KEEPING = {"wikipedia", "segment", "shard", "mine-documents"}
 COMPANIONS = (".tex", ".csv", ".md", ".png", ".svg", ".json", ".languages")
 SHARED = {  # that stages keep for each other, below the project
     **dict.fromkeys(("bench", "eval"), r"results/[^/]+/embeddings(/|$)"),
+    "check": r"\.snakemake(/|$)",  # whose log Snakemake writes when it plans for a profile
     "prepare": r"results/[^/]+/text(/|$)",
     **dict.fromkeys(("fetch", "fetch-documents", "fetch-evalset"), r"data/\.downloads(/|$)"),
 }
