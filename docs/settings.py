@@ -18,7 +18,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 
 from ems.base.files import write_text
-from ems.base.schema import Json
+from ems.base.records import Json
 from ems.config.file import experiment_model, site_model
 from ems.config.sweep import written
 

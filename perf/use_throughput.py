@@ -30,7 +30,7 @@ from safetensors.torch import save_file
 from use_steps import PEERS, PRECISIONS, RUNS, Figures, Options, write_planted
 
 from ems.base.files import ENCODER, VOCABULARY, read_json, sha256_file, visible_files, write_json
-from ems.base.schema import Json
+from ems.base.records import Json
 from ems.config.model import EncoderSettings
 from ems.model.encode import SentenceEncoder
 from ems.model.encoder import Encoder

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +19,6 @@ import numpy as np
 import pytest
 from made import golden
 from made.experiments import one_line
-from pydantic import Field
 
 from ems.base.errors import EmsError
 from ems.base.files import (
@@ -31,7 +31,7 @@ from ems.base.files import (
     write_json,
     write_text,
 )
-from ems.base.schema import Below, Count, NonBlank, Number, Percent, Record, fitting
+from ems.base.records import Below, Bounds, Count, NonBlank, Percent, Record, fitting
 from ems.benchmarks.cls.data import _label
 from ems.benchmarks.marc.data import read_split
 from ems.benchmarks.xnli.data import read_all
@@ -248,8 +248,8 @@ class OfAll(Record):
     name: NonBlank
     count: Count
     percent: Percent
-    files: Annotated[dict[Below, NonBlank], Field(min_length=1)] = Field({})
-    numbers: list[Number] = Field([])
+    files: Annotated[dict[Below, NonBlank], Bounds(min_length=1)] = field(default_factory=dict)
+    numbers: list[float] = field(default_factory=list)
 
 
 def misfit(value, of):

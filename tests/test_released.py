@@ -28,7 +28,8 @@ from made.shards import in_order, unpacked
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json
-from ems.base.schema import Json, plain
+from ems.base.records import Json
+from ems.base.schema import plain
 from ems.commands.cli import main
 from ems.model.encode import SentenceEncoder
 from ems.model.objectives.masking import Masker, Pieces

@@ -12,7 +12,7 @@ from made.scores import hits, row, values, write_file
 from scipy.stats import binom
 
 from ems.base.errors import EmsError
-from ems.base.schema import NonBlank
+from ems.base.records import NonBlank
 from ems.bench.scores import (
     Result,
     Score,

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ems.base.errors import Damaged, EmsError
+from ems.base.records import fitting
 
 # files of a model folder, in addition to model.json; the heads are for training alone
 ENCODER, HEADS, VOCABULARY = "model.safetensors", "heads.safetensors", "vocabulary.model"
@@ -293,8 +294,6 @@ def read_json(path: Path, schema: Any, name: str = "*") -> Any:
     ... Raises `Damaged` if the file is missing, is not JSON, or does not fit. `name` is a pattern
     for the name of such files: a file of another name that does not fit is not called damaged.
     """
-    from ems.base.schema import fitting
-
     try:
         return fitting(schema, parse_json(read_text(path, name)))
     except json.JSONDecodeError as error:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 # `ems` only re-exports names; these modules of ems.base do not change any output
-LEFT_OUT = {"ems", "ems.base.errors", "ems.base.progress", "ems.base.schema"}
+LEFT_OUT = {"ems", "ems.base.errors", "ems.base.progress", "ems.base.records", "ems.base.schema"}
 SETTINGS = "ems.config"
 EXTENSIONS = Path("extensions")  # modules of the project: `ems.benchmarks.x` is benchmarks/x
 PLUGINS = (("text", "segmenters"), ("model", "objectives"))  # their room is no part of that path

@@ -1,28 +1,15 @@
-"""Declare and check settings and JSON files: strict base classes, shared types, one-line errors.
+"""Declare and check settings, which a person writes: shared types, one-line errors.
 
-`Settings` is a section of a file that a person writes: an unknown key is a mistake. `Record` is a
-file, or a part of one, that the pipeline writes: it names only the keys that are read. Both leave
-valid values unchanged, so this module is no part of a stage's source (`ems.base.provenance`).
+An unknown key is a mistake. Valid values stay unchanged, so this module is no part of a stage's
+source (`ems.base.provenance`). `ems.base.records` checks the files that EMS writes.
 """
 
 import difflib
 import json
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
-from functools import cache, partial
 from types import UnionType
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -30,31 +17,21 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
-    StringConstraints,
     Tag,
-    TypeAdapter,
     ValidationError,
-    WrapValidator,
     create_model,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
 
 from ems.base.errors import EmsError
+from ems.base.records import Json, number
 
-Json = dict[str, Any]  # an object of a YAML or JSON file
 Model = TypeVar("Model", bound=BaseModel)
 LONGEST = 800  # characters in a message: enough for all keys of a section, not for any value
-SHOWN = 80  # characters of a value in a message about a JSON file
 STRICT = ConfigDict(  # deferred: most models are only parts of others
     strict=True, frozen=True, allow_inf_nan=False, protected_namespaces=(), defer_build=True
 )
-
-
-class Record(BaseModel):
-    """A JSON file of the pipeline, or a part of one; further keys are ignored."""
-
-    model_config = STRICT
 
 
 class Settings(BaseModel):
@@ -83,20 +60,6 @@ class Settings(BaseModel):
 
 
 # --- types
-
-
-def number(**bounds: float) -> Any:
-    """Return the type of a finite number within `bounds`; 1 stays 1, since 1.0 has another hash."""
-
-    def as_written(value: Any, check: Callable[[Any], float]) -> Any:
-        check(value)
-        return value
-
-    return Annotated[float, Field(**bounds), WrapValidator(as_written)]
-
-
-def whole(**bounds: int) -> Any:
-    return Annotated[int, Field(**bounds)]
 
 
 def text(pattern: str, expected: str) -> Any:
@@ -170,7 +133,6 @@ def _type_name(annotation: Any) -> str:
 Seed = Annotated[int, Field(ge=0, le=4294967295)]  # 2^32 - 1: NumPy's RandomState takes no more
 Steps = Annotated[int, Field(ge=0, le=99_999_999)]  # eight digits name a checkpoint
 Interval = Annotated[int, Field(ge=1, le=99_999_999)]  # in steps
-Dropout = number(ge=0, lt=1)  # kept values are scaled by 1 / (1 - dropout)
 Rate = number(gt=0, le=1e38)  # fits in a float32; a step that overflows is reported
 Decay = number(ge=0, le=1)  # at 1 Adam sees little but the weights themselves
 
@@ -194,7 +156,6 @@ SomeLanguages = listing(str, least=2)
 NAME = "[A-Za-z0-9][A-Za-z0-9._-]*"
 LABEL = rf"{NAME}(?:\+[a-z]+)?"  # a corpus, with its part if it is divided
 CODE = "[A-Za-z][A-Za-z_]*"  # a language
-BELOW = r"(?!/)(?!(.*/)?\.\.?(/|\Z))[^\\\x00-\x1f]{1,255}"  # a file in or below a folder
 
 
 def check_name(key: str, name: str) -> None:
@@ -203,25 +164,6 @@ def check_name(key: str, name: str) -> None:
             f"{key}: found {name!r}, expected letters, digits, `.`, `_` and `-`, starting with a "
             "letter or digit"
         )
-
-
-# --- types of JSON files; a text among the annotations names the type in messages
-
-
-def _below(name: str) -> str:
-    if not re.fullmatch(BELOW, name):
-        raise PydanticCustomError("outside", "outside of the folder")
-    return name
-
-
-NonBlank = Annotated[str, StringConstraints(pattern=r"\S"), "text"]
-Count = Annotated[int, Field(ge=0), "a whole number of at least 0"]
-Some = Annotated[int, Field(ge=1), "a count above 0"]
-Amount = Annotated[number(ge=0, le=1e15), "a number of at least 0"]
-Percent = Annotated[number(ge=0, le=100), "a percentage"]
-Number = number()
-# the name of a file in or below the folder of the JSON file
-Below = Annotated[str, AfterValidator(_below), "the name of a file in this folder"]
 
 
 # --- values
@@ -322,85 +264,3 @@ def _explained(error: ValidationError) -> str:
         return f"{key}: {_MESSAGES[kind].format(**words)}"
     expected = _TYPES.get(kind.partition("_")[0])
     return f"{key}: found {value!r}, {f'expected {expected}' if expected else first['msg']}"
-
-
-# --- JSON files
-
-
-_adapter = cache(partial(TypeAdapter, config=STRICT))
-
-
-def fitting(schema: Any, value: Any) -> Any:
-    """Return a JSON value as a value of a type (a `Record`, `dict[str, Count]`, ...). Raises
-    `ValueError` that says what differs first: "expected text under `a.b`, found 3".
-    """
-    try:
-        if _is_model(schema):
-            return schema.model_validate(value)
-        return _adapter(schema).validate_python(value)
-    except ValidationError as error:
-        raise ValueError(_misfit(schema, _nearest(error))) from None
-
-
-def _misfit(schema: Any, error: Any) -> str:
-    kind, place, value = error["type"], list(error["loc"]), error["input"]
-    if kind == "null":
-        place, value = [*place, error["ctx"]["key"]], None
-    named = place[:-2] if place[-1:] == ["[key]"] else place
-    key = shown(".".join(map(str, named)))[1:-1]  # in one line, without the quotation marks
-    under = f" under `{key}`" if key else ""
-    if kind == "unknown_key":
-        return f"expected no `{shown(error['ctx']['key'])[1:-1]}`{under}"
-    found = "nothing" if kind == "missing" else shown(value)
-    return f"expected {_expected(_type_at(schema, place))}{under}, found {found}"
-
-
-def _type_at(schema: Any, place: Sequence[str | int]) -> Any:
-    """Return the type of the part at a path of keys; "[key]" is the type of a mapping's keys."""
-    outer = schema
-    for key in place:
-        if key == "[key]":
-            return get_args(outer)[0]
-        outer = _stripped(schema)
-        if _is_model(outer):
-            fields = {field.alias or name: name for name, field in outer.model_fields.items()}
-            schema = get_type_hints(outer, include_extras=True)[fields[key]]
-        else:
-            schema = get_args(outer)[-1]
-    return schema
-
-
-def _is_model(schema: Any) -> bool:
-    return isinstance(schema, type) and issubclass(schema, BaseModel)
-
-
-def _stripped(schema: Any) -> Any:
-    """Return a type without its annotations; `T` for `T | None`."""
-    while get_origin(schema) is Annotated or type(None) in get_args(schema):
-        schema = next(each for each in get_args(schema) if each is not type(None))
-    return schema
-
-
-def _expected(schema: Any) -> str:
-    notes = schema.__metadata__ if get_origin(schema) is Annotated else ()
-    for note in notes:
-        if isinstance(note, str):
-            return note
-    if type(None) in get_args(schema):
-        return " or ".join(_expected(each) for each in get_args(schema))
-    schema = _stripped(schema)
-    if get_origin(schema) is Literal:
-        return " or ".join(map(str, get_args(schema)))
-    words = _JSON_TYPES.get(get_origin(schema) or schema, "a JSON object")
-    bounds = [bound for note in notes for bound in getattr(note, "metadata", ())]
-    least = any(hasattr(bound, "min_length") for bound in bounds)
-    return f"{words} that is not empty" if least else words
-
-
-_JSON_TYPES = {list: "a list", str: "text", int: "a whole number", float: "a number"}
-_JSON_TYPES |= {bool: "true or false", type(None): "null"}
-
-
-def shown(value: Any) -> str:
-    text = repr(value).replace("\n", " ")  # of an array
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

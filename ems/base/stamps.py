@@ -16,7 +16,7 @@ from ems.base.errors import EmsError
 from ems.base.files import read_json, sha256_file, unreadable, write_json
 from ems.base.progress import log
 from ems.base.provenance import digest
-from ems.base.schema import NonBlank, Record
+from ems.base.records import NonBlank, Record
 
 Item = TypeVar("Item")
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field, create_model
 
 from ems.base.errors import Damaged
 from ems.base.files import read_json, write_text
-from ems.base.schema import Count, Json, NonBlank, Record, Settings, Some, fitting, plain, shown
+from ems.base.records import NOTHING, Bounds, Count, Json, NonBlank, Record, Some, fitting, shown
+from ems.base.schema import Settings, plain
 from ems.config.languages import UNSEEN
 
 ENGLISH = "en"
@@ -143,19 +143,14 @@ class ScoreFile(Result):
 
     def setting(self, key: str, expected: Any = Count) -> Any:
         """Return a setting of the protocol; raise `Damaged` unless it has the expected type."""
-        protocol = create_model("Protocol", __base__=Record, **{key: (expected, ...)})
-        file = create_model("File", __base__=Record, protocol=(protocol, ...))
         try:
-            fitting(file, {"protocol": dict(self.protocol)})
+            return fitting(expected, self.protocol.get(key, NOTHING), "protocol", key)
         except ValueError as error:
             raise Damaged(self.path, str(error)) from None
-        return self.protocol[key]
 
 
-def _scalar(value: Any) -> Any:
-    if isinstance(value, dict | list):
-        raise ValueError("no scalar")
-    return value
+def _is_scalar(value: Any) -> bool:
+    return not isinstance(value, dict | list)
 
 
 class _Row(Record):
@@ -179,11 +174,11 @@ class _Content(Record):
     higher_is_better: bool
     label: Literal["language", "direction", "source"]
     languages: dict[str, NonBlank]
-    protocol: dict[str, Annotated[Any, AfterValidator(_scalar), "a setting"]]
-    rows: Annotated[list[_Row], Field(min_length=1), "at least one score"]
+    protocol: dict[str, Annotated[Any, _is_scalar, "a setting"]]
+    rows: Annotated[list[_Row], Bounds(min_length=1), "at least one score"]
     parallel: bool = False
-    details: Json = Field({})
-    data_files: dict[str, NonBlank] = Field({})
+    details: Json = field(default_factory=dict)
+    data_files: dict[str, NonBlank] = field(default_factory=dict)
 
 
 def write_scores(path: Path, header: Mapping[str, Any], result: Result) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 import ems
 from ems.base.errors import EmsError
 from ems.base.provenance import DIGITS, digest
-from ems.base.schema import Json, Settings
+from ems.base.records import Json
+from ems.base.schema import Settings
 from ems.bench.retrieval import normalised
 from ems.config.experiment import UNSEEN, EvalSet, Experiment
 from ems.config.plugins import Benchmark, benchmark, sets_of

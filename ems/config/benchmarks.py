@@ -4,10 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ems.base.records import Dropout, Json, whole
 from ems.base.schema import (
     Decay,
-    Dropout,
-    Json,
     Rate,
     Seed,
     Settings,
@@ -15,7 +14,6 @@ from ems.base.schema import (
     SourceName,
     by_type,
     listing,
-    whole,
 )
 
 

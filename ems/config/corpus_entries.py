@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ems.base.errors import EmsError
+from ems.base.records import number, whole
 from ems.base.schema import (
     UNIQUE,
     Code,
@@ -16,8 +17,6 @@ from ems.base.schema import (
     SourceName,
     by_type,
     listing,
-    number,
-    whole,
 )
 
 LineCount = whole(ge=1, le=1_000_000_000)  # no file of OPUS has half as many

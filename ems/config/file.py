@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, WrapValidator, create_model
 from pydantic_core import PydanticCustomError
 
+from ems.base.records import whole
 from ems.base.schema import (
     CodeOrNone,
     Name,
@@ -18,7 +19,6 @@ from ems.base.schema import (
     listing,
     text,
     text_or,
-    whole,
     with_fields,
 )
 from ems.config.benchmarks import DocumentSettings, EvalsetEntry

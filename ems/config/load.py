@@ -23,7 +23,8 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.resolver import VersionedResolver
 
 from ems.base.errors import EmsError
-from ems.base.schema import Json, checked, merge, plain
+from ems.base.records import Json
+from ems.base.schema import checked, merge, plain
 from ems.config.experiment import Experiment
 from ems.config.file import Site, experiment_model, site_model
 from ems.config.resolve import build

@@ -4,80 +4,15 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from ems.base.errors import EmsError
-from ems.base.schema import Dropout, Settings, listing, number, whole
-
-WIDEST = 32768  # the widest published Transformer has 20,480 (Megatron-Turing NLG)
-WidthOrNone = whole(ge=0, le=WIDEST)
+from ems.base.records import Dropout, whole
+from ems.base.schema import Settings, listing
+from ems.config.sizes import EncoderSizes, NgramSizes, WidthOrNone
 
 
-class EncoderSettings(Settings):
+class EncoderSettings(Settings, EncoderSizes):
     """Sizes of the encoder (EMS v2 section III-A)."""
 
     LATER: ClassVar = frozenset({"pooling", "activation", "positions", "table", "ngrams"})
-    layers: whole(ge=0, le=1000) = 6  # DeepNet, the deepest, has 1,000 (Wang et al. 2022)
-    """Number of Transformer layers."""
-    width: whole(ge=2, le=WIDEST) = 1024  # a layer norm of one number is 0
-    """Width of the token embeddings and of each layer."""
-    pooling: Literal["mean", "mean-max"] = "mean"
-    """Sentence embedding: the mean of the token states, or their mean and maximum, twice as wide
-    (`mean-max`, CCL 2019)."""
-    activation: Literal["silu", "gelu"] = "silu"
-    """Activation of the feed-forward layers: `silu` (swish), as in the authors' code, or `gelu`,
-    which every inference server supports."""
-    positions: Literal["learned", "none"] = "learned"
-    """`learned`: an embedding per position in the sentence; `none`: word order is ignored. With 0
-    layers and `none`, the encoder is a table with one vector per piece."""
-    table: WidthOrNone = 0
-    """Width of an extra table with one vector per piece; 0: no table. The sentence embedding is the
-    mean of these vectors plus a linear map of the layers' sentence embedding. With `layers: 0` it
-    is the mean alone, which trains many times faster."""
-    ngrams: whole(ge=0, le=1 << 24) = 0  # fastText has two million
-    """Number of rows of a second table, for hashed character n-grams of romanised words, so that
-    names and cognates match in any script; 0: no such table."""
-    heads: whole(ge=1, le=1024) = 16  # 32 wide each at the largest width
-    """Number of attention heads; a divisor of `width`."""
-    feed_forward: whole(ge=1, le=131072) = 4096  # 4 times the largest width
-    """Width of the feed-forward layers."""
-    dropout: Dropout = 0.1
-    """Dropout of the input and of each residual."""
-    attention_dropout: Dropout = 0.1
-    """Dropout of the attention weights."""
-    max_tokens: whole(ge=1, le=32768) = 120  # the longest of published text encoders
-    """Maximum length of a sentence in tokens; longer ones are cut."""
-    start: Literal["ours", "pytorch"] = "ours"
-    """Initial weights. `ours`: embeddings from N(0, 0.02), linear layers by Xavier; `pytorch`:
-    PyTorch's defaults, the same in all layers."""
-    norm_eps: number(ge=1e-30, le=1) = 0.00001  # of float32: neither 0 nor more than any variance
-    """Epsilon of every layer norm."""
-
-    @property
-    def pooled_width(self) -> int:
-        """The width of a sentence embedding."""
-        if self.table:
-            return self.table
-        return 2 * self.width if self.pooling == "mean-max" else self.width
-
-    @property
-    def attends(self) -> bool:
-        """True if there are layers, or their input alone; false if the encoder is only a table."""
-        return self.layers > 0 or not self.table
-
-    def check(self, key: str) -> None:
-        """Raise `EmsError` if sizes of the system at `key` contradict each other."""
-        if self.width % self.heads:
-            raise EmsError(
-                f"{key}: model.width {self.width} is not a multiple of model.heads {self.heads}"
-            )
-        if self.ngrams and not self.table:
-            raise EmsError(
-                f"{key}: model.table: this key is missing; model.ngrams are added to a table of "
-                "vectors: set its width, like 512"
-            )
-        if self.table and self.pooling != "mean":
-            raise EmsError(
-                f"{key}: model.pooling: a table needs mean pooling; set mean, or remove model.table"
-            )
 
 
 class HeadSettings(Settings):
@@ -95,35 +30,8 @@ class HeadSettings(Settings):
     """Dropout of the language embedding."""
 
 
-Length = whole(ge=1, le=16)  # in letters; few words are longer
-
-
-class NgramSettings(Settings):
+class NgramSettings(Settings, NgramSizes):
     """Character n-grams of a system of kind char-ngram or fused."""
-
-    least: Length = 2
-    """Length of the shortest n-gram, in letters."""
-    most: Length = 4
-    """Length of the longest n-gram, in letters; whole words count as well."""
-    romanise: bool = True
-    """Converts every script to Latin letters first, with the package anyascii."""
-    idf: bool = True
-    """Weights each n-gram by its inverse document frequency, counted in `vocabulary.sample_lines`
-    lines of the training text of the system's vocabulary."""
-    buckets: whole(ge=16, le=65536) = 8192
-    """Width of a vector, to which n-grams are hashed with signs. Vectors are dense: FLORES-200 in
-    62 languages takes 2 GB with 8,192."""
-    weight: number(ge=0, le=10_000) | None = None
-    """Length of the n-gram part of a vector, relative to an embedding of length 1, for a sentence
-    of 100 n-grams. Only for `kind: fused` (default: the best on the `validation` pairs)."""
-    power: number(ge=0, le=2) | None = None
-    """Exponent of the sentence length: `weight` is multiplied by (n / 100) to this power for a
-    sentence of n n-grams. Only for `kind: fused` (default: the best on the `validation` pairs)."""
-
-    @property
-    def searched(self) -> bool:
-        """True if `weight` or `power` must be chosen on validation pairs."""
-        return self.weight is None or self.power is None
 
 
 class ExportSettings(Settings):

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from ems.base.errors import EmsError
-from ems.base.schema import Settings, Steps, by_type, listing, number, whole, with_fields
-from ems.config.model import WIDEST, EncoderSettings, HeadSettings, WidthOrNone
+from ems.base.records import number, whole
+from ems.base.schema import Settings, Steps, by_type, listing, with_fields
+from ems.config.model import EncoderSettings, HeadSettings
+from ems.config.sizes import WIDEST, WidthOrNone
 
 if TYPE_CHECKING:
     from ems.config.train import TrainSettings

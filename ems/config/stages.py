@@ -10,7 +10,8 @@ from pathlib import Path
 from ems.base.errors import EmsError
 from ems.base.files import EXPORTED, SUMS, sha256_file
 from ems.base.provenance import digest
-from ems.base.schema import Json, plain
+from ems.base.records import Json
+from ems.base.schema import plain
 from ems.config.experiment import Corpus, Experiment, pairs_of_part
 from ems.config.plugins import benchmark as record_of
 from ems.config.plugins import sets_of

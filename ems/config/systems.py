@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from ems.base.errors import EmsError
-from ems.base.schema import Json, Settings, checked, merge, plain, with_fields
+from ems.base.records import Json
+from ems.base.schema import Settings, checked, merge, plain, with_fields
 from ems.config.file import ExperimentFile, SystemEntry
 from ems.config.model import EncoderSettings, NgramSettings
 from ems.config.objectives import Objectives, check_objectives, objectives_model

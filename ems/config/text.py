@@ -6,16 +6,8 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from ems.base.errors import EmsError
-from ems.base.schema import (
-    Name,
-    Settings,
-    SomeLanguages,
-    SourceName,
-    by_type,
-    listing,
-    number,
-    whole,
-)
+from ems.base.records import number, whole
+from ems.base.schema import Name, Settings, SomeLanguages, SourceName, by_type, listing
 
 CONTROL = 3  # pieces that are not text: <pad>, <unk>, <mask>; each language adds one
 BYTES = 256  # pieces of `byte_fallback`

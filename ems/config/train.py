@@ -4,7 +4,8 @@ from importlib.util import find_spec
 from typing import ClassVar, Literal
 
 from ems.base.errors import EmsError
-from ems.base.schema import Decay, Interval, Name, Rate, Seed, Settings, Steps, number, whole
+from ems.base.records import number, whole
+from ems.base.schema import Decay, Interval, Name, Rate, Seed, Settings, Steps
 from ems.config.objectives import Pairs
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import read_table
-from ems.base.schema import Json
+from ems.base.records import Json
 from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus, Experiment, other_language
 from ems.config.languages import opus_date, opus_files, opus_releases, pair_name

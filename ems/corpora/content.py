@@ -5,7 +5,7 @@ from pathlib import Path
 from ems.base.errors import LOCK, MANIFEST, Damaged, EmsError
 from ems.base.files import read_json, sha256_file
 from ems.base.progress import Progress
-from ems.base.schema import Below, Count, NonBlank, Record
+from ems.base.records import Below, Count, NonBlank, Record
 
 START = 512  # bytes that `check_start` looks at
 GZIP = (0, (b"\x1f\x8b",), "a gzip file")

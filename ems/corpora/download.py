@@ -31,7 +31,7 @@ from urllib3.exceptions import HTTPError
 from ems.base.errors import EmsError
 from ems.base.files import cannot_write, read_json, write_json
 from ems.base.progress import Progress, log
-from ems.base.schema import Count, Json, NonBlank, Record
+from ems.base.records import Count, Json, NonBlank, Record
 from ems.corpora.content import MARKUP, START, WAY_OUT, check_start, short
 from ems.corpora.locations import address
 from ems.corpora.slots import MACHINE, held, slot
@@ -105,7 +105,7 @@ class PartialFile:
         self.response: Json = {}
         if self.size and self.memory.exists():
             try:
-                self.response = read_json(self.memory, _Response).model_dump()
+                self.response = vars(read_json(self.memory, _Response))
             except EmsError as error:
                 log.info("%s; starting from zero", error.finding)
         if self.response.get("url") == self.url and (self.whole or self.validator):

@@ -18,7 +18,7 @@ from typing import Literal
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, check_readable, sha256_file, write_json
 from ems.base.progress import Progress, log
-from ems.base.schema import Json
+from ems.base.records import Json
 from ems.base.stamps import make_each
 from ems.base.workers import in_workers
 from ems.config.file import OPUSTOOLS

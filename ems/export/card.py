@@ -13,7 +13,7 @@ import numpy as np
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json
-from ems.base.schema import Json
+from ems.base.records import Json
 from ems.bench.scores import ScoreFile, read_score_file
 from ems.config.experiment import MULTIWAY
 from ems.config.languages import UNSEEN

@@ -30,7 +30,7 @@ from ems.base.files import (
     write_text,
 )
 from ems.base.provenance import source_root
-from ems.base.schema import Json
+from ems.base.records import Json
 from ems.config.languages import UNSEEN
 from ems.export import is_export
 from ems.export.onnx import write_int8, write_onnx, write_table

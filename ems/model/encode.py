@@ -5,6 +5,7 @@ NaN. Embeddings are not normalised; retrieval normalises (EMS v2 Eq. 9 and secti
 """
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +48,8 @@ def _loaded(folder: Path, description: Description, pieces: int) -> nn.Module:
     sizes, path = description.model, folder / (description.weights or ENCODER)
     names: dict[str, list[str]] = {}  # ours -> theirs, of a folder for other libraries
     if description.weights == STATIC:  # an exported table
-        sizes = sizes.model_copy(
-            update={"layers": 0, "table": description.dimensions or sizes.pooled_width, "ngrams": 0}
-        )
+        table = description.dimensions or sizes.pooled_width
+        sizes = replace(sizes, layers=0, table=table, ngrams=0)
         names = {"table.pieces.weight": ["embedding.weight"]}
     elif description.weights and sizes.attends:
         names = bert_names(sizes.layers)

@@ -15,7 +15,8 @@ import torch
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import NGRAMS, atomic_path, sha256_file, write_json
 from ems.base.progress import Progress
-from ems.base.schema import Json, plain
+from ems.base.records import Json
+from ems.base.schema import plain
 from ems.config.experiment import Experiment
 from ems.config.model import NgramSettings
 from ems.config.stages import stage_settings

@@ -10,17 +10,16 @@ A folder written by `ems export` has ems.json and SHA256SUMS instead of model.js
 """
 
 import re
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
-
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, EXPORTED, NGRAMS, SUMS, VOCABULARY, read_json
-from ems.base.schema import BELOW, Below, Json, NonBlank, Record, checked, number
+from ems.base.records import BELOW, Below, Bounds, Json, NonBlank, Record, fitting, number
 from ems.base.texts import read_lines
 from ems.config.languages import UNSEEN
-from ems.config.model import EncoderSettings, NgramSettings
+from ems.config.sizes import EncoderSizes, NgramSizes
 from ems.text.segmenters.base import names
 
 DESCRIPTION = "model.json"
@@ -29,31 +28,28 @@ STATIC = "0_StaticEmbedding/model.safetensors"  # the weights of an exported tab
 SIZES = ("layers", "width", "heads", "feed_forward", "max_tokens", "dropout", "attention_dropout")
 SegmenterName = Literal[names()]
 NgramKind = Literal["char-ngram", "fused"]
-Code = Annotated[str, StringConstraints(pattern=r"^\S{1,40}$"), "the code of a language"]
-Size = Annotated[int, Field(ge=1), "a size"]
+Code = Annotated[str, re.compile(r"\S{1,40}").fullmatch, "the code of a language"]
+Size = Annotated[int, Bounds(ge=1), "a size"]
 
 
-class _Described(Record, extra="allow"):
-    """Fields that model.json and ems.json share; unknown fields are kept for the hash."""
+class _Described(Record):
+    """Fields that model.json and ems.json share; `written` has all, for the hash."""
 
-    model: EncoderSettings
+    model: EncoderSizes
     name: str = ""
     experiment: str = ""
     identity: str = "unknown"
-    languages: list[Code] = Field([])
+    languages: list[Code] = field(default_factory=list)
     format_characters: Literal["keep", "drop"] = "keep"
-
-    @property
-    def written(self) -> Json:
-        return self.model_dump(exclude_unset=True)
+    written: Json = field(default_factory=dict)
 
 
 class Description(_Described):
     """The model.json of a trained encoder, or an ems.json in this form, with its `weights`."""
 
-    segmenters: Annotated[dict[Code, SegmenterName], Field(min_length=1)]
+    segmenters: Annotated[dict[Code, SegmenterName], Bounds(min_length=1)]
     sha256: dict[Below, NonBlank]
-    training: Json = Field({})
+    training: Json = field(default_factory=dict)
     weights: Literal["", STATIC, ENCODER] = ""
     dimensions: Size | None = None
 
@@ -67,8 +63,8 @@ class _Export(_Described):
 
 class NgramModel(Record):
     kind: NgramKind
-    languages: Annotated[list[Code], Field(min_length=1)]
-    ngrams: NgramSettings
+    languages: Annotated[list[Code], Bounds(min_length=1)]
+    ngrams: NgramSizes
     sha256: dict[Below, NonBlank]
 
 
@@ -91,7 +87,7 @@ def _read(path: Path, record: type[_Described]) -> Any:
     """Read a description. Raises `EmsError` if a size is missing, or does not fit another one."""
     described = read_json(path, record)
     for name in SIZES:
-        if name not in described.model.model_fields_set:
+        if name not in described.written["model"]:
             raise Damaged(path, f"expected a size under `model.{name}`, found nothing")
     described.model.check(str(path))
     return described
@@ -128,7 +124,10 @@ def describe(folder: Path) -> Description:
     sha256 = {name: sums.get(name, "none") for name in (weights, VOCABULARY)}
     alike = dict.fromkeys([UNSEEN, *own.languages], own.segmenter)
     added = {"weights": weights, "sha256": sha256, "segmenters": alike}
-    return checked(Description, {**own.written, **added}, folder / EXPORTED)
+    try:
+        return fitting(Description, {**own.written, **added})
+    except ValueError as error:
+        raise Damaged(folder / EXPORTED, str(error)) from None
 
 
 def _read_sums(path: Path) -> dict[str, str]:

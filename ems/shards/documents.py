@@ -20,7 +20,7 @@ import numpy as np
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, read_json, sha256_file, write_json
-from ems.base.schema import Json
+from ems.base.records import Json
 from ems.shards.index import MANIFEST, PAIRS, MinedManifest, is_mined
 from ems.shards.reader import Batch, PairStore, packed
 from ems.shards.shard import Shard, ShardRow

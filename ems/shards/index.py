@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
-
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file, write_json
-from ems.base.schema import Below, Count, NonBlank, Record
+from ems.base.records import Below, Bounds, Count, NonBlank, Record
 
 TRAIN = "train"  # a role that every index has
 MANIFEST = "manifest.json"
@@ -29,11 +27,11 @@ class FolderManifest(Record):
 
 
 class LanguageList(Record):
-    languages: Annotated[list[NonBlank], Field(min_length=1)]
+    languages: Annotated[list[NonBlank], Bounds(min_length=1)]
 
 
 class MinedManifest(Record):
-    languages: Annotated[list[NonBlank], Field(min_length=2)]
+    languages: Annotated[list[NonBlank], Bounds(min_length=2)]
     pairs: dict[str, Count]
     sha256: NonBlank
     shards: NonBlank

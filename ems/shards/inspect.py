@@ -10,7 +10,7 @@ import numpy as np
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file
-from ems.base.schema import Count, Number, Record
+from ems.base.records import Count, Record
 from ems.shards.documents import DocumentStore, MinedPairs
 from ems.shards.index import MANIFEST, TRAIN, MinedManifest, read_index, shards_of
 from ems.shards.shard import Shard, ShardRow
@@ -18,7 +18,7 @@ from ems.text.subwords import load_vocabulary
 
 
 class _Origin(Record):
-    threshold: Number | None
+    threshold: float | None
     files: dict[str, Count]
     archives: dict[str, str]
 

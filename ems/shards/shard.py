@@ -10,6 +10,7 @@ temporary name and renames them. Training checks the sizes again before it saves
 """
 
 import mmap
+import re
 import resource
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -17,25 +18,23 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from pydantic import Field
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file
 from ems.base.progress import Progress
-from ems.base.schema import UNIQUE, Below, Count, NonBlank, Record, text
+from ems.base.records import Below, Bounds, Count, NonBlank, Record, are_unique
 from ems.shards.index import MANIFEST
 
 NUMBERS = 1 << 17  # numbers read at once; fits the processor's cache
 DOCUMENTS = "documents"  # file with the first row of each document
 OTHERS = 64  # files that a process may have open for other purposes
-_CODE = "the code of a language"
-LanguageCode = Annotated[text(r"\w+", _CODE), _CODE]
+LanguageCode = Annotated[str, re.compile(r"\w+").fullmatch, "the code of a language"]
 
 
 class ShardManifest(Record):
     """The manifest of one shard; `documents` only if it has one language."""
 
-    languages: Annotated[list[LanguageCode], Field(min_length=1, max_length=2), *UNIQUE]
+    languages: Annotated[list[LanguageCode], Bounds(min_length=1, max_length=2), are_unique]
     pairs: Count
     tokens: dict[str, Count]
     vocabulary_sha256: NonBlank

@@ -32,7 +32,7 @@ from ems.base.files import (
 )
 from ems.base.progress import Progress, log
 from ems.base.provenance import source_hash
-from ems.base.schema import Count, Json
+from ems.base.records import Count, Json
 from ems.base.stamps import Stamp, make_each
 from ems.shards.index import LIST, MANIFEST, Sums, is_several, is_shards, shards_in
 from ems.shards.shard import DOCUMENTS, Shard, ShardManifest

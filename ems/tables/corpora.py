@@ -7,14 +7,13 @@ have rows of their own, which count sentences. Printed counts stay as printed ("
 
 from collections import Counter
 from collections.abc import Collection, Iterable
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
-
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json
-from ems.base.schema import Count, NonBlank, Record
+from ems.base.records import Count, NonBlank, Record
 from ems.config.experiment import MULTIWAY
 from ems.tables.declarations import words_of
 from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
@@ -33,7 +32,7 @@ class ReportEntry(Counted):
     `by_benchmark`: benchmark -> side ("en") -> its sentences in the corpus, and "pairs" -> pairs.
     """
 
-    name: NonBlank = Field(alias="corpus")
+    name: NonBlank = field(metadata={"key": "corpus"})
     version: NonBlank
     role: Literal["train", "validation"]
     pair: NonBlank
@@ -63,7 +62,7 @@ class Report(Record):
 
     key: NonBlank
     against: list[NonBlank]
-    entries: list[ReportEntry] = Field(alias="corpora")
+    entries: list[ReportEntry] = field(metadata={"key": "corpora"})
     validation: bool = False
 
     def by_corpus(self) -> list[tuple[str, str, list[ReportEntry]]]:
@@ -89,7 +88,7 @@ def read_report(path: Path) -> Report:
     if not report.entries:
         raise EmsError(f"{path}: lists no corpora; name some in the experiment and run again")
     held_out = [VALIDATION] if report.validation else []
-    return report.model_copy(update={"against": [*report.against, *held_out]})
+    return replace(report, against=[*report.against, *held_out])
 
 
 def _total(counts: Iterable[CleanCounts]) -> tuple[int, Counter[str], int]:

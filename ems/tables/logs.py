@@ -6,16 +6,14 @@ overlooked.
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
-
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import parse_json, read_json, write_json, write_text
-from ems.base.schema import Amount, Count, Json, NonBlank, Record, fitting, number, shown
+from ems.base.records import Amount, Count, Json, NonBlank, Record, fitting, number, shown
 from ems.base.texts import read_lines
 from ems.bench.scores import read_score_file
 from ems.tables.table import Table, Value, write_table
@@ -38,8 +36,8 @@ class _Loss(Record):
     part: Literal["train", "validation"]
     step: Count
     pairs: Count
-    p1_by_language: Annotated[Json, "P@1 of each language"] = Field({})
-    p1_by_corpus: Annotated[Json, "P@1 of each corpus"] = Field({})
+    p1_by_language: Annotated[Json, "P@1 of each language"] = field(default_factory=dict)
+    p1_by_corpus: Annotated[Json, "P@1 of each corpus"] = field(default_factory=dict)
 
 
 class _Time(Record):
@@ -75,7 +73,7 @@ def read_losses(path: Path) -> list[LossEntry]:
 
 def read_times(path: Path) -> dict[int, float]:
     """Return step -> seconds of training so far, with the validation of the step."""
-    keys = _Time.model_fields
+    keys = _Time.__annotations__
     rows = [(place, {key: row.get(key) for key in keys}) for place, row in _rows(path)]
     times = [_fitting(path, place, _Time, row) for place, row in rows]
     return {time.step: float(time.seconds) for time in times}
@@ -204,7 +202,7 @@ def costs_of(folder: Path) -> dict[tuple[str, ...], JobCost]:
         job = path.relative_to(folder).with_suffix("").parts
         if not path.stat().st_size:
             continue
-        cost = read_json(path, JobCost).model_copy(update={"job": job})
+        cost = replace(read_json(path, JobCost), job=job)
         if cost.stage in BY_SYSTEM and len(job) < 2:
             expected = f"expected the costs of {cost.stage} in a file {cost.stage}/<system>"
             raise Damaged(path, f"{expected}, found {path.name}")

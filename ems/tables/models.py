@@ -10,12 +10,11 @@ from math import prod
 from pathlib import Path
 from typing import Annotated, get_args
 
-from pydantic import Field
 from safetensors import SafetensorError, safe_open
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, HEADS, check_readable, read_json
-from ems.base.schema import Count, NonBlank, Number, Percent, Record, number
+from ems.base.records import Bounds, Count, NonBlank, Percent, Record, number
 from ems.config.sweep import SweepPoint, written
 from ems.config.systems import SystemSettings
 from ems.config.tables import Cost
@@ -44,7 +43,7 @@ class _Training(Record):
 
 class _Model(Record):
     name: NonBlank
-    languages: Annotated[list[NonBlank], Field(min_length=1)]
+    languages: Annotated[list[NonBlank], Bounds(min_length=1)]
     training: _Training
 
 
@@ -150,7 +149,7 @@ class _Mined(Record):
     pairs: Count
     distinct: Count
     equal: Count
-    cosine: Number
+    cosine: float
     known: _Truth | None = None
 
 
@@ -161,7 +160,7 @@ class _Mining(Record):
 class _Manifest(Record):
     rounds: Count
     mining: _Mining
-    by_pair: Annotated[dict[str, _Mined], Field(min_length=1)]
+    by_pair: Annotated[dict[str, _Mined], Bounds(min_length=1)]
 
 
 def write_mining_table(manifests: Sequence[Path], out: Path) -> None:

@@ -9,7 +9,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, compress, islice
 from pathlib import Path
@@ -19,7 +19,8 @@ from ems.base.batches import batched
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, read_json, write_json
 from ems.base.progress import Progress, log
-from ems.base.schema import Count, Json, NonBlank, Number, plain
+from ems.base.records import Count, Json, NonBlank
+from ems.base.schema import plain
 from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus, Experiment
 from ems.config.languages import opus_files
@@ -42,7 +43,7 @@ CONSUME = partial(deque, maxlen=0)  # the blocks of text, for nothing else than 
 Item = TypeVar("Item")
 
 
-class ReportFile(Counted, extra="allow"):
+class ReportFile(Counted):
     """The cleaning report of one language pair of a corpus, or of one language of its documents."""
 
     corpus: NonBlank
@@ -50,9 +51,10 @@ class ReportFile(Counted, extra="allow"):
     role: NonBlank
     pair: NonBlank
     by_benchmark: dict[str, dict[str, Count]]
-    threshold: Number | None
+    threshold: float | None
     files: dict[str, Count]
     archives: dict[str, NonBlank]
+    written: Json = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ def _log(source: CleanSource, report: CleanReport) -> None:
 def merge_reports(experiment: Experiment, reports: list[Path], out: Path) -> None:
     """Write the decontamination report of an experiment from its corpora's reports."""
     read = [read_json(path, ReportFile, "*.json") for path in reports]
-    entries = [report.model_dump(exclude_unset=True) for report in read]
+    entries = [report.written for report in read]
     write_json(out, {**plain(experiment.decontaminate), "corpora": entries})
 
 

@@ -6,6 +6,7 @@ reads one file and writes another, so memory does not grow with the text.
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -19,14 +20,13 @@ from typing import Annotated, Any
 from ems.base.errors import EmsError, failed_program
 from ems.base.files import read_json
 from ems.base.progress import Progress
-from ems.base.schema import Json, NonBlank, Record, text
+from ems.base.records import Json, NonBlank, Record
 from ems.config.text import CleanSettings, CommandFilter
 from ems.text.filters import SHOWN, CleanReport, RowBatch, in_batches
 from ems.text.tsv import Pair
 
 AS_YAML = "PARAMETERS_AS_YAML"  # variable that holds all parameters, for filters that name it
-_NAME = "the name of a variable"
-Variable = Annotated[text("[A-Za-z_][A-Za-z_0-9]*", _NAME), _NAME]
+Variable = Annotated[str, re.compile("[A-Za-z_][A-Za-z_0-9]*").fullmatch, "the name of a variable"]
 
 
 class _Filter(Record):

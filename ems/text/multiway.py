@@ -23,7 +23,7 @@ from typing import NamedTuple
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, write_json
 from ems.base.progress import Progress
-from ems.base.schema import Json
+from ems.base.records import Json
 from ems.config.experiment import MULTIWAY, Experiment
 from ems.text.duplicates import Seen
 from ems.text.keys import KEYS

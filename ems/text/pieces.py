@@ -28,7 +28,7 @@ from ems.base.files import (
 )
 from ems.base.progress import Progress, log
 from ems.base.provenance import digest
-from ems.base.schema import NonBlank
+from ems.base.records import NonBlank
 from ems.base.stamps import Stamp
 from ems.base.workers import in_workers
 from ems.text.tsv import check_count

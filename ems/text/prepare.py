@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ems.base.files import atomic_path, read_json, write_json
 from ems.base.provenance import source_hash
-from ems.base.schema import Json
+from ems.base.records import Json
 from ems.base.stamps import Stamp, make_each
 from ems.config.experiment import Experiment, name_of_part
 from ems.config.stages import stage_settings

@@ -24,7 +24,7 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, parse_json, read_json, sha256_file, write_json, write_text
 from ems.base.progress import log
 from ems.base.provenance import digest
-from ems.base.schema import Below, Count, Json, NonBlank, Record
+from ems.base.records import Below, Count, Json, NonBlank, Record
 from ems.model.devices import save_tensors
 from ems.train.measures import LogRow
 
@@ -34,10 +34,11 @@ FILES = (MODEL, OPTIMIZER, LOSSES, TIMES)
 STATE = "state.json"
 
 
-class _State(Record, extra="allow"):
+class _State(Record):
     check: NonBlank
     step: Count
     sha256: dict[Below, NonBlank]
+    written: Json
 
 
 @dataclass
@@ -130,7 +131,7 @@ def _remove(folder: Path) -> None:
 
 def verified(folder: Path) -> Json:
     """Read state.json of a checkpoint. Raises `Damaged` if a file has changed or is missing."""
-    value = read_json(folder / STATE, _State).model_dump()
+    value = read_json(folder / STATE, _State).written
     whole = value.pop("check") == digest(value) and value["sha256"].keys() >= {*FILES}
     if not whole or value["step"] != step_of(folder):
         raise Damaged(folder / STATE, "it has changed since it was written")

@@ -34,7 +34,7 @@ from ems.base.files import (
 )
 from ems.base.progress import log
 from ems.base.provenance import digest, source_hash
-from ems.base.schema import Json
+from ems.base.records import Json
 from ems.config.experiment import Experiment
 from ems.config.file import AFRESH
 from ems.config.stages import stage_settings

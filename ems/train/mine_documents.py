@@ -22,7 +22,8 @@ from ems.base.errors import EmsError
 from ems.base.files import VOCABULARY, state_of
 from ems.base.progress import log
 from ems.base.provenance import source_hash
-from ems.base.schema import Json, plain
+from ems.base.records import Json
+from ems.base.schema import plain
 from ems.bench.margin import best_pairs
 from ems.bench.retrieval import normalised
 from ems.config.experiment import Experiment

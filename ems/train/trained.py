@@ -5,7 +5,8 @@ from typing import Annotated
 
 from ems.base.errors import EmsError
 from ems.base.files import HEADS, VOCABULARY, read_json
-from ems.base.schema import Json, Record, checked
+from ems.base.records import Json, Record
+from ems.base.schema import checked
 from ems.config.systems import trained_model
 from ems.model.devices import choose_device, read_tensors
 from ems.model.encode import SentenceEncoder

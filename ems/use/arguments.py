@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ems.base.errors import EmsError
-from ems.base.schema import shown
+from ems.base.records import shown
 
 MISSING = ("None", "nan", "<NA>", "NaT", "--")  # what Python, numpy and pandas print for no value
 # Keywords of SentenceTransformer.encode: our names, and advice where only the default fits.

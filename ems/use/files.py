@@ -20,7 +20,7 @@ import torch
 from ems.base.batches import batched
 from ems.base.files import atomic_path, check_unchanged, read_json, write_json
 from ems.base.progress import Progress, log
-from ems.base.schema import Some
+from ems.base.records import Some
 from ems.base.texts import STREAM, bounded_lines, opened
 from ems.text.pieces import MAX_BYTES, Advance, Piece, cut, done_pieces
 from ems.use.encoder import Encoder, cosines

@@ -17,12 +17,11 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
 
 from ems.base.errors import EmsError
 from ems.base.files import MARK, kind_of, read_json, sha256_file, state_of, write_json
 from ems.base.progress import log
-from ems.base.schema import Count, NonBlank, Record
+from ems.base.records import Bounds, Count, NonBlank, Record
 from ems.base.texts import FORMS, STREAM, packing
 from ems.bench.nearest import nearest
 from ems.use.arguments import texts_of, whole
@@ -43,7 +42,7 @@ class _About(Record):
     bytes: Count
     sha256: NonBlank
     lines: Count
-    width: Annotated[int, Field(ge=1, le=1 << 20), "a width"]
+    width: Annotated[int, Bounds(ge=1, le=1 << 20), "a width"]
     dtype: Literal["float32", "float16"]
     vectors: NonBlank  # SHA-256 of the file
 

@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -32,7 +32,6 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 import uvicorn
-from pydantic import BeforeValidator, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -40,7 +39,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from ems.base.errors import EmsError, NotFinite
-from ems.base.schema import Record
+from ems.base.records import Bounds, Misfit, Record, fitting
 from ems.use.connection import (
     NOTHING,
     allow_files,
@@ -210,11 +209,13 @@ def _check_text(text: Any, param: str) -> None:
         raise refused(400, f"{param}: {found}", param) from None
 
 
-def _texts(value: Any) -> list[str]:
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, str | list) and value != []
+
+
+def _texts(value: str | list[Any]) -> list[str]:
     """Convert `input`, a string or a list of strings, to a list of texts."""
     texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not texts:
-        raise ValueError
     if len(texts) > INPUTS:
         found = f"expected at most {INPUTS:,} texts under input, found {len(texts):,}"
         raise refused(400, f"{found}; send several requests", "input")
@@ -233,24 +234,22 @@ def _texts(value: Any) -> list[str]:
 class _Request(Record):
     """The body of a request for vectors; other keys of OpenAI's API are ignored."""
 
-    encoding_format: Literal["float", "base64"] | None = Field(None, description="float or base64")
-    model: str = Field(description="the name of a model, a text,")
-    language: str | None = Field(None, description="a text")
-    dimensions: int | None = Field(None, gt=0, lt=1 << 20, description="a whole number above 0")
-    input: Annotated[list[str], BeforeValidator(_texts)] = Field(
-        description="a string or a list of strings"
-    )  # last: its errors end the validation
+    encoding_format: Annotated[Literal["float", "base64"] | None, "float or base64"] = None
+    model: Annotated[str, "the name of a model, a text,"]
+    language: Annotated[str | None, "a text"] = None
+    dimensions: Annotated[int | None, Bounds(gt=0, lt=1 << 20), "a whole number above 0"] = None
+    input: Annotated[Any, _is_texts, "a string or a list of strings"]
 
 
 def _request(body: bytes) -> _Request:
     try:
-        return _Request.model_validate(json.loads(body))
-    except ValidationError as error:
-        place = error.errors()[0]["loc"]
-        if not place:
+        asked = fitting(_Request, json.loads(body))
+        return replace(asked, input=_texts(asked.input))
+    except Misfit as error:
+        if not error.place:
             raise refused(400, "expected a JSON object with input and model") from None
-        expected = _Request.model_fields[place[0]].description
-        raise refused(400, f"expected {expected} under {place[0]}", place[0]) from None
+        key = error.place[0]
+        raise refused(400, f"expected {error.expected} under {key}", key) from None
     except (ValueError, RecursionError):
         raise refused(400, "expected a body of JSON in UTF-8") from None
 

@@ -9,7 +9,7 @@ import io
 import json
 from collections.abc import Iterator
 
-from ems.base.schema import Json
+from ems.base.records import Json
 from ems.config.experiment import Experiment
 from ems.corpora.catalogue import PairSize, pair_sizes, set_sizes
 from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs

@@ -22,7 +22,7 @@ from typing import Any
 from ems.base.errors import EmsError
 from ems.base.files import read_json, sha256_file, write_text
 from ems.base.provenance import digest
-from ems.base.schema import Json
+from ems.base.records import Json
 
 FILE = ".made"
 RECORDS = Path(".snakemake/metadata")  # a file per output, named by its path in base64

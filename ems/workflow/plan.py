@@ -13,7 +13,7 @@ from os.path import exists
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.base.schema import Json
+from ems.base.records import Json
 from ems.config.experiment import MULTIWAY, Experiment
 from ems.config.file import OPUSTOOLS, Site
 from ems.config.load import load_experiment, load_site

@@ -19,12 +19,10 @@ from pathlib import Path
 from subprocess import PIPE
 from typing import Annotated
 
-from pydantic import Field
-
 from ems.base.errors import EmsError
 from ems.base.files import read_json
 from ems.base.progress import clock, log
-from ems.base.schema import Count, Json, NonBlank, Record
+from ems.base.records import Bounds, Count, Json, NonBlank, Record
 
 PROGRAM = Path("rules/ask.py")
 GRES = re.compile(r"gpu(:(?P<type>[\w.]+?))??(:(?P<count>\d+))?")  # gpu, gpu:2, gpu:a100:2
@@ -79,7 +77,7 @@ class PlannedJob(Record):
     local: bool
     threads: Count
     resources: Json
-    rules: Annotated[dict[NonBlank, Count], Field(min_length=1)]
+    rules: Annotated[dict[NonBlank, Count], Bounds(min_length=1)]
     costs: list[NonBlank]
 
     @property

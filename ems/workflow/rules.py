@@ -17,7 +17,8 @@ from typing import Any
 
 from ems.base.processes import VARIABLE, look_rarely
 from ems.base.provenance import digest, source_hash
-from ems.base.schema import CODE, LABEL, NAME, Json
+from ems.base.records import Json
+from ems.base.schema import CODE, LABEL, NAME
 from ems.config.experiment import EMBEDDED, MULTIWAY, WIKIPEDIA, Corpus
 from ems.config.file import AFRESH
 from ems.config.plugins import benchmark, benchmarks, sets_of

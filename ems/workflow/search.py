@@ -9,7 +9,7 @@ from functools import cache
 
 from ems.base.errors import EmsError
 from ems.base.files import read_table
-from ems.base.schema import Json
+from ems.base.records import Json
 from ems.config.languages import (
     ANY,
     HERE,

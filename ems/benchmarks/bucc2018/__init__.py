@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from ems.base.schema import whole
+from ems.base.records import whole
 from ems.config.benchmarks import SearchProtocol
 from ems.config.plugins import Benchmark, same
 

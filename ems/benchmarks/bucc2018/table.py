@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from ems.base.errors import Damaged
-from ems.base.schema import NonBlank, Number, Record, fitting
+from ems.base.records import NonBlank, Record, fitting
 from ems.base.texts import is_plain
 from ems.bench.scores import read_score_file
 from ems.tables.declarations import words_of
@@ -68,7 +68,7 @@ class _Pair(Record):
     english_id: str
     sentence: str
     english: str
-    score: Number
+    score: float
 
 
 class _Language(Record):

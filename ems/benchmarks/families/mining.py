@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ems.base.progress import Progress
-from ems.base.schema import Json, plain
+from ems.base.records import Json
+from ems.base.schema import plain
 from ems.bench.margin import pairs_of
 from ems.bench.nearest import Distinct, nearest
 from ems.bench.scores import ENGLISH, Result, Score

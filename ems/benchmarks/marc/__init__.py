@@ -1,6 +1,6 @@
 """MARC (Amazon reviews, version 2): is a review positive?"""
 
-from ems.base.schema import whole
+from ems.base.records import whole
 from ems.config.benchmarks import ProbeSettings
 from ems.config.plugins import Benchmark, same
 

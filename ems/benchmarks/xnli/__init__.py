@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from ems.base.schema import Dropout
+from ems.base.records import Dropout
 from ems.config.benchmarks import Epochs, ExampleCount, HiddenLayers, Patience, ProbeSettings
 from ems.config.plugins import Benchmark, same
 

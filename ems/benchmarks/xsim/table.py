@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ems.base.schema import NonBlank
+from ems.base.records import NonBlank
 from ems.tables.engine import Column, Declaration, one_each
 from ems.tables.printed import in_table_one_order
 from ems.tables.scores import Scores

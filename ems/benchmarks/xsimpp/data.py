@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ems.base.errors import Damaged
 from ems.base.files import read_json
-from ems.base.schema import Record
+from ems.base.records import Record
 from ems.corpora.evalsets.formats import check_count, numbered_lines
 
 AUGMENTED = "eng_Latn_augmented.devtest"

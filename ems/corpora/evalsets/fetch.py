@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, sha256_file, write_json
-from ems.base.schema import Json
+from ems.base.records import Json
 from ems.config.plugins import benchmark, module
 from ems.corpora.archive import unpack
 from ems.corpora.content import check_file, lock_of, read_lock

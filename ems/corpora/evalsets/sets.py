@@ -19,7 +19,7 @@ from typing import Any
 
 from ems.base.errors import EmsError
 from ems.base.files import read_table
-from ems.base.schema import Json
+from ems.base.records import Json
 from ems.config.experiment import EMBEDDED, Experiment
 from ems.config.plugins import benchmark, folder, module
 
