@@ -1,7 +1,7 @@
 """`ems export`: write a trained encoder to a folder, check it in another process, describe it.
 
     modules.json, config.json, model.safetensors, tokenizer.json, ...   for sentence-transformers
-    ngram_embedding.py, table.py                                        code for n-grams
+    ngram_embedding.py, table.py, hashing.py                            code for n-grams
     onnx/model.onnx, onnx/model_qint8.onnx                              for onnxruntime
     vocabulary.model, ems.json                                          for ems
     README.md, SHA256SUMS                                               for people
@@ -43,7 +43,7 @@ from ems.model.folder import STATIC, read_model
 from ems.text.subwords import PAD, UNK
 
 MODULES = "sentence_transformers.models"  # a name that all versions know
-NGRAM_CODE = ("export/ngram_embedding.py", "model/table.py")
+NGRAM_CODE = ("export/ngram_embedding.py", "model/table.py", "model/hashing.py")
 OWN_IMPORT = re.compile(r"^from ems\.\w+\.(\w+) import", re.MULTILINE)
 
 

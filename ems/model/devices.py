@@ -20,8 +20,8 @@ from ems.base.files import (
     system_error,
     unreadable,
 )
+from ems.model.weights import Shapes, misfit
 
-FLOATS, BYTES = ("F32", "F16", "BF16"), ("U8",)  # types of weights in safetensors' words
 LARGEST = 1e15  # a weight: the sum of squares of a vector of such numbers is finite in float32
 
 
@@ -79,9 +79,6 @@ def save_tensors(
     path.chmod(path.stat().st_mode | path.parent.stat().st_mode & 0o044)
 
 
-Shapes = Mapping[str, tuple[int, ...]]
-
-
 def read_tensors(
     path: Path, shapes: Shapes | None = None, unused: Set[str] = frozenset()
 ) -> dict[str, Tensor]:
@@ -95,7 +92,7 @@ def read_tensors(
         with safe_open(path, "pt") as file:
             slices = {name: file.get_slice(name) for name in sorted(set(file.keys()) - unused)}
             found = {name: (each.get_dtype(), each.get_shape()) for name, each in slices.items()}
-            if problem := _misfit(found, shapes):
+            if problem := misfit(found, shapes):
                 raise Damaged(path, f"does not fit its settings: {problem}")
             tensors = {name: file.get_tensor(name) for name in found}
     except OSError as error:
@@ -107,18 +104,6 @@ def read_tensors(
         if not all(-LARGEST <= end <= LARGEST for end in ends):  # so is NaN
             raise Damaged(path, f"{name}: expected finite numbers up to 1e15, found others")
     return tensors
-
-
-def _misfit(found: Mapping[str, tuple[str, list[int]]], shapes: Shapes | None) -> str:
-    """Describe the first tensor that is missing, unknown, or of another shape or type, or ""."""
-    for name in sorted(found.keys() | (shapes or found).keys()):
-        kind, shape = found.get(name, ("nothing", []))
-        expected = shape if shapes is None else shapes.get(name)
-        types = BYTES if name.endswith(".letters") else FLOATS
-        if expected is None or list(expected) != shape or kind not in types:
-            wanted = "no such tensor" if expected is None else f"{types[0]}{list(expected)}"
-            return f"{name}: expected {wanted}, found {kind}{shape if name in found else ''}"
-    return ""
 
 
 def save_model(

@@ -13,17 +13,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from ems.base.errors import Damaged, EmsError, NotFinite
-from ems.base.files import ENCODER, EXPORTED, SUMS, VOCABULARY, sha256_file
+from ems.base.errors import Damaged, EmsError
+from ems.base.files import ENCODER, EXPORTED, SUMS, sha256_file
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
 from ems.model.devices import choose_device, read_tensors
 from ems.model.encoder import Encoder, embed_tokens, shapes_of
 from ems.model.folder import DESCRIPTION, STATIC, Description, describe
-from ems.text import segmenters  # noqa: F401  puts all segmenters into the source hash of encoding
-from ems.text.normalise import tidier, tidy_lines
-from ems.text.segmenters.base import load, segmenter
-from ems.text.subwords import UNK, by_characters, encode_lines, load_vocabulary
+from ems.model.lines import Encoded, Languages, Tokeniser, check_finite, with_codes
+from ems.text.subwords import UNK
 
 SHOWN = 200  # characters of PyTorch's message that ours quotes
 # Maps our names to BERT's, whose query, key and value are three matrices.
@@ -83,8 +81,8 @@ def bert_names(
     }
 
 
-class SentenceEncoder:
-    """A trained encoder with its segmenters and its vocabulary.
+class SentenceEncoder(Tokeniser):
+    """A trained encoder with its segmenters and its vocabulary, in PyTorch.
 
     `precision` is float32, bfloat16 or int8. Raises `EmsError` for a missing or damaged file, and
     for int8 on a GPU.
@@ -92,7 +90,6 @@ class SentenceEncoder:
 
     def __init__(self, folder: Path, device: str = "auto", precision: str = "float32") -> None:
         self._description = description = describe(folder)
-        self.folder = folder
         about, sums = (EXPORTED, SUMS) if description.weights else (DESCRIPTION, DESCRIPTION)
         for name, sha256 in description.sha256.items():
             if sha256_file(folder / name) != sha256:
@@ -102,9 +99,7 @@ class SentenceEncoder:
             most = description.model.pooled_width
             problem = f"expected at most {most} under `dimensions`, found {description.dimensions}"
             raise Damaged(folder / about, problem)
-        self.segmenters: dict[str, str] = description.segmenters
-        self.tidy = tidier(description.format_characters)
-        self.vocabulary = load_vocabulary(folder / VOCABULARY)
+        super().__init__(folder, description)
         try:
             self.encoder = _loaded(folder, description, self.vocabulary.get_piece_size())
             check_finite(embed_tokens(self.encoder, [np.array([UNK])]), folder)
@@ -130,37 +125,10 @@ class SentenceEncoder:
         parts.append(source_hash("ems.model.encode"))
         return digest([*parts, self.precision] if self.precision != "float32" else parts)
 
-    def tokenise(self, lines: list[str], language: str | None) -> list[np.ndarray]:
-        """Tidy, segment, lower-case lines and cut them into pieces; return ids, int64[T] each."""
-        if language is None:
-            self._check_alike()
-        elif language not in self.segmenters:
-            known = ", ".join(sorted(self.segmenters))
-            raise EmsError(f"language {language!r}: {self.folder} was trained for {known}")
-        name = self.segmenters[language] if language else next(iter(self.segmenters.values()))
-        segment = segmenter(name, language or "")
-        words = [line.lower() for line in segment(tidy_lines(lines, self.tidy))]
-        encoded = encode_lines(self.vocabulary, words, language or "", torch.get_num_threads())
-        return [np.array(ids or [UNK], np.int64) for ids in encoded]
-
-    def _check_alike(self) -> None:
-        """Raise `EmsError` if the tokens of a line depend on its language."""
-        tools = sorted(set(self.segmenters.values()))
-        cut = [code for code in self.segmenters if by_characters(self.vocabulary, code)]
-        if len(tools) > 1 or any(load(name).by_language for name in tools):
-            reason = f"segments by {', '.join(tools)}"
-        elif cut:
-            reason = f"cuts {', '.join(cut)} into characters"
-        else:
-            return
-        raise EmsError(
-            f"{self.folder}: expected the language of the lines, since this model {reason}; give "
-            f"one of {', '.join(sorted(self.segmenters))}"
-        )
-
-    def token_counts(self, lines: list[str], language: str) -> list[int]:
-        """Count the tokens of each line; `encode` sees the first `max_tokens` only."""
-        return [len(tokens) for tokens in self.tokenise(lines, language)]
+    @property
+    def threads(self) -> int:
+        """PyTorch's number of threads at the moment."""
+        return torch.get_num_threads()
 
     def encode(
         self,
@@ -179,6 +147,18 @@ class SentenceEncoder:
         own.close()
         return vectors
 
+    def encoded(
+        self, lines: list[str], language: Languages = None, progress: Any = None
+    ) -> Encoded:
+        """Return the vectors of lines, and counts of their tokens."""
+        if isinstance(language, list) and lines:
+            return with_codes(lambda *of: self.encoded(*of, progress), lines, language)
+        tokens = self.tokenise(lines, language) if lines or isinstance(language, str) else []
+        read = [ids[: self.max_tokens] for ids in tokens]
+        tokens_of, read_of = (np.array(list(map(len, each)), np.int64) for each in (tokens, read))
+        ids = np.concatenate([np.empty(0, np.int64), *read])
+        return Encoded(self.embed(read, progress), tokens_of, *self.known(ids, read_of))
+
     def embed(self, tokens: list[np.ndarray], progress: Progress | None = None) -> np.ndarray:
         """Return embeddings float32[N, d] of N arrays of token ids. Raises `EmsError` for others
         than finite ones.
@@ -188,20 +168,3 @@ class SentenceEncoder:
         vectors = vectors[:, : self._description.dimensions]
         check_finite(vectors, self.folder)
         return vectors
-
-
-def check_finite(vectors: np.ndarray, model: Any) -> None:
-    """Raise `NotFinite` unless all of vectors[N, d], and their lengths, are finite."""
-    with np.errstate(all="ignore"):
-        squares = np.einsum("nd,nd->n", vectors, vectors)
-    if bad := np.flatnonzero(~np.isfinite(squares)).tolist():
-        raise NotFinite(
-            f"{model}: the vectors of {len(bad):,} of {len(vectors):,} sentences are not finite; "
-            "the model is damaged: train, export or fetch it again"
-        )
-
-
-def unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """Scale the rows of vectors[N, d] to length 1; rows of zeros stay zero."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(lengths > 0, lengths, 1)

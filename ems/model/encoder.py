@@ -21,8 +21,9 @@ from torch.utils.checkpoint import checkpoint
 
 from ems.base.progress import Progress
 from ems.config.model import EncoderSettings
+from ems.model.hashing import LONGEST
 from ems.model.packing import Packing, Pad, Unpad, pack, rounded
-from ems.model.table import LONGEST, EmbeddingTable
+from ems.model.table import EmbeddingTable
 
 ACTIVATIONS = {"silu": functional.silu, "gelu": functional.gelu}  # gelu: exact, by erf
 SHORT = 48  # tokens up to which plain products are faster than PyTorch's fused attention on a CPU

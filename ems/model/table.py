@@ -6,19 +6,15 @@ first or last may be a gap: `_na`, `nam`, `me_`. Its hash selects a row of a tab
 (Bojanowski et al. 2017, https://aclanthology.org/Q17-1010). So the ids of pieces suffice, in
 training and in use.
 
-An exported model runs this file (ems/export/folder.py), so it imports nothing but PyTorch.
+An exported model runs this file (ems/export/folder.py), so it imports nothing but PyTorch
+and the numbers in hashing.py.
 """
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-WEIGHT = 4  # weight of n-grams, about eight per piece; 1, 2 and 8 are worse (docs/log.md)
-MOST = 4  # letters in an n-gram, at most; at least 2
-LONGEST = 32  # letters of a piece that are used; a piece has up to 16 characters
-GAP = ord(" ")
-BASE, MIX = 0x100000001B3, 0x1E3779B97F4A7C15  # for hashes of 64 bits, which wrap around
-POSITIVE, SHIFT = 0x7FFFFFFFFFFFFFFF, 24  # keep the highest bits, which are mixed best
+from ems.model.hashing import BASE, GAP, LONGEST, MIX, MOST, POSITIVE, SHIFT, WEIGHT
 
 
 class EmbeddingTable(nn.Module):

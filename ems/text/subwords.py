@@ -247,7 +247,7 @@ class WordEncoder:
 
     def __init__(self, processor: sentencepiece.SentencePieceProcessor, language: str = "") -> None:
         self.processor, self.language = processor, language
-        self.by_words = _has_words(processor) and not by_characters(processor, language)
+        self.by_words = has_words(processor) and not by_characters(processor, language)
         self.known: dict[str, bytes] = {}
         self.size = 0  # characters in `known`
 
@@ -270,7 +270,7 @@ class WordEncoder:
 
 
 @lru_cache(maxsize=1)
-def _has_words(processor: sentencepiece.SentencePieceProcessor) -> bool:
+def has_words(processor: sentencepiece.SentencePieceProcessor) -> bool:
     """Return whether no piece has a space inside, and scores are the numbers of BPE's merges."""
     ids = [*range(processor.get_piece_size())]
     inside = any(SPACE in piece[1:] for piece in processor.id_to_piece(ids))

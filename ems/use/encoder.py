@@ -1,14 +1,11 @@
 """The Python interface: `Encoder`, and `score` and `mine` for sentences in memory."""
 
 import re
-import unicodedata
 from collections.abc import Iterable
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from ems.base.errors import EmsError
 from ems.base.files import EXPORTED, kind_of, unreadable
@@ -17,10 +14,9 @@ from ems.base.texts import is_visible
 from ems.bench.margin import MARGINS, Mined, pairs_of, scores_of
 from ems.bench.nearest import Distinct, nearest, spread
 from ems.config.languages import code_among
-from ems.model.encode import SentenceEncoder, unit_rows
 from ems.model.folder import DESCRIPTION
-from ems.text.segmenters.base import SPACE
-from ems.text.subwords import UNK
+from ems.model.lines import Tokeniser, unit_rows
+from ems.model.static import load_encoder
 from ems.use.arguments import as_ours, limit, lines_of, one_of, prefix, texts_of, whole
 
 COSINE = "absolute"  # the margin without neighbours
@@ -51,7 +47,7 @@ class Encoder:
         self._seen, self._warned = np.zeros(4, np.int64), False
         if any((folder / name).is_file() for name in (DESCRIPTION, EXPORTED)):
             one_of(device, "device", DEVICES)
-            self._lines = SentenceEncoder(folder, device, precision)
+            self._lines = load_encoder(folder, device, precision)
             return
         from ems.bench.peers import SentenceTransformersEncoder
 
@@ -66,6 +62,10 @@ class Encoder:
             raise EmsError(f"{model}: precision {precision} is for EMS models only; choose float32")
         own_device = None if device == "auto" else device
         self._lines = SentenceTransformersEncoder(self.model, own_device)
+
+    @property
+    def _ours(self) -> bool:
+        return isinstance(self._lines, Tokeniser)
 
     @property
     def identity(self) -> str:
@@ -112,7 +112,11 @@ class Encoder:
         vectors = self.vectors(texts, language, half=half, **given)
         self._warned = self._warned or self.warn_of_unknown("encode")
         rows = vectors[0] if single else vectors
-        return torch.from_numpy(rows) if convert_to_tensor else rows
+        if not convert_to_tensor:
+            return rows
+        import torch
+
+        return torch.from_numpy(rows)
 
     def vectors(self, lines: list[str], language: Language = None, **options: Any) -> np.ndarray:
         """Encode a list as `encode` does, without a warning, but count the unknown pieces."""
@@ -149,54 +153,22 @@ class Encoder:
     ) -> tuple[np.ndarray, np.ndarray, list[int]]:
         """Return the model's vectors, bool[N] of lines with a piece that it knows, and counts."""
         blank = np.array([not is_visible(line) for line in lines], bool)
-        if isinstance(self._lines, SentenceEncoder):
-            tokens = self._tokens(lines, language) if lines or language is not None else []
-            vectors, known = self._lines.embed(tokens, progress), self._known(tokens, blank)
-            return vectors, known, list(map(len, tokens))
-        if not (language is None or isinstance(language, str)):
-            _per_line(language, len(lines))
-        texts = ["a" if empty else line for line, empty in zip(lines, blank, strict=True)]
-        vectors = self._lines.encode(texts or ["a"], what="", progress=progress)
-        return vectors[: len(lines)], ~blank, []
+        if not isinstance(language, str | None):
+            language = list(map(self._code, _per_line(language, len(lines))))
+        if not self._ours:
+            texts = ["a" if empty else line for line, empty in zip(lines, blank, strict=True)]
+            vectors = self._lines.encode(texts or ["a"], what="", progress=progress)
+            return vectors[: len(lines)], ~blank, []
+        code = self._code(language) if isinstance(language, str) else language
+        found = self._lines.encoded(lines, code, progress)
+        unknown = found.unknown - blank  # a blank line is one <unk>
+        known = (found.meaningful > 0) | ((unknown == 0) & ~blank)
+        pieces = np.minimum(found.tokens, self._lines.max_tokens)
+        self._seen += pieces.sum(), unknown.sum(), len(lines), (~known & ~blank).sum()
+        return found.vectors, known, found.tokens.tolist()
 
-    def _tokens(self, lines: list[str], language: Language) -> list[np.ndarray]:
-        """Cut lines into pieces, the lines of each language together."""
-        if language is None or isinstance(language, str):
-            return self._lines.tokenise(lines, self._code(language))
-        codes = _per_line(language, len(lines))
-        tokens: dict[int, np.ndarray] = {}
-        for code in dict.fromkeys(codes):
-            rows = [row for row, own in enumerate(codes) if own == code]
-            pieces = self._lines.tokenise([lines[row] for row in rows], self._code(code))
-            tokens |= zip(rows, pieces, strict=True)
-        return [tokens[row] for row in range(len(lines))]
-
-    def _code(self, language: str | None) -> str | None:
-        return language and (code_among(self.languages, language) or language)
-
-    def _known(self, tokens: list[np.ndarray], blank: np.ndarray) -> np.ndarray:
-        """Return bool[N], false for lines of unknown pieces and punctuation, and count pieces."""
-        if not tokens:
-            return blank
-        lengths, most = list(map(len, tokens)), self._lines.encoder.settings.max_tokens
-        if max(lengths) > most:
-            return self._known([ids[:most] for ids in tokens], blank)
-        ids, starts = np.concatenate(tokens), np.cumsum([0, *lengths[:-1]])
-        unknown = np.add.reduceat(ids == UNK, starts, dtype=np.int64) - blank  # blank: one <unk>
-        known = np.logical_or.reduceat(self._meaningful[ids], starts)
-        known |= (unknown == 0) & ~blank
-        self._seen += len(ids), unknown.sum(), len(tokens), (~known & ~blank).sum()
-        return known
-
-    @cached_property
-    def _meaningful(self) -> np.ndarray:
-        """Bool per piece: it has a letter, a digit or a pictograph."""
-        vocabulary = self._lines.vocabulary
-        pieces = vocabulary.id_to_piece(list(range(vocabulary.get_piece_size())))
-        kinds = (map(unicodedata.category, piece.lstrip(SPACE)) for piece in pieces)
-        known = np.array([any(kind[0] in "LMN" or kind == "So" for kind in own) for own in kinds])
-        known[UNK] = False
-        return known
+    def _code(self, language: str) -> str:
+        return code_among(self.languages, language) or language
 
     def warn_of_unknown(self, text: object) -> bool:
         """Log the share of unknown pieces since the last call, if it is large."""
@@ -213,13 +185,14 @@ class Encoder:
     def token_counts(self, lines: Any, language: Language = None) -> list[int]:
         """Count the tokens of each line, including tokens after the last one read."""
         texts, _ = texts_of(lines)
-        if not isinstance(self._lines, SentenceEncoder):
+        if not self._ours:
             return self._lines.token_counts(texts, "")
-        return [len(ids) for ids in self._tokens(texts, language)]
+        return self._encoded(texts, language, None)[2]
 
     def width(self, language: str | None = None, dimensions: int | None = 0) -> int:
         """Return the dimension d of the vectors. Raises `EmsError` for a missing language."""
-        vectors = self._lines.encode(["a"], self._code(language), what="")
+        code = language and self._code(language)
+        vectors = self._lines.encode(["a"], code, what="")
         return prefix(dimensions, vectors.shape[1])
 
 

@@ -49,7 +49,8 @@ class Segmenter:
 
     `prepare` is applied to each line first. Lines of over `limit` bytes (0: no limit) are cut for a
     tool that would drop them, split them or crash. The segmenter is the default of the languages
-    `default_of`. With `by_language=False`, it treats all languages alike. `cuts_marks`: some signs
+    `default_of`. With `by_language=False`, it treats all languages alike, and with `by_word` each
+    word of a line alone. `cuts_marks`: some signs
     in the words of MARKED scripts become words.
     """
 
@@ -60,6 +61,7 @@ class Segmenter:
     limit: int = 0
     default_of: tuple[str, ...] = ()
     by_language: bool = True
+    by_word: bool = False
     cuts_marks: bool = False
 
 

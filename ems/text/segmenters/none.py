@@ -2,4 +2,4 @@
 
 from ems.text.segmenters.base import Segmenter
 
-SEGMENTER = Segmenter(make=lambda language: lambda lines: lines, by_language=False)
+SEGMENTER = Segmenter(make=lambda language: lambda lines: lines, by_language=False, by_word=True)

@@ -32,4 +32,4 @@ def _apart(character: str) -> str:
     return f" {character} " if category(character)[0] in "PS" else character
 
 
-SEGMENTER = Segmenter(make=_make, by_language=False)
+SEGMENTER = Segmenter(make=_make, by_language=False, by_word=True)

@@ -1,0 +1,140 @@
+"""Lines -> token ids, by the segmenters and the vocabulary of a model folder.
+
+This is what all encoders of a trained model share. It needs no PyTorch.
+"""
+
+import unicodedata
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ems.base.errors import EmsError, NotFinite
+from ems.base.files import VOCABULARY
+from ems.model.folder import Description
+from ems.text import segmenters  # noqa: F401  puts all segmenters into the source hash of encoding
+from ems.text.normalise import tidier, tidy_lines
+from ems.text.segmenters.base import SPACE, Segment, load, segmenter
+from ems.text.subwords import UNK, by_characters, encode_lines, load_vocabulary
+
+Languages = str | list[str] | None  # of all lines, or one per line
+
+
+class Encoded(NamedTuple):
+    """The vectors of N lines, and counts of their tokens, int64[N]."""
+
+    vectors: np.ndarray  # float32[N, d]
+    tokens: np.ndarray  # all; the following count the first `max_tokens` only
+    unknown: np.ndarray
+    meaningful: np.ndarray  # with a letter, a digit or a pictograph
+
+
+class Tokeniser:
+    """The part of an encoder that cuts lines into pieces."""
+
+    threads = 1  # of SentencePiece
+
+    def __init__(self, folder: Path, description: Description) -> None:
+        self.folder = folder
+        self.segmenters: dict[str, str] = description.segmenters
+        self._by_word: dict[str, bool] = {}
+        self._segments: dict[tuple[str, str | None], Segment] = {}
+        self.max_tokens = description.model.max_tokens
+        self.tidy = tidier(description.format_characters)
+        self.vocabulary = load_vocabulary(folder / VOCABULARY)
+
+    def tokenise(self, lines: list[str], language: str | None) -> list[np.ndarray]:
+        """Cut lines into pieces; return ids, int64[T] each. A line without a piece is one <unk>.
+
+        Raises `EmsError` for an unknown language, and for None if the tokens depend on it.
+        """
+        words = self.words(lines, language)
+        encoded = encode_lines(self.vocabulary, words, language or "", self.threads)
+        return [np.array(ids or [UNK], np.int64) for ids in encoded]
+
+    def words(self, lines: list[str], language: str | None) -> list[str]:
+        """Tidy, segment and lower-case lines."""
+        name = self.segmenter(language)
+        if (name, language) not in self._segments:
+            self._segments[name, language] = segmenter(name, language or "")
+        segment = self._segments[name, language]
+        return [line.lower() for line in segment(tidy_lines(lines, self.tidy))]
+
+    def by_word(self, language: str | None) -> bool:
+        """Return whether `words` treats each word of a line alone."""
+        name = self.segmenter(language)
+        if name not in self._by_word:
+            self._by_word[name] = load(name).by_word
+        return self._by_word[name]
+
+    def segmenter(self, language: str | None) -> str:
+        """Return the name of a language's segmenter. Raises `EmsError` as `tokenise` does."""
+        if language is None:
+            self._check_alike()
+        elif language not in self.segmenters:
+            known = ", ".join(sorted(self.segmenters))
+            raise EmsError(f"language {language!r}: {self.folder} was trained for {known}")
+        return self.segmenters[language] if language else next(iter(self.segmenters.values()))
+
+    def _check_alike(self) -> None:
+        """Raise `EmsError` if the tokens of a line depend on its language."""
+        tools = sorted(set(self.segmenters.values()))
+        cut = [code for code in self.segmenters if by_characters(self.vocabulary, code)]
+        if len(tools) > 1 or any(load(name).by_language for name in tools):
+            reason = f"segments by {', '.join(tools)}"
+        elif cut:
+            reason = f"cuts {', '.join(cut)} into characters"
+        else:
+            return
+        raise EmsError(
+            f"{self.folder}: expected the language of the lines, since this model {reason}; give "
+            f"one of {', '.join(sorted(self.segmenters))}"
+        )
+
+    def token_counts(self, lines: list[str], language: str | None) -> list[int]:
+        """Count the tokens of each line; vectors are of the first `max_tokens` only."""
+        return [len(tokens) for tokens in self.tokenise(lines, language)]
+
+    def known(self, ids: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
+        """Count the unknown and the meaningful ones among the ids of N texts, int64[N] each."""
+        text = np.repeat(np.arange(len(lengths)), lengths)  # of each id
+        kinds = (ids == UNK, self.meaningful[ids])
+        return [np.bincount(text[which], minlength=len(lengths)) for which in kinds]
+
+    @cached_property
+    def meaningful(self) -> np.ndarray:
+        """Bool per piece: it has a letter, a digit or a pictograph."""
+        pieces = self.vocabulary.id_to_piece(list(range(self.vocabulary.get_piece_size())))
+        kinds = (map(unicodedata.category, piece.lstrip(SPACE)) for piece in pieces)
+        known = np.array([any(kind[0] in "LMN" or kind == "So" for kind in own) for own in kinds])
+        known[UNK] = False
+        return known
+
+
+def with_codes(
+    encoded: Callable[[list[str], str], Encoded], lines: list[str], codes: list[str]
+) -> Encoded:
+    """Encode the lines of each language together; return all in their order."""
+    rows = [[row for row, own in enumerate(codes) if own == code] for code in dict.fromkeys(codes)]
+    parts = [encoded([lines[row] for row in own], codes[own[0]]) for own in rows]
+    order = np.argsort(np.concatenate(rows))
+    return Encoded(*(np.concatenate(part)[order] for part in zip(*parts, strict=True)))
+
+
+def check_finite(vectors: np.ndarray, model: object) -> None:
+    """Raise `NotFinite` unless all of vectors[N, d], and their lengths, are finite."""
+    with np.errstate(all="ignore"):
+        squares = np.einsum("nd,nd->n", vectors, vectors)
+    if bad := np.flatnonzero(~np.isfinite(squares)).tolist():
+        raise NotFinite(
+            f"{model}: the vectors of {len(bad):,} of {len(vectors):,} sentences are not finite; "
+            "the model is damaged: train, export or fetch it again"
+        )
+
+
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """Scale the rows of vectors[N, d] to length 1; rows of zeros stay zero."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(lengths > 0, lengths, 1)

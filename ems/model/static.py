@@ -1,0 +1,382 @@
+"""Text -> vectors by an encoder without layers, in NumPy, with a cache of words.
+
+    vector = sum(pieces) / P + WEIGHT * sum(n-grams) / G
+
+Neither pieces nor n-grams cross words (ems.model.table), so the sums of a line are the sums over
+its words. A word's sums and counts are computed once and cached while it is frequent.
+
+The vector of a line depends on the line and the model alone, to the last bit: every sum is a chain
+of additions in float32 in the order of the text, first within a word, then over the words. NumPy's
+`add.reduce` over an axis that is not the last adds one row after another, and elementwise
+operations round alike on every machine (IEEE 754). A test compares it with a plain loop.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, count
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ems.base.errors import Damaged
+from ems.base.files import ENCODER, EXPORTED
+from ems.base.progress import Progress
+from ems.base.provenance import digest, source_hash
+from ems.model.folder import DESCRIPTION, STATIC, Description, describe
+from ems.model.hashing import BASE, GAP, LONGEST, MIX, MOST, POSITIVE, SHIFT, WEIGHT
+from ems.model.lines import Encoded, Languages, Tokeniser, check_finite, with_codes
+from ems.model.weights import mapped
+from ems.text.normalise import tidy_lines
+from ems.text.subwords import UNK, by_characters, encode_lines, has_words
+
+Make = Callable[[list[str]], tuple[np.ndarray, np.ndarray]]
+CACHE_MB = 64
+UNITS = 8192  # words in a block, about; the sums of new ones are in memory together
+GATHERED = 1 << 17  # numbers that are copied from a table at once: they fit the second-level cache
+LONG = 24  # characters of the longest word that is cached
+ENTRY = 250  # bytes of a word in the cache beside its vectors, about
+# scripts without spaces between words: Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han
+UNSPACED = re.compile("[\u0e01-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+
+
+def is_static(description: Description) -> bool:
+    """Return whether a model is a table of vectors, without layers or a layer norm."""
+    return description.weights == STATIC or not description.model.attends
+
+
+def load_encoder(folder: Path, device: str = "auto", precision: str = "float32") -> Any:
+    """Load the encoder of a model folder; a static one runs in NumPy unless `device` is cuda."""
+    description = describe(folder)
+    if is_static(description) and device != "cuda":
+        return StaticEncoder(folder, precision)
+    from ems.model.encode import SentenceEncoder
+
+    return SentenceEncoder(folder, device, precision)
+
+
+class StaticEncoder(Tokeniser):
+    """An encoder without layers, with its segmenters and its vocabulary.
+
+    `precision` int8 keeps the tables as int8 with a scale per row; bfloat16 is float32 here. The
+    cache of words has about `cache_mb` MB. `threads` share the work of a call. Vectors depend on
+    neither. Raises `EmsError` for a missing or damaged file.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        precision: str = "float32",
+        cache_mb: float = CACHE_MB,
+        threads: int = 1,
+    ) -> None:
+        self._description = about = describe(folder)
+        super().__init__(folder, about)
+        self.threads = threads
+        self.precision = "int8" if precision == "int8" else "float32"
+        exported = about.weights == STATIC
+        width = (about.dimensions if exported else None) or about.model.pooled_width
+        self.dimensions = about.dimensions or width
+        if self.dimensions > width:
+            problem = f"expected at most {width} under `dimensions`, found {self.dimensions}"
+            raise Damaged(folder / (EXPORTED if about.weights else DESCRIPTION), problem)
+        pieces, buckets = self.vocabulary.get_piece_size(), 0 if exported else about.model.ngrams
+        shapes = {"embedding.weight" if exported else "table.pieces.weight": (pieces, width)}
+        if buckets:
+            shapes["table.ngrams.letters"] = (pieces, LONGEST)
+            shapes["table.ngrams.table.weight"] = (buckets, width)
+        weights = mapped(folder / (about.weights or ENCODER), shapes)
+        tables = [weights[name] for name in shapes if name.endswith(".weight")]
+        self._tables = [Table(rows, self.precision == "int8") for rows in tables]
+        self._letters = weights.get("table.ngrams.letters")
+        self._cache = Words(cache_mb, len(tables) * width, UNITS + self.max_tokens)
+        self._kinds: dict[str, str] = {}  # of words in the cache, by segmenter: their prefix
+        self._lock = Lock()
+        check_finite(self.embed([np.array([UNK])]), folder)
+
+    @property
+    def identity(self) -> str:
+        """Hash of all that vectors depend on: weights, vocabulary, settings and source."""
+        return digest([self._description.written, source_hash(__name__), self.precision])
+
+    def encode(
+        self,
+        lines: list[str],
+        language: Languages = None,
+        what: str = "encode",
+        progress: Progress | None = None,
+    ) -> np.ndarray:
+        """Return embeddings float32[len(lines), d]; arguments as for `SentenceEncoder.encode`."""
+        own = Progress(what and f"{what} {language or ''}".rstrip(), len(lines), "sentences")
+        vectors = self.encoded(lines, language, progress or own).vectors
+        own.close()
+        return vectors
+
+    def encoded(
+        self, lines: list[str], language: Languages = None, progress: Any = None
+    ) -> Encoded:
+        """Return the vectors of lines, and counts of their tokens."""
+        if isinstance(language, list) and lines:
+            return with_codes(lambda *of: self.encoded(*of, progress), lines, language)
+        vectors = np.empty((len(lines), self.dimensions), np.float32)
+        counts = np.empty((len(lines), 5), np.int64)
+        known = language if isinstance(language, str) or lines else next(iter(self.segmenters))
+        for start, units in self._blocks(lines, known):
+            part = slice(start, start + len(units))
+            with self._lock:  # of the cache
+                vectors[part], counts[part] = self._block(lines[part], units, language)
+            if progress:
+                progress.add(len(units))
+        check_finite(vectors, self.folder)
+        return Encoded(vectors, *counts.T[[0, 3, 4]])
+
+    def embed(self, tokens: list[np.ndarray]) -> np.ndarray:
+        """Return embeddings float32[N, d] of N arrays of token ids."""
+        return self._vectors(*self._sums([ids[: self.max_tokens] for ids in tokens]))
+
+    # --- blocks of lines
+
+    def _blocks(
+        self, lines: list[str], language: str | None
+    ) -> Iterator[tuple[int, list[list[str]]]]:
+        """Yield (first line, the words of each line), at most UNITS words together.
+
+        Lines whose pieces may cross words are without words.
+        """
+        cut, start, count = self._cut(language), 0, 256
+        while start < len(lines):
+            units = cut(lines[start : start + count])
+            ends = np.cumsum([min(len(line), self.max_tokens) for line in units])
+            fit = max(1, int(np.searchsorted(ends, UNITS, "right")))
+            yield start, units[:fit]
+            start += min(fit, len(units))
+            count = max(16, int(0.9 * UNITS * len(units) / max(1, ends[-1])))
+
+    def _cut(self, language: str | None) -> Callable[[list[str]], list[list[str]]]:
+        """Return the function from lines to the words of each, by which they are cached."""
+        by_word, prefix = self.by_word(language), self._prefix(language)
+        if not has_words(self.vocabulary) or by_characters(self.vocabulary, language or ""):
+            return lambda lines: [[]] * len(lines)
+        if by_word and not prefix:
+            return lambda lines: list(map(str.split, lines))
+        texts = list if by_word else lambda lines: self.words(lines, language)
+        return lambda lines: [[prefix + word for word in line.split()] for line in texts(lines)]
+
+    def _prefix(self, language: str | None) -> str:
+        """Return what tells words of different segmenters apart; "" for the first one used."""
+        kind = self.segmenter(language) if self.by_word(language) else "segmented"
+        return self._kinds.setdefault(kind, f"{len(self._kinds)} " if self._kinds else "")
+
+    def _block(
+        self, lines: list[str], units: list[list[str]], language: str | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the vectors [N, d] of lines, and their counts [N, 5]: of all tokens, and those
+        of `_sums` for the tokens that are read.
+        """
+        most = self.max_tokens
+        sizes = np.array([len(line) if len(line) <= most else 0 for line in units])
+        words = list(chain.from_iterable(line for line in units if len(line) <= most))
+        slots = self._cache.slots(words, lambda new: self._word_sums(new, language))
+        sums = np.zeros((len(lines), self._cache.sums.shape[1]), np.float32)
+        Table(self._cache.sums).add(slots, sizes, sums, self.threads)
+        counts = self._cache.counted(slots, sizes)
+        tokens = counts[:, 0].copy()
+        whole = np.flatnonzero((tokens == 0) | (tokens > most)).tolist()
+        if whole:
+            encoded = self._encode(self.words([lines[row] for row in whole], language), language)
+            tokens[whole] = list(map(len, encoded))
+            sums[whole], counts[whole] = self._sums([ids[:most] or [UNK] for ids in encoded])
+        return self._vectors(sums, counts), np.column_stack([np.maximum(tokens, 1), counts])
+
+    def _word_sums(self, words: list[str], language: str | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sums and counts of words with the prefix of their kind."""
+        prefix = self._prefix(language)
+        texts = [word.removeprefix(prefix) for word in words] if prefix else words
+        if self.by_word(language):
+            texts = self._prepared(texts, language)
+        return self._sums(self._encode(texts, language))
+
+    def _prepared(self, words: list[str], language: str | None) -> list[str]:
+        """Return `self.words(words)`, at once if all are tidy and nothing segments them."""
+        text = " ".join(words)
+        if self.segmenter(language) == "none" and tidy_lines([text], self.tidy)[0] == text:
+            return text.lower().split(" ")
+        return self.words(words, language)
+
+    def _encode(self, texts: list[str], language: str | None) -> list[list[int]]:
+        return encode_lines(self.vocabulary, texts, language or "", self.threads)
+
+    # --- sums
+
+    def _sums(self, tokens: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sums over the token ids of each of N words, float32[N, tables x d], and their
+        counts, int64[N, 4]: pieces, n-grams, unknown pieces, meaningful pieces.
+        """
+        lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
+        ids = np.fromiter(chain.from_iterable(tokens), np.int64, lengths.sum())
+        sums = np.zeros((len(tokens), self._cache.sums.shape[1]), np.float32)
+        of_pieces, *of_ngrams = np.split(sums, len(self._tables), axis=1)
+        self._tables[0].add(ids, lengths, of_pieces, self.threads)
+        grams = np.zeros_like(lengths)
+        for part in of_ngrams:
+            rows, grams = ngrams(self._letters, len(self._tables[1].rows), ids, lengths)
+            self._tables[1].add(rows, grams, part, self.threads)
+        return sums, np.column_stack([lengths, grams, *self.known(ids, lengths)])
+
+    def _vectors(self, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Return the vectors of N lines from their sums and counts, float32[N, d]."""
+        pieces, *grams = np.split(sums, len(self._tables), axis=1)
+        divisors = np.maximum(counts[:, :2, None], 1).astype(np.float32)  # (N, 2, 1)
+        vectors = pieces / divisors[:, 0]
+        for each in grams:
+            vectors += WEIGHT * (each / divisors[:, 1])
+        return vectors[:, : self.dimensions]
+
+
+def ngrams(
+    letters: np.ndarray, buckets: int, ids: np.ndarray, lengths: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the row of each n-gram, word by word, and their counts, int64[N]: the same as
+    `ems.model.table.Ngrams.rows`, where each step is explained.
+    """
+    word = np.repeat(np.arange(len(lengths)), lengths)
+    spelt = np.zeros((len(ids), 1 + LONGEST), np.uint8)
+    spelt[:, 0] = GAP * np.append(True, np.diff(word) != 0)[: len(ids)]
+    spelt[:, 1:] = letters[ids]
+    places = np.flatnonzero(spelt)
+    row = np.append(spelt.ravel()[places], [GAP] * MOST).astype(np.int64)
+    word, size = word[places // (1 + LONGEST)], len(places)
+    filled, hashed = row != GAP, row[:size]
+    inside, hashes, kept = np.ones(size, bool), [], []
+    for more in range(1, MOST):
+        hashed = hashed * BASE + row[more : more + size]
+        mixed = (hashed * MIX & POSITIVE) >> SHIFT
+        hashes.append(mixed & buckets - 1 if buckets & buckets - 1 == 0 else mixed % buckets)
+        if more == 1:
+            kept.append(filled[:size] | filled[1 : 1 + size])
+            continue
+        inside = inside & filled[more - 1 : more - 1 + size]
+        kept.append(inside)
+    chosen = np.stack(kept, 1)  # (letters, lengths)
+    counts = np.bincount(word, chosen.sum(1), len(lengths)).astype(np.int64)
+    return np.stack(hashes, 1)[chosen], counts
+
+
+class Table:
+    """Rows of vectors [V, d] in float32, float16, bfloat16 (uint16) or, with `int8`, as bytes."""
+
+    def __init__(self, rows: np.ndarray, int8: bool = False) -> None:
+        self.rows, self.scales = rows, None
+        if int8:
+            self.rows = np.empty(rows.shape, np.int8)
+            self.scales = np.empty(len(rows), np.float32)
+            for start in range(0, len(rows), UNITS):  # without a float32 copy of all of them
+                part = slice(start, start + UNITS)
+                some = as_float32(rows[part])
+                self.scales[part] = np.abs(some).max(1) / 127
+                self.rows[part] = np.rint(some / np.maximum(self.scales[part, None], 1e-30))
+
+    def add(self, rows: np.ndarray, counts: np.ndarray, out: np.ndarray, threads: int = 1) -> None:
+        """Write the sum of the rows of each of N words, counts[N] of them each, to out[N, d]."""
+        starts, order = np.cumsum(counts) - counts, np.argsort(counts, kind="stable")
+        sizes, begins = np.unique(counts[order], return_index=True)
+        room, parts = max(1, GATHERED // out.shape[1]), []  # words with equally many rows
+        for size, members in zip(sizes.tolist(), np.split(order, begins[1:]), strict=True):
+            step = max(1, room // max(1, size))
+            parts += [(size, members[at : at + step]) for at in range(0, len(members), step)]
+
+        def add(some: list[tuple[int, np.ndarray]]) -> None:
+            buffer = np.empty((max(room, int(sizes[-1])), out.shape[1]), np.float32)
+            for size, members in some:
+                index = rows[starts[members][:, None] + np.arange(size)].ravel()
+                taken = self._take(index, buffer[: len(index)])
+                if size:
+                    out[members] = np.add.reduce(taken.reshape(len(members), size, -1), axis=1)
+
+        if threads == 1 or len(parts) < 2 * threads:
+            add(parts)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(add, [parts[at::threads] for at in range(threads)]))
+
+    def _take(self, index: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Copy rows to out[R, d] as float32."""
+        if self.rows.dtype == np.float32:
+            return np.take(self.rows, index, 0, out, "clip")  # the default mode copies twice
+        if self.scales is None:
+            out[:] = as_float32(self.rows[index])
+            return out
+        return np.multiply(self.rows[index], self.scales[index][:, None], out)
+
+
+def as_float32(rows: np.ndarray) -> np.ndarray:
+    """Convert rows of float32, float16, or bfloat16 in uint16."""
+    if rows.dtype == np.uint16:
+        return (rows.astype(np.uint32) << 16).view(np.float32)
+    return rows.astype(np.float32, copy=False)
+
+
+class Words:
+    """The sums and counts of words: of frequent ones always, of the others for one block.
+
+    When little room is left, the quarter that was used least is dropped, and the uses of the
+    others count half from then on.
+    """
+
+    def __init__(self, megabytes: float, width: int, block: int) -> None:
+        self.capacity = int(1e6 * megabytes // (4 * width + ENTRY))
+        self.sums = np.empty((self.capacity + block, width), np.float32)
+        self._counts = np.empty((2, self.capacity + block), np.int64)  # two in each number
+        self._slots: dict[str, int] = {}
+        self._free = list(range(self.capacity))[::-1]
+        self._uses = np.zeros(self.capacity + block, np.int64)
+
+    def slots(self, words: list[str], make: Make) -> np.ndarray:
+        """Return the slot of each word until the next call; make(words) gives the sums and counts
+        of new ones.
+        """
+        found = list(map(self._slots.get, words))
+        if None not in found:
+            return self._used(found)
+        if 8 * len(self._free) < self.capacity:
+            self._drop()
+        new = list(set(words).difference(self._slots))
+        passing = self._place(new)
+        places = list(map(self._slots.__getitem__, new))
+        self.sums[places], counts = make(new)
+        self._counts[:, places] = counts[:, ::2].T << 32 | counts[:, 1::2].T
+        found = list(map(self._slots.__getitem__, words))
+        for word in passing:
+            del self._slots[word]
+        return self._used(found)
+
+    def counted(self, slots: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Return the counts of texts of sizes[N] words each, int64[N, 4]."""
+        ends = np.append(0, np.cumsum(sizes))
+        totals = [np.diff(np.append(0, np.cumsum(own[slots]))[ends]) for own in self._counts]
+        return np.column_stack([part for own in totals for part in (own >> 32, own & 0xFFFFFFFF)])
+
+    def _used(self, found: list[int]) -> np.ndarray:
+        slots = np.fromiter(found, np.int64, len(found))
+        np.add.at(self._uses, slots, 1)
+        return slots
+
+    def _place(self, words: list[str]) -> list[str]:
+        """Give new words a slot; return those that are not kept."""
+        kept, passing = words, []
+        if UNSPACED.search("".join(words)) or max(map(len, words)) > LONG:
+            kept = [word for word in words if len(word) <= LONG and not UNSPACED.search(word)]
+            passing = list(set(words).difference(kept))
+        kept, more = kept[: len(self._free)], kept[len(self._free) :]
+        self._slots.update(zip(kept, (self._free.pop() for _ in kept), strict=True))
+        self._slots.update(zip([*passing, *more], count(self.capacity)))
+        return [*passing, *more]
+
+    def _drop(self) -> None:
+        words, slots = list(self._slots), np.fromiter(self._slots.values(), np.int64)
+        for at in np.argsort(self._uses[slots], kind="stable")[: self.capacity // 4].tolist():
+            self._free.append(self._slots.pop(words[at]))
+        self._uses >>= 1
+        self._uses[self._free] = 0

@@ -1,0 +1,55 @@
+"""The header of a safetensors file of weights against the sizes of its model; mapping the file."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from ems.base.errors import Damaged
+from ems.base.files import check_readable, unreadable
+
+Shapes = Mapping[str, tuple[int, ...]]
+FLOATS, BYTES = ("F32", "F16", "BF16"), ("U8",)  # types of weights in safetensors' words
+TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "U8": "u1"}  # of NumPy, which has no bfloat16
+
+
+def mapped(path: Path, shapes: Shapes) -> dict[str, np.ndarray]:
+    """Map the weights of a safetensors file into memory; nothing is read before it is used.
+
+    bfloat16 is mapped as uint16. Raises `Damaged` for other names, shapes or types.
+    """
+    check_readable(path)
+    try:
+        with safe_open(path, "np"):  # checks the header
+            pass
+        with open(path, "rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(size))
+        header.pop("__metadata__", None)
+        if problem := misfit({k: (v["dtype"], v["shape"]) for k, v in header.items()}, shapes):
+            raise Damaged(path, f"does not fit its settings: {problem}")
+        content = np.memmap(path, np.uint8, "r", 8 + size)
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except SafetensorError as error:
+        raise Damaged(path, f"no file of safetensors ({' '.join(str(error).split())})") from None
+    return {
+        name: np.asarray(content[slice(*of["data_offsets"])])
+        .view(TYPES[of["dtype"]])
+        .reshape(of["shape"])
+        for name, of in header.items()
+    }
+
+
+def misfit(found: Mapping[str, tuple[str, list[int]]], shapes: Shapes | None) -> str:
+    """Describe the first tensor that is missing, unknown, or of another shape or type, or ""."""
+    for name in sorted(found.keys() | (shapes or found).keys()):
+        kind, shape = found.get(name, ("nothing", []))
+        expected = shape if shapes is None else shapes.get(name)
+        types = BYTES if name.endswith(".letters") else FLOATS
+        if expected is None or list(expected) != shape or kind not in types:
+            wanted = "no such tensor" if expected is None else f"{types[0]}{list(expected)}"
+            return f"{name}: expected {wanted}, found {kind}{shape if name in found else ''}"
+    return ""
