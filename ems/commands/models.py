@@ -22,6 +22,7 @@ COMPARED = (".tex", ".csv", ".md", ".svg", ".png")
 TRAINED = (*IMPORTED, "losses.jsonl")
 LOSS = "experiment whose data measure the loss without segmenters (default: the model's)"
 FITTED = ("model.json", NGRAMS)
+PLAIN = "a table for sentence-transformers and model2vec without any code, trained on --text"
 
 
 def mine_documents(
@@ -190,6 +191,8 @@ def export(
     onnx: Annotated[bool, "an ONNX graph as well"] = False,
     int8: Annotated[bool, "an ONNX graph of 8 bits as well"] = False,
     dimensions: common.Dimensions = 0,
+    plain: Annotated[bool, PLAIN] = False,
+    text: Annotated[list[Path], "training text for --plain (default: the experiment's)"] = (),
     verify: Annotated[Path | None, "lines to check the folder on (default: a sample)"] = None,
     without_segmenters: Annotated[bool, "export of a model that needs segmenters"] = False,
     experiment: Annotated[str | None, LOSS, Mark.NAME] = None,
@@ -197,6 +200,7 @@ def export(
     """Export a model for other libraries and the Hugging Face hub."""
     from ems.export import folder, tokenizer
     from ems.export.card import card
+    from ems.export.plain import make_plain
     from ems.export.verify import sample
     from ems.model.folder import read_model
 
@@ -208,6 +212,8 @@ def export(
         data = Path(common.site_settings().data)
         loss = tokenizer.measure_loss(model, description, tool, whole, data)
     exported = folder.Exported(model, tool, onnx, int8, dimensions)
+    if plain:
+        exported.plain = make_plain(exported, text)
     try:
         lines = read_lines(verify) if verify else sample(exported.ours.vocabulary)
     except Damaged as error:

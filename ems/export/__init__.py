@@ -7,13 +7,15 @@ from ems.base.files import EXPORTED, SUMS, sha256_file
 from ems.base.texts import read_lines
 
 NAMED = 3  # most files that an error names
+PLAIN = "plain.json"  # describes a folder of `ems export --plain`, which has no ems.json
 
 
 def is_export(folder: Path) -> bool:
     """Return True if `ems export` wrote the folder, so that it may be replaced. Raises `EmsError`
     if it holds a file that is not in SHA256SUMS, or that has been changed since.
     """
-    if not ((folder / EXPORTED).is_file() and (folder / SUMS).is_file()):
+    described = any((folder / name).is_file() for name in (EXPORTED, PLAIN))
+    if not (described and (folder / SUMS).is_file()):
         return False
     rows = (line.partition("  ") for line in read_lines(folder / SUMS))
     sums = {name: sha256 for sha256, _, name in rows}

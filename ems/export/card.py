@@ -64,6 +64,7 @@ def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
         settings=exported.settings,
         pieces=pieces,
         megabytes=4e-6 * (pieces + exported.ngrams) * exported.dimensions,
+        plain=exported.plain,
         code=[Path(name).name for name in NGRAM_CODE],
         loss=loss,
         unseen=UNSEEN,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import copyfile
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -83,6 +84,7 @@ class Exported:
             self.static = plain and settings.pooling == "mean"
         else:
             self.static = not settings.ngrams
+        self.plain: Any = None  # an ems.export.plain.Plain
         self.dimensions = dimensions or settings.pooled_width
         if self.dimensions != settings.pooled_width:
             system = self.description.training.get("system", {})
@@ -114,8 +116,11 @@ def export(
         )
     with atomic_path(out, ours=is_export) as folder:
         folder.mkdir()
-        write_model(exported, folder)
-        expected = expected_of(exported.ours, exported.dimensions, lines)
+        if exported.plain:
+            expected = exported.plain.write(exported, folder, lines)
+        else:
+            write_model(exported, folder)
+            expected = expected_of(exported.ours, exported.dimensions, lines)
         figures = verify_folder(folder, expected)
         write_text(folder / "README.md", card(figures))
         files = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -139,9 +144,9 @@ def write_model(exported: Exported, folder: Path) -> None:
             weights = encoder.table.pieces.weight
         else:
             weights = encoder.input_norm(encoder.tokens.weight)
-        _write_tensors({"embedding.weight": weights[:, :dimensions].contiguous()}, folder / STATIC)
+        write_tensors({"embedding.weight": weights[:, :dimensions].contiguous()}, folder / STATIC)
     elif exported.ngrams:
-        _write_tensors(table_weights(encoder, dimensions), folder / ENCODER)
+        write_tensors(table_weights(encoder, dimensions), folder / ENCODER)
         # sentence-transformers has no module for n-grams, so the folder includes our code, with
         # imports between the files of NGRAM_CODE made relative
         for name in NGRAM_CODE:
@@ -151,7 +156,7 @@ def write_model(exported: Exported, folder: Path) -> None:
     else:
         _write_bert(exported, folder)
     write_text(body / "tokenizer.json", tokenizer.to_str(pretty=True))
-    write_json(folder / "modules.json", _modules(exported, folder))
+    write_json(folder / "modules.json", write_modules(exported, folder))
     graph = folder / "onnx/model.onnx"
     if exported.graph and encoder.table is not None:
         write_table(table_weights(encoder, dimensions), graph)
@@ -173,11 +178,11 @@ def _ours(exported: Exported) -> Json:
     return {**kept, "dimensions": exported.dimensions, "static": exported.static}
 
 
-def _modules(exported: Exported, folder: Path) -> list[Json]:
+def write_modules(exported: Exported, folder: Path) -> list[Json]:
     """Write the folders of all modules after the first; return modules.json."""
     settings, dimensions = exported.settings, exported.dimensions
-    if exported.static:
-        steps = [(f"{MODULES}.StaticEmbedding", "0_StaticEmbedding")]
+    if exported.static or exported.plain:
+        steps = [(f"{MODULES}.StaticEmbedding", "" if exported.plain else "0_StaticEmbedding")]
     elif exported.ngrams:
         steps = [("ngram_embedding.NgramEmbedding", "")]
     else:
@@ -192,7 +197,7 @@ def _modules(exported: Exported, folder: Path) -> list[Json]:
         if dimensions < width:  # a linear layer that keeps the first numbers of a vector
             steps.append((f"{MODULES}.Dense", "2_Dense"))
             prefix = {"linear.weight": torch.eye(dimensions, width)}
-            _write_tensors(prefix, folder / "2_Dense/model.safetensors")
+            write_tensors(prefix, folder / "2_Dense/model.safetensors")
             config = {"in_features": width, "out_features": dimensions, "bias": False}
             config["activation_function"] = "torch.nn.modules.linear.Identity"
             write_json(folder / "2_Dense/config.json", config)
@@ -208,7 +213,7 @@ def _write_bert(exported: Exported, folder: Path) -> None:
     """Write weights, sizes and tokenizer settings in the format of transformers."""
     settings, vocabulary = exported.settings, exported.ours.vocabulary
     pad, unknown = (vocabulary.id_to_piece(at) for at in (PAD, UNK))
-    _write_tensors(bert_weights(exported.encoder), folder / ENCODER)
+    write_tensors(bert_weights(exported.encoder), folder / ENCODER)
     write_json(
         folder / "config.json",
         {
@@ -244,7 +249,7 @@ def _write_bert(exported: Exported, folder: Path) -> None:
     write_json(folder / "sentence_bert_config.json", limits)
 
 
-def _write_tensors(tensors: dict[str, Tensor], out: Path) -> None:
+def write_tensors(tensors: dict[str, Tensor], out: Path) -> None:
     with atomic_path(out) as temporary:
         save_tensors(tensors, temporary, {"format": "pt"})
 

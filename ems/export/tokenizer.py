@@ -49,7 +49,7 @@ def make_tokenizer(
     tokenizer = Tokenizer(_model(model))
     charsmap = model.normalizer_spec.precompiled_charsmap
     tokenizer.normalizer = _normalizer(charsmap, segmenter, format_characters)
-    tokenizer.pre_tokenizer = _pre_tokenizer(segmenter)
+    tokenizer.pre_tokenizer = pre_tokenizer(segmenter)
     tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace()])
     tokenizer.enable_truncation(max_tokens)
     return tokenizer
@@ -105,7 +105,7 @@ def _normalizer(charsmap: bytes, segmenter: str, format_characters: str) -> Any:
     return normalizers.Sequence([*steps, sentencepiece, *spaces])
 
 
-def _pre_tokenizer(segmenter: str) -> Any:
+def pre_tokenizer(segmenter: str) -> Any:
     from tokenizers import Regex, pre_tokenizers
 
     words = pre_tokenizers.Metaspace(prepend_scheme="always")

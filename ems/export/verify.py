@@ -92,12 +92,17 @@ def expected_of(ours: SentenceEncoder, dimensions: int, lines: Sequence[str]) ->
         raise EmsError("--verify: expected lines of text, found none; name another file")
     kept = [line for line, _ in pairs]
     vectors = ours.encode(kept, UNSEEN, "expected")[:, :dimensions]
+    return packed(kept, [ids for _, ids in pairs], vectors)
+
+
+def packed(lines: list[str], ids: list[np.ndarray], vectors: np.ndarray) -> bytes:
+    """Return EXPECTED of lines, the ids of each, and vectors[N, d] of any length."""
     buffer = io.BytesIO()
     np.savez(
         buffer,
-        lines=np.array(kept),
-        ids=np.concatenate([ids for _, ids in pairs]),
-        counts=np.array([len(ids) for _, ids in pairs]),
+        lines=np.array(lines),
+        ids=np.concatenate(ids),
+        counts=np.array([len(row) for row in ids]),
         vectors=normalised(vectors, "the expected vectors"),
     )
     return buffer.getvalue()
@@ -168,7 +173,8 @@ def _compared(vectors: np.ndarray, expected: np.ndarray) -> dict[str, Any]:
     """Return the cosines and the largest difference of vectors of length 1."""
     if vectors.shape != expected.shape:
         return {"shape": list(vectors.shape), "expected": list(expected.shape)}
-    cosines = (vectors.astype(np.float64) * expected).sum(1)
+    vectors = vectors.astype(np.float64)  # a plain table has float16
+    cosines = (vectors * expected).sum(1)
     cosines /= np.linalg.norm(vectors, axis=1) * np.linalg.norm(expected, axis=1)
     return {
         "least_cosine": float(cosines.min()),

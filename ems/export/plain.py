@@ -1,0 +1,256 @@
+"""`ems export --plain`: a table of one vector per entry, which needs no code of ours to load.
+
+The entries are a BPE of the training text: its frequent words, and parts of the others. END closes
+each word, so that no word is taken for the beginning of another one. An entry starts with the sum
+of its pieces and n-grams. Then the table is trained: the mean of a line's entries shall have the
+direction of the exact vector.
+"""
+
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ems.base.errors import EmsError
+from ems.base.files import ENCODER, VOCABULARY, write_json, write_text
+from ems.base.progress import Progress
+from ems.base.texts import read_lines
+from ems.bench.retrieval import precision_at_1
+from ems.config.languages import UNSEEN
+from ems.export import PLAIN
+from ems.export.folder import Exported, write_modules, write_tensors
+from ems.export.tokenizer import make_tokenizer, pre_tokenizer
+from ems.export.verify import packed
+from ems.model.encode import SentenceEncoder, unit_rows
+from ems.text.segmenters.base import SPACE
+
+END = "\u0003"  # closes a word; a tidy text has no control characters
+ENDS = r"(?<=[^\s\p{P}\p{S}])(?=[\s\p{P}\p{S}]|\z)"
+MEGABYTES, FILED = 115, 52  # of the folder, about; bytes of an entry beside its int8 vector
+LINES = 2_000_000  # lines to learn from, at most
+HELD_BACK, MOST_HELD_BACK = 50, 2_000  # one pair in so many is measured, not learnt; pairs
+LETTERS, LONGEST = 12_000, 20  # different characters, and characters of an entry, at most
+BATCH, EPOCHS, RATE = 2048, 4, 0.02
+MEAN, SQUARE = 0.9, 0.99  # decay of Adam's moments
+AT_ONCE = 20_000  # lines or entries
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A plain table: its tokenizer, int8[entries, d] with a scale per entry, and what it loses."""
+
+    tokenizer: Any
+    rows: Tensor
+    scales: Tensor
+    loss: dict[str, float]  # measured on text that was held back
+
+    @property
+    def megabytes(self) -> float:
+        return 1e-6 * (self.rows.nbytes + self.scales.nbytes)
+
+    def encode(self, lines: Sequence[str]) -> np.ndarray:
+        """Return the mean of each line's entries, float32[N, d]; zeros for a line without any."""
+        ids, counts = tokenised(self.tokenizer, lines)
+        starts, unique, places = np.cumsum(counts) - counts, *np.unique(ids, return_inverse=True)
+        own = self.rows[unique] * self.scales[unique, None]
+        bags = torch.from_numpy(places), own, torch.from_numpy(starts)
+        return functional.embedding_bag(*bags, mode="mean").numpy()
+
+    def write(self, exported: Exported, folder: Path, lines: Sequence[str]) -> bytes:
+        """Write all files except the card; return what `verify_folder` expects of the lines."""
+        limit = exported.settings.max_tokens
+        self.tokenizer.enable_truncation(limit)
+        write_tensors({"embeddings": self.rows, "weights": self.scales}, folder / ENCODER)
+        write_text(folder / "tokenizer.json", self.tokenizer.to_str())
+        of_model2vec = {"model_type": "model2vec", "normalize": True, "max_length": limit}
+        write_json(folder / "config.json", of_model2vec)
+        similarity = {"similarity_fn_name": "cosine"}
+        write_json(folder / "config_sentence_transformers.json", similarity)
+        write_json(folder / "modules.json", write_modules(exported, folder))
+        written = exported.description.written
+        known = ("name", "experiment", "identity", "languages")
+        about = {key: written[key] for key in known if key in written}
+        about |= {"exported_from": written["sha256"], "entries": len(self.rows)}
+        write_json(folder / PLAIN, {**about, "loss": self.loss})
+        tokens = [encoded.ids for encoded in self.tokenizer.encode_batch_fast(list(lines))]
+        kept = [row for row, ids in enumerate(tokens) if ids]
+        lines = [lines[row] for row in kept]
+        return packed(lines, [np.array(tokens[row]) for row in kept], self.encode(lines))
+
+
+def make_plain(exported: Exported, given: Sequence[Path]) -> Plain:
+    """Train a plain table on text files (default: the experiment's text).
+
+    Raises `EmsError` for a model with layers, and without text.
+    """
+    if exported.encoder.table is None or exported.graph:
+        found = "--onnx or --int8" if exported.graph else f"layers: {exported.settings.layers}"
+        raise EmsError(
+            f"--plain: expected a model with `model.table` and `layers: 0`, and no ONNX graph; "
+            f"{exported.model} has {found}; export it without --plain"
+        )
+    ours, width = exported.ours, exported.dimensions
+    lines, held = read_text(text_files(exported.model, given))
+    tokenizer = make_entries(exported, lines, int(MEGABYTES * 1e6) // (width + FILED))
+    exact = _exact(exported, lines, "exact vectors").astype(np.float16)
+    table = first_vectors(ours, tokenizer)[:, :width]
+    table = trained(table, *tokenised(tokenizer, lines), exact)
+    scales = table.abs().amax(1).clamp(min=1e-12) / 127
+    rows = (table / scales[:, None]).round().to(torch.int8)
+    plain = Plain(tokenizer, rows, scales, {})
+    plain.loss.update(_loss(exported, plain, held))
+    return plain
+
+
+def _exact(exported: Exported, lines: list[str], what: str = "") -> np.ndarray:
+    """Return the vectors of the model, float32[N, d] of length 1."""
+    return unit_rows(exported.ours.encode(lines, UNSEEN, what)[:, : exported.dimensions])
+
+
+def _loss(exported: Exported, plain: Plain, held: list[tuple[str, str]]) -> dict[str, float]:
+    """Compare P@1 of pairs, the mean of both directions, and vectors with the exact ones."""
+    vectors, loss = [], {"pairs": len(held)}
+    for name, encode in (("exact", partial(_exact, exported)), ("plain", plain.encode)):
+        source, target = (unit_rows(encode(list(side))) for side in zip(*held, strict=True))
+        loss[name] = (precision_at_1(source, target) + precision_at_1(target, source)) / 2
+        vectors.append(np.concatenate([source, target]))
+    return {**loss, "cosine": float((vectors[0] * vectors[1]).sum(1).mean())}
+
+
+# --- the text
+
+
+def text_files(model: Path, given: Sequence[Path]) -> list[Path]:
+    """Return the files to learn from: those `given`, or the experiment's own text."""
+    own = model.resolve().parent.parent / "text/segmented"
+    paths = list(given) or sorted(own.rglob("*.tsv"))
+    if not paths:
+        raise EmsError(
+            f"--plain: expected training text in {own}, found none; name files with --text: lines, "
+            "or pairs separated by a tab"
+        )
+    return paths
+
+
+def read_text(paths: Sequence[Path]) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return distinct lines to learn from, and pairs that are held back, whose lines are not among
+    them.
+    """
+    seen: dict[str, None] = {}
+    held: dict[tuple[str, str], None] = {}
+    for path in Progress("read text", len(paths), "files", small=True).over(paths):
+        for line in read_lines(path):
+            sides = line.split("\t")[:2]
+            if len(sides) == 2 and not zlib.crc32(sides[0].encode()) % HELD_BACK:
+                held[sides[0], sides[1]] = None
+            else:
+                seen |= dict.fromkeys(side for side in sides if side.strip())
+    for pair in held:
+        seen.pop(pair[0], None)
+        seen.pop(pair[1], None)
+    if not seen or not held:
+        raise EmsError(
+            f"--text: expected at least {HELD_BACK} pairs separated by a tab, found {len(seen)} "
+            f"lines and {len(held)} pairs to measure on in {len(paths)} files; name more text"
+        )
+    return _drawn(list(seen), LINES), _drawn(list(held), MOST_HELD_BACK)
+
+
+def _drawn(items: list[Any], most: int) -> list[Any]:
+    """Return at most so many items, at equal distances."""
+    return [items[int(at)] for at in np.linspace(0, len(items) - 1, min(most, len(items)))]
+
+
+# --- the entries
+
+
+def make_entries(exported: Exported, lines: Iterable[str], most: int) -> Any:
+    """Return a `tokenizers.Tokenizer` with at most so many entries, by frequency in the lines."""
+    from tokenizers import Regex, models, normalizers, trainers
+
+    vocabulary, format_ = exported.model / VOCABULARY, exported.description.format_characters
+    tokenizer = make_tokenizer(vocabulary, exported.segmenter, format_, 1)
+    tokenizer.no_truncation()
+    ends = normalizers.Replace(Regex(ENDS), END)
+    tokenizer.normalizer = normalizers.Sequence([tokenizer.normalizer, ends])
+    tokenizer.pre_tokenizer = pre_tokenizer("unicode")
+    tokenizer.model = models.BPE()
+    trainer = trainers.BpeTrainer(
+        vocab_size=most,
+        min_frequency=2,
+        limit_alphabet=LETTERS,
+        max_token_length=LONGEST,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(lines, trainer)
+    return tokenizer
+
+
+def tokenised(tokenizer: Any, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the entries of all lines, int64[T], and the count per line, int64[N]."""
+    rows = [
+        np.array(encoded.ids, np.int32)
+        for start in range(0, len(lines), AT_ONCE)
+        for encoded in tokenizer.encode_batch_fast(
+            lines[start : start + AT_ONCE], add_special_tokens=False
+        )
+    ]
+    return np.concatenate(rows).astype(np.int64), np.array([len(row) for row in rows])
+
+
+# --- the vectors
+
+
+@torch.no_grad()
+def first_vectors(ours: SentenceEncoder, tokenizer: Any) -> Tensor:
+    """Return the closed form, float32[entries, d]: a line's exact vector, if all lines had the same
+    ratio of pieces to n-grams, and no n-gram crossed entries.
+    """
+    entries = sorted(tokenizer.get_vocab().items(), key=lambda entry: entry[1])
+    texts = [text.replace(SPACE, " ").replace(END, "").strip() for text, _ in entries]
+    tokens = ours.tokenise(texts, UNSEEN)
+    lengths = torch.tensor([len(ids) for ids in tokens])
+    return ours.encoder.table(torch.from_numpy(np.concatenate(tokens)), lengths) * lengths[:, None]
+
+
+def trained(table: Tensor, ids: np.ndarray, counts: np.ndarray, exact: np.ndarray) -> Tensor:
+    """Return the table after EPOCHS over the lines, which maximise the mean cosine.
+
+    Adam in the rows of a batch, with one second moment per row; the rate falls to 0.
+    """
+    starts = np.cumsum(counts) - counts
+    mean, square = torch.zeros_like(table), torch.zeros(len(table), 1)
+    draw, rows = np.random.default_rng(0), np.flatnonzero(counts)
+    batches = [
+        np.sort(part)
+        for _ in range(EPOCHS)
+        for part in np.array_split(draw.permutation(rows), -(-len(rows) // BATCH))
+    ]
+    progress, total = Progress("train plain table", len(rows) * EPOCHS, "lines"), 0.0
+    for step, lines in enumerate(batches, start=1):
+        own = counts[lines]
+        first = np.cumsum(own) - own
+        places = np.repeat(starts[lines] - first, own) + np.arange(own.sum())
+        unique, inverse = map(torch.from_numpy, np.unique(ids[places], return_inverse=True))
+        vectors = table[unique].requires_grad_()
+        means = functional.embedding_bag(inverse, vectors, torch.from_numpy(first), mode="mean")
+        target = torch.from_numpy(exact[lines]).float()
+        cosine = functional.cosine_similarity(means, target)
+        (slope,) = torch.autograd.grad(-cosine.sum(), vectors)
+        mean[unique] = moved = mean[unique].lerp(slope, 1 - MEAN)
+        size = slope.square().mean(1, keepdim=True)
+        square[unique] = size = square[unique].lerp(size, 1 - SQUARE)
+        size = (size / (1 - SQUARE**step)).sqrt() + 1e-8
+        rate = RATE * (1 - step / len(batches)) / (1 - MEAN**step)
+        table[unique] = vectors.detach() - rate * moved / size
+        total = float(cosine.detach().mean())
+        progress.add(len(lines), f"cosine {total:.3f}")
+    progress.close(f"cosine {total:.3f}")
+    return table
