@@ -16,22 +16,23 @@ search is exact; its second pass skips rows that cannot be in one of the best pa
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from ems.bench.nearest import (
     COLUMNS,
     ROWS,
+    STRIP,
     Distinct,
     Neighbours,
     block,
+    gpu_of,
     keys_of,
     nearest_distinct,
+    on_host,
     parts_of,
 )
-from ems.model.devices import choose_device
 
 SLACK = 1e-5  # above the rounding differences between tiles
 
@@ -126,43 +127,44 @@ def _each_once(first: np.ndarray, second: np.ndarray, counts: tuple[int, int]) -
     return kept
 
 
-@torch.inference_mode()
 def best_candidates(
     queries: np.ndarray, candidates: np.ndarray, k: int = 4, margin: str = "ratio"
 ) -> np.ndarray:
     """Return the candidate[M, d] with the highest score for each query[N, d], the first on ties.
 
     The result is int64[N]. Every candidate is scored, not only the nearest; the neighbours of a
-    candidate are queries, as in MUSE's CSLS. N x COLUMNS scores are in memory at a time.
+    candidate are queries, as in MUSE's CSLS. N x COLUMNS scores are in memory at a time. Copies of
+    a candidate are compared once, since a product of matrices may give them other bits.
     """
+    distinct = Distinct(candidates)
+    candidates = distinct[: len(distinct)]
     around = np.zeros(len(queries)), np.zeros(len(candidates))
     if margin != "absolute":
         around = tuple(side.mean for side in nearest_distinct(queries, candidates, k))
-    device = choose_device("auto")
-    rows = block(queries, 0, len(queries), device)
+    gpu = gpu_of("auto")
+    rows = block(queries, 0, len(queries), gpu)
     best, winner = np.full(len(queries), -np.inf), np.zeros(len(queries), np.int64)
     for start in range(0, len(candidates), COLUMNS):
-        tile = (rows @ block(candidates, start, COLUMNS, device).T).cpu().numpy()  # [N, COLUMNS]
+        tile = on_host(rows @ block(candidates, start, COLUMNS, gpu).T)  # [N, COLUMNS]
         means = (around[0][:, None] + around[1][start : start + COLUMNS]) / 2
         scores = MARGINS[margin](tile.astype(np.float64), means)
         index = scores.argmax(axis=1)
         highest = scores[np.arange(len(queries)), index]
         better = highest > best
         best[better], winner[better] = highest[better], start + index[better]
-    return winner
+    return distinct.rows[winner]
 
 
 # --- CSLS
 
 
-@torch.inference_mode()
 def best_pairs(
     first: np.ndarray, second: np.ndarray, keep: int, k: int, device: str = "auto"
 ) -> Mined:
     """Return the `keep` best of all pairs of first[N, d] and second[M, d], the first on ties.
 
     Both are float32 with rows of length 1. A row may be in several pairs. The score is CSLS, or
-    2 cos with k = 0. The search needs memory for a few tiles of ROWS x COLUMNS numbers.
+    2 cos with k = 0. The search needs memory for a few tiles.
     """
     forward, backward = nearest_distinct(first, second, max(k, 1), device, what="")
     around = [side.mean if k else np.zeros(len(side.index)) for side in (forward, backward)]
@@ -196,18 +198,19 @@ def _best_of_all(
     device: str,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the row numbers of the `keep` best pairs of `rows`, all with at least `least`."""
-    chosen = choose_device(device)
+    gpu = gpu_of(device)
+    height = ROWS if gpu else min(ROWS, STRIP)
     best = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
-    for top in range(0, len(rows[0]), ROWS):
-        ours = rows[0][top : top + ROWS]
-        queries = _taken(sets[0], ours, chosen)
-        own = torch.from_numpy(around[0][ours, None].astype(np.float32)).to(chosen)
+    for top in range(0, len(rows[0]), height):
+        ours = rows[0][top : top + height]
+        queries = 2 * _taken(sets[0], ours, gpu)
+        own = block(around[0][ours, None], 0, height, gpu)
         for left in range(0, len(rows[1]), COLUMNS):
             theirs = rows[1][left : left + COLUMNS]
-            tile = queries @ _taken(sets[1], theirs, chosen).T  # at most [ROWS, COLUMNS]
-            others = torch.from_numpy(around[1][theirs].astype(np.float32)).to(chosen)
-            tile.mul_(2).sub_(own).sub_(others)
-            flat, scores = _above(tile.flatten(), keep, least)
+            tile = queries @ _taken(sets[1], theirs, gpu).T  # at most [height, COLUMNS]
+            tile -= own
+            tile -= block(around[1][theirs], 0, COLUMNS, gpu)
+            flat, scores = _above(tile.reshape(-1), keep, least)
             pairs = ours[flat // len(theirs)], theirs[flat % len(theirs)], scores
             first, second, score = map(np.append, best, pairs)
             order = np.lexsort((second, first, -score))[:keep]
@@ -217,14 +220,14 @@ def _best_of_all(
     return best[:2]
 
 
-def _taken(vectors: np.ndarray, rows: np.ndarray, device: torch.device) -> Tensor:
-    return block(vectors[rows], 0, len(rows), device)
+def _taken(vectors: np.ndarray, rows: np.ndarray, gpu: Any) -> Any:
+    return block(vectors[rows], 0, len(rows), gpu)
 
 
-def _above(scores: Tensor, keep: int, least: float) -> tuple[np.ndarray, np.ndarray]:
+def _above(scores: Any, keep: int, least: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices and values of the `keep` best scores >= `least`, the first on ties."""
-    places = (scores >= least).nonzero()[:, 0]
-    scores = scores[places]
+    above = scores >= least
+    places, values = np.flatnonzero(on_host(above)), on_host(scores[above])
     if len(places) > keep:
-        scores, places = parts_of(keys_of(scores, places).topk(keep).values)
-    return places.cpu().numpy(), scores.cpu().numpy()
+        values, places = parts_of(np.partition(keys_of(values, places), -keep)[-keep:])
+    return places, values

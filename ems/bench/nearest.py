@@ -6,25 +6,26 @@ the search needs memory for one tile (134 MB) and 8 bytes per neighbour.
 
 A neighbour is one int64 key. The high half is its similarity as an order-preserving integer, the
 low half is larger for a lower index. So the largest key is the nearest neighbour, the first on
-ties, for any tiling. The best k of a row lie in the k groups of GROUP columns with the highest
-maxima.
+ties, for any tiling. Of a tile, only groups of GROUP columns whose maximum is above the k-th key so
+far are looked at, and at most those with the k highest maxima and their equals.
+
+The products are numpy's, or PyTorch's on a GPU, and so are the maxima of groups.
 """
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn.functional import pad
 
+from ems.base.errors import EmsError
 from ems.base.progress import Progress
-from ems.model.devices import choose_device
 
-ROWS, COLUMNS = 8192, 4096  # size of a tile; multiples of GROUP
+ROWS, COLUMNS = 8192, 4096  # rows that are read at once, of either set; multiples of GROUP
+STRIP = 1024  # rows of a tile on a CPU, whose cache holds the tile; on a GPU it has ROWS
 GROUP = 32
 _LOW = (1 << 32) - 1  # the half of a key that holds the index
 _NONE = -(1 << 63)  # below every key
@@ -123,7 +124,6 @@ def nearest_distinct(
     return spread(nearest(*sides, k, device, what), sides)
 
 
-@torch.inference_mode()
 def nearest(
     first: np.ndarray, second: np.ndarray, k: int, device: str = "auto", what: str = "search"
 ) -> tuple[Neighbours, Neighbours]:
@@ -133,91 +133,124 @@ def nearest(
     than 2^32 rows. A set of fewer than k rows gives fewer neighbours. On ties the first row is
     nearer. Progress is logged as `what`; "" logs nothing.
     """
-    chosen = choose_device(device)
-    nothing = partial(torch.full, fill_value=_NONE, dtype=torch.int64, device=chosen)
-    of_second = nothing((len(second), min(k, len(first))))
-    of_first = [nothing((0, min(k, len(second))))]
+    gpu = gpu_of(device)
+    height = ROWS if gpu else min(ROWS, STRIP)
+    of_first = np.full((len(first), min(k, len(second))), _NONE)
+    of_second = np.full((len(second), min(k, len(first))), _NONE)
     tiles = -(-len(first) // ROWS) * -(-len(second) // COLUMNS)
     about = what and f"{what}: {len(first):,} x {len(second):,}"
     progress = Progress(about, tiles, "tiles")
     for top in range(0, len(first), ROWS):
-        queries = block(first, top, ROWS, chosen)
-        keys = nothing((len(queries), min(k, len(second))))
+        queries = block(first, top, ROWS, gpu)
         for left in range(0, len(second), COLUMNS):
-            candidates = block(second, left, COLUMNS, chosen)
-            tile = queries @ candidates.T  # at most [ROWS, COLUMNS]
-            missing = [-size % GROUP for size in tile.shape]
-            if any(missing):
-                tile = pad(tile, (0, missing[1], 0, missing[0]), value=-torch.inf)
-            keys = _nearer(keys, tile[: len(queries)], left)
-            part = slice(left, left + len(candidates))
-            of_second[part] = _nearer(of_second[part], tile.T[: len(candidates)], top)
-            del tile  # frees memory for the next one
+            candidates = block(second, left, COLUMNS, gpu).T
+            for at in range(0, len(queries), height):
+                tile = queries[at : at + height] @ candidates  # at most [height, COLUMNS]
+                _improve(of_first[top + at : top + at + len(tile)], tile, left)
+                _improve(of_second[left : left + COLUMNS], tile.T, top + at)
+                del tile  # frees memory for the next one
             progress.add()
-        of_first.append(keys)
     progress.close()
-    return _decoded(torch.cat(of_first)), _decoded(of_second)
+    return _decoded(of_first), _decoded(of_second)
 
 
 def merged(one: Neighbours, other: Neighbours, k: int) -> Neighbours:
     """Merge two sets of neighbours of the same rows into the k nearest, ordered as by `nearest`."""
-    both = [map(torch.from_numpy, (each.similarity, each.index)) for each in (one, other)]
-    keys = torch.cat([keys_of(*each) for each in both], 1)  # [N, up to 2k]
-    return _decoded(keys.topk(min(k, keys.shape[1])).values)
+    keys = np.concatenate([keys_of(each.similarity, each.index) for each in (one, other)], 1)
+    return _decoded(_largest(keys, min(k, keys.shape[1])))
 
 
-def block(vectors: np.ndarray, start: int, size: int, device: torch.device) -> Tensor:
-    """Copy rows `start` to `start + size` of float32[N, d] to a device."""
-    return torch.from_numpy(np.array(vectors[start : start + size], np.float32)).to(device)
+def gpu_of(setting: str) -> Any:
+    """Return PyTorch's device for `cuda`, and for `auto` if there is a GPU; None is a CPU.
+
+    For `auto`, PyTorch is imported only where a driver of a GPU has made its file, since this
+    takes longer than most searches; without PyTorch the machine is a CPU.
+    """
+    drivers = map(Path, ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg"))
+    if setting == "cpu" or (
+        setting == "auto" and "torch" not in sys.modules and not any(map(Path.exists, drivers))
+    ):
+        return None
+    try:
+        from ems.model.devices import choose_device
+    except ModuleNotFoundError:
+        if setting == "auto":
+            return None
+        raise EmsError("device cuda needs PyTorch, found none: pip install 'ems[layers]'") from None
+    chosen = choose_device(setting)
+    return chosen if chosen.type == "cuda" else None
 
 
-def _nearer(keys: Tensor, tile: Tensor, start: int) -> Tensor:
-    """Return the k best of `keys` int64[R, k] and a tile float32[R, C], largest first.
+def block(vectors: np.ndarray, start: int, size: int, gpu: Any) -> Any:
+    """Return rows `start` to `start + size` of float32[N, d], copied to a GPU if there is one."""
+    rows = np.asarray(vectors[start : start + size], np.float32)
+    return sys.modules["torch"].from_numpy(rows.copy()).to(gpu) if gpu else rows
+
+
+def on_host(array: Any) -> np.ndarray:
+    return array if isinstance(array, np.ndarray) else array.cpu().numpy()
+
+
+def _improve(keys: np.ndarray, tile: Any, start: int) -> None:
+    """Replace `keys` int64[R, k] by the k best of them and of a tile[R, C], largest first.
 
     The first column of the tile is row `start` of the other set.
     """
     k = keys.shape[1]
-    groups = tile.unflatten(1, (-1, GROUP))  # [R, C] -> [R, C / GROUP, GROUP]
-    # [R, C / GROUP]; a transposed tile is read in memory order: ten times as fast
-    maxima = groups.amax(2) if tile.is_contiguous() else tile.T.unflatten(0, (-1, GROUP)).amax(1).T
-    places = torch.arange(groups.shape[1], device=tile.device)
-    _, chosen = parts_of(_largest(maxima, places, k))  # [R, up to k]
-    within = chosen[:, :, None].expand(-1, -1, GROUP)
-    values = groups.gather(1, within).flatten(1)  # [R, up to k * GROUP]
-    columns = within * GROUP + torch.arange(GROUP, device=tile.device)
-    return torch.cat([keys, _largest(values, columns.flatten(1) + start, k)], 1).topk(k).values
+    groups = _grouped(tile)  # [R, GROUP, C / GROUP]
+    maxima = on_host(groups.max(1) if isinstance(tile, np.ndarray) else groups.amax(1))
+    above, _ = parts_of(keys[:, -1:])  # [R, 1]; nan while there are fewer than k
+    many = np.flatnonzero((~(maxima <= above)).sum(1) > k)
+    if len(many):
+        highest = np.partition(maxima[many], -k, axis=1)[:, -k, None]
+        above[many] = np.nextafter(highest, np.float32(-np.inf))
+    rows, places = np.nonzero(~(maxima <= above))
+    if not len(rows):
+        return
+    values = on_host(groups[rows, :, places])  # [n, GROUP]
+    near, within = np.nonzero(~(values <= above[rows]))
+    found = keys_of(values[near, within], start + within * maxima.shape[1] + places[near])
+    rows = rows[near]
+    counts = np.bincount(rows, minlength=len(keys))
+    column = k + np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
+    pool = np.full((len(keys), k + counts.max()), _NONE)
+    pool[:, :k], pool[rows, column] = keys, found
+    keys[:] = _largest(pool, k)
 
 
-def _largest(values: Tensor, index: Tensor, k: int) -> Tensor:
-    """Return the keys of the k largest of each row of values[R, C], or of all if C < k.
+def _grouped(tile: Any) -> Any:
+    """View a tile[R, C] as [R, GROUP, C / GROUP], with columns of -inf as needed if C > GROUP."""
+    rows, columns = tile.shape
+    size = min(GROUP, columns)
+    if missing := -columns % size:
+        whole = np.full((rows, columns + missing), -np.inf, np.float32)
+        if not isinstance(tile, np.ndarray):
+            whole = sys.modules["torch"].from_numpy(whole).to(tile.device)
+        whole[:, :columns] = tile
+        tile = whole
+    return tile.reshape(rows, size, -1)
 
-    Keys of all values are slow, so they are computed only if other values tie with the k-th.
-    """
-    k = min(k, values.shape[1])
-    largest, columns = values.topk(k)
-    index = index.expand_as(values)
-    if ((values >= largest[:, -1:]).sum(1) > k).any():
-        return keys_of(values, index).topk(k).values
-    return keys_of(largest, index.gather(1, columns))
+
+def _largest(keys: np.ndarray, k: int) -> np.ndarray:
+    return np.sort(keys, axis=1)[:, : -k - 1 : -1]
 
 
-def keys_of(values: Tensor, index: Tensor) -> Tensor:
+def keys_of(values: np.ndarray, index: np.ndarray) -> np.ndarray:
     """Encode float32 values and indices as int64 keys that order by value, then by lower index."""
-    bits = (values + 0.0).view(torch.int32)  # -0 becomes 0
-    return (_turned(bits).long() << 32) + (_LOW - index)
+    bits = (values + np.float32(0)).view(np.int32)  # -0 becomes 0
+    return (_turned(bits).astype(np.int64) << 32) + (_LOW - index)
 
 
-def parts_of(keys: Tensor) -> tuple[Tensor, Tensor]:
+def parts_of(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Decode keys to float32 values and int64 indices."""
-    bits = _turned((keys >> 32).int())
-    return bits.view(torch.float32), _LOW - (keys & _LOW)
+    bits = _turned((keys >> 32).astype(np.int32))
+    return bits.view(np.float32), _LOW - (keys & _LOW)
 
 
-def _turned(bits: Tensor) -> Tensor:
+def _turned(bits: np.ndarray) -> np.ndarray:
     """Map the int32 bits of floats to integers in the same order, and back."""
     return bits ^ (bits >> 31 & 0x7FFFFFFF)
 
 
-def _decoded(keys: Tensor) -> Neighbours:
-    values, index = parts_of(keys)
-    return Neighbours(values.cpu().numpy(), index.cpu().numpy())
+def _decoded(keys: np.ndarray) -> Neighbours:
+    return Neighbours(*parts_of(keys))

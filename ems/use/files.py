@@ -7,6 +7,7 @@ same bytes. Output to standard output is written piece by piece and is not kept.
 
 import io
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 import numpy as np
-import torch
 
 from ems.base.batches import batched
 from ems.base.files import atomic_path, check_unchanged, read_json, write_json
@@ -100,8 +100,9 @@ def rows_of(job: EncodingJob, source: Path, state: Path) -> Iterator[tuple[list[
     The files stay in `state` until the block ends, and longer if it fails.
     """
     pieces, sha256 = cut(source, PIECE_LINES, MAX_BYTES)
+    torch = sys.modules.get("torch")  # without it, vectors depend on no threads
     about = [job.what, job.encoder.identity, job.text.languages, vars(job.form), job.key]
-    key = [about, sha256, job.text.skip, PIECE_LINES, torch.get_num_threads()]
+    key = [about, sha256, job.text.skip, PIECE_LINES, torch and torch.get_num_threads()]
     unit = job.text.unit
     with done_pieces(job.what, job.write_piece, pieces, state / "rows", key, 1, unit) as folders:
         check_unchanged(source, pieces[-1].end)

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, sha256_file
+from ems.base.processes import blas_threads
 from ems.base.progress import Progress, log
 from ems.base.provenance import source_hash
 from ems.base.texts import one_field
@@ -118,7 +118,7 @@ def compared(
         Piece(state, at, 0, 0, start, min(size, len(first) - start))
         for at, start in enumerate(range(0, len(first) or 1, size))
     ]
-    key = [key, k, device, size, torch.get_num_threads(), source_hash("ems.bench.nearest"), "npz"]
+    key = [key, k, device, size, blas_threads(), source_hash("ems.bench.nearest"), "npz"]
     work = partial(_compare, sides, k, device)
     with done_pieces("compare", work, pieces, state, key, 1, "lines") as files:
         forward, backward = [], None
