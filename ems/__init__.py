@@ -2,8 +2,8 @@
 
     from ems import Encoder, mine, score
 
-These names are imported from `ems.use` on first use, so that the command line starts quickly. They
-need torch, numpy, safetensors, sentencepiece and pydantic.
+These names are imported from `ems.use` on first use, so that the command line starts quickly. A
+static model needs numpy, safetensors and sentencepiece, one with layers PyTorch as well.
 """
 
 import os

@@ -9,6 +9,8 @@ run, `all` finds a small file with the same bytes and trains nothing again.
 
 import os
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import BinaryIO
@@ -40,6 +42,16 @@ class EmsError(Exception):
 
 class NotFinite(EmsError):
     """Vectors of a model that are not finite numbers."""
+
+
+@contextmanager
+def needs_extra(user: str, extra: str) -> Iterator[None]:
+    """Raise `EmsError` that names an extra if an import in the block finds no package."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        how = f"in the folder of this project: pip install '.[{extra}]'"
+        raise EmsError(f"{user} needs {error.name}; {how}") from None
 
 
 def failed_program(program: str, status: int, stderr: BinaryIO) -> EmsError:

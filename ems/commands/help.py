@@ -21,7 +21,7 @@ ems --version       prints the version
 """
 LONGEST = 1000  # characters of a message
 GROUPS = {  # the other commands are stages, which Snakemake calls
-    "Use a model": "encode score mine search serve export",
+    "Use a model": "encode score mine search serve export check-model",
     "Prepare data": "init corpora inspect verify",
     "Run experiments": "check run eval compare table validate import-released",
 }

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, needs_extra
 from ems.base.outputs import Writes
 from ems.commands import common
 from ems.commands.flags import Bounds, Mark
@@ -118,6 +118,13 @@ def mine(
     )
 
 
+def check_model(model: common.ModelFolder) -> None:
+    """Check a model folder: its checksums, its weights, the vector of a line."""
+    from ems.use import check
+
+    common.log.info("%s: %s files are whole", model, check.check_model(model))
+
+
 def search(
     model: ModelName,
     index: Annotated[Path, "text to search; its index is the folder NAME.index"],
@@ -178,12 +185,8 @@ def serve(
     from ems.use.search import build_index, index_folder, index_of
     from ems.use.stream import TextInput
 
-    try:
+    with needs_extra("ems serve", "serve"):
         from ems.use import serve as server
-    except ModuleNotFoundError as error:
-        raise EmsError(
-            f"ems serve needs {error.name}; in the folder of this project: pip install '.[serve]'"
-        ) from None
     if build and not index:
         raise EmsError("--build: expected a text with --index, found none")
     with ExitStack() as stack:

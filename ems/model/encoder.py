@@ -20,7 +20,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from ems.base.progress import Progress
-from ems.config.model import EncoderSettings
+from ems.config.sizes import EncoderSizes
 from ems.model.hashing import LONGEST
 from ems.model.packing import Packing, Pad, Unpad, pack, rounded
 from ems.model.table import EmbeddingTable
@@ -35,7 +35,7 @@ BATCH_TOKENS = 4096  # tokens in a batch; with 8192 a CPU allocates new memory f
 
 
 class Attention(nn.Module):
-    def __init__(self, settings: EncoderSettings) -> None:
+    def __init__(self, settings: EncoderSizes) -> None:
         super().__init__()
         self.heads = settings.heads
         self.dropout = settings.attention_dropout
@@ -83,7 +83,7 @@ def _attend_plainly(
 class Layer(nn.Module):
     """One post-LN Transformer layer over packed tokens."""
 
-    def __init__(self, settings: EncoderSettings) -> None:
+    def __init__(self, settings: EncoderSizes) -> None:
         super().__init__()
         self.attention = Attention(settings)
         self.attention_norm = nn.LayerNorm(settings.width, settings.norm_eps)
@@ -109,7 +109,7 @@ class Layer(nn.Module):
 class Encoder(nn.Module):
     """Maps token ids to sentence embeddings: the part that remains after training (Fig. 1)."""
 
-    def __init__(self, settings: EncoderSettings, pieces: int) -> None:
+    def __init__(self, settings: EncoderSizes, pieces: int) -> None:
         super().__init__()
         self.settings = settings
         if settings.attends:
@@ -198,7 +198,7 @@ class Encoder(nn.Module):
             layer.compiled = torch.compile(layer.by_token, dynamic=False, backend=backend)
 
 
-def shapes_of(settings: EncoderSettings, pieces: int) -> dict[str, tuple[int, ...]]:
+def shapes_of(settings: EncoderSizes, pieces: int) -> dict[str, tuple[int, ...]]:
     """Return the shape of each weight of an `Encoder`, without making one."""
     width, inner, table = settings.width, settings.feed_forward, settings.table
     shapes: dict[str, tuple[int, ...]] = {}

@@ -130,6 +130,11 @@ def describe(folder: Path) -> Description:
         raise Damaged(folder / EXPORTED, str(error)) from None
 
 
+def checksums(folder: Path) -> dict[str, str]:
+    """Return file -> SHA-256 that the folder of a trained or exported encoder lists."""
+    return _read_sums(folder / SUMS) if _exported(folder) else read_model(folder).sha256
+
+
 def _read_sums(path: Path) -> dict[str, str]:
     """Read SHA256SUMS: name -> checksum."""
     sums = {}

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ems.base.errors import Damaged
+from ems.base.errors import Damaged, needs_extra
 from ems.base.files import ENCODER, EXPORTED
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
@@ -52,8 +52,8 @@ def load_encoder(folder: Path, device: str = "auto", precision: str = "float32")
     description = describe(folder)
     if is_static(description) and device != "cuda":
         return StaticEncoder(folder, precision)
-    from ems.model.encode import SentenceEncoder
-
+    with needs_extra(f"{folder}: a model with layers, or on a GPU,", "layers"):
+        from ems.model.encode import SentenceEncoder
     return SentenceEncoder(folder, device, precision)
 
 

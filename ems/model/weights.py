@@ -15,10 +15,10 @@ FLOATS, BYTES = ("F32", "F16", "BF16"), ("U8",)  # types of weights in safetenso
 TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "U8": "u1"}  # of NumPy, which has no bfloat16
 
 
-def mapped(path: Path, shapes: Shapes) -> dict[str, np.ndarray]:
+def mapped(path: Path, shapes: Shapes | None) -> dict[str, np.ndarray]:
     """Map the weights of a safetensors file into memory; nothing is read before it is used.
 
-    bfloat16 is mapped as uint16. Raises `Damaged` for other names, shapes or types.
+    bfloat16 is mapped as uint16. Raises `Damaged` for other names, shapes (None: any) or types.
     """
     check_readable(path)
     try:
