@@ -28,7 +28,8 @@ from ems.export import PLAIN
 from ems.export.folder import Exported, write_modules, write_tensors
 from ems.export.tokenizer import make_tokenizer, pre_tokenizer
 from ems.export.verify import packed
-from ems.model.encode import SentenceEncoder, unit_rows
+from ems.model.encode import SentenceEncoder
+from ems.model.lines import unit_rows
 from ems.text.segmenters.base import SPACE
 
 END = "\u0003"  # closes a word; a tidy text has no control characters

@@ -27,8 +27,9 @@ from ems.base.files import NGRAMS, sha256_file
 from ems.base.progress import Progress
 from ems.config.model import NgramSettings
 from ems.model.devices import read_tensors
-from ems.model.encode import SentenceEncoder, unit_rows
+from ems.model.encode import SentenceEncoder
 from ems.model.folder import DESCRIPTION, kind_of, read_description
+from ems.model.lines import unit_rows
 from ems.text.normalise import tidier, tidy_lines
 
 PLACES = 1 << 20

@@ -23,8 +23,9 @@ from ems.config.stages import stage_settings
 from ems.config.systems import SystemSettings
 from ems.model.char_ngrams import PLACES, NgramEncoder, count_idf, weights_of
 from ems.model.devices import save_tensors
-from ems.model.encode import SentenceEncoder, unit_rows
+from ems.model.encode import SentenceEncoder
 from ems.model.folder import DESCRIPTION
+from ems.model.lines import unit_rows
 from ems.text.subwords import draw_sample
 from ems.text.tsv import codes_of, read_tsv
 
