@@ -29,7 +29,7 @@ from ems.config.systems import SystemSettings
 from ems.model.folder import files_of
 
 CLASSES = {  # by name, so that a job depends on the source of its own kind only
-    "encoder": "ems.model.encode.SentenceEncoder",
+    "encoder": "ems.model.static.load_encoder",
     "folder": "ems.model.char_ngrams.load_encoder",
     "sentence-transformers": "ems.bench.peers.SentenceTransformersEncoder",
     "command": "ems.bench.peers.CommandEncoder",

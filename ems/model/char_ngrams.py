@@ -27,9 +27,9 @@ from ems.base.files import NGRAMS, sha256_file
 from ems.base.progress import Progress
 from ems.config.model import NgramSettings
 from ems.model.devices import read_tensors
-from ems.model.encode import SentenceEncoder
 from ems.model.folder import DESCRIPTION, kind_of, read_description
-from ems.model.lines import unit_rows
+from ems.model.lines import Tokeniser, unit_rows
+from ems.model.static import load_encoder as load_trained
 from ems.text.normalise import tidier, tidy_lines
 
 PLACES = 1 << 20
@@ -169,7 +169,7 @@ class FusedEncoder:
         if sha256_file(trained / DESCRIPTION) != about.of.sha256:
             problem = f"not the model that {folder} was made with; make that folder again"
             raise Damaged(trained / DESCRIPTION, problem)
-        self.trained, self.ngrams = SentenceEncoder(trained), NgramEncoder.load(folder)
+        self.trained, self.ngrams = load_trained(trained), NgramEncoder.load(folder)
         self.weight, self.power = about.weight, about.power
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
@@ -189,6 +189,6 @@ class FusedEncoder:
         return self.trained.token_counts(lines, language)
 
 
-def load_encoder(folder: Path) -> SentenceEncoder | NgramEncoder | FusedEncoder:
+def load_encoder(folder: Path) -> Tokeniser | NgramEncoder | FusedEncoder:
     loaders = {"char-ngram": NgramEncoder.load, "fused": FusedEncoder}
-    return loaders.get(kind_of(folder), SentenceEncoder)(folder)
+    return loaders.get(kind_of(folder), load_trained)(folder)

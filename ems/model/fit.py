@@ -23,9 +23,9 @@ from ems.config.stages import stage_settings
 from ems.config.systems import SystemSettings
 from ems.model.char_ngrams import PLACES, NgramEncoder, count_idf, weights_of
 from ems.model.devices import save_tensors
-from ems.model.encode import SentenceEncoder
 from ems.model.folder import DESCRIPTION
-from ems.model.lines import unit_rows
+from ems.model.lines import Tokeniser, unit_rows
+from ems.model.static import load_encoder
 from ems.text.subwords import draw_sample
 from ems.text.tsv import codes_of, read_tsv
 
@@ -92,7 +92,7 @@ def _weighed(
     if not settings.searched:
         return {"weight": settings.weight, "power": settings.power, "grid": []}
     torch.set_num_threads(system.train.threads)
-    trained = SentenceEncoder(model, system.train.device)
+    trained = load_encoder(model, system.train.device)
     points = grid(settings)
     scores: dict[Path, list[np.ndarray]] = {}
     progress = Progress(f"fit {name}: validation", len(files), "files of pairs")
@@ -118,7 +118,7 @@ def grid(settings: NgramSettings) -> list[Weighting]:
 
 
 def _p1(
-    path: Path, points: list[Weighting], trained: SentenceEncoder, ngrams: NgramEncoder
+    path: Path, points: list[Weighting], trained: Tokeniser, ngrams: NgramEncoder
 ) -> np.ndarray:
     """Return P@1 (%) of each point on the first pairs of a file, float64[points].
 
