@@ -30,8 +30,10 @@ SIZES: dict[str, dict[str, int]] = {
     "13x384": {"layers": 13, "width": 384, "heads": 6, "feed_forward": 1536},
     "12x512": {"layers": 12, "width": 512, "heads": 8, "feed_forward": 2048},
     "lightweight": {"layers": 2, "width": 512, "heads": 8, "feed_forward": 1024},
+    "plus": {"layers": 0, "table": 256, "ngrams": 65536},
 }
-DEMO_SIZE = {"layers": 1, "width": 32, "heads": 4, "feed_forward": 64}
+DEMO_SIZES = {name: {"layers": 1, "width": 32, "heads": 4, "feed_forward": 64} for name in SIZES}
+DEMO_SIZES["plus"] = {"layers": 0, "table": 32, "ngrams": 512}
 FEW, JOINED = 1_000, 3  # pairs of each language; short pairs of the demo in one, at most
 FEW_PIECES = {"corpora": 2_000, "demo": 4_000}  # a pair then has about 50 tokens
 Texts = dict[str, Iterable[tuple[str, str]]]  # the pairs of English with each language
@@ -67,7 +69,7 @@ def prepare(
     sources = [_write_tsv(folder / "text", code, lines) for code, lines in texts.items()]
     files = {}
     for pieces in wanted:
-        model = SIZES[size] if shared else DEMO_SIZE
+        model = (SIZES if shared else DEMO_SIZES)[size]
         experiment = _write_experiment(folder / f"{pieces}", list(texts), pieces, model)
         place = folder / f"{pieces}"
         write_sample(experiment, sources, place / "sample.txt")
@@ -140,10 +142,13 @@ def _write_tsv(folder: Path, code: str, lines: Iterable[tuple[str, str]]) -> Pat
 def _write_experiment(
     place: Path, codes: list[str], pieces: int, model: dict[str, int]
 ) -> Experiment:
+    dropout = 0.1 if model["layers"] else 0.0
     settings = yaml.safe_load(SETTINGS) | {
         "languages": ["en", *codes],
         "vocabulary": {"size": pieces, "sample_lines": 300_000},
-        "model": model | {"dropout": 0.1, "attention_dropout": 0.1, "max_tokens": 120},
+        "model": model
+        | dict.fromkeys(("dropout", "attention_dropout"), dropout)
+        | {"max_tokens": 120},
     }
     place.mkdir(exist_ok=True)
     (place / "bench.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))

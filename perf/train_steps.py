@@ -2,10 +2,11 @@
 
 sentence-transformers gets every advantage that its own trainer allows: a WordLevel tokeniser (Rust)
 over token ids written as words, so that tokenising costs next to nothing; no clipping, logging or
-checkpoints; fused AdamW; a BERT without a pooler. The plain loop uses PyTorch alone:
-nn.TransformerEncoder, both sides padded by a DataLoader's collate, one forward pass per side, the
-same contrastive head and loss. Ours is the library's step: `System` on batches that
-`PairStore.assemble` makes from the shards, in advance on a GPU, as in the trainer.
+checkpoints; fused AdamW; a BERT without a pooler, or its StaticEmbedding if the model has no
+layers. The plain loop uses PyTorch alone: nn.TransformerEncoder, both sides padded by a
+DataLoader's collate, one forward pass per side, the same contrastive head and loss. Ours is the
+library's step: `Trainer` on batches that `PairStore.assemble` makes from the shards, in advance if
+a core is free for that.
 """
 
 import time
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,11 +23,13 @@ from torch import Tensor, nn
 
 from ems.config.model import EncoderSettings
 from ems.config.systems import SystemSettings
-from ems.model.devices import Adam
-from ems.model.objectives.system import DeviceBatch, System
+from ems.model.objectives.system import System
 from ems.shards.reader import PairStore
+from ems.text.subwords import load_vocabulary
+from ems.train.distributed import World
+from ems.train.job import letters_of
 from ems.train.memory import keep_freed
-from ems.train.step import AHEAD, prefetch
+from ems.train.step import Trainer
 
 RATE = 1e-4
 WORKERS = 4  # processes that collate batches for a GPU
@@ -52,6 +56,10 @@ class Job:
     precision: str
     compiled: bool
     folder: Path  # for files that a trainer must write
+
+    @property
+    def vocabulary(self) -> Path:
+        return self.folder.parent / f"{self.pieces}" / "bpe.model"
 
     @property
     def chosen(self) -> np.ndarray:
@@ -98,10 +106,15 @@ def scaler_of(job: Job) -> torch.amp.GradScaler:
     return torch.amp.GradScaler(job.device.type, enabled=job.precision == "float16")
 
 
-OURS = {  # settings of xtr, in addition to the contrastive loss
-    "contrastive": {"weight": 0},
-    "ems": {"weight": 1},
-    "ems-quarter": {"weight": 1, "share": 0.25},
+CONTRASTIVE = {"objectives": {"xtr": {"weight": 0}}}
+RECIPE = {"width": 0, "temperature": 0.05, "margin": 0.4, "mask_duplicates": True}
+PLUS = {"objectives": {"xtr": {"weight": 0}, "contrastive": RECIPE}}
+OURS: dict[str, dict[str, Any]] = {  # settings, in addition to those of the size
+    "contrastive": CONTRASTIVE,
+    "ems": {"objectives": {"xtr": {"weight": 1}}},
+    "ems-quarter": {"objectives": {"xtr": {"weight": 1, "share": 0.25}}},
+    "plus": PLUS,
+    "plus-pieces": PLUS | {"model": {"ngrams": 0}},
 }
 
 
@@ -120,22 +133,23 @@ def our_steps(job: Job, name: str) -> Iterator[None]:
     """
     keep_freed()  # as a training does
     torch.manual_seed(1)
-    objectives, languages = {"xtr": OURS[name]}, len(job.store.languages)
-    settings = job.settings.overridden({"objectives": objectives})
-    system = System(settings, languages, job.pieces, job.precision).to(job.device).train()
+    train = {"batch_pairs": job.batch, "precision": job.precision, "learning_rate": RATE}
+    train |= {"steps": job.warm + job.steps, "warmup_steps": 0, "threads": torch.get_num_threads()}
+    settings = job.settings.overridden(OURS[name] | {"train": train})
+    system = System(settings, len(job.store.languages), job.pieces, job.precision)
+    if settings.model.ngrams:
+        system.encoder.table.ngrams.letters.copy_(letters_of(load_vocabulary(job.vocabulary)))
+    system = system.to(job.device).train()
     if job.compiled:
         system.encoder.compile_layers("inductor" if job.device.type == "cuda" else "aot_eager")
-    optimizer = Adam(system.parameters(), lr=RATE, fused=True)
-    scaler = scaler_of(job)
-    ahead = AHEAD if job.device.type == "cuda" else 0
-    batches = prefetch(lambda pairs: job.store.assemble(*job.located(pairs)), job.chosen, ahead)
-    for step, batch in enumerate(batches):
-        torch.manual_seed(step)
-        losses = system(DeviceBatch.copy(batch, job.device))
-        optimizer.zero_grad(set_to_none=True)
-        scaler.scale(losses["total"]).backward()
-        scaler.step(optimizer)
-        scaler.update()
+    place = (job.folder, job.device, World(device=job.device.type))
+    trainer = Trainer(system, settings.train, 1, job.store, *place)
+    chosen = job.chosen
+    trainer.store = SimpleNamespace(
+        draw=lambda seed, step, *_: job.store.assemble(*job.located(chosen[step]))
+    )
+    for batch in trainer.batches(0):
+        losses = trainer.step(batch)
         yield
     if not torch.isfinite(losses["total"]):
         raise ValueError(f"the loss of ours became {float(losses['total'])}")
@@ -242,7 +256,13 @@ def moved(batch: Any, device: torch.device) -> Any:
 # --- sentence-transformers
 
 
-def peer(job: Job) -> float:
+BOTH = {  # our loss, without a margin; its default is a softmax over the second sides only
+    "directions": ("query_to_doc", "doc_to_query"),
+    "partition_mode": "per_direction",
+}
+
+
+def peer(job: Job, **options: Any) -> float:
     """Return the seconds of SentenceTransformerTrainer with MultipleNegativesRankingLoss."""
     from datasets import Dataset
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
@@ -276,7 +296,7 @@ def peer(job: Job) -> float:
         model=model,
         args=arguments,
         train_dataset=Dataset.from_dict({"anchor": first, "positive": second}),
-        loss=MultipleNegativesRankingLoss(model),
+        loss=MultipleNegativesRankingLoss(model, **options),
         callbacks=[Ticks()],
     ).train()
     return clock.seconds
@@ -309,14 +329,22 @@ def words_of(job: Job) -> list[tuple[str, ...]]:
 
 
 def peer_modules(job: Job) -> list[nn.Module]:
-    """Build a BERT of the same shape with random weights, a tokeniser of ids, and mean pooling."""
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    """Build a BERT of the same shape with random weights, a tokeniser of ids, and mean pooling; or
+    a StaticEmbedding.
+    """
+    from sentence_transformers.sentence_transformer.modules import (
+        Pooling,
+        StaticEmbedding,
+        Transformer,
+    )
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
     model, folder = job.settings.model, str(job.folder / "bert")
     tokenizer = Tokenizer(models.WordLevel({str(i): i for i in range(job.pieces)}, unk_token="1"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    if not model.layers:
+        return [StaticEmbedding(tokenizer, embedding_dim=model.table)]
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token="0",
@@ -343,6 +371,7 @@ TRAINERS: dict[str, Callable[[Job], float]] = {
     **{name: partial(ours, name=name) for name in OURS},
     "plain": plain,
     "st": peer,
+    "st-both": partial(peer, **BOTH),
     "st-loop": peer_loop,
     "contrastive-compiled": lambda job: ours(replace(job, compiled=True), "contrastive"),
     "ems-compiled": lambda job: ours(replace(job, compiled=True), "ems"),

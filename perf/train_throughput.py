@@ -21,12 +21,13 @@ from typing import get_args
 import numpy as np
 import torch
 from measured import FailedRun, figures, require_peer, say
-from pairs_made import DEMO_SIZE, ROOT, SHARED, SIZES, prepare, store_of
+from pairs_made import DEMO_SIZES, ROOT, SHARED, SIZES, prepare, store_of
 from torch.overrides import TorchFunctionMode
 from train_steps import OURS, PEER_ENCODER, PEER_TRAINER, TRAINERS, Job
 
 from ems.base.errors import EmsError
 from ems.base.files import write_json
+from ems.base.schema import merge
 from ems.config.train import TrainSettings
 from ems.model.devices import check_precision, choose_device
 from ems.model.objectives.system import System
@@ -40,25 +41,36 @@ PIECES = {
     "13x384": (32_000,),
     "12x512": (32_000,),
     "lightweight": (50_000,),
+    "plus": (32_000,),
 }
 DEMO_PIECES = 1_200
 NAMES = {
     "contrastive": "ours, contrastive only",
     "ems": "ours, full EMS loss",
     "ems-quarter": "ours, xtr.share 0.25",
+    "plus": "ours, ems-plus",
+    "plus-pieces": "ours, ems-plus without n-grams",
     "plain": "a plain padded loop",
     "st": "sentence-transformers",
+    "st-both": "sentence-transformers, our loss",
     "st-loop": "sentence-transformers, plain loop",
     "contrastive-compiled": "ours, contrastive only, compiled",
     "ems-compiled": "ours, full EMS loss, compiled",
 }
 ALL = ("contrastive", "ems", "ems-quarter", "plain", "st")
+ALL_PLUS = ("plus", "plus-pieces", "st", "st-both", "st-loop")
+BATCH, BATCH_PLUS = 152, 2048
 RATIOS = {  # of two trainers, with the smallest (0) or the largest vocabulary
     "contrastive_vs_st": ("contrastive", "st", 0),
     "ems_vs_st": ("ems", "st", 0),
     "ems32k_vs_st": ("ems", "st", -1),
     "quarter32k_vs_contrastive": ("ems-quarter", "contrastive", -1),
     "contrastive_vs_plain": ("contrastive", "plain", 0),
+}
+RATIOS |= {
+    f"{ours.replace('-', '_')}_vs_{peer.replace('-', '_')}": (ours, peer, 0)
+    for ours in ("plus", "plus-pieces")
+    for peer in ("st", "st-both", "st-loop")
 }
 Results = dict[str, dict[str, dict[str, float]]]  # trainer -> vocabulary size -> its figures
 
@@ -104,13 +116,13 @@ class Unstarted(TorchFunctionMode):
 
 def work(job: Job, trainer: str) -> tuple[int, int]:
     """Return the (FLOPs, tokens) of the measured steps, FLOPs as the trainer's log counts them."""
-    objectives = {"xtr": OURS.get(trainer.removesuffix("-compiled"), {"weight": 0})}
+    default = "plus-pieces" if not job.settings.model.layers else "contrastive"
+    overrides = OURS.get(trainer.removesuffix("-compiled"), OURS[default])
     if trainer.startswith("st"):
-        objectives["contrastive"] = {"width": 0}  # no MLP
+        overrides = merge(overrides, {"objectives": {"contrastive": {"width": 0}}})  # no MLP
     with torch.device("meta"), Unstarted():  # shapes only
         languages = len(job.store.languages)
-        settings = job.settings.overridden({"objectives": objectives})
-        system = System(settings, languages, job.pieces)
+        system = System(job.settings.overridden(overrides), languages, job.pieces)
     lengths = np.array([len(side) for pair in job.sentences() for side in pair])
     steps = lengths.reshape(-1, 2 * job.batch)[job.warm :]
     return sum(step_flops(system, step) for step in steps), int(steps.sum())
@@ -197,12 +209,12 @@ def options_of() -> argparse.Namespace:
         "--no-peer", dest="peer", action="store_false", help="leave out sentence-transformers"
     )
     parser.add_argument("--size", choices=SIZES, default="small")
-    parser.add_argument("--trainers", type=words, default=ALL, help=f"some of {','.join(TRAINERS)}")
+    parser.add_argument("--trainers", type=words, help=f"some of {','.join(TRAINERS)}")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--precision", choices=PRECISIONS, default="float32")
     parser.add_argument("--compile", action="store_true", help="torch.compile, for all of them")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--batch", type=int, default=152, help="pairs of a step")
+    parser.add_argument("--batch", type=int, help="pairs of a step (default: 152, of `plus` 2,048)")
     parser.add_argument("--warm", type=int, default=5, help="steps off the clock")
     parser.add_argument("--steps", type=int, default=30, help="steps on the clock")
     parser.add_argument("--repeats", type=int, default=REPEATS)
@@ -210,6 +222,9 @@ def options_of() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--pieces", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    plus = options.size == "plus"
+    options.trainers = options.trainers or (ALL_PLUS if plus else ALL)
+    options.batch = options.batch or (BATCH_PLUS if plus else BATCH)
     if unknown := set(options.trainers) - set(TRAINERS):
         parser.error(f"--trainers: {', '.join(sorted(unknown))}; allowed: {', '.join(TRAINERS)}")
     if not options.peer:
@@ -230,7 +245,7 @@ def main() -> None:
         sys.exit(str(error))
     if not options.demo and not options.shared.is_dir():
         sys.exit(f"{options.shared} is not there; give --shared FOLDER, or --demo")
-    if "st" in options.trainers:
+    if {"st", "st-both"} & {*options.trainers}:
         require_peer(PEER_TRAINER, "bench")
     elif "st-loop" in options.trainers:
         require_peer(PEER_ENCODER, "bench")
@@ -240,7 +255,7 @@ def main() -> None:
         sys.exit("nothing was measured")
     last = summary(results)
     facts = {key: getattr(options, key) for key in ("size", "device", "precision", "batch")}
-    facts["model"] = DEMO_SIZE if options.demo else SIZES[options.size]
+    facts["model"] = (DEMO_SIZES if options.demo else SIZES)[options.size]
     write_json(options.out, {**facts, "torch": torch.__version__, "trainers": results, **last})
     show(results, last)
     if failed:

@@ -28,6 +28,7 @@ PEERS = {  # script: the extra that its peers need, their modules
     "use_throughput": ("export", ["onnxruntime", "sentence_transformers", "onnx"]),
 }
 FIGURES = yaml.safe_load((FOLDER / "perf_figures.yaml").read_text())  # of the last line
+PLUS_PEERS = ("st", "st_both", "st_loop")
 PERL = ("text_throughput", "segmenters", "eval_throughput")
 FLAGS = {"segmenters": ["--names", "moses", "none"], "company": ["--settings=default"]}
 MISSING = {"use_throughput": ["--model=none", "--pairs=none"]}  # required
@@ -155,6 +156,16 @@ def check_train_throughput(last, measures):
     rows = {name: sizes["1200"] for name, sizes in measures["trainers"].items()}
     assert rows.keys() - {"st"} == {"contrastive", "ems", "ems-quarter", "plain"}
     assert all(row["pairs_per_s"] > 0 and row["rss_anon_mb"] > 50 for row in rows.values())
+
+
+def test_the_static_recipe_is_measured_next_to_static_embeddings(run, tmp_path, capsys):
+    peers = all(map(find_spec, PEERS["train_throughput"][1]))
+    run("train_throughput", "--size=plus", *([] if peers else ["--no-peer"]))
+    rows = json.loads((tmp_path / "out.json").read_text())["trainers"]
+    assert rows.keys() == {"plus", "plus-pieces", *(("st", "st-both", "st-loop") * peers)}
+    pairs = [f"{ours}_vs_{peer}" for ours in ("plus", "plus_pieces") for peer in PLUS_PEERS * peers]
+    words = capsys.readouterr().out.splitlines()[-1].split()
+    assert [word.partition("=")[0] for word in words] == [*pairs, "peak_mb"]
 
 
 def check_eval_throughput(last, measures):
