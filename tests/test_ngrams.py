@@ -8,10 +8,11 @@ import pytest
 import torch
 from anyascii import anyascii
 from made import shards
+from torch.nn import functional
 
 from ems.config.model import EncoderSettings
 from ems.model.encoder import Encoder
-from ems.model.table import LONGEST, Ngrams
+from ems.model.table import LONGEST, Ngrams, bag_means
 from ems.text.subwords import load_vocabulary
 from ems.train.job import letters_of
 
@@ -123,6 +124,23 @@ def test_a_table_is_the_mean_of_pieces_plus_four_times_the_mean_of_ngrams(vocabu
                 expected = expected + 4 * table.ngrams.table.weight[row] / len(rows)
         assert torch.allclose(vector, expected, atol=1e-7)
     assert not hasattr(encoder, "tokens")  # no unused weights are trained
+
+
+def test_the_gradient_of_means_of_rows_is_pytorchs():
+    draw = torch.Generator().manual_seed(1)
+    counts = torch.tensor([3, 0, 40, 1, 0])
+    rows = torch.randint(0, 9, (44,), generator=draw)
+    tables = [torch.randn(12, 5, generator=draw, dtype=torch.float64, requires_grad=True)]
+    tables.append(tables[0].detach().clone().requires_grad_())
+    weight = torch.randn(5, 5, generator=draw, dtype=torch.float64)
+    means = bag_means(tables[0], rows, counts)
+    expected = functional.embedding_bag(rows, tables[1], counts.cumsum(0) - counts, mode="mean")
+    assert torch.equal(means, expected)
+    for values in (means, expected):
+        (values * weight).sum().backward()
+    assert torch.allclose(tables[0].grad, tables[1].grad, rtol=0, atol=1e-12)
+    assert not tables[0].grad[9:].any()
+    assert tables[0].grad[:9].all()
 
 
 def test_layers_start_at_zero_and_add_a_linear_map_of_their_mean_to_the_table(vocabulary):

@@ -9,7 +9,7 @@ from made.objectives import batch_of, noisy_system, system_settings, weights_of
 from made.references import MASK, REFERENCES, dense_losses
 
 from ems.model import encoder, packing
-from ems.model.objectives import fused
+from ems.model.objectives import contrastive, fused
 from ems.model.objectives.fused import Target, entropy, fused_cross_entropy, kl_loss
 from ems.model.objectives.masking import sentence_keys
 from ems.model.objectives.system import DeviceBatch
@@ -154,6 +154,22 @@ VARIANTS = [(name, head) for name in ("xtr", "ugt", "smlm", "mlm") for head in l
 @pytest.mark.parametrize(("name", "head"), PLAIN + VARIANTS)
 def test_an_objective_and_its_gradients_equal_its_equation(name, head):
     assert same(computed(name, **VARIED[head]), expected(name, **VARIED[head]))
+
+
+SHARED = {"contrastive": 1, "margin": 1, "duplicates": 1, "groups": 1, "matryoshka": 2}
+
+
+@pytest.mark.parametrize("name", [*SHARED, "dot", "both sides"])
+def test_directions_that_share_their_exponentials_equal_it_too(name, monkeypatch):
+    calls, apply = [], contrastive._BothDirections.apply
+    spy = lambda *parts: calls.append(1) or apply(*parts)  # noqa: E731
+    monkeypatch.setattr(contrastive._BothDirections, "apply", spy)
+    monkeypatch.setattr(contrastive, "MANY", 1)
+    assert same(computed(name), expected(name))
+    assert len(calls) == SHARED.get(name, 0)
+    monkeypatch.setattr(contrastive, "LARGEST", 1)
+    assert same(computed(name), expected(name))
+    assert len(calls) == SHARED.get(name, 0), "scores of any size were allowed"
 
 
 def test_every_setting_of_an_objective_has_a_loss_of_its_own():

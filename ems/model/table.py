@@ -10,6 +10,8 @@ An exported model runs this file (ems/export/folder.py), so it imports nothing b
 and the numbers in hashing.py.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -30,8 +32,7 @@ class EmbeddingTable(nn.Module):
 
         tokens[T] are the packed tokens of N sentences of lengths[N].
         """
-        starts = lengths.cumsum(0) - lengths
-        means = functional.embedding_bag(tokens, self.pieces.weight, starts, mode="mean")
+        means = bag_means(self.pieces.weight, tokens, lengths)
         return means if self.ngrams is None else means + WEIGHT * self.ngrams(tokens, lengths)
 
 
@@ -47,9 +48,7 @@ class Ngrams(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Return the mean vector of each sentence's n-grams, [N, d]; zero if it has none."""
-        rows, counts = self.rows(tokens, lengths)
-        starts = counts.cumsum(0) - counts
-        return functional.embedding_bag(rows, self.table.weight, starts, mode="mean")
+        return bag_means(self.table.weight, *self.rows(tokens, lengths))
 
     def rows(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Return the row of each n-gram, sentence by sentence, and their counts, int64[N]."""
@@ -74,3 +73,33 @@ class Ngrams(nn.Module):
         chosen = torch.stack(kept, 1)  # (letters, lengths)
         counts = torch.zeros_like(lengths).index_add_(0, sentence, chosen.sum(1))
         return torch.stack(hashes, 1).masked_select(chosen), counts
+
+
+def bag_means(table: Tensor, rows: Tensor, counts: Tensor) -> Tensor:
+    """Return the mean of the first counts[0] rows of a table, of the next counts[1] rows, and so
+    on: [N, d]; zero for none.
+    """
+    if table.device.type == "cpu":
+        return _Means.apply(table, rows, counts)
+    return functional.embedding_bag(rows, table, counts.cumsum(0) - counts, mode="mean")
+
+
+class _Means(torch.autograd.Function):
+    """Computes `bag_means` on a CPU. The gradient of a row is itself a sum over a bag, which takes
+    half the time of PyTorch's gradient.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, rows: Tensor, counts: Tensor) -> Tensor:
+        ctx.save_for_backward(rows, counts)
+        ctx.size = len(table)
+        return functional.embedding_bag(rows, table, counts.cumsum(0) - counts, mode="mean")
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        rows, counts = ctx.saved_tensors
+        uses = torch.bincount(rows, minlength=ctx.size)
+        order = rows.int().argsort(stable=True)  # of 32 bits, which sort in half the time
+        bags = torch.repeat_interleave(counts, output_size=len(rows))[order]
+        grad = grad / counts.clamp(min=1)[:, None]  # (N, d)
+        return functional.embedding_bag(bags, grad, uses.cumsum(0) - uses, mode="sum"), None, None

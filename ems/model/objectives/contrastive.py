@@ -26,6 +26,9 @@ from ems.model.objectives.system import (
     similarity_flops,
 )
 
+MANY = 1024  # pairs of a group from which passes over its scores cost more than small operations
+LARGEST = 60.0  # size of scores whose exponentials float32 can sum
+
 
 @dataclass(frozen=True)
 class Groups:
@@ -113,6 +116,38 @@ def softmax_loss(
     return (scores.logsumexp(-1, keepdim=True) - true).sum()
 
 
+class _BothDirections(torch.autograd.Function):
+    """Sums `softmax_loss` over the scores first[n, g, k] @ second.mT and over their transposes.
+
+    Both share one exponential, so no score may exceed LARGEST. The gradient takes the place of the
+    scores. `ignored` are indices of the flat scores.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, first: Tensor, second: Tensor, margin: float, ignored: Tensor | None
+    ) -> Tensor:
+        scores = first @ second.mT  # (n, g, g)
+        diagonal = scores.diagonal(dim1=1, dim2=2)
+        diagonal -= margin
+        true = diagonal.sum()
+        scores.exp_()
+        if ignored is not None:
+            scores.view(-1).index_fill_(0, ignored, 0)
+        rows, columns = scores.sum(2, keepdim=True), scores.sum(1, keepdim=True)
+        loss = rows.log().sum() + columns.log().sum() - 2 * true
+        if any(ctx.needs_input_grad):
+            scores *= 1 / rows + 1 / columns
+            diagonal -= 2
+            ctx.save_for_backward(first, second, scores)
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        first, second, scores = ctx.saved_tensors
+        return grad * (scores @ second), grad * (scores.mT @ first), None, None
+
+
 def contrastive_loss(system: System, vectors: Tensor, batch: DeviceBatch) -> Tensor:
     """Compute Eq. 8 in both directions, summed over pairs: rows i and B + i of vectors[2B, k].
 
@@ -127,9 +162,15 @@ def contrastive_loss(system: System, vectors: Tensor, batch: DeviceBatch) -> Ten
         vectors = functional.normalize(vectors, dim=-1)
     sides = vectors.unflatten(0, (2, pairs)).transpose(0, 1)  # (B, 2, k)
     anchors, candidates = groups.anchors(sides), groups.candidates(sides)  # (n, a or g, 2, k)
+    bounded = settings.similarity == "cosine" and 1 / temperature + margin < LARGEST
+    large = vectors.device.type == "cpu" and groups.local and groups.size >= MANY
+    keys = None if batch.keys is None else batch.keys.view(2, pairs).T  # (B, 2)
+    if large and bounded and not settings.both_sides:
+        ignored = None if keys is None else repeated(keys, groups.size)
+        first, second = anchors.unbind(2)
+        return _BothDirections.apply(first / temperature, second, margin, ignored)
     mask = None
-    if batch.keys is not None:
-        keys = batch.keys.view(2, pairs).T  # (B, 2)
+    if keys is not None:
         mask = duplicates(groups.anchors(keys), groups.candidates(keys))  # (n, a, g)
     true = groups.positives(vectors.device)  # (n, a)
     if not settings.both_sides:
@@ -157,6 +198,16 @@ def duplicates(anchors: Tensor, candidates: Tensor) -> Tensor:
     one, two = (anchors[..., :, None, side] for side in (0, 1))  # (..., a, 1)
     first, second = (candidates[..., None, :, side] for side in (0, 1))  # (..., 1, g)
     return (one == first) | (one == second) | (two == first) | (two == second)
+
+
+def repeated(keys: Tensor, size: int) -> Tensor:
+    """Return where `duplicates` marks pairs with keys[B, 2] in groups of `size`: indices of the
+    flat scores[B / size, size, size], without their diagonals.
+    """
+    _, place, count = keys.unique(return_inverse=True, return_counts=True)
+    pairs = (count[place] > 1).any(1).nonzero()[:, 0]
+    one, other = pairs[duplicates(keys[pairs], keys[pairs]).nonzero()].unbind(1)
+    return (one * size + other % size)[(one != other) & (one // size == other // size)]
 
 
 def margin_at(margin: float, warmup_steps: int, step: int) -> float:
