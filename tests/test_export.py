@@ -18,6 +18,7 @@ from made.corpora import write_lines, write_tatoeba
 from made.experiments import MINIMAL, Settings
 from made.models import export, write_model
 from safetensors import SafetensorError
+from safetensors.numpy import load_file
 
 from ems import Encoder
 from ems.base.errors import EmsError
@@ -25,6 +26,8 @@ from ems.bench.peers import SentenceTransformersEncoder
 from ems.corpora.demo.grammar import read_free
 from ems.export import folder as export_folder
 from ems.export import onnx, tokenizer
+from ems.export import plain as plain_table
+from ems.export.folder import Exported
 from ems.export.tokenizer import make_tokenizer
 from ems.model import devices
 from ems.model.encode import SentenceEncoder
@@ -234,6 +237,67 @@ def test_the_module_and_the_graph_give_our_vectors_of_any_pieces(exported, threa
         assert np.abs(vectors - expected).max() < 1e-6
         (vectors,) = of_graph(folder, ids, left=at % 2 == 1, threads=threads, extra=at % 3)
         assert np.abs(vectors - expected).max() < 1e-5
+
+
+# --- plain
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """The folder of a plain export of a model with n-grams."""
+    pytest.importorskip("tokenizers")
+    folder = tmp_path_factory.mktemp("plain")
+    pairs = (f"{en}\t{de}" for en, de in zip(TEXT[0::8], TEXT[1::8], strict=True))
+    write_lines(folder / "text/segmented/pairs.tsv", [*pairs, *TEXT[2::8]])  # where a run has it
+    model = made_model(folder / "models/ems", "ngrams")
+    return export(model, folder / "plain", "--plain", "--verify", verify_lines(folder))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_plain_export_needs_no_code_and_no_warning(plain, caplog):
+    loaded = load(plain, trust=False)
+    vectors = loaded.encode([*LINES, ""], batch_size=7, show_progress_bar=False)
+    assert (caplog.messages, vectors.dtype, vectors[-1].any()) == ([], np.float32, False)
+    assert np.abs(Encoder(plain).encode([*LINES, ""]) - vectors).max() < 1e-6
+    tensors, mean = load_file(plain / "model.safetensors"), {}  # as model2vec reads it
+    rows = tensors["embeddings"].astype(np.float32) * tensors["weights"][:, None]
+    assert (tensors["embeddings"].dtype, len(rows)) == (np.int8, plain_tokenizer(plain)[1])
+    for at, encoded in enumerate(plain_tokenizer(plain)[0].encode_batch_fast(LINES)):
+        mean[at] = unit(rows[encoded.ids].mean(0, keepdims=True))[0] if encoded.ids else 0 * rows[0]
+    assert np.abs(np.stack(list(mean.values())) - vectors[:-1]).max() < 1e-6
+    assert json.loads((plain / "config.json").read_text())["normalize"] is True
+
+
+def plain_tokenizer(folder):
+    from tokenizers import Tokenizer
+
+    made = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    return made, made.get_vocab_size()
+
+
+def test_no_word_is_taken_for_the_beginning_of_another(plain):
+    tokenizer, _ = plain_tokenizer(plain)
+    closed = [entry for entry in tokenizer.get_vocab() if re.fullmatch("▁[^▁]{2,}\3", entry)]
+    assert len(closed) > 100
+    for entry in closed:
+        word = entry[1:-1]
+        tokens = tokenizer.encode(f"{word} {word}s, {word}{word}.").tokens
+        assert (tokens[0], tokens.count(entry)) == (entry, 1)
+        assert "".join(tokens) == f"▁{word}\3▁{word}s\3▁,▁{word}{word}\3▁."
+        assert all("\3" not in token[:-1] for token in tokens)
+
+
+def test_training_brings_a_plain_table_nearer_and_is_the_same_again(plain, monkeypatch):
+    loss = json.loads((plain / "plain.json").read_text())["loss"]
+    assert loss["pairs"] > 5
+    with monkeypatch.context() as patch:
+        patch.setattr(plain_table, "EPOCHS", 0)  # the closed form
+        made = plain_table.make_plain(Exported(plain.parent / "models/ems", "unicode"), ())
+    assert made.loss["cosine"] + 0.01 < loss["cosine"]
+    sums = (plain / "SHA256SUMS").read_bytes()
+    export(plain.parent / "models/ems", plain, "--plain", "--verify", plain.parent / "lines.txt")
+    assert (plain / "SHA256SUMS").read_bytes() == sums
+    assert f"| {loss['exact']:.1f} | {loss['plain']:.1f} |" in (plain / "README.md").read_text()
 
 
 # --- no folder (tests/refused/export.yaml has the others)

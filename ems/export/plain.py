@@ -7,7 +7,7 @@ direction of the exact vector.
 """
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,8 +28,8 @@ from ems.export import PLAIN
 from ems.export.folder import Exported, write_modules, write_tensors
 from ems.export.tokenizer import make_tokenizer, pre_tokenizer
 from ems.export.verify import packed
-from ems.model.encode import SentenceEncoder
 from ems.model.lines import unit_rows
+from ems.model.static import StaticEncoder
 from ems.text.segmenters.base import SPACE
 
 END = "\u0003"  # closes a word; a tidy text has no control characters
@@ -38,9 +38,11 @@ MEGABYTES, FILED = 115, 52  # of the folder, about; bytes of an entry beside its
 LINES = 2_000_000  # lines to learn from, at most
 HELD_BACK, MOST_HELD_BACK = 50, 2_000  # one pair in so many is measured, not learnt; pairs
 LETTERS, LONGEST = 12_000, 20  # different characters, and characters of an entry, at most
-BATCH, EPOCHS, RATE = 2048, 4, 0.02
+BATCH, EPOCHS = 2048, 4
+RATE = 0.05  # largest change of a number in a step, about, in units of the root mean square
 MEAN, SQUARE = 0.9, 0.99  # decay of Adam's moments
 AT_ONCE = 20_000  # lines or entries
+Encode = Callable[[list[str]], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -97,29 +99,38 @@ def make_plain(exported: Exported, given: Sequence[Path]) -> Plain:
             f"--plain: expected a model with `model.table` and `layers: 0`, and no ONNX graph; "
             f"{exported.model} has {found}; export it without --plain"
         )
-    ours, width = exported.ours, exported.dimensions
+    width, ours = exported.dimensions, StaticEncoder(exported.model)
+    ours.segmenters = dict.fromkeys(ours.segmenters, exported.segmenter)
     lines, held = read_text(text_files(exported.model, given))
     tokenizer = make_entries(exported, lines, int(MEGABYTES * 1e6) // (width + FILED))
-    exact = _exact(exported, lines, "exact vectors").astype(np.float16)
-    table = first_vectors(ours, tokenizer)[:, :width]
+    exact = _exact(ours, width, lines, "exact vectors")
+    table = first_vectors(ours, width, tokenizer)
     table = trained(table, *tokenised(tokenizer, lines), exact)
     scales = table.abs().amax(1).clamp(min=1e-12) / 127
     rows = (table / scales[:, None]).round().to(torch.int8)
     plain = Plain(tokenizer, rows, scales, {})
-    plain.loss.update(_loss(exported, plain, held))
+    plain.loss.update(_loss(partial(_exact, ours, width), plain, held))
     return plain
 
 
-def _exact(exported: Exported, lines: list[str], what: str = "") -> np.ndarray:
-    """Return the vectors of the model, float32[N, d] of length 1."""
-    return unit_rows(exported.ours.encode(lines, UNSEEN, what)[:, : exported.dimensions])
+def _exact(ours: StaticEncoder, width: int, lines: list[str], what: str = "") -> np.ndarray:
+    """Return the vectors of the model, float16[N, d] of length 1."""
+    vectors = np.empty((len(lines), width), np.float16)
+    progress = Progress(what, len(lines), "lines")
+    for start in range(0, len(lines), AT_ONCE):
+        part = ours.encode(lines[start : start + AT_ONCE], UNSEEN, "", progress)
+        vectors[start : start + AT_ONCE] = unit_rows(part[:, :width])
+    progress.close()
+    return vectors
 
 
-def _loss(exported: Exported, plain: Plain, held: list[tuple[str, str]]) -> dict[str, float]:
+def _loss(exact: Encode, plain: Plain, held: list[tuple[str, str]]) -> dict[str, float]:
     """Compare P@1 of pairs, the mean of both directions, and vectors with the exact ones."""
     vectors, loss = [], {"pairs": len(held)}
-    for name, encode in (("exact", partial(_exact, exported)), ("plain", plain.encode)):
-        source, target = (unit_rows(encode(list(side))) for side in zip(*held, strict=True))
+    for name, encode in (("exact", exact), ("plain", plain.encode)):
+        source, target = (
+            unit_rows(encode(list(side)).astype(float)) for side in zip(*held, strict=True)
+        )
         loss[name] = (precision_at_1(source, target) + precision_at_1(target, source)) / 2
         vectors.append(np.concatenate([source, target]))
     return {**loss, "cosine": float((vectors[0] * vectors[1]).sum(1).mean())}
@@ -209,16 +220,14 @@ def tokenised(tokenizer: Any, lines: Sequence[str]) -> tuple[np.ndarray, np.ndar
 # --- the vectors
 
 
-@torch.no_grad()
-def first_vectors(ours: SentenceEncoder, tokenizer: Any) -> Tensor:
+def first_vectors(ours: StaticEncoder, width: int, tokenizer: Any) -> Tensor:
     """Return the closed form, float32[entries, d]: a line's exact vector, if all lines had the same
     ratio of pieces to n-grams, and no n-gram crossed entries.
     """
     entries = sorted(tokenizer.get_vocab().items(), key=lambda entry: entry[1])
     texts = [text.replace(SPACE, " ").replace(END, "").strip() for text, _ in entries]
-    tokens = ours.tokenise(texts, UNSEEN)
-    lengths = torch.tensor([len(ids) for ids in tokens])
-    return ours.encoder.table(torch.from_numpy(np.concatenate(tokens)), lengths) * lengths[:, None]
+    encoded = ours.encoded(texts, UNSEEN)
+    return torch.from_numpy(encoded.vectors[:, :width] * encoded.tokens[:, None]).float()
 
 
 def trained(table: Tensor, ids: np.ndarray, counts: np.ndarray, exact: np.ndarray) -> Tensor:
@@ -226,7 +235,7 @@ def trained(table: Tensor, ids: np.ndarray, counts: np.ndarray, exact: np.ndarra
 
     Adam in the rows of a batch, with one second moment per row; the rate falls to 0.
     """
-    starts = np.cumsum(counts) - counts
+    starts, unit = np.cumsum(counts) - counts, RATE * table.square().mean().sqrt()
     mean, square = torch.zeros_like(table), torch.zeros(len(table), 1)
     draw, rows = np.random.default_rng(0), np.flatnonzero(counts)
     batches = [
@@ -249,7 +258,7 @@ def trained(table: Tensor, ids: np.ndarray, counts: np.ndarray, exact: np.ndarra
         size = slope.square().mean(1, keepdim=True)
         square[unique] = size = square[unique].lerp(size, 1 - SQUARE)
         size = (size / (1 - SQUARE**step)).sqrt() + 1e-8
-        rate = RATE * (1 - step / len(batches)) / (1 - MEAN**step)
+        rate = unit * (1 - step / len(batches)) / (1 - MEAN**step)
         table[unique] = vectors.detach() - rate * moved / size
         total = float(cosine.detach().mean())
         progress.add(len(lines), f"cosine {total:.3f}")
