@@ -1,9 +1,13 @@
 """Exact search and mining: neighbours, margins, CSLS and F1 on BUCC 2018 equal plain loops."""
 
 import math
+import subprocess
+import sys
+from functools import partial
 
 import numpy as np
 import pytest
+import torch
 from made.bench import (
     HashEncoder,
     Listed,
@@ -63,6 +67,14 @@ def tiles(monkeypatch):
     return resize
 
 
+@pytest.fixture(params=["numpy", "torch"])
+def products(request, monkeypatch):
+    """Products of numpy, or of PyTorch as on a GPU."""
+    device = torch.device("cpu") if request.param == "torch" else None
+    for module in (margin, nearest):
+        monkeypatch.setattr(module, "gpu_of", lambda setting: device)
+
+
 # --- neighbours
 
 
@@ -79,7 +91,7 @@ def as_lists(neighbours):
 
 @pytest.mark.parametrize(("rows", "columns", "group"), [(8192, 4096, 64), (16, 12, 4), (7, 5, 3)])
 @pytest.mark.parametrize("k", [1, 4, 9, 60])
-def test_neighbours_equal_a_double_loop_for_any_tiles(rows, columns, group, k, tiles):
+def test_neighbours_equal_a_double_loop_for_any_tiles(rows, columns, group, k, tiles, products):
     tiles(rows, columns, group)
     first, second = exact(50, 1), exact(43, 2)
     there, back = nearest.nearest(first, second, k)
@@ -96,6 +108,24 @@ def test_zero_and_minus_zero_are_equal():
     values, index = nearest.parts_of(np.sort(keys)[:, ::-1])
     assert index.tolist() == [[0, 1, 2, 3]]
     assert values.tolist() == similarity.tolist()
+
+
+WITHOUT = """
+import sys
+import numpy as np
+if sys.argv[1] == "cuda":
+    sys.modules["torch"] = None
+from ems.bench.margin import best_pairs
+rows = np.eye(3, dtype=np.float32)
+print(best_pairs(rows, rows, 3, 1, sys.argv[1]).second, {"torch", "pydantic"} & {*sys.modules})
+"""
+
+
+def test_a_search_on_a_cpu_needs_no_pytorch_and_one_on_a_gpu_says_so():
+    run = partial(subprocess.run, capture_output=True, text=True)
+    assert run([sys.executable, "-c", WITHOUT, "cpu"]).stdout == "[0 1 2] set()\n"
+    error = run([sys.executable, "-c", WITHOUT, "cuda"]).stderr.splitlines()[-1]
+    assert error.endswith("device cuda needs PyTorch, found none: pip install 'ems[layers]'")
 
 
 def search(count):
@@ -146,7 +176,7 @@ def test_mined_pairs_and_their_scores_equal_plain_loops(name, k, tiles):
 
 @pytest.mark.parametrize("name", list(MARGINS))
 @pytest.mark.parametrize("k", [1, 4, 40])
-def test_the_best_candidate_equals_plain_loops_over_all_or_the_nearest(name, k, tiles):
+def test_the_best_candidate_equals_plain_loops_over_all_or_the_nearest(name, k, tiles, products):
     tiles(32, 16, 8)
     queries, candidates = noisy(60, 6, seed=7, noise=0.8)
     queries = queries[:23]
@@ -167,6 +197,14 @@ def test_of_equal_candidates_the_first_is_the_best(columns, monkeypatch):
     assert best_candidates(rows, rows, 1, "absolute").tolist() == [0, 1, 1, 3, 3]
     for name in MARGINS:
         assert best_by_margin(rows[:2], rows[[0, 0, 1, 1]], 2, name).tolist() == [0, 2]
+
+
+def test_of_many_copies_the_first_is_the_best_whatever_bits_a_product_gives_them():
+    distinct = unit(np.random.default_rng(3).normal(size=(7, 64)))
+    drawn = np.random.default_rng(4).integers(0, 7, 1000)
+    first = [drawn.tolist().index(at) for at in range(7)]
+    found = best_candidates(np.tile(distinct, (20, 1)), distinct[drawn], 2, "absolute")
+    assert found.tolist() == first * 20
 
 
 def test_a_ratio_to_a_negative_neighbourhood_is_zero_and_prefers_the_nearer():
@@ -244,7 +282,7 @@ def test_the_second_pass_skips_rows_that_cannot_be_in_a_best_pair(monkeypatch):
 
 
 @pytest.mark.parametrize("keep", [7, 40])
-def test_of_equal_pairs_the_first_are_kept(keep, tiles):
+def test_of_equal_pairs_the_first_are_kept(keep, tiles, products):
     tiles(8, 4)
     same = np.tile(unit([[3.0, 4.0]]), (20, 1))
     best = best_pairs(same, same[:13], keep, 10)

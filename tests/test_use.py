@@ -465,6 +465,10 @@ def test_search_finds_the_line_itself_with_and_without_an_index(ems, tmp_path):
     assert ems.run(*words, LINES[11])[0] == output
     many = ems.run(*words, "--queries", "asked.txt", "--k", "1")[0].splitlines()
     assert many == [f"{at + 1}\t1.0000\t{at + 1}\t{LINES[at]}" for at in range(5)]
+    ems.write("copies.txt", LINES[:6] * 50)
+    with index_of(Encoder(ems.model), TextInput(ems.folder / "copies.txt")) as index:
+        numbers = [[hit.number for hit in hits] for hits in index.search(LINES[:6] * 3, k=50)]
+    assert numbers == [list(range(at + 1, 301, 6)) for at in range(6)] * 3
     with index_of(Encoder(ems.model), TextInput(ems.folder / "corpus.txt")) as index:
         assert index.search(LINES[11], k=1) == index.search(np.array([LINES[11]]), "deu", 1)[0]
     ems.write("corpus.txt", [*LINES, "new"])

@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from ems.base.files import write_json
 
@@ -59,15 +58,6 @@ def look_rarely() -> None:
     """Let Python collect garbage less often, and not at exit."""
     gc.set_threshold(OBJECTS)
     atexit.register(gc.freeze)
-
-
-def blas_threads() -> list[Any]:
-    """Return what sets the threads of numpy's products, on which their last bits depend.
-
-    Snakemake sets both variables to the `threads` of a job.
-    """
-    named = map(os.environ.get, ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"))
-    return [*named, len(os.sched_getaffinity(0))]
 
 
 def stop_with_snakemake() -> None:

@@ -2,7 +2,7 @@
 
 One tile of similarities serves both directions; FAISS's IndexFlatIP computes it for each, copies
 the candidates and leaves the order of ties open. The sets are not copied (they may be memory maps);
-the search needs memory for one tile (134 MB) and 8 bytes per neighbour.
+the search needs memory for one tile (17 MB) and 8 bytes per neighbour.
 
 A neighbour is one int64 key. The high half is its similarity as an order-preserving integer, the
 low half is larger for a lower index. So the largest key is the nearest neighbour, the first on
@@ -12,11 +12,12 @@ far are looked at, and at most those with the k highest maxima and their equals.
 The products are numpy's, or PyTorch's on a GPU, and so are the maxima of groups.
 """
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from pathlib import Path
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from ems.base.progress import Progress
 ROWS, COLUMNS = 8192, 4096  # rows that are read at once, of either set; multiples of GROUP
 STRIP = 1024  # rows of a tile on a CPU, whose cache holds the tile; on a GPU it has ROWS
 GROUP = 32
+DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # files that drivers of GPUs make
 _LOW = (1 << 32) - 1  # the half of a key that holds the index
 _NONE = -(1 << 63)  # below every key
 
@@ -161,21 +163,14 @@ def merged(one: Neighbours, other: Neighbours, k: int) -> Neighbours:
 
 
 def gpu_of(setting: str) -> Any:
-    """Return PyTorch's device for `cuda`, and for `auto` if there is a GPU; None is a CPU.
-
-    For `auto`, PyTorch is imported only where a driver of a GPU has made its file, since this
-    takes longer than most searches; without PyTorch the machine is a CPU.
-    """
-    drivers = map(Path, ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg"))
-    if setting == "cpu" or (
-        setting == "auto" and "torch" not in sys.modules and not any(map(Path.exists, drivers))
-    ):
+    """Return PyTorch's device for `cuda`, and for `auto` if there is a GPU; None is a CPU."""
+    # to import PyTorch takes longer than most searches, so `auto` does not without a driver
+    likely = "torch" in sys.modules or (any(map(os.path.exists, DRIVERS)) and find_spec("torch"))
+    if setting == "cpu" or (setting == "auto" and not likely):
         return None
     try:
         from ems.model.devices import choose_device
     except ModuleNotFoundError:
-        if setting == "auto":
-            return None
         raise EmsError("device cuda needs PyTorch, found none: pip install 'ems[layers]'") from None
     chosen = choose_device(setting)
     return chosen if chosen.type == "cuda" else None
@@ -223,9 +218,8 @@ def _grouped(tile: Any) -> Any:
     rows, columns = tile.shape
     size = min(GROUP, columns)
     if missing := -columns % size:
-        whole = np.full((rows, columns + missing), -np.inf, np.float32)
-        if not isinstance(tile, np.ndarray):
-            whole = sys.modules["torch"].from_numpy(whole).to(tile.device)
+        shape, host = (rows, columns + missing), isinstance(tile, np.ndarray)
+        whole = np.full(shape, -np.inf, np.float32) if host else tile.new_full(shape, -np.inf)
         whole[:, :columns] = tile
         tile = whole
     return tile.reshape(rows, size, -1)

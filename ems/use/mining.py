@@ -6,6 +6,7 @@ run resumes and writes the same bytes. Lines of zeros (`Encoder.encode`) and ski
 in no pair.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,6 @@ import numpy as np
 
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, sha256_file
-from ems.base.processes import blas_threads
 from ems.base.progress import Progress, log
 from ems.base.provenance import source_hash
 from ems.base.texts import one_field
@@ -29,6 +29,8 @@ from ems.use.files import EncodingJob, VectorForm, rows_of, score_lines
 from ems.use.stream import BadLine, TextInput, lines_at, plain, scratch, starts_of, write
 
 SEARCH_PARTS, LEAST_ROWS = 32, 4 * ROWS  # most parts of a search, fewest rows of a part
+# What sets the threads of a product of numpy, and its last bits; Snakemake sets both for a job
+BLAS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 CELLS = 32  # number of cells of faiss's index that are searched
 TRAINED = 64  # lines per cell that faiss learns its cells from
 
@@ -118,7 +120,8 @@ def compared(
         Piece(state, at, 0, 0, start, min(size, len(first) - start))
         for at, start in enumerate(range(0, len(first) or 1, size))
     ]
-    key = [key, k, device, size, blas_threads(), source_hash("ems.bench.nearest"), "npz"]
+    key = [key, k, device, size, source_hash("ems.bench.nearest"), "npz"]
+    key += [*map(os.environ.get, BLAS), len(os.sched_getaffinity(0))]
     work = partial(_compare, sides, k, device)
     with done_pieces("compare", work, pieces, state, key, 1, "lines") as files:
         forward, backward = [], None

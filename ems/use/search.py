@@ -179,10 +179,17 @@ class Index:
         hits, _ = nearest(vectors, self._vectors, whole(k, "k"), what="")
         texts = lines_at(self.corpus, self._starts, hits.index.ravel())
         found = [
-            [Hit(score, line + 1, next(texts)) for score, line in zip(*row, strict=True)]
+            _ordered([Hit(score, line + 1, next(texts)) for score, line in zip(*row, strict=True)])
             for row in zip(hits.similarity.tolist(), hits.index.tolist(), strict=True)
         ]
         return found[0] if single else found
+
+
+def _ordered(hits: list[Hit]) -> list[Hit]:
+    """Give copies of a line the score of the nearest, since in a product they have other bits."""
+    score = {hit.line: hit.score for hit in reversed(hits)}
+    same = [Hit(score[hit.line], hit.number, hit.line) for hit in hits]
+    return sorted(same, key=lambda hit: (-hit.score, hit.number))
 
 
 def _states(paths: Sequence[Path]) -> list[tuple[int, int, int]]:
