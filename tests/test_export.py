@@ -300,6 +300,31 @@ def test_training_brings_a_plain_table_nearer_and_is_the_same_again(plain, monke
     assert f"| {loss['exact']:.1f} | {loss['plain']:.1f} |" in (plain / "README.md").read_text()
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "expected training text in .*/text/segmented, found none; name files with --text"),
+        ("line\n", "expected at least 50 pairs .* found 1 lines and 0 pairs to measure on in 1"),
+    ],
+)
+def test_a_plain_table_needs_text(text, message, tmp_path):
+    if text:
+        (tmp_path / "text/segmented").mkdir(parents=True)
+        (tmp_path / "text/segmented/a.tsv").write_text(text)
+    with pytest.raises(EmsError, match=message):
+        plain_table.read_text(plain_table.text_files(tmp_path / "models/m", ()))
+
+
+def test_long_text_is_sampled(tmp_path, monkeypatch):
+    path = write_lines(tmp_path / "a.tsv", [f"line {at}\tZeile {at}" for at in range(9_000)])
+    lines, held = plain_table.read_text([path])
+    assert len(lines) + 2 * len(held) == 18_000
+    monkeypatch.setattr(plain_table, "TEXT_MB", 1e-6 * path.stat().st_size / 3)
+    fewer, _ = plain_table.read_text([path])
+    assert 5_000 < len(fewer) < 7_000
+    assert set(fewer) < set(lines)
+
+
 # --- no folder (tests/refused/export.yaml has the others)
 
 

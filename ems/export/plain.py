@@ -35,8 +35,8 @@ from ems.text.segmenters.base import SPACE
 END = "\u0003"  # closes a word; a tidy text has no control characters
 ENDS = r"(?<=[^\s\p{P}\p{S}])(?=[\s\p{P}\p{S}]|\z)"
 MEGABYTES, FILED = 115, 52  # of the folder, about; bytes of an entry beside its int8 vector
-LINES = 2_000_000  # lines to learn from, at most
-HELD_BACK, MOST_HELD_BACK = 50, 2_000  # one pair in so many is measured, not learnt; pairs
+TEXT_MB = 200  # of text to learn from, at most: about two million lines
+HELD_BACK, MEASURED = 50, 2_000  # one pair in so many is not learnt; most pairs that are measured
 LETTERS, LONGEST = 12_000, 20  # different characters, and characters of an entry, at most
 BATCH, EPOCHS = 2048, 4
 RATE = 0.05  # largest change of a number in a step, about, in units of the root mean square
@@ -153,31 +153,29 @@ def text_files(model: Path, given: Sequence[Path]) -> list[Path]:
 
 def read_text(paths: Sequence[Path]) -> tuple[list[str], list[tuple[str, str]]]:
     """Return distinct lines to learn from, and pairs that are held back, whose lines are not among
-    them.
+    them. A hash of its first column decides on a row.
     """
+    share = TEXT_MB * 1e6 / max(1, sum(path.stat().st_size for path in paths))
     seen: dict[str, None] = {}
     held: dict[tuple[str, str], None] = {}
-    for path in Progress("read text", len(paths), "files", small=True).over(paths):
+    for path in Progress("read text", len(paths), "files").over(paths):
         for line in read_lines(path):
             sides = line.split("\t")[:2]
-            if len(sides) == 2 and not zlib.crc32(sides[0].encode()) % HELD_BACK:
+            key = zlib.crc32(sides[0].encode())
+            if key >= share * 2**32:
+                continue
+            if len(sides) == 2 and not key % HELD_BACK:
                 held[sides[0], sides[1]] = None
             else:
                 seen |= dict.fromkeys(side for side in sides if side.strip())
-    for pair in held:
-        seen.pop(pair[0], None)
-        seen.pop(pair[1], None)
+    for side in (side for pair in held for side in pair):
+        seen.pop(side, None)
     if not seen or not held:
         raise EmsError(
             f"--text: expected at least {HELD_BACK} pairs separated by a tab, found {len(seen)} "
             f"lines and {len(held)} pairs to measure on in {len(paths)} files; name more text"
         )
-    return _drawn(list(seen), LINES), _drawn(list(held), MOST_HELD_BACK)
-
-
-def _drawn(items: list[Any], most: int) -> list[Any]:
-    """Return at most so many items, at equal distances."""
-    return [items[int(at)] for at in np.linspace(0, len(items) - 1, min(most, len(items)))]
+    return list(seen), list(held)[:: -(-len(held) // MEASURED)]
 
 
 # --- the entries
