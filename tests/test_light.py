@@ -17,15 +17,17 @@ from made.models import write_model
 from made.servers import Served
 from packaging.requirements import Requirement
 
-from ems.model.encode import SentenceEncoder
+from ems.model.static import load_encoder
 from ems.text.normalise import without_format
 
 pytestmark = pytest.mark.slow
 LIGHT = {"numpy", "safetensors", "sentencepiece"}
 SERVE = {"starlette", "uvicorn"}
-HEAVY = ["regex", "ruamel", "yaml", "pandas", "jsonschema", "requests", "psutil", "snakemake"]
+HEAVY = ["torch", "pydantic", "scipy", "regex", "ruamel", "yaml", "pandas", "jsonschema"]
+HEAVY += ["requests", "psutil", "snakemake"]
 OURS = ["ems.config.experiment", "ems.train", "ems.benchmarks"]
 LINES = ["Kalo mi\u00ad ne.", "Ne ru so.", "\u200bmi"]
+SIZES = {"layers": 0, "table": 16, "ngrams": 64}
 TEXT = "".join(f"{line}\n" for line in LINES)
 PROGRAM = f"""
 import sys
@@ -43,8 +45,9 @@ print(sorted(names & set({HEAVY})), sorted(set(sys.modules) & set({OURS})))
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """A model that drops format characters, which needs tables of Unicode."""
-    folder = write_model(tmp_path_factory.mktemp("light") / "model", ["de", "en"], LINES * 30, 30)
+    """A static model that drops format characters, which needs tables of Unicode."""
+    folder = tmp_path_factory.mktemp("light") / "model"
+    write_model(folder, ["de", "en"], LINES * 30, 30, sizes=SIZES)
     about = json.loads((folder / "model.json").read_text())
     (folder / "model.json").write_text(json.dumps(about | {"format_characters": "drop"}))
     return folder
@@ -57,11 +60,43 @@ def test_the_light_package_asks_for_three_packages():
     assert {"regex", "snakemake", "dvc", "pydantic", "ems"} <= pipeline
 
 
-def test_using_a_model_imports_nothing_of_the_pipeline(model, tmp_path):
+COMMANDS = {
+    "encode": "--source a.txt --out a.npy",
+    "score": "--source pairs.tsv --out scores.txt",
+    "score by margin": "--source pairs.tsv --out margins.txt --margin ratio",
+    "mine": "--source a.txt --target a.txt --out mined.tsv",
+    "search": "--index a.txt mi",
+    "check-model": "",
+}
+RUN = f"""
+import sys
+from ems.commands.cli import main
+assert main(sys.argv[1:]) == 0
+print(sorted({{name.partition(".")[0] for name in sys.modules}} & set({HEAVY})))
+"""
+
+
+def written(folder):
+    (folder / "a.txt").write_text(TEXT)
+    (folder / "pairs.tsv").write_text("".join(f"{line}\t{line}\n" for line in LINES))
+    return folder
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_using_a_static_model_imports_nothing_of_the_pipeline(model, tmp_path, command):
     """In this environment, where all packages are."""
-    command = [sys.executable, "-c", PROGRAM, model, tmp_path / "out.npy"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
-    assert done.stdout.split("\n")[0] == "[] []", done.stderr
+    words = [PROGRAM, model, "out.npy"]
+    if command:
+        words = [RUN, command.split()[0], "--model", model, *COMMANDS[command].split()]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", *words],
+        cwd=written(tmp_path),
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines()[-1] == ("[]" if command else "[] []"), done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +127,12 @@ def test_a_fresh_environment_of_the_light_package_runs_the_program(fresh, model,
     absent = f"from importlib.util import find_spec as f; print([n for n in {HEAVY} if f(n)])"
     assert run("-c", absent).stdout == "[]\n"
     assert run("-c", PROGRAM, model, "out.npy").stdout == "[] []\n"
-    expected = SentenceEncoder(model).encode(LINES)
-    np.testing.assert_allclose(np.load(tmp_path / "out.npy"), expected, atol=1e-6)
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), load_encoder(model).encode(LINES))
+    layers = write_model(tmp_path / "layers", ["de", "en"], LINES * 30, 30)
+    written(tmp_path)
+    encode = ("-m", "ems", "encode", "--model", layers, "--source", "a.txt", "--out", "x.npy")
+    error = run(*encode, status=1).stderr.splitlines()[-1]
+    assert "needs torch; in the folder of this project: pip install '.[layers]'" in error
     error = run("-m", "ems", "check", status=1).stderr.splitlines()[-1]
     assert "is not installed; this command needs the whole pipeline: pip install" in error
     encode = ("-m", "ems", "encode", "--model", model, "--source", "no.txt", "--out", "x.npy")
@@ -120,9 +159,8 @@ def test_the_readme_uses_an_exported_folder_with_the_light_package(fresh, model,
     place = tmp_path / "results/demo/exports/ems"  # which the section makes first
     place.parent.mkdir(parents=True)
     place.symlink_to(model)
-    for name in ("lines.txt", "a.txt", "b.txt"):
-        (tmp_path / name).write_text(TEXT)
-    (tmp_path / "pairs.tsv").write_text("".join(f"{line}\t{line}\n" for line in LINES))
+    for name in ("lines.txt", "b.txt"):
+        (written(tmp_path) / name).write_text(TEXT)
     commands = re.findall("^    ems ((?:encode|score|mine|search) .*)$", section, re.M)
     blocks = re.findall("```python\n(from ems .*?)```", section, re.S)
     assert (len(commands), len(blocks)) == (4, 1)
@@ -130,8 +168,8 @@ def test_the_readme_uses_an_exported_folder_with_the_light_package(fresh, model,
     lines += [f"{shlex.quote(str(fresh))} -m ems {command}" for command in commands]
     bash = ["bash", "-e", "-c", "\n".join(lines)]
     shown = subprocess.run(bash, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-    expected = SentenceEncoder(model).encode(LINES)
-    np.testing.assert_allclose(np.load(tmp_path / "lines.npy"), expected, atol=1e-6)
+    expected = load_encoder(model).encode(LINES)
+    np.testing.assert_array_equal(np.load(tmp_path / "lines.npy"), expected)
     assert (tmp_path / "scores.txt").read_text() == "1.000000\n" * len(LINES)
     assert (tmp_path / "mined.tsv").read_text().count("\n") >= 3
     assert "\t2\tNe ru so.\n" in shown

@@ -16,7 +16,7 @@ from ems.bench.nearest import Distinct, nearest, spread
 from ems.config.languages import code_among
 from ems.model.folder import DESCRIPTION
 from ems.model.lines import Tokeniser, unit_rows
-from ems.model.static import load_encoder
+from ems.model.static import StaticEncoder, load_encoder
 from ems.use.arguments import as_ours, limit, lines_of, one_of, prefix, texts_of, whole
 
 COSINE = "absolute"  # the margin without neighbours
@@ -66,6 +66,11 @@ class Encoder:
     @property
     def _ours(self) -> bool:
         return isinstance(self._lines, Tokeniser)
+
+    @property
+    def is_static(self) -> bool:
+        """True if a vector depends on its line alone, not on the lines encoded with it."""
+        return isinstance(self._lines, StaticEncoder)
 
     @property
     def identity(self) -> str:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ems.base.batches import batched
+from ems.base.batches import BATCH, batched
 from ems.base.files import atomic_path, check_unchanged, read_json, write_json
 from ems.base.progress import Progress, log
 from ems.base.records import Some
@@ -143,8 +143,9 @@ def run(
 
 def _to_stdout(job: EncodingJob) -> int:
     progress, bad = Progress(job.what, None, job.text.unit), []
+    size = BATCH if job.encoder.is_static else PIECE_LINES  # the first lines come at once
     with opened(job.text.path) as reader:
-        batches = batched(bounded_lines(reader), len, PIECE_LINES, MAX_BYTES)  # as `cut` does
+        batches = batched(bounded_lines(reader), len, size, MAX_BYTES)  # as `cut` does
         for lines in progress.over(batches, len):
             rows, more = job.block(lines, progress.done + 1)
             bad.append(more)
