@@ -7,7 +7,7 @@ direction of the exact vector.
 """
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from ems.base.errors import EmsError
 from ems.base.files import ENCODER, VOCABULARY, write_json, write_text
-from ems.base.progress import Progress
+from ems.base.progress import Progress, log
 from ems.base.texts import read_lines
 from ems.bench.retrieval import precision_at_1
 from ems.config.languages import UNSEEN
@@ -38,7 +38,7 @@ MEGABYTES, FILED = 115, 52  # of the folder, about; bytes of an entry beside its
 TEXT_MB = 200  # of text to learn from, at most: about two million lines
 HELD_BACK, MEASURED = 50, 2_000  # one pair in so many is not learnt; most pairs that are measured
 LETTERS, LONGEST = 12_000, 20  # different characters, and characters of an entry, at most
-BATCH, EPOCHS = 2048, 4
+BATCH, EPOCHS = 2048, 2
 RATE = 0.05  # largest change of a number in a step, about, in units of the root mean square
 MEAN, SQUARE = 0.9, 0.99  # decay of Adam's moments
 AT_ONCE = 20_000  # lines or entries
@@ -181,7 +181,7 @@ def read_text(paths: Sequence[Path]) -> tuple[list[str], list[tuple[str, str]]]:
 # --- the entries
 
 
-def make_entries(exported: Exported, lines: Iterable[str], most: int) -> Any:
+def make_entries(exported: Exported, lines: Sequence[str], most: int) -> Any:
     """Return a `tokenizers.Tokenizer` with at most so many entries, by frequency in the lines."""
     from tokenizers import Regex, models, normalizers, trainers
 
@@ -199,19 +199,18 @@ def make_entries(exported: Exported, lines: Iterable[str], most: int) -> Any:
         max_token_length=LONGEST,
         show_progress=False,
     )
-    tokenizer.train_from_iterator(lines, trainer)
+    progress = Progress("count words", len(lines), "lines")
+    tokenizer.train_from_iterator(progress.over(lines), trainer)  # the merges take a minute or two
+    log.info("entries: %s", f"{tokenizer.get_vocab_size():,}")
     return tokenizer
 
 
 def tokenised(tokenizer: Any, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return the entries of all lines, int64[T], and the count per line, int64[N]."""
-    rows = [
-        np.array(encoded.ids, np.int32)
-        for start in range(0, len(lines), AT_ONCE)
-        for encoded in tokenizer.encode_batch_fast(
-            lines[start : start + AT_ONCE], add_special_tokens=False
-        )
-    ]
+    rows: list[np.ndarray] = []
+    for start in range(0, len(lines), AT_ONCE):
+        encoded = tokenizer.encode_batch_fast(lines[start : start + AT_ONCE])
+        rows += [np.array(line.ids, np.int32) for line in encoded]
     return np.concatenate(rows).astype(np.int64), np.array([len(row) for row in rows])
 
 
