@@ -11,6 +11,7 @@ mapped file.
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -18,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 from eval_steps import planted, timed
 from measured import figures, require_peer, say
 from pairs_made import ROOT
@@ -76,7 +76,6 @@ RUNS: dict[str, Search] = {"ours": ours, "faiss": by_faiss}
 
 def run(name: str, folder: Path, scale: Scale, threads: int) -> dict[str, float]:
     """Mine all rounds; return the seconds, and the percentage of planted pairs among the mined."""
-    torch.set_num_threads(threads)
     if name == "faiss":
         import faiss
 
@@ -111,6 +110,7 @@ def measure(name: str, folder: Path, options: argparse.Namespace) -> dict[str, f
     """Return the figures of one run in a fresh process, with its peak of RssAnon."""
     command = [sys.executable, __file__, "--inside", name, "--folder", str(folder)]
     command += [f"--threads={options.threads}", f"--rounds={options.scale.rounds}"]
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)  # of numpy's products
     results, anon_mb = figures(command + ["--demo"] * options.demo, name)
     row = results | {"rss_anon_mb": anon_mb}
     time, memory = f"{row['seconds']:10,.1f} s", f"{row['rss_anon_mb']:10,.0f} MB"
@@ -152,7 +152,7 @@ def main() -> None:
     last = {"mine_s": best["ours"]["seconds"], "mine_peak_mb": best["ours"]["rss_anon_mb"]}
     if options.peer:
         last = {"mine_vs_faiss": best["faiss"]["seconds"] / last["mine_s"]} | last
-    write_json(options.out, {"torch": torch.__version__, "measured": best, **last})
+    write_json(options.out, {"numpy": np.__version__, "measured": best, **last})
     say(" ".join(f"{name}={value:.2f}" for name, value in last.items()))
 
 
