@@ -209,7 +209,7 @@ def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreF
         if not (type(row.value) in (int, float) and low <= row.value <= high):  # false for NaN
             found = shown(row.value)
             raise Damaged(path, f"expected {what} under `rows.{number}.value`, found {found}")
-        ends = [row.value] * 2 if row.interval is None else row.interval
+        ends = [row.value] * 2 if row.interval is None else list(map(float, row.interval))
         if len(ends) != 2 or not ends[0] - CLOSE <= row.value <= ends[1] + CLOSE:
             what = f"the two ends of an interval around {row.value} under `rows.{number}.interval`"
             raise Damaged(path, f"expected {what}, found {shown(ends)}")
