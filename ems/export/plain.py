@@ -34,7 +34,7 @@ from ems.text.segmenters.base import SPACE
 
 END = "\u0003"  # closes a word; a tidy text has no control characters
 ENDS = r"(?<=[^\s\p{P}\p{S}])(?=[\s\p{P}\p{S}]|\z)"
-MEGABYTES, FILED = 115, 52  # of the folder, about; bytes of an entry beside its int8 vector
+MEGABYTES, FILED = 115, 52  # of the folder, about; bytes of an entry without its int8 vector
 TEXT_MB = 200  # of text to learn from, at most: about two million lines
 HELD_BACK, MEASURED = 50, 2_000  # one pair in so many is not learnt; most pairs that are measured
 LETTERS, LONGEST = 12_000, 20  # different characters, and characters of an entry, at most
@@ -42,7 +42,6 @@ BATCH, EPOCHS = 2048, 2
 RATE = 0.05  # largest change of a number in a step, about, in units of the root mean square
 MEAN, SQUARE = 0.9, 0.99  # decay of Adam's moments
 AT_ONCE = 20_000  # lines or entries
-Encode = Callable[[list[str]], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -77,10 +76,7 @@ class Plain:
         similarity = {"similarity_fn_name": "cosine"}
         write_json(folder / "config_sentence_transformers.json", similarity)
         write_json(folder / "modules.json", write_modules(exported, folder))
-        written = exported.description.written
-        known = ("name", "experiment", "identity", "languages")
-        about = {key: written[key] for key in known if key in written}
-        about |= {"exported_from": written["sha256"], "entries": len(self.rows)}
+        about = {"exported_from": exported.description.sha256, "entries": len(self.rows)}
         write_json(folder / PLAIN, {**about, "loss": self.loss})
         tokens = [encoded.ids for encoded in self.tokenizer.encode_batch_fast(list(lines))]
         kept = [row for row, ids in enumerate(tokens) if ids]
@@ -105,11 +101,11 @@ def make_plain(exported: Exported, given: Sequence[Path]) -> Plain:
     tokenizer = make_entries(exported, lines, int(MEGABYTES * 1e6) // (width + FILED))
     exact = _exact(ours, width, lines, "exact vectors")
     table = first_vectors(ours, width, tokenizer)
-    table = trained(table, *tokenised(tokenizer, lines), exact)
+    table = trained(table, *tokenised(tokenizer, lines, "cut into entries"), exact)
     scales = table.abs().amax(1).clamp(min=1e-12) / 127
     rows = (table / scales[:, None]).round().to(torch.int8)
     plain = Plain(tokenizer, rows, scales, {})
-    plain.loss.update(_loss(partial(_exact, ours, width), plain, held))
+    plain.loss.update(_loss(plain, partial(_exact, ours, width), held))
     return plain
 
 
@@ -124,15 +120,15 @@ def _exact(ours: StaticEncoder, width: int, lines: list[str], what: str = "") ->
     return vectors
 
 
-def _loss(exact: Encode, plain: Plain, held: list[tuple[str, str]]) -> dict[str, float]:
+def _loss(
+    plain: Plain, exact: Callable[[list[str]], np.ndarray], held: list[tuple[str, str]]
+) -> dict[str, float]:
     """Compare P@1 of pairs, the mean of both directions, and vectors with the exact ones."""
-    vectors, loss = [], {"pairs": len(held)}
-    for name, encode in (("exact", exact), ("plain", plain.encode)):
-        source, target = (
-            unit_rows(encode(list(side)).astype(float)) for side in zip(*held, strict=True)
-        )
+    loss, lines = {"pairs": len(held)}, [side for pair in held for side in pair]
+    vectors = [unit_rows(encode(lines).astype(float)) for encode in (exact, plain.encode)]
+    for name, rows in zip(("exact", "plain"), vectors, strict=True):
+        source, target = rows[0::2], rows[1::2]
         loss[name] = (precision_at_1(source, target) + precision_at_1(target, source)) / 2
-        vectors.append(np.concatenate([source, target]))
     return {**loss, "cosine": float((vectors[0] * vectors[1]).sum(1).mean())}
 
 
@@ -205,12 +201,17 @@ def make_entries(exported: Exported, lines: Sequence[str], most: int) -> Any:
     return tokenizer
 
 
-def tokenised(tokenizer: Any, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def tokenised(
+    tokenizer: Any, lines: Sequence[str], what: str = ""
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the entries of all lines, int64[T], and the count per line, int64[N]."""
     rows: list[np.ndarray] = []
+    progress = Progress(what, len(lines), "lines")
     for start in range(0, len(lines), AT_ONCE):
         encoded = tokenizer.encode_batch_fast(lines[start : start + AT_ONCE])
         rows += [np.array(line.ids, np.int32) for line in encoded]
+        progress.add(len(encoded))
+    progress.close()
     return np.concatenate(rows).astype(np.int64), np.array([len(row) for row in rows])
 
 
