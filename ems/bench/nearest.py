@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ems.base.errors import EmsError
+from ems.base.errors import needs_extra
 from ems.base.progress import Progress
 
 ROWS, COLUMNS = 8192, 4096  # rows that are read at once, of either set; multiples of GROUP
@@ -140,8 +140,7 @@ def nearest(
     of_first = np.full((len(first), min(k, len(second))), _NONE)
     of_second = np.full((len(second), min(k, len(first))), _NONE)
     tiles = -(-len(first) // ROWS) * -(-len(second) // COLUMNS)
-    about = what and f"{what}: {len(first):,} x {len(second):,}"
-    progress = Progress(about, tiles, "tiles")
+    progress = Progress(what and f"{what}: {len(first):,} x {len(second):,}", tiles, "tiles")
     for top in range(0, len(first), ROWS):
         queries = block(first, top, ROWS, gpu)
         for left in range(0, len(second), COLUMNS):
@@ -165,13 +164,11 @@ def merged(one: Neighbours, other: Neighbours, k: int) -> Neighbours:
 def gpu_of(setting: str) -> Any:
     """Return PyTorch's device for `cuda`, and for `auto` if there is a GPU; None is a CPU."""
     # to import PyTorch takes longer than most searches, so `auto` does not without a driver
-    likely = "torch" in sys.modules or (any(map(os.path.exists, DRIVERS)) and find_spec("torch"))
-    if setting == "cpu" or (setting == "auto" and not likely):
+    driver = any(map(os.path.exists, DRIVERS)) and find_spec("torch")
+    if setting == "cpu" or (setting == "auto" and not (driver or sys.modules.get("torch"))):
         return None
-    try:
+    with needs_extra("a search on a GPU", "layers"):
         from ems.model.devices import choose_device
-    except ModuleNotFoundError:
-        raise EmsError("device cuda needs PyTorch, found none: pip install 'ems[layers]'") from None
     chosen = choose_device(setting)
     return chosen if chosen.type == "cuda" else None
 
@@ -218,10 +215,10 @@ def _grouped(tile: Any) -> Any:
     rows, columns = tile.shape
     size = min(GROUP, columns)
     if missing := -columns % size:
-        shape, host = (rows, columns + missing), isinstance(tile, np.ndarray)
-        whole = np.full(shape, -np.inf, np.float32) if host else tile.new_full(shape, -np.inf)
-        whole[:, :columns] = tile
-        tile = whole
+        part, shape = tile, (rows, columns + missing)
+        host = isinstance(part, np.ndarray)
+        tile = np.full(shape, -np.inf, np.float32) if host else part.new_full(shape, -np.inf)
+        tile[:, :columns] = part
     return tile.reshape(rows, size, -1)
 
 
