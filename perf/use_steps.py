@@ -42,19 +42,18 @@ def _speed(encode: Callable[[list[str]], object], options: Options) -> Figures:
     return {"per_s": len(lines) / median(wall), "per_cpu_s": len(lines) / median(cpu)}
 
 
-def by_us(options: Options, precision: str = "float32", name: str = "model") -> Figures:
+def by_us(options: Options, precision: str = "float32") -> Figures:
     """Measure our encoder in one precision."""
-    encoder = Encoder(vars(options)[name], "cpu", precision)
+    encoder = Encoder(options.model, "cpu", precision)
     return _speed(partial(encoder.encode, normalise=True), options)
 
 
-def by_st(options: Options, name: str = "exported") -> Figures:
-    """Measure sentence-transformers on an exported folder."""
+def by_st(options: Options) -> Figures:
+    """Measure sentence-transformers on the exported folder."""
     from sentence_transformers import SentenceTransformer
 
-    folder = vars(options)[name]
-    code = any(folder.glob("*.py"))
-    model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=code)
+    code = any(options.exported.glob("*.py"))
+    model = SentenceTransformer(str(options.exported), device="cpu", trust_remote_code=code)
     return _speed(lambda lines: model.encode(lines, batch_size=BATCH), options)
 
 
@@ -157,9 +156,7 @@ RUNS: dict[str, Callable[[Options], Figures]] = {
     **{f"ours-{name}": partial(by_us, precision=name) for name in PRECISIONS},
     "st": by_st,
     **{f"onnxruntime-{name}": partial(by_onnxruntime, precision=name) for name in GRAPHS},
-    "static": partial(by_us, name="static"),
-    "st-static": partial(by_st, name="static"),
     "score": scored,
     "mine": mined,
 }
-PEERS = ("st", *(f"onnxruntime-{name}" for name in GRAPHS), "static", "st-static")
+PEERS = ("st", *(f"onnxruntime-{name}" for name in GRAPHS))

@@ -2,11 +2,11 @@
 
     python perf/use_throughput.py --model FOLDER --pairs FILE.tsv [--exported FOLDER] [--no-peer]
         [--demo] [--repeats 3] [--mine-lines 1000000] [--mine-seconds 600] [--threads 2]
+    python perf/use_throughput.py --static --model FOLDER ...  (without layers: use_static.py)
 
 Ours goes from text to vectors by `Encoder`, in float32, bfloat16 and int8. The peers are
 sentence-transformers and onnxruntime on `--exported`, the same model as written by `ems export
---onnx --int8` (default: it is exported first). The static table has random vectors for the pieces
-of the model's vocabulary, and is exported too. The time of loading is measured by `python -c`. `ems
+--onnx --int8` (default: it is exported first). The time of loading is measured by `python -c`. `ems
 score` runs like a user's call, including its start. Mining is `ems mine` without the encoding: two
 texts of planted vectors at d = 128, and its peak of RssAnon. Lines that are not compared within
 `--mine-seconds` get the neighbours of others, so memory is as for all lines. Each measurement is
@@ -24,16 +24,12 @@ from pathlib import Path
 from statistics import median
 
 import torch
+import use_static
 from measured import figures, require_peer, say
 from pairs_made import ROOT
-from safetensors.torch import save_file
 from use_steps import PEERS, PRECISIONS, RUNS, Figures, Options, write_planted
 
-from ems.base.files import ENCODER, VOCABULARY, read_json, sha256_file, visible_files, write_json
-from ems.base.records import Json
-from ems.config.model import EncoderSettings
-from ems.model.encode import SentenceEncoder
-from ems.model.encoder import Encoder
+from ems.base.files import visible_files, write_json
 
 LOADS = {
     "ours": ("model", "from ems import Encoder; Encoder({!r}, 'cpu')"),
@@ -70,28 +66,13 @@ def export(model: Path, out: Path, *flags: str) -> Path:
     return out
 
 
-def made_table(model: Path, folder: Path) -> Path:
-    """Write a random table with the vocabulary of `model`, without layers or n-grams."""
-    about = read_json(model / "model.json", Json)
-    about["model"] |= {"layers": 0, "positions": "none", "ngrams": 0}
-    about.pop("training", None)
-    folder.mkdir()
-    (folder / VOCABULARY).write_bytes((model / VOCABULARY).read_bytes())
-    pieces = SentenceEncoder(model, "cpu").vocabulary.get_piece_size()
-    torch.manual_seed(1)
-    save_file(Encoder(EncoderSettings(**about["model"]), pieces).state_dict(), folder / ENCODER)
-    about["sha256"] = {name: sha256_file(folder / name) for name in (ENCODER, VOCABULARY)}
-    write_json(folder / "model.json", about)
-    return folder
-
-
 # --- measurements
 
 
 def measure(name: str, options: Options) -> Figures:
     """Return the figures of one run in a fresh process, with its peak of RssAnon."""
     words = [sys.executable, str(Path(__file__)), "--inside", name]
-    kept = ("model", "lines", "exported", "static", "folder", "pairs", "threads", "repeats")
+    kept = ("model", "lines", "exported", "folder", "pairs", "threads", "repeats")
     places = {key: vars(options)[key] for key in (*kept, "mine_seconds") if vars(options)[key]}
     words += [f"--{key.replace('_', '-')}={value}" for key, value in places.items()]
     results, anon_mb = figures(words + ["--demo"] * options.demo, name)
@@ -133,8 +114,6 @@ def compared(rows: dict[str, Figures], options: Options) -> Figures:
         last |= {"encode_vs_st": own / speed["st"]}
         last |= {"encode_vs_onnxruntime": own / speed["onnxruntime-float32"]}
         last |= {"int8_vs_onnxruntime": speed["ours-int8"] / speed["onnxruntime-int8"]}
-        last |= {"static_per_s": speed["static"]}
-        last |= {"static_vs_st": speed["static"] / speed["st-static"]}
     mined, million = rows["mine"], rows["mine"]["lines"] == FULL.mined
     last |= {"score_rows_per_s": scored(options), "mine_s": mined["seconds"]}
     last |= {"mine_lines": mined["lines"], "mine_compared_pct": mined["compared"]}
@@ -153,7 +132,7 @@ def options_of() -> Options:
     parser.add_argument("--mine-seconds", type=float, default=600, help="of comparing, about")
     parser.add_argument("--repeats", type=int, default=3, help="of which the median is taken")
     parser.add_argument("--threads", type=int, default=2)
-    for name in ("lines", "folder", "static"):
+    for name in ("lines", "folder"):
         parser.add_argument(f"--{name}", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--inside", choices=RUNS, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -163,6 +142,8 @@ def options_of() -> Options:
 
 
 def main() -> None:
+    if "--static" in sys.argv:
+        return use_static.main([word for word in sys.argv[1:] if word != "--static"])
     options = options_of()
     if options.inside:
         torch.set_num_threads(options.threads)
@@ -176,8 +157,6 @@ def main() -> None:
         options.folder, options.lines = Path(name), Path(name) / "lines.txt"
         options.lines.write_text(options.pairs.read_text("utf-8").replace("\t", "\n"), "utf-8")
         if options.peer:
-            table = made_table(options.model, Path(name) / "table")
-            options.static = export(table, Path(name) / "static")
             flags = ("--onnx", "--int8")
             options.exported = options.exported or export(
                 options.model, Path(name) / "exported", *flags

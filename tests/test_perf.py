@@ -168,6 +168,34 @@ def test_the_static_recipe_is_measured_next_to_static_embeddings(run, tmp_path, 
     assert [word.partition("=")[0] for word in words] == [*pairs, "peak_mb"]
 
 
+@pytest.mark.slow
+def test_a_static_model_is_measured_next_to_model2vec(run, monkeypatch, tmp_path, capsys):
+    texts = [
+        line for code in ("de", "fr") for line, _ in import_module("measured").demo_lines(code)
+    ]
+    sizes = {"layers": 0, "positions": "none", "table": 16, "ngrams": 64}
+    model = write_model(tmp_path / "model", ["de", "en"], texts, 300, sizes=sizes)
+    peers = all(map(find_spec, ("model2vec", "sentence_transformers")))
+    run("use_throughput", "--static", f"--model={model}", *([] if peers else ["--no-peer"]))
+    *_, line = capsys.readouterr().out.splitlines()
+    ways = ("million_first", "flores_first", "flores_warm", "tatoeba_first", "tatoeba_warm")
+    keys = [f"{way}_vs_model2vec" for way in ways] * peers
+    assert [word.partition("=")[0] for word in line.split()] == [*keys, "load_s", "peak_mb"]
+    rows = json.loads((tmp_path / "out.json").read_text())["measured"]
+    assert rows["flores 1 ours"].keys() >= {"first_per_s", "first_per_cpu_s", "warm_per_s"}
+
+
+def test_a_repeated_text_changes_one_word_to_a_word_of_the_text():
+    lines = ["a b b", "b c d e", "b b a"]
+    rows = [line.split() for line in import_module("static_texts").changed(lines, 30)]
+    assert [" ".join(row) for row in rows[:3]] == lines
+    pairs = [(row, lines[at % 3].split()) for at, row in enumerate(rows)]
+    changes = [sum(one != other for one, other in zip(*pair, strict=True)) for pair in pairs]
+    assert max(changes) == 1
+    assert sum(changes) > 10
+    assert {word for row in rows for word in row} == {*"abcde"}
+
+
 def check_eval_throughput(last, measures):
     measured = measures["measured"]
     assert measured["mine"]["mine"]["right"] == measured["mine all"]["mine"]["right"] == 100
