@@ -54,7 +54,7 @@ class Ngrams(nn.Module):
         """Return the row of each n-gram, sentence by sentence, and their counts, int64[N]."""
         sentence = torch.repeat_interleave(lengths, output_size=len(tokens))  # (T,)
         first = functional.pad(sentence.diff(), (1, 0), value=1) != 0  # a gap before each sentence
-        letters = functional.pad(self.letters[tokens], (1, 0))  # (T, 1 + LONGEST)
+        letters = functional.pad(self.letters.index_select(0, tokens), (1, 0))  # (T, 1 + LONGEST)
         letters[:, 0] = first * GAP
         places = letters.flatten().nonzero()[:, 0]
         row = functional.pad(letters.flatten()[places].long(), (0, MOST), value=GAP)
@@ -64,14 +64,15 @@ class Ngrams(nn.Module):
         hashes, kept = [], []
         for more in range(1, MOST):  # letters after the first
             hashed = hashed * BASE + row[more : more + size]
-            hashes.append((hashed * MIX & POSITIVE) // (1 << SHIFT) % self.table.num_embeddings)
+            hashes.append(((hashed * MIX & POSITIVE) >> SHIFT) % self.table.num_embeddings)
             if more == 1:
                 kept.append(filled[:size] | filled[1 : 1 + size])
                 continue
             inside = inside & filled[more - 1 : more - 1 + size]
             kept.append(inside)
         chosen = torch.stack(kept, 1)  # (letters, lengths)
-        counts = torch.zeros_like(lengths).index_add_(0, sentence, chosen.sum(1))
+        many = sum(part.long() for part in kept)  # a sum over a dimension takes ten times as long
+        counts = torch.zeros_like(lengths).index_add_(0, sentence, many)
         return torch.stack(hashes, 1).masked_select(chosen), counts
 
 
