@@ -258,6 +258,8 @@ def plain(tmp_path_factory):
 
 @pytest.mark.filterwarnings("error")
 def test_a_plain_export_needs_no_code_and_no_warning(plain, caplog):
+    assert check_model(plain) == 8
+    caplog.clear()
     loaded = load(plain, trust=False)
     vectors = loaded.encode([*LINES, ""], batch_size=7, show_progress_bar=False)
     assert (caplog.messages, vectors.dtype, vectors[-1].any()) == ([], np.float32, False)

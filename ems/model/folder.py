@@ -132,7 +132,8 @@ def describe(folder: Path) -> Description:
 
 def checksums(folder: Path) -> dict[str, str]:
     """Return file -> SHA-256 that the folder of a trained or exported encoder lists."""
-    return _read_sums(folder / SUMS) if _exported(folder) else read_model(folder).sha256
+    listed = _exported(folder) or (folder / SUMS).is_file()  # a plain export has no ems.json
+    return _read_sums(folder / SUMS) if listed else read_model(folder).sha256
 
 
 def _read_sums(path: Path) -> dict[str, str]:

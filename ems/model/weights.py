@@ -11,8 +11,15 @@ from ems.base.errors import Damaged
 from ems.base.files import check_readable, unreadable
 
 Shapes = Mapping[str, tuple[int, ...]]
-FLOATS, BYTES = ("F32", "F16", "BF16"), ("U8",)  # types of weights in safetensors' words
-TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "U8": "u1"}  # of NumPy, which has no bfloat16
+FLOATS = ("F32", "F16", "BF16")  # types of weights in safetensors' words
+BYTES = {"letters": ("U8",), "embeddings": ("I8",)}  # of tensors by the end of their names
+TYPES = {
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",
+    "U8": "u1",
+    "I8": "i1",
+}  # of NumPy, which has no bfloat16
 
 
 def mapped(path: Path, shapes: Shapes | None) -> dict[str, np.ndarray]:
@@ -48,7 +55,7 @@ def misfit(found: Mapping[str, tuple[str, list[int]]], shapes: Shapes | None) ->
     for name in sorted(found.keys() | (shapes or found).keys()):
         kind, shape = found.get(name, ("nothing", []))
         expected = shape if shapes is None else shapes.get(name)
-        types = BYTES if name.endswith(".letters") else FLOATS
+        types = BYTES.get(name.rpartition(".")[2], FLOATS)
         if expected is None or list(expected) != shape or kind not in types:
             wanted = "no such tensor" if expected is None else f"{types[0]}{list(expected)}"
             return f"{name}: expected {wanted}, found {kind}{shape if name in found else ''}"
