@@ -214,6 +214,8 @@ def export(
     exported = folder.Exported(model, tool, onnx, int8, dimensions)
     if plain:
         exported.plain = make_plain(exported, text)
+    elif text:
+        raise EmsError("--text is what --plain learns from; add --plain, or leave --text out")
     try:
         lines = read_lines(verify) if verify else sample(exported.ours.vocabulary)
     except Damaged as error:

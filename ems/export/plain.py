@@ -92,8 +92,8 @@ def make_plain(exported: Exported, given: Sequence[Path]) -> Plain:
     if exported.encoder.table is None or exported.graph:
         found = "--onnx or --int8" if exported.graph else f"layers: {exported.settings.layers}"
         raise EmsError(
-            f"--plain: expected a model with `model.table` and `layers: 0`, and no ONNX graph; "
-            f"{exported.model} has {found}; export it without --plain"
+            "--plain: expected a model with `model.table` and `layers: 0`, without an ONNX graph; "
+            f"found {found}; export {exported.model} without --plain"
         )
     width, ours = exported.dimensions, StaticEncoder(exported.model)
     ours.segmenters = dict.fromkeys(ours.segmenters, exported.segmenter)
