@@ -23,15 +23,12 @@ TATOEBA = 20_000  # its lines in the million, of each language
 DEMO = 300
 
 
-def write_texts(folder: Path, names: Iterable[str], lines: int, demo: bool) -> dict[str, Path]:
-    """Write the texts with these names, the million with `lines` lines; return their files."""
+def write_texts(folder: Path, names: Iterable[str], lines: int, demo: bool) -> None:
+    """Write the texts with these names to <name>.txt, the million with `lines` lines."""
     texts = {"flores": _flores, "tatoeba": _tatoeba, "million": lambda: million(lines)}
-    made = {}
     for name in names:
-        made[name] = folder / f"{name}.txt"
         text = changed([first for first, _ in demo_lines("de")], DEMO) if demo else texts[name]()
-        made[name].write_text("".join(f"{line}\n" for line in text), "utf-8")
-    return made
+        (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in text), "utf-8")
 
 
 def _flores() -> Iterator[str]:

@@ -34,6 +34,7 @@ TEXTS = ("million", "flores", "tatoeba")
 CALL = 50_000  # lines; model2vec uses threads from 10,000 on
 ALL_MB = 4000  # a cache for all words; memory is only taken for those that are there
 PEERS = ("model2vec", "st")
+NAMES = ("ours", "model2vec", "ours-all", "st")  # in the order of a round
 LOADS = {
     "ours": "from ems import Encoder; Encoder({!r}).encode(['a'])",
     "model2vec": "from model2vec import StaticModel as S; S.from_pretrained({!r}).encode(['a'])",
@@ -122,8 +123,8 @@ def pinned(cores: int) -> list[int]:
 def measure(name: str, text: str, cores: int, options: argparse.Namespace) -> dict[str, float]:
     """Return the figures of one run in a fresh process."""
     command = [sys.executable, __file__, "--inside", name, "--texts", text, f"--cores={cores}"]
-    places = (f"--{key}={vars(options)[key]}" for key in ("model", "folder"))
-    row, mb = figures([*command, *places, f"--cache-mb={options.cache_mb}"], f"{name}, {text}")
+    command += [f"--model={options.model}", f"--folder={options.folder}"]
+    row, mb = figures([*command, f"--cache-mb={options.cache_mb}"], f"{name}, {text}")
     return row | {"rss_anon_mb": mb}
 
 
@@ -157,21 +158,20 @@ def measured(options: argparse.Namespace) -> tuple[dict[str, dict[str, float]], 
     """
     from ems.base.files import visible_files
 
-    names = ["ours", *(PEERS[:1] * options.peer), "ours-all", *(PEERS[1:] * options.peer)]
-    folders = {name: options.folder / name for name in PEERS * options.peer}
+    names = [name for name in NAMES if options.peer or name.startswith("ours")]
+    folders = {"ours": options.model}
+    folders |= {name: options.folder / name for name in names if name in PEERS}
     rows: dict[str, list[dict[str, float]]] = {}
     loads: dict[str, list[float]] = {}
     for _ in range(options.repeats):
-        for name, folder in {"ours": options.model, **folders}.items():
+        for name, folder in folders.items():
             loads.setdefault(name, []).append(load_seconds(name, folder))
         for text, cores, name in product(options.texts, options.cores, names):
             row = measure(name, text, cores, options)
             rows.setdefault(f"{text} {cores} {name}", []).append(row)
-            say(
-                f"{text:8} {cores} {name:10}"
-                + "".join(f"{value:>10,.0f}" for value in row.values())
-            )
-    for name, folder in {"ours": options.model, **folders}.items():
+            shown = "".join(f"{value:>10,.0f}" for value in row.values())
+            say(f"{text:8} {cores} {name:10}{shown}")
+    for name, folder in folders.items():
         size = sum(path.stat().st_size for path in visible_files(folder)) / 1e6
         say(f"{name:10} first vector after {median(loads[name]):.2f} s, {size:.1f} MB on disk")
     medians = {
