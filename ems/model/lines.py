@@ -72,14 +72,17 @@ class Tokeniser:
     def segmenter(self, language: str | None) -> str:
         """Return the name of a language's segmenter. Raises `EmsError` as `tokenise` does."""
         if language is None:
-            self._check_alike()
-        elif language not in self.segmenters:
+            return self._of_all
+        if language not in self.segmenters:
             known = ", ".join(sorted(self.segmenters))
             raise EmsError(f"language {language!r}: {self.folder} was trained for {known}")
-        return self.segmenters[language] if language else next(iter(self.segmenters.values()))
+        return self.segmenters[language]
 
-    def _check_alike(self) -> None:
-        """Raise `EmsError` if the tokens of a line depend on its language."""
+    @cached_property
+    def _of_all(self) -> str:
+        """The segmenter of all languages. Raises `EmsError` if the tokens of a line depend on its
+        language.
+        """
         tools = sorted(set(self.segmenters.values()))
         cut = [code for code in self.segmenters if by_characters(self.vocabulary, code)]
         if len(tools) > 1 or any(load(name).by_language for name in tools):
@@ -87,7 +90,7 @@ class Tokeniser:
         elif cut:
             reason = f"cuts {', '.join(cut)} into characters"
         else:
-            return
+            return tools[0]
         raise EmsError(
             f"{self.folder}: expected the language of the lines, since this model {reason}; give "
             f"one of {', '.join(sorted(self.segmenters))}"

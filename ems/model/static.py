@@ -14,7 +14,7 @@ operations round alike on every machine (IEEE 754). A test compares it with a pl
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -342,13 +342,15 @@ class Words:
             return self._used(found)
         if 8 * len(self._free) < self.capacity:
             self._drop()
-        new = list(set(words).difference(self._slots))
-        passing = self._place(new)
-        places = list(map(self._slots.__getitem__, new))
+        new, kept = self._sorted(list(set(words).difference(self._slots)))
+        room = len(self._free) - kept
+        places = [*self._free[room:], *range(self.capacity, self.capacity + len(new) - kept)]
+        del self._free[room:]
+        self._slots.update(zip(new, places, strict=True))
         self.sums[places], counts = make(new)
         self._counts[:, places] = counts[:, ::2].T << 32 | counts[:, 1::2].T
         found = list(map(self._slots.__getitem__, words))
-        for word in passing:
+        for word in new[kept:]:
             del self._slots[word]
         return self._used(found)
 
@@ -363,16 +365,13 @@ class Words:
         np.add.at(self._uses, slots, 1)
         return slots
 
-    def _place(self, words: list[str]) -> list[str]:
-        """Give new words a slot; return those that are not kept."""
-        kept, passing = words, []
+    def _sorted(self, words: list[str]) -> tuple[list[str], int]:
+        """Return new words, those that are kept first, and the number of these."""
+        kept = words
         if UNSPACED.search("".join(words)) or max(map(len, words)) > LONG:
             kept = [word for word in words if len(word) <= LONG and not UNSPACED.search(word)]
-            passing = list(set(words).difference(kept))
-        kept, more = kept[: len(self._free)], kept[len(self._free) :]
-        self._slots.update(zip(kept, (self._free.pop() for _ in kept), strict=True))
-        self._slots.update(zip([*passing, *more], count(self.capacity)))
-        return [*passing, *more]
+            words = [*kept, *set(words).difference(kept)]
+        return words, min(len(kept), len(self._free))
 
     def _drop(self) -> None:
         words, slots = list(self._slots), np.fromiter(self._slots.values(), np.int64)
