@@ -119,7 +119,7 @@ def mine(
 
 
 def check_model(model: common.ModelFolder) -> None:
-    """Check a model folder: its checksums, its weights, the vector of a line."""
+    """Check the checksums and weights of a model, and one vector."""
     from ems.use import check
 
     common.log.info("%s: %s files are whole", model, check.check_model(model))

@@ -1,6 +1,5 @@
 """The header of a safetensors file of weights against the sizes of its model; mapping the file."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from ems.base.errors import Damaged
-from ems.base.files import check_readable, unreadable
+from ems.base.files import check_readable, parse_json, unreadable
 
 Shapes = Mapping[str, tuple[int, ...]]
 FLOATS = ("F32", "F16", "BF16")  # types of weights in safetensors' words
@@ -33,7 +32,7 @@ def mapped(path: Path, shapes: Shapes | None) -> dict[str, np.ndarray]:
             pass
         with open(path, "rb") as file:
             size = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(size))
+            header = parse_json(file.read(size).decode())
         header.pop("__metadata__", None)
         if problem := misfit({k: (v["dtype"], v["shape"]) for k, v in header.items()}, shapes):
             raise Damaged(path, f"does not fit its settings: {problem}")
