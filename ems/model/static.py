@@ -37,7 +37,7 @@ CACHE_MB = 64
 UNITS = 8192  # words in a block, about; the sums of new ones are in memory together
 GATHERED = 1 << 17  # numbers that are copied from a table at once: they fit the second-level cache
 LONG = 24  # characters of the longest word that is cached
-ENTRY = 250  # bytes of a word in the cache beside its vectors, about
+ENTRY = 250  # bytes of a word in the cache without its vectors, about
 # scripts without spaces between words: Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han
 UNSPACED = re.compile("[\u0e01-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
@@ -172,8 +172,8 @@ class StaticEncoder(Tokeniser):
     def _block(
         self, lines: list[str], units: list[list[str]], language: str | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the vectors [N, d] of lines, and their counts [N, 5]: of all tokens, and those
-        of `_sums` for the tokens that are read.
+        """Return the vectors [N, d] of lines, and their counts [N, 5]: of all tokens, and the
+        four counts of `_sums` for the tokens that are read.
         """
         most = self.max_tokens
         sizes = np.array([len(line) if len(line) <= most else 0 for line in units])
@@ -366,7 +366,7 @@ class Words:
         return slots
 
     def _sorted(self, words: list[str]) -> tuple[list[str], int]:
-        """Return new words, those that are kept first, and the number of these."""
+        """Return new words, first the kept ones, and the number of kept ones."""
         kept = words
         if UNSPACED.search("".join(words)) or max(map(len, words)) > LONG:
             kept = [word for word in words if len(word) <= LONG and not UNSPACED.search(word)]
