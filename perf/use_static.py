@@ -47,11 +47,9 @@ Encode = Callable[[list[str]], Any]
 
 
 def ours(options: argparse.Namespace, cache_mb: float) -> Encode:
-    from ems.model.static import StaticEncoder
     from ems.use.encoder import Encoder
 
-    encoder = Encoder(options.model, "cpu")
-    encoder._lines = StaticEncoder(options.model, cache_mb=cache_mb, threads=options.cores[0])
+    encoder = Encoder(options.model, "cpu", threads=options.cores[0], cache_mb=int(cache_mb))
     return partial(encoder.encode, normalise=True)
 
 

@@ -14,6 +14,7 @@ operations round alike on every machine (IEEE 754). A test compares it with a pl
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from threading import Lock
@@ -32,7 +33,7 @@ from ems.model.weights import mapped
 from ems.text.normalise import tidy_lines
 from ems.text.subwords import UNK, by_characters, encode_lines, has_words
 
-Make = Callable[[list[str]], tuple[np.ndarray, np.ndarray]]
+Make = Callable[[list[str], np.ndarray, np.ndarray], np.ndarray]
 CACHE_MB = 64
 UNITS = 8192  # words in a block, about; the sums of new ones are in memory together
 GATHERED = 1 << 17  # numbers that are copied from a table at once: they fit the second-level cache
@@ -47,11 +48,20 @@ def is_static(description: Description) -> bool:
     return description.weights == STATIC or not description.model.attends
 
 
-def load_encoder(folder: Path, device: str = "auto", precision: str = "float32") -> Any:
-    """Load the encoder of a model folder; a static one runs in NumPy unless `device` is cuda."""
+def load_encoder(
+    folder: Path,
+    device: str = "auto",
+    precision: str = "float32",
+    threads: int = 1,
+    cache_mb: float = CACHE_MB,
+) -> Any:
+    """Load the encoder of a model folder; a static one runs in NumPy unless `device` is cuda.
+
+    `threads` and `cache_mb` are for a static one.
+    """
     description = describe(folder)
     if is_static(description) and device != "cuda":
-        return StaticEncoder(folder, precision)
+        return StaticEncoder(folder, precision, cache_mb, threads)
     with needs_extra(f"{folder}: a model with layers, or on a GPU,", "layers"):
         from ems.model.encode import SentenceEncoder
     return SentenceEncoder(folder, device, precision)
@@ -134,7 +144,9 @@ class StaticEncoder(Tokeniser):
 
     def embed(self, tokens: list[np.ndarray]) -> np.ndarray:
         """Return embeddings float32[N, d] of N arrays of token ids."""
-        return self._vectors(*self._sums([ids[: self.max_tokens] for ids in tokens]))
+        sums = np.empty((len(tokens), self._cache.sums.shape[1]), np.float32)
+        read = [ids[: self.max_tokens] for ids in tokens]
+        return self._vectors(sums, self._sum(read, sums, np.arange(len(tokens))))
 
     # --- blocks of lines
 
@@ -173,30 +185,34 @@ class StaticEncoder(Tokeniser):
         self, lines: list[str], units: list[list[str]], language: str | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the vectors [N, d] of lines, and their counts [N, 5]: of all tokens, and the
-        four counts of `_sums` for the tokens that are read.
+        four counts of `_sum` for the tokens that are read.
         """
         most = self.max_tokens
         sizes = np.array([len(line) if len(line) <= most else 0 for line in units])
         words = list(chain.from_iterable(line for line in units if len(line) <= most))
-        slots = self._cache.slots(words, lambda new: self._word_sums(new, language))
-        sums = np.zeros((len(lines), self._cache.sums.shape[1]), np.float32)
-        Table(self._cache.sums).add(slots, sizes, sums, self.threads)
+        make = partial(self._sum_words, language)
+        slots = self._cache.slots(words, make)
+        sums = np.empty((len(lines), self._cache.sums.shape[1]), np.float32)
+        Table(self._cache.sums).add(slots, sizes, sums, np.arange(len(lines)), self.threads)
         counts = self._cache.counted(slots, sizes)
         tokens = counts[:, 0].copy()
         whole = np.flatnonzero((tokens == 0) | (tokens > most)).tolist()
         if whole:
             encoded = self._encode(self.words([lines[row] for row in whole], language), language)
             tokens[whole] = list(map(len, encoded))
-            sums[whole], counts[whole] = self._sums([ids[:most] or [UNK] for ids in encoded])
+            read = [ids[:most] or [UNK] for ids in encoded]
+            counts[whole] = self._sum(read, sums, np.array(whole))
         return self._vectors(sums, counts), np.column_stack([np.maximum(tokens, 1), counts])
 
-    def _word_sums(self, words: list[str], language: str | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sums and counts of words with the prefix of their kind."""
+    def _sum_words(
+        self, language: str | None, words: list[str], out: np.ndarray, places: np.ndarray
+    ) -> np.ndarray:
+        """Do `_sum` for words with the prefix of their kind."""
         prefix = self._prefix(language)
         texts = [word.removeprefix(prefix) for word in words] if prefix else words
         if self.by_word(language):
             texts = self._prepared(texts, language)
-        return self._sums(self._encode(texts, language))
+        return self._sum(self._encode(texts, language), out, places)
 
     def _prepared(self, words: list[str], language: str | None) -> list[str]:
         """Return `self.words(words)`, at once if all are tidy and nothing segments them."""
@@ -210,20 +226,20 @@ class StaticEncoder(Tokeniser):
 
     # --- sums
 
-    def _sums(self, tokens: list[Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sums over the token ids of each of N words, float32[N, tables x d], and their
-        counts, int64[N, 4]: pieces, n-grams, unknown pieces, meaningful pieces.
+    def _sum(self, tokens: list[Any], out: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """Write the sums over the token ids of each of N words to float32 out[places], first of
+        pieces, then of n-grams. Return counts, int64[N, 4]: pieces, n-grams, unknown pieces,
+        meaningful pieces.
         """
         lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
         ids = np.fromiter(chain.from_iterable(tokens), np.int64, lengths.sum())
-        sums = np.zeros((len(tokens), self._cache.sums.shape[1]), np.float32)
-        of_pieces, *of_ngrams = np.split(sums, len(self._tables), axis=1)
-        self._tables[0].add(ids, lengths, of_pieces, self.threads)
+        of_pieces, *of_ngrams = np.split(out, len(self._tables), axis=1)
+        self._tables[0].add(ids, lengths, of_pieces, places, self.threads)
         grams = np.zeros_like(lengths)
         for part in of_ngrams:
             rows, grams = ngrams(self._letters, len(self._tables[1].rows), ids, lengths)
-            self._tables[1].add(rows, grams, part, self.threads)
-        return sums, np.column_stack([lengths, grams, *self.known(ids, lengths)])
+            self._tables[1].add(rows, grams, part, places, self.threads)
+        return np.column_stack([lengths, grams, *self.known(ids, lengths)])
 
     def _vectors(self, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Return the vectors of N lines from their sums and counts, float32[N, d]."""
@@ -278,33 +294,47 @@ class Table:
                 self.scales[part] = np.abs(some).max(1) / 127
                 self.rows[part] = np.rint(some / np.maximum(self.scales[part, None], 1e-30))
 
-    def add(self, rows: np.ndarray, counts: np.ndarray, out: np.ndarray, threads: int = 1) -> None:
-        """Write the sum of the rows of each of N words, counts[N] of them each, to out[N, d]."""
-        starts, order = np.cumsum(counts) - counts, np.argsort(counts, kind="stable")
-        sizes, begins = np.unique(counts[order], return_index=True)
-        room, parts = max(1, GATHERED // out.shape[1]), []  # words with equally many rows
-        for size, members in zip(sizes.tolist(), np.split(order, begins[1:]), strict=True):
+    def add(
+        self,
+        rows: np.ndarray,
+        counts: np.ndarray,
+        out: np.ndarray,
+        places: np.ndarray,
+        threads: int = 1,
+    ) -> None:
+        """Write the sum of the rows of each of N words, counts[N] of them each, to the rows
+        places[N] of `out`.
+        """
+        order = np.argsort(counts, kind="stable")  # words with as many rows are neighbours then
+        sizes, starts = counts[order], (np.cumsum(counts) - counts)[order]
+        ends = np.cumsum(sizes)
+        rows = rows[np.repeat(starts - (ends - sizes), sizes) + np.arange(len(rows))]
+        sums = np.zeros((len(counts), out.shape[1]), np.float32)
+        parts, room = [], max(1, GATHERED // out.shape[1])
+        for size, first, count in zip(*np.unique(sizes, True, False, True), strict=True):
             step = max(1, room // max(1, size))
-            parts += [(size, members[at : at + step]) for at in range(0, len(members), step)]
+            begins = range(first, first + count if size else first, step)
+            parts += [(int(size), at, min(at + step, first + count)) for at in begins]
 
-        def add(some: list[tuple[int, np.ndarray]]) -> None:
+        def add(some: list[tuple[int, int, int]]) -> None:
             buffer = np.empty((max(room, int(sizes[-1])), out.shape[1]), np.float32)
-            for size, members in some:
-                index = rows[starts[members][:, None] + np.arange(size)].ravel()
+            for size, first, last in some:
+                index = rows[ends[first] - size : ends[last - 1]]
                 taken = self._take(index, buffer[: len(index)])
-                if size:
-                    out[members] = np.add.reduce(taken.reshape(len(members), size, -1), axis=1)
+                shape = (last - first, size, out.shape[1])
+                np.add.reduce(taken.reshape(shape), 1, None, sums[first:last])
 
         if threads == 1 or len(parts) < 2 * threads:
             add(parts)
-            return
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(add, [parts[at::threads] for at in range(threads)]))
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(add, [parts[at::threads] for at in range(threads)]))
+        out[places[order]] = sums
 
     def _take(self, index: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Copy rows to out[R, d] as float32."""
         if self.rows.dtype == np.float32:
-            return np.take(self.rows, index, 0, out, "clip")  # the default mode copies twice
+            return self.rows.take(index, 0, out, "clip")  # the default mode copies twice
         if self.scales is None:
             out[:] = as_float32(self.rows[index])
             return out
@@ -334,22 +364,23 @@ class Words:
         self._uses = np.zeros(self.capacity + block, np.int64)
 
     def slots(self, words: list[str], make: Make) -> np.ndarray:
-        """Return the slot of each word until the next call; make(words) gives the sums and counts
-        of new ones.
+        """Return the slot of each word until the next call; make(new, sums, slots) writes
+        the sums of new ones and returns their counts.
         """
         found = list(map(self._slots.get, words))
         if None not in found:
             return self._used(found)
         if 8 * len(self._free) < self.capacity:
             self._drop()
-        new, kept = self._sorted(list(set(words).difference(self._slots)))
+        both = list(zip(words, found, strict=True))
+        new, kept = self._sorted(list({word for word, slot in both if slot is None}))
         room = len(self._free) - kept
         places = [*self._free[room:], *range(self.capacity, self.capacity + len(new) - kept)]
         del self._free[room:]
         self._slots.update(zip(new, places, strict=True))
-        self.sums[places], counts = make(new)
+        counts = make(new, self.sums, np.array(places))
         self._counts[:, places] = counts[:, ::2].T << 32 | counts[:, 1::2].T
-        found = list(map(self._slots.__getitem__, words))
+        found = [self._slots[word] if slot is None else slot for word, slot in both]
         for word in new[kept:]:
             del self._slots[word]
         return self._used(found)

@@ -16,7 +16,7 @@ from ems.bench.nearest import Distinct, nearest, spread
 from ems.config.languages import code_among
 from ems.model.folder import DESCRIPTION
 from ems.model.lines import Tokeniser, unit_rows
-from ems.model.static import StaticEncoder, load_encoder
+from ems.model.static import CACHE_MB, StaticEncoder, load_encoder
 from ems.use.arguments import as_ours, limit, lines_of, one_of, prefix, texts_of, whole
 
 COSINE = "absolute"  # the margin without neighbours
@@ -34,20 +34,31 @@ class Encoder:
     `model` is a model folder, a folder written by `ems export`, or the folder or hub name of a
     sentence-transformers model (which needs that package). `device` is auto, cpu or cuda.
     `precision` is float32; EMS models also take bfloat16 and, on a CPU, int8, which are faster on
-    hardware that supports them. Raises `EmsError` for a model that cannot be loaded.
+    hardware that supports them. A model without layers computes with `threads` threads, and keeps
+    the sums of frequent words in about `cache_mb` MB of memory; its vectors depend on neither.
+    Raises `EmsError` for a model that cannot be loaded.
     """
 
-    def __init__(self, model: str | Path, device: str = "auto", precision: str = "float32") -> None:
+    def __init__(
+        self,
+        model: str | Path,
+        device: str = "auto",
+        precision: str = "float32",
+        threads: int = 1,
+        cache_mb: int = CACHE_MB,
+    ) -> None:
         if not isinstance(model, str | Path):
             raise EmsError(f"model: expected a folder or a name, found {type(model).__name__}")
         one_of(precision, "precision", PRECISIONS)
+        whole(threads, "threads")
+        whole(cache_mb, "cache_mb")
         self.model, folder = str(model), Path(model)
         kind_of(folder, unreadable)
         self._lines: Any
         self._seen, self._warned = np.zeros(4, np.int64), False
         if any((folder / name).is_file() for name in (DESCRIPTION, EXPORTED)):
             one_of(device, "device", DEVICES)
-            self._lines = load_encoder(folder, device, precision)
+            self._lines = load_encoder(folder, device, precision, threads, cache_mb)
             return
         from ems.bench.peers import SentenceTransformersEncoder
 
