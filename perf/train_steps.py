@@ -144,6 +144,7 @@ def our_steps(job: Job, name: str) -> Iterator[None]:
         system.encoder.compile_layers("inductor" if job.device.type == "cuda" else "aot_eager")
     place = (job.folder, job.device, World(device=job.device.type))
     trainer = Trainer(system, settings.train, 1, job.store, *place)
+    trainer.waits = False  # a CPU behaves like a GPU
     chosen = job.chosen
     trainer.store = SimpleNamespace(
         draw=lambda seed, step, *_: job.store.assemble(*job.located(chosen[step]))

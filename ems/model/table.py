@@ -99,7 +99,7 @@ class _Means(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         rows, counts = ctx.saved_tensors
-        uses = torch.bincount(rows, minlength=ctx.size)
+        uses = rows.new_zeros(ctx.size).scatter_add_(0, rows, torch.ones_like(rows))
         order = rows.int().argsort(stable=True)  # of 32 bits, which sort in half the time
         bags = torch.repeat_interleave(counts, output_size=len(rows))[order]
         grad = grad / counts.clamp(min=1)[:, None]  # (N, d)
