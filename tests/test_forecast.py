@@ -17,6 +17,7 @@ from made.tables import write_cost
 
 from ems.base.errors import EmsError
 from ems.base.files import read_table
+from ems.base.records import fitting
 from ems.commands.cli import main
 from ems.config.load import load_experiment, load_site
 from ems.workflow.forecast import (
@@ -80,7 +81,7 @@ def test_requests_equal_the_command_line_of_snakemakes_executor(here, tmp_path, 
     submitted = [entry for entry in listed if not entry["local"]]
     assert len(submitted) >= 9
     for entry in submitted:
-        asked = PlannedJob(**entry).request
+        asked = fitting(PlannedJob, entry).request
         shown = (asked.nodes, asked.gpus, asked.gpu_type, asked.cpus, asked.minutes)
         assert (*shown, asked.memory_mb) == typed(entry["sbatch"]), entry
 

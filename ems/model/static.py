@@ -372,6 +372,7 @@ class Words:
             return self._used(found)
         if 8 * len(self._free) < self.capacity:
             self._drop()
+            found = list(map(self._slots.get, words))
         both = list(zip(words, found, strict=True))
         new, kept = self._sorted(list({word for word, slot in both if slot is None}))
         room = len(self._free) - kept
