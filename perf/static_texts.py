@@ -1,7 +1,7 @@
 """The texts of use_static.py: FLORES-200, Tatoeba v1, a million lines of ten languages; the demo's.
 
-Of each of the TEN languages the million has equally many lines: those of Wikipedia, of NTREX and
-20,000 of Tatoeba, then the same ones again, each with one word changed to a word of a random place
+The million has equally many lines of each of the TEN languages: all of Wikipedia and NTREX, 20,000
+of Tatoeba, then the same ones again, each with one word changed to a word of a random place
 in the text of its language (in Chinese and Japanese a character), so that frequent words stay as
 frequent as they are. The lines are shuffled over the languages, which is hardest for a cache.
 """

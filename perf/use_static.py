@@ -7,7 +7,7 @@ The peers have random vectors for the model's pieces, equally many numbers, and 
 they have no n-grams. Each measurement is a separate process on so many cores, which loads a model,
 encodes a text to vectors of length 1 (50,000 lines in a call) and then, as a warm pass, the text
 again; the million only once. All are interleaved, round after round. A figure is the median over
-the rounds, a ratio the ratio of two medians of wall time; those of CPU time are printed before.
+the rounds, a ratio the ratio of two medians of wall time. Ratios of CPU time are printed before.
 `ours-all` has a cache for all words. `load_s` is `python -c` from its start to the first vector, on
 one core, and `peak_mb` the peak of RssAnon of `ems encode --precision int8` with the first text on
 its standard input. The last line has the figures of the first number of cores.
@@ -32,7 +32,7 @@ from measured import figures, require_peer, say, watch
 
 TEXTS = ("million", "flores", "tatoeba")
 CALL = 50_000  # lines; model2vec uses threads from 10,000 on
-ALL_MB = 4000  # a cache for all words; memory is only taken for those that are there
+ALL_MB = 4000  # a cache for all words; memory is taken only for words that occur
 PEERS = ("model2vec", "st")
 NAMES = ("ours", "model2vec", "ours-all", "st")  # in the order of a round
 LOADS = {
@@ -181,7 +181,8 @@ def measured(options: argparse.Namespace) -> tuple[dict[str, dict[str, float]], 
 def ratios(rows: dict[str, dict[str, float]], options: argparse.Namespace, per: str) -> Any:
     """Return `<text>_<pass>_vs_model2vec` of wall (per_s) or CPU time (per_cpu_s).
 
-    A warm pass is that of `ours` with the cache of --cache-mb; `ours-all` has keys of its own.
+    A warm pass is the second pass of `ours` with the cache of --cache-mb; `ours-all` has its own
+    keys.
     """
     found = {}
     for text, way, own in product(TEXTS, ("first", "warm"), ("ours", "ours-all")):

@@ -6,21 +6,13 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import (
-    ENCODER,
-    HEADS,
-    VOCABULARY,
-    atomic_path,
-    check_readable,
-    system_error,
-    unreadable,
-)
-from ems.model.weights import Shapes, misfit
+from ems.base.files import ENCODER, HEADS, VOCABULARY, atomic_path, system_error
+from ems.model.weights import Shapes, check_fits, opened_weights
 
 LARGEST = 1e15  # a weight: the sum of squares of a vector of such numbers is finite in float32
 
@@ -87,18 +79,11 @@ def read_tensors(
     The header is compared with the `shapes` (None: any) before memory is used for tensors. Raises
     `Damaged` for other names, shapes or types, and for a weight that is not finite.
     """
-    check_readable(path)
-    try:
-        with safe_open(path, "pt") as file:
-            slices = {name: file.get_slice(name) for name in sorted(set(file.keys()) - unused)}
-            found = {name: (each.get_dtype(), each.get_shape()) for name, each in slices.items()}
-            if problem := misfit(found, shapes):
-                raise Damaged(path, f"does not fit its settings: {problem}")
-            tensors = {name: file.get_tensor(name) for name in found}
-    except OSError as error:
-        raise unreadable(path, error) from None
-    except SafetensorError as error:
-        raise Damaged(path, f"no file of safetensors ({' '.join(str(error).split())})") from None
+    with opened_weights(path, "pt") as file:
+        slices = {name: file.get_slice(name) for name in sorted(set(file.keys()) - unused)}
+        found = {name: (each.get_dtype(), each.get_shape()) for name, each in slices.items()}
+        check_fits(path, found, shapes)
+        tensors = {name: file.get_tensor(name) for name in found}
     for name, tensor in tensors.items():
         ends = [float(end) for end in torch.aminmax(tensor)] if tensor.numel() else []
         if not all(-LARGEST <= end <= LARGEST for end in ends):  # so is NaN

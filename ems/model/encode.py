@@ -130,23 +130,6 @@ class SentenceEncoder(Tokeniser):
         """PyTorch's number of threads at the moment."""
         return torch.get_num_threads()
 
-    def encode(
-        self,
-        lines: list[str],
-        language: str | None = None,
-        what: str = "encode",
-        progress: Progress | None = None,
-    ) -> np.ndarray:
-        """Return embeddings float32[len(lines), d].
-
-        Progress is logged as `what`, or added to `progress`. Raises `EmsError` for an unknown
-        language, and if `language` is None but the tokens depend on it.
-        """
-        own = Progress(what and f"{what} {language or ''}".rstrip(), len(lines), "sentences")
-        vectors = self.embed(self.tokenise(lines, language), progress or own)
-        own.close()
-        return vectors
-
     def encoded(
         self, lines: list[str], language: Languages = None, progress: Any = None
     ) -> Encoded:

@@ -7,12 +7,13 @@ import unicodedata
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ems.base.errors import EmsError, NotFinite
 from ems.base.files import VOCABULARY
+from ems.base.progress import Progress
 from ems.model.folder import Description
 from ems.text import segmenters  # noqa: F401  puts all segmenters into the source hash of encoding
 from ems.text.normalise import tidier, tidy_lines
@@ -32,7 +33,7 @@ class Encoded(NamedTuple):
 
 
 class Tokeniser:
-    """The part of an encoder that cuts lines into pieces."""
+    """The part of an encoder that cuts lines into pieces; a subclass has `encoded`."""
 
     threads = 1  # of SentencePiece
 
@@ -44,6 +45,30 @@ class Tokeniser:
         self.max_tokens = description.model.max_tokens
         self.tidy = tidier(description.format_characters)
         self.vocabulary = load_vocabulary(folder / VOCABULARY)
+
+    def encode(
+        self,
+        lines: list[str],
+        language: str | None = None,
+        what: str = "encode",
+        progress: Progress | None = None,
+    ) -> np.ndarray:
+        """Return embeddings float32[len(lines), d].
+
+        Progress is logged as `what`, or added to `progress`. Raises `EmsError` for an unknown
+        language, and if `language` is None but the tokens depend on it.
+        """
+        self.segmenter(language)
+        own = Progress(what and f"{what} {language or ''}".rstrip(), len(lines), "sentences")
+        vectors = self.encoded(lines, language, progress or own).vectors
+        own.close()
+        return vectors
+
+    def encoded(
+        self, lines: list[str], language: Languages = None, progress: Any = None
+    ) -> Encoded:
+        """Return the vectors of lines, and counts of their tokens."""
+        raise NotImplementedError
 
     def tokenise(self, lines: list[str], language: str | None) -> list[np.ndarray]:
         """Cut lines into pieces; return ids, int64[T] each. A line without a piece is one <unk>.

@@ -24,7 +24,6 @@ import numpy as np
 
 from ems.base.errors import Damaged, needs_extra
 from ems.base.files import ENCODER, EXPORTED
-from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
 from ems.model.folder import DESCRIPTION, STATIC, Description, describe
 from ems.model.hashing import BASE, GAP, LONGEST, MIX, MOST, POSITIVE, SHIFT, WEIGHT
@@ -111,19 +110,6 @@ class StaticEncoder(Tokeniser):
         """Hash of all that vectors depend on: weights, vocabulary, settings and source."""
         return digest([self._description.written, source_hash(__name__), self.precision])
 
-    def encode(
-        self,
-        lines: list[str],
-        language: Languages = None,
-        what: str = "encode",
-        progress: Progress | None = None,
-    ) -> np.ndarray:
-        """Return embeddings float32[len(lines), d]; arguments as for `SentenceEncoder.encode`."""
-        own = Progress(what and f"{what} {language or ''}".rstrip(), len(lines), "sentences")
-        vectors = self.encoded(lines, language, progress or own).vectors
-        own.close()
-        return vectors
-
     def encoded(
         self, lines: list[str], language: Languages = None, progress: Any = None
     ) -> Encoded:
@@ -132,8 +118,8 @@ class StaticEncoder(Tokeniser):
             return with_codes(lambda *of: self.encoded(*of, progress), lines, language)
         vectors = np.empty((len(lines), self.dimensions), np.float32)
         counts = np.empty((len(lines), 5), np.int64)
-        known = language if isinstance(language, str) or lines else next(iter(self.segmenters))
-        for start, units in self._blocks(lines, known):
+        needed = lines or isinstance(language, str)  # else the language does not matter
+        for start, units in self._blocks(lines, language) if needed else ():
             part = slice(start, start + len(units))
             with self._lock:  # of the cache
                 vectors[part], counts[part] = self._block(lines[part], units, language)
@@ -190,8 +176,7 @@ class StaticEncoder(Tokeniser):
         most = self.max_tokens
         sizes = np.array([len(line) if len(line) <= most else 0 for line in units])
         words = list(chain.from_iterable(line for line in units if len(line) <= most))
-        make = partial(self._sum_words, language)
-        slots = self._cache.slots(words, make)
+        slots = self._cache.slots(words, partial(self._sum_words, language))
         sums = np.empty((len(lines), self._cache.sums.shape[1]), np.float32)
         Table(self._cache.sums).add(slots, sizes, sums, np.arange(len(lines)), self.threads)
         counts = self._cache.counted(slots, sizes)

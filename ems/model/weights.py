@@ -1,7 +1,9 @@
 """The header of a safetensors file of weights against the sizes of its model; mapping the file."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -26,21 +28,12 @@ def mapped(path: Path, shapes: Shapes | None) -> dict[str, np.ndarray]:
 
     bfloat16 is mapped as uint16. Raises `Damaged` for other names, shapes (None: any) or types.
     """
-    check_readable(path)
-    try:
-        with safe_open(path, "np"):  # checks the header
-            pass
-        with open(path, "rb") as file:
-            size = int.from_bytes(file.read(8), "little")
-            header = parse_json(file.read(size).decode())
+    with opened_weights(path, "np"), open(path, "rb") as file:  # the first checks the header
+        size = int.from_bytes(file.read(8), "little")
+        header = parse_json(file.read(size).decode())
         header.pop("__metadata__", None)
-        if problem := misfit({k: (v["dtype"], v["shape"]) for k, v in header.items()}, shapes):
-            raise Damaged(path, f"does not fit its settings: {problem}")
+        check_fits(path, {k: (v["dtype"], v["shape"]) for k, v in header.items()}, shapes)
         content = np.memmap(path, np.uint8, "r", 8 + size)
-    except OSError as error:
-        raise unreadable(path, error) from None
-    except SafetensorError as error:
-        raise Damaged(path, f"no file of safetensors ({' '.join(str(error).split())})") from None
     return {
         name: np.asarray(content[slice(*of["data_offsets"])])
         .view(TYPES[of["dtype"]])
@@ -49,13 +42,31 @@ def mapped(path: Path, shapes: Shapes | None) -> dict[str, np.ndarray]:
     }
 
 
-def misfit(found: Mapping[str, tuple[str, list[int]]], shapes: Shapes | None) -> str:
-    """Describe the first tensor that is missing, unknown, or of another shape or type, or ""."""
+@contextmanager
+def opened_weights(path: Path, library: str) -> Iterator[Any]:
+    """Open a safetensors file for a library ("np", "pt"). Raises `EmsError` for one that cannot be
+    read, and `Damaged` for another kind of file.
+    """
+    check_readable(path)
+    try:
+        with safe_open(path, library) as file:
+            yield file
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except SafetensorError as error:
+        raise Damaged(path, f"no file of safetensors ({' '.join(str(error).split())})") from None
+
+
+def check_fits(
+    path: Path, found: Mapping[str, tuple[str, list[int]]], shapes: Shapes | None
+) -> None:
+    """Raise `Damaged` for a tensor that is missing or unknown, or has another shape or type."""
     for name in sorted(found.keys() | (shapes or found).keys()):
         kind, shape = found.get(name, ("nothing", []))
         expected = shape if shapes is None else shapes.get(name)
         types = BYTES.get(name.rpartition(".")[2], FLOATS)
         if expected is None or list(expected) != shape or kind not in types:
             wanted = "no such tensor" if expected is None else f"{types[0]}{list(expected)}"
-            return f"{name}: expected {wanted}, found {kind}{shape if name in found else ''}"
-    return ""
+            there = f"{kind}{shape if name in found else ''}"
+            problem = f"{name}: expected {wanted}, found {there}"
+            raise Damaged(path, f"does not fit its settings: {problem}")
