@@ -6,14 +6,16 @@ the protocol follows LASER's MLDoc task (sent_classif.py,
 https://github.com/facebookresearch/LASER). The first epoch with the best validation score is kept.
 
 A run gives the same bits in any batch of runs: it has random streams of its own, and no product
-mixes runs. MKL's rounding depends on 64-byte alignment, so batches and weight columns are padded
-with zeros to multiples of 16.
+mixes runs. On a CPU each product is a call of its own: with MKL's batches of products, a run alone
+and one among seven had other last bits on one machine of several. Functions may round a rest that
+fills no register in another way, so weights and batches are padded with zeros to multiples of 16.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -146,7 +148,8 @@ class _Batched:
         """Take one optimiser step of every run on its own rows [R, B]."""
         features = self.pool.take(rows)  # [R, B, width]
         dropout = draw_dropout(self.streams, features.shape, self.probe, features.device)
-        logits = forward(features, self.layers, self.probe.activation, dropout)  # [R, B, classes]
+        logits = forward(features, self.layers, self.probe.activation, dropout)
+        logits = logits[..., : self.sizes[-1]]  # [R, B, classes]
         # mean over each run's batch, sum over runs: gradients do not mix
         losses = cross_entropy(logits.flatten(0, 1), self.labels[rows].flatten(), reduction="sum")
         self.optimiser.zero_grad()
@@ -184,15 +187,15 @@ class _Batched:
 
     def _layers(self, at: int) -> Layers:
         return [
-            (weight[at, :, :size].detach(), bias[at].detach())
-            for (weight, bias), size in zip(self.layers, self.sizes[:-1], strict=True)
+            (weight[at, :last, :first].detach(), bias[at, :last].detach())
+            for (weight, bias), (first, last) in zip(self.layers, pairwise(self.sizes), strict=True)
         ]
 
 
 def start_layers(sizes: list[int], streams: Sequence[Streams], device: torch.device) -> Layers:
     """Draw the parameters of R runs, uniform in +-1 / sqrt(in) like `torch.nn.Linear`.
 
-    Weights are padded to [R, out, in'], in' a multiple of ALIGNED.
+    They are padded to [R, out', in'] and [R, out'], multiples of ALIGNED.
     """
     layers = []
     for first, second in pairwise(sizes):
@@ -202,7 +205,9 @@ def start_layers(sizes: list[int], streams: Sequence[Streams], device: torch.dev
             for stream in streams
         ]
         both = torch.from_numpy(np.stack(drawn)).to(device)  # [R, out, in + 1]
-        weight, bias = pad(both[..., :-1], (0, -first % ALIGNED)), both[..., -1].contiguous()
+        missing = -second % ALIGNED
+        weight = pad(both[..., :-1], (0, -first % ALIGNED, 0, missing))
+        bias = pad(both[..., -1], (0, missing))
         layers.append((weight.requires_grad_(), bias.requires_grad_()))
     return layers
 
@@ -210,23 +215,47 @@ def start_layers(sizes: list[int], streams: Sequence[Streams], device: torch.dev
 def forward(
     features: Tensor, layers: Layers, activation: str, dropout: list[Tensor] | None = None
 ) -> Tensor:
-    """Return logits [R, B, classes] of features [R, B, width], each run with its own parameters.
+    """Return logits [R, B, out'] of features [R, B, width], each run with its own parameters.
 
     `dropout` has a tensor of factors [R, B, in] for the input of each layer.
     """
     count = features.shape[1]
-    missing = -count % ALIGNED
-    hidden = features * dropout[0] if dropout else features
-    hidden = pad(hidden, (0, -features.shape[2] % ALIGNED, 0, missing))
-    hidden = hidden.transpose(1, 2)  # [R, width, B]: faster gradients
+    product = _Products.apply if features.device.type == "cpu" else torch.baddbmm
+    hidden = _aligned(features * dropout[0] if dropout else features)
     for number, (weight, bias) in enumerate(layers):
         if number:
             hidden = ACTIVATIONS[activation](hidden)
-            if dropout:
-                hidden = hidden * pad(dropout[number].transpose(1, 2), (0, missing))
-            hidden = pad(hidden, (0, 0, 0, weight.shape[2] - hidden.shape[1]))
-        hidden = torch.baddbmm(bias[..., None], weight, hidden)  # [R, out, B]
+            hidden = hidden * _aligned(dropout[number]) if dropout else hidden
+        hidden = product(bias[..., None], weight, hidden)  # [R, out', B']
     return hidden[..., :count].transpose(1, 2)
+
+
+def _aligned(rows: Tensor) -> Tensor:
+    """Transpose rows [R, B, width] to [R, width', B'], multiples of ALIGNED; faster gradients."""
+    return pad(rows, (0, -rows.shape[2] % ALIGNED, 0, -rows.shape[1] % ALIGNED)).transpose(1, 2)
+
+
+class _Products(torch.autograd.Function):
+    """`torch.baddbmm` with a product for each run."""
+
+    @staticmethod
+    def forward(context: Any, bias: Tensor, weight: Tensor, hidden: Tensor) -> Tensor:
+        context.save_for_backward(weight, hidden)
+        return _each(weight, hidden).add_(bias)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        weight, hidden = context.saved_tensors
+        of_hidden = _each(weight.mT, gradient) if context.needs_input_grad[2] else None
+        return gradient.sum(2, True), _each(gradient, hidden.mT), of_hidden
+
+
+def _each(first: Tensor, second: Tensor) -> Tensor:
+    """Multiply [R, n, k] and [R, k, m] to [R, n, m], one by one."""
+    out = first.new_empty(len(first), first.shape[1], second.shape[2])
+    for one, other, both in zip(first, second, out, strict=True):
+        torch.mm(one, other, out=both)
+    return out
 
 
 def draw_dropout(
