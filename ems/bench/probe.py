@@ -6,16 +6,15 @@ the protocol follows LASER's MLDoc task (sent_classif.py,
 https://github.com/facebookresearch/LASER). The first epoch with the best validation score is kept.
 
 A run gives the same bits in any batch of runs: it has random streams of its own, and no product
-mixes runs. On a CPU each product is a call of its own: with MKL's batches of products, a run alone
-and one among seven had other last bits on one machine of several. Functions may round a rest that
-fills no register in another way, so weights and batches are padded with zeros to multiples of 16.
+mixes runs. MKL's rounding depends on 64-byte alignment, so batches are padded with zeros. PyTorch
+rounds the numbers that fill no two registers in another way (with AVX-512, 32 numbers), so
+parameters and hidden layers are padded as well.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
@@ -30,6 +29,7 @@ EXAMPLES = 4096  # rows classified at once
 MOST_PARAMETERS = 1 << 20  # trained at once; above it, steps spend their time allocating memory
 STEPS = 1 << 16  # resolution of the dropout rate
 ALIGNED = 16  # floats: 64 bytes
+REGISTERS = 32  # floats in two of the largest registers, which PyTorch's loops take at once
 ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
 
 Layers = list[tuple[Tensor, Tensor]]  # weights [R, out, in], biases [R, out]; one run: without R
@@ -120,12 +120,9 @@ class _Batched:
         self.probe = probe
         self.streams = [Streams(run.seed) for run in runs]
         self.layers = start_layers(sizes, self.streams, pool.device)
-        tensors = [tensor for layer in self.layers for tensor in layer]
-        self.optimiser = Adam(tensors, lr=probe.learning_rate)
-        self.decays = []
-        if any(run.weight_decay for run in runs):
-            decay = torch.tensor([run.weight_decay for run in runs], device=pool.device)
-            self.decays = [(each, decay.view(-1, *[1] * (each.dim() - 1))) for each in tensors]
+        self.optimiser = Adam(self.layers, lr=probe.learning_rate)
+        decay = torch.tensor([run.weight_decay for run in runs], device=pool.device)
+        self.decay = decay[:, None, None] if decay.any() else None
         self.best: list[Classifier | None] = [None] * len(runs)
 
     def fit(self, progress: Progress) -> list[Classifier]:
@@ -148,14 +145,13 @@ class _Batched:
         """Take one optimiser step of every run on its own rows [R, B]."""
         features = self.pool.take(rows)  # [R, B, width]
         dropout = draw_dropout(self.streams, features.shape, self.probe, features.device)
-        logits = forward(features, self.layers, self.probe.activation, dropout)
-        logits = logits[..., : self.sizes[-1]]  # [R, B, classes]
+        logits = forward(features, self.layers, self.probe.activation, dropout)  # [R, B, classes]
         # mean over each run's batch, sum over runs: gradients do not mix
         losses = cross_entropy(logits.flatten(0, 1), self.labels[rows].flatten(), reduction="sum")
         self.optimiser.zero_grad()
         (losses / rows.shape[1]).backward()
-        for tensor, decay in self.decays:
-            tensor.grad.add_(tensor.detach() * decay)
+        for weight in self.layers if self.decay is not None else ():
+            weight.grad.add_(weight.detach() * self.decay)
         self.optimiser.step()
 
     @torch.no_grad()
@@ -187,15 +183,17 @@ class _Batched:
 
     def _layers(self, at: int) -> Layers:
         return [
-            (weight[at, :last, :first].detach(), bias[at, :last].detach())
-            for (weight, bias), (first, last) in zip(self.layers, pairwise(self.sizes), strict=True)
+            (weight[at, :, :size].detach(), weight[at, :, size].detach())
+            for weight, size in zip(self.layers, self.sizes[:-1], strict=True)
         ]
 
 
-def start_layers(sizes: list[int], streams: Sequence[Streams], device: torch.device) -> Layers:
+def start_layers(
+    sizes: list[int], streams: Sequence[Streams], device: torch.device
+) -> list[Tensor]:
     """Draw the parameters of R runs, uniform in +-1 / sqrt(in) like `torch.nn.Linear`.
 
-    They are padded to [R, out', in'] and [R, out'], multiples of ALIGNED.
+    A layer is [R, out, in']: the weights, the biases, and zeros up to a multiple of REGISTERS.
     """
     layers = []
     for first, second in pairwise(sizes):
@@ -205,57 +203,38 @@ def start_layers(sizes: list[int], streams: Sequence[Streams], device: torch.dev
             for stream in streams
         ]
         both = torch.from_numpy(np.stack(drawn)).to(device)  # [R, out, in + 1]
-        missing = -second % ALIGNED
-        weight = pad(both[..., :-1], (0, -first % ALIGNED, 0, missing))
-        bias = pad(both[..., -1], (0, missing))
-        layers.append((weight.requires_grad_(), bias.requires_grad_()))
+        layers.append(pad(both, (0, -(first + 1) % REGISTERS)).requires_grad_())
     return layers
 
 
 def forward(
-    features: Tensor, layers: Layers, activation: str, dropout: list[Tensor] | None = None
+    features: Tensor, layers: list[Tensor], activation: str, dropout: list[Tensor] | None = None
 ) -> Tensor:
-    """Return logits [R, B, out'] of features [R, B, width], each run with its own parameters.
+    """Return logits [R, B, classes] of features [R, B, width], each run with its own parameters.
 
     `dropout` has a tensor of factors [R, B, in] for the input of each layer.
     """
-    count = features.shape[1]
-    product = _Products.apply if features.device.type == "cpu" else torch.baddbmm
-    hidden = _aligned(features * dropout[0] if dropout else features)
-    for number, (weight, bias) in enumerate(layers):
+    count, width = features.shape[1:]
+    hidden = _inputs(features * dropout[0] if dropout else features, layers[0])
+    hidden[:, width] = 1  # for the biases
+    for number, weight in enumerate(layers):
         if number:
+            width = hidden.shape[1]
+            hidden = pad(hidden, (0, 0, 0, weight.shape[2] - width))
             hidden = ACTIVATIONS[activation](hidden)
-            hidden = hidden * _aligned(dropout[number]) if dropout else hidden
-        hidden = product(bias[..., None], weight, hidden)  # [R, out', B']
+            hidden = hidden * _inputs(dropout[number], weight) if dropout else hidden
+            rows = torch.arange(weight.shape[2], device=hidden.device)
+            hidden = hidden + (rows == width)[:, None]
+        hidden = torch.bmm(weight, hidden)  # [R, out, B']
     return hidden[..., :count].transpose(1, 2)
 
 
-def _aligned(rows: Tensor) -> Tensor:
-    """Transpose rows [R, B, width] to [R, width', B'], multiples of ALIGNED; faster gradients."""
-    return pad(rows, (0, -rows.shape[2] % ALIGNED, 0, -rows.shape[1] % ALIGNED)).transpose(1, 2)
-
-
-class _Products(torch.autograd.Function):
-    """`torch.baddbmm` with a product for each run."""
-
-    @staticmethod
-    def forward(context: Any, bias: Tensor, weight: Tensor, hidden: Tensor) -> Tensor:
-        context.save_for_backward(weight, hidden)
-        return _each(weight, hidden).add_(bias)
-
-    @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        weight, hidden = context.saved_tensors
-        of_hidden = _each(weight.mT, gradient) if context.needs_input_grad[2] else None
-        return gradient.sum(2, True), _each(gradient, hidden.mT), of_hidden
-
-
-def _each(first: Tensor, second: Tensor) -> Tensor:
-    """Multiply [R, n, k] and [R, k, m] to [R, n, m], one by one."""
-    out = first.new_empty(len(first), first.shape[1], second.shape[2])
-    for one, other, both in zip(first, second, out, strict=True):
-        torch.mm(one, other, out=both)
-    return out
+def _inputs(rows: Tensor, weight: Tensor) -> Tensor:
+    """Transpose rows [R, B, width] (faster gradients) and pad them to [R, in', B']."""
+    count, width = rows.shape[1:]
+    padded = rows.new_zeros(len(rows), weight.shape[2], count + -count % ALIGNED)
+    padded[:, :width, :count] = rows.transpose(1, 2)
+    return padded
 
 
 def draw_dropout(
