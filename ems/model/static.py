@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import chain
+from itertools import chain, islice, repeat
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -39,6 +39,7 @@ GATHERED = 1 << 17  # numbers that are copied from a table at once: they fit the
 LONG = 24  # characters of the longest word that is cached
 ENTRY = 250  # bytes of a word in the cache without its vectors, about
 # scripts without spaces between words: Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han
+UNSPACED_FROM = "\u0e01"
 UNSPACED = re.compile("[\u0e01-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 
@@ -119,12 +120,12 @@ class StaticEncoder(Tokeniser):
         vectors = np.empty((len(lines), self.dimensions), np.float32)
         counts = np.empty((len(lines), 5), np.int64)
         needed = lines or isinstance(language, str)  # else the language does not matter
-        for start, units in self._blocks(lines, language) if needed else ():
-            part = slice(start, start + len(units))
+        for start, *block in self._blocks(lines, language) if needed else ():
+            part = slice(start, start + len(block[0]))
             with self._lock:  # of the cache
-                vectors[part], counts[part] = self._block(lines[part], units, language)
+                vectors[part], counts[part] = self._block(lines[part], *block, language)
             if progress:
-                progress.add(len(units))
+                progress.add(len(block[0]))
         check_finite(vectors, self.folder)
         return Encoded(vectors, *counts.T[[0, 3, 4]])
 
@@ -138,17 +139,17 @@ class StaticEncoder(Tokeniser):
 
     def _blocks(
         self, lines: list[str], language: str | None
-    ) -> Iterator[tuple[int, list[list[str]]]]:
-        """Yield (first line, the words of each line), at most UNITS words together.
-
-        Lines whose pieces may cross words are without words.
+    ) -> Iterator[tuple[int, list[list[str]], np.ndarray]]:
+        """Yield (first line, the words of each line, their number int64[N]), at most UNITS words
+        together. Lines whose pieces may cross words are without words.
         """
         cut, start, count = self._cut(language), 0, 256
         while start < len(lines):
             units = cut(lines[start : start + count])
-            ends = np.cumsum([min(len(line), self.max_tokens) for line in units])
+            sizes = np.fromiter(map(len, units), np.int64, len(units))
+            ends = np.cumsum(np.minimum(sizes, self.max_tokens))
             fit = max(1, int(np.searchsorted(ends, UNITS, "right")))
-            yield start, units[:fit]
+            yield start, units[:fit], sizes[:fit]
             start += min(fit, len(units))
             count = max(16, int(0.9 * UNITS * len(units) / max(1, ends[-1])))
 
@@ -168,14 +169,16 @@ class StaticEncoder(Tokeniser):
         return self._kinds.setdefault(kind, f"{len(self._kinds)} " if self._kinds else "")
 
     def _block(
-        self, lines: list[str], units: list[list[str]], language: str | None
+        self, lines: list[str], units: list[list[str]], sizes: np.ndarray, language: str | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the vectors [N, d] of lines, and their counts [N, 5]: of all tokens, and the
         four counts of `_sum` for the tokens that are read.
         """
         most = self.max_tokens
-        sizes = np.array([len(line) if len(line) <= most else 0 for line in units])
-        words = list(chain.from_iterable(line for line in units if len(line) <= most))
+        if sizes.max() > most:
+            units = [line if len(line) <= most else [] for line in units]
+            sizes = np.where(sizes <= most, sizes, 0)
+        words = list(chain.from_iterable(units))
         slots = self._cache.slots(words, partial(self._sum_words, language))
         sums = np.empty((len(lines), self._cache.sums.shape[1]), np.float32)
         Table(self._cache.sums).add(slots, sizes, sums, np.arange(len(lines)), self.threads)
@@ -200,11 +203,13 @@ class StaticEncoder(Tokeniser):
         return self._sum(self._encode(texts, language), out, places)
 
     def _prepared(self, words: list[str], language: str | None) -> list[str]:
-        """Return `self.words(words)`, at once if all are tidy and nothing segments them."""
+        """Return `self.words(words)`, in one text if all are tidy and nothing segments them."""
+        if self.segmenter(language) != "none":
+            return self.words(words, language)
         text = " ".join(words)
-        if self.segmenter(language) == "none" and tidy_lines([text], self.tidy)[0] == text:
-            return text.lower().split(" ")
-        return self.words(words, language)
+        if tidy_lines([text], self.tidy)[0] != text:
+            return [word.lower() for word in tidy_lines(words, self.tidy)]
+        return text.lower().split(" ")
 
     def _encode(self, texts: list[str], language: str | None) -> list[list[int]]:
         return encode_lines(self.vocabulary, texts, language or "", self.threads)
@@ -352,24 +357,24 @@ class Words:
         """Return the slot of each word until the next call; make(new, sums, slots) writes
         the sums of new ones and returns their counts.
         """
-        found = list(map(self._slots.get, words))
-        if None not in found:
-            return self._used(found)
         if 8 * len(self._free) < self.capacity:
             self._drop()
-            found = list(map(self._slots.get, words))
-        both = list(zip(words, found, strict=True))
-        new, kept = self._sorted(list({word for word, slot in both if slot is None}))
-        room = len(self._free) - kept
-        places = [*self._free[room:], *range(self.capacity, self.capacity + len(new) - kept)]
-        del self._free[room:]
-        self._slots.update(zip(new, places, strict=True))
-        counts = make(new, self.sums, np.array(places))
-        self._counts[:, places] = counts[:, ::2].T << 32 | counts[:, 1::2].T
-        found = [self._slots[word] if slot is None else slot for word, slot in both]
-        for word in new[kept:]:
-            del self._slots[word]
-        return self._used(found)
+        slots = np.fromiter(map(self._slots.get, words, repeat(-1)), np.int64, len(words))
+        unknown = np.flatnonzero(slots < 0)
+        if len(unknown):
+            asked = [words[at] for at in unknown.tolist()]
+            new, kept = self._sorted(list(dict.fromkeys(asked)))
+            room = len(self._free) - kept
+            more = range(self.capacity, self.capacity + len(new) - kept)
+            places = np.array([*self._free[room:], *more])
+            counts = make(new, self.sums, places)
+            self._counts[:, places] = counts[:, ::2].T << 32 | counts[:, 1::2].T
+            made = dict(zip(new, places.tolist(), strict=True))
+            slots[unknown] = np.fromiter(map(made.__getitem__, asked), np.int64, len(asked))
+            del self._free[room:]
+            self._slots.update(islice(made.items(), kept))
+        np.add.at(self._uses, slots, 1)
+        return slots
 
     def counted(self, slots: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Return the counts of texts of sizes[N] words each, int64[N, 4]."""
@@ -377,22 +382,21 @@ class Words:
         totals = [np.diff(np.append(0, np.cumsum(own[slots]))[ends]) for own in self._counts]
         return np.column_stack([part for own in totals for part in (own >> 32, own & 0xFFFFFFFF)])
 
-    def _used(self, found: list[int]) -> np.ndarray:
-        slots = np.fromiter(found, np.int64, len(found))
-        np.add.at(self._uses, slots, 1)
-        return slots
-
     def _sorted(self, words: list[str]) -> tuple[list[str], int]:
         """Return new words, first the kept ones, and the number of kept ones."""
-        kept = words
-        if UNSPACED.search("".join(words)) or max(map(len, words)) > LONG:
-            kept = [word for word in words if len(word) <= LONG and not UNSPACED.search(word)]
-            words = [*kept, *set(words).difference(kept)]
+        kept = [
+            word
+            for word in words
+            if len(word) <= LONG and (max(word) < UNSPACED_FROM or not UNSPACED.search(word))
+        ]
+        words = [*kept, *set(words).difference(kept)]
         return words, min(len(kept), len(self._free))
 
     def _drop(self) -> None:
         words, slots = list(self._slots), np.fromiter(self._slots.values(), np.int64)
-        for at in np.argsort(self._uses[slots], kind="stable")[: self.capacity // 4].tolist():
-            self._free.append(self._slots.pop(words[at]))
+        dropped = np.argsort(self._uses[slots], kind="stable")[: self.capacity // 4]
+        for at in dropped.tolist():
+            del self._slots[words[at]]
+        self._free += slots[dropped].tolist()
         self._uses >>= 1
         self._uses[self._free] = 0
