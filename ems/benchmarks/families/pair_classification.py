@@ -82,9 +82,13 @@ def _rows(task: Task, code: str, part: str) -> Rows:
 
 
 def _cosines(task: Task, rows: Rows, code: str, part: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cosine of each pair, float32[N], and bool[N], True for paraphrases."""
+    """Return the cosine of each pair, float64[N], and bool[N], True for paraphrases.
+
+    Six decimals: the last bits must not order pairs of the same words, whose vectors are equal.
+    """
     pairs = [pair for _, pair in rows]
     where, language = f"{task.benchmark} {code} {part}", task.languages[code]
     first = task.vectors([pair.first for pair in pairs], language, f"{where}, first sentences")
     second = task.vectors([pair.second for pair in pairs], language, f"{where}, second sentences")
-    return (first * second).sum(axis=1), np.array([pair.label == "1" for pair in pairs])
+    cosines = np.round((first * second).sum(axis=1, dtype=np.float64), 6)
+    return cosines, np.array([pair.label == "1" for pair in pairs])
