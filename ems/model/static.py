@@ -40,7 +40,6 @@ GATHERED = 1 << 17  # numbers that are copied from a table at once: they fit the
 LONG = 24  # characters of the longest word that is cached
 ENTRY = 250  # bytes of a word in the cache without its vectors, about
 # scripts without spaces between words: Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han
-UNSPACED_FROM = "\u0e01"
 UNSPACED = re.compile("[\u0e01-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 
@@ -392,12 +391,11 @@ class Words:
 
     def _sorted(self, words: list[str]) -> tuple[list[str], int]:
         """Return new words, first the kept ones, and the number of kept ones."""
-        kept = [
-            word
-            for word in words
-            if len(word) <= LONG and (max(word) < UNSPACED_FROM or not UNSPACED.search(word))
-        ]
-        words = [*kept, *set(words).difference(kept)]
+        kept = words
+        if UNSPACED.search("".join(words)) or max(map(len, words)) > LONG:
+            short = [word for word in words if len(word) <= LONG]
+            kept = [word for word in short if word.isascii() or not UNSPACED.search(word)]
+            words = [*kept, *set(words).difference(kept)]
         return words, min(len(kept), len(self._free))
 
     def _drop(self) -> None:
