@@ -43,7 +43,7 @@ def score(task: Task) -> Result:
         place = (ENGLISH, names[code])
         rows.append(Score.from_hits(*place, (cosines >= threshold) == truth))
         progress.add(1, f"{rows[-1].direction} {rows[-1].value:.1f}")
-        precision = 100 * float(average_precision_score(truth, cosines))
+        precision = 100 * min(1.0, float(average_precision_score(truth, cosines)))  # may round up
         rows.append(Score(*place, precision, len(truth), measure=PRECISION))
         rows.append(majority(truth, (*place, "")))
     progress.close()
