@@ -5,16 +5,16 @@ v2 sections V-E and V-F). Their parameters are stacked, [runs, out, in]. Where t
 the protocol follows LASER's MLDoc task (sent_classif.py,
 https://github.com/facebookresearch/LASER). The first epoch with the best validation score is kept.
 
-A run gives the same bits in any batch of runs: it has random streams of its own, and no product
-mixes runs. MKL's rounding depends on 64-byte alignment, so batches are padded with zeros. PyTorch
-rounds the numbers that fill no two registers in another way (with AVX-512, 32 numbers), so
-parameters and hidden layers are padded as well.
+A run gives the same bits in any batch of runs: it has random streams of its own, and on a CPU each
+product is a call of its own, since two threads divide a batch of products in other ways than one.
+MKL's rounding depends on 64-byte alignment, so batches and layers are padded with zeros.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,7 +29,6 @@ EXAMPLES = 4096  # rows classified at once
 MOST_PARAMETERS = 1 << 20  # trained at once; above it, steps spend their time allocating memory
 STEPS = 1 << 16  # resolution of the dropout rate
 ALIGNED = 16  # floats: 64 bytes
-REGISTERS = 32  # floats in two of the largest registers, which PyTorch's loops take at once
 ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
 
 Layers = list[tuple[Tensor, Tensor]]  # weights [R, out, in], biases [R, out]; one run: without R
@@ -193,7 +192,7 @@ def start_layers(
 ) -> list[Tensor]:
     """Draw the parameters of R runs, uniform in +-1 / sqrt(in) like `torch.nn.Linear`.
 
-    A layer is [R, out, in']: the weights, the biases, and zeros up to a multiple of REGISTERS.
+    A layer is [R, out, in']: the weights, the biases, and zeros up to a multiple of ALIGNED.
     """
     layers = []
     for first, second in pairwise(sizes):
@@ -203,7 +202,7 @@ def start_layers(
             for stream in streams
         ]
         both = torch.from_numpy(np.stack(drawn)).to(device)  # [R, out, in + 1]
-        layers.append(pad(both, (0, -(first + 1) % REGISTERS)).requires_grad_())
+        layers.append(pad(both, (0, -(first + 1) % ALIGNED)).requires_grad_())
     return layers
 
 
@@ -217,6 +216,7 @@ def forward(
     count, width = features.shape[1:]
     hidden = _inputs(features * dropout[0] if dropout else features, layers[0])
     hidden[:, width] = 1  # for the biases
+    product = _Products.apply if features.device.type == "cpu" else torch.bmm
     for number, weight in enumerate(layers):
         if number:
             width = hidden.shape[1]
@@ -225,7 +225,7 @@ def forward(
             hidden = hidden * _inputs(dropout[number], weight) if dropout else hidden
             rows = torch.arange(weight.shape[2], device=hidden.device)
             hidden = hidden + (rows == width)[:, None]
-        hidden = torch.bmm(weight, hidden)  # [R, out, B']
+        hidden = product(weight, hidden)  # [R, out, B']
     return hidden[..., :count].transpose(1, 2)
 
 
@@ -235,6 +235,29 @@ def _inputs(rows: Tensor, weight: Tensor) -> Tensor:
     padded = rows.new_zeros(len(rows), weight.shape[2], count + -count % ALIGNED)
     padded[:, :width, :count] = rows.transpose(1, 2)
     return padded
+
+
+class _Products(torch.autograd.Function):
+    """`torch.bmm` with a product for each run."""
+
+    @staticmethod
+    def forward(context: Any, weight: Tensor, hidden: Tensor) -> Tensor:
+        context.save_for_backward(weight, hidden)
+        return _each(weight, hidden)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, Tensor | None]:
+        weight, hidden = context.saved_tensors
+        of_hidden = _each(weight.mT, gradient) if context.needs_input_grad[1] else None
+        return _each(gradient, hidden.mT), of_hidden
+
+
+def _each(first: Tensor, second: Tensor) -> Tensor:
+    """Multiply [R, n, k] and [R, k, m] to [R, n, m], one by one."""
+    out = first.new_empty(len(first), first.shape[1], second.shape[2])
+    for one, other, both in zip(first, second, out, strict=True):
+        torch.mm(one, other, out=both)
+    return out
 
 
 def draw_dropout(
