@@ -5,9 +5,9 @@ v2 sections V-E and V-F). Their parameters are stacked, [runs, out, in]. Where t
 the protocol follows LASER's MLDoc task (sent_classif.py,
 https://github.com/facebookresearch/LASER). The first epoch with the best validation score is kept.
 
-A run gives the same bits in any batch of runs: it has random streams of its own, and on a CPU each
-product is a call of its own, since two threads divide a batch of products in other ways than one.
-MKL's rounding depends on 64-byte alignment, so batches and layers are padded with zeros.
+A run gives the same bits in any batch of runs: it has its own random streams, and on a CPU each
+product is a separate call, since with two threads MKL rounds a batch of products differently. Its
+rounding depends on 64-byte alignment too, so batches and layers are padded with zeros.
 """
 
 from collections import defaultdict
