@@ -20,7 +20,7 @@ from made.cli import files as recipe_files
 from made.cli import write_files
 from made.corpora import write_opus
 from made.experiments import MINIMAL
-from made.text import NASTY, _look_for_the_tools_anew, usable  # noqa: F401
+from made.text import NASTY, usable
 
 from ems.base.errors import EmsError
 from ems.base.provenance import source_files

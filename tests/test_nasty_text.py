@@ -11,8 +11,8 @@ from made.corpora import moses, moses_of, write_lines
 from made.experiments import one_line
 from made.forked import growth
 from made.shards import contents, vocabulary
-from made.text import _look_for_the_tools_anew, passed, put_jumanpp, tiny, usable  # noqa: F401
 from made.text import cleaned as cleaned_lines
+from made.text import passed, put_jumanpp, tiny, usable
 
 from ems.base import batches
 from ems.base.errors import EmsError

@@ -20,7 +20,6 @@ from made.text import runs
 
 from ems.base.errors import EmsError
 from ems.model.devices import check_precision
-from ems.text.segmenters.base import check_available
 
 PEERS = {  # script: the extra that its peers need, their modules
     "train_throughput": ("bench", ["datasets", "sentence_transformers", "accelerate"]),
@@ -102,7 +101,6 @@ def test_float16_without_a_gpu_is_refused_as_by_the_trainer(refusal):
 @pytest.mark.parametrize("name", PERL)
 def test_missing_perl_is_refused(refusal, tmp_path, monkeypatch, name):
     monkeypatch.setenv("PATH", str(tmp_path))
-    check_available.cache_clear()
     assert "install Debian's package `perl`" in refusal(name)
 
 

@@ -19,7 +19,6 @@ from made.experiments import ON_SLURM, REAL, SHIPPED, SITE, Settings, edited, sh
 from ems.base.errors import EmsError
 from ems.commands.cli import main
 from ems.config.load import load_site
-from ems.text.segmenters.base import check_available
 from ems.workflow import plan
 from ems.workflow.made import EARLIEST, RECORDS, Made, _record_file, differences, folder_of
 from ems.workflow.parts import parts_of
@@ -51,9 +50,7 @@ def bare(tmp_path, monkeypatch):
     """An experiment that needs Juman++, on a machine where PATH has nothing."""
     Settings(tmp_path, edited(REAL, "segmenters.ja", "jumanpp"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    check_available.cache_clear()
-    yield tmp_path
-    check_available.cache_clear()
+    return tmp_path
 
 
 HERE = ["", "--cores 2 all", "--nolock all", "-sSnakefile -j2", "--profile default"]

@@ -13,9 +13,8 @@ from functools import partial
 import pytest
 from conftest import SHARED, needs
 from made import golden
-from made.text import (  # noqa: F401
+from made.text import (
     NASTY,
-    _look_for_the_tools_anew,
     assert_nothing_is_lost,
     characters,
     put_jumanpp,
@@ -178,13 +177,6 @@ JAPANESE += [
     "日" * 1_333,
     "日" * 1_334,
 ]  # 4 kB
-
-
-@pytest.fixture(autouse=True)
-def _no_juman_of_another_test():
-    jumanpp_module._juman.cache_clear()
-    yield
-    jumanpp_module._juman.cache_clear()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-import pytest
 import regex
 from conftest import needs, write_program
 from made.experiments import shipped
@@ -75,13 +74,6 @@ def filtered(pairs, sides=("de", "en"), known=None, key="folded", **settings):
 
 
 # --- segmenters that can run here, and lines that have broken them
-
-
-@pytest.fixture(autouse=True)
-def _look_for_the_tools_anew():
-    check_available.cache_clear()
-    yield
-    check_available.cache_clear()
 
 
 def usable(name, language):
