@@ -11,10 +11,12 @@ of additions in float32 in the order of the text, first within a word, then over
 operations round alike on every machine (IEEE 754). A test compares it with a plain loop.
 """
 
+import ctypes
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib.util import find_spec
 from itertools import chain, islice, repeat
 from pathlib import Path
 from threading import Lock
@@ -36,11 +38,14 @@ Make = Callable[[list[str], np.ndarray, np.ndarray], np.ndarray]
 CACHE_MB = 64
 UNITS = 8192  # words in a block, about; the sums of new ones are in memory together
 ROWS = 1 << 20  # of a table that are read from its file: some 5,000 lines
-GATHERED = 1 << 17  # numbers that are copied from a table at once: they fit the second-level cache
+GATHERED = 256  # words whose sums are made together in NumPy: they fit the second-level cache
 LONG = 24  # characters of the longest word that is cached
 ENTRY = 250  # bytes of a word in the cache without its vectors, about
 # scripts without spaces between words: Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han
 UNSPACED = re.compile("[\u0e01-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+
+_bags = find_spec("ems.model._bags")
+KERNEL = ctypes.CDLL(_bags.origin) if _bags else None  # bags.c, where it was compiled
 
 
 def is_static(description: Description) -> bool:
@@ -302,40 +307,69 @@ class Table:
         self._read += len(rows)
         if self._read > ROWS and self.rows.base is not None:
             self.rows = np.array(self.rows)
-        order = np.argsort(counts, kind="stable")  # words with as many rows are neighbours then
-        sizes, starts = counts[order], (np.cumsum(counts) - counts)[order]
-        ends = np.cumsum(sizes)
-        rows = rows[np.repeat(starts - (ends - sizes), sizes) + np.arange(len(rows))]
-        sums = np.zeros((len(counts), out.shape[1]), np.float32)
-        parts, room = [], max(1, GATHERED // out.shape[1])
-        for size, first, count in zip(*np.unique(sizes, True, False, True), strict=True):
-            step = max(1, room // max(1, size))
-            begins = range(first, first + count if size else first, step)
-            parts += [(int(size), at, min(at + step, first + count)) for at in begins]
-
-        def add(some: list[tuple[int, int, int]]) -> None:
-            buffer = np.empty((max(room, int(sizes[-1])), out.shape[1]), np.float32)
-            for size, first, last in some:
-                index = rows[ends[first] - size : ends[last - 1]]
-                taken = self._take(index, buffer[: len(index)])
-                shape = (last - first, size, out.shape[1])
-                np.add.reduce(taken.reshape(shape), 1, None, sums[first:last])
-
-        if threads == 1 or len(parts) < 2 * threads:
-            add(parts)
+        starts = np.cumsum(counts) - counts
+        add, step = self._add_in_numpy, GATHERED
+        if KERNEL and self.rows.dtype in (np.float32, np.int8):
+            if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.rows):
+                raise IndexError(f"expected rows below {len(self.rows)}, found {rows.max()}")
+            add, step = self._add_compiled, max(1, -(-len(counts) // threads))
+        parts = [slice(at, at + step) for at in range(0, len(counts), step)]
+        works = (
+            partial(add, rows, starts[part], counts[part], out, places[part]) for part in parts
+        )
+        if threads == 1 or len(parts) == 1:
+            for work in works:
+                work()
         else:
             with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(add, [parts[at::threads] for at in range(threads)]))
+                list(pool.map(lambda work: work(), works))
+
+    def _add_compiled(
+        self,
+        rows: np.ndarray,
+        starts: np.ndarray,
+        counts: np.ndarray,
+        out: np.ndarray,
+        places: np.ndarray,
+    ) -> None:
+        rows = rows[starts[0] : starts[-1] + counts[-1]]
+        scales = None if self.scales is None else self.scales.ctypes
+        kernel = KERNEL.sums_float32 if scales is None else KERNEL.sums_int8
+        c, n = np.ascontiguousarray, ctypes.c_int64
+        rows, counts, places = c(rows, np.int64), c(counts, np.int64), c(places, np.int64)
+        kernel(
+            self.rows.ctypes,
+            scales,
+            n(self.rows.shape[1]),
+            rows.ctypes,
+            n(len(rows)),
+            counts.ctypes,
+            n(len(counts)),
+            out.ctypes,
+            n(out.strides[0] // 4),
+            places.ctypes,
+        )
+
+    def _add_in_numpy(
+        self,
+        rows: np.ndarray,
+        starts: np.ndarray,
+        counts: np.ndarray,
+        out: np.ndarray,
+        places: np.ndarray,
+    ) -> None:
+        order = np.argsort(-counts, kind="stable")
+        starts, most = starts[order], counts[order]
+        sums = np.zeros((len(order), out.shape[1]), np.float32)
+        for at in range(most[0]):
+            many = np.searchsorted(-most, -at)  # words of more than `at` rows
+            sums[:many] += self._take(rows[starts[:many] + at])
         out[places[order]] = sums
 
-    def _take(self, index: np.ndarray, out: np.ndarray) -> np.ndarray:
-        """Copy rows to out[R, d] as float32."""
-        if self.rows.dtype == np.float32:
-            return self.rows.take(index, 0, out, "clip")  # the default mode copies twice
-        if self.scales is None:
-            out[:] = as_float32(self.rows[index])
-            return out
-        return np.multiply(self.rows[index], self.scales[index][:, None], out)
+    def _take(self, index: np.ndarray) -> np.ndarray:
+        """Copy rows as float32."""
+        rows = self.rows.take(index, 0)
+        return as_float32(rows) if self.scales is None else rows * self.scales[index, None]
 
 
 def as_float32(rows: np.ndarray) -> np.ndarray:
