@@ -12,7 +12,6 @@ operations round alike on every machine (IEEE 754). A test compares it with a pl
 """
 
 import ctypes
-import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -41,8 +40,11 @@ ROWS = 1 << 20  # of a table that are read from its file: some 5,000 lines
 GATHERED = 256  # words whose sums are made together in NumPy: they fit the second-level cache
 LONG = 24  # characters of the longest word that is cached
 ENTRY = 250  # bytes of a word in the cache without its vectors, about
-# scripts without spaces between words: Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han
-UNSPACED = re.compile("[\u0e01-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+# whether a code point is of a script without spaces between words: Thai, Lao, Tibetan, Myanmar,
+# Khmer, kana, Han
+UNSPACED = np.zeros(0x10000, bool)
+for _first, _last in ((0xE01, 0x109F), (0x1780, 0x17FF), (0x3040, 0x30FF), (0x3400, 0x9FFF)):
+    UNSPACED[_first : _last + 1] = True
 
 _bags = find_spec("ems.model._bags")
 KERNEL = ctypes.CDLL(_bags.origin) if _bags else None  # bags.c, where it was compiled
@@ -425,12 +427,14 @@ class Words:
 
     def _sorted(self, words: list[str]) -> tuple[list[str], int]:
         """Return new words, first the kept ones, and the number of kept ones."""
-        kept = words
-        if UNSPACED.search("".join(words)) or max(map(len, words)) > LONG:
-            short = [word for word in words if len(word) <= LONG]
-            kept = [word for word in short if word.isascii() or not UNSPACED.search(word)]
-            words = [*kept, *set(words).difference(kept)]
-        return words, min(len(kept), len(self._free))
+        letters = np.frombuffer("\n".join(words).encode("utf-32-le", "surrogatepass"), np.uint32)
+        ends = np.append(np.flatnonzero(letters == ord("\n")), len(letters))
+        unspaced = UNSPACED[np.minimum(letters, len(UNSPACED) - 1)]
+        within = np.add.reduceat(unspaced, np.append(0, ends[:-1]), dtype=np.int64)
+        kept = (within == 0) & (np.diff(ends, prepend=-1) <= LONG + 1)
+        if not kept.all():
+            words = list(map(words.__getitem__, np.argsort(~kept, kind="stable").tolist()))
+        return words, min(int(kept.sum()), len(self._free))
 
     def _drop(self) -> None:
         words, slots = list(self._slots), np.fromiter(self._slots.values(), np.int64)
