@@ -20,6 +20,7 @@ from ems.text.normalise import tidier, tidy_lines
 from ems.text.segmenters.base import SPACE, Segment, load, segmenter
 from ems.text.subwords import UNK, by_characters, encode_lines, load_vocabulary
 
+BLOCK = 256  # vectors, for which a processor's cache has room
 Languages = str | list[str] | None  # of all lines, or one per line
 
 
@@ -162,7 +163,11 @@ def check_finite(vectors: np.ndarray, model: object) -> None:
         )
 
 
-def unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """Scale the rows of vectors[N, d] to length 1; rows of zeros stay zero."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(lengths > 0, lengths, 1)
+def unit_rows(vectors: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Scale the rows of vectors[N, d] to length 1, in `out`; rows of zeros stay zero."""
+    units = np.empty_like(vectors) if out is None else out
+    for start in range(0, len(vectors), BLOCK):  # which fit the processor's cache
+        rows = vectors[start : start + BLOCK]
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        np.divide(rows, np.where(lengths > 0, lengths, 1), units[start : start + BLOCK])
+    return units

@@ -393,6 +393,7 @@ class Words:
         self.sums = np.empty((self.capacity + block, width), np.float32)
         self._counts = np.empty((2, self.capacity + block), np.int64)  # two in each number
         self._slots: dict[str, int] = {}
+        self._words = np.empty(self.capacity, object)  # of each slot that is used
         self._free = list(range(self.capacity))[::-1]
         self._uses = np.zeros(self.capacity + block, np.int64)
 
@@ -416,6 +417,7 @@ class Words:
             slots[unknown] = np.fromiter(map(made.__getitem__, asked), np.int64, len(asked))
             del self._free[room:]
             self._slots.update(islice(made.items(), kept))
+            self._words[places[:kept]] = new[:kept]
         np.add.at(self._uses, slots, 1)
         return slots
 
@@ -437,10 +439,10 @@ class Words:
         return words, min(int(kept.sum()), len(self._free))
 
     def _drop(self) -> None:
-        words, slots = list(self._slots), np.fromiter(self._slots.values(), np.int64)
-        dropped = np.argsort(self._uses[slots], kind="stable")[: self.capacity // 4]
-        for at in dropped.tolist():
-            del self._slots[words[at]]
-        self._free += slots[dropped].tolist()
+        used = np.setdiff1d(np.arange(self.capacity), self._free, assume_unique=True)
+        dropped = used[np.argsort(self._uses[used], kind="stable")[: self.capacity // 4]]
+        for word in self._words[dropped]:
+            del self._slots[word]
+        self._free += dropped.tolist()
         self._uses >>= 1
         self._uses[self._free] = 0

@@ -1,7 +1,9 @@
 """Arguments of the Python interface: checks what people pass, and converts it."""
 
 import operator
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -34,7 +36,11 @@ def texts_of(value: Any, name: str = "lines") -> tuple[list[str], bool]:
     other = isinstance(value, Mapping | set | frozenset | bytes | bytearray | memoryview)
     if other or not isinstance(value, Iterable) or getattr(value, "ndim", 1) != 1:
         raise EmsError(f"{name}: expected a text (str) or a list of texts, {_found(value)}")
-    items = value.to_pylist() if hasattr(value, "to_pylist") else value
+    items = list(value.to_pylist() if hasattr(value, "to_pylist") else value)
+    if {*map(type, items)} == {str}:
+        with suppress(UnicodeEncodeError):
+            deque(map(str.encode, items), 0)  # a third of the time of `_text`
+            return items, False
     return [_text(item, f"{name}: position ", at) for at, item in enumerate(items)], False
 
 

@@ -157,7 +157,7 @@ class Encoder:
         vectors = vectors[:, : prefix(dimensions, vectors.shape[1])]
         vectors[~known] = 0
         if normalise:
-            vectors = unit_rows(vectors)
+            vectors = unit_rows(vectors, vectors)
         with np.errstate(over="ignore"):
             result = vectors.astype(np.float16 if half else np.float32, copy=False)
         if half and not np.isfinite(result).all():
@@ -168,17 +168,21 @@ class Encoder:
         self, lines: list[str], language: Language, progress: Any
     ) -> tuple[np.ndarray, np.ndarray, list[int]]:
         """Return the model's vectors, bool[N] of lines with a piece that it knows, and counts."""
-        blank = np.array([not is_visible(line) for line in lines], bool)
         if not isinstance(language, str | None):
             language = list(map(self._code, _per_line(language, len(lines))))
         if not self._ours:
-            texts = ["a" if empty else line for line, empty in zip(lines, blank, strict=True)]
+            known = np.fromiter(map(is_visible, lines), bool, len(lines))
+            texts = [line if seen else "a" for line, seen in zip(lines, known, strict=True)]
             vectors = self._lines.encode(texts or ["a"], what="", progress=progress)
-            return vectors[: len(lines)], ~blank, []
+            return vectors[: len(lines)], known, []
         code = self._code(language) if isinstance(language, str) else language
         found = self._lines.encoded(lines, code, progress)
+        known = found.meaningful > 0
+        blank = np.zeros(len(lines), bool)
+        without = np.flatnonzero(~known).tolist()
+        blank[without] = [not is_visible(lines[row]) for row in without]
         unknown = found.unknown - blank  # a blank line is one <unk>
-        known = (found.meaningful > 0) | ((unknown == 0) & ~blank)
+        known |= (unknown == 0) & ~blank
         pieces = np.minimum(found.tokens, self._lines.max_tokens)
         self._seen += pieces.sum(), unknown.sum(), len(lines), (~known & ~blank).sum()
         return found.vectors, known, found.tokens.tolist()
