@@ -46,8 +46,8 @@ UNSPACED = np.zeros(0x10000, bool)
 for _first, _last in ((0xE01, 0x109F), (0x1780, 0x17FF), (0x3040, 0x30FF), (0x3400, 0x9FFF)):
     UNSPACED[_first : _last + 1] = True
 
-_bags = find_spec("ems.model._bags")
-KERNEL = ctypes.CDLL(_bags.origin) if _bags else None  # bags.c, where it was compiled
+_spec = find_spec("ems.model._static")
+KERNEL = ctypes.CDLL(_spec.origin) if _spec else None  # static.c, where it was compiled
 
 
 def is_static(description: Description) -> bool:
@@ -248,12 +248,29 @@ class StaticEncoder(Tokeniser):
         return vectors[:, : self.dimensions]
 
 
+def compiled(function: str, *values: Any) -> None:
+    """Call a function of static.c with arrays in C order, numbers (int64) and None."""
+    getattr(KERNEL, function)(
+        *(
+            each.ctypes if isinstance(each, np.ndarray) else each and ctypes.c_int64(each)
+            for each in values
+        )
+    )
+
+
 def ngrams(
     letters: np.ndarray, buckets: int, ids: np.ndarray, lengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the row of each n-gram, word by word, and their counts, int64[N]: the same as
     `ems.model.table.Ngrams.rows`, where each step is explained.
     """
+    if KERNEL:
+        spelt = np.empty(LONGEST * lengths.max(initial=0) + 3, np.uint8)
+        counts, hashing = np.empty_like(lengths), (LONGEST, GAP, MOST, BASE, MIX, POSITIVE, SHIFT)
+        rows = np.empty((len(ids) * LONGEST + len(lengths)) * (MOST - 1), np.int64)
+        of = (letters, *hashing, buckets, ids, lengths, len(lengths), spelt, counts)
+        compiled("ngrams", *of, rows)
+        return rows[: counts.sum()], counts
     word = np.repeat(np.arange(len(lengths)), lengths)
     spelt = np.zeros((len(ids), 1 + LONGEST), np.uint8)
     spelt[:, 0] = GAP * np.append(True, np.diff(word) != 0)[: len(ids)]
@@ -334,23 +351,10 @@ class Table:
         out: np.ndarray,
         places: np.ndarray,
     ) -> None:
-        rows = rows[starts[0] : starts[-1] + counts[-1]]
-        scales = None if self.scales is None else self.scales.ctypes
-        kernel = KERNEL.sums_float32 if scales is None else KERNEL.sums_int8
-        c, n = np.ascontiguousarray, ctypes.c_int64
-        rows, counts, places = c(rows, np.int64), c(counts, np.int64), c(places, np.int64)
-        kernel(
-            self.rows.ctypes,
-            scales,
-            n(self.rows.shape[1]),
-            rows.ctypes,
-            n(len(rows)),
-            counts.ctypes,
-            n(len(counts)),
-            out.ctypes,
-            n(out.strides[0] // 4),
-            places.ctypes,
-        )
+        rows, width = rows[starts[0] : starts[-1] + counts[-1]], self.rows.shape[1]
+        of = (self.rows, self.scales, width, rows, len(rows), counts, len(counts))
+        name = "sums_float32" if self.scales is None else "sums_int8"
+        compiled(name, *of, out, out.strides[0] // out.itemsize, places)
 
     def _add_in_numpy(
         self,

@@ -1,9 +1,6 @@
-/* Sums of rows of a table, one sum per word, without the copies that NumPy makes.
-
-   Each number is a chain of additions in the order of the rows, as in `Table._add_in_numpy`, so
-   that both have the same bits; no flag of the compiler may reorder or contract them. Rows ahead
-   are prefetched, since the table is larger than the processor's cache. ctypes calls it without
-   Python's lock. */
+/* Two loops of static.py, which ctypes calls without Python's lock. NumPy does the same where this
+   file was not compiled, to the last bit: no flag of the compiler may reorder the additions or
+   contract them with products. */
 
 #include <stdint.h>
 #include <string.h>
@@ -19,8 +16,10 @@
 #define AHEAD 8 /* rows */
 #define LINE 64 /* bytes that a processor fetches together */
 
-/* Writes the sum of the next counts[i] of rows[many] to out + places[i] * stride, of each of
-   `words` words. A number of row r is VALUE(r, j); the row has `width` of them. */
+/* Writes the sum of counts[i] rows of a table, the next ones of rows[many], for each of `words`
+   words to out + places[i] * stride. Each number is a chain of additions in this order. Rows ahead
+   are prefetched, since the table is larger than the processor's cache. A row has `width` numbers;
+   VALUE(r, j) is one of row r. */
 #define SUMS(NAME, TYPE, VALUE)                                                                  \
     EXPORTED void NAME(const TYPE *restrict table, const float *restrict scales, int64_t width,  \
                        const int64_t *restrict rows, int64_t many,                               \
@@ -55,4 +54,42 @@
 SUMS(sums_float32, float, FLOAT)
 SUMS(sums_int8, int8_t, INT8)
 
-EXPORTED void *PyInit__bags(void) { return NULL; } /* Windows' linker asks for it */
+/* Writes the table row of each n-gram of `words` words, of lengths[i] ids each, and their counts.
+   `Ngrams` of table.py explains the steps, and hashing.py the numbers. `longest` is a multiple of
+   8; `spelt` has room for the letters of the longest word and three gaps. */
+EXPORTED void ngrams(const uint8_t *letters, int64_t longest, int64_t gap, int64_t most,
+                     uint64_t base, uint64_t mix, uint64_t positive, int64_t shift,
+                     uint64_t buckets, const int64_t *ids, const int64_t *lengths, int64_t words,
+                     uint8_t *spelt, int64_t *counts, int64_t *rows)
+{
+    const int mask = (buckets & (buckets - 1)) == 0;
+    for (int64_t i = 0; i < words; ids += lengths[i++]) {
+        int64_t size = 0, count = 0;
+        if (lengths[i])
+            spelt[size++] = gap;
+        for (int64_t k = 0; k < lengths[i]; k++)
+            for (int64_t at = 0; at < longest; at += 8) {
+                const uint8_t *eight = letters + ids[k] * longest + at;
+                if (memcmp(eight, "\0\0\0\0\0\0\0", 8))
+                    for (int j = 0; j < 8; j++) {
+                        spelt[size] = eight[j];
+                        size += eight[j] != 0;
+                    }
+            }
+        spelt[size] = spelt[size + 1] = gap;
+        for (int64_t first = 0; first < size; first++) {
+            uint64_t hash = spelt[first];
+            for (int64_t more = 1; more < most; more++) {
+                if (spelt[first + more - 1] == gap && (more > 1 || spelt[first + 1] == gap))
+                    break; /* a gap inside */
+                hash = hash * base + spelt[first + more];
+                const uint64_t mixed = (hash * mix & positive) >> shift;
+                *rows++ = mask ? mixed & (buckets - 1) : mixed % buckets;
+                count++;
+            }
+        }
+        counts[i] = count;
+    }
+}
+
+EXPORTED void *PyInit__static(void) { return NULL; } /* Windows' linker asks for it */
