@@ -53,11 +53,22 @@ def lines(request):
     return [*(found[at] for at in order), *ODD]
 
 
+@pytest.fixture(params=["compiled", "numpy"])
+def kernel(request, monkeypatch):
+    """Sums with and without static.c."""
+    needs(static.KERNEL, "static.c is not compiled: install a C compiler, then `pip install -e .`")
+    if request.param == "numpy":
+        monkeypatch.setattr(static, "KERNEL", None)
+
+
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_a_vector_has_the_same_bits_in_any_batch_with_any_threads_and_cache(
     folder, lines, precision, monkeypatch
 ):
     vectors = StaticEncoder(folder, precision).encode(lines, what="")
+    monkeypatch.setattr(static, "KERNEL", None)
+    assert StaticEncoder(folder, precision).encode(lines, what="").tobytes() == vectors.tobytes()
+    monkeypatch.undo()
     draw = random.Random(2)
     for megabytes, threads, units in ((0, 3, 100), (0.05, 1, 1000), (64, 2, 8192)):
         monkeypatch.setattr(static, "UNITS", units)
@@ -71,6 +82,7 @@ def test_a_vector_has_the_same_bits_in_any_batch_with_any_threads_and_cache(
         assert again.tobytes() == vectors.tobytes()
 
 
+@pytest.mark.usefixtures("kernel")
 def test_vectors_and_counts_are_those_of_pytorch(folder, lines):
     ours, theirs = StaticEncoder(folder).encoded(lines), SentenceEncoder(folder).encoded(lines)
     for name in ("tokens", "unknown", "meaningful"):
@@ -89,6 +101,7 @@ def test_a_segmenter_of_words_or_lines_changes_no_vector(tmp_path, segmenter):
     np.testing.assert_allclose(ours.vectors, theirs.vectors, rtol=0, atol=1e-5)
 
 
+@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16", "int8"])
 def test_sums_are_chains_of_additions_in_order(kind):
     draw = np.random.default_rng(1)

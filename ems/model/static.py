@@ -37,7 +37,7 @@ Make = Callable[[list[str], np.ndarray, np.ndarray], np.ndarray]
 CACHE_MB = 64
 UNITS = 8192  # words in a block, about; the sums of new ones are in memory together
 ROWS = 1 << 20  # of a table that are read from its file: some 5,000 lines
-GATHERED = 256  # words whose sums are made together in NumPy: they fit the second-level cache
+AT_ONCE = 256  # words that NumPy sums together, so that they fit the second-level cache
 LONG = 24  # characters of the longest word that is cached
 ENTRY = 250  # bytes of a word in the cache without its vectors, about
 # whether a code point is of a script without spaces between words: Thai, Lao, Tibetan, Myanmar,
@@ -248,13 +248,11 @@ class StaticEncoder(Tokeniser):
         return vectors[:, : self.dimensions]
 
 
-def compiled(function: str, *values: Any) -> None:
-    """Call a function of static.c with arrays in C order, numbers (int64) and None."""
+def call(function: str, *values: Any) -> None:
+    """Call a function of static.c with arrays in C order, whole numbers and None (null)."""
+    arrays = [each.ctypes if isinstance(each, np.ndarray) else each for each in values]
     getattr(KERNEL, function)(
-        *(
-            each.ctypes if isinstance(each, np.ndarray) else each and ctypes.c_int64(each)
-            for each in values
-        )
+        *(ctypes.c_int64(each) if isinstance(each, int) else each for each in arrays)
     )
 
 
@@ -268,8 +266,7 @@ def ngrams(
         spelt = np.empty(LONGEST * lengths.max(initial=0) + 3, np.uint8)
         counts, hashing = np.empty_like(lengths), (LONGEST, GAP, MOST, BASE, MIX, POSITIVE, SHIFT)
         rows = np.empty((len(ids) * LONGEST + len(lengths)) * (MOST - 1), np.int64)
-        of = (letters, *hashing, buckets, ids, lengths, len(lengths), spelt, counts)
-        compiled("ngrams", *of, rows)
+        call("ngrams", letters, *hashing, buckets, ids, lengths, len(lengths), spelt, counts, rows)
         return rows[: counts.sum()], counts
     word = np.repeat(np.arange(len(lengths)), lengths)
     spelt = np.zeros((len(ids), 1 + LONGEST), np.uint8)
@@ -326,50 +323,38 @@ class Table:
         self._read += len(rows)
         if self._read > ROWS and self.rows.base is not None:
             self.rows = np.array(self.rows)
-        starts = np.cumsum(counts) - counts
-        add, step = self._add_in_numpy, GATHERED
-        if KERNEL and self.rows.dtype in (np.float32, np.int8):
-            if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.rows):
-                raise IndexError(f"expected rows below {len(self.rows)}, found {rows.max()}")
-            add, step = self._add_compiled, max(1, -(-len(counts) // threads))
-        parts = [slice(at, at + step) for at in range(0, len(counts), step)]
-        works = (
-            partial(add, rows, starts[part], counts[part], out, places[part]) for part in parts
-        )
-        if threads == 1 or len(parts) == 1:
-            for work in works:
-                work()
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(lambda work: work(), works))
+        compiled = KERNEL and self.rows.dtype in (np.float32, np.int8)
+        add = self._add_compiled if compiled else self._add_in_numpy
+        step = max(1, -(-len(counts) // threads)) if compiled else AT_ONCE
+        ends = np.append(0, np.cumsum(counts))
+
+        def add_some(start: int) -> None:
+            part = slice(start, start + step)
+            own = rows[ends[start] : ends[min(start + step, len(counts))]]
+            add(own, counts[part], out, places[part])
+
+        with ThreadPoolExecutor(threads) as pool:
+            run = pool.map if threads > 1 else map
+            list(run(add_some, range(0, len(counts), step)))
 
     def _add_compiled(
-        self,
-        rows: np.ndarray,
-        starts: np.ndarray,
-        counts: np.ndarray,
-        out: np.ndarray,
-        places: np.ndarray,
+        self, rows: np.ndarray, counts: np.ndarray, out: np.ndarray, places: np.ndarray
     ) -> None:
-        rows, width = rows[starts[0] : starts[-1] + counts[-1]], self.rows.shape[1]
-        of = (self.rows, self.scales, width, rows, len(rows), counts, len(counts))
+        if rows.max(initial=0) >= len(self.rows) or rows.min(initial=0) < 0:
+            raise IndexError(f"expected rows below {len(self.rows):,}, found {rows.max():,}")
         name = "sums_float32" if self.scales is None else "sums_int8"
-        compiled(name, *of, out, out.strides[0] // out.itemsize, places)
+        of = (self.rows, self.scales, self.rows.shape[1], rows, len(rows), counts, len(counts))
+        call(name, *of, out, out.strides[0] // out.itemsize, places)
 
     def _add_in_numpy(
-        self,
-        rows: np.ndarray,
-        starts: np.ndarray,
-        counts: np.ndarray,
-        out: np.ndarray,
-        places: np.ndarray,
+        self, rows: np.ndarray, counts: np.ndarray, out: np.ndarray, places: np.ndarray
     ) -> None:
         order = np.argsort(-counts, kind="stable")
-        starts, most = starts[order], counts[order]
+        starts, sizes = (np.cumsum(counts) - counts)[order], counts[order]
         sums = np.zeros((len(order), out.shape[1]), np.float32)
-        for at in range(most[0]):
-            many = np.searchsorted(-most, -at)  # words of more than `at` rows
-            sums[:many] += self._take(rows[starts[:many] + at])
+        for at in range(sizes[0]):
+            more = np.count_nonzero(sizes > at)  # words
+            sums[:more] += self._take(rows[starts[:more] + at])
         out[places[order]] = sums
 
     def _take(self, index: np.ndarray) -> np.ndarray:
