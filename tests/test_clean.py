@@ -23,7 +23,7 @@ from ems.config.experiment import UNSEEN, Corpus
 from ems.config.languages import load_languages, load_tatoeba_codes
 from ems.corpora.moses import read_pairs
 from ems.text.clean import merge_reports, sampled
-from ems.text.evalkeys import eval_files, read_eval_keys, write_eval_keys, write_keys
+from ems.text.evalkeys import EvalKeys, eval_files, write_eval_keys, write_keys
 from ems.text.filters import CleanReport
 from ems.text.normalise import tidy
 
@@ -50,7 +50,7 @@ def test_the_file_of_keys_holds_every_key_with_its_sets(tmp_path, key):
     expected = {own_key(key, tidy(text)): ("one",) for text in (*odd, "\u200b!")}
     expected |= {own_key(key, tidy(text)): ("one", "two") for text in ("both", *odd[:2])}
     expected.pop("", None)  # a sentence without a folded key matches nothing
-    keys = read_eval_keys([written(tmp_path, key, sets)], None, key)
+    keys = EvalKeys([written(tmp_path, key, sets)], key).of(None)
     assert keys == expected
     pairs = [("—", "?!"), *((text, "other") for text in odd)]
     assert filtered(pairs, known=keys, key=key)[0] == pairs[:1]
@@ -64,7 +64,8 @@ def test_an_evaluation_sentence_goes_in_any_coat_and_another_sentence_stays(
     tmp_path, outcome, kind
 ):
     evaluation, *training = COATS[outcome][kind]
-    keys = read_eval_keys([written(tmp_path, "primary", {"tatoeba/de": ([evaluation], [])})])
+    paths = [written(tmp_path, "primary", {"tatoeba/de": ([evaluation], [])})]
+    keys = EvalKeys(paths, "primary").of(None)
     pairs = [(text, "other") for text in training]
     kept = pairs if outcome == "stays" else []
     assert filtered(pairs, known=keys, key="primary")[0] == kept
@@ -331,7 +332,8 @@ def test_real_corpora_lose_the_documented_number_of_pairs(tmp_path, code, key, e
     codes = every if key == "folded" else [load_languages()[code].tatoeba_v1]
     read = {f"tatoeba/{code}": partial(read_language, folder, code) for code in codes}
     write_eval_keys(key, read, tmp_path / "keys.tsv")
-    keys, pair = read_eval_keys([tmp_path / "keys.tsv"], None, key), "-".join(sorted(("en", code)))
+    keys = EvalKeys([tmp_path / "keys.tsv"], key).of(None)
+    pair = "-".join(sorted(("en", code)))
     for path in sorted((SHARED / "opus").glob(f"*/*/moses/{pair}.txt.zip")):
         corpus, report = path.parts[-4], CleanReport()
         pairs = ((first, second, 0) for first, second in read_pairs(path, corpus, pair))

@@ -46,7 +46,7 @@ from ems.tables.logs import read_losses
 from ems.tables.models import write_models_table
 from ems.tables.scores import read_scores
 from ems.text.bulk import segment_tsv
-from ems.text.evalkeys import read_eval_keys
+from ems.text.evalkeys import EvalKeys
 from ems.text.subwords import train_vocabulary, write_sample
 from ems.text.vocabulary_report import write_vocabulary_report
 from ems.train.data import Data
@@ -146,7 +146,7 @@ def read_vocabulary():
 OF_SHARD = ("de.ids", "en.offsets", "lines", "manifest.json")
 OF_MODEL = ("model.json", "model.safetensors", "vocabulary.model")
 READERS = {  # damaged file -> what reads it
-    KEYS: lambda: read_eval_keys([KEYS]),
+    KEYS: lambda: EvalKeys([KEYS], "primary"),
     CLEAN: lambda: segment_tsv(CLEAN, OUT / "de-en.tsv", ("de", "en"), ("none", "none")),
     SEGMENTED: lambda: write_shards(SEGMENTED, VOCABULARY, OUT / "shard"),
     SAMPLE: lambda: train_vocabulary(shipped("tiny"), SAMPLE, OUT / "v.model"),

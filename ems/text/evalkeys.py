@@ -98,13 +98,6 @@ def _column(path: Path, side: int, sides: int) -> Iterator[str]:
         yield from columns[side]
 
 
-def read_eval_keys(
-    paths: Iterable[Path], wanted: Collection[str] | None = None, key_name: str = "primary"
-) -> Keys:
-    """Return the evaluation sets of each key: see `EvalKeys`."""
-    return EvalKeys(paths, key_name).of(wanted)
-
-
 class EvalKeys:
     """The keys of several files, read once for all language pairs of a job. Raises `Damaged` for a
     file that has changed since it was written, and `EmsError` for another key than `key_name`.
