@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -58,6 +59,24 @@ def test_the_light_package_asks_for_three_packages():
     assert {Requirement(each).name for each in project["dependencies"]} == LIGHT
     pipeline = {Requirement(each).name for each in project["optional-dependencies"]["pipeline"]}
     assert {"regex", "snakemake", "dvc", "pydantic", "ems"} <= pipeline
+
+
+@pytest.mark.parametrize("compiler", ["", "false"])
+def test_a_wheel_has_all_files_and_is_built_without_a_compiler_too(tmp_path, compiler):
+    ignored = shutil.ignore_patterns("*.so", "__pycache__")
+    shutil.copytree(ROOT / "ems", tmp_path / "ems", ignore=ignored)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, tmp_path)
+    command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "."]
+    environment = os.environ | ({"CC": compiler} if compiler else {})
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+    (wheel,) = tmp_path.glob("ems-*.whl")
+    names = {name for name in ZipFile(wheel).namelist() if name.startswith("ems/")}
+    compiled = {name for name in names if name.startswith("ems/model/_static.")}
+    assert len(compiled) == (not compiler)
+    files = (path for path in (ROOT / "ems").rglob("*") if path.suffix not in (".so", ".md", ".pyc"))
+    assert names - compiled == {str(path.relative_to(ROOT)) for path in files if path.is_file()}
 
 
 COMMANDS = {

@@ -6,9 +6,9 @@ Neither pieces nor n-grams cross words (ems.model.table), so the sums of a line 
 its words. A word's sums and counts are computed once and cached while it is frequent.
 
 The vector of a line depends on the line and the model alone, to the last bit: every sum is a chain
-of additions in float32 in the order of the text, first within a word, then over the words. NumPy's
-`add.reduce` over an axis that is not the last adds one row after another, and elementwise
-operations round alike on every machine (IEEE 754). A test compares it with a plain loop.
+of additions in float32 in the order of the text, first within a word, then over the words. NumPy
+and static.c, which is faster and needs a compiler, add one row after another, and elementwise
+operations round alike on every machine (IEEE 754). A test compares both with a plain loop.
 """
 
 import ctypes
