@@ -2,6 +2,8 @@
    file was not compiled, to the last bit: no flag of the compiler may reorder the additions or
    contract them with products. */
 
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -92,4 +94,7 @@ EXPORTED void ngrams(const uint8_t *letters, int64_t longest, int64_t gap, int64
     }
 }
 
-EXPORTED void *PyInit__static(void) { return NULL; } /* Windows' linker asks for it */
+/* ctypes needs no module, but whoever imports all modules of a package does. */
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_static", NULL, -1, NULL};
+
+PyMODINIT_FUNC PyInit__static(void) { return PyModule_Create(&module); }
