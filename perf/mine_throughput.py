@@ -11,7 +11,6 @@ mapped file.
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -108,9 +107,9 @@ def write_planted(folder: Path, scale: Scale) -> None:
 
 def measure(name: str, folder: Path, options: argparse.Namespace) -> dict[str, float]:
     """Return the figures of one run in a fresh process, with its peak of RssAnon."""
-    command = [sys.executable, __file__, "--inside", name, "--folder", str(folder)]
+    command = ["env", f"OMP_NUM_THREADS={options.threads}"]  # of numpy's products
+    command += [sys.executable, __file__, "--inside", name, "--folder", str(folder)]
     command += [f"--threads={options.threads}", f"--rounds={options.scale.rounds}"]
-    os.environ["OMP_NUM_THREADS"] = str(options.threads)  # of numpy's products
     results, anon_mb = figures(command + ["--demo"] * options.demo, name)
     row = results | {"rss_anon_mb": anon_mb}
     time, memory = f"{row['seconds']:10,.1f} s", f"{row['rss_anon_mb']:10,.0f} MB"

@@ -2,7 +2,6 @@
 
 import json
 import multiprocessing
-import os
 import re
 import sys
 from importlib import import_module
@@ -38,8 +37,6 @@ MISSING = {"use_throughput": ["--model=none", "--pairs=none"]}  # required
 def run(monkeypatch, tmp_path):
     """Run a script in this process; its measurements are forks that have imported the peers."""
     monkeypatch.syspath_prepend(str(ROOT / "perf"))
-    # a script that changes it would give the tests after it other threads
-    monkeypatch.setenv("OMP_NUM_THREADS", os.environ["OMP_NUM_THREADS"])
     libraries = ["torch", "sentence_transformers", "datasets", "accelerate"]
     multiprocessing.set_forkserver_preload(libraries)
     watch = import_module("measured").watch
