@@ -72,7 +72,6 @@ def test_a_vector_has_the_same_bits_in_any_batch_with_any_threads_and_cache(
     draw = random.Random(2)
     for megabytes, threads, units in ((0, 3, 100), (0.05, 1, 1000), (64, 2, 8192)):
         monkeypatch.setattr(static, "UNITS", units)
-        monkeypatch.setattr(static, "ROWS", 100 * units)
         encoder = StaticEncoder(folder, precision, megabytes, threads)
         order, again = draw.sample(range(len(lines)), len(lines)), np.empty_like(vectors)
         while order:

@@ -36,7 +36,6 @@ from ems.text.subwords import UNK, by_characters, encode_lines, has_words
 Make = Callable[[list[str], np.ndarray, np.ndarray], np.ndarray]
 CACHE_MB = 64
 UNITS = 8192  # words in a block, about; the sums of new ones are in memory together
-ROWS = 1 << 20  # of a table that are read from its file: some 5,000 lines
 AT_ONCE = 256  # words that NumPy sums together, so that they fit the second-level cache
 LONG = 24  # characters of the longest word that is cached
 ENTRY = 250  # bytes of a word in the cache without its vectors, about
@@ -292,14 +291,10 @@ def ngrams(
 
 
 class Table:
-    """Rows of vectors [V, d] in float32, float16, bfloat16 (uint16) or, with `int8`, as bytes.
-
-    Rows of a file are copied to memory once ROWS have been read: its pages are larger, which
-    saves a tenth of the time of a long text.
-    """
+    """Rows of vectors [V, d] in float32, float16, bfloat16 (uint16) or, with `int8`, as bytes."""
 
     def __init__(self, rows: np.ndarray, int8: bool = False) -> None:
-        self.rows, self.scales, self._read = rows, None, 0
+        self.rows, self.scales = rows, None
         if int8:
             self.rows = np.empty(rows.shape, np.int8)
             self.scales = np.empty(len(rows), np.float32)
@@ -320,9 +315,6 @@ class Table:
         """Write the sum of the rows of each of N words, counts[N] of them each, to the rows
         places[N] of `out`.
         """
-        self._read += len(rows)
-        if self._read > ROWS and self.rows.base is not None:
-            self.rows = np.array(self.rows)
         compiled = KERNEL and self.rows.dtype in (np.float32, np.int8)
         add = self._add_compiled if compiled else self._add_in_numpy
         step = max(1, -(-len(counts) // threads)) if compiled else AT_ONCE
