@@ -28,7 +28,8 @@ class Benchmark:
     `source` a user may set, and the address where its files are `published` if units.tsv has none.
     `codes` maps our language codes to the benchmark's, or names the column of the language table
     that has them. `corpus` is the OPUS corpus that the data equals or, if `drawn`, is sampled from
-    (no experiment may train on that one). `dev` is the archive with a dev part. `demo` is the
+    (no experiment may train on that one). `unseen`: all its codes that are scored even if they are
+    of languages that were not trained on. `dev` is the archive with a dev part. `demo` is the
     demo's folder, if several benchmarks share one.
 
     Scores: `sets` are the evaluation sets that it reads (default: its own). `family` is the
@@ -50,7 +51,7 @@ class Benchmark:
     source: str = ""
     published: str = ""
     codes: Mapping[str, str] | str = "iso1"
-    unseen: bool = False
+    unseen: tuple[str, ...] = ()
     by_language: bool = False
     corpus: str = ""
     drawn: bool = False

@@ -17,7 +17,7 @@ from ems.config.corpora import (
 )
 from ems.config.experiment import EMBEDDED, UNSEEN, EvalSet, Experiment
 from ems.config.file import ExperimentFile, LanguageEntry
-from ems.config.languages import Language, load_languages, load_tatoeba_codes
+from ems.config.languages import Language, load_languages
 from ems.config.plugins import benchmark, benchmarks, has_module, segmenters, sets_of
 from ems.config.sweep import swept
 from ems.config.systems import SHARED, Entries, build_systems, build_vocabularies, check_starts
@@ -148,12 +148,12 @@ def _evalset(name: str, entry: EvalsetEntry, known: KnownNames) -> EvalSet:
 def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> dict[str, str]:
     """Return code in the benchmark -> language.
 
-    `all` means the languages of the experiment and of the table; in Tatoeba also the languages that
-    neither has, 112 in all. A list names languages of the experiment; in Tatoeba, which has a table
-    for languages not trained on, also languages of the table.
+    `all` means the languages of the experiment and of the table, and what a set has of `unseen`
+    ones: Tatoeba 112 in all. A list names languages of the experiment; in a set with `unseen`
+    ones also languages of the table.
     """
     key, record = f"evalsets.{name}", benchmark(name)
-    listed = record.unseen and isinstance(entry.languages, list)
+    listed = bool(record.unseen) and isinstance(entry.languages, list)
     table = load_languages() if entry.languages == "all" or listed else {}
     known = {code: record.code_of(language) for code, language in {**table, **languages}.items()}
     # a language of the experiment replaces one of the table with the same code in the set
@@ -175,7 +175,7 @@ def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> di
                 f"benchmark; change the code of one of them under `languages`, or add it to "
                 f"{key}.without"
             )
-    others = load_tatoeba_codes() if record.unseen and entry.languages == "all" else ()
+    others = record.unseen if entry.languages == "all" else ()
     return of_set | {code: UNSEEN for code in others if code not in codes.values()}
 
 

@@ -1,10 +1,12 @@
-"""FLORES-200: P@1 between every two languages, by cosine (EMS v2 section V-B, Table VII).
+"""FLORES-200 and WMT24++: P@1 between every two languages, by cosine (EMS v2 section V-B, Table
+VII).
 
 The row of a direction keeps a bit per sentence, so that any group of directions can be compared
 sentence by sentence. It has no interval, which follows from the percentage
 (`ems.bench.scores.interval`).
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ from ems.base.progress import Progress
 from ems.bench.retrieval import all_directions
 from ems.bench.scores import Result, Score, packed
 from ems.bench.task import Task
-from ems.benchmarks.flores200.data import file_names, read_language
+from ems.config.plugins import module
 
 
 def score(task: Task) -> Result:
@@ -22,8 +24,9 @@ def score(task: Task) -> Result:
 
     Raises `EmsError` if the languages differ in their number of sentences.
     """
-    lines = read_translations(task.folder, list(task.trained))
-    vectors = _encoded(task, lines)
+    languages = task.languages if task.record.unseen else task.trained
+    lines = read_translations(task.folder, list(languages), task.sets[0])
+    vectors = _encoded(task, lines, languages)
     count = len(lines)
     what = f"{task.benchmark} {task.system}"
     progress = Progress(what, count * (count - 1) // 2, "language pairs")
@@ -35,16 +38,17 @@ def score(task: Task) -> Result:
             if candidates != query:
                 percent = 100 * int(own.sum()) / len(own)
                 rows.append(Score(query, candidates, percent, len(own), hits=packed(own)))
-    return Result("P@1", rows, task.trained, label="source", parallel=True)
+    return Result("P@1", rows, languages, label="source", parallel=True)
 
 
-def read_translations(folder: Path, codes: list[str]) -> dict[str, list[str]]:
-    """Map each code to its devtest sentences; raise `EmsError` if their numbers differ."""
-    lines = {code: read_language(folder, code) for code in codes}
+def read_translations(folder: Path, codes: list[str], name: str) -> dict[str, list[str]]:
+    """Map each code of the set `name` to its sentences. Raises `EmsError` for unequal numbers."""
+    data = module(name, "data")
+    lines = {code: data.read_language(folder, code) for code in codes}
     first, *others = lines
     for code in others:
         if len(lines[code]) != len(lines[first]):
-            names = [folder / file_names(name)[0] for name in (code, first)]
+            names = [folder / data.file_names(each)[0] for each in (code, first)]
             raise EmsError(
                 f"{names[0]}: expected the {len(lines[first]):,} lines of {names[1]}, found "
                 f"{len(lines[code]):,}; every language has the same sentences: fetch both again"
@@ -52,10 +56,10 @@ def read_translations(folder: Path, codes: list[str]) -> dict[str, list[str]]:
     return lines
 
 
-def _encoded(task: Task, lines: dict[str, list[str]]) -> np.ndarray:
+def _encoded(task: Task, lines: dict[str, list[str]], languages: Mapping[str, str]) -> np.ndarray:
     """Return vectors of length 1, float32[languages, sentences, d], filled in place (gigabytes)."""
     vectors = np.empty(0, np.float32)
-    for place, (code, language) in enumerate(task.trained.items()):
+    for place, (code, language) in enumerate(languages.items()):
         part = task.vectors(lines[code], language, f"{task.benchmark} {code}")
         if not place:
             vectors = np.empty((len(lines), *part.shape), np.float32)

@@ -28,7 +28,7 @@ def score(task: Task) -> Result:
     """Return the error rate in percent of each language when searching in English."""
     negatives = read_negatives(task.folders["xsimpp"]) if "xsimpp" in task.sets else []
     codes = {language: code for code, language in task.trained.items()}
-    lines = read_translations(task.folder, list(codes.values()))
+    lines = read_translations(task.folder, list(codes.values()), task.sets[0])
     target = codes.pop(ENGLISH)
     english = lines.pop(target)
     altered = [negative.sentence for negative in negatives]

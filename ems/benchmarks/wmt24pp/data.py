@@ -1,0 +1,70 @@
+"""WMT24++: `en-<xx>_<REGION>.jsonl`, the same English segments in all files, by `segment_id`.
+
+As the publisher asks, `target` is scored (the post-edited translation), and a segment with
+`is_bad_source` is left out. Of a language with two files the first is scored, and both are kept out
+of training. Source: Deutsch et al. (2025), https://arxiv.org/abs/2502.12404.
+"""
+
+import json
+from collections.abc import Iterator
+from itertools import starmap
+from pathlib import Path
+
+from ems.base.errors import Damaged
+from ems.corpora.evalsets.formats import Document, check_count, numbered_lines, parts
+
+REGIONS = """
+    ar_EG ar_SA bg_BG bn_IN ca_ES cs_CZ da_DK de_DE el_GR es_MX et_EE fa_IR fi_FI fil_PH fr_FR fr_CA
+    gu_IN he_IL hi_IN hr_HR hu_HU id_ID is_IS it_IT ja_JP kn_IN ko_KR lt_LT lv_LV ml_IN mr_IN nl_NL
+    no_NO pa_IN pl_PL pt_BR pt_PT ro_RO ru_RU sk_SK sl_SI sr_RS sv_SE sw_KE sw_TZ ta_IN te_IN th_TH
+    tr_TR uk_UA ur_PK vi_VN zh_CN zh_TW zu_ZA
+"""
+OTHERS = {"nb": "no", "tl": "fil", "en": "de"}  # any file has the English side
+
+
+def units(code: str) -> tuple[str, ...]:
+    own = OTHERS.get(code, code)
+    return tuple(f"en-{region}" for region in REGIONS.split() if region.partition("_")[0] == own)
+
+
+def file_names(code: str) -> tuple[str, ...]:
+    return tuple(f"{unit}.jsonl" for unit in units(code))
+
+
+def read_language(folder: Path, code: str) -> list[str]:
+    """Return the segments of a language, each as one line."""
+    return [" ".join(text.split()) for text in _texts(folder / file_names(code)[0], _side(code))]
+
+
+def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
+    texts = [_texts(folder / name, _side(code)) for name in file_names(code)]
+    return [parts(Document("", "", text) for text in side) for side in texts]
+
+
+def read_unit(folder: Path, unit: str) -> int:
+    return len(_texts(folder / f"{unit}.jsonl", "target"))
+
+
+def _side(code: str) -> str:
+    return "source" if code == "en" else "target"
+
+
+def _texts(path: Path, side: str) -> list[str]:
+    """Return one side of all segments that are not bad.
+
+    Raises `EmsError` with file and line for anything else.
+    """
+
+    def text_of(number: int, line: str) -> str:
+        try:
+            row = json.loads(line)
+            text = "" if row["is_bad_source"] else row[side].strip()
+            if text or row["is_bad_source"]:
+                return text
+        except (ValueError, KeyError, TypeError, AttributeError):
+            pass
+        raise Damaged(path, f"line {number}: expected a segment with is_bad_source and {side}")
+
+    texts = list(filter(None, starmap(text_of, numbered_lines(path))))
+    check_count(len(texts), path, "segments")
+    return texts

@@ -1,0 +1,35 @@
+"""P@1 with English per language, its mean, and the mean of all directions. No paper scores it."""
+
+from collections.abc import Sequence
+
+from ems.bench.scores import ENGLISH
+from ems.config.languages import UNSEEN
+from ems.tables.engine import BEST, BOTH_WAYS, Column, Declaration, average, counted
+from ems.tables.scores import Scores
+
+
+def _columns(systems: Sequence[Scores]) -> list[Column]:
+    languages = {n: code for s in systems for n, code in s.file.languages.items() if n != ENGLISH}
+    pairs = {name: [f"{name}-{ENGLISH}", f"{ENGLISH}-{name}"] for name in sorted(languages)}
+    trained = [each for name in pairs if languages[name] != UNSEEN for each in pairs[name]]
+    return [
+        *(Column(name, members) for name, members in pairs.items()),
+        average(trained),
+        Column("With unseen", [each for members in pairs.values() for each in members]),
+        Column("All directions", list(dict.fromkeys(n for s in systems for n in s.values))),
+    ]
+
+
+TABLES = {
+    "wmt24pp": Declaration(
+        benchmarks={"wmt24pp": ""},
+        metric="P@1",
+        label=lambda file, row: row.direction,
+        columns=_columns,
+        about=lambda systems: [
+            f"WMT24++ {systems[0].version}: {BOTH_WAYS} with English, among {counted(systems)} "
+            "segments. Avg.: of the languages that were trained on. With unseen, and all "
+            f"directions between two languages: of all languages shown. {BEST}"
+        ],
+    )
+}
