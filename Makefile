@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 FITS = -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))'
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p $(FITS) 2>/dev/null && echo $$p && break; done)
 
-.PHONY: all test quick golden fuzz gpu house setup interop remotes report docs pages lint words pull lock clean
+.PHONY: all test quick golden fuzz gpu house setup interop remotes release report docs pages lint words pull lock clean
 
 all: setup
 	ems run
@@ -70,6 +70,10 @@ interop: .interop/opuscleaner/installed .interop/opusfilter/installed .interop/m
 
 # DVC with remotes over SSH and S3, as .interop/remotes/bin/dvc: docs/running.md.
 remotes: .interop/remotes/installed
+
+# The encoder that comes with EMS (models/ems-62), made again from its text; compares the scores. About two hours.
+release: setup
+	python models/release.py
 
 report: setup
 	snakemake --report results/report.html

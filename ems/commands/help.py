@@ -3,11 +3,14 @@
 import argparse
 import inspect
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import NoReturn
 
 from ems import __version__
+from ems.base.errors import EmsError
 from ems.base.texts import is_plain
 
 OPENING = """usage: ems COMMAND [FLAGS]
@@ -17,7 +20,7 @@ Train multilingual sentence encoders, and use them.
 CLOSING = """
 ems COMMAND --help  explains a command, with an example
 ems --help --all    lists the stages of the workflow too
-ems --version       prints the version
+ems --version       prints the version, the commit and the encoder that comes with it
 """
 LONGEST = 1000  # characters of a message
 GROUPS = {  # the other commands are stages, which Snakemake calls
@@ -93,6 +96,23 @@ def printable(text: str) -> str:
     return "".join(c if is_plain(c) else repr(c)[1:-1] for c in text)
 
 
+def version() -> str:
+    """Return the versions of EMS, of its checkout if it is one, and of the encoder in it."""
+    from ems.base.files import EXPORTED, read_json
+    from ems.base.provenance import source_root
+    from ems.use.encoder import own_model
+
+    parts, root = [f"ems {__version__}"], source_root().parent
+    if (root / ".git").exists():
+        command = ["git", "-C", str(root), "rev-parse", "--short", "HEAD"]
+        said = subprocess.run(command, capture_output=True, text=True)
+        parts += [f"commit {said.stdout.strip()}"] if said.stdout else []
+    with suppress(EmsError):
+        model = own_model()
+        parts.append(f"model {model.name} ({read_json(model / EXPORTED)['identity']})")
+    return ", ".join(parts)
+
+
 def fail(program: str, message: str) -> NoReturn:
     """Exit with status 2 and two lines: where help is, and what is wrong."""
     flags = "COMMAND [FLAGS]" if program == "ems" else "[FLAGS]"
@@ -107,7 +127,7 @@ def command_of(commands: dict[str, Callable[..., None]], arguments: list[str]) -
     if name in commands:
         return name
     if name == "--version":
-        print(f"ems {__version__}")
+        print(version())
     elif {*arguments} <= {"-h", "--help", "--all"}:
         print(overview(commands, "--all" in arguments), end="")
     elif name.startswith("-"):

@@ -22,6 +22,7 @@ COMPARED = (".tex", ".csv", ".md", ".svg", ".png")
 TRAINED = (*IMPORTED, "losses.jsonl")
 LOSS = "experiment whose data measure the loss without segmenters (default: the model's)"
 FITTED = ("model.json", NGRAMS)
+QUANTISED = "rows of 8 bits, a quarter of the size, of a model without layers; for ems alone"
 PLAIN = "a table for sentence-transformers and model2vec without any code, trained on --text"
 
 
@@ -192,6 +193,7 @@ def export(
     int8: Annotated[bool, "an ONNX graph of 8 bits as well"] = False,
     dimensions: common.Dimensions = 0,
     plain: Annotated[bool, PLAIN] = False,
+    quantised: Annotated[bool, QUANTISED] = False,
     text: Annotated[list[Path], "training text for --plain (default: the experiment's)"] = (),
     verify: Annotated[Path | None, "lines to check the folder on (default: a sample)"] = None,
     without_segmenters: Annotated[bool, "export of a model that needs segmenters"] = False,
@@ -212,6 +214,9 @@ def export(
         data = Path(common.site_settings().data)
         loss = tokenizer.measure_loss(model, description, tool, whole, data)
     exported = folder.Exported(model, tool, onnx, int8, dimensions)
+    if quantised and (plain or onnx or int8):
+        raise EmsError("--quantised is for ems alone; leave out --plain, --onnx and --int8")
+    exported.quantised = quantised
     if plain:
         exported.plain = make_plain(exported, text)
     elif text:

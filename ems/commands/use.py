@@ -10,7 +10,9 @@ from ems.commands import common
 from ems.commands.flags import Bounds, Mark
 
 ModelName = Annotated[
-    str, "model folder, exported folder, or sentence-transformers model", Mark.PLACE
+    str | None,
+    "model folder, exported folder, or sentence-transformers model (default: the one in EMS)",
+    Mark.PLACE,
 ]
 LineLanguage = Annotated[str | None, "language of the lines, if the model segments by language"]
 OtherLanguage = Annotated[str | None, "language of the second side"]
@@ -33,9 +35,13 @@ Faiss = Annotated[int, "lines above which faiss searches (default: never)", Boun
 
 
 def encode(
-    model: ModelName,
-    source: TextPath,
-    out: Annotated[Path, "file .npy or .f32 to write; - for stdout", Mark.STREAM, Writes()],
+    *,
+    model: ModelName = None,
+    text: Annotated[Path | None, "same as --source", Mark.POSITIONAL, Mark.STREAM] = None,
+    source: TextPath = Path("-"),
+    out: Annotated[Path, "file .npy or .f32 to write; - for stdout", Mark.STREAM, Writes()] = Path(
+        "-"
+    ),
     language: LineLanguage = None,
     normalise: Annotated[bool, "vectors of length 1"] = False,
     half: Annotated[bool, "vectors of float16"] = False,
@@ -51,13 +57,14 @@ def encode(
 
     if half and out.suffix == ".f32":
         raise EmsError(f"--out {out}: .f32 holds float32; with --half write to .npy")
-    text = TextInput(source, (language,), bad == "skip")
+    lines = TextInput(text or source, (language,), bad == "skip")
     form = files.VectorForm(dimensions, normalise, half)
-    files.encode(Encoder(model, device, precision), text, out, form)
+    files.encode(Encoder(model, device, precision), lines, out, form)
 
 
 def score(
-    model: ModelName,
+    *,
+    model: ModelName = None,
     source: PairLines = Path("-"),
     out: Annotated[Path, "file to write; - for stdout", Mark.STREAM, Writes()] = Path("-"),
     source_language: LineLanguage = None,
@@ -85,7 +92,8 @@ def score(
 
 
 def mine(
-    model: ModelName,
+    *,
+    model: ModelName = None,
     source: TextPath,
     target: TextPath,
     out: Annotated[Path, "TSV to write: score, source, target", Writes()],
@@ -126,7 +134,8 @@ def check_model(model: common.ModelFolder) -> None:
 
 
 def search(
-    model: ModelName,
+    *,
+    model: ModelName = None,
     index: Annotated[Path, "text to search; its index is the folder NAME.index"],
     query: Annotated[str, "text to search for", Mark.POSITIONAL] = "",
     queries: Annotated[Path | None, "text with a query per line; - for stdin", Mark.STREAM] = None,
@@ -166,7 +175,8 @@ def search(
 
 
 def serve(
-    model: ModelName,
+    *,
+    model: ModelName = None,
     index: Annotated[Path | None, "text to search; its index is the folder NAME.index"] = None,
     build: Annotated[bool, "writing of the index, for later starts"] = False,
     host: Annotated[str, "address to listen on"] = "127.0.0.1",

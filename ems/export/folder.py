@@ -16,6 +16,7 @@ from pathlib import Path
 from shutil import copyfile
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -32,15 +33,17 @@ from ems.base.files import (
 )
 from ems.base.provenance import source_root
 from ems.base.records import Json
+from ems.bench.retrieval import normalised
 from ems.config.languages import UNSEEN
 from ems.export import is_export
 from ems.export.onnx import write_int8, write_onnx, write_table
 from ems.export.tokenizer import make_tokenizer
-from ems.export.verify import Figures, expected_of, verify_folder
+from ems.export.verify import Figures, compared, expected_of, verify_folder
 from ems.model.devices import save_tensors
 from ems.model.encode import SentenceEncoder, bert_names
 from ems.model.encoder import Encoder
 from ems.model.folder import STATIC, read_model
+from ems.model.static import StaticEncoder, Table
 from ems.text.subwords import PAD, UNK
 
 MODULES = "sentence_transformers.models"  # a name that all versions know
@@ -85,6 +88,7 @@ class Exported:
         else:
             self.static = not settings.ngrams
         self.plain: Any = None  # an ems.export.plain.Plain
+        self.quantised = False  # rows of int8, for EMS alone
         self.dimensions = dimensions or settings.pooled_width
         if self.dimensions != settings.pooled_width:
             system = self.description.training.get("system", {})
@@ -116,12 +120,15 @@ def export(
         )
     with atomic_path(out, ours=is_export) as folder:
         folder.mkdir()
-        if exported.plain:
+        if exported.quantised:
+            figures = write_quantised(exported, folder, lines)
+        elif exported.plain:
             expected = exported.plain.write(exported, folder, lines)
+            figures = verify_folder(folder, expected)
         else:
             write_model(exported, folder)
             expected = expected_of(exported.ours, exported.dimensions, lines)
-        figures = verify_folder(folder, expected)
+            figures = verify_folder(folder, expected)
         write_text(folder / "README.md", card(figures))
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         sums = [f"{sha256_file(path)}  {path.relative_to(folder)}\n" for path in files]
@@ -166,12 +173,36 @@ def write_model(exported: Exported, folder: Path) -> None:
         write_int8(graph, folder / "onnx/model_qint8.onnx")
 
 
+def write_quantised(exported: Exported, folder: Path, lines: Sequence[str]) -> Figures:
+    """Write a model without layers for EMS alone: int8 rows with a scale each, and the vocabulary.
+
+    Return the cosines of its vectors of the lines with ours. Raises `EmsError` for layers.
+    """
+    if exported.settings.attends:
+        raise EmsError(f"--quantised: {exported.model} has layers; it is for a model without them")
+    small = StaticEncoder(exported.model, "int8")
+    small.segmenters = exported.ours.segmenters
+    vectors = small.encoded(list(lines), UNSEEN).vectors[:, : exported.dimensions]
+    known = np.flatnonzero(vectors.any(1))
+    ours = exported.ours.encode(list(lines), UNSEEN, "expected")[:, : exported.dimensions]
+    cosines = compared(normalised(vectors[known], "rows"), normalised(ours[known], "rows"))
+    tensors = table_weights(exported.encoder, exported.dimensions)
+    for name in [each for each in tensors if each.endswith(".weight")]:
+        table, stem = Table(tensors.pop(name).numpy(), int8=True), name.removesuffix("weight")
+        tensors[f"{stem}bytes"] = torch.from_numpy(table.rows)
+        tensors[f"{stem}scales"] = torch.from_numpy(table.scales)
+    write_tensors(tensors, folder / ENCODER)
+    copyfile(exported.model / VOCABULARY, folder / VOCABULARY)
+    write_json(folder / EXPORTED, {**_ours(exported), "static": False, "rows": "int8"})
+    return {"lines": len(known), "ids_differ": 0, "quantised": cosines}
+
+
 def _ours(exported: Exported) -> Json:
     """Return ems.json, which an EMS encoder needs besides the weights and the vocabulary."""
     known = ("name", "experiment", "identity", "languages", "model")
     written = exported.description.written
     kept = {key: written[key] for key in known if key in written}
-    if exported.ngrams:  # the weights are cut
+    if exported.ngrams or exported.quantised:  # the weights are cut
         kept["model"] = {**kept["model"], "table": exported.dimensions}
     kept |= {"exported_from": written["sha256"], "segmenter": exported.segmenter}
     kept["format_characters"] = exported.description.format_characters

@@ -150,7 +150,7 @@ def figures(folder: Path, expected: Any) -> dict[str, Any]:
         "lines": len(lines),
         "wrong": [lines[row] for row in wrong[:3]],
         "ids_differ": len(wrong),
-        **{name: _compared(rows, expected["vectors"]) for name, rows in vectors.items()},
+        **{name: compared(rows, expected["vectors"]) for name, rows in vectors.items()},
     }
 
 
@@ -169,7 +169,7 @@ def _of_graph(path: Path, ids: list[list[int]]) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _compared(vectors: np.ndarray, expected: np.ndarray) -> dict[str, Any]:
+def compared(vectors: np.ndarray, expected: np.ndarray) -> dict[str, Any]:
     """Return the cosines and the largest difference of vectors of length 1."""
     if vectors.shape != expected.shape:
         return {"shape": list(vectors.shape), "expected": list(expected.shape)}

@@ -21,6 +21,7 @@ from ems.model.devices import choose_device, read_tensors
 from ems.model.encoder import Encoder, embed_tokens, shapes_of
 from ems.model.folder import DESCRIPTION, STATIC, Description, describe
 from ems.model.lines import Encoded, Languages, Tokeniser, check_finite, with_codes
+from ems.model.weights import in_bytes
 from ems.text.subwords import UNK
 
 SHOWN = 200  # characters of PyTorch's message that ours quotes
@@ -55,7 +56,12 @@ def _loaded(folder: Path, description: Description, pieces: int) -> nn.Module:
     for ours, (rows, *rest) in shapes.items():
         theirs = names.get(ours, [ours])
         expected |= dict.fromkeys(theirs, (rows // len(theirs), *rest))
+    expected = in_bytes(expected) if description.rows == "int8" else expected
     tensors = read_tensors(path, expected, UNUSED - expected.keys() if names else set())
+    for table in [name for name in shapes if f"{name.removesuffix('weight')}bytes" in tensors]:
+        stem = table.removesuffix("weight")
+        scales = tensors.pop(f"{stem}scales")
+        tensors[table] = tensors.pop(f"{stem}bytes") * scales[:, None]
     for ours, theirs in names.items():
         if ours in shapes:
             parts = [tensors.pop(name) for name in theirs]

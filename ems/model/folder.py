@@ -29,6 +29,7 @@ SIZES = ("layers", "width", "heads", "feed_forward", "max_tokens", "dropout", "a
 SegmenterName = Literal[names()]
 NgramKind = Literal["char-ngram", "fused"]
 Code = Annotated[str, re.compile(r"\S{1,40}").fullmatch, "the code of a language"]
+Rows = Literal["float32", "int8"]  # int8: `bytes` with `scales`, one of each row, for `weight`
 Size = Annotated[int, Bounds(ge=1), "a size"]
 
 
@@ -52,6 +53,7 @@ class Description(_Described):
     training: Json = field(default_factory=dict)
     weights: Literal["", STATIC, ENCODER] = ""
     dimensions: Size | None = None
+    rows: Rows = "float32"
 
 
 class _Export(_Described):
@@ -59,6 +61,7 @@ class _Export(_Described):
     segmenter: SegmenterName
     dimensions: Size
     static: bool
+    rows: Rows = "float32"
 
 
 class NgramModel(Record):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.util import find_spec
-from itertools import chain, islice, repeat
+from itertools import chain, islice, repeat, zip_longest
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -29,7 +29,7 @@ from ems.base.provenance import digest, source_hash
 from ems.model.folder import DESCRIPTION, STATIC, Description, describe
 from ems.model.hashing import BASE, GAP, LONGEST, MIX, MOST, POSITIVE, SHIFT, WEIGHT
 from ems.model.lines import Encoded, Languages, Tokeniser, check_finite, with_codes
-from ems.model.weights import mapped
+from ems.model.weights import in_bytes, mapped
 from ems.text.normalise import tidy_lines
 from ems.text.subwords import UNK, by_characters, encode_lines, has_words
 
@@ -91,7 +91,7 @@ class StaticEncoder(Tokeniser):
         self._description = about = describe(folder)
         super().__init__(folder, about)
         self.threads = threads
-        self.precision = "int8" if precision == "int8" else "float32"
+        self.precision = "int8" if "int8" in (precision, about.rows) else "float32"
         exported = about.weights == STATIC
         width = (about.dimensions if exported else None) or about.model.pooled_width
         self.dimensions = about.dimensions or width
@@ -103,9 +103,13 @@ class StaticEncoder(Tokeniser):
         if buckets:
             shapes["table.ngrams.letters"] = (pieces, LONGEST)
             shapes["table.ngrams.table.weight"] = (buckets, width)
+        shapes = in_bytes(shapes) if about.rows == "int8" else shapes
         weights = mapped(folder / (about.weights or ENCODER), shapes)
-        tables = [weights[name] for name in shapes if name.endswith(".weight")]
-        self._tables = [Table(rows, self.precision == "int8") for rows in tables]
+        tables = [weights[name] for name in shapes if name.endswith((".weight", ".bytes"))]
+        scales = [weights[name] for name in shapes if name.endswith(".scales")]
+        self._tables = [
+            Table(rows, precision == "int8", own) for rows, own in zip_longest(tables, scales)
+        ]
         self._letters = weights.get("table.ngrams.letters")
         self._cache = Words(cache_mb, len(tables) * width, UNITS + self.max_tokens)
         self._kinds: dict[str, str] = {}  # of words in the cache, by segmenter: their prefix
@@ -291,11 +295,15 @@ def ngrams(
 
 
 class Table:
-    """Rows of vectors [V, d] in float32, float16, bfloat16 (uint16) or, with `int8`, as bytes."""
+    """Rows of vectors [V, d] in float32, float16, bfloat16 (uint16), or int8 times scales [V];
+    `int8` makes such rows of others.
+    """
 
-    def __init__(self, rows: np.ndarray, int8: bool = False) -> None:
-        self.rows, self.scales = rows, None
-        if int8:
+    def __init__(
+        self, rows: np.ndarray, int8: bool = False, scales: np.ndarray | None = None
+    ) -> None:
+        self.rows, self.scales = rows, scales
+        if int8 and scales is None:
             self.rows = np.empty(rows.shape, np.int8)
             self.scales = np.empty(len(rows), np.float32)
             for start in range(0, len(rows), UNITS):  # without a float32 copy of all of them

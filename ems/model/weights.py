@@ -13,7 +13,8 @@ from ems.base.files import check_readable, parse_json, unreadable
 
 Shapes = Mapping[str, tuple[int, ...]]
 FLOATS = ("F32", "F16", "BF16")  # types of weights in safetensors' words
-BYTES = {"letters": ("U8",), "embeddings": ("I8",)}  # of tensors by the end of their names
+# types of tensors by the end of their names
+BYTES = {"letters": ("U8",), "embeddings": ("I8",), "bytes": ("I8",)}
 TYPES = {
     "F32": "<f4",
     "F16": "<f2",
@@ -40,6 +41,16 @@ def mapped(path: Path, shapes: Shapes | None) -> dict[str, np.ndarray]:
         .reshape(of["shape"])
         for name, of in header.items()
     }
+
+
+def in_bytes(shapes: Shapes) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a file of int8: `bytes` [V, d] and `scales` [V] for each `weight`."""
+    split: dict[str, tuple[int, ...]] = {}
+    for name, shape in shapes.items():
+        stem = name.removesuffix("weight")
+        split |= {name: shape} if stem == name else {f"{stem}bytes": shape}
+        split |= {} if stem == name else {f"{stem}scales": shape[:1]}
+    return split
 
 
 @contextmanager

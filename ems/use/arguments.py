@@ -14,13 +14,13 @@ from ems.base.records import shown
 MISSING = ("None", "nan", "<NA>", "NaT", "--")  # what Python, numpy and pandas print for no value
 # Keywords of SentenceTransformer.encode: our names, and advice where only the default fits.
 SAME = {"sentences": "lines", "inputs": "lines", "normalize_embeddings": "normalise"}
-SAME |= {"truncate_dim": "dimensions"}
+SAME |= {"truncate_dim": "dimensions", "show_progress_bar": "show_progress"}
 ADVICE = dict.fromkeys(("prompt", "prompt_name"), "put the prompt in front of each line")
 ADVICE |= dict.fromkeys(("device", "precision"), "give it to Encoder")
 ADVICE |= dict.fromkeys(("output_value", "pool", "chunk_size"), "leave it out")
 DEFAULTS = (None, "float32", "sentence_embedding")
 UNSET = (None, False, 0)  # defaults of our arguments
-IGNORED = ("show_progress_bar", "convert_to_numpy")
+IGNORED = ("convert_to_numpy",)
 
 
 def texts_of(value: Any, name: str = "lines") -> tuple[list[str], bool]:

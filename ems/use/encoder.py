@@ -1,7 +1,9 @@
 """The Python interface: `Encoder`, and `score` and `mine` for sentences in memory."""
 
+import logging
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,8 @@ import numpy as np
 
 from ems.base.errors import EmsError
 from ems.base.files import EXPORTED, kind_of, unreadable
-from ems.base.progress import log
+from ems.base.progress import Progress, log
+from ems.base.provenance import source_root
 from ems.base.texts import is_visible
 from ems.bench.margin import MARGINS, Mined, pairs_of, scores_of
 from ems.bench.nearest import Distinct, nearest, spread
@@ -19,6 +22,7 @@ from ems.model.lines import Tokeniser, unit_rows
 from ems.model.static import CACHE_MB, StaticEncoder, load_encoder
 from ems.use.arguments import as_ours, limit, lines_of, one_of, prefix, texts_of, whole
 
+OWN_MODEL = "models/ems-62"
 COSINE = "absolute"  # the margin without neighbours
 UNKNOWN_SHARE = 0.1  # of all pieces; a larger share is a warning
 DEVICES, PRECISIONS = ("auto", "cpu", "cuda"), ("float32", "bfloat16", "int8")
@@ -28,25 +32,28 @@ Language = str | Iterable[str] | None  # of all lines, or one per line
 class Encoder:
     """Turns sentences into vectors with a trained model.
 
-        encoder = Encoder("exports/ems")
+        encoder = Encoder()  # of 62 languages; or Encoder("exports/ems")
         encoder.encode(["Hallo", "Hello"], normalise=True)  # float32[2, d]
 
-    `model` is a model folder, a folder written by `ems export`, or the folder or hub name of a
-    sentence-transformers model (which needs that package). `device` is auto, cpu or cuda.
-    `precision` is float32; EMS models also take bfloat16 and, on a CPU, int8, which are faster on
-    hardware that supports them. A model without layers computes with `threads` threads, and keeps
-    the sums of frequent words in about `cache_mb` MB of memory; its vectors depend on neither.
-    Raises `EmsError` for a model that cannot be loaded.
+    `model` is None for the encoder that comes with EMS, or a model folder, a folder written by `ems
+    export`, or the folder or hub name of a sentence-transformers model (which needs that package).
+    `device` is auto, cpu or cuda. `precision` is float32; EMS models also take bfloat16 and, on a
+    CPU, int8, which are faster on hardware that supports them. A model without layers computes with
+    `threads` threads, and keeps the sums of frequent words in about `cache_mb` MB of memory; its
+    vectors depend on neither. Raises `EmsError` for a model that cannot be loaded.
     """
 
     def __init__(
         self,
-        model: str | Path,
+        model: str | Path | None = None,
         device: str = "auto",
         precision: str = "float32",
         threads: int = 1,
         cache_mb: int = CACHE_MB,
     ) -> None:
+        if model is None:
+            model = own_model()
+            log.info("model: %s, which comes with EMS", model.name)
         if not isinstance(model, str | Path):
             raise EmsError(f"model: expected a folder or a name, found {type(model).__name__}")
         one_of(precision, "precision", PRECISIONS)
@@ -101,6 +108,16 @@ class Encoder:
     def __repr__(self) -> str:
         return f"Encoder({self.model!r}): d = {self.dimension}, {', '.join(self.languages)}"
 
+    def similarity(self, first: Any, second: Any) -> np.ndarray:
+        """Return the cosines of N texts, or vectors [N, d], with M others, float32[N, M]."""
+        sides = [
+            unit_rows(np.atleast_2d(side).astype(np.float32))
+            if getattr(side, "ndim", 0) and side.dtype.kind == "f"
+            else np.atleast_2d(self.encode(side, normalise=True))
+            for side in (first, second)
+        ]
+        return sides[0] @ sides[1].T
+
     def encode(
         self,
         lines: Any = None,
@@ -109,6 +126,7 @@ class Encoder:
         half: bool = False,
         dimensions: int | None = 0,
         convert_to_tensor: bool = False,
+        show_progress: bool = False,
         **options: Any,
     ) -> Any:
         """Encode lines to vectors, float32[len(lines), d], in the same order; one text to
@@ -118,14 +136,22 @@ class Encoder:
         required only by a model that segments its languages differently: one code, or one per line.
         `dimensions` keeps the first numbers of each vector (0: all), for models trained with
         Matryoshka prefixes. `normalise` then scales vectors to length 1, except zero vectors.
-        `half` returns float16. `options` are keywords of SentenceTransformer.encode. Raises
-        `EmsError` for any other argument.
+        `half` returns float16. `show_progress` logs a line every five seconds. `options` are
+        keywords of SentenceTransformer.encode. Raises `EmsError` for any other argument.
         """
         one_of(convert_to_tensor, "convert_to_tensor")
         given = {"lines": lines, "normalise": normalise, "dimensions": dimensions}
+        given["show_progress"] = show_progress
         given |= as_ours(options, given)
         texts, single = texts_of(given.pop("lines"))
-        vectors = self.vectors(texts, language, half=half, **given)
+        progress = None
+        if given.pop("show_progress"):
+            logging.basicConfig(format="%(message)s")  # nothing if the program shows logs already
+            log.setLevel(logging.INFO)
+            progress = Progress("encode", len(texts), "lines")
+        vectors = self.vectors(texts, language, half=half, progress=progress, **given)
+        if progress:
+            progress.close()
         self._warned = self._warned or self.warn_of_unknown("encode")
         rows = vectors[0] if single else vectors
         if not convert_to_tensor:
@@ -214,6 +240,22 @@ class Encoder:
         code = language and self._code(language)
         vectors = self._lines.encode(["a"], code, what="")
         return prefix(dimensions, vectors.shape[1])
+
+
+def own_model() -> Path:
+    """Return the folder of the encoder that comes with EMS, in the project or in the wheel's files.
+    Raises `EmsError` if it is in neither.
+    """
+    from importlib.metadata import PackageNotFoundError, files  # here: 20 ms
+
+    places = [source_root().parent / OWN_MODEL]
+    with suppress(PackageNotFoundError):
+        own = [file for file in files("ems-embeddings") or () if OWN_MODEL in file.as_posix()]
+        places += [Path(str(file.locate())).parent for file in own]
+    for place in places:
+        if (place / EXPORTED).is_file():
+            return place
+    raise EmsError(f"no model was named, and {places[0]} is not there; name one with --model")
 
 
 def _per_line(language: Any, count: int) -> list[str]:

@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO
@@ -160,11 +160,13 @@ def _to_stdout(job: EncodingJob) -> int:
 def encode(encoder: Encoder, text: TextInput, out: Path, form: VectorForm) -> None:
     """Write a row for each line of a text, with zeros for a skipped line.
 
-    The output is a .npy file, or raw little-endian numbers in a .f32 file or on standard output.
+    The output is a .npy file, raw little-endian numbers in a .f32 file or on standard output, or
+    text on a terminal.
     """
     job = EncodingJob(encoder, text, form)
     if out == STREAM:
-        run(job, out)
+        shown = replace(job, render=readable) if sys.stdout.isatty() else job
+        run(shown, out)
         return
     width = encoder.width(text.languages[0], form.dimensions)
 
@@ -175,6 +177,11 @@ def encode(encoder: Encoder, text: TextInput, out: Path, form: VectorForm) -> No
 
     lines = run(job, out, write_head)
     log.info("%s: %s (%s, %s), one row per line", out, form.dtype.name, lines, width)
+
+
+def readable(vectors: np.ndarray, rows: list[bytes | None]) -> bytes:
+    """Return a line of four decimals for each vector of [N, 1, d]: for a person at a terminal."""
+    return "".join(f"{' '.join(f'{x:.4f}' for x in row)}\n" for (row,) in vectors).encode()
 
 
 def score(encoder: Encoder, pairs: TextInput, out: Path, threshold: float | None) -> None:
