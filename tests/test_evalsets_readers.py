@@ -21,6 +21,7 @@ bucc2018, cls, flores200, marc, mldoc, paracrawl, pawsx, rcv2, sib200 = (
     module(name, "data") for name in NAMES
 )
 tatoeba, xnli, xsimpp = (module(name, "data") for name in ("tatoeba", "xnli", "xsimpp"))
+wmt24pp = module("wmt24pp", "data")
 
 
 @pytest.fixture
@@ -69,9 +70,12 @@ READ = {  # a part of each set: how it is read
     "xnli de dev": lambda f: xnli.read_split(f, "de", "dev"),
     "xnli train": lambda f: xnli.read_train(f),
     "xsimpp": lambda f: xsimpp.read_negatives(f),
+    "wmt24pp de": lambda f: wmt24pp.read_language(f, "de"),
+    "wmt24pp en": lambda f: wmt24pp.read_language(f, "en"),
 }
 SIDES = ["bucc2018 de", "cls jp", "flores200 deu_Latn", "marc de", "mldoc german", "pawsx de"]
 SIDES += ["rcv2 german", "sib200 deu_Latn", "tatoeba deu", "xnli de", "xsimpp eng_Latn"]
+SIDES += ["wmt24pp de", "wmt24pp en"]
 
 
 def blocks_of(folder, name):
@@ -176,3 +180,5 @@ def test_the_real_sets_have_the_published_sizes():
         assert len(sib200.read_sides(SHARED / "sib200", code)[0]) == 1004
         known = {line.strip() for line in devtest}
         assert sum(text.strip() in known for _, text in examples) > 50
+    assert {len(wmt24pp.read_language(SHARED / "wmt24pp", code)) for code in ("en", "zu")} == {960}
+    assert len(wmt24pp.read_sides(SHARED / "wmt24pp", "zh")) == 2

@@ -57,6 +57,8 @@ def encode(
 
     if half and out.suffix == ".f32":
         raise EmsError(f"--out {out}: .f32 holds float32; with --half write to .npy")
+    if text and source != Path("-"):
+        raise EmsError(f"{text}: --source {source} is a text, too; give one of them")
     lines = TextInput(text or source, (language,), bad == "skip")
     form = files.VectorForm(dimensions, normalise, half)
     files.encode(Encoder(model, device, precision), lines, out, form)

@@ -36,6 +36,19 @@ SIB = {
 }
 
 
+WMT_ROWS = [  # is_bad_source, source, target
+    (True, "CANARY", "CANARY"),
+    (False, "One. Two.", "Eins.\n\nZwei."),
+    (False, "Three", "Drei\u2028vier"),
+]
+WMT = {
+    "en-de_DE.jsonl": "".join(
+        json.dumps({"is_bad_source": bad, "source": source, "target": target}) + "\n"
+        for bad, source, target in WMT_ROWS
+    ).encode()
+}
+
+
 def bucc(code="de", part="training", lines=None):
     """name in the archive -> content, of one archive of BUCC."""
     stem, kinds = f"bucc2018/{code}-en/{code}-en.{part}", {"de": code}
@@ -193,7 +206,7 @@ def write_sets(folder):
     """One language or more of each set, as it lies once it is unpacked."""
     inside = {"bucc2018": bucc() | bucc(part="sample"), "pawsx": pawsx(), "cls": cls()}
     plain = {"xnli": xnli() | xnli_mt(), "xsimpp": xsimpp(), "marc": marc()}
-    plain |= {"tatoeba": TATOEBA, "flores200": FLORES, "sib200": SIB}
+    plain |= {"tatoeba": TATOEBA, "flores200": FLORES, "sib200": SIB, "wmt24pp": WMT}
     for strip, sets in ((1, inside), (0, plain)):
         for name, files in sets.items():
             write_files(folder / name, files, strip)
