@@ -23,6 +23,7 @@ from safetensors.numpy import load_file
 from ems import Encoder
 from ems.base.errors import EmsError
 from ems.bench.peers import SentenceTransformersEncoder
+from ems.commands.cli import main
 from ems.corpora.demo.grammar import read_free
 from ems.export import folder as export_folder
 from ems.export import onnx, tokenizer
@@ -32,6 +33,7 @@ from ems.export.tokenizer import make_tokenizer
 from ems.model import devices
 from ems.model.encode import SentenceEncoder
 from ems.model.static import load_encoder
+from ems.model.weights import mapped
 from ems.text.subwords import UNK
 from ems.use.check import check_model
 
@@ -159,6 +161,23 @@ def test_ems_reads_the_folder_back(exported, tmp_path):
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     with pytest.raises(EmsError, match=r"model\.safetensors: its SHA-256 is not the one"):
         check_model(spoilt)
+
+
+@pytest.mark.parametrize("sizes", [{"ngrams": 64}, {}])
+def test_int8_rows_give_nearly_the_same_vectors_and_are_read_by_both_engines(sizes, tmp_path):
+    model = write_model(tmp_path / "m", ["de", "en"], TEXT, 2500, sizes=TABLE | sizes)
+    out, call = tmp_path / "small", ("export", "--model", str(model), "--out")
+    assert main([*call, str(out), "--quantised"]) == 0
+    assert main([*call, str(out), "--quantised"]) == 0  # it may be replaced
+    kinds = {name: each.dtype for name, each in mapped(out / "model.safetensors", None).items()}
+    letters = {"uint8"} if sizes else set()
+    assert {str(kind) for kind in kinds.values()} == {"int8", "float32"} | letters
+    small, exact = load_encoder(out), SentenceEncoder(model, "cpu").encode(TEXT, "de")
+    vectors = small.encode(TEXT, "de")
+    assert (unit(vectors) * unit(exact)).sum(1).min() > 0.999
+    assert vectors.tobytes() == load_encoder(model, precision="int8").encode(TEXT, "de").tobytes()
+    np.testing.assert_allclose(SentenceEncoder(out, "cpu").encode(TEXT, "de"), vectors, atol=1e-5)
+    check_model(out)
 
 
 def test_the_card_is_valid_for_the_hub_and_the_sums_match_the_files(exported):

@@ -4,6 +4,9 @@ from the command, the function and the benchmark."""
 import io
 import json
 import re
+import shutil
+import subprocess
+import sys
 from contextlib import chdir, redirect_stdout
 from itertools import count
 
@@ -31,6 +34,7 @@ from ems.shards.writer import write_shards
 from ems.text.bulk import segment_tsv
 from ems.text.evalkeys import write_keys
 from ems.text.subwords import train_vocabulary, write_sample
+from ems.use import encoder as use
 from ems.use import files, stream
 from ems.use.encoder import Encoder, mine, score
 from ems.use.search import index_of
@@ -151,7 +155,33 @@ def test_arguments_of_sentence_transformers_have_their_meaning(encoder):
     assert given.tobytes() == encoder.encode(TWO, normalise=True, dimensions=5).tobytes()
     assert encoder.encode(TWO, convert_to_tensor=True).tolist() == encoder.encode(TWO).tolist()
     assert encoder.encode(TWO, dimensions=None).shape == (2, encoder.dimension)
-    assert "d = 16, de, en, und" in repr(encoder)
+    assert "d = 16, languages: de, en" in repr(encoder)
+
+
+def test_similarity_is_the_cosine_of_texts_or_of_vectors(encoder):
+    four = [*TWO, "Kalo", "mi so"]
+    first, second = encoder.encode(four), encoder.encode(TWO)
+    expected = first @ second.T / np.outer(*(np.linalg.norm(v, axis=1) for v in (first, second)))
+    np.testing.assert_allclose(encoder.similarity(four, TWO), expected, atol=1e-6)
+    np.testing.assert_allclose(encoder.similarity(first, TWO), expected, atol=1e-6)
+    assert encoder.similarity(TWO[0], TWO[0]).shape == (1, 1)
+
+
+def test_progress_is_shown_where_nothing_else_shows_the_log(model):
+    program = f"from ems import Encoder; Encoder({str(model)!r}).encode(['a'], show_progress=True)"
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stderr
+    assert shown.splitlines()[-2:] == ["encode: start, 1 lines", shown.splitlines()[-1]]
+
+
+def test_without_a_name_it_is_the_encoder_that_comes_with_ems(model, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(use, "source_root", lambda: tmp_path / "ems")
+    with pytest.raises(EmsError, match=r"no model was named, and .*/ems-62 is not there"):
+        Encoder()
+    shutil.copytree(model, tmp_path / use.OWN_MODEL)
+    monkeypatch.setattr(use, "EXPORTED", "model.json")  # of an export in place of a model
+    caplog.set_level("INFO", "ems")
+    assert Encoder().encode(TWO).tobytes() == Encoder(model).encode(TWO).tobytes()
+    assert "model: ems-62, which comes with EMS" in caplog.messages
 
 
 CODES = ["DE", "de-DE", "de_AT", "deu", "ger", "deu_Latn"]

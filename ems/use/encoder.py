@@ -16,7 +16,7 @@ from ems.base.provenance import source_root
 from ems.base.texts import is_visible
 from ems.bench.margin import MARGINS, Mined, pairs_of, scores_of
 from ems.bench.nearest import Distinct, nearest, spread
-from ems.config.languages import code_among
+from ems.config.languages import UNSEEN, code_among
 from ems.model.folder import DESCRIPTION
 from ems.model.lines import Tokeniser, unit_rows
 from ems.model.static import CACHE_MB, StaticEncoder, load_encoder
@@ -98,7 +98,7 @@ class Encoder:
     @property
     def languages(self) -> list[str]:
         """Languages that the model was trained for; [] if it is not an EMS model."""
-        return sorted(getattr(self._lines, "segmenters", ()))
+        return sorted({*getattr(self._lines, "segmenters", ())} - {UNSEEN})
 
     @property
     def dimension(self) -> int:
@@ -106,7 +106,8 @@ class Encoder:
         return self.vectors([]).shape[1]
 
     def __repr__(self) -> str:
-        return f"Encoder({self.model!r}): d = {self.dimension}, {', '.join(self.languages)}"
+        languages = ", ".join(self.languages) or "unknown"
+        return f"Encoder({self.model!r}): d = {self.dimension}, languages: {languages}"
 
     def similarity(self, first: Any, second: Any) -> np.ndarray:
         """Return the cosines of N texts, or vectors [N, d], with M others, float32[N, M]."""
