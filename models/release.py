@@ -37,7 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cores", type=int, default=2, help="processes of Snakemake")
     cores = parser.parse_args().cores
-    before = read_json(OUT / PROVENANCE) if (OUT / PROVENANCE).is_file() else {}
+    before = read_json(OUT / PROVENANCE, Json) if (OUT / PROVENANCE).is_file() else {}
     targets = [RUN / f"models/{NAME}/model.json"]
     targets += [RUN / f"scores/{NAME}/{name}.json" for name in experiment_of(EXPERIMENT).benchmarks]
     run("snakemake", "--cores", cores, "--config", f"experiment={EXPERIMENT}", "--", *targets)
@@ -71,11 +71,13 @@ def made_from() -> Json:
     corpora = {}
     for _, corpus in experiment.all_corpora():
         folder = data / "opus" / corpus.name / corpus.version
-        sums = {path.name: read_json(path)["sha256"] for path in folder.rglob("*.zip.lock.json")}
+        locks = folder.rglob("*.zip.lock.json")
+        sums = {path.name: read_json(path, Json)["sha256"] for path in locks}
         about = {"version": corpus.version, "files": len(sums), "sha256": digest(sums)}
         corpora[corpus.name] = about
-    costs = [read_json(path) for path in (RUN / "costs").rglob("*.json")]
-    model = read_json(RUN / f"models/{NAME}/model.json")
+    costs = [read_json(path, Json) for path in (RUN / "costs").rglob("*.json")]
+    training = read_json(RUN / f"costs/train/{NAME}.json", Json)
+    model = read_json(RUN / f"models/{NAME}/model.json", Json)
     return {
         "commit": commit.strip(),
         "identity": model["identity"],
@@ -83,7 +85,7 @@ def made_from() -> Json:
         "seed": experiment.seed,
         "corpora": corpora,
         "machine": f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}",
-        "training_minutes": round(read_json(RUN / f"costs/train/{NAME}.json")["seconds"] / 60, 1),
+        "training_minutes": round(training["seconds"] / 60, 1),
         "cpu_minutes": round(sum(each["cpu_seconds"] for each in costs) / 60, 1),
     }
 

@@ -58,7 +58,7 @@ def test_the_light_package_asks_for_three_packages():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert {Requirement(each).name for each in project["dependencies"]} == LIGHT
     pipeline = {Requirement(each).name for each in project["optional-dependencies"]["pipeline"]}
-    assert {"regex", "snakemake", "dvc", "pydantic", "ems"} <= pipeline
+    assert {"regex", "snakemake", "dvc", "pydantic", "ems-embeddings"} <= pipeline
 
 
 @pytest.mark.parametrize("compiler", ["", "false"])
@@ -71,7 +71,7 @@ def test_a_wheel_has_all_files_and_is_built_without_a_compiler_too(tmp_path, com
     environment = os.environ | ({"CC": compiler} if compiler else {})
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert not done.returncode, done.stderr
-    (wheel,) = tmp_path.glob("ems-*.whl")
+    (wheel,) = tmp_path.glob("ems_embeddings-*.whl")
     names = {name for name in ZipFile(wheel).namelist() if name.startswith("ems/")}
     compiled = {name for name in names if name.startswith("ems/model/_static.")}
     assert len(compiled) == (not compiler)

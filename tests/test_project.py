@@ -187,8 +187,9 @@ def test_the_citation_names_this_version_and_the_papers_that_the_experiments_rep
     citation = read_yaml("CITATION.cff")
     assert {"title", "message", "authors", "type"} <= set(citation)
     values = {key: citation[key] for key in ("cff-version", "version", "license")}
-    assert values == {"cff-version": "1.2.0", **{k: PROJECT[k] for k in ("version", "license")}}
-    assert ems.__version__ == PROJECT["version"]
+    own = {"version": ems.__version__, "license": PROJECT["license"]}
+    assert values == {"cff-version": "1.2.0", **own}
+    assert PROJECT["dynamic"] == ["version"]  # which is in ems/__init__.py alone
     papers = [citation["preferred-citation"], *citation["references"]]
     assert [paper["year"] for paper in papers] == [2024, 2021, 2019]
     for paper in papers:
@@ -200,7 +201,7 @@ def test_the_citation_names_this_version_and_the_papers_that_the_experiments_rep
 def test_the_list_of_changes_begins_with_what_is_not_released_or_with_this_version():
     text = (ROOT / "CHANGELOG.md").read_text()
     newest = re.search("^## (.*)$", text, re.M)[1]
-    assert re.match(rf"Unreleased$|{re.escape(PROJECT['version'])} - \d{{4}}-\d\d-\d\d$", newest)
+    assert re.match(rf"Unreleased$|{re.escape(ems.__version__)} - \d{{4}}-\d\d-\d\d$", newest)
     kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     assert set(re.findall("^### (.*)$", text, re.M)) <= kinds
 

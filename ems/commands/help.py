@@ -20,7 +20,7 @@ Train multilingual sentence encoders, and use them.
 CLOSING = """
 ems COMMAND --help  explains a command, with an example
 ems --help --all    lists the stages of the workflow too
-ems --version       prints the version, the commit and the encoder that comes with it
+ems --version       prints the version, the commit and the encoder in it
 """
 LONGEST = 1000  # characters of a message
 GROUPS = {  # the other commands are stages, which Snakemake calls
@@ -100,6 +100,7 @@ def version() -> str:
     """Return the versions of EMS, of its checkout if it is one, and of the encoder in it."""
     from ems.base.files import EXPORTED, read_json
     from ems.base.provenance import source_root
+    from ems.base.records import Json
     from ems.use.encoder import own_model
 
     parts, root = [f"ems {__version__}"], source_root().parent
@@ -109,7 +110,7 @@ def version() -> str:
         parts += [f"commit {said.stdout.strip()}"] if said.stdout else []
     with suppress(EmsError):
         model = own_model()
-        parts.append(f"model {model.name} ({read_json(model / EXPORTED)['identity']})")
+        parts.append(f"model {model.name} ({read_json(model / EXPORTED, Json)['identity']})")
     return ", ".join(parts)
 
 

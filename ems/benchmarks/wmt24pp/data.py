@@ -5,12 +5,12 @@ As the publisher asks, `target` is scored (the post-edited translation), and a s
 of training. Source: Deutsch et al. (2025), https://arxiv.org/abs/2502.12404.
 """
 
-import json
 from collections.abc import Iterator
 from itertools import starmap
 from pathlib import Path
 
 from ems.base.errors import Damaged
+from ems.base.files import parse_json
 from ems.corpora.evalsets.formats import Document, check_count, numbered_lines, parts
 
 REGIONS = """
@@ -57,7 +57,7 @@ def _texts(path: Path, side: str) -> list[str]:
 
     def text_of(number: int, line: str) -> str:
         try:
-            row = json.loads(line)
+            row = parse_json(line)
             text = "" if row["is_bad_source"] else row[side].strip()
             if text or row["is_bad_source"]:
                 return text
