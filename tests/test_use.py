@@ -7,11 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
+import unicodedata
 from contextlib import chdir, redirect_stdout
 from itertools import count
 
 import numpy as np
 import pytest
+from conftest import ROOT
 from made.cli import Cli
 from made.corpora import moses_of, packed, translations, write_lines
 from made.experiments import shipped
@@ -22,9 +24,10 @@ from safetensors.torch import save_file
 
 from ems.base.errors import EmsError
 from ems.base.files import sha256_file
+from ems.base.texts import is_visible
 from ems.commands.cli import main
 from ems.config.experiment import Corpus
-from ems.config.languages import code_among
+from ems.config.languages import code_among, load_languages
 from ems.config.model import EncoderSettings
 from ems.model.encode import SentenceEncoder
 from ems.model.encoder import Encoder as Layers
@@ -506,3 +509,27 @@ def test_search_finds_the_line_itself_with_and_without_an_index(ems, tmp_path):
     assert "has changed since; make it again with --build" in ems.error(*words, "ka")
     other = write_model(tmp_path / "other", ["de"], sentences(300), seed=3)
     assert "of another model" in ems.error("search", "--model", other, *words[3:], "ka")
+
+
+def test_queries_come_from_standard_input_and_languages_from_a_file(ems, monkeypatch):
+    ems.write("corpus.txt", LINES)
+    ems.write("corpus.txt.languages", ["de", "", *["en"] * (len(LINES) - 2)])
+    words = ems.words("search --index corpus.txt --k 1")
+
+    def searched(*lines):
+        text = io.BytesIO("".join(f"{line}\n" for line in lines).encode())
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(text))
+        return ems.run(*words)[0]
+
+    assert searched(LINES[0]) == f"1.0000\t1\tde\t{LINES[0]}\n"
+    assert searched(*LINES[1:3]) == (f"1\t1.0000\t2\t\t{LINES[1]}\n2\t1.0000\t3\ten\t{LINES[2]}\n")
+
+
+def test_the_phrases_are_six_in_each_language_of_the_released_encoder():
+    lines, codes = (
+        (ROOT / f"examples/phrases.txt{end}").read_text(encoding="utf-8").splitlines()
+        for end in ("", ".languages")
+    )
+    assert len(set(lines)) > 360  # some languages share one
+    assert all(line == unicodedata.normalize("NFC", line) and is_visible(line) for line in lines)
+    assert codes == sorted([*load_languages()] * 6)

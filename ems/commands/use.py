@@ -151,16 +151,16 @@ def search(
     precision: Precision = "float32",
 ) -> None:
     """Find the lines of a text that mean the same as a query."""
-    from ems.base.texts import one_field
+    from ems.base.texts import STREAM, one_field
     from ems.use.encoder import Encoder
     from ems.use.search import build_index, index_folder, index_of
     from ems.use.stream import TextInput
 
-    if not (build or query or queries):
-        raise EmsError("ems search: expected a query, --queries or --build, found none")
     texts: dict[int, str] = {0: query} if query else {}  # by line number
-    if queries:
-        texts.update(TextInput(queries, (query_language,), bad == "skip").texts())
+    if queries or not (build or query or (sys.stdin and sys.stdin.isatty())):
+        texts.update(TextInput(queries or STREAM, (query_language,), bad == "skip").texts())
+    if not (build or texts or queries):
+        raise EmsError("ems search: expected a query, --queries or --build, found none")
     encoder = Encoder(model, device, precision)
     corpus = TextInput(index, (language,), bad == "skip")
     if build:
@@ -170,10 +170,11 @@ def search(
     with index_of(encoder, corpus) as opened_index:
         results = opened_index.search(list(texts.values()), query_language, k)
     for number, hits in zip(texts, results, strict=True):
-        prefix = f"{number}\t" if queries else ""
+        prefix = f"{number}\t" if queries or len(texts) > 1 else ""
         for hit in hits:
+            language = "" if hit.language is None else f"{hit.language}\t"
             line = one_field(hit.line)
-            sys.stdout.write(f"{prefix}{hit.score:.4f}\t{hit.number}\t{line}\n")
+            sys.stdout.write(f"{prefix}{hit.score:.4f}\t{hit.number}\t{language}{line}\n")
 
 
 def serve(

@@ -2,6 +2,7 @@
 
     <index>/vectors.npy    float32 (or float16) of length 1, one row per line
     <index>/index.json     the model, and the text and the vectors with size and checksum
+    <text>.languages       the code of each line's language, if somebody has written it
 
 The text itself stays where it is. The search is exact and reads the vectors block by block.
 """
@@ -9,9 +10,11 @@ The text itself stays where it is. The search is exact and reads the vectors blo
 import hashlib
 import io
 import os
+import re
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
@@ -57,11 +60,14 @@ class _About(Record):
 
 @dataclass(frozen=True)
 class Hit:
-    """A line of the text with its number, from 1, and its cosine with the query."""
+    """A line of the text with its number, from 1, its cosine with the query, and its language if
+    the text has a file of languages.
+    """
 
     score: float
     number: int
     line: str
+    language: str | None = None
 
 
 def index_folder(corpus: Path) -> Path:
@@ -160,6 +166,7 @@ class Index:
         self.lines = about.lines
         self._vectors = _opened(folder / VECTORS, about)
         self._starts = starts_of(corpus, self.lines)
+        self._languages = _languages_of(corpus, self.lines)
 
     def search(self, queries: Any, language: Language = None, k: int = 5) -> Any:
         """Find the k nearest lines of each query, the nearest first, then by line number: a list of
@@ -178,18 +185,40 @@ class Index:
             raise EmsError(f"{self._files[1]}: not as wide as the vectors of the model; {AGAIN}")
         hits, _ = nearest(vectors, self._vectors, whole(k, "k"), what="")
         texts = lines_at(self.corpus, self._starts, hits.index.ravel())
+        code = self._languages.get
         found = [
-            _ordered([Hit(score, line + 1, next(texts)) for score, line in zip(*row, strict=True)])
-            for row in zip(hits.similarity.tolist(), hits.index.tolist(), strict=True)
+            _ordered([Hit(score, n, next(texts), code(n)) for score, n in zip(*row, strict=True)])
+            for row in zip(hits.similarity.tolist(), (hits.index + 1).tolist(), strict=True)
         ]
         return found[0] if single else found
+
+    def examples(self, count: int) -> list[str]:
+        """Return up to `count` short lines, evenly spread over the text."""
+        step = max(1, self.lines // count)
+        rows = np.arange(step // 2, self.lines, step)[:count]
+        return [line for line in lines_at(self.corpus, self._starts, rows) if 0 < len(line) < 100]
 
 
 def _ordered(hits: list[Hit]) -> list[Hit]:
     """Give copies of a line the score of the nearest, since in a product they have other bits."""
     score = {hit.line: hit.score for hit in reversed(hits)}
-    same = [Hit(score[hit.line], hit.number, hit.line) for hit in hits]
+    same = [replace(hit, score=score[hit.line]) for hit in hits]
     return sorted(same, key=lambda hit: (-hit.score, hit.number))
+
+
+def _languages_of(corpus: Path, lines: int) -> dict[int, str]:
+    """Read the language of each line, by its number, from NAME.languages; {} without that file.
+
+    Raises `EmsError` unless it has a code, or nothing, for each of the `lines`.
+    """
+    path = corpus.with_name(f"{corpus.name}.languages")
+    texts = TextInput(path).texts() if path.exists() else {}
+    codes = {number: sys.intern(code.strip()) for number, code in texts.items()}
+    odd = next((code for code in codes.values() if not re.fullmatch(r"[\w-]*", code)), None)
+    if path.exists() and (odd or len(codes) != lines):
+        found = f"{odd!r}" if odd else f"{len(codes):,}"
+        raise EmsError(f"{path}: expected {lines:,} lines with a code like de, found {found}")
+    return codes
 
 
 def _states(paths: Sequence[Path]) -> list[tuple[int, int, int]]:
