@@ -52,13 +52,14 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="module")
 def served(place):
     write_lines(place / "served.txt", TEXT)
+    write_lines(place / "served.txt.languages", [*["de"] * 30, "", "ar"])
     with Served(place, "--model", "exports/ems", "--index", "served.txt") as server:
         yield server
 
 
 # --- a browser
 
-OPEN = "table:visible tbody tr"
+LINKS = "#results a"
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 
 
@@ -92,48 +93,71 @@ def page(browser, served):
 
 
 def rows(page):
-    """The cells of each row that the page shows."""
-    page.locator(OPEN).first.wait_for()
-    return [row.locator("td").all_inner_texts() for row in page.locator(OPEN).all()]
+    """The score, text and source of each row that the page shows."""
+    return [row.locator(":scope > span").all_inner_texts() for row in page.locator(LINKS).all()]
 
 
-def test_a_query_is_typed_and_its_lines_are_shown_and_linked(page, served, browser):
+def test_what_is_typed_is_searched_shown_and_linked(page, served, browser):
     page.goto(served.url)
-    assert f"{len(TEXT)} lines of served.txt" in page.inner_text("main")
-    assert not page.locator("table").is_visible()
-    page.get_by_label("Search for").fill("kalo & ne")
-    page.get_by_label("Lines").fill("3")
-    page.get_by_role("button", name="Search").click()
-    shown = rows(page)
-    hits = served.json("GET", "/search?k=3&q=kalo%20%26%20ne")[1]["results"]
-    assert shown == [[f"{hit['score']:.4f}", str(hit["number"]), hit["line"]] for hit in hits]
-    assert page.get_by_role("status").inner_text().startswith(f"3 of {len(TEXT)} lines in ")
-    labels = "() => [...document.querySelectorAll('input')].map(input => input.labels.length)"
-    assert page.evaluate(labels) == [1, 1]
-    assert page.get_by_role("columnheader").all_inner_texts() == ["Score", "Line", "Text"]
-    link = page.get_by_role("link", name="Link to this search").get_attribute("href")
+    status = page.get_by_role("status")
+    assert f"{len(TEXT)} lines of served.txt" in status.inner_text()
+    page.keyboard.type("kalo & ne")  # the field has the focus
+    status.filter(has_text=f"12 of {len(TEXT)} lines of served.txt in ").wait_for()
+    hits = served.json("GET", "/search?k=12&q=kalo%20%26%20ne")[1]["results"]
+    sources = {"de": "German de", "ar": "Arabic ar", "": f"line {len(TEXT) - 1}"}
+    shown = [[f"{hit['score']:.3f}", hit["line"], sources[hit["language"]]] for hit in hits]
+    assert rows(page) == shown
+    assert {row[2] for row in shown} > {"German de"}
+    page.get_by_role("link", name="Show more").click()
+    status.filter(has_text=f"24 of {len(TEXT)} lines").wait_for()
+    assert page.url == f"{served.url}#q=kalo+%26+ne&k=24"
     other = browser.new_page()
-    other.goto(f"{served.url}{link}")
-    assert rows(other) == shown
-    assert (other.get_by_label("Lines").input_value(), other.url) == ("3", page.url)
+    other.goto(page.url)
+    other.get_by_role("status").filter(has_text="24 of").wait_for()
+    assert rows(other) == rows(page)
     other.close()
 
 
-def test_the_step_back_shows_the_search_before(page, served):
-    page.goto(f"{served.url}?q=ka&k=2")
+def test_the_answer_to_an_earlier_query_is_dropped(page, served):
+    page.goto(served.url)
+    page.route("**/search?q=first*", lambda route: page.wait_for_timeout(500) or route.continue_())
+    page.get_by_role("searchbox").fill("first")
+    page.wait_for_timeout(200)  # longer than the pause after which it is sent
+    page.get_by_role("searchbox").fill(TEXT[3])
+    page.locator(LINKS, has_text=TEXT[3]).first.wait_for()
+    page.wait_for_timeout(600)
+    assert rows(page)[0][:2] == ["1.000", TEXT[3]]
+
+
+def test_the_keyboard_reaches_everything_and_the_step_back_goes_back(page, served):
+    page.goto(f"{served.url}?q=ka")
+    page.locator(LINKS).first.wait_for()
     first = rows(page)
-    page.get_by_label("Search for").fill(TEXT[3])
+    page.get_by_role("heading").click()  # out of the field
+    page.keyboard.press("/")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    page.locator(OPEN, has_text=TEXT[3]).wait_for()
+    field = page.get_by_role("searchbox")
+    page.locator(LINKS, has_text="1.000").first.wait_for()
+    assert (field.input_value(), rows(page)[0][1]) == (first[1][1], first[1][1])
+    assert field.evaluate("field => field === document.activeElement")
     page.go_back()
-    page.locator(OPEN, has_text=first[0][2]).first.wait_for()
-    assert rows(page) == first
-    assert page.get_by_label("Search for").input_value() == "ka"
+    page.locator(LINKS, has_text=first[0][0]).filter(has_text=first[0][1]).first.wait_for()
+    assert (field.input_value(), rows(page)) == ("ka", first)
+    page.keyboard.press("Escape")
+    page.get_by_text("type in any language").wait_for()
+    assert (field.input_value(), page.locator(LINKS).count()) == ("", 0)
+    example = page.locator("#search .examples a").first
+    text = example.inner_text()
+    example.click()
+    page.locator(LINKS, has_text=text).first.wait_for()
 
 
 def test_a_script_in_a_line_is_text_and_any_other_script_is_blocked(page, served, browser):
     page.goto(f"{served.url}?k=1&q={SCRIPT.replace('<', '%3C').replace('=', '%3D')}")
-    assert [row[2] for row in rows(page)] == [SCRIPT]
+    page.locator(LINKS).first.wait_for()
+    assert [row[1] for row in rows(page)] == [SCRIPT]
     page.wait_for_timeout(100)
     assert page.title() == "EMS: search by meaning"
     assert page.locator("main img, main script").count() == 0
@@ -149,28 +173,72 @@ def test_a_script_in_a_line_is_text_and_any_other_script_is_blocked(page, served
 
 def test_text_from_right_to_left_is_set_so(page, served):
     page.goto(f"{served.url}?k=1&q={ARABIC}")
-    assert [row[2] for row in rows(page)] == [ARABIC]
-    cells = page.locator(f"{OPEN} td")
-    places = {cells.last: "rtl", cells.first: "ltr", page.get_by_label("Search for"): "rtl"}
+    text = page.locator(f"{LINKS} .text")
+    assert (text.inner_text(), text.get_attribute("lang")) == (ARABIC, "ar")
+    places = {text: "rtl", page.locator(".source"): "ltr", page.get_by_role("searchbox"): "rtl"}
     for place, direction in places.items():
         assert place.evaluate("element => getComputedStyle(element).direction") == direction
+
+
+def test_two_texts_are_compared(page, served, place):
+    page.goto(served.url)
+    page.get_by_role("link", name="Compare").click()
+    first, second = page.get_by_role("textbox").all()
+    first.fill(TEXT[0])
+    second.fill(TEXT[1])
+    page.locator(".one").wait_for()
+    encoder = Encoder(place / "exports/ems")
+    assert page.locator(".one").inner_text() == f"{score(encoder, TEXT[0], TEXT[1]):.3f}"
+    first.fill(f"{TEXT[0]}\n\n{TEXT[1]}")
+    second.fill("\n".join(TEXT[2::-1]))
+    page.locator("tbody tr").nth(1).wait_for()
+    vectors = encoder.encode(TEXT[:3], normalise=True)
+    cosines = [[f"{cosine:.2f}" for cosine in row] for row in vectors[:2] @ vectors[::-1].T]
+    shown = [row.locator("td").all_inner_texts() for row in page.locator("tbody tr").all()]
+    assert shown == cosines
+    assert page.locator(".best").all_inner_texts() == ["1.00", "1.00"]
+    page.reload()
+    page.locator("tbody tr").nth(1).wait_for()
+    first.fill("ka\n" * 41)
+    page.get_by_role("alert").filter(has_text="At most 40 lines").wait_for()
+
+
+@pytest.mark.parametrize("query", [f"?q={'ka' * 99}&k=32", "#tab=compare&a=ka&b=ka%0Ale%0Alo%0Ane"])
+def test_a_phone_shows_the_whole_width(page, served, query):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{served.url}{query}")
+    page.locator(f"{LINKS}, td").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_light_and_dark_are_switched_and_kept(page, served):
+    page.emulate_media(color_scheme="dark")
+    page.goto(served.url)
+    ground = "getComputedStyle(document.documentElement).backgroundColor"
+    dark = page.evaluate(ground)
+    page.get_by_role("button", name="Light or dark").click()
+    assert (light := page.evaluate(ground)) != dark
+    page.reload()
+    assert page.evaluate(ground) == light
 
 
 def test_an_error_of_the_server_is_shown(page, served):
     page.goto(served.url)
     page.route("**/search?*", lambda route: route.fulfill(status=200, body="no JSON"))
-    page.get_by_label("Search for").fill("ka")
-    page.keyboard.press("Enter")
+    page.get_by_role("searchbox").fill("ka")
     page.get_by_role("alert").filter(has_text="JSON").wait_for()
-    assert not page.locator("table").is_visible()
+    assert page.locator(LINKS).count() == 0
 
 
-def test_without_a_text_the_page_sends_no_search(browser, place, tmp_path):
+def test_without_a_text_the_page_compares_and_sends_no_search(browser, place, tmp_path):
     with Served(tmp_path, "--model", place / "exports/ems") as server:
         page = browser.new_page()
-        page.goto(f"{server.url}?q=ka")
-        assert "No text to search" in page.inner_text("main")
-        assert not page.get_by_role("search").is_visible()
+        page.goto(server.url)
+        assert page.get_by_role("textbox").count() == 2
+        page.get_by_role("link", name="Search").click()
+        page.get_by_role("searchbox").fill("ka")
+        page.get_by_text("No text to search. Start ems serve with --index").wait_for()
+        page.wait_for_timeout(200)
         assert "/search" not in server.log.read_text()
         page.close()
 

@@ -2,6 +2,7 @@
 clear error, and survives a flood and a signal."""
 
 import base64
+import html
 import json
 import os
 import re
@@ -115,6 +116,7 @@ def test_a_search_finds_the_lines_of_the_command(served, model, tmp_path, query)
     words = ("search", "--model", model, "--index", written(tmp_path), "--k", "7", query)
     expected, _ = Cli(tmp_path).run(*words)
     status, answer = served.json("GET", f"/search?k=7&q={quote(query, safe='')}")
+    assert {hit["language"] for hit in answer["results"]} == {None}
     hits = [(hit["score"], hit["number"], hit["line"]) for hit in answer["results"]]
     rows = [f"{score:.4f}\t{number}\t{line}" for score, number, line in hits]
     for row, line in zip(rows, expected.split("\n")[:-1], strict=True):
@@ -485,14 +487,20 @@ def test_the_page_says_what_it_searches_and_shows_names_as_text(encoder, tmp_pat
     with pytest.raises(HTTPException, match="404") as error:
         answered(Service(encoder).search("q=ka"))
     assert "start ems serve with --index" in error.value.detail["message"]
-    page = serve.page_of(Service(encoder)).body.decode()
-    assert "No text to search" in page
-    assert '<form role="search" hidden>' in page
-    corpus = written(tmp_path).rename(tmp_path / "<i>&{{K}}.txt")
+    assert about(Service(encoder))["lines"] is None
+    corpus = written(tmp_path).rename(tmp_path / '<i>&{{ABOUT}}".txt')
     with index_of(encoder, TextInput(corpus)) as index:
         page = serve.page_of(Service(encoder, index)).body.decode()
-    assert f"{len(TEXT)} lines of &lt;i&gt;&amp;" in page
+        known = about(Service(encoder, index))
     assert "<i>" not in page
+    assert (known["corpus"], known["lines"], known["model"]) == (corpus.name, len(TEXT), "toy")
+    assert known["examples"] == [TEXT[row] for row in (5, 16, 27, 38, 49)]
+
+
+def about(service):
+    """What the page knows of the server: JSON in an attribute."""
+    (value,) = re.findall('data-about="(.*?)"', serve.page_of(service).body.decode())
+    return json.loads(html.unescape(value))
 
 
 def test_a_port_in_use_is_an_error_and_signals_are_as_before(served, model, tmp_path):

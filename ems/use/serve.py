@@ -321,14 +321,11 @@ def application(service: Service, local: str | None) -> Starlette:
 def page_of(service: Service) -> Response:
     """Fill in the page, with a policy that allows only its own script and style."""
     page = files("ems.use").joinpath("page.html").read_text(encoding="utf-8")
-    index = service.index
-    about = f"No text to search. Start ems serve with --index TEXT. Model: {service.name}."
-    if index:
-        text = f"{index.lines:,} lines of {index.corpus.name}"
-        about = f"Search {text} by meaning. Model: {service.name}."
-    slots = {"ABOUT": html.escape(about), "HIDDEN": "" if index else "hidden"}
-    for name, value in {**slots, "LINES": str(MOST_LINES), "K": str(DEFAULT_LINES)}.items():
-        page = page.replace(f"{{{{{name}}}}}", value)
+    about: dict[str, Any] = {"model": service.name, "lines": None, "most": MOST_LINES}
+    if index := service.index:
+        about |= {"lines": index.lines, "corpus": index.corpus.name}
+        about["examples"] = index.examples(DEFAULT_LINES)
+    page = page.replace("{{ABOUT}}", html.escape(json.dumps(about)))
     rules = [NOTHING]
     for element in ("script", "style"):
         contents = re.findall(f"<{element}>(.*?)</{element}>", page, re.DOTALL)
