@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 FITS = -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))'
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p $(FITS) 2>/dev/null && echo $$p && break; done)
 
-.PHONY: all test quick golden fuzz gpu house setup interop remotes release report docs pages lint words pull lock clean
+.PHONY: all test quick golden fuzz gpu house setup interop remotes release report docs demo-page pages lint words pull lock clean
 
 all: setup
 	ems run
@@ -81,6 +81,10 @@ report: setup
 # The documentation as a site, opened at site/index.html; links that lead nowhere are errors.
 docs: setup
 	NO_MKDOCS_2_WARNING=1 python -m mkdocs build --strict
+
+# The picture of the page of `ems serve` in README, taken in a browser; MODEL=<folder> for another model.
+demo-page: setup
+	python docs/demo_page.py $(if $(MODEL),--model $(MODEL))
 
 # The pages and schemas that are made from the settings and from the flags of commands.
 pages: setup

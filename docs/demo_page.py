@@ -1,0 +1,45 @@
+"""Take docs/serve.png, the picture of the page of `ems serve`, in a browser.
+
+    make demo-page
+
+needs a browser and fonts of all scripts (Debian: chromium-headless-shell, fonts-noto-core,
+fonts-noto-cjk). Flags of `ems serve` may follow the name of the script.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+ROOT = Path(__file__).resolve().parents[1]
+BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+SIZE = {"width": 860, "height": 580}
+QUESTION = "Wo ist der Bahnhof?"
+WARM = "the first answer of a server takes longer"
+
+
+def main() -> None:
+    words = ["serve", "--index", "examples/phrases.txt", "--port", "0", *sys.argv[1:]]
+    command = [sys.executable, "-m", "ems", *words]
+    with (
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server,
+        sync_playwright() as playwright,
+    ):
+        try:
+            browser = playwright.chromium.launch(executable_path=BROWSER)
+            page = browser.new_page(viewport=SIZE, device_scale_factor=1.5)
+            page.goto(server.stdout.readline().strip())
+            for question in (WARM, QUESTION):
+                page.get_by_role("searchbox").fill("")
+                page.get_by_role("searchbox").press_sequentially(question)
+                page.locator("#results[aria-busy=false] a").first.wait_for()
+                page.wait_for_timeout(500)
+            page.screenshot(path=ROOT / "docs/serve.png")
+        finally:
+            server.terminate()
+
+
+if __name__ == "__main__":
+    main()
