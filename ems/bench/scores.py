@@ -112,8 +112,9 @@ class Result:
         """
         unseen = {name for name, code in self.languages.items() if code == UNSEEN}
         groups: dict[str, list[float]] = {"trained": [], "unseen": []}
-        for ways in self.labelled().values():
+        for label, ways in self.labelled().items():
             names = {name for row in ways.values() for name in (row.source, row.target)}
+            names = {label} if self.label == "source" else names
             value = sum(row.value for row in ways.values()) / len(ways)
             groups["unseen" if names & unseen else "trained"].append(value)
         return [
