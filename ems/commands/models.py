@@ -1,13 +1,15 @@
-"""Commands that train, import, evaluate, compare and export encoders."""
+"""Commands that train, import, evaluate, compare, export and publish encoders."""
 
+import re
 import sys
 from functools import partial
 from pathlib import Path
+from shutil import copytree
 from typing import Annotated, Literal
 
 from ems.base import torchrun
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import ENCODER, HEADS, NGRAMS, VOCABULARY
+from ems.base.files import ENCODER, HEADS, NGRAMS, VOCABULARY, atomic_path
 from ems.base.outputs import Writes
 from ems.base.texts import read_lines
 from ems.commands import common
@@ -23,6 +25,8 @@ TRAINED = (*IMPORTED, "losses.jsonl")
 LOSS = "experiment whose data measure the loss without segmenters (default: the model's)"
 FITTED = ("model.json", NGRAMS)
 QUANTISED = "rows of 8 bits, a quarter of the size, of a model without layers; for ems alone"
+RESULTS = "folder `results` of MTEB, to publish with the model"
+TERMS = "cc-by-sa-4.0, cc-by-4.0, or a file with another text (default: what the corpora allow)"
 PLAIN = "a table for sentence-transformers and model2vec without any code, trained on --text"
 
 
@@ -232,3 +236,35 @@ def export(
                 print(f"{name}.{key}={number:.8f}")
         elif isinstance(value, int):
             print(f"{name}={value}")
+
+
+def publish(
+    model: Annotated[Path, "model folder, or a folder that `ems export` wrote"],
+    out: Annotated[Path, "folder to write", OUR_EXPORT],
+    repo: Annotated[str, "repository to upload to, like NAME/ID (default: no upload)"] = "",
+    dry_run: Annotated[bool, "the folder and the list of files, without an upload"] = False,
+    private: Annotated[bool, "a new repository that others cannot see"] = False,
+    update: Annotated[bool, "a commit to the repository if it exists"] = False,
+    licence: Annotated[str, TERMS] = "",
+    mteb: Annotated[Path | None, RESULTS] = None,
+    plain: Annotated[bool, "a folder `plain` as well: " + PLAIN] = False,
+    text: Annotated[list[Path], "training text for --plain (default: the experiment's)"] = (),
+    without_segmenters: Annotated[bool, "export of a model that needs segmenters"] = False,
+) -> None:
+    """Write a folder for the Hugging Face hub, and upload it."""
+    from ems.export import is_export
+    from ems.export import publish as hub
+
+    if repo and not re.fullmatch(r"[\w.-]{1,96}/[\w.-]{1,96}", repo):
+        raise EmsError(f"--repo {repo}: expected NAME/ID, like me/ems-62")
+    with atomic_path(out, ours=is_export) as folder:
+        if is_export(model, edited="README.md"):
+            copytree(model, folder)
+        else:
+            export(model, folder, int8=True, without_segmenters=without_segmenters)
+        if plain:
+            export(model, folder / "plain", plain=True, text=text)
+        hub.complete(folder, licence, mteb, repo)
+    sys.stdout.write(hub.listing(out))
+    if repo and not dry_run:
+        print(hub.upload(out, repo, private, update))

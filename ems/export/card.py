@@ -5,13 +5,15 @@ licences, removed evaluation sentences, scores with intervals, and the cost of t
 """
 
 import math
-import tempfile
+import re
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from importlib.resources import files
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 
-from ems.base.errors import EmsError
 from ems.base.files import read_json
 from ems.base.records import Json
 from ems.bench.scores import ScoreFile, read_score_file
@@ -23,11 +25,15 @@ from ems.export.folder import NGRAM_CODE, Exported
 from ems.export.tokenizer import Loss
 from ems.export.verify import Figures
 from ems.tables.corpora import EVALUATION, PART, TRAIN, read_report
-from ems.tables.declarations import tables_of
-from ems.tables.engine import Declaration, write_systems
 from ems.tables.logs import JobCost
+from ems.tables.printed import load_models
+from ems.workflow.search import named_languages
 
 NORMAL = 1.96  # standard deviations of a 95 % interval
+BY_LANGUAGE = ("tatoeba", "flores200", "ntrex", "wmt24pp")  # columns of the table of languages
+JOINED = "as the other corpora, whose sentences it joins"
+SHARE_ALIKE = re.compile(r"CC BY-SA [\d.]+|MPL 2\.0")
+PERMISSIVE = re.compile(r"CC0|CC BY [\d.]+( \w\w)?|MIT|Apache-2\.0|ODC-By|public domain.*")
 
 
 def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
@@ -45,12 +51,16 @@ def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
     languages = [code for code in languages if code != UNSEEN]
     pieces = exported.ours.vocabulary.get_piece_size()
     paths = sorted((run / "scores" / model.name).glob("*.json"))
-    scores = {path: read_score_file(path) for path in paths}
+    scores = {each.benchmark: each for each in map(read_score_file, paths)}
+    training = _corpora(run / "reports/decontamination.json", set(languages))
+    corpora = training["corpora"]
     front_matter = ModelCardData(
         language=languages,
+        license=licence_from({row["licence"] for row in corpora}),
         library_name="sentence-transformers",
         pipeline_tag="sentence-similarity",
         tags=["sentence-transformers", "sentence-similarity", "feature-extraction", "ems"],
+        datasets=list(dict.fromkeys(re.split("[ +]", row["name"])[0] for row in corpora)) or None,
     )
     template = files("ems.export").joinpath("card.md.jinja").read_text(encoding="utf-8")
     form = Environment(
@@ -68,30 +78,20 @@ def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
         code=[Path(name).name for name in NGRAM_CODE],
         loss=loss,
         unseen=UNSEEN,
-        loss_title=benchmark(loss.benchmark).title if loss else "",
         figures=figures,
-        scores=[row for each in scores.values() for row in _scores(each)],
-        tables=[table for path, each in scores.items() for table in _tables(path, each)],
-        **_corpora(run / "reports/decontamination.json", set(languages)),
+        whole=not (exported.plain or loss)
+        and exported.dimensions == exported.settings.pooled_width,
+        scores=defaultdict(type(None), scores),  # None: no score file
+        benchmark=benchmark,
+        half_interval=half_interval,
+        ems_languages=load_models()["EMS"].seen,
+        **_by_language(scores),
+        **training,
         costs=read_json(costs, JobCost) if costs.is_file() else None,
     )
 
 
 # --- scores
-
-
-def _scores(scores: ScoreFile) -> list[Json]:
-    title, version = benchmark(scores.benchmark).title, scores.version
-    return [
-        {
-            "label": f"{title}, {group}" if group else title,
-            "metric": scores.metric,
-            "value": value,
-            "spread": None if group else half_interval(scores),
-            "version": version,
-        }
-        for group, value in scores.means()
-    ]
 
 
 def half_interval(scores: ScoreFile) -> float | None:
@@ -115,22 +115,26 @@ def half_interval(scores: ScoreFile) -> float | None:
     return 100 * NORMAL * math.sqrt(variance)
 
 
-def _tables(path: Path, scores: ScoreFile) -> list[tuple[str, str]]:
-    """Return titles and Markdown of a benchmark's tables, with the rows printed in papers."""
-    tables = []
-    for table in tables_of(scores.benchmark).values():
-        if not isinstance(table, Declaration):
-            continue
-        printed = list(table.printed.models()) if table.printed else []
-        with tempfile.TemporaryDirectory(prefix="ems-card-") as folder:
-            out = Path(folder) / "table.tex"
-            try:
-                write_systems(table, [path], out, printed)
-            except EmsError:  # this system lacks the scores of the table
-                continue
-            text = out.with_suffix(".md").read_text(encoding="utf-8")
-        tables.append((benchmark(scores.benchmark).title, text))
-    return tables
+def _by_language(scores: Mapping[str, ScoreFile]) -> Json:
+    """Return `columns`, title -> language -> P@1 with English in percent, the mean of both
+    directions; `order`, language -> its name, from the one most below the means of its columns.
+    """
+    columns: dict[str, dict[str, float]] = {}
+    for name in filter(scores.get, BY_LANGUAGE):
+        file, values = scores[name], defaultdict(list)
+        for row in file.rows:
+            sides = {row.source, row.target} - file.english
+            if len(sides) == 1 and not row.measure:
+                values[file.languages[sides.pop()]].append(row.value)
+        values.pop(UNSEEN, None)
+        columns[benchmark(name).title] = {code: fmean(each) for code, each in values.items()}
+    gaps = defaultdict(list)
+    for column in columns.values():
+        for code, value in column.items():
+            gaps[code].append(value - fmean(column.values()))
+    order = sorted(gaps, key=lambda code: fmean(gaps[code]))
+    names = {code: str(named_languages().get(code, code)) for code in order}
+    return {"columns": columns, "order": names}
 
 
 # --- training
@@ -150,7 +154,7 @@ def _corpora(path: Path, languages: set[str]) -> Json:
             continue
         name = corpus.partition(" ")[0].partition(PART)[0]
         if name == MULTIWAY:
-            licence = "as the other corpora, whose sentences it joins"
+            licence = JOINED
         else:
             licence = licence_of(name) if versions_of(name) else "the user's own"
         counts = {key: sum(getattr(entry, key) for entry in own) for key in ("read", "kept")}
@@ -158,3 +162,15 @@ def _corpora(path: Path, languages: set[str]) -> Json:
         rows.append({"name": corpus, "licence": licence, **counts})
     against = ", ".join(report.against) or "none" if report else ""
     return {"corpora": rows, "removed": removed, "against": against}
+
+
+def licence_from(licences: Collection[str]) -> str | None:
+    """Return the hub's name of a licence that fits all corpora; share-alike wins.
+
+    None if there is no corpus, or one with another licence (unknown, non-commercial, GPL).
+    """
+    shared = {licence for licence in licences if SHARE_ALIKE.fullmatch(licence)}
+    free = all(PERMISSIVE.fullmatch(licence) for licence in {*licences} - shared - {JOINED})
+    if not licences or not free:
+        return None
+    return "cc-by-sa-4.0" if shared else "cc-by-4.0"

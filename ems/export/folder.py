@@ -21,21 +21,12 @@ import torch
 from torch import Tensor
 
 from ems.base.errors import EmsError
-from ems.base.files import (
-    ENCODER,
-    EXPORTED,
-    SUMS,
-    VOCABULARY,
-    atomic_path,
-    sha256_file,
-    write_json,
-    write_text,
-)
+from ems.base.files import ENCODER, EXPORTED, VOCABULARY, atomic_path, write_json, write_text
 from ems.base.provenance import source_root
 from ems.base.records import Json
 from ems.bench.retrieval import normalised
 from ems.config.languages import UNSEEN
-from ems.export import is_export
+from ems.export import is_export, write_sums
 from ems.export.onnx import write_int8, write_onnx, write_table
 from ems.export.tokenizer import make_tokenizer
 from ems.export.verify import Figures, compared, expected_of, verify_folder
@@ -130,9 +121,7 @@ def export(
             expected = expected_of(exported.ours, exported.dimensions, lines)
             figures = verify_folder(folder, expected)
         write_text(folder / "README.md", card(figures))
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
-        sums = [f"{sha256_file(path)}  {path.relative_to(folder)}\n" for path in files]
-        write_text(folder / SUMS, "".join(sums))
+        write_sums(folder)
     return figures
 
 
