@@ -81,7 +81,7 @@ def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
         figures=figures,
         whole=not (exported.plain or loss)
         and exported.dimensions == exported.settings.pooled_width,
-        scores=defaultdict(type(None), scores),  # None: no score file
+        scores=scores,
         benchmark=benchmark,
         half_interval=half_interval,
         ems_languages=load_models()["EMS"].seen,

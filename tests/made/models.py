@@ -157,7 +157,7 @@ def write_command(folder, source=COMMAND):
     return f"{sys.executable} {script} {{lines}} {{language}} {{out}}"
 
 
-def _figures_here(folder, expected):
+def figures_here(folder, expected):
     with np.load(io.BytesIO(expected)) as arrays:
         return verify.figures(folder, arrays)
 
@@ -170,6 +170,6 @@ def export(model, out, *flags, expect=0, here=True):
     words = ["export", "--model", str(model), "--out", str(out), *map(str, flags)]
     with pytest.MonkeyPatch.context() as patch:
         if here:
-            patch.setattr(verify, "_in_another_process", _figures_here)
+            patch.setattr(verify, "_in_another_process", figures_here)
         assert main(words) == expect
     return out
