@@ -2,11 +2,13 @@
 
     python envs/mteb_offline.py --model exports/ems --experiment demo --out mteb.json
         [--bench tatoeba,ntrex,bucc2018,sib200] [--evalset NAME=FOLDER ...] [--scores FOLDER]
+        [--results FOLDER]
 
 Each task gets our sentences in the layout of its data set on the Hugging Face hub. Encoding,
 search, classifier and metrics are MTEB's. The same figures are computed once more, from the vectors
 of `ems.Encoder` by the definitions of docs/benchmarks.md. `hub: true` in the JSON marks a subset
-with as many sentences and characters as MTEB publishes for its own data.
+with as many sentences and characters as MTEB publishes for its own data. `--results` writes the
+results of tasks with such subsets only, as MTEB does: <model>/<revision>/<task>.json.
 """
 
 import argparse
@@ -26,9 +28,10 @@ from typing import Any
 import numpy as np
 
 from ems.base.errors import EmsError
-from ems.base.files import write_json
+from ems.base.files import EXPORTED, read_json, write_json
 from ems.base.processes import look_rarely
-from ems.bench.retrieval import QUERIES, normalised
+from ems.base.records import Json
+from ems.bench.retrieval import QUERIES
 from ems.bench.scores import ENGLISH, read_score_file
 from ems.commands.common import experiment_of, site_settings
 from ems.commands.flags import Assignment
@@ -188,8 +191,8 @@ def _is_of_hub(texts: Texts, statistics: dict[str, Any]) -> bool:
     )
 
 
-def run_task(task: Any, model: Any, subsets: list[Subset]) -> None:
-    """Let MTEB score the model; fill in its accuracy and F1 of each subset."""
+def run_task(task: Any, model: Any, subsets: list[Subset]) -> Any:
+    """Let MTEB score the model; fill in its accuracy and F1 of each subset; return its result."""
     import mteb
 
     result = mteb.evaluate(model, task, cache=None, encode_kwargs={"batch_size": 64})
@@ -197,6 +200,7 @@ def run_task(task: Any, model: Any, subsets: list[Subset]) -> None:
     for subset in subsets:
         row = scores[subset.name]
         subset.mteb = {metric: 100 * row[metric] for metric in ("accuracy", "f1")}
+    return result.task_results[0]
 
 
 # --- the same figures from our vectors
@@ -209,10 +213,10 @@ class Vectors:
         self.encoder = Encoder(model)
         self.kept: dict[int, tuple[list[str], np.ndarray]] = {}
 
-    def of(self, texts: list[str], where: str) -> np.ndarray:
-        """Return float32[len(texts), d]. Raises `EmsError` for a vector of zeros."""
+    def of(self, texts: list[str]) -> np.ndarray:
+        """Return float32[len(texts), d]; zeros for a text without a known piece."""
         if id(texts) not in self.kept:
-            self.kept[id(texts)] = texts, normalised(self.encoder.encode(texts), where)
+            self.kept[id(texts)] = texts, self.encoder.encode(texts, normalise=True)
         return self.kept[id(texts)][1]
 
 
@@ -265,10 +269,10 @@ def compute_ours(task: Any, vectors: Vectors, subsets: list[Subset]) -> None:
         test = subset.parts["test"]
         if "text" in test:
             parts = (subset.parts[part]["text"] for part in ("train", "test"))
-            both = [vectors.of(texts, subset.name) for texts in parts]
+            both = [vectors.of(texts) for texts in parts]
             subset.ours = learnt_figures(task, *both, subset)
         else:
-            subset.ours = mined_figures(*(vectors.of(side, subset.name) for side in test.values()))
+            subset.ours = mined_figures(*(vectors.of(side) for side in test.values()))
 
 
 def read_scores(folder: Path, name: str, subsets: list[Subset]) -> None:
@@ -310,6 +314,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     folder = Assignment("NAME=FOLDER", Path)
     add("--evalset", nargs="*", default=[], type=folder, help="NAME=FOLDER of evaluation data")
     add("--scores", type=Path, help="folder with our score files of this model")
+    add("--results", type=Path, help="folder for MTEB's result files, for `ems publish --mteb`")
     add("--out", type=Path, required=True, help="JSON file to write")
     return parser.parse_args(arguments)
 
@@ -342,7 +347,12 @@ def score(name: str, experiment: Experiment, model: Any, options: argparse.Names
     if options.scores:
         read_scores(options.scores, name, subsets)
     task = load_task(name, subsets)
-    run_task(task, model, subsets)
+    result = run_task(task, model, subsets)
+    if options.results and all(subset.hub for subset in subsets):
+        about = read_json(Path(options.model) / EXPORTED, Json)
+        place = options.results / Path(options.model).resolve().name / about["identity"]
+        place.mkdir(parents=True, exist_ok=True)
+        result.to_disk(place / f"{TASKS[name]}.json")
     compute_ours(task, Vectors(options.model), subsets)
     return subsets
 

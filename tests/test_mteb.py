@@ -97,8 +97,10 @@ def report(python, exported, folders, tmp_path_factory):
     _, model = exported
     scores = evaluate(model, folder / "scores", "--bench", ",".join(SETS), *folders)
     words = ["--model", model, "--scores", scores, "--out", folder / "mteb.json", *folders]
+    words += ["--results", folder / "results"]
     done = subprocess.run([python, SCRIPT, *words], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-4000:]
+    assert not (folder / "results").exists()  # the demo's sentences are not those of the hub
     return json.loads((folder / "mteb.json").read_text()), done.stdout, scores
 
 
