@@ -14,11 +14,11 @@ from statistics import fmean
 
 import numpy as np
 
-from ems.base.files import read_json
+from ems.base.files import read_json, read_table
 from ems.base.records import Json
 from ems.bench.scores import ScoreFile, read_score_file
 from ems.config.experiment import MULTIWAY
-from ems.config.languages import UNSEEN
+from ems.config.languages import HERE, UNSEEN
 from ems.config.plugins import benchmark
 from ems.corpora.catalogue import licence_of, versions_of
 from ems.export.folder import NGRAM_CODE, Exported
@@ -27,7 +27,6 @@ from ems.export.verify import Figures
 from ems.tables.corpora import EVALUATION, PART, TRAIN, read_report
 from ems.tables.logs import JobCost
 from ems.tables.printed import load_models
-from ems.workflow.search import named_languages
 
 NORMAL = 1.96  # standard deviations of a 95 % interval
 BY_LANGUAGE = ("tatoeba", "flores200", "ntrex", "wmt24pp")  # columns of the table of languages
@@ -133,8 +132,8 @@ def _by_language(scores: Mapping[str, ScoreFile]) -> Json:
         for code, value in column.items():
             gaps[code].append(value - fmean(column.values()))
     order = sorted(gaps, key=lambda code: fmean(gaps[code]))
-    names = {code: str(named_languages().get(code, code)) for code in order}
-    return {"columns": columns, "order": names}
+    names = {row["code"]: row["name"] for row in read_table(HERE / "names.tsv")}
+    return {"columns": columns, "order": {c: f"{names.get(c, c)} ({c})" for c in order}}
 
 
 # --- training
