@@ -2,7 +2,7 @@
 
     python perf/segmenters.py [--demo] [--names moses moses-fast] [--shared FOLDER] [--out FILE]
 
-Both run like the text path (`segment_tsv`, one worker), from a file of lines to a file of
+Both run like the text path (`Segmenting`, one worker), from a file of lines to a file of
 lower-case words, and load again for each run. The figure is CPU seconds of this process and of its
 child processes, the median of `--repeats` alternating runs.
 
@@ -24,7 +24,7 @@ from text_throughput import cpu_seconds
 from ems.base.files import write_json
 from ems.base.texts import read_lines
 from ems.config.languages import load_languages, pair_name
-from ems.text.bulk import segment_tsv, tool
+from ems.text.bulk import Segmenting, tool
 from ems.text.normalise import tidy_lines
 from ems.text.segmenters.base import defaults
 
@@ -48,7 +48,9 @@ def compare(folder: Path, code: str, names: list[str], repeats: int) -> dict[str
             out.parent.mkdir(exist_ok=True)
             tool.cache_clear()
             before = cpu_seconds()
-            segment_tsv(source, out, (code,), (name,))
+            segmenting = Segmenting((code,), (name,), folder / "state")
+            segmenting.write(out, [source.read_text(encoding="utf-8")])
+            segmenting.finish()
             seconds[name].append(cpu_seconds() - before)
     first, second = (read_lines(out) for out in outs)
     differ = sum(one != other for one, other in zip(first, second, strict=True))

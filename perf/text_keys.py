@@ -32,7 +32,7 @@ def lines_of(shared: Path | None) -> list[str]:
 
 
 def rate(name: str, lines: list[str], repeats: int) -> float:
-    """Return lines per second, in batches of the size that `ems clean` uses."""
+    """Return lines per second, in batches of the size that `ems prepare` uses."""
     seconds = []
     for _ in range(repeats + 1):
         before = time.process_time()

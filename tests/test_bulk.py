@@ -1,4 +1,4 @@
-"""`ems segment` and `ems shards` in pieces: killed and run again, they write the same bytes."""
+"""`ems prepare` and `ems shards` in pieces: killed and run again, they write the same bytes."""
 
 import os
 import random
@@ -12,14 +12,14 @@ import psutil
 import pytest
 from conftest import needs, write_program
 from made.cli import Cli, records, wait_for
+from made.corpora import moses_of
 from made.shards import LANGUAGES, contents, vocabulary, write_pairs
+from made.text import segment_alone
 
 from ems.base.errors import EmsError
 from ems.shards import writer
 from ems.shards.writer import write_shards
-from ems.text import bulk
-from ems.text.bulk import segment_tsv
-from ems.text.pieces import Piece
+from ems.text.evalkeys import write_keys
 
 pytestmark = pytest.mark.slow
 PAIRS, PIECE = 1_000, 50
@@ -41,8 +41,8 @@ sys.stdout.buffer.write(text)
 """
 
 
-class Segmenting:
-    """`ems segment` of 1,000 pairs of English and Japanese in 20 pieces."""
+class Preparing:
+    """`ems prepare` of 1,000 pairs of English and Japanese, which are segmented in 20 pieces."""
 
     def __init__(self, folder):
         self.folder, self.ems = folder, Cli(folder)
@@ -51,20 +51,26 @@ class Segmenting:
         self.trap, self.sprung = folder / "trap", folder / "trap.sprung"
         text = JUMANPP.format(python=sys.executable, trap=str(self.trap))
         write_program(folder / "bin" / "jumanpp", text)
-        self.source, self.state = folder / "en-ja.tsv", folder / "state"
-        rows = [f"Line {at}.\t{'止 ' * (at == 615)}{at} 号\t{at}\n" for at in range(PAIRS)]
-        self.source.write_text("".join(rows), encoding="utf-8")
+        self.state = folder / "state"
+        pairs = [(f"Line {at}.", f"{'止 ' * (at == 615)}{at} 号") for at in range(PAIRS)]
+        names = {"corpus": "Demo", "pair": "en-ja"}
+        moses_of(folder / "data/opus/Demo/v1/moses/en-ja.txt.zip", pairs, **names)
+        write_keys({}, folder / "keys.tsv")
 
-    def job(self, out, *more):
-        flags = ("--experiment", "tiny", "--source", self.source, "--state", self.state)
-        return ("segment", *flags, "--out", self.folder / out, *more)
+    def job(self, text, *more):
+        flags = ("--experiment", "tiny", "--corpus", "Demo", "--version", "v1", "--pair", "en-ja")
+        flags += ("--data", "data", "--keys", "keys.tsv", "--state", self.state, "--text", text)
+        return ("prepare", *flags, "--out", self.folder / f"{text}.json", *more)
+
+    def segmented(self, text):
+        return self.folder / text / "segmented/Demo/v1/en-ja.tsv"
 
     def trapped(self, *more):
         """Start it, wait until it is in the middle of piece 12, and return the process."""
         self.trap.touch()
         flags = ("--piece-lines", PIECE, "--log", self.folder / "log", *more)
         heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
-        run = self.ems.start(*self.job("out.tsv", *flags), stderr=subprocess.DEVNULL, **heard)
+        run = self.ems.start(*self.job("out", *flags), stderr=subprocess.DEVNULL, **heard)
         wait_for(self.sprung.exists, run)
         return run
 
@@ -76,8 +82,8 @@ class Segmenting:
 
 
 @pytest.fixture
-def segmenting(tmp_path, monkeypatch):
-    running = Segmenting(tmp_path)
+def preparing(tmp_path, monkeypatch):
+    running = Preparing(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
     yield running
     if running.sprung.exists():
@@ -85,77 +91,74 @@ def segmenting(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_segmentation_killed_inside_a_piece_resumes_after_the_last_complete_one(
-    segmenting, workers
-):
-    segmenting.ems(*segmenting.job("whole"))
-    run = segmenting.trapped("--workers", workers)
+def test_segmentation_killed_inside_a_piece_resumes_after_the_last_complete_one(preparing, workers):
+    preparing.ems(*preparing.job("whole"))
+    run = preparing.trapped("--workers", workers)
     run.kill()
     run.wait()
-    assert not (segmenting.folder / "out.tsv").exists()
-    lines = segmenting.ems(*segmenting.job("out.tsv", "--piece-lines", PIECE, "--workers", workers))
+    assert not preparing.segmented("out").exists()
+    lines = preparing.ems(*preparing.job("out", "--piece-lines", PIECE, "--workers", workers))
     (resumed,) = (line for line in lines if "resumed" in line)
     done = int(resumed.split("resumed, ")[1].split()[0])
     assert 13 - workers <= done < 20
-    out = (segmenting.folder / "out.tsv").read_bytes()
-    assert out == (segmenting.folder / "whole").read_bytes()  # in one piece
-    assert out.decode().splitlines()[615] == "line 615 .\t止 615 号\t615"
-    assert not segmenting.state.exists()
+    out = preparing.segmented("out").read_bytes()
+    assert out == preparing.segmented("whole").read_bytes()  # in one piece
+    assert out.decode().splitlines()[615] == "line 615 .\t止 615 号\t616"
+    assert not preparing.state.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_workers_end_with_their_parent_killed_or_interrupted(segmenting, number):
-    run = segmenting.trapped("--workers", "2")
+def test_workers_end_with_their_parent_killed_or_interrupted(preparing, number):
+    run = preparing.trapped("--workers", "2")
     family = psutil.Process(run.pid).children()  # what a worker starts looks like it for a moment
     workers = [child for child in family if "spawn_main" in " ".join(child.cmdline())]
     assert len(workers) == 2
     run.send_signal(number)
     assert run.wait(timeout=60) == (130 if number == signal.SIGINT else -signal.SIGKILL)
-    interrupted = "error: interrupted" in (segmenting.folder / "log").read_text()
+    interrupted = "error: interrupted" in (preparing.folder / "log").read_text()
     assert interrupted == (number == signal.SIGINT)
     _, alive = psutil.wait_procs(workers, timeout=30)
     assert not alive
 
 
+@pytest.fixture
+def model(tmp_path):
+    return vocabulary(tmp_path / "model", 120)
+
+
 @pytest.mark.parametrize(("line", "columns"), [("a\tb\tc\n", 3), ("c\t2\n", 2)])
-def test_a_malformed_line_is_named_by_its_number_in_the_file(tmp_path, line, columns):
-    source = tmp_path / "en-fr.tsv"
-    source.touch()
-    assert segment_tsv(source, tmp_path / "empty.tsv", *JOB) == 0
-    assert (tmp_path / "empty.tsv").read_bytes() == b""
+def test_a_malformed_line_is_named_by_its_number_in_the_file(tmp_path, model, line, columns):
     rows = [f"a\tb\t{at}\n" for at in range(100)]
     rows[63] = line
+    source = tmp_path / "en-fr.tsv"
     source.write_text("".join(rows))
     with pytest.raises(EmsError, match=rf"en-fr\.tsv: line 64 has {columns} columns"):
-        segment_tsv(source, tmp_path / "out.tsv", *JOB, lines=10)
-    assert not (tmp_path / "out.tsv").exists()
+        write_shards(source, model, tmp_path / "out", pairs=10)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("lines", [100, 50])
-@pytest.mark.parametrize("job", ["segment", "shards"])
-def test_a_file_truncated_after_it_was_read_gives_no_output(tmp_path, monkeypatch, job, lines):
+def test_a_file_truncated_after_it_was_read_gives_no_output(tmp_path, monkeypatch, model, lines):
     """Its time is older than the output's, so the next Snakemake would not see the change."""
-    source, out = tmp_path / "en-fr.tsv", tmp_path / "out"
+    source, out, write_shard = tmp_path / "en-fr.tsv", tmp_path / "out", writer.write_shard
     source.write_text("".join(f"one two\tun deux\t{at}\n" for at in range(100)))
-    module, name = {"segment": (bulk, "segment_text"), "shards": (writer, "write_shard")}[job]
-    one = getattr(module, name)
 
-    def written_and_cut(*arguments):
-        made, size = one(*arguments), source.stat().st_size
-        pieces = [each for each in arguments if isinstance(each, Piece)]
-        if not pieces or pieces[0].end == size:  # the last one
+    def written_and_cut(known, piece, *rest):
+        made, size = write_shard(known, piece, *rest), source.stat().st_size
+        if piece.end == size:  # the last one
             os.truncate(source, size - 1)
         return made
 
-    monkeypatch.setattr(module, name, written_and_cut)
-    model = vocabulary(tmp_path / "model", 120)
-    jobs = {
-        "segment": lambda: segment_tsv(source, out, *JOB, lines=lines),
-        "shards": lambda: write_shards(source, model, out, pairs=lines),
-    }
+    monkeypatch.setattr(writer, "write_shard", written_and_cut)
     with pytest.raises(EmsError, match=f"{source}: it changed while it was read"):
-        jobs[job]()
+        write_shards(source, model, out, pairs=lines)
     assert not out.exists()
+
+
+def test_nothing_to_segment_gives_an_empty_file(tmp_path):
+    (tmp_path / "en-fr.tsv").touch()
+    segment_alone(tmp_path / "en-fr.tsv", tmp_path / "out.tsv", *JOB)
+    assert (tmp_path / "out.tsv").read_bytes() == b""
 
 
 @pytest.fixture
@@ -174,15 +177,15 @@ def small(tmp_path):
 
 def test_a_full_disk_is_one_error_and_with_more_space_it_resumes(small):
     with pytest.raises(EmsError, match=r"cannot write .*out.*No space left on device"):
-        segment_tsv(small.with_name("en-fr.tsv"), small / "out.tsv", *JOB)
+        segment_alone(small.with_name("en-fr.tsv"), small / "out.tsv", *JOB)
     assert list(small.iterdir()) == []
     source, out = small.with_name("en-fr.tsv"), small.with_name("out.tsv")
-    job = (source, out, *JOB, small / "state", 2, 50)
+    job = (source, out, *JOB, 2, 50, small / "state")
     with pytest.raises(EmsError, match=r"cannot write .*state.*No space left on device"):
-        segment_tsv(*job)
+        segment_alone(*job)
     subprocess.run(["mount", "-o", "remount,size=4m", str(small)], check=True)
     assert list(small.glob("state/*/done/*.json"))
-    assert segment_tsv(*job) == 1_000
+    segment_alone(*job)
     assert list(small.iterdir()) == []
     assert out.read_text() == source.read_text().lower().replace(" \t", "\t")
 

@@ -295,12 +295,6 @@ def test_mined_pairs_below_the_threshold_are_not_read(tmp_path, threshold, kept)
     assert entry["archives"] == {PAIR: "C/v1/mined/WikiMatrix.en-zh.tsv.gz"}
 
 
-def test_a_missing_archive_is_an_error(tmp_path):
-    one = write_zip(tmp_path, "C", "v1", "en-zh_cn", texts("en-zh_cn", 1))
-    message = one_line(clean_files, tmp_path, {"en-zh_cn": 1, "en-zh_tw": 1}, [one])
-    assert re.search("expected the archives of en-zh_cn, en-zh_tw, found .*cn", message)
-
-
 def test_only_a_file_of_opus_may_be_all_benchmark(tmp_path, caplog):
     for name, own in (("C", False), ("UNPC", True), ("UNPC", False)):
         path = write_zip(tmp_path, name, "v1.0", PAIR, [{"en": "", "zh": "x"}] * 2)

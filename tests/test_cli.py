@@ -41,11 +41,12 @@ def test_a_flag_of_several_values_may_be_typed_several_times():
         assert ["a", "b"] in parse(COMMANDS, line.split())[1].values()
 
 
-def test_a_stage_refuses_settings_that_changed_since_it_was_planned(ems, archive):
-    out = ems.folder / "out.tsv"
+def test_a_stage_refuses_settings_that_changed_since_it_was_planned(ems):
+    moses_of(ems.folder / "data/opus/Demo/v1/moses/de-en.txt.zip", PAIRS, corpus="Demo")
+    out = ems.folder / "text/clean/Demo/v1/de-en.tsv"
     write_keys({"gutentag": ["tatoeba/de"]}, ems.folder / "keys.tsv")
-    job = f"clean --experiment tiny {RELEASE} --pair de-en --keys keys.tsv --out out.tsv".split()
-    job += ["--archives", archive]
+    job = f"prepare --experiment tiny {RELEASE} --pair de-en --keys keys.tsv --data data".split()
+    job += ["--text", "text", "--out", "receipt.json"]
     lines = ems(*job)
     hashed = next(line for line in lines if "settings of stage" in line).split()[-1]
     assert "decontaminate Demo de-en: 3/3 pairs" in "\n".join(lines)
@@ -59,7 +60,7 @@ def test_a_stage_refuses_settings_that_changed_since_it_was_planned(ems, archive
     out.unlink()
     tiny.write_text(text.replace("max_pairs: 1500", "max_pairs: 2"))
     message = ems.error(*job)
-    assert f"configs/tiny.yaml: stage clean was planned with settings {hashed}" in message
+    assert f"configs/tiny.yaml: stage prepare was planned with settings {hashed}" in message
     assert not out.exists()
 
 

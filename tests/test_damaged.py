@@ -45,7 +45,6 @@ from ems.tables.corpora import read_report
 from ems.tables.logs import read_losses
 from ems.tables.models import write_models_table
 from ems.tables.scores import read_scores
-from ems.text.bulk import segment_tsv
 from ems.text.evalkeys import EvalKeys
 from ems.text.subwords import train_vocabulary, write_sample
 from ems.text.vocabulary_report import write_vocabulary_report
@@ -147,7 +146,7 @@ OF_SHARD = ("de.ids", "en.offsets", "lines", "manifest.json")
 OF_MODEL = ("model.json", "model.safetensors", "vocabulary.model")
 READERS = {  # damaged file -> what reads it
     KEYS: lambda: EvalKeys([KEYS], "primary"),
-    CLEAN: lambda: segment_tsv(CLEAN, OUT / "de-en.tsv", ("de", "en"), ("none", "none")),
+    CLEAN: lambda: write_sample(shipped("tiny"), [CLEAN], OUT / "sample.txt"),
     SEGMENTED: lambda: write_shards(SEGMENTED, VOCABULARY, OUT / "shard"),
     SAMPLE: lambda: train_vocabulary(shipped("tiny"), SAMPLE, OUT / "v.model"),
     SAMPLE.with_suffix(".languages"): lambda: write_vocabulary_report(

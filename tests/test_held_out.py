@@ -11,7 +11,7 @@ from conftest import copy_project, planned
 from made.cli import Cli
 from made.corpora import translations, write_lines, write_opus, write_tatoeba
 from made.experiments import MINIMAL, Settings, changed_jobs, edited
-from made.text import law
+from made.text import clean_alone, law
 from made.train import LANGUAGES, MAX_TOKENS, rows
 
 from ems.base.errors import EmsError
@@ -19,7 +19,7 @@ from ems.model.objectives.system import System
 from ems.shards.index import shards_in
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
-from ems.text.clean import CleanSource, clean_corpus
+from ems.text.clean import CleanSource
 from ems.text.evalkeys import held_out_files, write_eval_keys, write_keys
 from ems.train import validate as module
 from ems.train.distributed import World
@@ -78,7 +78,7 @@ class Cleaned:
         out = self.root / "clean" / corpus.label / corpus.version / f"{pair}.tsv"
         archive = self.root / "mirror/opus" / corpus.name / "v1/moses" / f"{pair}.txt.zip"
         source = CleanSource(corpus.label, "v1", pair, (archive,), held_out=held_out)
-        return out, clean_corpus(self.experiment, source, self.keys, out)
+        return out, clean_alone(self.experiment, source, self.keys, out)
 
     def training(self, held_out):
         """{(corpus, pair): (pairs, report)} of the training text."""

@@ -1,4 +1,4 @@
-"""Laws of `ems prepare`: the bytes of `ems clean` and `ems segment`, and no work that was done."""
+"""Laws of `ems prepare`: one pass writes what two would, and makes nothing that was made before."""
 
 import json
 import re
@@ -12,12 +12,12 @@ from made.cli import Cli, wait_for
 from made.corpora import translations, write_lines, write_opus
 from made.experiments import MINIMAL, TRAINING_FREE, Settings, one_line
 from made.shards import contents
+from made.text import clean_alone, segment_alone
 
 from ems.base.errors import EmsError
 from ems.corpora.locations import archives_of
 from ems.text import bulk
-from ems.text.bulk import segment_tsv
-from ems.text.clean import CleanSource, clean_corpus
+from ems.text.clean import CleanSource
 from ems.text.evalkeys import write_keys
 from ems.text.prepare import Part, prepare_pairs
 
@@ -57,16 +57,16 @@ class Prepared:
         return {name: own for name, own in files.items() if ".stamps" not in str(name)}, said
 
     def by_hand(self):
-        """What `ems clean` and then `ems segment` write."""
+        """The files of cleaning and then segmenting in two passes."""
         part = self.part(folder="by hand")
         corpus = self.experiment.corpora[0]
         for pair in part.pairs:
             archives, files = tuple(archives_of(corpus, pair, self.data)), part.outputs(pair)
             source = CleanSource(part.label, part.version, pair, archives)
-            clean_corpus(self.experiment, source, self.keys, files["clean"])
+            clean_alone(self.experiment, source, self.keys, files["clean"])
             codes = tuple(pair.split("-"))
             names = tuple(self.experiment.segmenters[code] for code in codes)
-            segment_tsv(files["clean"], files["segmented"], codes, names)
+            segment_alone(files["clean"], files["segmented"], codes, names)
         return contents(part.text)
 
 

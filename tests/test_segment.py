@@ -19,12 +19,12 @@ from made.text import (
     characters,
     put_jumanpp,
     runs,
+    segment_alone,
     usable,
 )
 
 from ems.base.errors import EmsError
 from ems.config.languages import load_languages
-from ems.text.bulk import segment_tsv
 from ems.text.segmenters import jumanpp as jumanpp_module
 from ems.text.segmenters import mecab_jumandic
 from ems.text.segmenters.base import LONGEST_RUN, cut_runs, load, names, segmenter, warn_of_marks
@@ -140,7 +140,7 @@ def test_a_missing_tool_is_an_error_that_names_the_package(tmp_path, monkeypatch
     with pytest.raises(EmsError, match=message):
         segmenter(name, "ja")
     with pytest.raises(EmsError, match=message):  # no other segmenter is used instead
-        segment_tsv(source, tmp_path / "out.tsv", ("en", "ja"), ("none", name))
+        segment_alone(source, tmp_path / "out.tsv", ("en", "ja"), ("none", name))
     assert not (tmp_path / "out.tsv").exists()
     with pytest.raises(EmsError, match=r"found 'juman'; allowed values: .*jieba, jumanpp"):
         segmenter("juman", "ja")
@@ -152,7 +152,7 @@ def test_a_pair_file_keeps_its_alignment_and_becomes_lower_case(tmp_path):
     pairs[7] = ("# X", "#")
     source = tmp_path / "de-ja.tsv"
     source.write_text("".join(f"{a}\t{b}\t{at}\n" for at, (a, b) in enumerate(pairs)))
-    assert segment_tsv(source, tmp_path / "out.tsv", ("de", "ja"), ("sacremoses", "fugashi"))
+    segment_alone(source, tmp_path / "out.tsv", ("de", "ja"), ("sacremoses", "fugashi"))
     rows = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().split("\n")[:-1]]
     lower = [(a.lower(), b.lower(), str(at)) for at, (a, b) in enumerate(pairs)]
     assert [[*map(characters, row)] for row in rows] == [[*map(characters, row)] for row in lower]
@@ -164,7 +164,7 @@ def test_abbreviations_are_recognised_before_lower_casing(tmp_path, name):
     needs(runs(name), f"the segmenter {name} cannot run here")
     source = tmp_path / "en-fr.tsv"
     source.write_text("Mr. 5 came\tB\t3\n")
-    assert segment_tsv(source, tmp_path / "out.tsv", ("en", "fr"), (name, "none")) == 1
+    segment_alone(source, tmp_path / "out.tsv", ("en", "fr"), (name, "none"))
     assert (tmp_path / "out.tsv").read_text() == "mr. 5 came\tb\t3\n"
 
 

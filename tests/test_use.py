@@ -18,7 +18,7 @@ from made.cli import Cli
 from made.corpora import moses_of, packed, translations, write_lines
 from made.experiments import shipped
 from made.models import SIZES, write_model, write_segmented
-from made.text import cleaned, tiny
+from made.text import cleaned, segment_alone, tiny
 from made.train import Killed
 from safetensors.torch import save_file
 
@@ -34,7 +34,6 @@ from ems.model.encoder import Encoder as Layers
 from ems.shards.index import shards_in
 from ems.shards.shard import Shard
 from ems.shards.writer import write_shards
-from ems.text.bulk import segment_tsv
 from ems.text.evalkeys import write_keys
 from ems.text.subwords import train_vocabulary, write_sample
 from ems.use import encoder as use
@@ -248,7 +247,7 @@ def test_a_raw_line_becomes_the_ids_that_are_in_the_shard(tmp_path, format_chara
     write_keys({}, tmp_path / "keys.tsv")
     cleaned(experiment, [archive], tmp_path / "keys.tsv", "en-zh", "en-zh.tsv")
     words = tmp_path / "words" / "en-zh.tsv"
-    segment_tsv(tmp_path / "en-zh.tsv", words, ("en", "zh"), tuple(SEGMENTERS.values()))
+    segment_alone(tmp_path / "en-zh.tsv", words, ("en", "zh"), tuple(SEGMENTERS.values()))
     write_sample(experiment, [words], tmp_path / "sample.txt")
     vocabulary, weights = tmp_path / "vocabulary.model", tmp_path / "model.safetensors"
     pieces = train_vocabulary(experiment, tmp_path / "sample.txt", vocabulary)

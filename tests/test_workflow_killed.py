@@ -247,7 +247,7 @@ MIRRORED = "data/embedded/opus/Demo/v1/moses/de-en.txt.zip"
 PAIR = "--corpus Demo --version v1 --pair de-en"
 TINY = "--experiment tiny"
 EVERY = " ".join(f"{RUN}/scores/{name}/tatoeba.json" for name in ("ems", "untrained", "char-ngram"))
-CLEANING = f"clean {TINY} {PAIR} --archives {ARCHIVE} --keys {KEYS} --out out.tsv"
+CLEANING = f"prepare {TINY} {PAIR} --data data --keys {KEYS} --text out --out out/receipt.json"
 FETCHING = f"fetch --source data/embedded/opus {PAIR} --out {ARCHIVE}"
 TRAINING = f"train {TINY} --system untrained --shards {INDEX} --vocabulary {VOCABULARY}"
 EVALKEYS = f"evalkeys {TINY} --evalset tatoeba={TATOEBA.parent} --out out/keys.tsv"
@@ -267,7 +267,7 @@ DAMAGES = {  # name -> (file, damage, the command of ems that finds it)
     ),
     "scores": (SCORES, no_json, f"table tatoeba {TINY} --sources {EVERY} --out out/t.tex"),
     "evaluation keys": (KEYS, cut_between_lines, CLEANING),
-    "clean text": (CLEAN, empty, f"segment {TINY} --source {CLEAN} --out out/de-en.tsv"),
+    "clean text": (CLEAN, empty, f"fit {TINY} --system char-ngram --text {CLEAN} --out out/ngrams"),
     "segmented text": (
         *(SEGMENTED, Path.unlink),
         f"shards --source {SEGMENTED} --vocabulary {VOCABULARY} --out out/shard",

@@ -1,7 +1,6 @@
 """Types of flags and settings that commands share."""
 
 import logging
-from itertools import combinations
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,7 +22,6 @@ OtherExperiment = Annotated[str | None, "experiment (default: that of config.yam
 Expected = Annotated[str, "hash of the settings of the plan; stop if they have changed"]
 CorpusName = Annotated[str, "name of the corpus", Mark.NAME]
 Version = Annotated[str, "release of the corpus", Mark.NAME]
-PairName = Annotated[str, "language pair, like de-en", Mark.NAME]
 SystemName = Annotated[str, "name of the system", Mark.NAME]
 Folders = Annotated[dict[str, Path], "folders of evaluation data"]
 VocabularyPath = Annotated[Path, "SentencePiece model"]
@@ -83,15 +81,12 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
         "system": systems,
         "benchmark": experiment.benchmarks,
         "vocabulary": experiment.vocabularies,
-        "pair": _pairs(experiment, wildcards),
     }
     for kind, value in wildcards.items():
         if value not in (names := known.get(kind, [value])):
-            codes = set(value.split("-"))  # names that share the most parts come first
-            near = sorted(names, key=lambda name: -len(codes.intersection(name.split("-"))))
             raise EmsError(
                 f"configs/{experiment.name}.yaml: {stage}: expected as {kind} "
-                f"{', '.join(near[:SHOWN]) or 'none, since it has none of this kind'}, found "
+                f"{', '.join([*names][:SHOWN]) or 'none, since it has none of this kind'}, found "
                 f"{value!r}; check the flags of the command"
             )
     current = stage_hash(experiment, stage, **wildcards)
@@ -101,19 +96,11 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
             f"configs/{experiment.name}.yaml: stage {stage} was planned with settings "
             f"{expected}, the file now gives {current}: it was edited since, so run again"
         )
-    if stage in ("bench", "clean", "prepare"):  # the stages that start programs
+    if stage in ("bench", "prepare"):  # the stages that start programs
         from ems.workflow.trust import check_programs
 
         check_programs(experiment, site)
     return experiment
-
-
-def _pairs(experiment: "Experiment", wildcards: dict[str, str]) -> tuple[str, ...]:
-    """Return the pairs of a corpus, or all pairs of the languages and each alone."""
-    if "label" in wildcards:
-        return experiment.corpus(wildcards["label"], wildcards["version"])[1].pairs
-    codes = sorted(experiment.languages)
-    return (*map("-".join, combinations(codes, 2)), *codes)
 
 
 def downloads() -> "Downloads":

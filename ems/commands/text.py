@@ -53,29 +53,6 @@ def evalkeys(
     common.log.info("%s: %s keys of evaluation sentences", out, f"{count:,}")
 
 
-def clean(
-    experiment: common.ExperimentName,
-    corpus: common.CorpusName,
-    version: common.Version,
-    pair: common.PairName,
-    archives: Annotated[list[Path], "downloads of the corpus"],
-    keys: Annotated[Path, "keys of evaluation sentences"],
-    out: Annotated[Path, "pair file and report to write", Writes(suffixes=("", ".json"))],
-    documents: Annotated[Path | None, "document number of each line, for a corpus in parts"] = None,
-    held_out: Annotated[Path | None, "keys of validation sentences, if they are removed"] = None,
-    earlier: Annotated[list[Path], "clean pairs of the corpora before this one"] = (),
-    expect: common.Expected = "",
-) -> None:
-    """Clean and decontaminate a corpus of pairs or documents."""
-    from ems.text.clean import CleanSource, clean_corpus
-
-    names = {"label": corpus, "version": version, "pair": pair}
-    settings = common.planned(experiment, expect, "clean", **names)
-    files = {"archives": tuple(archives), "earlier": tuple(earlier)}
-    source = CleanSource(**names, **files, documents=documents, held_out=held_out)
-    common.log.info("%s: %s", out, clean_corpus(settings, source, keys, out))
-
-
 def prepare(
     experiment: common.ExperimentName,
     corpus: common.CorpusName,
@@ -108,7 +85,7 @@ def prepare(
 
 def report(
     experiment: common.ExperimentName,
-    entries: Annotated[list[Path], "reports of `ems clean`, and folders of `ems multiway`"],
+    entries: Annotated[list[Path], "reports of `ems prepare`, and folders of `ems multiway`"],
     out: common.OutFile,
     expect: common.Expected = "",
 ) -> None:
@@ -120,27 +97,6 @@ def report(
     files = [path for group in groups for path in group]
     merge_reports(settings, files, out)
     common.log.info("%s: %s corpora and pairs", out, len(files))
-
-
-def segment(
-    experiment: common.ExperimentName,
-    source: Annotated[Path, "pair file"],
-    out: common.OutFile,
-    state: common.State = None,
-    workers: common.Workers = 1,
-    piece_lines: common.PieceLines = None,
-    expect: common.Expected = "",
-) -> None:
-    """Split the text of a pair file, or of documents, into words."""
-    from ems.text.bulk import LINES, segment_tsv
-    from ems.text.segmenters.base import warn_of_marks
-    from ems.text.tsv import codes_of
-
-    codes = codes_of(source)
-    settings = common.planned(experiment, expect, "segment", pair="-".join(codes))
-    chosen = {code: settings.segmenters[code] for code in codes}
-    warn_of_marks(chosen, settings.languages)
-    segment_tsv(source, out, codes, tuple(chosen.values()), state, workers, piece_lines or LINES)
 
 
 def multiway(

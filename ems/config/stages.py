@@ -49,14 +49,6 @@ def _split(experiment: Experiment, corpus: str, part: str) -> Json:
     return plain(experiment.splits[corpus]) if part else {}
 
 
-def _clean(experiment: Experiment, label: str, version: str, pair: str) -> Json:
-    role, corpus = experiment.corpus(label, version)
-    common, own = _cleaning(experiment, role, corpus), _clean_pair(experiment, corpus, pair)
-    common["corpus"].append(pair)
-    common["decontaminate"]["held_against"] = own.pop("held_against")
-    return common | own
-
-
 def _cleaning(experiment: Experiment, role: str, corpus: Corpus) -> Json:
     """Return the settings of cleaning that all pairs of a corpus share."""
     cleaning = experiment.cleaning(corpus)
@@ -196,8 +188,6 @@ def _tables(experiment: Experiment) -> Json:
 
 _STAGES = {
     "evalkeys": _evalkeys,
-    "clean": _clean,
-    "segment": _segment,
     "prepare": _prepare,
     "multiway": _multiway,
     "vocabulary": _vocabulary,

@@ -38,7 +38,7 @@ from ems.shards.index import LIST, MANIFEST, Sums, is_several, is_shards, shards
 from ems.shards.shard import DOCUMENTS, Shard, ShardManifest
 from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
 from ems.text.subwords import WordEncoder, load_vocabulary
-from ems.text.tsv import BOUNDARY, MIN_SENTENCES, codes_of, read_columns, unit_of
+from ems.text.tsv import BOUNDARY, MIN_SENTENCES, codes_of, read_columns
 from ems.text.tsv import LIST as FILES
 
 PAIRS = 1_000_000  # per shard: about 100 MB, 20 seconds of one core
@@ -71,7 +71,7 @@ def write_shards(
     check_target(out, is_shards)
     languages, vocabulary_sha256 = codes_of(source), sha256_file(vocabulary)
     work = partial(write_shard, (vocabulary, vocabulary_sha256))
-    what, unit = f"encode {source.stem}", unit_of(languages)
+    what, unit = f"encode {source.stem}", "pairs" if len(languages) > 1 else "lines"
     end_line = BOUNDARY if len(languages) == 1 else None
     pieces, sha256 = cut(source, pairs, size=None, end_line=end_line)
     if len(pieces) == 1:

@@ -11,12 +11,10 @@ from itertools import chain, islice
 from pathlib import Path
 
 from ems.base.batches import batched
-from ems.base.files import atomic_path, check_unchanged, drop_state, state_of
-from ems.base.progress import Progress
+from ems.base.files import drop_state
 from ems.base.provenance import source_hash
 from ems.text.pieces import MAX_BYTES, done_texts
 from ems.text.segmenters.base import Segment, is_spaced, module_name, segmenter
-from ems.text.tsv import check_count, count_lines, read_columns, unit_of
 
 # pairs per piece: starting Perl then costs a twentieth of the work, and a worker takes about 30 MB
 LINES = 20_000
@@ -59,34 +57,6 @@ class Segmenting:
 def segmenter_hashes(names: Names) -> list[str]:
     """Return the hashes of the source that segments with these tools."""
     return [source_hash(name) for name in ("ems.text.bulk", *map(module_name, names))]
-
-
-def segment_tsv(
-    source: Path,
-    out: Path,
-    languages: Names,
-    names: Names,
-    state: Path | None = None,
-    workers: int = 1,
-    lines: int = LINES,
-) -> int:
-    """Segment and lower-case a file of pairs or documents; return the number of lines."""
-    check_count(source, count := count_lines(source))
-    size, unit = source.stat().st_size, unit_of(languages)
-    progress = Progress(f"segment {source.stem} ({', '.join(names)})", count, unit)
-    segmenting = Segmenting(languages, names, state or state_of(out), workers, lines)
-    with atomic_path(out) as temporary:
-        blocks = progress.over(_blocks(source, len(languages)), lambda block: block.count("\n"))
-        segmenting.write(temporary, blocks)
-        check_unchanged(source, size)
-    segmenting.finish()
-    return count
-
-
-def _blocks(source: Path, sides: int) -> Iterator[str]:
-    for columns in read_columns(source, sides=sides):  # an empty line ends a document
-        rows = zip(*columns, strict=True)
-        yield "".join(["\t".join(row) + "\n" if row[-1] else "\n" for row in rows])
 
 
 def _pieces(blocks: Iterable[str], lines: int) -> Iterator[str]:

@@ -6,7 +6,6 @@ set and language; with `scope: pair`, only evaluation sentences of the pair's ow
 """
 
 import random
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -39,7 +38,6 @@ from ems.text.tsv import Counted, Pair
 
 TRAIN = "train"  # the role of a corpus that is trained on
 ACROSS = "across"
-CONSUME = partial(deque, maxlen=0)  # the blocks of text, for nothing else than their file
 Item = TypeVar("Item")
 
 
@@ -101,9 +99,9 @@ class Cleaned(NamedTuple):
 def clean_corpus(
     experiment: Experiment,
     source: CleanSource,
-    keys: Path | EvalKeys,
+    keys: EvalKeys,
     out: Path,
-    then: Callable[[Iterator[str]], object] = CONSUME,
+    then: Callable[[Iterator[str]], object],
 ) -> Json:
     """Clean one language pair of a corpus, or the documents of a language, into the TSV `out`;
     write the report to `out` with the suffix .json, and return it. `then` consumes the blocks of
@@ -178,34 +176,17 @@ def eval_keys(experiment: Experiment, source: CleanSource, keys: Path) -> EvalKe
     return EvalKeys(held, experiment.decontaminate.key)
 
 
-def clean_job(experiment: Experiment, source: CleanSource, keys: Path | EvalKeys) -> CleanJob:
-    """Return the job of a language pair. Raises `EmsError` for missing or surplus files."""
+def clean_job(experiment: Experiment, source: CleanSource, keys: EvalKeys) -> CleanJob:
     _, corpus = experiment.corpus(source.label, source.version)
-    settings = experiment.cleaning(corpus)
-    if settings.duplicates == ACROSS:
-        before = experiment.before(source.label, source.version, source.pair)
-        if len(source.earlier) != len(before):
-            expected = [f"{corpus.label}/{corpus.version}" for corpus in before]
-            raise EmsError(
-                f"{source.label} {source.pair}: `clean.duplicates: across` needs the clean pairs "
-                f"of {', '.join(expected) or 'no other corpus'}, found {len(source.earlier)} "
-                "files; give them in this order, --earlier FILE"
-            )
     names = corpus.files(source.pair)
     paths = [source.archives] if corpus.paths else [(path,) for path in source.archives]
-    if len(names) != len(paths):
-        raise EmsError(
-            f"{source.label} {source.pair}: expected the archives of {', '.join(names)}, found "
-            f"{', '.join(map(str, source.archives))}"
-        )
-    keys = eval_keys(experiment, source, keys) if isinstance(keys, Path) else keys
     return CleanJob(
         source,
         corpus,
         files=[CorpusFile(corpus, *file) for file in zip(paths, names, strict=True)],
         split=experiment.splits[corpus.name] if corpus.part else None,
         seed=f"{experiment.seed}/{source.label}/{source.version}",
-        settings=settings,
+        settings=experiment.cleaning(corpus),
         known=keys.of(experiment.held_against(source.pair)),
         key_name=experiment.decontaminate.key,
     )
@@ -288,8 +269,6 @@ def _of_part(
         return islice(read(), start, end), end - start
     if split.sentences:
         wanted = _sentences_of_part(job, read(), lines)
-    elif job.source.documents is None:
-        raise EmsError(f"{job.corpus.label}: name the corpus's documents with --documents FILE")
     else:
         wanted = lines_of_part(job.source.documents, split, part, lines, file.path)
     return compress(read(), wanted), sum(wanted)

@@ -61,10 +61,6 @@ def write_list(folder: Path) -> None:
     write_json(folder / LIST, {path.name: sha256_file(path) for path in sorted(folder.iterdir())})
 
 
-def unit_of(codes: tuple[str, ...]) -> str:
-    return "pairs" if len(codes) > 1 else "lines"
-
-
 def read_tsv(path: Path, sides: int = 2) -> Iterator[Pair]:
     """Stream the pairs of a file, or the sentences of documents (`sides=1`). Raises `Damaged` with
     the number of a malformed line.

@@ -159,7 +159,7 @@ def _changed(draw: Callable, words: list[str], actions: list[argparse.Action]) -
 CHECKED = {  # stage -> files with a checksum: damage is noticed, or changes nothing
     "encode": ("models/ems/model.safetensors", "models/ems/vocabulary.model"),
     "bench": ("models/ems/model.safetensors", "models/ems/vocabulary.model"),
-    "clean": ("data/opus/Toy/v1/moses/de-en.txt.zip", "data/opus/ToyDev/v1/moses/de-en.txt.zip"),
+    "prepare": ("data/opus/Toy/v1/moses/de-en.txt.zip", "data/opus/ToyDev/v1/moses/de-en.txt.zip"),
 }
 
 

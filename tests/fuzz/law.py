@@ -23,12 +23,12 @@ PROJECT = "outer/project"
 OUTPUTS = ("out", "receipt", "reports", "log", "costs", "state", "times", "scalars")
 GROWING = ("log", "state", "times", "scalars")  # what a run that fails may have written too
 # what was done stays for the next run of a command that fails
-KEEPING = {"wikipedia", "segment", "shard", "mine-documents"}
+KEEPING = {"wikipedia", "shard", "mine-documents"}
 COMPANIONS = (".tex", ".csv", ".md", ".png", ".svg", ".json", ".languages")
 SHARED = {  # that stages keep for each other, below the project
     **dict.fromkeys(("bench", "eval"), r"results/[^/]+/embeddings(/|$)"),
     "check": r"\.snakemake(/|$)",  # whose log Snakemake writes when it plans for a profile
-    "prepare": r"results/[^/]+/text(/|$)",
+    "prepare": r"text(/clean(/|$)|/segmented(/|$)|$)",
     **dict.fromkeys(("fetch", "fetch-documents", "fetch-evalset"), r"data/\.downloads(/|$)"),
 }
 TRACE = {

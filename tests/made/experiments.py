@@ -11,9 +11,10 @@ import yaml
 from conftest import ROOT
 
 from ems.base.errors import EmsError
+from ems.base.provenance import digest
 from ems.base.schema import plain
 from ems.config.load import load_experiment, load_site
-from ems.config.stages import stage_hash
+from ems.config.stages import stage_hash, stage_settings
 from ems.workflow.plan import plan
 
 GONE = object()
@@ -60,8 +61,9 @@ def hashes(experiment):
         names = {"label": corpus.label, "version": corpus.version}
         for pair in corpus.pairs:
             place = f"{corpus.label} {pair}"
-            by_stage[f"clean {place}"] = stage_hash(experiment, "clean", pair=pair, **names)
-            by_stage[f"segment {place}"] = stage_hash(experiment, "segment", pair=pair)
+            settings = stage_settings(experiment, "prepare", part=pair, **names)
+            for stage, own in (("clean", cleaning(settings)), ("segment", segmenting(settings))):
+                by_stage[f"{stage} {place}"] = digest({"stage": stage, **own})
     for name, system in experiment.systems.items():
         if system.trained:
             by_stage[f"train {name}"] = stage_hash(experiment, "train", system=name)
@@ -69,6 +71,20 @@ def hashes(experiment):
             names = {"system": name, "benchmark": benchmark}
             by_stage[f"bench {name} {benchmark}"] = stage_hash(experiment, "bench", **names)
     return by_stage
+
+
+def cleaning(prepare):
+    """What cleaning reads of the settings that prepare one pair."""
+    [(pair, own)], common = prepare["pairs"].items(), copy.deepcopy(prepare["common"])
+    common["corpus"].append(pair)
+    common["decontaminate"]["held_against"] = own["held_against"]
+    rest = ("held_against", "segmenters")
+    return common | {key: value for key, value in own.items() if key not in rest}
+
+
+def segmenting(prepare):
+    [own] = prepare["pairs"].values()
+    return {"segmenters": own["segmenters"]}
 
 
 def changed_jobs(settings, before, after):

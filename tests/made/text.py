@@ -4,7 +4,9 @@ import html
 import os
 import sys
 import unicodedata
+from collections import deque
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -13,8 +15,10 @@ from conftest import needs, write_program
 from made.experiments import shipped
 
 from ems.base.errors import EmsError
+from ems.base.files import atomic_path, state_of
 from ems.config.text import CleanSettings
-from ems.text.clean import CleanSource, clean_corpus
+from ems.text.bulk import LINES, Segmenting
+from ems.text.clean import CleanSource, clean_corpus, eval_keys
 from ems.text.duplicates import without_duplicates
 from ems.text.filters import OFF, CleanReport, in_batches, row_filters
 from ems.text.filters import filtered as all_filtered
@@ -40,8 +44,22 @@ def cleaned(experiment, archives, keys, pair="de-en", name="out.tsv"):
     """(the columns of each line that stays, the report) of the corpus of an experiment."""
     corpus, out = experiment.corpora[0], keys.with_name(name)
     source = CleanSource(corpus.label, corpus.version, pair, tuple(archives))
-    entry = clean_corpus(experiment, source, keys, out)
+    entry = clean_alone(experiment, source, keys, out)
     return [line.split("\t") for line in out.read_bytes().decode().split("\n")[:-1]], entry
+
+
+def clean_alone(experiment, source, keys, out):
+    """Clean one pair as `ems prepare` does, but segment nothing; return the report."""
+    known = eval_keys(experiment, source, keys)
+    return clean_corpus(experiment, source, known, out, partial(deque, maxlen=0))
+
+
+def segment_alone(source, out, languages, names, workers=1, lines=LINES, state=None):
+    """Segment a clean file as `ems prepare` does while it cleans."""
+    segmenting = Segmenting(languages, names, state or state_of(out), workers, lines)
+    with atomic_path(out) as temporary:
+        segmenting.write(temporary, [source.read_text(encoding="utf-8")])
+    segmenting.finish()
 
 
 def law(text):

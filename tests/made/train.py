@@ -11,7 +11,7 @@ import pytest
 from made.corpora import lexicon, translations, write_lines
 from made.experiments import MINIMAL, Settings, changed
 from made.shards import sentence
-from made.text import tiny
+from made.text import clean_alone, tiny
 from safetensors.torch import load_file
 
 from ems.base.errors import EmsError
@@ -20,7 +20,7 @@ from ems.config.experiment import Corpus
 from ems.shards.index import read_index, shards_in, write_index
 from ems.shards.reader import PairStore
 from ems.shards.writer import write_shards
-from ems.text.clean import CleanSource, clean_corpus
+from ems.text.clean import CleanSource
 from ems.text.evalkeys import write_keys
 from ems.text.subwords import train_vocabulary
 from ems.train import checkpoint, journal
@@ -198,7 +198,7 @@ def cleaned(folder, content, evaluation=(), corpus=CORPUS, splits=None, name="en
     write_keys(dict.fromkeys(evaluation, ("tatoeba/deu",)), keys)
     source = CleanSource(corpus.label, corpus.version, "en", (path,))
     out = folder / corpus.label / "en.tsv"
-    report = clean_corpus(experiment, source, keys, out)
+    report = clean_alone(experiment, source, keys, out)
     return read_clean(out), report
 
 
