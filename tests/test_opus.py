@@ -139,4 +139,4 @@ def test_the_command_prints_text_json_and_csv(tmp_path):
     job = ("corpora", "list", "--experiment", "tiny")
     for flags, form in ((), as_text), (("--json",), as_json), (("--csv",), as_csv):
         assert ems.run(*job, *flags)[0] == form(tiny)
-    assert "expected nothing more, found cy" in ems.error("corpora", "update", "cy")
+    assert "expected nothing more, found cy" in ems.error("corpora", "list", "cy")

@@ -15,11 +15,12 @@ import urllib.error
 import urllib.request
 import urllib.response
 from email.message import Message
+from importlib import import_module
 from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
-from conftest import needs
+from conftest import ROOT, needs
 from made.corpora import zipped
 from made.experiments import REAL, Settings, edited, one_line
 
@@ -28,7 +29,6 @@ from ems.config import languages as facts
 from ems.config.languages import OpusFile, opus_files, opus_releases
 from ems.corpora.download import Downloads
 from ems.corpora.fetch import fetch_file
-from ems.corpora.opustools import packaged_database, update_table
 
 API = "https://opus.nlpl.eu/opusapi"
 STORE = "https://object.pouta.csc.fi/OPUS-"
@@ -197,13 +197,21 @@ ROWS = [
 
 
 @pytest.fixture
-def remade(tmp_path, monkeypatch):
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "perf"))
+    return import_module("opus_table")
+
+
+@pytest.fixture
+def remade(tmp_path, monkeypatch, script, capsys):
     """The table of ROWS, in place of OPUS's."""
     content = database(tmp_path / "opus.db", ROWS).read_bytes()
     packed = tmp_path / "opusdata.db.gz"
     packed.write_bytes(gzip.compress(content, mtime=86_400 * 365))
     out = tmp_path / "opus.tsv.xz"
-    assert update_table(packed, out) == 6
+    monkeypatch.setattr(sys, "argv", ["opus_table", f"--db={packed}", f"--out={out}"])
+    script.main()
+    assert capsys.readouterr().out == f"{out}: 6 files\n"
     monkeypatch.setattr(facts, "TABLE", out)
     forget()
     yield packed
@@ -216,7 +224,7 @@ def forget():
     facts.opus_files.cache_clear()
 
 
-def test_the_table_has_the_moses_zips_with_pairs_at_their_address(remade):
+def test_the_table_has_the_moses_zips_with_pairs_at_their_address(remade, script):
     assert facts.opus_date() == "1971-01-01"  # the day in the packed file
     assert opus_releases() == {"Old": ("v1",), "Tatoeba": ("v10", "v9")}  # the newest last
     assert opus_files("Tatoeba", "v9") == {
@@ -227,18 +235,38 @@ def test_the_table_has_the_moses_zips_with_pairs_at_their_address(remade):
     assert opus_files("Old", "v1") == {"de-en": OpusFile(None, 50), "de-fr": OpusFile(None, 51)}
     unpacked = remade.with_name("opus.db")
     again = remade.with_name("again.xz")
-    update_table(unpacked, again)
+    script.update_table(unpacked, again)
     lines = [lzma.decompress(path.read_bytes()).split(b"\n")[1:] for path in (again, facts.TABLE)]
     assert lines[0] == lines[1]
 
 
-def test_a_database_without_moses_zips_is_one_line(tmp_path):
-    message = one_line(update_table, database(tmp_path / "empty.db", []), tmp_path / "out.xz")
+NO_DATABASE = {  # content (None: no file) -> the message
+    None: "no such file; expected opusdata.db.gz",
+    b"no database, but long enough to be looked at" * 99: "expected OpusTools' SQLite database",
+    gzip.compress(b"some text to pack")[:-9]: "cannot be unpacked",
+}
+
+
+@pytest.mark.parametrize("content", NO_DATABASE)
+def test_a_file_that_is_no_database_is_one_line(tmp_path, monkeypatch, script, content):
+    path, out = tmp_path / "opus.db", tmp_path / "out.xz"
+    if content:
+        path.write_bytes(content)
+    monkeypatch.setattr(sys, "argv", ["opus_table", f"--db={path}", f"--out={out}"])
+    with pytest.raises(SystemExit, match=rf"opus\.db: {NO_DATABASE[content]}"):
+        script.main()
+    assert not out.exists()
+
+
+def test_a_database_without_moses_zips_is_one_line(tmp_path, script):
+    empty = database(tmp_path / "empty.db", [])
+    message = one_line(script.update_table, empty, tmp_path / "out.xz")
     assert "empty.db: lists no Moses zips of OPUS" in message
     assert not (tmp_path / "out.xz").exists()
 
 
-def test_the_default_database_is_that_of_the_package(tmp_path, monkeypatch):
+def test_the_default_database_is_that_of_the_package(tmp_path, monkeypatch, script):
+    packaged_database = script.packaged_database
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert "pip install '.[pipeline]', or give" in one_line(packaged_database)
     (tmp_path / "opusdata.db.gz").touch()

@@ -84,19 +84,15 @@ def run(experiment: common.OtherExperiment = None) -> None:
 
 
 def corpora(
-    action: Annotated[Literal["list", "search", "update"], Mark.POSITIONAL],
+    action: Annotated[Literal["list", "search"], Mark.POSITIONAL],
     language: Annotated[str, "search: name or code of a language", Mark.POSITIONAL] = "",
     other: Annotated[str, "search: the other language (default: English)", Mark.POSITIONAL] = "",
     experiment: common.OtherExperiment = None,
     json: Annotated[bool, "list, search: output as JSON"] = False,
     csv: Annotated[bool, "list: output as CSV, a row per corpus and language pair"] = False,
     all: Annotated[bool, "search: results that include small corpora"] = False,
-    db: Annotated[Path | None, "update: database of OpusTools (default: the installed one)"] = None,
-    out: Annotated[Path, "update: table to write", Writes()] = Path(
-        "ems/config/languages/opus.tsv.xz"
-    ),
 ) -> None:
-    """List downloads, search OPUS, or update the table of OPUS."""
+    """List downloads, or search OPUS."""
     if bool(language) != (action == "search"):
         expected = "a language" if action == "search" else "nothing more"
         raise EmsError(f"ems corpora {action}: expected {expected}, found {language or 'none'}")
@@ -105,14 +101,10 @@ def corpora(
 
         form = as_json if json else as_csv if csv else as_text
         sys.stdout.write(form(common.experiment_of(experiment)))
-    elif action == "search":
+    else:
         from ems.workflow.search import search_text
 
         sys.stdout.write(search_text(language, other, json, all))
-    else:
-        from ems.corpora.opustools import packaged_database, update_table
-
-        common.log.info("%s: %s files", out, f"{update_table(db or packaged_database(), out):,}")
 
 
 def init(

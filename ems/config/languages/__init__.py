@@ -15,7 +15,7 @@ only for languages missing in languages.tsv. other_codes.tsv has the codes of IS
 replaced, the bibliographic codes of ISO 639-2, and the individual languages that macrolanguages
 mean most often.
 
-opus.tsv.xz (`ems corpora update`) has every Moses zip of OPUS: a line per release, the newest of a
+opus.tsv.xz (perf/opus_table.py) has every Moses zip of OPUS: a line per release, the newest of a
 corpus last, with its language pairs, their sentence pairs (`?`: not counted) and their KB, rounded.
 """
 
