@@ -2,62 +2,34 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from ems.base.errors import EmsError
+from ems.base.files import read_table
 from ems.base.schema import Settings, by_type, listing, text
 from ems.config import plugins
 
 if TYPE_CHECKING:
     from ems.config.experiment import Experiment
 
-Printed = Literal[
-    "LASER",
-    "LASER2",
-    "SBERT-distill",
-    "LaBSE-EMS-vanilla",
-    "LaBSE-EMS-MLP",
-    "LaBSE-EMS-joint",
-    "EMS",
-    "LaBSE",
-    "mUSE",
-    "LaBSE-bilingual",
-    "Bi-Vec",
-    "Bi-Sent2Vec",
-    "TransGram",
-    "Lightweight",
-    "Reimers and Gurevych",
-]
+
+def _choices(kind: str) -> Any:
+    """Return the type of the names in choices.tsv: models that a paper prints, facts of a system,
+    tables of a paper that a study can show.
+    """
+    rows = read_table(Path(__file__).with_name("choices.tsv"))
+    return Literal[tuple(row["name"] for row in rows if row["kind"] == kind)]
 
 
+Printed = _choices("printed")
 _WORD = "expected small letters, digits and `_`, starting with a letter, at most 60 characters"
 StudyName = text("^[a-z][a-z0-9_]{0,59}$", _WORD)
-Fact = Literal[
-    "architecture",
-    "width",
-    "feed_forward",
-    "heads",
-    "layers",
-    "decoder_layers",
-    "parameters",
-    "raw_pairs",
-    "pairs",
-]
+Fact = _choices("fact")
 Cost = Literal["memory", "minutes", "speed"]
-PrintedStudy = Literal[
-    "lightweight-table01-models",
-    "lightweight-table02-data",
-    "lightweight-table05-layers",
-    "lightweight-table06-generative",
-    "lightweight-table07-contrastive",
-    "lightweight-table08-batch",
-    "lightweight-table09-corpus",
-    "monolingual-table01-xnli",
-    "monolingual-table02-rcv2",
-    "monolingual-table03-samples",
-]
+PrintedStudy = _choices("study")
 MEAN = "Avg."  # in `columns` of a study
 MODEL = "model"  # in a row of a study: the system of its facts and costs
 
