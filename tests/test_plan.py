@@ -19,8 +19,9 @@ from made.experiments import ON_SLURM, REAL, SHIPPED, SITE, Settings, edited, sh
 from ems.base.errors import EmsError
 from ems.commands.cli import main
 from ems.config.load import load_site
+from ems.config.stages import differences
 from ems.workflow import plan
-from ems.workflow.made import EARLIEST, RECORDS, Made, _record_file, differences, folder_of
+from ems.workflow.made import EARLIEST, RECORDS, Made, _record_file, folder_of
 from ems.workflow.parts import parts_of
 from ems.workflow.trust import programs_of
 

@@ -4,8 +4,10 @@ The hash goes into the rule's params and onto the command line. A job refuses to
 says something else.
 """
 
+import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from ems.base.errors import EmsError
 from ems.base.files import EXPORTED, SUMS, sha256_file
@@ -198,6 +200,33 @@ _STAGES = {
     "bench": _bench,
     "tables": _tables,
 }
+
+
+def differences(old: Json, new: Json) -> list[str]:
+    """Return "key: old -> new" for each changed setting."""
+    before, after = _flat(old), _flat(new)
+    return [
+        f"{key}: {_shown(before.get(key))} -> {_shown(after.get(key))}"
+        for key in sorted({*before, *after})
+        if before.get(key) != after.get(key)
+    ]
+
+
+def _flat(settings: Json, prefix: str = "") -> Json:
+    """Return key -> setting; the keys are as in the file of the experiment."""
+    flat: Json = {}
+    for key, value in settings.items():
+        place = prefix if key in ("settings", "system") else f"{prefix}{key}."
+        if isinstance(value, dict) and value:
+            flat |= _flat(value, place)
+        else:
+            flat[place[:-1] or key] = value
+    return flat
+
+
+def _shown(value: Any) -> str:
+    text = "none" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def filter_contents(clean: CleanSettings) -> Json:

@@ -37,7 +37,7 @@ from ems.base.provenance import digest, source_hash
 from ems.base.records import Json
 from ems.config.experiment import Experiment
 from ems.config.file import AFRESH
-from ems.config.stages import stage_settings
+from ems.config.stages import differences, stage_settings
 from ems.model.devices import check_precision, choose_device, has_bfloat16, save_model
 from ems.model.objectives.masking import Pieces
 from ems.model.objectives.system import Parts, System
@@ -191,25 +191,6 @@ def claim_identity(state: Path, identity: Json, afresh: bool = False) -> Path:
     if not (own / IDENTITY).exists():
         write_json(own / IDENTITY, identity)
     return own
-
-
-def differences(old: Json, new: Json) -> list[str]:
-    """Describe each key that differs, like `train.seed 3 -> 4`; `source` is one line."""
-    before, after = _flat(old), _flat(new)
-    lines = []
-    for key in sorted(before | after):
-        one, other = before.get(key, "(none)"), after.get(key, "(none)")
-        if one != other:
-            change = f"{key.removeprefix('settings.')} {one} -> {other}"
-            lines.append("the source of ems.train" if key == "source" else change)
-    return lines
-
-
-def _flat(value: object, key: str = "") -> Json:
-    if not isinstance(value, dict):
-        return {key: value}
-    parts = [_flat(inner, f"{key}.{name}" if key else name) for name, inner in value.items()]
-    return {name: inner for part in parts for name, inner in part.items()}
 
 
 def _untrained(

@@ -23,6 +23,7 @@ from ems.base.errors import EmsError
 from ems.base.files import read_json, sha256_file, write_text
 from ems.base.provenance import digest
 from ems.base.records import Json
+from ems.config.stages import differences
 
 FILE = ".made"
 RECORDS = Path(".snakemake/metadata")  # a file per output, named by its path in base64
@@ -161,32 +162,6 @@ class Made:
                 again.setdefault(reason, {}).setdefault(job.rule.name, {})[str(name)] = None
         said = {reason: [_said(*item) for item in rules.items()] for reason, rules in again.items()}
         return [f"{reason}: {'; '.join(words)} again" for reason, words in said.items()]
-
-
-def differences(old: Json, new: Json) -> list[str]:
-    """Return "key: old -> new" for each changed setting."""
-    before, after = _flat(old), _flat(new)
-    return [
-        f"{key}: {_shown(before.get(key))} -> {_shown(after.get(key))}"
-        for key in sorted({*before, *after})
-        if before.get(key) != after.get(key)
-    ]
-
-
-def _flat(settings: Json, prefix: str = "") -> Json:
-    flat: Json = {}
-    for key, value in settings.items():
-        name = prefix if key == "system" else f"{prefix}{key}"  # as in the experiment's file
-        if isinstance(value, dict) and value:
-            flat |= _flat(value, f"{name}." if key != "system" else prefix)
-        else:
-            flat[name or key] = value
-    return flat
-
-
-def _shown(value: Any) -> str:
-    text = "none" if value is None else value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _said(rule: str, jobs: Iterable[str]) -> str:
