@@ -19,7 +19,7 @@ from ems.base.files import sha256_file
 from ems.corpora import moses as moses_module
 from ems.corpora.archive import Budget, Limits
 from ems.corpora.download import Downloads
-from ems.corpora.fetch import fetch_file, fetch_files
+from ems.corpora.fetch import Release
 from ems.corpora.moses import count_mined, count_pairs, members, read_mined, read_pairs
 
 
@@ -135,7 +135,7 @@ MINED = b"1.25\tHallo\tHello\n1.04\tZwei\tTwo\n"
 LASERS = "/WikiMatrix/v1/WikiMatrix.de-en.tsv.gz"
 FORMATS = {  # how a pair is fetched, where it lies, good, other and bad content
     "moses": SimpleNamespace(
-        fetch=lambda source, out: fetch_file("moses", source, "C", "v1", "de-en", out),
+        fetch=lambda source, out: Release("moses", source, "C", "v1").fetch("de-en", out),
         on_host="/OPUS-C/v1/moses/de-en.txt.zip",
         on_disk="/C/v1/moses/de-en.txt.zip",
         good=sides(b"a\nb\n", b"c\nd\n"),
@@ -144,7 +144,7 @@ FORMATS = {  # how a pair is fetched, where it lies, good, other and bad content
         message="equally many lines",
     ),
     "mined": SimpleNamespace(
-        fetch=lambda source, out: fetch_file("mined", source, "", "", "de-en", out),
+        fetch=lambda source, out: Release("mined", source, "", "").fetch("de-en", out),
         on_host=LASERS,
         on_disk=LASERS,
         good=gzip.compress(MINED),
@@ -192,7 +192,8 @@ def test_files_are_fetched_together_and_again_only_if_they_or_their_place_change
 
     def fetch(source):
         before = {path: _times(path) for path in paths.values()}
-        made = fetch_files("text", source, "C", "v1", paths, downloads=Downloads(per_host=1))
+        release = Release("text", source, "C", "v1", downloads=Downloads(per_host=1))
+        made = release.fetch_all(paths)
         assert made == {str(path): sha256_file(path) for path in paths.values()}
         return [name for name, path in paths.items() if before[path] != _times(path)]
 

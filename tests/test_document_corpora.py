@@ -18,7 +18,7 @@ from ems.base.errors import EmsError
 from ems.base.files import state_of
 from ems.corpora.demo.mirror import DOCUMENTS
 from ems.corpora.demo.texts import STORIES
-from ems.corpora.fetch import fetch_file
+from ems.corpora.fetch import Release
 from ems.corpora.monolingual import check_dump, open_pages, streams
 from ems.text import wikipedia
 from ems.text.segmenters.base import package
@@ -215,7 +215,7 @@ def test_a_dump_is_fetched_from_the_published_layout(tmp_path):
     name = "dewiki/20260101/dewiki-20260101-pages-articles-multistream.xml.bz2"
     dump = write_dump(tmp_path / "dumps" / name, dump_pages(5), 2)
     out = tmp_path / "de.xml.bz2"
-    lock = fetch_file("dump", str(tmp_path / "dumps"), "", "20260101", "de", out)
+    lock = Release("dump", str(tmp_path / "dumps"), "", "20260101").fetch("de", out)
     assert out.read_bytes() == dump.read_bytes()
     assert lock["bytes"] == len(dump.read_bytes())
     dump.write_bytes(bz2.compress(b"<html>sorry</html>"))

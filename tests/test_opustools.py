@@ -28,7 +28,7 @@ from ems.base.errors import EmsError
 from ems.config import languages as facts
 from ems.config.languages import OpusFile, opus_files, opus_releases
 from ems.corpora.download import Downloads
-from ems.corpora.fetch import fetch_file
+from ems.corpora.fetch import Release
 
 API = "https://opus.nlpl.eu/opusapi"
 STORE = "https://object.pouta.csc.fi/OPUS-"
@@ -47,7 +47,7 @@ def out(tmp_path):
 
 def get(out, corpus="C"):
     downloads = Downloads(slots=out.parent.parent / "slots")
-    return fetch_file("moses", "opustools", corpus, "v1", "de-en", out, downloads=downloads)
+    return Release("moses", "opustools", corpus, "v1", downloads=downloads).fetch("de-en", out)
 
 
 def files(out):

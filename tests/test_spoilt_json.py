@@ -22,7 +22,7 @@ from ems.bench.scores import packed
 from ems.benchmarks.bucc2018.table import write_missed_table
 from ems.benchmarks.xsimpp.data import KINDS, read_kinds
 from ems.corpora.download import HEADERS, PartialFile, part_path
-from ems.corpora.fetch import fetch_file
+from ems.corpora.fetch import Release
 from ems.model.encode import SentenceEncoder
 from ems.shards.index import read_index, shards_in, shards_of, write_index
 from ems.shards.inspect import inspect_shards
@@ -169,7 +169,7 @@ def test_a_spoilt_description_of_a_model_is_one_line(tmp_path):
 def test_a_spoilt_lock_of_a_download_is_one_line(tmp_path):
     source, out = tmp_path / "source", tmp_path / "data/x.zip"
     moses_of(source / "C/v1/moses/de-en.txt.zip", PAIRS)
-    fetch = partial(fetch_file, "moses", str(source), "C", "v1", "de-en", out)
+    fetch = partial(Release("moses", str(source), "C", "v1").fetch, "de-en", out)
     fetch()
     assert hold(out.with_name("x.zip.lock.json"), fetch) > 30
 

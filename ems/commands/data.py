@@ -143,32 +143,23 @@ def fetch(
     receipt: common.Receipt = None,
 ) -> None:
     """Download language pairs, or languages, of a corpus."""
+    from ems.corpora.fetch import Release
+
     paths = {name: Path(str(out).replace("{pair}", name)) for name in pair}
     if len({*paths.values()}) < len(pair):
         raise EmsError(f"--out {out}: expected {{pair}} in the name of {len(pair)} different files")
-    _fetch(format, source, corpus, version, paths, not generated, receipt)
+    release = Release(format, source, corpus, version, not generated, common.downloads())
+    common.write_receipt(receipt, release.fetch_all(paths, not receipt))
 
 
 def fetch_documents(
     source: FetchSource, corpus: common.CorpusName, version: common.Version, out: common.OutFile
 ) -> None:
     """Download the document number of each line of a corpus."""
-    _fetch("documents", source, corpus, version, {out.name: out}, True, None)
+    from ems.corpora.fetch import Release
 
-
-def _fetch(
-    form: str,
-    source: str,
-    corpus: str,
-    version: str,
-    paths: dict[str, Path],
-    locked: bool,
-    receipt: Path | None,
-) -> None:
-    from ems.corpora.fetch import fetch_files
-
-    settings = locked, common.downloads(), not receipt
-    common.write_receipt(receipt, fetch_files(form, source, corpus, version, paths, *settings))
+    release = Release("documents", source, corpus, version, downloads=common.downloads())
+    release.fetch_all({out.name: out}, again=True)
 
 
 def fetch_evalset(

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -45,40 +46,69 @@ Check = Callable[[Path], Lock]  # returns entries for the lock; raises EmsError 
 Fetched = tuple[str, int]  # the SHA-256 and the bytes that were fetched, 0 if it was here
 
 
-def fetch_files(
-    form: Form,
-    source: str,
-    corpus: str,
-    version: str,
-    paths: dict[str, Path],
-    locked: bool = True,
-    downloads: Downloads = DOWNLOADS,
-    again: bool = False,
-) -> dict[str, str]:
-    """Fetch the files of a corpus, present ones only if asked `again`; return {path: SHA-256}."""
-    one = partial(_fetch_one, form, source, corpus, version, paths, locked, downloads, again)
-    sums = fetch_each(f"{corpus}/{version}", "files", [*paths], one, source, downloads)
-    return {str(paths[name]): sha256 for name, sha256 in sums.items()}
+@dataclass(frozen=True)
+class Release:
+    """The files of a release of a corpus at a source, and how to fetch them.
 
+    Forms: OPUS's zip (moses), the document name of each line (documents), LASER's file of a
+    language pair (mined), documents of one language (text), a Wikipedia (dump; start checked).
+    """
 
-def _fetch_one(
-    form: Form,
-    source: str,
-    corpus: str,
-    version: str,
-    paths: dict[str, Path],
-    locked: bool,
-    downloads: Downloads,
-    again: bool,
-    name: str,
-) -> Fetched:
-    out = paths[name]
-    location = location_of(form, source, corpus, version, name, out)
-    with alone(out, lock_of(out)) as made:
-        if made or (locked and not again and is_here(out, location)):
-            return read_lock(out).sha256, 0
-        lock = fetch_file(form, source, corpus, version, name, out, locked, downloads)
-    return lock["sha256"], lock["bytes"]
+    form: Form
+    source: str
+    corpus: str
+    version: str
+    locked: bool = True
+    downloads: Downloads = DOWNLOADS
+
+    def fetch_all(self, paths: dict[str, Path], again: bool = False) -> dict[str, str]:
+        """Fetch the files of these names, present ones only if asked `again`; return {path:
+        SHA-256}.
+        """
+        what, one = f"{self.corpus}/{self.version}", partial(self._fetch_missing, paths, again)
+        sums = fetch_each(what, "files", [*paths], one, self.source, self.downloads)
+        return {str(paths[name]): sha256 for name, sha256 in sums.items()}
+
+    def _fetch_missing(self, paths: dict[str, Path], again: bool, name: str) -> Fetched:
+        out, location = paths[name], self._location(name, paths[name])
+        with alone(out, lock_of(out)) as made:
+            if made or (self.locked and not again and is_here(out, location)):
+                return read_lock(out).sha256, 0
+            lock = self.fetch(name, out)
+        return lock["sha256"], lock["bytes"]
+
+    def fetch(self, name: str, out: Path) -> Lock:
+        """Fetch and check one file; return its lock, which includes the counts."""
+        check = partial(self._counts, name)
+        return fetch(self._location(name, out), out, check, self.locked, self.downloads)
+
+    def _location(self, name: str, out: Path) -> str:
+        match self.form:
+            case "moses":
+                return opus_location(self.source, self.corpus, self.version, name)
+            case "documents":
+                folder = corpus_location(self.source, self.corpus, self.version)
+                return f"{folder}/{out.name}"
+            case "mined":
+                return mined_location(self.source, name)
+            case "text":
+                return f"{self.source.rstrip('/')}/{self.corpus}/{self.version}/{out.name}"
+            case "dump":
+                return dump_location(self.source, name, self.version)
+
+    def _counts(self, name: str, path: Path) -> dict[str, int]:
+        """Return the counts of a file for its lock. Raises `EmsError` for another form."""
+        match self.form:
+            case "moses":
+                return {"pairs": count_pairs(path, self.corpus, name)}
+            case "documents":
+                return {"lines": len(read_document_names(path))}
+            case "mined":
+                return {"pairs": count_mined(path, -math.inf)}
+            case "text":
+                return count_documents(path)
+            case "dump":
+                return check_dump(path)
 
 
 def fetch_each(
@@ -132,54 +162,6 @@ def is_of(lock: Locked, location: str) -> bool:
         return lock.url == location
     source = local_path(location)
     return not source.exists() or sha256_file(source) == lock.sha256
-
-
-def fetch_file(
-    form: Form,
-    source: str,
-    corpus: str,
-    version: str,
-    pair: str,
-    out: Path,
-    locked: bool = True,
-    downloads: Downloads = DOWNLOADS,
-) -> Lock:
-    """Fetch and check one file of a corpus; return its lock, which includes the counts.
-
-    Forms: OPUS's zip (moses), the document name of each line (documents), LASER's file of a
-    language pair (mined), documents of one language (text), a Wikipedia (dump; start checked).
-    """
-    location = location_of(form, source, corpus, version, pair, out)
-    return fetch(location, out, partial(_counts, form, corpus, pair), locked, downloads)
-
-
-def location_of(form: Form, source: str, corpus: str, version: str, pair: str, out: Path) -> str:
-    match form:
-        case "moses":
-            return opus_location(source, corpus, version, pair)
-        case "documents":
-            return f"{corpus_location(source, corpus, version)}/{out.name}"
-        case "mined":
-            return mined_location(source, pair)
-        case "text":
-            return f"{source.rstrip('/')}/{corpus}/{version}/{out.name}"
-        case "dump":
-            return dump_location(source, pair, version)
-
-
-def _counts(form: Form, corpus: str, pair: str, path: Path) -> dict[str, int]:
-    """Return the counts of a file for its lock. Raises `EmsError` if it does not have its form."""
-    match form:
-        case "moses":
-            return {"pairs": count_pairs(path, corpus, pair)}
-        case "documents":
-            return {"lines": len(read_document_names(path))}
-        case "mined":
-            return {"pairs": count_mined(path, -math.inf)}
-        case "text":
-            return count_documents(path)
-        case "dump":
-            return check_dump(path)
 
 
 def fetch(
