@@ -19,7 +19,7 @@ from ems.config.experiment import Experiment
 from ems.config.file import Site
 from ems.config.load import load_experiment
 from ems.tables.logs import costs_of
-from ems.workflow.downloads import aligned
+from ems.workflow.downloads import aligned, rendered
 from ems.workflow.plan import has_job
 from ems.workflow.requests import JobRequest, PlannedJob, nodes_here, obstacles, planned_jobs
 from ems.workflow.work import Learning, Units, Workload
@@ -170,21 +170,27 @@ def forecast(experiment: Experiment, site: Site, profiles: list[str]) -> str:
     workload = Workload(experiment, Path(site.data))
     rows = grouped(jobs, workload, rates)
     requested, needed = _tables(rows)
-    lines = [
-        f"{experiment.name}: resources requested by the rules and {' '.join(profiles)}",
-        "",
-        *requested,
-        "",
-        "Estimated needs",
-        "",
-        *needed,
-        "",
-        *_totals(rows, workload.fetched(), workload.on_disk(site.embeddings_mb)),
-        "",
-        *_warnings(rows),
-        *_notes(rows, workload, rates, names),
-    ]
-    return "\n".join(lines) + "\n"
+    longest: Counter[str] = Counter()  # seconds of the longest job of a stage
+    for row in rows:
+        longest[row.rules[0][0]] = max(longest[row.rules[0][0]], row.longest)
+    return rendered(
+        "forecast.txt.jinja",
+        name=experiment.name,
+        profiles=profiles,
+        requested=requested,
+        needed=needed,
+        rows=rows,
+        hours=_hours,
+        fetched=_gigabytes(workload.fetched()),
+        on_disk=_gigabytes(workload.on_disk(site.embeddings_mb)),
+        chain=clock(sum(longest.values())),
+        warnings=list(_warnings(rows)),
+        finished=names,
+        share=f"{100 * UTILISATION:.0f}",
+        gpu=DEFAULT_GPU,
+        unsized=sorted(workload.unknown),
+        unrated=sorted(rates.unknown),
+    )
 
 
 def grouped(jobs: list[PlannedJob], workload: Workload, rates: Rates) -> list[JobGroup]:
@@ -222,21 +228,6 @@ def _tables(rows: list[JobGroup]) -> tuple[list[str], list[str]]:
     return aligned(asking, "lrlrrlrrr"), aligned(needing, "lrrrrr")
 
 
-def _totals(rows: list[JobGroup], fetched: float, on_disk: float) -> Iterator[str]:
-    jobs = sum(row.jobs for row in rows if row.request)
-    cpu = _hours(sum(row.cpu_seconds for row in rows))
-    gpu = _hours(sum(row.gpu_seconds for row in rows))
-    yield (
-        f"In all: {jobs:,} jobs of the cluster, CPU time {cpu}, GPU time {gpu}, "
-        f"{_gigabytes(fetched)} GB from the network, {_gigabytes(on_disk)} GB on disk"
-    )
-    stages: Counter[str] = Counter()
-    for row in rows:
-        stages[row.rules[0][0]] = max(stages[row.rules[0][0]], row.longest)
-    chain = clock(sum(stages.values()))
-    yield f"The longest jobs of all stages in sequence take {chain}, without waiting in the queue"
-
-
 def _hours(seconds: float) -> str:
     """Format seconds as hours, below 20 hours as `h:mm:ss`."""
     if not seconds:
@@ -269,26 +260,3 @@ def _warnings(rows: list[JobGroup]) -> Iterator[str]:
         return
     for row, request in asking if nodes else ():
         yield from (f"WARNING: {row.name}: {line}" for line in obstacles(request, nodes))
-
-
-def _notes(
-    rows: list[JobGroup], workload: Workload, rates: Rates, names: list[str]
-) -> Iterator[str]:
-    """Yield notes on the origin and the limits of the numbers."""
-    by = f", corrected by the finished runs here: {', '.join(names)}" if names else ""
-    yield f"CPU time: rates measured on two cores of an AMD EPYC{by}"
-    if any(row.gpu_seconds for row in rows):
-        peak = f"{100 * UTILISATION:.0f} % of the peak of the GPU type"
-        known = f"of an {DEFAULT_GPU} if no known type is named"
-        yield f"GPU time is calculated, not measured: {peak}, {known}"
-    yield "MB: least memory of a training, peak memory of finished jobs"
-    if workload.unknown:
-        corpora = ", ".join(sorted(workload.unknown))
-        yield f"Not counted, since their size is unknown: {corpora}"
-    if rates.unknown:
-        unknown = ", ".join(sorted(rates.unknown))
-        yield f"Without a rate, so only the start of a job is counted: {unknown}"
-    yield "Not counted: tables, figures, reports, Snakemake itself, and repeated jobs"
-    for row in rows:
-        if row.request and row.request.extras:
-            yield f"{row.name}: also {', '.join(row.request.extras)}"

@@ -21,7 +21,7 @@ from ems.config.load import load_experiment, load_site
 from ems.config.plugins import benchmarks
 from ems.corpora.catalogue import NOISE, UNRATED, catalogue_entry, check_corpora, licence_of
 from ems.tables.declarations import words_of
-from ems.workflow.downloads import UNKNOWN, aligned
+from ems.workflow.downloads import UNKNOWN, aligned, rendered
 from ems.workflow.search import PIVOT, Named, Offer, find_language, nearest, offers
 
 UNITS = {"": 1, "k": 1000, "m": 1_000_000}
@@ -318,8 +318,6 @@ def _by_corpus(picks: list[Pick]) -> dict[str, list[Pick]]:
 
 
 def experiment_text(name: str, languages: list[Named], picks: list[Pick], command: str) -> str:
-    from jinja2 import Environment, StrictUndefined
-
     taken = [pick for pick in picks if pick.most]
     pairs, corpora = sum(pick.most for pick in taken), _by_corpus(taken)
     size = size_for(pairs)
@@ -327,11 +325,8 @@ def experiment_text(name: str, languages: list[Named], picks: list[Pick], comman
     dense = any(language.language.script in DENSE for language in languages)
     known = [f"{name} {licence_of(name)}" for name in corpora if "see" not in licence_of(name)]
     codes = " ".join(language.code for language in languages)
-    source = Path(__file__).with_name("experiment.yaml.jinja").read_text(encoding="utf-8")
-    template = Environment(
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
-    ).from_string(source)
-    return template.render(
+    return rendered(
+        "experiment.yaml.jinja",
         name=name,
         command=command,
         date=opus_date(),
