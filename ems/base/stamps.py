@@ -61,7 +61,9 @@ class Stamp:
 
 
 def _sums(paths: Iterable[Path]) -> dict[str, str]:
-    return {str(path): _sha256(path) for path in paths}
+    """Return {path: SHA-256} of files, and of the files in folders."""
+    inside = (sorted(path.rglob("*")) if path.is_dir() else [path] for path in paths)
+    return {str(path): _sha256(path) for each in inside for path in each if not path.is_dir()}
 
 
 def _sha256(path: Path) -> str:

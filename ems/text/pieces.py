@@ -9,26 +9,21 @@ file of one piece is processed in this process.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ems.base.errors import EmsError
 from ems.base.files import (
     MARK,
     atomic_path,
     claim_state,
     drop_state,
-    read_json,
     remove,
-    sha256_file,
     unreadable,
-    write_json,
 )
 from ems.base.progress import Progress, log
 from ems.base.provenance import digest
-from ems.base.records import NonBlank
 from ems.base.stamps import Stamp
 from ems.base.workers import in_workers
 from ems.text.tsv import check_count
@@ -111,7 +106,7 @@ def done_pieces(
     removed when the context closes.
     """
     folder = _claimed(state, key)
-    waiting = [piece for piece in pieces if not _is_whole(folder, piece)]
+    waiting = [piece for piece in pieces if _stamp(folder, piece.name).sums() is None]
     if len(waiting) < len(pieces):
         done = len(pieces) - len(waiting)
         log.info("%s: resumed, %d of %d pieces were done before", title, done, len(pieces))
@@ -157,7 +152,7 @@ def _do_text(work: Callable[[str], str], piece: tuple[Path, str, str]) -> bool:
     """Write the result of a text unless its stamp is current; return whether it was."""
     folder, name, text = piece
     out, sha256 = folder / "pieces" / name, hashlib.sha256(text.encode()).hexdigest()
-    stamp = Stamp(folder / "done" / f"{name}.json", sha256, (), (out,))
+    stamp = _stamp(folder, name, sha256)
     if was_done := stamp.sums() is not None:
         return was_done
     with stamp.making(), atomic_path(out) as temporary:
@@ -189,20 +184,9 @@ def _share(
 def _do(work: Work, folder: Path, piece: Piece, advance: Advance = lambda lines: None) -> None:
     result = folder / "pieces" / piece.name
     remove(result)  # left by a run that was killed before recording it
-    with atomic_path(result) as temporary:
+    with _stamp(folder, piece.name).making(), atomic_path(result) as temporary:
         work(piece, temporary, advance)
-    write_json(folder / "done" / f"{piece.name}.json", _checksums(result))
 
 
-def _is_whole(folder: Path, piece: Piece) -> bool:
-    """Return whether an earlier run has finished a piece whose bytes have not changed since."""
-    with suppress(EmsError):  # no record, or a damaged one
-        recorded = read_json(folder / "done" / f"{piece.name}.json", dict[str, NonBlank])
-        return recorded == _checksums(folder / "pieces" / piece.name)
-    return False
-
-
-def _checksums(path: Path) -> dict[str, str]:
-    """Return the SHA-256 of a file, or of each file in a folder; {} if it does not exist."""
-    files = [item for item in (path, *sorted(path.rglob("*"))) if item.is_file()]
-    return {str(item.relative_to(path.parent)): sha256_file(item) for item in files}
+def _stamp(folder: Path, name: str, key: object = None) -> Stamp:
+    return Stamp(folder / "done" / f"{name}.json", key, (), (folder / "pieces" / name,))
