@@ -32,7 +32,9 @@ NORMAL = 1.96  # standard deviations of a 95 % interval
 BY_LANGUAGE = ("tatoeba", "flores200", "ntrex", "wmt24pp")  # columns of the table of languages
 JOINED = "as the other corpora, whose sentences it joins"
 SHARE_ALIKE = re.compile(r"CC BY-SA [\d.]+|MPL 2\.0")
-PERMISSIVE = re.compile(r"CC0|CC BY [\d.]+( \w\w)?|MIT|Apache-2\.0|ODC-By|public domain.*")
+PERMISSIVE = re.compile(
+    r"CC0|CC BY [\d.]+( \w\w)?|MIT|Apache-2\.0|ODC-By|Unicode-3\.0|public domain.*"
+)
 
 
 def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
@@ -72,7 +74,9 @@ def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
         exported=exported,
         settings=exported.settings,
         pieces=pieces,
-        megabytes=4e-6 * (pieces + exported.ngrams) * exported.dimensions,
+        megabytes=(1e-6 if exported.quantised else 4e-6)
+        * (pieces + exported.ngrams)
+        * exported.dimensions,
         plain=exported.plain,
         code=[Path(name).name for name in NGRAM_CODE],
         loss=loss,
