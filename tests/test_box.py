@@ -6,16 +6,22 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from itertools import permutations
 
 import numpy as np
 import pytest
 from conftest import ROOT
 from made import golden
+from made import scores as made
 from made.bare import bare_python
 
 from ems import Encoder, score
 from ems.bench.retrieval import precision_at_1
+from ems.bench.scores import read_score_file
+from ems.benchmarks.wmt24pp.table import TABLES
 from ems.corpora.demo.grammar import read_free
+from ems.tables.engine import write_systems
 from ems.use.check import check_model
 
 BOX = ROOT / "models/ems-62"
@@ -29,9 +35,9 @@ def test_its_files_are_whole_and_small_and_say_where_they_come_from():
     assert sums == {n: hashlib.sha256(p.read_bytes()).hexdigest() for n, p in files.items()}
     assert sum(path.stat().st_size for path in files.values()) < WHOLE
     check_model(BOX)
-    made = json.loads(files["provenance.json"].read_text())
-    assert made["identity"] == json.loads(files["ems.json"].read_text())["identity"]
-    assert all(corpus["sha256"] and corpus["files"] for corpus in made["corpora"].values())
+    about = json.loads(files["provenance.json"].read_text())
+    assert about["identity"] == json.loads(files["ems.json"].read_text())["identity"]
+    assert all(corpus["sha256"] and corpus["files"] for corpus in about["corpora"].values())
     assert len(Encoder().languages) == 62
 
 
@@ -54,6 +60,50 @@ def test_the_cosines_of_twenty_pairs_are_as_recorded():
         f"{value:.3f}\t{one}\t{other}\n" for value, (one, other) in zip(scores, pairs, strict=True)
     ]
     golden.check("box.txt", "".join(lines))
+
+
+def test_make_release_tells_trained_languages_from_others_and_english_from_all(tmp_path):
+    spec = spec_from_file_location("release", ROOT / "models/release.py")
+    release = module_from_spec(spec)
+    spec.loader.exec_module(release)
+    kinds = {"en": "en", "de": "de", "is": "und"}
+    pairs = {"de-en": 80, "en-de": 60, "is-en": 20, "en-is": 10, "de-is": 5, "is-de": 1}
+    rows = [made.row(*pair.split("-"), value) for pair, value in pairs.items()]
+    made.write_scores(tmp_path, "s", {"de": 50, "is": (30, 10)}, {"is": "und"})
+    made.write_scores(tmp_path, "s", {"de": (40, 20)}, benchmark="ntrex")
+    made.write_flores(tmp_path, "s", ["en", "de", "fr"], lambda one, other: 10 * len(one + other))
+    made.write_file(tmp_path, "s", "wmt24pp", "P@1", rows, kinds, label="source")
+    assert release.measured(tmp_path) == {
+        "tatoeba, with English, trained": 50,
+        "tatoeba, with English, untrained": 20,
+        "tatoeba, with English, all languages": 35,
+        "ntrex, with English, trained": 30,
+        "flores200, with English, trained": 40,
+        "flores200, all directions, trained": 40,
+        "wmt24pp, with English, trained": 70,
+        "wmt24pp, with English, untrained": 15,
+        "wmt24pp, with English, all languages": 42.5,
+        "wmt24pp, all directions, trained": 70,
+        "wmt24pp, all directions, untrained": 9,
+        "wmt24pp, all directions, all languages": round(176 / 6, 3),
+    }
+
+
+def test_the_table_of_wmt24pp_has_each_language_with_english_and_all_directions(tmp_path):
+    kinds = {"en": "en", "de": "de", "fr": "fr", "is": "und"}
+    for system, plus in (("one", 0), ("two", 7.5)):
+        rows = [
+            made.row(a, b, 40 + plus + 5 * len({a, b} & {"de", "en"}))
+            for a, b in permutations(kinds, 2)
+        ]
+        path = made.write_file(tmp_path, system, "wmt24pp", "P@1", rows, kinds, label="source")
+    files = sorted(tmp_path.glob("*/wmt24pp.json"))
+    write_systems(TABLES["wmt24pp"], files, tmp_path / "t.tex")
+    golden.check_table("wmt24pp", tmp_path / "t.tex")
+    assert read_score_file(path).means()[0] == (
+        "3 trained languages",
+        pytest.approx(53.056, abs=1e-3),
+    )
 
 
 @pytest.mark.slow
