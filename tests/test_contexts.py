@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from made.experiments import changed, one_line
 from made.shards import in_order, unpacked, write_shard
-from made.train import CONTEXT, Toy, add_documents, rows
+from made.train import CONTEXT, Toy, add_documents, rows, validate_model
 from safetensors.torch import load_file
 
 from ems.model.encode import SentenceEncoder
 from ems.shards.documents import DocumentStore
 from ems.shards.reader import PairStore
-from ems.train.trained import validate_model
 
 
 def write_document_shard(folder, code, documents):

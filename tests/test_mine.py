@@ -12,7 +12,7 @@ import pytest
 from made.bench import naive_best_pairs, unit
 from made.experiments import changed, one_line
 from made.shards import contents
-from made.train import CONTEXT, LANGUAGES, OWN, Killed, Toy, add_documents, rows
+from made.train import CONTEXT, LANGUAGES, OWN, Killed, Toy, add_documents, rows, validate_model
 from safetensors.torch import load_file, save_file
 
 from ems.base.errors import EmsError
@@ -28,7 +28,6 @@ from ems.train import mine_documents as mining
 from ems.train.data import training_data
 from ems.train.job import train
 from ems.train.mine_documents import Rounds, mine, share_right
-from ems.train.trained import validate_model
 from ems.use import mining as pair_mining
 
 SEED, LIMIT, K = 3, 30, 2

@@ -13,7 +13,7 @@ from ems.config.languages import load_languages, opus_codes, opus_files, opus_re
 from ems.config.load import load_yaml
 from ems.corpora.catalogue import NOISE, catalogue, versions_of
 from ems.tables.printed import load_pairs
-from ems.workflow.downloads import as_csv, as_json, as_text
+from ems.workflow.downloads import as_json, as_text
 
 TED = {"name": "TED2020", "version": "v1"}
 
@@ -101,7 +101,7 @@ def test_unknown_sizes_are_never_zero_and_capped_or_shared_files_count_once(tmp_
     for name, value in LISTS.items():
         experiment = Settings(tmp_path / name, base | value).load()
         total = json.dumps(json.loads(as_json(experiment))["total"], indent=1)
-        blocks += [f"# {name}", as_text(experiment), as_csv(experiment), total]
+        blocks += [f"# {name}", as_text(experiment), total]
     golden.check("corpora_list.txt", "\n\n".join(blocks) + "\n")
 
 
@@ -134,9 +134,9 @@ def test_starter_states_its_downloads_and_needs_only_python():
     assert len({language.script for language in experiment.languages.values()}) == 6
 
 
-def test_the_command_prints_text_json_and_csv(tmp_path):
+def test_the_command_prints_text_and_json(tmp_path):
     ems, tiny = Cli(tmp_path), shipped("tiny")
     job = ("corpora", "list", "--experiment", "tiny")
-    for flags, form in ((), as_text), (("--json",), as_json), (("--csv",), as_csv):
+    for flags, form in ((), as_text), (("--json",), as_json):
         assert ems.run(*job, *flags)[0] == form(tiny)
     assert "expected nothing more, found cy" in ems.error("corpora", "list", "cy")

@@ -89,7 +89,6 @@ def corpora(
     other: Annotated[str, "search: the other language (default: English)", Mark.POSITIONAL] = "",
     experiment: common.OtherExperiment = None,
     json: Annotated[bool, "list, search: output as JSON"] = False,
-    csv: Annotated[bool, "list: output as CSV, a row per corpus and language pair"] = False,
     all: Annotated[bool, "search: results that include small corpora"] = False,
 ) -> None:
     """List downloads, or search OPUS."""
@@ -97,9 +96,9 @@ def corpora(
         expected = "a language" if action == "search" else "nothing more"
         raise EmsError(f"ems corpora {action}: expected {expected}, found {language or 'none'}")
     if action == "list":
-        from ems.workflow.downloads import as_csv, as_json, as_text
+        from ems.workflow.downloads import as_json, as_text
 
-        form = as_json if json else as_csv if csv else as_text
+        form = as_json if json else as_text
         sys.stdout.write(form(common.experiment_of(experiment)))
     else:
         from ems.workflow.search import search_text

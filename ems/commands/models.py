@@ -102,19 +102,6 @@ def fit(
     fitting.fit(settings, system, out, text, pairs, model)
 
 
-def validate(
-    model: common.ModelFolder,
-    shards: Annotated[list[Path], "folders of shards, made with the model's vocabulary"],
-    mined: Annotated[Path | None, "folder of pairs mined in the shards"] = None,
-) -> None:
-    """Print the validation losses and P@1 of a model."""
-    import json
-
-    from ems.train.trained import validate_model
-
-    print(json.dumps(validate_model(model, shards, mined)))
-
-
 def bench(
     experiment: common.ExperimentName,
     system: common.SystemName,

@@ -4,8 +4,6 @@
 `at most` an upper bound. Documents of single languages have no sentence pairs.
 """
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,21 +102,6 @@ def _sum(values: list[int | None]) -> int | None:
     """Return the sum of the known values, None if there are none."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
-
-
-def as_csv(experiment: Experiment) -> str:
-    """Return CSV with a row per corpus and language pair; unknown cells are empty."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    names = ("role", "corpus", "version", "language", "files")
-    writer.writerow([*names, "sentence_pairs", "used", "at_most", "kilobytes", "licence"])
-    for size in pair_sizes(experiment):
-        corpus = size.corpus
-        files = " ".join(corpus.files(size.pair))
-        counts = (size.lines, size.used, size.at_most, size.kilobytes)
-        place = (size.role, corpus.label, corpus.version, size.language, files)
-        writer.writerow([*place, *("" if n is None else n for n in counts), size.licence])
-    return out.getvalue()
 
 
 def as_text(experiment: Experiment) -> str:

@@ -5,9 +5,11 @@ import json
 import random
 import signal
 from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
 from xml.sax.saxutils import escape
 
 import pytest
+from conftest import ROOT
 from made.corpora import lexicon, translations, write_lines
 from made.experiments import MINIMAL, Settings, changed
 from made.shards import sentence
@@ -27,6 +29,11 @@ from ems.train import checkpoint, journal
 from ems.train.data import Data, training_data
 from ems.train.job import train
 from ems.train.step import Trainer
+
+_script = spec_from_file_location("validate", ROOT / "perf/validate.py")
+_validate = module_from_spec(_script)
+_script.loader.exec_module(_validate)
+validate_model = _validate.validate_model
 
 PAIRS = {"de-en": 160, "en-fr": 60}  # sentence pairs
 LANGUAGES = ["en", "de", "fr"]

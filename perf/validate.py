@@ -1,5 +1,13 @@
-"""Validation of a finished model, our own or the authors' checkpoint, on shards."""
+"""Print the validation losses and P@1 of a finished model, ours or the authors' checkpoint.
 
+    python perf/validate.py --model MODEL --shards FOLDER ... [--mined FOLDER]
+
+Shards are made with the model's vocabulary (`ems shards --vocabulary`).
+"""
+
+import argparse
+import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -69,3 +77,19 @@ def validate_model(folder: Path, shards: list[Path], mined: Path | None = None) 
     system.heads.load_state_dict(heads)
     system.to(choose_device("auto"))
     return rounded(validate(system, store, settings.train.batch_pairs))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--model", type=Path, required=True, help="model folder")
+    parser.add_argument("--shards", type=Path, nargs="+", required=True, help="folders of shards")
+    parser.add_argument("--mined", type=Path, help="folder of pairs mined in the shards")
+    given = parser.parse_args()
+    try:
+        print(json.dumps(validate_model(given.model, given.shards, given.mined)))
+    except EmsError as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()
