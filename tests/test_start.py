@@ -58,8 +58,8 @@ ACTS = {
     "code": lambda text: language_of(*text.split()) or "none",
     "budget": lambda text: f"{init.read_budget(text):,}",
     "languages": lambda text: str(init.language_pairs(init.read_languages(text))),
-    "size": lambda text: str(init.size_for(int(text))),
-    "steps": lambda text: str(init.steps_for(init.size_for(int(text)), int(text))),
+    "size": lambda text: str(init.size_for(*map(int, text.split()))),
+    "steps": lambda text: str(init.steps_for(init.size_for(2, int(text)), int(text))),
     "vocabulary": lambda text: str(init.vocabulary_size(*map(int, text.split()))),
 }
 
@@ -182,6 +182,35 @@ def test_each_pair_validates_on_one_corpus_and_trains_on_what_is_left_of_it():
     chosen = init.validation_of(picks)
     assert sorted(pair for pairs in chosen.values() for pair in pairs) == sorted(BASQUE)
     assert {catalogue_entry(name).noise for name in chosen} <= {"clean", "fair"}
+
+
+# --- the sizes
+
+SIZED = st.tuples(st.integers(2, 200), st.integers(1000, 10**9))  # languages, pairs
+
+
+def sizes(languages, pairs):
+    size = init.size_for(languages, pairs)
+    return init.vocabulary_size(languages, pairs), size.table, size.ngrams
+
+
+def megabytes(languages, pairs):
+    pieces, table, ngrams = sizes(languages, pairs)
+    return (pieces + ngrams) * table * 4 / 1e6
+
+
+@given(SIZED, SIZED)
+def test_more_languages_or_pairs_never_make_a_smaller_model(one, other):
+    less, more = (tuple(map(choose, one, other)) for choose in (min, max))
+    assert all(low <= high for low, high in zip(sizes(*less), sizes(*more), strict=True))
+
+
+def test_little_text_gets_a_small_model_and_much_text_that_of_small62_or_more():
+    assert megabytes(2, 5000) < 8
+    assert megabytes(2, 50_000) < 20
+    for pairs in (2_000_000, 20_000_000):
+        wanted = zip(sizes(62, pairs), (32_000, 256, 65_536), strict=True)
+        assert all(size >= least for size, least in wanted)
 
 
 # --- the file

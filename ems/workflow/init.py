@@ -8,8 +8,9 @@ import json
 import re
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
+from math import isqrt
 from pathlib import Path
 
 from ems.base.errors import EmsError
@@ -57,7 +58,8 @@ class Pick:
 class Size:
     """A table of vectors and its training, for up to `pairs` sentence pairs.
 
-    Training has this number of `epochs`, but at most `most` steps.
+    It has at most `ngrams` rows of n-grams. Training has this number of `epochs`, but at most
+    `most` steps.
     """
 
     pairs: int
@@ -267,11 +269,17 @@ def _pick(pair: LanguagePair, offer: Offer, most: int) -> Pick:
     return Pick(pair, offer, most, offer.noise + (", capped" if most < offer.pairs else ""))
 
 
-# --- sizes by the number of sentence pairs, and validation
+# --- sizes by the languages and sentence pairs, and validation
 
 
-def size_for(pairs: int) -> Size:
-    return next(size for size in TABLE_SIZES if pairs <= size.pairs)
+def size_for(languages: int, pairs: int) -> Size:
+    """Return the size for the text, with the rows that its n-grams need.
+
+    A text's different n-grams grow with its languages, and with the root of its pairs at most. A
+    narrower table would lose more than fewer rows (docs/log.md, 2026-11-28).
+    """
+    size = next(size for size in TABLE_SIZES if pairs <= size.pairs)
+    return replace(size, ngrams=min(size.ngrams, 32 * languages * isqrt(pairs)))
 
 
 def steps_for(size: Size, pairs: int) -> int:
@@ -320,7 +328,7 @@ def _by_corpus(picks: list[Pick]) -> dict[str, list[Pick]]:
 def experiment_text(name: str, languages: list[Named], picks: list[Pick], command: str) -> str:
     taken = [pick for pick in picks if pick.most]
     pairs, corpora = sum(pick.most for pick in taken), _by_corpus(taken)
-    size = size_for(pairs)
+    size = size_for(len(languages), pairs)
     mined = [corpus for corpus, own in corpora.items() if own[0].offer.noise == MINED]
     dense = any(language.language.script in DENSE for language in languages)
     known = [f"{name} {licence_of(name)}" for name in corpora if "see" not in licence_of(name)]
