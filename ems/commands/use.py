@@ -18,6 +18,7 @@ LineLanguage = Annotated[str | None, "language of the lines, if the model segmen
 OtherLanguage = Annotated[str | None, "language of the second side"]
 QueryLanguage = Annotated[str | None, "language of the queries, if the model segments by language"]
 TextPath = Annotated[Path, "text with a sentence per line, or compressed; - for stdin", Mark.STREAM]
+VectorsPath = Annotated[Path, "file .npy or .f32; - for stdout", Mark.STREAM, Writes()]
 PairLines = Annotated[Path, "TSV with a pair per line, or compressed; - for stdin", Mark.STREAM]
 BadLines = Annotated[
     Literal["error", "skip"], "action for a line that is not UTF-8, has a NUL or over 1 MB"
@@ -35,13 +36,10 @@ Faiss = Annotated[int, "lines above which faiss searches (default: never)", Boun
 
 
 def encode(
-    *,
     model: ModelName = None,
     text: Annotated[Path | None, "same as --source", Mark.POSITIONAL, Mark.STREAM] = None,
     source: TextPath = Path("-"),
-    out: Annotated[Path, "file .npy or .f32 to write; - for stdout", Mark.STREAM, Writes()] = Path(
-        "-"
-    ),
+    out: VectorsPath = Path("-"),
     language: LineLanguage = None,
     normalise: Annotated[bool, "vectors of length 1"] = False,
     half: Annotated[bool, "vectors of float16"] = False,
@@ -65,7 +63,6 @@ def encode(
 
 
 def score(
-    *,
     model: ModelName = None,
     source: PairLines = Path("-"),
     out: Annotated[Path, "file to write; - for stdout", Mark.STREAM, Writes()] = Path("-"),
@@ -178,7 +175,6 @@ def search(
 
 
 def serve(
-    *,
     model: ModelName = None,
     index: Annotated[Path | None, "text to search; its index is the folder NAME.index"] = None,
     build: Annotated[bool, "writing of the index, for later starts"] = False,

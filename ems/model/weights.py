@@ -48,8 +48,8 @@ def in_bytes(shapes: Shapes) -> dict[str, tuple[int, ...]]:
     split: dict[str, tuple[int, ...]] = {}
     for name, shape in shapes.items():
         stem = name.removesuffix("weight")
-        split |= {name: shape} if stem == name else {f"{stem}bytes": shape}
-        split |= {} if stem == name else {f"{stem}scales": shape[:1]}
+        parts = {f"{stem}bytes": shape, f"{stem}scales": shape[:1]}
+        split |= {name: shape} if stem == name else parts
     return split
 
 

@@ -2,8 +2,9 @@
 
 import logging
 import re
+import site
+import sys
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -247,12 +248,8 @@ def own_model() -> Path:
     """Return the folder of the encoder that comes with EMS, in the project or in the wheel's files.
     Raises `EmsError` if it is in neither.
     """
-    from importlib.metadata import PackageNotFoundError, files  # here: 20 ms
-
-    places = [source_root().parent / OWN_MODEL]
-    with suppress(PackageNotFoundError):
-        own = [file for file in files("ems-embeddings") or () if OWN_MODEL in file.as_posix()]
-        places += [Path(str(file.locate())).parent for file in own]
+    roots = (source_root().parent, f"{sys.prefix}/share/ems", f"{site.getuserbase()}/share/ems")
+    places = [Path(root, OWN_MODEL) for root in roots]
     for place in places:
         if (place / EXPORTED).is_file():
             return place

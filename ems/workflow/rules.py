@@ -46,15 +46,6 @@ Wildcards = Any  # Snakemake's: values of a job's wildcards, as attributes and a
 PAIR = "{label}/{version}/{pair}"
 
 
-def command_line() -> list[str]:
-    """Return the words of Snakemake's command line and of SNAKEMAKE_PROFILE.
-
-    Snakemake 9.27 knows its executor, and a mode like --unlock, only after it has read the rules.
-    """
-    profiles = os.environ.get("SNAKEMAKE_PROFILE", "")  # "slurm", or "[slurm, slurm/site.yaml]"
-    return [*sys.argv, *re.split(r"[\[\], ]+", profiles)]
-
-
 def one_of(names: Iterable[str]) -> str:
     """Return a regular expression that matches one of the names; without names it never matches."""
     return "|".join(map(re.escape, names)) or "(?!)"
@@ -81,7 +72,9 @@ class Workflow:
     """
 
     def __init__(self, config: Json, main: bool = True, dry_run: bool = False) -> None:
-        words = command_line()
+        # Snakemake 9.27 knows its executor, and a mode like --unlock, only after the rules are read
+        profiles = os.environ.get("SNAKEMAKE_PROFILE", "")  # "slurm", or "[slurm, slurm/site.yaml]"
+        words = [*sys.argv, *re.split(r"[\[\], ]+", profiles)]
         self.read_at, self.main, self.dry_run = time.time(), main, dry_run
         self.starts = main and plans_jobs(words)
         self.on_cluster = main and on_slurm(words)

@@ -6,6 +6,7 @@ of training. Source: Deutsch et al. (2025), https://arxiv.org/abs/2502.12404.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import starmap
 from pathlib import Path
 
@@ -33,36 +34,31 @@ def file_names(code: str) -> tuple[str, ...]:
 
 def read_language(folder: Path, code: str) -> list[str]:
     """Return the segments of a language, each as one line."""
-    return [" ".join(text.split()) for text in _texts(folder / file_names(code)[0], _side(code))]
+    return [" ".join(text.split()) for text in _texts(folder / file_names(code)[0], code)]
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
-    texts = [_texts(folder / name, _side(code)) for name in file_names(code)]
+    texts = [_texts(folder / name, code) for name in file_names(code)]
     return [parts(Document("", "", text) for text in side) for side in texts]
 
 
 def read_unit(folder: Path, unit: str) -> int:
-    return len(_texts(folder / f"{unit}.jsonl", "target"))
+    return len(_texts(folder / f"{unit}.jsonl", unit))
 
 
-def _side(code: str) -> str:
-    return "source" if code == "en" else "target"
-
-
-def _texts(path: Path, side: str) -> list[str]:
-    """Return one side of all segments that are not bad.
+def _texts(path: Path, code: str) -> list[str]:
+    """Return the English side, or the other one, of all segments that are not bad.
 
     Raises `EmsError` with file and line for anything else.
     """
+    side = "source" if code == "en" else "target"
 
     def text_of(number: int, line: str) -> str:
-        try:
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
             row = parse_json(line)
             text = "" if row["is_bad_source"] else row[side].strip()
             if text or row["is_bad_source"]:
                 return text
-        except (ValueError, KeyError, TypeError, AttributeError):
-            pass
         raise Damaged(path, f"line {number}: expected a segment with is_bad_source and {side}")
 
     texts = list(filter(None, starmap(text_of, numbered_lines(path))))

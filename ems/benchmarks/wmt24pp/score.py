@@ -1,5 +1,3 @@
 """WMT24++ is scored as FLORES-200: P@1 between every two languages, by cosine."""
 
-from ems.benchmarks.flores200.score import score
-
-__all__ = ["score"]
+from ems.benchmarks.flores200.score import score as score

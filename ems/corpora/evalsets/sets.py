@@ -95,16 +95,12 @@ def units_of(experiment: Experiment, name: str) -> list[str]:
     return list(dict.fromkeys(units))
 
 
-def fetched_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
-    manifests = [folder / manifest_name(unit) for unit in units_of(experiment, name)]
-    return manifests or set_files(experiment, name, folder)
-
-
 def data_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
     """Return the files that scores depend on: one per language, or the manifests of archives."""
     if _by_language(experiment, name):
         return set_files(experiment, name, folder)
-    return fetched_files(experiment, name, folder)
+    manifests = [folder / manifest_name(unit) for unit in units_of(experiment, name)]
+    return manifests or set_files(experiment, name, folder)
 
 
 def manifest_name(unit: str) -> str:
