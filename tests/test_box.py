@@ -46,8 +46,8 @@ def test_a_sentence_finds_its_translation():
     assert len(codes) == 8
     vectors = {c: encoder.encode([s[c] for s in SENTENCES], normalise=True) for c in codes}
     shares = [precision_at_1(vectors[a], vectors[b]) for a in codes for b in codes if a != b]
-    assert min(shares) > 90
-    assert np.mean(shares) > 97
+    assert min(shares) > 70
+    assert np.mean(shares) > 92
 
 
 def test_the_cosines_of_twenty_pairs_are_as_recorded():
