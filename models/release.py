@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import SUMS, atomic_path, read_json, sha256_file, write_json, write_text
-from ems.base.provenance import digest
+from ems.base.provenance import digest, source_root
 from ems.base.records import Json
 from ems.bench.scores import read_score_file
 from ems.commands.common import experiment_of, site_settings
@@ -47,6 +47,7 @@ def main() -> None:
     names = ("--bench", ",".join(BENCHMARKS), "--experiment", EXPERIMENT, "--name", NAME)
     run("ems", "eval", "--model", built, *names, "--out", scores)
     own = {"of_file": measured(scores), "of_float32": measured(RUN / f"scores/{NAME}")}
+    shutil.copy(source_root() / "export/cc-by-sa-4.0.txt", built / "LICENSE")
     write_json(built / PROVENANCE, {**made_from(), "scores": own})
     files = sorted(path for path in built.iterdir() if path.name != SUMS)
     write_text(built / SUMS, "".join(f"{sha256_file(path)}  {path.name}\n" for path in files))
