@@ -104,8 +104,8 @@ def version() -> str:
     from ems.use.encoder import own_model
 
     parts, root = [f"ems {__version__}"], source_root().parent
-    if (root / ".git").exists():
-        command = ["git", "-C", str(root), "rev-parse", "--short", "HEAD"]
+    with suppress(OSError):  # no git
+        command = ["git", f"--git-dir={root}/.git", "rev-parse", "--short", "HEAD"]
         said = subprocess.run(command, capture_output=True, text=True)
         parts += [f"commit {said.stdout.strip()}"] if said.stdout else []
     with suppress(EmsError):
