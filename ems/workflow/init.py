@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import isqrt
 from pathlib import Path
 
 from ems.base.errors import EmsError
@@ -275,11 +274,11 @@ def _pick(pair: LanguagePair, offer: Offer, most: int) -> Pick:
 def size_for(languages: int, pairs: int) -> Size:
     """Return the size for the text, with the rows that its n-grams need.
 
-    A text's different n-grams grow with its languages, and with the root of its pairs at most. A
-    narrower table would lose more than fewer rows (docs/log.md, 2026-11-28).
+    They grow with the languages, and double with ten times the pairs. A narrower table would lose
+    more than fewer rows do (docs/log.md, 2026-11-28).
     """
     size = next(size for size in TABLE_SIZES if pairs <= size.pairs)
-    return replace(size, ngrams=min(size.ngrams, 32 * languages * isqrt(pairs)))
+    return replace(size, ngrams=min(size.ngrams, round(300 * languages * pairs**0.3)))
 
 
 def steps_for(size: Size, pairs: int) -> int:
@@ -289,7 +288,7 @@ def steps_for(size: Size, pairs: int) -> int:
 
 def vocabulary_size(languages: int, pairs: int) -> int:
     """Return the number of subwords: it grows with the languages and with the text."""
-    return max(3000, min(8000 + 2000 * languages, 60_000, pairs // 10 // 100 * 100))
+    return max(3000, min(8000 + 2000 * languages, 60_000, pairs // 5 // 100 * 100))
 
 
 def validation_of(picks: list[Pick]) -> dict[str, list[LanguagePair]]:
