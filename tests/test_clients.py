@@ -294,7 +294,7 @@ def test_each_example_of_the_page_has_its_test_here():
     texts = {heading: section(heading, INTEROP) for heading in headings}
     shown = {name for name, text in texts.items() if "```" in text or COMMAND.search(text)}
     tested = {"sentence-transformers", "transformers", "onnxruntime", "faiss", "OpusCleaner"}
-    elsewhere = {"Write an export", "Models with n-grams", "A folder without code"}
+    elsewhere = {"Write an export", "Models with n-grams", "A folder without code", "Publish"}
     assert shown - elsewhere == tested | {"OpusFilter", "vecalign"}
 
 

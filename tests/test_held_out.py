@@ -8,11 +8,10 @@ import pytest
 import torch
 import yaml
 from conftest import copy_project, planned
-from made.cli import Cli
 from made.corpora import translations, write_lines, write_opus, write_tatoeba
 from made.experiments import MINIMAL, Settings, changed_jobs, edited
 from made.text import clean_alone, law
-from made.train import LANGUAGES, MAX_TOKENS, rows
+from made.train import LANGUAGES, MAX_TOKENS, rows, validate_model
 
 from ems.base.errors import EmsError
 from ems.model.objectives.system import System
@@ -213,13 +212,12 @@ def test_no_validation_sentence_is_trained_on_even_as_a_further_pair(run):
 
 
 @pytest.mark.slow
-def test_ems_validate_gives_the_same_scores(run, tmp_path):
+def test_validation_of_the_finished_model_gives_the_same_scores(run):
     shards = run.results / "shards/shared"
-    folders = [f"{shards}/Toy+validation/v1/{pair}" for pair in ("de-en", "en-fr")]
-    words = ["validate", "--model", run.results / "models/ems", "--shards", *folders]
-    ems = Cli(tmp_path)
-    one = json.loads(ems.run(*words)[0])
-    both = json.loads(ems.run(*words, f"{shards}/News/v1/de-en")[0])
+    paths = [shards / "Toy+validation/v1" / pair for pair in ("de-en", "en-fr")]
+    model = run.results / "models/ems"
+    one = validate_model(model, paths)
+    both = validate_model(model, [*paths, shards / "News/v1/de-en"])
     assert "p1_by_corpus" not in one
     (kept,) = [row for row in rows(run.results / "models/ems", "validation") if row.get("kept")]
     names = ("p1", "p1_by_language", "p1_by_corpus")

@@ -10,11 +10,13 @@ from made.scores import (
     EUROPARL,
     RETRIEVAL,
     both_measures,
+    both_ways,
     edit,
     fives,
     write_accuracies,
     write_bucc,
     write_cosine,
+    write_file,
     write_flores,
     write_retrieval,
     write_scores,
@@ -69,6 +71,9 @@ FILES = {  # table -> the score files of a system
         write_scores(folder, name, {"de": 5.0, "fr": 6.0}, benchmark="ntrex")
     ],
     "flores": flores,
+    "wmt24pp": lambda folder, name: [
+        write_file(folder, name, "wmt24pp", "P@1", both_ways(WAYS), [*WAYS, "en"], label="source")
+    ],
     "xsim": lambda folder, name: both_measures(folder, name, 1.5, 40),
     "wordorder": lambda folder, name: [write_cosine(folder, name, 0.5)],
     "bucc2018": lambda folder, name: [write_bucc(folder, name, {"de": 5.0, "zh": 6.0})],

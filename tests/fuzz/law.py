@@ -28,7 +28,7 @@ COMPANIONS = (".tex", ".csv", ".md", ".png", ".svg", ".json", ".languages")
 SHARED = {  # that stages keep for each other, below the project
     **dict.fromkeys(("bench", "eval"), r"results/[^/]+/embeddings(/|$)"),
     "check": r"\.snakemake(/|$)",  # whose log Snakemake writes when it plans for a profile
-    "prepare": r"text(/clean(/|$)|/segmented(/|$)|$)",
+    "prepare": r"(.+/)?(clean|segmented)(/|$)|text$",
     **dict.fromkeys(("fetch", "fetch-documents", "fetch-evalset"), r"data/\.downloads(/|$)"),
 }
 TRACE = {
