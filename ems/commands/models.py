@@ -242,7 +242,7 @@ def publish(
     from ems.export import is_export
     from ems.export import publish as hub
 
-    if repo and not re.fullmatch(r"[\w.-]{1,96}/[\w.-]{1,96}", repo):
+    if repo and not re.fullmatch(r"\w[\w.-]{0,95}/\w[\w.-]{0,95}", repo):
         raise EmsError(f"--repo {repo}: expected NAME/ID, like me/ems-62")
     with atomic_path(out, ours=is_export) as folder:
         if is_export(model, edited="README.md"):

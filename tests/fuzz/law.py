@@ -24,11 +24,13 @@ OUTPUTS = ("out", "receipt", "reports", "log", "costs", "state", "times", "scala
 GROWING = ("log", "state", "times", "scalars")  # what a run that fails may have written too
 # what was done stays for the next run of a command that fails
 KEEPING = {"wikipedia", "shard", "mine-documents"}
+# whose finished files stay although the command fails later, as in an upload
+ONE_BY_ONE = ("fetch", "fetch-evalset", "shards", "eval", "publish")
 COMPANIONS = (".tex", ".csv", ".md", ".png", ".svg", ".json", ".languages")
 SHARED = {  # that stages keep for each other, below the project
     **dict.fromkeys(("bench", "eval"), r"results/[^/]+/embeddings(/|$)"),
     "check": r"\.snakemake(/|$)",  # whose log Snakemake writes when it plans for a profile
-    "prepare": r"(.+/)?(clean|segmented)(/|$)|text$",
+    "prepare": r"(.+/)?(clean|segmented)(/|$)|(text|odd/\w+)$",
     **dict.fromkeys(("fetch", "fetch-documents", "fetch-evalset"), r"data/\.downloads(/|$)"),
 }
 TRACE = {
@@ -117,7 +119,7 @@ def place(value: str) -> str:
 
 def _writing(words: list[str], status: int, before: Listing, after: Listing, more: list[str]):
     stage = words[1] if words[0] == "ems" and len(words) > 1 else words[0]
-    grows = status == 0 or stage in ("fetch", "fetch-evalset", "shards", "eval")  # file by file
+    grows = status == 0 or stage in ONE_BY_ONE
     outputs = [*_outputs(words, OUTPUTS if grows else GROWING, before), *map(place, more)]
     if status and stage in KEEPING:
         outputs += [str(state_of(Path(place(out)))) for out in named(words, ("out",))]
