@@ -113,8 +113,8 @@ class Result:
         unseen = {name for name, code in self.languages.items() if code == UNSEEN}
         groups: dict[str, list[float]] = {"trained": [], "unseen": []}
         for label, ways in self.labelled().items():
-            names = {name for row in ways.values() for name in (row.source, row.target)}
-            names = {label} if self.label == "source" else names
+            sides = {name for row in ways.values() for name in (row.source, row.target)}
+            names = {label} if self.label == "source" else sides
             value = sum(row.value for row in ways.values()) / len(ways)
             groups["unseen" if names & unseen else "trained"].append(value)
         return [

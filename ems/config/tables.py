@@ -103,14 +103,17 @@ def study_rows(experiment: "Experiment", study: StudySettings) -> list[StudyRow]
             benchmark: [
                 system
                 for system in experiment.members(name)
-                for own in [{*experiment.systems[system].languages}]
-                if any(n == MEAN or {*n.split("-")} <= own for n in study.columns[benchmark])
+                if _has_one(experiment.systems[system].languages, study.columns[benchmark])
             ]
             for benchmark, name in names.items()
         }
         model = own.get(MODEL, next(iter(own.values())))
         rows.append(StudyRow(label, names, systems, experiment.members(model)[0]))
     return rows
+
+
+def _has_one(languages: Collection[str], directions: Iterable[str]) -> bool:
+    return any(name == MEAN or set(name.split("-")) <= set(languages) for name in directions)
 
 
 def check_studies(tables: TablesSettings, systems: Collection[str]) -> None:
