@@ -71,7 +71,7 @@ interop: .interop/opuscleaner/installed .interop/opusfilter/installed .interop/m
 # DVC with remotes over SSH and S3, as .interop/remotes/bin/dvc: docs/running.md.
 remotes: .interop/remotes/installed
 
-# The encoder that comes with EMS (models/ems-62), made again from its text; compares the scores. About two hours.
+# The encoder that comes with EMS (models/ems-62), made again from its text; compares the scores. About an hour.
 release: setup
 	python models/release.py
 

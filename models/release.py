@@ -5,8 +5,8 @@
     ems eval                  scores of the folder itself
     provenance.json           what it was made from, and the scores
 
-At the end it prints the scores beside those of the folder that was there before. Snakemake makes
-only what is missing, so a killed run goes on.
+At the end it prints the scores, and how far they are from those in the provenance.json that was
+there. Snakemake makes only what is missing: if a run was killed, the next one continues it.
 """
 
 import argparse
@@ -19,12 +19,13 @@ from itertools import product
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.base.files import SUMS, atomic_path, read_json, sha256_file, write_json, write_text
+from ems.base.files import atomic_path, read_json, sha256_file, write_json
 from ems.base.provenance import digest, source_root
 from ems.base.records import Json
 from ems.bench.scores import read_score_file
 from ems.commands.common import experiment_of, site_settings
 from ems.config.languages import UNSEEN
+from ems.export import write_sums
 
 NAME, EXPERIMENT = "ems-62", "release62"
 OUT, RUN = Path("models") / NAME, Path("results") / EXPERIMENT
@@ -38,7 +39,7 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=2, help="processes of Snakemake")
     cores = parser.parse_args().cores
     before = read_json(OUT / PROVENANCE, Json) if (OUT / PROVENANCE).is_file() else {}
-    targets = [RUN / f"models/{NAME}/model.json"]
+    targets = [RUN / f"models/{NAME}/model.json", RUN / "reports/decontamination.json"]
     targets += [RUN / f"scores/{NAME}/{name}.json" for name in experiment_of(EXPERIMENT).benchmarks]
     run("snakemake", "--cores", cores, "--config", f"experiment={EXPERIMENT}", "--", *targets)
     built, scores = RUN / "box" / NAME, RUN / "box" / "scores"
@@ -49,8 +50,7 @@ def main() -> None:
     own = {"of_file": measured(scores), "of_float32": measured(RUN / f"scores/{NAME}")}
     shutil.copy(source_root() / "export/cc-by-sa-4.0.txt", built / "LICENSE")
     write_json(built / PROVENANCE, {**made_from(), "scores": own})
-    files = sorted(path for path in built.iterdir() if path.name != SUMS)
-    write_text(built / SUMS, "".join(f"{sha256_file(path)}  {path.name}\n" for path in files))
+    write_sums(built)
     with atomic_path(OUT, lambda folder: True) as temporary:
         shutil.copytree(built, temporary)
     for name, value in own["of_file"].items():
