@@ -6,8 +6,6 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 from ems.base.records import Json
 from ems.config.experiment import Experiment
@@ -179,14 +177,3 @@ def aligned(rows: list[tuple[str, ...]], sides: str) -> list[str]:
         ).rstrip()
         for row in rows
     ]
-
-
-def rendered(template: str, **values: Any) -> str:
-    """Fill in a template of this folder."""
-    from jinja2 import Environment, StrictUndefined  # imported late: not every command needs it
-
-    environment = Environment(
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
-    )
-    text = Path(__file__).with_name(template).read_text(encoding="utf-8")
-    return environment.from_string(text).render(**values)

@@ -15,11 +15,12 @@ from pathlib import Path
 from ems.base.errors import EmsError
 from ems.base.files import read_table
 from ems.base.progress import Progress, clock
+from ems.base.templates import rendered
 from ems.config.experiment import Experiment
 from ems.config.file import Site
 from ems.config.load import load_experiment
 from ems.tables.logs import costs_of
-from ems.workflow.downloads import aligned, rendered
+from ems.workflow.downloads import aligned
 from ems.workflow.plan import has_job
 from ems.workflow.requests import JobRequest, PlannedJob, nodes_here, obstacles, planned_jobs
 from ems.workflow.work import Learning, Units, Workload
@@ -174,7 +175,7 @@ def forecast(experiment: Experiment, site: Site, profiles: list[str]) -> str:
     for row in rows:
         longest[row.rules[0][0]] = max(longest[row.rules[0][0]], row.longest)
     return rendered(
-        "forecast.txt.jinja",
+        Path(__file__).with_name("forecast.txt.jinja"),
         name=experiment.name,
         profiles=profiles,
         requested=requested,

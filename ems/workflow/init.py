@@ -16,12 +16,13 @@ from ems.base.errors import EmsError
 from ems.base.files import write_text
 from ems.base.progress import log
 from ems.base.schema import check_name
+from ems.base.templates import rendered
 from ems.config.languages import opus_date, other_codes_of_languages
 from ems.config.load import load_experiment, load_site
 from ems.config.plugins import benchmarks
 from ems.corpora.catalogue import NOISE, UNRATED, catalogue_entry, check_corpora, licence_of
 from ems.tables.declarations import words_of
-from ems.workflow.downloads import UNKNOWN, aligned, rendered
+from ems.workflow.downloads import UNKNOWN, aligned
 from ems.workflow.search import PIVOT, Named, Offer, find_language, nearest, offers
 
 UNITS = {"": 1, "k": 1000, "m": 1_000_000}
@@ -333,7 +334,7 @@ def experiment_text(name: str, languages: list[Named], picks: list[Pick], comman
     known = [f"{name} {licence_of(name)}" for name in corpora if "see" not in licence_of(name)]
     codes = " ".join(language.code for language in languages)
     return rendered(
-        "experiment.yaml.jinja",
+        Path(__file__).with_name("experiment.yaml.jinja"),
         name=name,
         command=command,
         date=opus_date(),
