@@ -8,7 +8,6 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from importlib.resources import files
 from pathlib import Path
 from statistics import fmean
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from ems.base.files import read_json, read_table
 from ems.base.records import Json
+from ems.base.templates import rendered
 from ems.bench.scores import ScoreFile, read_score_file
 from ems.config.experiment import MULTIWAY
 from ems.config.languages import HERE, UNSEEN
@@ -43,7 +43,6 @@ def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
     The run is the folder two levels above the model folder. Raises `Damaged` for a malformed file.
     """
     from huggingface_hub import ModelCardData
-    from jinja2 import Environment, StrictUndefined
 
     model = exported.model.resolve()
     run, about = model.parent.parent, exported.description
@@ -55,28 +54,25 @@ def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
     scores = {each.benchmark: each for each in map(read_score_file, paths)}
     training = _corpora(run / "reports/decontamination.json", set(languages))
     corpora = training["corpora"]
+    library = [] if exported.quantised else ["sentence-transformers"]
     front_matter = ModelCardData(
         language=languages,
         license=licence_from({row["licence"] for row in corpora}),
-        library_name="sentence-transformers",
+        library_name=next(iter(library), None),
         pipeline_tag="sentence-similarity",
-        tags=["sentence-transformers", "sentence-similarity", "feature-extraction", "ems"],
+        tags=[*library, "sentence-similarity", "feature-extraction", "ems"],
         datasets=list(dict.fromkeys(re.split("[ +]", row["name"])[0] for row in corpora)) or None,
     )
-    template = files("ems.export").joinpath("card.md.jinja").read_text(encoding="utf-8")
-    form = Environment(
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
-    )
-    return form.from_string(template).render(
+    size = (pieces + exported.ngrams) * exported.dimensions * (1 if exported.quantised else 4)
+    return rendered(
+        Path(__file__).with_name("card.md.jinja"),
         front_matter=front_matter.to_yaml(),
         name="-".join(filter(None, (about.experiment, about.name))) or model.name,
         languages=languages,
         exported=exported,
         settings=exported.settings,
         pieces=pieces,
-        megabytes=(1e-6 if exported.quantised else 4e-6)
-        * (pieces + exported.ngrams)
-        * exported.dimensions,
+        megabytes=1e-6 * size,
         plain=exported.plain,
         code=[Path(name).name for name in NGRAM_CODE],
         loss=loss,

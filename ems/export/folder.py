@@ -165,16 +165,10 @@ def write_model(exported: Exported, folder: Path) -> None:
 def write_quantised(exported: Exported, folder: Path, lines: Sequence[str]) -> Figures:
     """Write a model without layers for EMS alone: int8 rows with a scale each, and the vocabulary.
 
-    Return the cosines of its vectors of the lines with ours. Raises `EmsError` for layers.
+    Load it; return the cosines of its vectors of the lines with ours. Raises `EmsError` for layers.
     """
     if exported.settings.attends:
         raise EmsError(f"--quantised: {exported.model} has layers; it is for a model without them")
-    small = StaticEncoder(exported.model, "int8")
-    small.segmenters = exported.ours.segmenters
-    vectors = small.encoded(list(lines), UNSEEN).vectors[:, : exported.dimensions]
-    known = np.flatnonzero(vectors.any(1))
-    ours = exported.ours.encode(list(lines), UNSEEN, "expected")[:, : exported.dimensions]
-    cosines = compared(normalised(vectors[known], "rows"), normalised(ours[known], "rows"))
     tensors = table_weights(exported.encoder, exported.dimensions)
     for name in [each for each in tensors if each.endswith(".weight")]:
         table, stem = Table(tensors.pop(name).numpy(), int8=True), name.removesuffix("weight")
@@ -183,6 +177,11 @@ def write_quantised(exported: Exported, folder: Path, lines: Sequence[str]) -> F
     write_tensors(tensors, folder / ENCODER)
     copyfile(exported.model / VOCABULARY, folder / VOCABULARY)
     write_json(folder / EXPORTED, {**_ours(exported), "static": False, "rows": "int8"})
+    write_sums(folder)  # which names the weights and the vocabulary to load
+    vectors = StaticEncoder(folder).encoded(list(lines), UNSEEN).vectors
+    known = np.flatnonzero(vectors.any(1))
+    ours = exported.ours.encode(list(lines), UNSEEN, "expected")[:, : exported.dimensions]
+    cosines = compared(normalised(vectors[known], "rows"), normalised(ours[known], "rows"))
     return {"lines": len(known), "ids_differ": 0, "quantised": cosines}
 
 

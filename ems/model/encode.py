@@ -58,10 +58,9 @@ def _loaded(folder: Path, description: Description, pieces: int) -> nn.Module:
         expected |= dict.fromkeys(theirs, (rows // len(theirs), *rest))
     expected = in_bytes(expected) if description.rows == "int8" else expected
     tensors = read_tensors(path, expected, UNUSED - expected.keys() if names else set())
-    for table in [name for name in shapes if f"{name.removesuffix('weight')}bytes" in tensors]:
-        stem = table.removesuffix("weight")
-        scales = tensors.pop(f"{stem}scales")
-        tensors[table] = tensors.pop(f"{stem}bytes") * scales[:, None]
+    for name in [each for each in tensors if each.endswith(".bytes")]:
+        stem = name.removesuffix("bytes")
+        tensors[f"{stem}weight"] = tensors.pop(name) * tensors.pop(f"{stem}scales")[:, None]
     for ours, theirs in names.items():
         if ours in shapes:
             parts = [tensors.pop(name) for name in theirs]

@@ -42,6 +42,7 @@ class _Described(Record):
     identity: str = "unknown"
     languages: list[Code] = field(default_factory=list)
     format_characters: Literal["keep", "drop"] = "keep"
+    rows: Rows = "float32"
     written: Json = field(default_factory=dict)
 
 
@@ -53,7 +54,6 @@ class Description(_Described):
     training: Json = field(default_factory=dict)
     weights: Literal["", STATIC, ENCODER] = ""
     dimensions: Size | None = None
-    rows: Rows = "float32"
 
 
 class _Export(_Described):
@@ -61,7 +61,6 @@ class _Export(_Described):
     segmenter: SegmenterName
     dimensions: Size
     static: bool
-    rows: Rows = "float32"
 
 
 class NgramModel(Record):
