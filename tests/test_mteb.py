@@ -100,7 +100,7 @@ def report(python, exported, folders, tmp_path_factory):
     words += ["--results", folder / "results"]
     done = subprocess.run([python, SCRIPT, *words], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-4000:]
-    assert not (folder / "results").exists()  # the demo's sentences are not those of the hub
+    assert not (folder / "results").exists()  # the hub has other sentences than the demo
     return json.loads((folder / "mteb.json").read_text()), done.stdout, scores
 
 
