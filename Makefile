@@ -76,7 +76,7 @@ release: setup
 	python models/release.py
 
 report: setup
-	snakemake --report results/report.html
+	snakemake --report results/workflow.html
 
 # The documentation as a site, opened at site/index.html; links that lead nowhere are errors.
 docs: setup

@@ -81,6 +81,51 @@ use rule timed_figure as timed_table with:
         timed=one_of(w.timed_tables),
 
 
+# Right and wrong answers of the best system, and the page that shows them with everything else.
+rule examples:
+    input:
+        scores=w.learned,
+        models=w.learned_models,
+        evalsets=w.evalset_files(*w.experiment.evalsets),
+    output:
+        w.examples,
+    log:
+        f"{LOGS}/examples.log",
+    resources:
+        **per_attempt(mem_mb=4000),
+        runtime=60,
+    params:
+        **w.stage("tables", job.examples_modules()),
+        folders=w.evalset_folders(w.experiment.evalsets),
+    shell:
+        "ems examples {params.settings:q} --scores {input.scores:q} --evalset {params.folders:q} --out {output:q}"
+        " --log {log:q}"
+
+
+rule report_page:
+    input:
+        w.reported,
+        w.all_scores,
+        w.losses,
+        w.decontamination,
+        w.examples,
+    output:
+        w.report,
+    log:
+        f"{LOGS}/report.log",
+    params:
+        **w.stage("tables", ["ems.tables"]),
+    shell:
+        "ems report {params.settings:q} --out {output:q} --log {log:q}"
+
+
+use rule report_page as selected_report with:
+    output:
+        "results/report.html",
+    log:
+        f"{LOGS}/selected/report.log",
+
+
 rule tables_pdf:
     input:
         job.pdf_tables,

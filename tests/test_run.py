@@ -54,7 +54,7 @@ def test_a_finished_experiment_ends_with_its_scores(finished):
     (finished.folder / "results/tiny/tables/tatoeba.tex").unlink()
     done = finished.run("ems", "run")
     steps = [line for line in done.stderr.splitlines() if "steps (100 %)" in line]
-    assert "tiny: all: 3/3 steps" in steps[-1]  # the table, its copy, all
+    assert "tiny: all: 5/5 steps" in steps[-1]  # the table, its copy, two reports, all
     lines = done.stdout.splitlines()
     assert lines[0].startswith("tiny is finished after ")
     assert lines[3].split() == ["system", "tatoeba"]

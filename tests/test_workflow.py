@@ -65,9 +65,9 @@ def test_every_job_that_counts_leaves_its_costs_and_the_summary_adds_them_up(tin
     assert [json.loads(row)["step"] for row in times] == [json.loads(row)["step"] for row in losses]
 
 
-def test_the_report_is_made_of_the_run(finished):
-    finished.snakemake("--report", "results/report.html")
-    page = (finished.folder / "results/report.html").read_text()
+def test_the_report_of_snakemake_is_made_of_the_run(finished):
+    finished.snakemake("--report", "results/workflow.html")
+    page = (finished.folder / "results/workflow.html").read_text()
     assert "tatoeba" in page
     assert "Experiment <strong>tiny</strong> of EMS" in page
 
@@ -107,7 +107,7 @@ def test_another_experiment_is_one_word_away_and_nothing_leaks(finished):
     assert model["training"]["system"]["train"]["steps"] == 5
     output = finished.snakemake("all")
     made = re.findall(r"^(?:local)?rule (\w+):", output, re.MULTILINE)
-    assert sorted(made) == ["all", "selected_table"]
+    assert sorted(made) == ["all", "selected_report", "selected_table"]
     assert finished.tables() == before
     words = ("--config", "experiment=other", "--", TATOEBA)
     assert plan(finished, *words) == {"selected_table": 1, "total": 1}

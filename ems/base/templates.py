@@ -1,4 +1,4 @@
-"""Fill in templates of Jinja: a report, an experiment, a model card."""
+"""Fill in templates of Jinja: reports, an experiment, a model card. HTML is escaped."""
 
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,10 @@ def rendered(template: Path, **values: Any) -> str:
     from jinja2 import Environment, StrictUndefined  # imported late: not every command needs it
 
     environment = Environment(
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+        autoescape=".html" in template.suffixes,
     )
     return environment.from_string(template.read_text(encoding="utf-8")).render(**values)

@@ -6,6 +6,7 @@ keeps a bit per sentence, so that two systems can be compared sentence by senten
 
 import base64
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -25,6 +26,7 @@ PERCENT = (0.0, 100.0, "a percentage")
 RANGES = {"cosine": (-1.001, 1.001, "a cosine")}  # by metric; all others are percentages
 CLOSE = 1e-6  # percent
 LEVEL = 0.95  # confidence of the interval
+NORMAL = 1.96  # standard deviations of a 95 % interval
 
 
 @dataclass(frozen=True)
@@ -240,6 +242,31 @@ def _bare(name: str) -> str:
     return shown(name)[1:-1]
 
 
+# --- examples of retrieval
+
+
+class Example(Record):
+    """A query, the nearest English sentence and the translation, with their cosines."""
+
+    language: str
+    query: str
+    answer: str
+    cosine: float
+    translation: str
+    expected: float
+
+    @property
+    def right(self) -> bool:
+        return self.answer == self.translation
+
+
+class Examples(Record):
+    """Examples of a system, by benchmark."""
+
+    system: str
+    benchmarks: dict[str, list[Example]]
+
+
 # --- right or wrong, sentence by sentence
 
 
@@ -258,6 +285,27 @@ def interval(right: int, count: int) -> tuple[float, float]:
     tail = (1 - LEVEL) / 2
     low, high = np.searchsorted(up_to, [tail * up_to[-1], (1 - tail) * up_to[-1]])
     return 100 * float(low) / count, 100 * float(high) / count
+
+
+def half_interval(scores: ScoreFile) -> float | None:
+    """Return half of the 95 % interval of the mean over labels, in percent.
+
+    Uses the normal approximation. None if a row lacks the hits of its sentences.
+    """
+    gains = []
+    for ways in scores.labelled().values():
+        if not all(row.hits for row in ways.values()):
+            return None
+        bits = [row.bits() for row in ways.values()]
+        if len({len(row) for row in bits}) > 1:
+            return None
+        gains.append(np.mean(bits, axis=0))
+    if not gains:
+        return None
+    if scores.parallel and len({len(gain) for gain in gains}) == 1:
+        gains = [np.mean(gains, axis=0)]  # the same sentences in all languages
+    variance = sum(gain.var() / len(gain) for gain in gains) / len(gains) ** 2
+    return 100 * NORMAL * math.sqrt(variance)
 
 
 def packed(hits: np.ndarray) -> str:

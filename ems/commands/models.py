@@ -5,7 +5,7 @@ import sys
 from functools import partial
 from pathlib import Path
 from shutil import copytree
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from ems.base import torchrun
 from ems.base.errors import Damaged, EmsError
@@ -14,6 +14,9 @@ from ems.base.outputs import Writes
 from ems.base.texts import read_lines
 from ems.commands import common
 from ems.commands.flags import Bounds, Mark
+
+if TYPE_CHECKING:
+    from ems.bench.task import LineEncoder
 
 IMPORTED = ("model.json", ENCODER, HEADS, VOCABULARY)
 OUR_PAIRS = Writes("whole folder", ours="ems.shards.index:is_mined")
@@ -121,6 +124,28 @@ def bench(
     folder = Path("results") / settings.name / CACHE_FOLDER
     encoder = cached(encoder, folder, common.site_settings().embeddings_mb)
     evaluate(encoder, settings, names, evalset, out)
+
+
+def examples(
+    experiment: common.ExperimentName,
+    out: common.OutFile,
+    scores: Annotated[list[Path], "score files of trained systems"] = (),
+    evalset: common.Folders = (),
+    expect: common.Expected = "",
+) -> None:
+    """Find right and wrong answers of the best system, for the report."""
+    from ems.bench.encoders import CACHE_FOLDER, cached, make_encoder
+    from ems.bench.examples import write_examples
+
+    settings = common.planned(experiment, expect, "tables")
+    folder, megabytes = Path("results", settings.name), common.site_settings().embeddings_mb
+
+    def encoder_of(system: str) -> "LineEncoder":
+        encoder = make_encoder(settings.systems[system], folder / "models" / system)
+        return cached(encoder, folder / CACHE_FOLDER, megabytes)
+
+    chosen = write_examples(settings, scores, encoder_of, evalset, out)
+    common.log.info("%s: %s on %s", out, chosen.system, ", ".join(chosen.benchmarks) or "nothing")
 
 
 def eval_(

@@ -12,6 +12,7 @@ from ems.commands.flags import Mark
 TABLE, FIGURE = (".tex", ".csv", ".md"), (".svg", ".png")
 OutTable = Annotated[Path, "table to write, as .tex, .csv and .md", Writes(suffixes=TABLE)]
 OutFigure = Annotated[Path, "figure to write, as .svg and .png", Writes(suffixes=FIGURE)]
+PAGE = "page to write (default: results/<experiment>/report/report.html)"
 SourcePaths = Annotated[list[Path], "input files"]
 
 
@@ -52,6 +53,30 @@ def select(
 
     write_selected(sources, out, experiment)
     common.log.info("%s of %s: %s files", out, experiment, len(sources))
+
+
+def report(
+    experiment: common.OtherExperiment = None,
+    compare: Annotated[list[str], "systems of the experiment, or experiments, side by side"] = (),
+    out: Annotated[Path | None, PAGE, Writes(suffixes=(".html",))] = None,
+    expect: common.Expected = "",
+) -> None:
+    """Write a page about an experiment: scores, languages, examples and costs."""
+    from ems.commands.help import version
+    from ems.tables.report import runs_of, write_report
+
+    name = experiment or common.site_settings().experiment
+    settings = {name: common.planned(name, expect, "tables")}
+    chosen = []
+    for word in compare or [name]:
+        if compare and word in settings[name].systems:
+            chosen.append((name, word))
+        else:
+            settings[word] = settings.get(word) or common.experiment_of(word)
+            chosen.append((word, ""))
+    place = out or Path("results", "compared.html" if compare else f"{name}/report/report.html")
+    write_report(runs_of(settings, chosen), place, version())
+    common.log.info("%s", place)
 
 
 def metrics(

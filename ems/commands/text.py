@@ -83,7 +83,7 @@ def prepare(
     common.log.info("%s", prepare_pairs(job, out))
 
 
-def report(
+def decontamination_report(
     experiment: common.ExperimentName,
     entries: Annotated[list[Path], "reports of `ems prepare`, and folders of `ems multiway`"],
     out: common.OutFile,

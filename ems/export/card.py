@@ -4,19 +4,16 @@ The template is card.md.jinja. The facts come from files of the run: corpora wit
 licences, removed evaluation sentences, scores with intervals, and the cost of training.
 """
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from statistics import fmean
 
-import numpy as np
-
 from ems.base.files import read_json, read_table
 from ems.base.records import Json
 from ems.base.templates import rendered
-from ems.bench.scores import ScoreFile, read_score_file
+from ems.bench.scores import ScoreFile, half_interval, read_score_file
 from ems.config.experiment import MULTIWAY
 from ems.config.languages import HERE, UNSEEN
 from ems.config.plugins import benchmark
@@ -28,7 +25,6 @@ from ems.tables.corpora import EVALUATION, PART, TRAIN, read_report
 from ems.tables.logs import JobCost
 from ems.tables.printed import load_models
 
-NORMAL = 1.96  # standard deviations of a 95 % interval
 BY_LANGUAGE = ("tatoeba", "flores200", "ntrex", "wmt24pp")  # columns of the table of languages
 JOINED = "as the other corpora, whose sentences it joins"
 SHARE_ALIKE = re.compile(r"CC BY-SA [\d.]+|MPL 2\.0")
@@ -91,27 +87,6 @@ def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
 
 
 # --- scores
-
-
-def half_interval(scores: ScoreFile) -> float | None:
-    """Return half of the 95 % interval of the mean over labels, in percent.
-
-    Uses the normal approximation. None if a row lacks the hits of its sentences.
-    """
-    gains = []
-    for ways in scores.labelled().values():
-        if not all(row.hits for row in ways.values()):
-            return None
-        bits = [row.bits() for row in ways.values()]
-        if len({len(row) for row in bits}) > 1:
-            return None
-        gains.append(np.mean(bits, axis=0))
-    if not gains:
-        return None
-    if scores.parallel and len({len(gain) for gain in gains}) == 1:
-        gains = [np.mean(gains, axis=0)]  # the same sentences in all languages
-    variance = sum(gain.var() / len(gain) for gain in gains) / len(gains) ** 2
-    return 100 * NORMAL * math.sqrt(variance)
 
 
 def _by_language(scores: Mapping[str, ScoreFile]) -> Json:

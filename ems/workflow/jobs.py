@@ -318,6 +318,12 @@ class Jobs:
     def bench_minutes(self, wildcards: Wildcards) -> int:
         return 60 * benchmark(wildcards.benchmark).hours
 
+    def examples_modules(self) -> list[str]:
+        """Return the modules that find examples: data of the sets, and all encoders in use."""
+        kinds = {system.kind for system in self.experiment.systems.values()}
+        data = [module_name(name, "data") for name in self.experiment.evalsets]
+        return ["ems.bench.examples", *data, *(ENCODERS[kind] for kind in sorted(kinds))]
+
     # --- tables
 
     def _output(self, wildcards: Wildcards) -> tuple[str, str]:

@@ -125,6 +125,8 @@ class Workflow:
         self.model_json = f"{self.model}/model.json"
         self.mined_pairs = f"{self.model}/mined"
         self.scores = f"{results}/scores/{{system}}/{{benchmark}}.json"
+        self.examples = f"{results}/report/examples.json"
+        self.report = f"{results}/report/report.html"
         self.export = f"{results}/exports/{{system}}/README.md"
 
     def _name_systems(self) -> None:
@@ -156,6 +158,9 @@ class Workflow:
         self.captions = captions(experiment, self.table_names)
         names = experiment.benchmarks
         self.all_scores = [path for name in names for path in scores(experiment, name)]
+        learning = experiment.learning(experiment.shown)
+        self.learned = [path for name in names for path in scores(experiment, name, learning)]
+        self.learned_models = [self.model_json.format(system=name) for name in learning]
         self.scores_of_system = [self.scores.replace("{benchmark}", name) for name in names]
         trained = [name for name in experiment.tabled if name in self.trained]
         self.losses = [f"{self.model}/losses.jsonl".format(system=name) for name in trained]
@@ -170,9 +175,11 @@ class Workflow:
         experiment, results = self.experiment, self.results
         shown = [f"tables/{table}.tex" for table in self.table_names]
         shown += [f"figures/{figure}.svg" for figure in self.figures]
-        self.selected_targets = [f"results/{path}" for path in shown]
+        self.selected_targets = [*(f"results/{path}" for path in shown), "results/report.html"]
         summary = ["costs.tex", *(f"{name}.tex" for name in self.timed_tables)]
         summary += [f"{name}.svg" for name in self.timed_figures]
+        self.reported = [f"{results}/{path}" for path in shown]
+        self.reported += [f"{self.costs}/summary/{name}" for name in summary]
         made = [name for name in experiment.tabled if name in self.trained + self.fitted]
         evalsets = self.evalset_files(*experiment.evalsets)
         archives = [
@@ -190,11 +197,7 @@ class Workflow:
             "evalsets": evalsets,
             "text": [self.decontamination, *per_vocabulary],
             "models": [self.model_json.format(system=name) for name in made],
-            "tables": [
-                *(f"{results}/{path}" for path in shown),
-                f"{results}/metrics/scores.json",
-                *(f"{self.costs}/summary/{name}" for name in summary),
-            ],
+            "tables": [*self.reported, f"{results}/metrics/scores.json", self.report],
             "exports": [self.export.format(system=name) for name in experiment.export.systems],
         }
 

@@ -15,7 +15,6 @@ from ems.config.experiment import Experiment
 from ems.tables.registry import scores
 
 log = logging.getLogger("ems")
-REPORT = Path("results/report.html")
 STEPS = re.compile(r"(\d+) of (\d+) steps \(.*\) done")  # Snakemake's
 STEP = re.compile(r"\d\d:\d\d:\d\d (.*?: [\d,]+/[\d,]+ .*? \(\d+ %\))")  # of a job: `Progress.line`
 ERROR = re.compile(r"\d\d:\d\d:\d\d error: (.*)|(?:WorkflowError|\w*Exception)\b.*")
@@ -24,7 +23,7 @@ MOST = 6  # benchmarks in the summary
 
 
 def run_experiment(experiment: Experiment) -> str:
-    """Run everything that is missing or stale, make the report, and return a summary.
+    """Run everything that is missing or stale, and return a summary.
 
     Raises `EmsError` with the first error of a job if Snakemake fails.
     """
@@ -33,9 +32,8 @@ def run_experiment(experiment: Experiment) -> str:
     messages.parent.mkdir(parents=True, exist_ok=True)
     log.info("%s: messages of Snakemake and its jobs go to %s", experiment.name, messages)
     command = [sys.executable, "-m", "snakemake", "--config", f"experiment={experiment.name}"]
-    with messages.open("w", encoding="utf-8") as file:
-        for name, words in (("all", ["--", "all"]), ("report", ["--report", str(REPORT)])):
-            follow([*command, *words], file.name, f"{experiment.name}: {name}")
+    messages.write_text("", encoding="utf-8")
+    follow([*command, "--", "all"], str(messages), f"{experiment.name}: all")
     return summary(experiment, clock(time.monotonic() - start), messages)
 
 
@@ -95,8 +93,8 @@ def summary(experiment: Experiment, took: str, messages: Path) -> str:
             cells = [f"{_mean(files[name][row]):{len(name)}.1f}" for name in shown]
             lines += ["  ".join([system.ljust(width), *cells])]
         lines += [""]
-    lines += ["Tables:   results/tables/; as one PDF: snakemake results/tables.pdf"]
-    lines += [f"Figures:  results/figures/, all in {REPORT}", f"Messages: {messages}"]
+    lines += ["Report:   results/report.html", "Tables:   results/tables/, results/figures/"]
+    lines += ["As a PDF: snakemake results/tables.pdf", f"Messages: {messages}"]
     for model in experiment.learning(experiment.shown)[:1]:
         lines += [f"Next:     ems serve --model results/{experiment.name}/models/{model}"]
     return "\n".join([*lines, ""])

@@ -1,0 +1,391 @@
+"""The report of an experiment: one HTML page with what was trained, how good it is, and its costs.
+
+This module only gathers values from the files of results/<experiment>; report.html.jinja draws
+them. A part whose files are missing is left out.
+"""
+
+import csv
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isfinite
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from ems.base.errors import Damaged, EmsError
+from ems.base.files import read_json, read_table, read_text, write_text
+from ems.base.provenance import digest
+from ems.base.records import Json
+from ems.base.templates import rendered
+from ems.bench.scores import RANGES, Examples, half_interval
+from ems.config.experiment import Experiment
+from ems.config.languages import HERE, UNSEEN
+from ems.config.plugins import benchmark
+from ems.tables.corpora import TRAIN, read_report
+from ems.tables.logs import P1, VALIDATION, LossEntry, read_losses
+from ems.tables.printed import in_table_one_order
+from ems.tables.registry import outputs_of
+from ems.tables.scores import Scores, read_scores
+from ems.tables.table import best_rows, headings_of
+
+EXAMPLES = "examples.json"
+MOST_DRAWN = 6  # systems with a colour of their own
+MOST_CORPORA = 25  # with a bar of their own
+MOST_NUMBERED = 15  # languages of a map with numbers in its cells
+MOST_POINTS = 200  # of a curve
+
+
+@dataclass(frozen=True)
+class Run:
+    """Systems of one experiment in a report, by the label of each: "ems" or "demo: ems"."""
+
+    experiment: Experiment
+    labels: Mapping[str, str]
+
+    @property
+    def folder(self) -> Path:
+        return Path("results", self.experiment.name)
+
+    @cached_property
+    def trained(self) -> list[str]:
+        """The labels of the systems that learn; the others are baselines."""
+        return [self.labels[name] for name in self.experiment.learning(self.labels)]
+
+
+@dataclass(frozen=True)
+class Column:
+    """The scores of one benchmark. `systems`: label -> its scores on the languages trained on."""
+
+    name: str
+    systems: dict[str, Scores]
+
+    @property
+    def file(self) -> Any:
+        return next(iter(self.systems.values())).file
+
+    @cached_property
+    def shared(self) -> list[str]:
+        """The labels (languages or directions) that all systems have."""
+        first, *others = (each.values for each in self.systems.values())
+        return [label for label in first if all(label in values for values in others)]
+
+    def means(self) -> dict[str, float]:
+        """Return system -> mean over the shared labels, or over its own if none is shared."""
+        return {
+            name: fmean(each.values[label] for label in self.shared or each.values)
+            for name, each in self.systems.items()
+        }
+
+    def intervals(self) -> dict[str, float | None]:
+        """Return system -> half of the 95 % interval of its mean."""
+        kept = set(self.shared)
+        return {
+            name: half_interval(
+                replace(
+                    each.file, rows=[s for label, _, s in each.rows if label in kept or not kept]
+                )
+            )
+            for name, each in self.systems.items()
+        }
+
+
+def runs_of(experiments: Mapping[str, Experiment], chosen: Sequence[tuple[str, str]]) -> list[Run]:
+    """Return the systems to report, by experiment: (experiment, system), or all shown for ""."""
+    several = len({name for name, _ in chosen}) > 1
+    systems: dict[str, list[str]] = {}
+    for name, system in chosen:
+        own = [system] if system else experiments[name].shown
+        systems.setdefault(name, []).extend(own)
+    return [
+        Run(experiments[name], {each: f"{name}: {each}" if several else each for each in own})
+        for name, own in systems.items()
+    ]
+
+
+def write_report(runs: Sequence[Run], out: Path, version: str) -> None:
+    """Write the page. `version` says which EMS has written it.
+
+    Raises `EmsError` if no system has a score file, and for malformed files.
+    """
+    columns, left_out = _columns(runs)
+    if not columns:
+        folders = ", ".join(f"{run.folder}/scores" for run in runs)
+        reasons = "".join(f"\n  {reason}" for reason in left_out)
+        raise EmsError(f"{folders}: expected score files, found none to show; run it{reasons}")
+    trained = [label for run in runs for label in run.trained]
+    headline = _headline(columns, trained)
+    drawn = _drawn(headline, trained)
+    page = rendered(
+        Path(__file__).with_name("report.html.jinja"),
+        title=" and ".join(run.experiment.name for run in runs),
+        version=version,
+        headline=headline,
+        left_out=left_out,
+        drawn=drawn,
+        names={row["code"]: row["name"] for row in read_table(HERE / "names.tsv")},
+        titles={column.name: benchmark(column.name).title for column in columns},
+        languages=[_by_language(column, drawn) for column in columns if _has_languages(column)],
+        maps=[_map(column, drawn[0]) for column in columns if column.file.label == "source"],
+        curves=_curves(runs, drawn),
+        runs=[_facts(run, out) for run in runs],
+    )
+    write_text(out, page)
+
+
+def _columns(runs: Sequence[Run]) -> tuple[list[Column], list[str]]:
+    """Return the benchmarks that have scores, and why others are left out."""
+    columns, left_out = [], []
+    for name in dict.fromkeys(name for run in runs for name in run.experiment.benchmarks):
+        labels = {
+            path: label
+            for run in runs
+            for system, label in run.labels.items()
+            if (path := run.folder / "scores" / system / f"{name}.json").is_file()
+        }
+        if not labels:
+            continue
+        try:
+            systems = read_scores(list(labels), name, names=labels, seen=True)
+        except Damaged:
+            raise
+        except EmsError as error:
+            left_out.append(f"{benchmark(name).title}: {str(error).splitlines()[0]}")
+            continue
+        columns.append(Column(name, {each.system: each for each in systems if each.values}))
+    return columns, left_out
+
+
+def _headline(columns: Sequence[Column], trained: Sequence[str]) -> Json:
+    """Return the columns of the main table, and system -> its cells, trained systems first."""
+    labels = dict.fromkeys(label for column in columns for label in column.systems)
+    order = sorted(labels, key=lambda label: label not in trained)
+    rows: dict[str, list[Json | None]] = {label: [] for label in order}
+    heads = []
+    for column in columns:
+        means, intervals, file = column.means(), column.intervals(), column.file
+        lowest, decimals = not file.higher_is_better, 2 if file.metric in RANGES else 1
+        ranked = {at: means.get(label) for at, label in enumerate(order)}
+        best = {order[at] for at in best_rows(ranked, lowest)}
+        others = {label: mean for label, mean in means.items() if label not in trained}
+        for label, cells in rows.items():
+            value = means.get(label)
+            cells.append(
+                None
+                if value is None
+                else {
+                    "text": f"{value:.{decimals}f}",
+                    "half": intervals[label],
+                    "best": label in best and file.metric not in RANGES,
+                    "count": len(column.shared or column.systems[label].values),
+                }
+            )
+        heads.append(
+            {
+                "title": benchmark(column.name).title,
+                "metric": file.metric,
+                "version": file.version,
+                "sha256": file.data_sha256,
+                "lower": lowest,
+                "of": {"language": "languages", "source": "languages"}.get(
+                    file.label, "directions"
+                ),
+                "count": len(column.shared),
+                "baseline": (min if lowest else max)(others, key=others.get, default=""),
+            }
+        )
+    return {"columns": heads, "rows": rows, "trained": [*trained]}
+
+
+def _drawn(headline: Json, trained: Sequence[str]) -> list[str]:
+    """Return the systems to draw: the best of ours first, and one place for the best baseline."""
+
+    def mean(label: str) -> float:
+        cells = [
+            float(cell["text"])
+            for cell, column in zip(headline["rows"][label], headline["columns"], strict=True)
+            if cell and column["metric"] == "P@1"
+        ]
+        return fmean(cells) if cells else 0.0
+
+    ours = sorted((label for label in headline["rows"] if label in trained), key=mean, reverse=True)
+    others = sorted(set(headline["rows"]) - set(trained), key=lambda name: (-mean(name), name))
+    places = MOST_DRAWN - 1 if others else MOST_DRAWN
+    return [*ours[:places], *others[: MOST_DRAWN - len(ours[:places])]]
+
+
+def _has_languages(column: Column) -> bool:
+    """True if its rows are of languages, in percent, and there are two or more."""
+    file = column.file
+    return file.label != "direction" and file.metric not in RANGES and len(column.shared) > 1
+
+
+def _by_language(column: Column, drawn: Sequence[str]) -> Json:
+    """Return a benchmark's languages from the weakest of the first system, with all values."""
+    systems = {label: column.systems[label] for label in drawn if label in column.systems}
+    first = next(iter(systems.values()))
+    lowest = not column.file.higher_is_better
+    rows = []
+    for label in column.shared:
+        values = {name: each.values[label] for name, each in systems.items()}
+        spread = {name: _ends(each, label) for name, each in systems.items()}
+        rows.append({"code": first.languages[label], "values": values, "ends": spread})
+    rows.sort(key=lambda row: next(iter(row["values"].values())), reverse=lowest)
+    return {
+        "title": benchmark(column.name).title,
+        "metric": column.file.metric,
+        "lower": lowest,
+        "system": first.system,
+        "rows": rows,
+    }
+
+
+def _ends(scores: Scores, label: str) -> tuple[float, float]:
+    """Return the mean of a label, less and plus half of its interval, within 0 to 100."""
+    value, rows = scores.values[label], [s for name, _, s in scores.rows if name == label]
+    half = half_interval(replace(scores.file, rows=rows)) or 0.0
+    return max(0.0, value - half), min(100.0, value + half)
+
+
+def _map(column: Column, system: str) -> Json:
+    """Return P@1 of each direction of one system: codes, and a row of values per query."""
+    scores = column.systems.get(system) or next(iter(column.systems.values()))
+    languages = scores.file.languages
+    values = {
+        (languages[row.source], languages[row.target]): row.value
+        for row in scores.file.rows
+        if not row.measure and UNSEEN not in (languages[row.source], languages[row.target])
+    }
+    codes = in_table_one_order({code for pair in values for code in pair})
+    return {
+        "title": benchmark(column.name).title,
+        "system": scores.system,
+        "codes": codes,
+        "numbers": len(codes) <= MOST_NUMBERED,
+        "least": min(values.values()),
+        "grid": [[values.get((query, other)) for other in codes] for query in codes],
+    }
+
+
+def _curves(runs: Sequence[Run], drawn: Sequence[str]) -> list[Json]:
+    """Return P@1 and the loss of validation, against the pairs seen: a line per system."""
+    logs = {
+        label: [entry for entry in read_losses(path) if entry.part == VALIDATION]
+        for run in runs
+        for system, label in run.labels.items()
+        if label in drawn and (path := run.folder / f"models/{system}/losses.jsonl").is_file()
+    }
+    panels: dict[str, Callable[[LossEntry], float | None]] = {
+        "P@1 on the validation pairs (%), higher is better": lambda entry: entry.values.get(P1),
+        "Loss on the validation pairs, lower is better": lambda entry: entry.total,
+    }
+    curves = []
+    for title, value_of in panels.items():
+        lines = {}
+        for label, entries in logs.items():
+            points = [(entry.pairs, value_of(entry)) for entry in entries]
+            points = [point for point in points if point[1] is not None and isfinite(point[1])]
+            if len(points) > 1:
+                lines[label] = _thinned(points)
+        if lines:
+            every = [point for points in lines.values() for point in points]
+            pairs, most = (max(numbers) for numbers in zip(*every, strict=True))
+            high = 100 if title.startswith("P@1") else most
+            curves.append({"title": title, "lines": lines, "pairs": pairs, "high": high})
+    return curves
+
+
+def _thinned(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Return at most about MOST_POINTS of the points, the last one among them."""
+    step = -(-len(points) // MOST_POINTS) or 1
+    return points[::-step][::-1]
+
+
+# --- one experiment
+
+
+def _facts(run: Run, out: Path) -> Json:
+    """Return the sections about one experiment: text, costs, examples, outputs, provenance."""
+    folder = run.folder
+    report, examples = folder / "reports/decontamination.json", folder / "report" / EXAMPLES
+    costs = folder / "costs/summary/costs.csv"
+    table = list(csv.reader(read_text(costs).splitlines())) if costs.is_file() else []
+    return {
+        "name": run.experiment.name,
+        "folder": os.path.relpath(folder, out.parent),
+        "languages": list(run.experiment.languages),
+        "corpora": _corpora(report) if report.is_file() else None,
+        "costs": table,
+        "minutes": sum(float(row[2]) for row in table if row[0].startswith("train ")) / 60,
+        "examples": read_json(examples, Examples, EXAMPLES) if examples.is_file() else None,
+        "outputs": _outputs(run.experiment, folder),
+        "provenance": _provenance(run),
+    }
+
+
+def _corpora(path: Path) -> Json:
+    """Return the pairs of each corpus by what became of them: kept, or the reason of removal."""
+    report, headings = read_report(path), headings_of("reason")
+    rows = []
+    for corpus, role, entries in report.by_corpus():
+        if role != TRAIN:
+            continue
+        parts = {"kept": sum(entry.kept for entry in entries)}
+        for reason in headings:
+            parts[reason] = sum(entry.removed.get(reason, 0) for entry in entries)
+        rows.append({"name": corpus, "read": sum(entry.read for entry in entries), "parts": parts})
+    rows.sort(key=lambda row: -row["read"])
+    others = rows[MOST_CORPORA:]
+    total = {"name": "all corpora", **_summed(rows)}
+    rest = [{"name": f"{len(others)} further corpora", **_summed(others)}] if others else []
+    reasons = [name for name, count in total["parts"].items() if count and name != "kept"]
+    return {
+        "rows": [total, *rows[:MOST_CORPORA], *rest],
+        "reasons": {name: headings[name].lower() for name in reasons},
+        "against": report.against,
+    }
+
+
+def _summed(rows: Sequence[Json]) -> Json:
+    names = rows[0]["parts"]
+    parts = {name: sum(row["parts"][name] for row in rows) for name in names}
+    return {"read": sum(row["read"] for row in rows), "parts": parts}
+
+
+def _outputs(experiment: Experiment, folder: Path) -> list[Json]:
+    """Return the tables and figures that exist, with captions and paths relative to the page."""
+    listed = []
+    for kind, suffixes in (
+        ("table", (".tex", ".csv", ".md")),
+        ("figure", (".svg", ".pdf", ".png")),
+    ):
+        for name, output in outputs_of(experiment)[kind].items():
+            paths = [f"{kind}s/{name}{suffix}" for suffix in suffixes]
+            existing = [path for path in paths if (folder / path).is_file()]
+            if existing:
+                text = output.shown.paragraph
+                listed.append(
+                    {"kind": kind, "caption": output.shown.caption, "text": text, "paths": existing}
+                )
+    return listed
+
+
+def _provenance(run: Run) -> Json:
+    """Return checksums: of the settings, of each model, of evaluation data, of the corpora."""
+    experiment, folder = run.experiment, run.folder
+    settings = Path("configs", f"{experiment.name}.yaml")
+    receipts = [read_json(path, Json) for path in sorted(folder.glob("fetched/opus/**/*.json"))]
+    files = {name: value for receipt in receipts for name, value in receipt.items()}
+    models = {
+        label: read_json(path, Json, "model.json").get("identity", "unknown")
+        for system, label in run.labels.items()
+        if (path := folder / f"models/{system}/model.json").is_file()
+    }
+    return {
+        "settings": str(settings),
+        "settings_sha256": digest(settings.read_text(encoding="utf-8")),
+        "corpus_files": len(files),
+        "corpora_sha256": digest(files),
+        "models": models,
+    }
