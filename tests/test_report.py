@@ -102,7 +102,9 @@ ORDER = [("Chinese", "zh"), ("Japanese", "ja"), ("German", "de")]
 
 def test_a_map_has_numbers_and_a_scale_of_its_own(folder):
     write_flores(Path("results/demo/scores"), "ems", ["en", "de", "zh"], lambda *pair: 91.0)
-    section = report().text.partition("From every language")[2]
+    text = report().text
+    assert "FLORES-200: P@1. Weakest: English 91.0, German 91.0, Chinese 91.0" in text
+    section = text.partition("From every language")[2]
     assert section.split().count("91") == 6
     assert "the colours go from 90 to 100" in section
 

@@ -230,7 +230,8 @@ def _by_language(column: Column, drawn: Sequence[str]) -> Json:
     for label in column.shared:
         values = {name: each.values[label] for name, each in systems.items()}
         spread = {name: _ends(each, label) for name, each in systems.items()}
-        rows.append({"code": first.languages[label], "values": values, "ends": spread})
+        code = first.file.languages.get(label, label)
+        rows.append({"code": code, "values": values, "ends": spread})
     rows.sort(key=lambda row: next(iter(row["values"].values())), reverse=lowest)
     return {
         "title": benchmark(column.name).title,
@@ -378,9 +379,10 @@ def _provenance(run: Run) -> Json:
     receipts = [read_json(path, Json) for path in sorted(folder.glob("fetched/opus/**/*.json"))]
     files = {name: value for receipt in receipts for name, value in receipt.items()}
     models = {
-        label: read_json(path, Json, "model.json").get("identity", "unknown")
+        label: identity
         for system, label in run.labels.items()
         if (path := folder / f"models/{system}/model.json").is_file()
+        and (identity := read_json(path, Json, "model.json").get("identity"))
     }
     return {
         "settings": str(settings),
