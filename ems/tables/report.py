@@ -6,7 +6,7 @@ them. A part whose files are missing is left out.
 
 import csv
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite
@@ -71,24 +71,17 @@ class Column:
         first, *others = (each.values for each in self.systems.values())
         return [label for label in first if all(label in values for values in others)]
 
-    def means(self) -> dict[str, float]:
-        """Return system -> mean over the shared labels, or over its own if none is shared."""
-        return {
-            name: fmean(each.values[label] for label in self.shared or each.values)
-            for name, each in self.systems.items()
-        }
-
-    def intervals(self) -> dict[str, float | None]:
-        """Return system -> half of the 95 % interval of its mean."""
-        kept = set(self.shared)
-        return {
-            name: half_interval(
-                replace(
-                    each.file, rows=[s for label, _, s in each.rows if label in kept or not kept]
-                )
-            )
-            for name, each in self.systems.items()
-        }
+    def means(self) -> dict[str, tuple[float, float | None, int]]:
+        """Return system -> (mean, half of its 95 % interval, labels) over the shared labels, or
+        over its own if none is shared.
+        """
+        means = {}
+        for name, each in self.systems.items():
+            kept = self.shared or [*each.values]
+            rows = [score for label, _, score in each.rows if label in kept]
+            half = half_interval(replace(each.file, rows=rows))
+            means[name] = fmean(map(each.values.get, kept)), half, len(kept)
+        return means
 
 
 def runs_of(experiments: Mapping[str, Experiment], chosen: Sequence[tuple[str, str]]) -> list[Run]:
@@ -115,13 +108,16 @@ def write_report(runs: Sequence[Run], out: Path, version: str) -> None:
         reasons = "".join(f"\n  {reason}" for reason in left_out)
         raise EmsError(f"{folders}: expected score files, found none to show; run it{reasons}")
     trained = [label for run in runs for label in run.trained]
-    headline = _headline(columns, trained)
+    headline = [_headline(column, trained) for column in columns]
+    labels = dict.fromkeys(name for column in columns for name in column.systems)
     drawn = _drawn(headline, trained)
     page = rendered(
         Path(__file__).with_name("report.html.jinja"),
         title=" and ".join(run.experiment.name for run in runs),
         version=version,
         headline=headline,
+        systems=sorted(labels, key=lambda label: label not in trained),
+        trained=trained,
         left_out=left_out,
         drawn=drawn,
         names={row["code"]: row["name"] for row in read_table(HERE / "names.tsv")},
@@ -157,62 +153,39 @@ def _columns(runs: Sequence[Run]) -> tuple[list[Column], list[str]]:
     return columns, left_out
 
 
-def _headline(columns: Sequence[Column], trained: Sequence[str]) -> Json:
-    """Return the columns of the main table, and system -> its cells, trained systems first."""
-    labels = dict.fromkeys(label for column in columns for label in column.systems)
-    order = sorted(labels, key=lambda label: label not in trained)
-    rows: dict[str, list[Json | None]] = {label: [] for label in order}
-    heads = []
-    for column in columns:
-        means, intervals, file = column.means(), column.intervals(), column.file
-        lowest, decimals = not file.higher_is_better, 2 if file.metric in RANGES else 1
-        ranked = {at: means.get(label) for at, label in enumerate(order)}
-        best = {order[at] for at in best_rows(ranked, lowest)}
-        others = {label: mean for label, mean in means.items() if label not in trained}
-        for label, cells in rows.items():
-            value = means.get(label)
-            cells.append(
-                None
-                if value is None
-                else {
-                    "text": f"{value:.{decimals}f}",
-                    "half": intervals[label],
-                    "best": label in best and file.metric not in RANGES,
-                    "count": len(column.shared or column.systems[label].values),
-                }
-            )
-        heads.append(
-            {
-                "title": benchmark(column.name).title,
-                "metric": file.metric,
-                "version": file.version,
-                "sha256": file.data_sha256,
-                "lower": lowest,
-                "of": {"language": "languages", "source": "languages"}.get(
-                    file.label, "directions"
-                ),
-                "count": len(column.shared),
-                "baseline": (min if lowest else max)(others, key=others.get, default=""),
-            }
-        )
-    return {"columns": heads, "rows": rows, "trained": [*trained]}
+def _headline(column: Column, trained: Collection[str]) -> Json:
+    """Return a benchmark's row of the main table; `best` and `baseline` are systems."""
+    file, means = column.file, column.means()
+    lowest, cosine = not file.higher_is_better, file.metric in RANGES
+    numbered = dict(enumerate(means))
+    best = best_rows({at: means[name][0] for at, name in numbered.items()}, lowest)
+    others = {name: value for name, (value, *_) in means.items() if name not in trained}
+    return {
+        "title": benchmark(column.name).title,
+        "metric": file.metric,
+        "version": file.version,
+        "sha256": file.data_sha256,
+        "lower": lowest,
+        "of": "directions" if file.label == "direction" else "languages",
+        "count": len(column.shared),
+        "form": "%.2f" if cosine else "%.1f",
+        "means": means,
+        "best": [] if cosine else [numbered[at] for at in best],
+        "baseline": (min if lowest else max)(others, key=others.get, default=""),
+    }
 
 
-def _drawn(headline: Json, trained: Sequence[str]) -> list[str]:
+def _drawn(headline: Sequence[Json], trained: Collection[str]) -> list[str]:
     """Return the systems to draw: the best of ours first, and one place for the best baseline."""
-
-    def mean(label: str) -> float:
-        cells = [
-            float(cell["text"])
-            for cell, column in zip(headline["rows"][label], headline["columns"], strict=True)
-            if cell and column["metric"] == "P@1"
-        ]
-        return fmean(cells) if cells else 0.0
-
-    ours = sorted((label for label in headline["rows"] if label in trained), key=mean, reverse=True)
-    others = sorted(set(headline["rows"]) - set(trained), key=lambda name: (-mean(name), name))
-    places = MOST_DRAWN - 1 if others else MOST_DRAWN
-    return [*ours[:places], *others[: MOST_DRAWN - len(ours[:places])]]
+    precisions: dict[str, list[float]] = {}
+    for row in headline:
+        for name, (value, *_) in row["means"].items():
+            precisions.setdefault(name, []).extend([value] if row["metric"] == "P@1" else [])
+    order = sorted(precisions, key=lambda name: -fmean(precisions[name] or [0]))
+    ours = [name for name in order if name in trained]
+    others = [name for name in order if name not in trained]
+    ours = ours[: MOST_DRAWN - bool(others)]
+    return [*ours, *others[: MOST_DRAWN - len(ours)]]
 
 
 def _has_languages(column: Column) -> bool:
