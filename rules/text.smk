@@ -83,7 +83,7 @@ rule decontamination_report:
         reports=job.per_pair(w.clean_report, "train", "validation"),
         joined=w.joined_reports,
     shell:
-        "ems decontamination-report {params.settings:q} --entries {params.reports:q} {params.joined:q} --out {output:q} --log {log:q}"
+        "ems merge-reports {params.settings:q} --entries {params.reports:q} {params.joined:q} --out {output:q} --log {log:q}"
 
 
 rule multiway:

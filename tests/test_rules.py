@@ -40,7 +40,7 @@ ORDER += ["retries", "group", "threads", "resources", "params", "shell"]
 
 
 ON_A_CLUSTER = "wikipedia prepare multiway vocabulary_sample vocabulary shard "
-ON_A_CLUSTER += "shard_multiway mine train fit bench"
+ON_A_CLUSTER += "shard_multiway mine train fit bench examples"
 
 
 def test_only_these_rules_ask_a_cluster_for_memory():

@@ -25,6 +25,7 @@ Shards = Annotated[Path, "list of shards"]
 SEGMENTER = "segmenter of all languages except zh and ja: the paper's, or the one in embed.py"
 COMPARED = (".tex", ".csv", ".md", ".svg", ".png")
 TRAINED = (*IMPORTED, "losses.jsonl")
+SCORES = "score files of trained systems, in a folder next to `models`"
 LOSS = "experiment whose data measure the loss without segmenters (default: the model's)"
 FITTED = ("model.json", NGRAMS)
 QUANTISED = "rows of 8 bits, a quarter of the size, of a model without layers; for ems alone"
@@ -129,7 +130,7 @@ def bench(
 def examples(
     experiment: common.ExperimentName,
     out: common.OutFile,
-    scores: Annotated[list[Path], "score files of trained systems"] = (),
+    scores: Annotated[list[Path], SCORES] = (),
     evalset: common.Folders = (),
     expect: common.Expected = "",
 ) -> None:
@@ -138,11 +139,11 @@ def examples(
     from ems.bench.examples import write_examples
 
     settings = common.planned(experiment, expect, "tables")
-    folder, megabytes = Path("results", settings.name), common.site_settings().embeddings_mb
+    cache, site = Path("results", settings.name, CACHE_FOLDER), common.site_settings()
 
     def encoder_of(system: str) -> "LineEncoder":
-        encoder = make_encoder(settings.systems[system], folder / "models" / system)
-        return cached(encoder, folder / CACHE_FOLDER, megabytes)
+        model = scores[0].absolute().parents[2] / "models" / system
+        return cached(make_encoder(settings.systems[system], model), cache, site.embeddings_mb)
 
     chosen = write_examples(settings, scores, encoder_of, evalset, out)
     common.log.info("%s: %s on %s", out, chosen.system, ", ".join(chosen.benchmarks) or "nothing")

@@ -83,19 +83,19 @@ def prepare(
     common.log.info("%s", prepare_pairs(job, out))
 
 
-def decontamination_report(
+def merge_reports(
     experiment: common.ExperimentName,
     entries: Annotated[list[Path], "reports of `ems prepare`, and folders of `ems multiway`"],
     out: common.OutFile,
     expect: common.Expected = "",
 ) -> None:
     """Merge the decontamination reports."""
-    from ems.text.clean import merge_reports
+    from ems.text import clean
 
     settings = common.planned(experiment, expect, "evalkeys")
     groups = [sorted(path.glob("*-*.json")) if path.is_dir() else [path] for path in entries]
     files = [path for group in groups for path in group]
-    merge_reports(settings, files, out)
+    clean.merge_reports(settings, files, out)
     common.log.info("%s: %s corpora and pairs", out, len(files))
 
 

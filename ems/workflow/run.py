@@ -93,8 +93,8 @@ def summary(experiment: Experiment, took: str, messages: Path) -> str:
             cells = [f"{_mean(files[name][row]):{len(name)}.1f}" for name in shown]
             lines += ["  ".join([system.ljust(width), *cells])]
         lines += [""]
-    lines += ["Report:   results/report.html", "Tables:   results/tables/, results/figures/"]
-    lines += ["As a PDF: snakemake results/tables.pdf", f"Messages: {messages}"]
+    lines += ["Report:   results/report.html", f"Messages: {messages}"]
+    lines += ["Tables:   results/tables/; as one PDF: snakemake results/tables.pdf"]
     for model in experiment.learning(experiment.shown)[:1]:
         lines += [f"Next:     ems serve --model results/{experiment.name}/models/{model}"]
     return "\n".join([*lines, ""])

@@ -28,7 +28,7 @@ KEEPING = {"wikipedia", "shard", "mine-documents"}
 ONE_BY_ONE = ("fetch", "fetch-evalset", "shards", "eval", "publish")
 COMPANIONS = (".tex", ".csv", ".md", ".png", ".svg", ".json", ".languages")
 SHARED = {  # that stages keep for each other, below the project
-    **dict.fromkeys(("bench", "eval"), r"results/[^/]+/embeddings(/|$)"),
+    **dict.fromkeys(("bench", "eval", "examples"), r"results/[^/]+/embeddings(/|$)"),
     "check": r"\.snakemake(/|$)",  # whose log Snakemake writes when it plans for a profile
     "prepare": r"(.+/)?(clean|segmented)(/|$)|(text|odd/\w+)$",
     **dict.fromkeys(("fetch", "fetch-documents", "fetch-evalset"), r"data/\.downloads(/|$)"),
