@@ -20,7 +20,7 @@ from subprocess import PIPE
 from typing import Annotated
 
 from ems.base.errors import EmsError
-from ems.base.files import read_json
+from ems.base.files import read_json, read_text
 from ems.base.progress import clock, log
 from ems.base.records import Bounds, Count, Json, NonBlank, Record
 
@@ -94,6 +94,9 @@ def planned_jobs(experiment: str, profiles: list[str]) -> list[PlannedJob]:
     """
     if not PROGRAM.exists():
         raise EmsError(f"{PROGRAM}: file not found; run this in the folder of the project")
+    for file in (Path(place, name) for place in profiles for name in ("", "config.yaml")):
+        if file.is_file():
+            read_text(file)  # raises for text that is not UTF-8, which Snakemake does not explain
     named = " ".join(profiles)
     log.info("profile %s: Snakemake plans the jobs of %s", named, experiment)
     with tempfile.TemporaryDirectory() as folder:
