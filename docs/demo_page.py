@@ -1,9 +1,10 @@
-"""Take docs/serve.png, the picture of the page of `ems serve`, in a browser.
+"""Take pictures in a browser: docs/serve.png of `ems serve`, docs/report.png of a report.
 
     make demo-page
 
 needs a browser and fonts of all scripts (Debian: chromium-headless-shell, fonts-noto-core,
-fonts-noto-cjk). Flags of `ems serve` may follow the name of the script.
+fonts-noto-cjk). Flags of `ems serve` may follow the name of the script. Without results/
+report.html only the first picture is taken.
 """
 
 import shutil
@@ -15,7 +16,8 @@ from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium")
-SIZE = {"width": 860, "height": 580}
+REPORT = ROOT / "results/report.html"
+SIZE, TALL = {"width": 860, "height": 580}, {"width": 900, "height": 1000}
 QUESTION = "Wo ist der Bahnhof?"
 WARM = "the first answer of a server takes longer"
 
@@ -37,6 +39,10 @@ def main() -> None:
                 page.locator("#results[aria-busy=false] a").first.wait_for()
                 page.wait_for_timeout(500)
             page.screenshot(path=ROOT / "docs/serve.png")
+            if REPORT.is_file():
+                page = browser.new_page(viewport=TALL)
+                page.goto(REPORT.as_uri())
+                page.screenshot(path=ROOT / "docs/report.png")
         finally:
             server.terminate()
 
