@@ -1,4 +1,4 @@
-"""Fill in templates of Jinja: reports, an experiment, a model card. HTML is escaped."""
+"""Fill in templates of Jinja: pages, experiments, model cards, tables for a terminal."""
 
 from pathlib import Path
 from typing import Any
@@ -15,4 +15,19 @@ def rendered(template: Path, **values: Any) -> str:
         undefined=StrictUndefined,
         autoescape=".html" in template.suffixes,
     )
+    environment.filters["aligned"] = aligned
     return environment.from_string(template.read_text(encoding="utf-8")).render(**values)
+
+
+def aligned(table: str, sides: str) -> str:
+    """Align lines of cells that ` | ` separates; `sides`: l(eft) or r(ight) per column."""
+    rows = [line.split(" | ") for line in table.splitlines()]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        "  ".join(
+            cell.rjust(width) if side == "r" else cell.ljust(width)
+            for cell, width, side in zip(row, widths, sides, strict=True)
+        )
+        for row in rows
+    )
+    return "".join(f"{line.rstrip()}\n" for line in lines)

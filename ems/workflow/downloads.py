@@ -5,17 +5,13 @@
 """
 
 import json
-from collections.abc import Iterator
+from pathlib import Path
 
 from ems.base.records import Json
+from ems.base.templates import rendered
 from ems.config.experiment import Experiment
 from ems.corpora.catalogue import PairSize, pair_sizes, set_sizes
 from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
-
-UNKNOWN = "?"
-CORPORA = ("corpus", "version", "for", "pairs", "files", "sentence pairs", "used", "MB", "licence")
-EVALSETS = ("evaluation set", "corpus", "version", "files", "sentence pairs", "MB")
-LANGUAGES = ("language", "used", "at most", "Table I", "difference")
 
 
 def as_json(experiment: Experiment) -> str:
@@ -105,75 +101,6 @@ def _sum(values: list[int | None]) -> int | None:
 def as_text(experiment: Experiment) -> str:
     """Return tables of corpora, of evaluation sets drawn from a corpus, and of languages."""
     listing = _listing(experiment)
-    total = listing["total"]
-    of_all = {"corpus": "total", "version": "", "role": "", "licence": "", **total}
-    rows = [CORPORA, *map(_corpus_cells, [*listing["corpora"], of_all])]
-    lines = [f"{experiment.name}: downloads", "", *aligned(rows, "lllrrrrrl")]
-    if listing["evalsets"]:
-        rows = [EVALSETS]
-        for row in listing["evalsets"]:
-            counts = (f"{row['files']:,}", _known(row["lines"]), _megabytes(row["kilobytes"]))
-            rows.append((row["evalset"], row["corpus"], row["version"], *counts))
-        lines += ["", "Also downloaded, for evaluation sets drawn from whole files of a corpus", ""]
-        lines += aligned(rows, "lllrrr")
-    if listing["languages"]:
-        of_all = _language("total", total["train"], listing["table_1_total"])
-        rows = [LANGUAGES, *map(_language_cells, [*listing["languages"], of_all])]
-        lines += ["", "Sentence pairs used for training, compared with EMS v2 Table I", ""]
-        lines += aligned(rows, "lrrrr")
-    notes = list(_notes(total))
-    return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
-
-
-def _corpus_cells(row: Json) -> tuple[str, ...]:
-    """Return the cells of a corpus; documents have languages instead of pairs."""
-    pairs = f"{row['pairs']:,}"
-    cells = [_known(row[key], row["unknown"]) for key in ("sentence_pairs", "used")]
-    if row["kind"] == "documents":
-        pairs, cells = f"{pairs} languages", ["-", "-"]
-    size = _megabytes(row["kilobytes"], row["unknown_kilobytes"])
-    place = (row["corpus"], row["version"], row["role"], pairs, f"{row['files']:,}")
-    return (*place, *cells, size, row["licence"])
-
-
-def _known(value: float | None, unknown: int = 0) -> str:
-    return UNKNOWN if value is None else f"{value:,.0f}" + (UNKNOWN if unknown else "")
-
-
-def _megabytes(kilobytes: int | None, unknown: int = 0) -> str:
-    return _known(None if kilobytes is None else kilobytes / 1000, unknown)
-
-
-def _language_cells(row: Json) -> tuple[str, ...]:
-    unknown, table_1, difference = row["unknown"], row["table_1"], row["difference"]
-    return (
-        row["language"],
-        _known(row["used"], unknown),
-        _known(row["at_most"] if unknown else row["used"]),
-        "-" if table_1 is None else f"{table_1:,}",
-        UNKNOWN if difference is None else f"{difference:+,}",
-    )
-
-
-def _notes(total: Json) -> Iterator[str]:
-    if total["unknown"]:
-        yield (
-            f"?: {total['unknown']} language pairs of a corpus cannot be counted before they are "
-            "fetched (your own, another release, or LASER's mined files: at most OPUS's count)"
-        )
-        yield "the difference is 0 if Table I lies between the known count and `at most`"
-    if total["unknown_kilobytes"]:
-        count = total["unknown_kilobytes"]
-        yield f"?: the size of {count} language pairs, or languages of documents, is unknown"
-
-
-def aligned(rows: list[tuple[str, ...]], sides: str) -> list[str]:
-    """Return rows as lines of aligned columns; `sides`: l(eft) or r(ight) per column."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if side == "r" else cell.ljust(width)
-            for cell, width, side in zip(row, widths, sides, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
+    trained = _language("total", listing["total"]["train"], listing["table_1_total"])
+    template = Path(__file__).with_name("downloads.txt.jinja")
+    return rendered(template, **listing, all_languages=trained)

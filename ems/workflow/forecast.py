@@ -20,7 +20,6 @@ from ems.config.experiment import Experiment
 from ems.config.file import Site
 from ems.config.load import load_experiment
 from ems.tables.logs import costs_of
-from ems.workflow.downloads import aligned
 from ems.workflow.plan import has_job
 from ems.workflow.requests import JobRequest, PlannedJob, nodes_here, obstacles, planned_jobs
 from ems.workflow.work import Learning, Units, Workload
@@ -34,9 +33,6 @@ LAUNCH = 0.015  # seconds of a step: 1,100 to 1,400 operators of about 10 micros
 TRAINING_START = 30.0  # seconds: PyTorch, CUDA, the shards
 GATHERED, UPDATED = 24e9, 28e12  # bytes a unit: forward, backward; Adam's reads and writes
 BYTES_TRAINED, BASE_MB = 16, 600  # a weight with its gradient and Adam's moments; PyTorch itself
-SITE_DEFAULT = "site's default"
-REQUESTED = ("stage", "jobs", "partition", "nodes", "GPUs", "GPU type", "CPUs", "time", "MB a node")
-NEEDED = ("stage", "jobs", "CPU time", "GPU time", "longest job", "MB")
 
 
 @dataclass
@@ -170,7 +166,6 @@ def forecast(experiment: Experiment, site: Site, profiles: list[str]) -> str:
     rates, names = corrected_rates(site, excluded=[experiment.name])
     workload = Workload(experiment, Path(site.data))
     rows = grouped(jobs, workload, rates)
-    requested, needed = _tables(rows)
     longest: Counter[str] = Counter()  # seconds of the longest job of a stage
     for row in rows:
         longest[row.rules[0][0]] = max(longest[row.rules[0][0]], row.longest)
@@ -178,10 +173,9 @@ def forecast(experiment: Experiment, site: Site, profiles: list[str]) -> str:
         Path(__file__).with_name("forecast.txt.jinja"),
         name=experiment.name,
         profiles=profiles,
-        requested=requested,
-        needed=needed,
         rows=rows,
         hours=_hours,
+        clock=clock,
         fetched=_gigabytes(workload.fetched()),
         on_disk=_gigabytes(workload.on_disk(site.embeddings_mb)),
         chain=clock(sum(longest.values())),
@@ -209,24 +203,6 @@ def grouped(jobs: list[PlannedJob], workload: Workload, rates: Rates) -> list[Jo
         peaks = [finished[name].max_rss_mb for name in names if name in finished]
         row.memory_mb = max([row.memory_mb, *peaks])
     return sorted(rows.values(), key=lambda row: (row.request is None, row.rules))
-
-
-def _tables(rows: list[JobGroup]) -> tuple[list[str], list[str]]:
-    """Return the lines of the table of requests and of the table of needs."""
-    asking, needing = [REQUESTED], [NEEDED]
-    for row in rows:
-        name, jobs = row.name, f"{row.jobs:,}"
-        if request := row.request:
-            limit = SITE_DEFAULT if request.minutes is None else clock(60 * request.minutes)
-            memory = SITE_DEFAULT if request.memory_mb is None else f"{request.memory_mb:,}"
-            kind = (request.gpu_type or SITE_DEFAULT) if request.gpus else "-"
-            counts = (f"{request.nodes}", f"{request.gpus}", kind, f"{request.cpus}", limit, memory)
-            asking.append((name, jobs, request.partition or SITE_DEFAULT, *counts))
-        name = name if request else f"{name}, on this machine"
-        memory = f"{row.memory_mb:,.0f}" if row.memory_mb else "-"
-        hours = _hours(row.cpu_seconds), _hours(row.gpu_seconds)
-        needing.append((name, jobs, *hours, clock(row.longest), memory))
-    return aligned(asking, "lrlrrlrrr"), aligned(needing, "lrrrrr")
 
 
 def _hours(seconds: float) -> str:

@@ -7,7 +7,6 @@ the experiment, with a comment on each value to change.
 import json
 import re
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -22,7 +21,6 @@ from ems.config.load import load_experiment, load_site
 from ems.config.plugins import benchmarks
 from ems.corpora.catalogue import NOISE, UNRATED, catalogue_entry, check_corpora, licence_of
 from ems.tables.declarations import words_of
-from ems.workflow.downloads import UNKNOWN, aligned
 from ems.workflow.search import PIVOT, Named, Offer, find_language, nearest, offers
 
 UNITS = {"": 1, "k": 1000, "m": 1_000_000}
@@ -136,7 +134,16 @@ def make_experiment(named: str, most: str, out: Path) -> str:
         site = load_site(Path("config.yaml"), {"experiment": out.stem})
         check_corpora(load_experiment(out.stem, site, Path(folder)))
     write_text(out, text)
-    return "\n".join(_reasons(languages, pairs, picks, budget)) + "\n"
+    return rendered(
+        Path(__file__).with_name("init.txt.jinja"),
+        names={language.code: language.name for language in languages},
+        by_pair={pair: [pick for pick in picks if pick.pair == pair] for pair in pairs},
+        budget=budget,
+        total=sum(pick.most for pick in picks),
+        megabytes=sum(pick.offer.kilobytes for pick in picks if pick.most) / 1000,
+        licence=licence_of,
+        pivot=PIVOT,
+    )
 
 
 def _check_covered(languages: list[Named], picks: list[Pick]) -> None:
@@ -149,35 +156,6 @@ def _check_covered(languages: list[Named], picks: list[Pick]) -> None:
                 f"--languages: OPUS has no text of {language} with {others}, as of {opus_date()}"
                 f"{nearest(language)}; leave it out, or bring text of your own (docs/data.md)"
             )
-
-
-def _reasons(
-    languages: list[Named], pairs: list[LanguagePair], picks: list[Pick], budget: int
-) -> Iterator[str]:
-    """Yield a table of the picks per language pair, and notes."""
-    names = {language.code: language.name for language in languages}
-    for pair in pairs:
-        own = [pick for pick in picks if pick.pair == pair]
-        used = sum(pick.most for pick in own)
-        shown = [pick for pick in own if pick.most or (pick.offer.pairs or 0) * 100 > used]
-        rows = [("", "corpus", "version", "takes", "of", "MB", "why", "licence")]
-        for pick in shown:
-            offer = pick.offer
-            takes = f"{pick.most:,}" if pick.most else ""
-            size = f"{offer.kilobytes / 1000:,.1f}" if pick.most else ""
-            of = UNKNOWN if offer.pairs is None else f"{offer.pairs:,}"
-            numbers = (takes, of, size, pick.reason, licence_of(offer.corpus))
-            rows.append(("+" if pick.most else "-", offer.corpus, offer.version, *numbers))
-        yield f"{names[pair[0]]} and {names[pair[1]]}: {used:,} sentence pairs"
-        yield from ("", *aligned(rows, "lllrrrll"))
-        if small := len(own) - len(shown):
-            yield f"-  {small} more, each with less than 1 % of the pairs, or not counted"
-        yield ""
-    total = sum(pick.most for pick in picks)
-    megabytes = sum(pick.offer.kilobytes for pick in picks if pick.most) / 1000
-    yield f"{total:,} sentence pairs, budget {budget:,}; {megabytes:,.0f} MB to fetch"
-    if PIVOT not in names:
-        yield "without English; most languages have more text paired with it (--languages en,...)"
 
 
 # --- which corpora

@@ -3,13 +3,14 @@
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import read_table
 from ems.base.records import Json
+from ems.base.templates import rendered
 from ems.config.languages import (
     ANY,
     HERE,
@@ -25,7 +26,6 @@ from ems.config.languages import (
     other_codes_of_languages,
 )
 from ems.corpora.catalogue import NOISE, catalogue, catalogue_entry, did_you_mean, licence_of
-from ems.workflow.downloads import UNKNOWN, aligned
 
 PIVOT = "en"
 SCRIPTS = {"Latn": "Latin", "Cyrl": "Cyrillic", "Arab": "Arabic", "Deva": "Devanagari"}
@@ -191,15 +191,20 @@ def search_text(first: str, second: str, as_json: bool, complete: bool) -> str:
     shown = [
         offer for offer in found if complete or offer.pairs is None or offer.pairs * 1000 > counted
     ]
-    rows = [("corpus", "version", "class", "sentence pairs", "MB", "files", "licence")]
-    for offer in shown:
-        pairs = UNKNOWN if offer.pairs is None else f"{offer.pairs:,}"
-        megabytes, files = f"{offer.kilobytes / 1000:,.1f}", " ".join(offer.files)
-        release = (offer.corpus, offer.version, offer.noise)
-        rows.append((*release, pairs, megabytes, files, licence_of(offer.corpus)))
-    title = f"{one} and {other}: {counted:,} sentence pairs in {len(found)} corpora of OPUS"
-    notes = _notes(one, other, {offer.noise for offer in shown}, len(found) - len(shown))
-    return "\n".join([title, "", *aligned(rows, "lllrrll"), "", *notes]) + "\n"
+    return rendered(
+        Path(__file__).with_name("search.txt.jinja"),
+        first=one,
+        second=other,
+        counted=counted,
+        found=found,
+        shown=shown,
+        licence=licence_of,
+        classes=NOISE,
+        date=opus_date(),
+        newer=[name for name, each in catalogue().items() if each.note.startswith("newer than")],
+        others=[code for code in partners()[one.code] if code != other.code],
+        pivot=PIVOT,
+    )
 
 
 def _entry(offer: Offer) -> Json:
@@ -212,14 +217,3 @@ def _entry(offer: Offer) -> Json:
         "kilobytes": offer.kilobytes,
         "licence": catalogue_entry(offer.corpus).licence or None,
     }
-
-
-def _notes(first: Named, second: Named, classes: set[str], small: int) -> Iterator[str]:
-    if small:
-        yield f"{small} more corpora have at most 0.1 % of the pairs each (--all)"
-    yield "class: " + "; ".join(f"{name}: {NOISE[name]}" for name in NOISE if name in classes)
-    newer = [name for name, known in catalogue().items() if known.note.startswith("newer than")]
-    yield f"OPUS as of {opus_date()} (newer: {', '.join(newer)})"
-    others = [code for code in partners()[first.code] if code != second.code]
-    if second.code == PIVOT and others:
-        yield f"{len(others)} other languages: ems corpora search {first.code} LANGUAGE"
