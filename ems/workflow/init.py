@@ -318,12 +318,11 @@ def experiment_text(name: str, languages: list[Named], picks: list[Pick], comman
         date=opus_date(),
         pairs=pairs,
         description=json.dumps(f"An encoder for {codes}, from {pairs:,} sentence pairs of OPUS."),
-        languages=[(_language(language), language.name) for language in languages],
+        languages=languages,
+        pivot=PIVOT,
         corpora=corpora,
         held=validation_of(taken),
         held_out=_held_out,
-        named=_named,
-        max_pairs=_max_pairs,
         licences=known,
         others=len(corpora) - len(known),
         sets=_sets(languages),
@@ -333,20 +332,6 @@ def experiment_text(name: str, languages: list[Named], picks: list[Pick], comman
         size=size,
         steps=steps_for(size, pairs),
     )
-
-
-def _language(language: Named) -> str:
-    """Return the entry of a language: its code if EMS v2 has it, else all known fields."""
-    known, code = language.language, language.code
-    if known.ems_pairs != "-" or code == PIVOT:
-        return code
-    fields = {"code": code, "tatoeba_v1": known.tatoeba_v1, "flores200": known.flores200}
-    fields["script"] = known.script
-    return _flow({key: text for key, text in fields.items() if text})
-
-
-def _flow(value: dict[str, str]) -> str:
-    return "{" + ", ".join(f"{key}: {text}" for key, text in value.items()) + "}"
 
 
 def _sets(languages: list[Named]) -> list[str]:
@@ -367,21 +352,3 @@ def _sets(languages: list[Named]) -> list[str]:
 def _held_out(picks: list[Pick]) -> int:
     """Return the number of pairs held out of each file of a corpus."""
     return min(HELD_OUT, *(pick.offer.pairs // len(pick.offer.files) // WORTH for pick in picks))
-
-
-def _max_pairs(picks: list[Pick]) -> str:
-    """Return the setting `max_pairs` of a corpus, which applies per file, or ""."""
-    capped = [pick for pick in picks if pick.most < pick.offer.pairs]
-    caps = {_name(pick.pair): str(pick.most // len(pick.offer.files)) for pick in capped}
-    return _flow(caps) if caps else ""
-
-
-def _named(pairs: list[LanguagePair]) -> str:
-    """Return the key of language pairs: `languages`, or `pairs` if one lacks English."""
-    names = ", ".join(dict.fromkeys(map(_name, pairs)))
-    return f"languages: [{names}]" if all(PIVOT in pair for pair in pairs) else f"pairs: [{names}]"
-
-
-def _name(pair: LanguagePair) -> str:
-    """Return the name of a language pair in `max_pairs`: the language other than English."""
-    return next(code for code in pair if code != PIVOT) if PIVOT in pair else "-".join(sorted(pair))
