@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.progress import Progress, clock
-from ems.bench.scores import ScoreFile, read_score_file
+from ems.base.templates import rendered
+from ems.bench.scores import read_score_file
 from ems.config.experiment import Experiment
 from ems.tables.registry import scores
 
@@ -84,22 +85,16 @@ def summary(experiment: Experiment, took: str, messages: Path) -> str:
     paths = {name: scores(experiment, name) for name in experiment.evalsets}
     files = {name: [read_score_file(Path(path)) for path in paths[name]] for name in paths}
     shown = [name for name, each in files.items() if each and each[0].higher_is_better][:MOST]
-    width = max(map(len, [*experiment.shown, "system"]))
-    lines = [f"{experiment.name} is finished after {took}."]
-    if shown:
-        lines += ["Mean score per benchmark in percent (higher is better):", ""]
-        lines += ["  ".join(["system".ljust(width), *shown])]
-        for row, system in enumerate(experiment.shown):
-            cells = [f"{_mean(files[name][row]):{len(name)}.1f}" for name in shown]
-            lines += ["  ".join([system.ljust(width), *cells])]
-        lines += [""]
-    lines += ["Report:   results/report.html", f"Messages: {messages}"]
-    lines += ["Tables:   results/tables/; as one PDF: snakemake results/tables.pdf"]
-    for model in experiment.learning(experiment.shown)[:1]:
-        lines += [f"Next:     ems serve --model results/{experiment.name}/models/{model}"]
-    return "\n".join([*lines, ""])
-
-
-def _mean(file: ScoreFile) -> float:
-    """Return the mean over the languages trained on, the first of the means."""
-    return file.means()[0][1]
+    return rendered(
+        Path(__file__).with_name("summary.txt.jinja"),
+        name=experiment.name,
+        took=took,
+        shown=shown,
+        # the means over the languages trained on, which are the first ones
+        means={
+            system: [files[name][row].means()[0][1] for name in shown]
+            for row, system in enumerate(experiment.shown)
+        },
+        messages=messages,
+        models=experiment.learning(experiment.shown)[:1],
+    )
