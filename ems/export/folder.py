@@ -21,9 +21,18 @@ import torch
 from torch import Tensor
 
 from ems.base.errors import EmsError
-from ems.base.files import ENCODER, EXPORTED, VOCABULARY, atomic_path, write_json, write_text
+from ems.base.files import (
+    ENCODER,
+    EXPORTED,
+    VOCABULARY,
+    atomic_path,
+    parse_json,
+    write_json,
+    write_text,
+)
 from ems.base.provenance import source_root
 from ems.base.records import Json
+from ems.base.templates import rendered
 from ems.bench.retrieval import normalised
 from ems.config.languages import UNSEEN
 from ems.export import is_export, write_sums
@@ -230,42 +239,13 @@ def write_modules(exported: Exported, folder: Path) -> list[Json]:
 
 def _write_bert(exported: Exported, folder: Path) -> None:
     """Write weights, sizes and tokenizer settings in the format of transformers."""
-    settings, vocabulary = exported.settings, exported.ours.vocabulary
+    vocabulary = exported.ours.vocabulary
     pad, unknown = (vocabulary.id_to_piece(at) for at in (PAD, UNK))
     write_tensors(bert_weights(exported.encoder), folder / ENCODER)
-    write_json(
-        folder / "config.json",
-        {
-            "architectures": ["BertModel"],
-            "model_type": "bert",
-            "vocab_size": vocabulary.get_piece_size(),
-            "hidden_size": settings.width,
-            "num_hidden_layers": settings.layers,
-            "num_attention_heads": settings.heads,
-            "intermediate_size": settings.feed_forward,
-            "hidden_act": settings.activation,
-            "hidden_dropout_prob": settings.dropout,
-            "attention_probs_dropout_prob": settings.attention_dropout,
-            "max_position_embeddings": settings.max_tokens,
-            "type_vocab_size": 1,
-            "layer_norm_eps": settings.norm_eps,
-            "pad_token_id": 0,
-            "torch_dtype": "float32",
-        },
-    )
-    tokenizer = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": settings.max_tokens,
-        "pad_token": pad,
-        "unk_token": unknown,
-        "split_special_tokens": True,  # the name of a special token in a text is text
-        "clean_up_tokenization_spaces": False,
-        "model_input_names": ["input_ids", "attention_mask"],
-    }
-    write_json(folder / "tokenizer_config.json", tokenizer)
-    write_json(folder / "special_tokens_map.json", {"pad_token": pad, "unk_token": unknown})
-    limits = {"max_seq_length": settings.max_tokens, "do_lower_case": False}
-    write_json(folder / "sentence_bert_config.json", limits)
+    template, size = Path(__file__).with_name("bert.json.jinja"), vocabulary.get_piece_size()
+    text = rendered(template, sizes=exported.settings, pieces=size, pad=pad, unknown=unknown)
+    for name, content in parse_json(text).items():
+        write_json(folder / name, content)
 
 
 def write_tensors(tensors: dict[str, Tensor], out: Path) -> None:
