@@ -15,8 +15,8 @@ from pathlib import Path
 from measured import demo_lines, say
 from text_steps import LANGUAGES, ROOT, real_lines
 
-from ems.base.batches import batched
 from ems.base.files import write_json
+from ems.base.texts import batched
 from ems.text.keys import KEYS
 from ems.text.normalise import tidy_lines
 

@@ -16,7 +16,7 @@ from made.shards import LANGUAGES, WORDS
 from made.text import of_languages
 from sentencepiece import SentencePieceTrainer
 
-from ems.base.batches import batched
+from ems.base.texts import batched
 from ems.tables.corpora import write_vocabulary_table
 from ems.text import subwords, vocabulary_report
 from ems.text.subwords import UNK, WordEncoder, encode_lines, languages_of, load_vocabulary, quotas

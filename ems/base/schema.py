@@ -8,6 +8,7 @@ import difflib
 import json
 import re
 from dataclasses import is_dataclass
+from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
@@ -25,6 +26,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from ems.base.errors import EmsError
+from ems.base.files import read_table
 from ems.base.records import Json, number
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -221,28 +223,10 @@ def checked(model: type[Model], value: Any, location: Any = "") -> Model:
     raise EmsError(f"{location}: {words}" if location else words)
 
 
-_MESSAGES = {  # type of an error -> what follows the key
-    "null": "found None, expected {expected}",
-    "missing": "this key is missing",
-    "literal_error": "found {value!r}; allowed values: {names}",
-    "greater_than_equal": "{value!r} is less than the minimum of {ge:.16g}",
-    "greater_than": "{value!r} is less than or equal to the minimum of {gt:.16g}",
-    "less_than_equal": "{value!r} is greater than the maximum of {le:.16g}",
-    "less_than": "{value!r} is greater than or equal to the maximum of {lt:.16g}",
-    "empty": "{value!r} should be non-empty",
-    "too_short": "{value!r} is too short",
-    "too_long": "{value!r} is too long",
-    "shape": "{value!r} {message}",
-}
-
-
-def _nearest(error: ValidationError) -> Any:
-    errors = error.errors(include_url=False)
-    return min(errors, key=lambda each: len(each["loc"]) - (each["type"] == "missing"))
-
-
 def _explained(error: ValidationError) -> str:
-    first = _nearest(error)
+    """Word the error nearest to the top of the settings; schema.tsv has what follows the key."""
+    errors = error.errors(include_url=False)
+    first = min(errors, key=lambda each: len(each["loc"]) - (each["type"] == "missing"))
     kind, value, context = first["type"], first["input"], first.get("ctx", {})
     location = [str(key) for key in first["loc"]]
     if location[-1:] == ["[key]"]:  # a wrong key: name its mapping
@@ -258,9 +242,10 @@ def _explained(error: ValidationError) -> str:
         return f"{key}: found {value!r}, expected {' or '.join(types)}"
     if kind == "too_short" and context["min_length"] == 1:
         kind = "empty"
-    if kind in _MESSAGES:
+    rows = read_table(Path(__file__).with_suffix(".tsv"))
+    if message := next((row["message"] for row in rows if row["error"] == kind), ""):
         names = ", ".join(re.findall("'(.*?)'", str(context.get("expected"))))
         words = {**context, "value": value, "message": first["msg"], "names": names}
-        return f"{key}: {_MESSAGES[kind].format(**words)}"
+        return f"{key}: {message.format(**words)}"
     expected = _TYPES.get(kind.partition("_")[0])
     return f"{key}: found {value!r}, {f'expected {expected}' if expected else first['msg']}"

@@ -1,6 +1,7 @@
 """Open a text: UTF-8, plain or compressed as its first bytes say, whatever its name.
 
-Any other file is an error that names its kind. A damaged file is an error that names the file.
+Any other file is an error that names its kind (texts.tsv: by regular expressions for the first
+bytes). A damaged file is an error that names the file. Texts are handled in batches.
 """
 
 import bz2
@@ -10,19 +11,21 @@ import lzma
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import check_readable, unreadable
+from ems.base.files import check_readable, read_table, unreadable
 
 STREAM = Path("-")  # standard input or output
 START = 4096  # bytes that show what a file is
 BLOCK = 1 << 18  # bytes read at once
 LONGEST = 1_000_000  # maximum bytes of a line, or of a column that is read
 LONGEST_ROW = 4 * LONGEST  # with the columns that are not read
+BATCH = 2000  # texts or pairs handled at once: small in memory, large enough to amortise a call
+CHARACTERS = 1 << 21  # or bytes, in a batch: about 10 MB in memory with all results
 BOM = b"\xef\xbb\xbf"  # some programs write it before UTF-8
 DAMAGE = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
 FORMS = {  # compression -> its first bytes
@@ -33,24 +36,7 @@ FORMS = {  # compression -> its first bytes
     "zstd": rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18",
 }
 PACKED = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".lzma": "lzma", ".zst": "zstd"}
-OFFICE = "an office document; save it as plain text in UTF-8"
 BINARY = "binary data"
-ARCHIVE = "archive; unpack it, and name the text in it"
-OTHERS = {  # first bytes of a file without text -> its kind and advice
-    rb"PK\x03\x04.{26}(?:\[Content_Types|_rels/|docProps/|word/|xl/|ppt/|mimetype)": OFFICE,
-    rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1|\{\\rtf": OFFICE,
-    rb"PK\x03\x04.{26}[^/\0]*\.npy|\x93NUMPY": "arrays of NumPy, not a text",
-    rb"PK(?:\x03\x04|\x05\x06|\x07\x08)": "a zip archive; unpack it, or name it as a corpus",
-    rb".{257}ustar": f"a tar {ARCHIVE}",
-    rb"7z\xbc\xaf\x27\x1c": f"a 7z {ARCHIVE}",
-    rb"Rar!\x1a\x07": f"a rar {ARCHIVE}",
-    rb"\x1f\x9d|\x04\x22\x4d\x18|LZIP\x01|\x89LZO": "compressed by another program; unpack it",
-    rb"%PDF-": "a PDF; save it as plain text in UTF-8",
-    rb"PAR1[^ -~]|ARROW1\0|Obj\x01|\x89HDF\r|SQLite format 3\0": "a table; save its texts",
-    rb"\x89PNG\r|\xff\xd8\xff|GIF8[79]a|II\*\0|MM\0\*|OggS\0|ID3[\x02-\x04]|\x7fELF": BINARY,
-    rb"\xff\xfe\0\0|\0\0\xfe\xff": "UTF-32",
-    rb"\xff\xfe|\xfe\xff": "UTF-16",
-}
 # Default_Ignorable_Code_Point of Unicode 17, controls, and everything blank
 _RANGES = (
     "0-20 7f-a0 ad 34f 61c 115f-1160 1680 17b4-17b5 180b-180f 2000-200f 2028-202f 205f-206f 2800 "
@@ -60,6 +46,7 @@ _ENDS = [[int(end, 16) for end in each.split("-")] for each in _RANGES.split()]
 INVISIBLE = frozenset(chr(code) for ends in _ENDS for code in range(ends[0], ends[-1] + 1))
 _BREAKERS = str.maketrans(dict.fromkeys("\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029", " "))
 _CONTROL = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})
+Item = TypeVar("Item")
 # The one guard of text: no control, separator or format character, no white space but spaces.
 is_plain = str.isprintable
 
@@ -125,9 +112,9 @@ def other_than_text(path: Path) -> str:
 
 def _other_kind(start: bytes) -> str:
     """Return the kind of a file with these first bytes, with advice; "" for plain text."""
-    for magic, kind in OTHERS.items():
-        if re.match(magic, start, re.DOTALL):
-            return _convert(kind) if kind.startswith("UTF") else kind
+    for row in read_table(Path(__file__).with_suffix(".tsv")):
+        if re.match(row["first_bytes"].encode(), start, re.DOTALL):
+            return _convert(row["kind"]) if row["kind"].startswith("UTF") else row["kind"]
     if form_of(start):
         return f"a {form_of(start)} file; unpack it"
     control = len(start) - len(start.translate(None, _CONTROL))
@@ -218,3 +205,25 @@ def read_lines(path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         raise Damaged(path, f"not UTF-8 at byte {error.start:,}") from None
     return text.removesuffix("\n").split("\n") if text else []
+
+
+def batched(
+    items: Iterable[Item],
+    length: Callable[[Item], int],
+    size: int = BATCH,
+    characters: int | None = None,
+) -> Iterator[list[Item]]:
+    """Yield lists of up to `size` items, which amortise a call; a list ends early once it is
+    `characters` (CHARACTERS) long: a corpus may have a thousand lines of a megabyte in a row.
+    """
+    limit = characters or CHARACTERS
+    batch: list[Item] = []
+    held = 0
+    for item in items:
+        batch.append(item)
+        held += length(item)
+        if len(batch) == size or held >= limit:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch

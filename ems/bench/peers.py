@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ems.base.batches import batched
 from ems.base.errors import STDERR_CHARACTERS, EmsError, NotFinite, failed_program
 from ems.base.files import check_readable, sha256_file, visible_files
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
+from ems.base.texts import batched
 from ems.model.folder import has_code
 from ems.text.normalise import tidy_lines
 

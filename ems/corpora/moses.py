@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from ems.base.batches import batched
 from ems.base.errors import Damaged, EmsError
+from ems.base.texts import batched
 from ems.config.experiment import Corpus
 from ems.corpora import archive
 from ems.corpora.own import Bad, count_own, read_own

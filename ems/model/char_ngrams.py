@@ -21,10 +21,10 @@ from anyascii import anyascii
 from mmh3 import hash as murmur
 from scipy.sparse import csr_array
 
-from ems.base.batches import BATCH, batched
 from ems.base.errors import Damaged
 from ems.base.files import NGRAMS, sha256_file
 from ems.base.progress import Progress
+from ems.base.texts import BATCH, batched
 from ems.config.model import NgramSettings
 from ems.model.devices import read_tensors
 from ems.model.folder import DESCRIPTION, kind_of, read_description

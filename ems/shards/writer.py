@@ -18,7 +18,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ems.base.batches import batched
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import (
     as_json,
@@ -34,6 +33,7 @@ from ems.base.progress import Progress, log
 from ems.base.provenance import source_hash
 from ems.base.records import Count, Json
 from ems.base.stamps import Stamp, make_each
+from ems.base.texts import batched
 from ems.shards.index import LIST, MANIFEST, Sums, is_several, is_shards, shards_in
 from ems.shards.shard import DOCUMENTS, Shard, ShardManifest
 from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces

@@ -10,9 +10,9 @@ from functools import cache, partial
 from itertools import chain, islice
 from pathlib import Path
 
-from ems.base.batches import batched
 from ems.base.files import drop_state
 from ems.base.provenance import source_hash
+from ems.base.texts import batched
 from ems.text.pieces import MAX_BYTES, done_texts
 from ems.text.segmenters.base import Segment, is_spaced, module_name, segmenter
 

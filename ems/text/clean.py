@@ -14,12 +14,12 @@ from itertools import chain, compress, islice
 from pathlib import Path
 from typing import NamedTuple, TextIO, TypeVar
 
-from ems.base.batches import batched
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, read_json, write_json
 from ems.base.progress import Progress, log
 from ems.base.records import Count, Json, NonBlank
 from ems.base.schema import plain
+from ems.base.texts import batched
 from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus, Experiment
 from ems.config.languages import opus_files

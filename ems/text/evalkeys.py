@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from ems.base.batches import batched
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, unreadable
 from ems.base.progress import Progress
+from ems.base.texts import batched
 from ems.config.experiment import VALIDATION, Experiment
 from ems.corpora.content import check_file
 from ems.corpora.evalsets.sets import Sides, data_files, read_sides

@@ -16,9 +16,8 @@ from importlib.util import find_spec
 from itertools import chain, compress, islice
 from typing import Any
 
-from ems.base.batches import batched
 from ems.base.errors import EmsError
-from ems.base.texts import INVISIBLE, is_visible
+from ems.base.texts import INVISIBLE, batched, is_visible
 from ems.config.text import CleanSettings, LanguageFilter
 from ems.text.keys import KEYS, Keys
 from ems.text.normalise import tidy, tidy_lines, without_format

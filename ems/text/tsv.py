@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from itertools import compress, islice
 from pathlib import Path
 
-from ems.base.batches import batched
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file, unreadable, write_json
 from ems.base.records import Count, NonBlank, Record
-from ems.base.texts import other_than_text
+from ems.base.texts import batched, other_than_text
 
 LIST = "files.json"  # list of a folder of pair files or reports: name -> SHA-256
 CLEAN, SEGMENTED = "clean", "segmented"  # folders of pair files

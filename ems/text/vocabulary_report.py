@@ -13,9 +13,9 @@ from typing import Any
 
 import sentencepiece
 
-from ems.base.batches import batched
 from ems.base.files import reading_text, sha256_file, write_json
 from ems.base.progress import Progress
+from ems.base.texts import batched
 from ems.text.subwords import UNK, count_sample, encode_lines, languages_of, load_vocabulary
 
 LINES = 20_000  # per language

@@ -14,11 +14,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ems.base.batches import batched
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, read_json, state_of, write_json
 from ems.base.provenance import source_hash
 from ems.base.records import Count
+from ems.base.texts import batched
 from ems.corpora.monolingual import open_pages, streams
 from ems.text.normalise import tidy_lines
 from ems.text.pieces import Advance, Piece, done_pieces

@@ -17,11 +17,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ems.base.batches import BATCH, batched
 from ems.base.files import atomic_path, check_unchanged, read_json, write_json
 from ems.base.progress import Progress, log
 from ems.base.records import Some
-from ems.base.texts import STREAM, bounded_lines, opened
+from ems.base.texts import BATCH, STREAM, batched, bounded_lines, opened
 from ems.text.pieces import MAX_BYTES, Advance, Piece, cut, done_pieces
 from ems.use.encoder import Encoder, cosines
 from ems.use.stream import Faults, Row, TextInput, plain, scratch, write

@@ -1,11 +1,12 @@
 """The demo's Reuters news: RCV1, RCV2 and MLDoc's indices.
 
-The frames of headline and paragraphs (demo.yaml) determine the class. Each language has different
-items, so that no test item translates a training item. Some test items exceed 120 tokens, above
-which a document is split.
+The frames of headline and paragraphs (demo.yaml) determine the class; demo.txt is an item. Each
+language has different items, so that no test item translates a training item. Some test items
+exceed 120 tokens, above which a document is split.
 """
 
 import itertools
+from pathlib import Path
 from xml.sax.saxutils import escape
 
 from ems.corpora.demo.grammar import DemoSentence
@@ -16,20 +17,6 @@ PLACE = 12
 SPLITS = {"train.80": 20, "dev": 10, "test": 20}  # items of each class
 PARAGRAPHS, LONG = 2, 16  # sentences per item; in the first test item of each class
 DAY = "19960820"
-ITEM = """\
-<?xml version="1.0" encoding="UTF-8"?>
-<newsitem itemid="{number}" id="root" date="1996-08-20" xml:lang="{language}">
-<title>DEMO: {headline}</title>
-<headline>{headline}</headline>
-<text>
-{paragraphs}</text>
-<copyright>Made by EMS; not Reuters.</copyright>
-<metadata>
-<codes class="bip:countries:1.0"><code code="USA"><editdetail attribution="demo"/></code></codes>
-<codes class="bip:topics:1.0"><code code="{label}"><editdetail attribution="demo"/></code></codes>
-</metadata>
-</newsitem>
-"""
 
 Story = tuple[str, list[DemoSentence]]  # class; headline and paragraphs
 
@@ -37,6 +24,7 @@ Story = tuple[str, list[DemoSentence]]  # class; headline and paragraphs
 def demo_files(material: Material) -> Files:
     """Return the items of each language and the indices of MLDoc."""
     files: Files = {}
+    item = Path(__file__).with_suffix(".txt").read_text("utf-8")
     numbers = itertools.count(2000)
     for language, name in demo_codes("mldoc").items():
         for split, size in SPLITS.items():
@@ -49,7 +37,7 @@ def demo_files(material: Material) -> Files:
                     corpus, part, file = "rcv1", DAY, f"{number}newsML"
                 index.append(f"{part}-{file}")
                 headline, *texts = (escape(sentence.texts[language]) for sentence in sentences)
-                files[f"{corpus}/{part}/{file}.xml"] = ITEM.format(
+                files[f"{corpus}/{part}/{file}.xml"] = item.format(
                     number=number,
                     language=language,
                     headline=headline,

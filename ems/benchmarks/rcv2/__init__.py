@@ -4,7 +4,7 @@ from pydantic import Field
 
 from ems.base.records import Dropout
 from ems.base.schema import Decay, listing
-from ems.benchmarks.mldoc.languages import LANGUAGES
+from ems.benchmarks.mldoc import LANGUAGES
 from ems.config.benchmarks import Epochs, ExampleCount, HiddenLayers, ProbeSettings
 from ems.config.plugins import Benchmark
 

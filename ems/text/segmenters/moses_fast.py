@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import compress
 
-from ems.base.batches import batched
+from ems.base.texts import batched
 from ems.text.segmenters.base import Segment, Segmenter, cut_runs, is_spaced, package
 
 ALWAYS, BEFORE_DIGITS = "always", "before digits"  # when an abbreviation keeps its full stop
