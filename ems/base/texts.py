@@ -209,16 +209,16 @@ def read_lines(path: Path) -> list[str]:
 
 def batched(
     items: Iterable[Item],
-    length: Callable[[Item], int],
+    length: Callable[[Item], float],
     size: int = BATCH,
-    characters: int | None = None,
+    characters: float | None = None,
 ) -> Iterator[list[Item]]:
     """Yield lists of up to `size` items, which amortise a call; a list ends early once it is
     `characters` (CHARACTERS) long: a corpus may have a thousand lines of a megabyte in a row.
     """
-    limit = characters or CHARACTERS
+    limit = CHARACTERS if characters is None else characters
     batch: list[Item] = []
-    held = 0
+    held = 0.0
     for item in items:
         batch.append(item)
         held += length(item)

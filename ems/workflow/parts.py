@@ -8,10 +8,11 @@ parts are the same in each run and in the jobs of a cluster. Ten pairs of unknow
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from os.path import getsize, isfile
 from pathlib import Path
 
+from ems.base.texts import batched
 from ems.config.experiment import EMBEDDED, Experiment, name_of_part
 from ems.config.languages import opus_files
 from ems.corpora.catalogue import PairSize, pair_sizes
@@ -40,17 +41,13 @@ def parts_of(experiment: Experiment, data: Path, most_mb: float) -> Parts:
     }
 
 
-def together(sizes: Iterable[tuple[str, float | None]], limit: float) -> Iterator[list[str]]:
+def together(sizes: Collection[tuple[str, float | None]], limit: float) -> Iterator[list[str]]:
     """Put neighbouring pairs together until their sizes reach the limit."""
-    part, held = [], 0.0
-    for pair, size in sizes:
-        part.append(pair)
-        held += limit / UNKNOWN if size is None else size
-        if held >= limit:
-            yield part
-            part, held = [], 0.0
-    if part:
-        yield part
+
+    def size(pair: tuple[str, float | None]) -> float:
+        return limit / UNKNOWN if pair[1] is None else pair[1]
+
+    return ([pair for pair, _ in part] for part in batched(sizes, size, len(sizes), limit))
 
 
 def megabytes(size: PairSize, data: Path) -> float | None:
