@@ -16,7 +16,7 @@ from ems.config.plugins import benchmark, module, sets
 from ems.corpora.content import check_file
 from ems.corpora.evalsets import fetch as fetching
 from ems.corpora.evalsets import sets as evalsets
-from ems.corpora.evalsets.fetch import fetch_evalset, fetch_units
+from ems.corpora.evalsets.fetch import SetSource
 from ems.corpora.evalsets.sets import unit as unit_of
 from ems.corpora.slots import MACHINE
 
@@ -81,6 +81,10 @@ def set_sums(monkeypatch, sums):
 @pytest.fixture
 def out(tmp_path):
     return tmp_path / "out"
+
+
+def fetch_evalset(name, source, unit, out, locked=True):
+    return SetSource(name, source, out, locked).fetch(unit)
 
 
 def failure(name, unit, source, out):
@@ -287,7 +291,7 @@ def test_units_are_fetched_together_and_again_only_if_they_or_their_place_change
         times = {
             unit: path.exists() and path.stat().st_mtime_ns for unit, path in manifests.items()
         }
-        made = fetch_units("xnli", str(source), units, out)
+        made = SetSource("xnli", str(source), out).fetch_all(units)
         assert made == {unit: check_file(path) for unit, path in manifests.items()}
         return [unit for unit, path in manifests.items() if times[unit] != path.stat().st_mtime_ns]
 

@@ -172,9 +172,9 @@ def fetch_evalset(
 ) -> None:
     """Download units of an evaluation set."""
     from ems.config.experiment import EMBEDDED
-    from ems.corpora.evalsets.fetch import fetch_units
+    from ems.corpora.evalsets.fetch import SetSource
 
     generated = source == EMBEDDED
     place = f"{common.site_settings().data}/{EMBEDDED}/{evalset}" if generated else source
-    settings = not generated, common.downloads(), not receipt
-    common.write_receipt(receipt, fetch_units(evalset, place, code, out, *settings))
+    units = SetSource(evalset, place, out, not generated, common.downloads())
+    common.write_receipt(receipt, units.fetch_all(code, not receipt))

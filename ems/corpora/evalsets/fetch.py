@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -27,114 +28,93 @@ from ems.corpora.slots import MACHINE, alone
 ARCHIVES = "downloads"  # subfolder for archives and their locks
 
 
-def fetch_units(
-    name: str,
-    source: str,
-    codes: Sequence[str],
-    folder: Path,
-    locked: bool = True,
-    downloads: Downloads = DOWNLOADS,
-    again: bool = False,
-) -> dict[str, str]:
-    """Fetch units of an evaluation set, present ones only if asked `again`; return {unit: SHA-256
-    of its manifest}.
-    """
-    one = partial(_fetch_one, name, source, folder, locked, downloads, again)
-    base = _base(unit(name, codes[0]), source)
-    return fetch_each(name, "units", codes, one, base, downloads)
+@dataclass(frozen=True)
+class SetSource:
+    """An evaluation set at a directory or an address ('': as published), and its folder here."""
 
+    name: str
+    source: str
+    folder: Path
+    locked: bool = True
+    downloads: Downloads = DOWNLOADS
 
-def _fetch_one(
-    name: str,
-    source: str,
-    folder: Path,
-    locked: bool,
-    downloads: Downloads,
-    again: bool,
-    code: str,
-) -> Fetched:
-    manifest, wanted = folder / manifest_name(code), unit(name, code)
-    with alone(manifest, manifest) as made:
-        here = made or (locked and not again and _is_current(wanted, source, folder))
-        if not here:
-            fetch_evalset(name, source, code, folder, locked, downloads)
-    locks = [] if here else [read_lock(_place(wanted, file, folder)) for file in wanted.files]
-    return sha256_file(manifest), sum(lock.bytes for lock in locks)
+    def fetch_all(self, codes: Sequence[str], again: bool = False) -> dict[str, str]:
+        """Fetch units, present ones only if asked `again`; return {unit: manifest's SHA-256}."""
+        one, base = partial(self._fetch_missing, again), self._base(unit(self.name, codes[0]))
+        return fetch_each(self.name, "units", codes, one, base, self.downloads)
 
+    def _fetch_missing(self, again: bool, code: str) -> Fetched:
+        manifest, wanted = self.folder / manifest_name(code), unit(self.name, code)
+        with alone(manifest, manifest) as made:
+            here = made or (self.locked and not again and self._is_current(wanted))
+            if not here:
+                self.fetch(code)
+        locks = [] if here else [read_lock(self._place(wanted, file)) for file in wanted.files]
+        return sha256_file(manifest), sum(lock.bytes for lock in locks)
 
-def _is_current(unit: Unit, source: str, folder: Path) -> bool:
-    """Return whether a unit was fetched from this source and its manifest's files are whole."""
-    with suppress(EmsError):
-        check_file(folder / manifest_name(unit.unit))
-        locations = {
-            _place(unit, file, folder): f"{_base(unit, source)}/{file}" for file in unit.files
-        }
-        return all(is_of(read_lock(place), location) for place, location in locations.items())
-    return False
+    def _is_current(self, unit: Unit) -> bool:
+        """Return whether a unit was fetched from here and its manifest's files are whole."""
+        with suppress(EmsError):
+            check_file(self.folder / manifest_name(unit.unit))
+            places = {file: read_lock(self._place(unit, file)) for file in unit.files}
+            return all(is_of(lock, f"{self._base(unit)}/{file}") for file, lock in places.items())
+        return False
 
+    def _base(self, unit: Unit) -> str:
+        if base := (self.source or unit.base).rstrip("/"):
+            return base
+        raise EmsError(f"{unit.set}: give --source, the directory or address of its files")
 
-def _base(unit: Unit, source: str) -> str:
-    if base := (source or unit.base).rstrip("/"):
-        return base
-    raise EmsError(f"{unit.set}: give --source, the directory or address of its files")
+    def _place(self, unit: Unit, file: str) -> Path:
+        return self.folder / (f"{ARCHIVES}/{Path(file).name}" if unit.is_archive else file)
 
+    def fetch(self, code: str) -> int:
+        """Fetch the unit `code`; return its number of sentences or documents.
 
-def _place(unit: Unit, file: str, folder: Path) -> Path:
-    return folder / ARCHIVES / Path(file).name if unit.is_archive else folder / file
-
-
-def fetch_evalset(
-    name: str,
-    source: str,
-    code: str,
-    folder: Path,
-    locked: bool = True,
-    downloads: Downloads = DOWNLOADS,
-) -> int:
-    """Fetch the unit `code` of an evaluation set; return its number of sentences or documents.
-
-    `source` is a directory or an address ('': the published one). If an `EmsError` is raised, the
-    data in `folder` are unchanged.
-    """
-    wanted = unit(name, code)
-    base = _base(wanted, source)
-    manifest = folder / manifest_name(code)
-    with ExitStack() as stack:
-        folder.mkdir(parents=True, exist_ok=True)
-        prefix = f".unit-{code}.{MACHINE}."  # another machine may be fetching the same unit
-        for stale in folder.glob(f"{prefix}*.part"):  # left by a killed job
-            shutil.rmtree(stale)
-        scratch = tempfile.TemporaryDirectory(dir=folder, prefix=prefix, suffix=".part")
-        temporary = Path(stack.enter_context(scratch))
-        locks, parts = {}, []
-        for file in wanted.files:
-            path = place = _place(wanted, file, folder)
-            location = f"{base}/{file}"
-            if manifest.exists() or not (locked and is_here(place, location)):
-                path = stack.enter_context(bring(location, place, downloads))
-                parts.append(path)
-            check = partial(_lay_out, wanted, file, temporary)
-            locks[place] = lock_entry(path, place, location, check, locked)
-        try:
-            count = int(module(name, "data").read_unit(temporary, code))
-        except EmsError as error:  # name the source, not the temporary folder
-            prefix = f"{base}/{wanted.files[0]}: " if wanted.is_archive else f"{base}/"
-            message = error.finding.replace(f"{temporary}/", prefix)
-            raise EmsError(message.replace(f"{temporary}: ", f"{base}: ")) from None
-        for place, lock in locks.items():
-            write_json(lock_of(place), lock)
-        manifest.unlink(missing_ok=True)  # it lists the files that are replaced now
-        files = {}
-        for unpacked in sorted(path for path in temporary.rglob("*") if path.is_file()):
-            relative = str(unpacked.relative_to(temporary))
-            files[relative] = {"bytes": unpacked.stat().st_size, "sha256": sha256_file(unpacked)}
-            with atomic_path(folder / relative) as target:
-                os.replace(unpacked, target)
-        for path in parts:
-            path.unlink()
-    entry = {"evalset": name, "unit": code, "licence": benchmark(name).licence}
-    write_json(manifest, {**entry, "read": count, "files": files})
-    return count
+        If an `EmsError` is raised, the data in `folder` are unchanged.
+        """
+        wanted = unit(self.name, code)
+        base = self._base(wanted)
+        folder, manifest = self.folder, self.folder / manifest_name(code)
+        with ExitStack() as stack:
+            folder.mkdir(parents=True, exist_ok=True)
+            prefix = f".unit-{code}.{MACHINE}."  # another machine may be fetching the same unit
+            for stale in folder.glob(f"{prefix}*.part"):  # left by a killed job
+                shutil.rmtree(stale)
+            scratch = tempfile.TemporaryDirectory(dir=folder, prefix=prefix, suffix=".part")
+            temporary = Path(stack.enter_context(scratch))
+            locks, parts = {}, []
+            for file in wanted.files:
+                path = place = self._place(wanted, file)
+                location = f"{base}/{file}"
+                if manifest.exists() or not (self.locked and is_here(place, location)):
+                    path = stack.enter_context(bring(location, place, self.downloads))
+                    parts.append(path)
+                check = partial(_lay_out, wanted, file, temporary)
+                locks[place] = lock_entry(path, place, location, check, self.locked)
+            try:
+                count = int(module(self.name, "data").read_unit(temporary, code))
+            except EmsError as error:  # name the source, not the temporary folder
+                prefix = f"{base}/{wanted.files[0]}: " if wanted.is_archive else f"{base}/"
+                message = error.finding.replace(f"{temporary}/", prefix)
+                raise EmsError(message.replace(f"{temporary}: ", f"{base}: ")) from None
+            for place, lock in locks.items():
+                write_json(lock_of(place), lock)
+            manifest.unlink(missing_ok=True)  # it lists the files that are replaced now
+            files = {}
+            for unpacked in sorted(path for path in temporary.rglob("*") if path.is_file()):
+                relative = str(unpacked.relative_to(temporary))
+                files[relative] = {
+                    "bytes": unpacked.stat().st_size,
+                    "sha256": sha256_file(unpacked),
+                }
+                with atomic_path(folder / relative) as target:
+                    os.replace(unpacked, target)
+            for path in parts:
+                path.unlink()
+        entry = {"evalset": self.name, "unit": code, "licence": benchmark(self.name).licence}
+        write_json(manifest, {**entry, "read": count, "files": files})
+        return count
 
 
 def _lay_out(unit: Unit, file: str, folder: Path, path: Path) -> Json:
