@@ -38,10 +38,6 @@ def processes() -> int:
     return int(os.environ["WORLD_SIZE"]) if launched() else 1
 
 
-def local_rank() -> int:
-    return int(os.environ["LOCAL_RANK"]) if launched() else 0
-
-
 def become(count: int, nodes: int, threads: int, arguments: list[str]) -> None:
     """Replace this process by torchrun with `count` processes of `ems` on each of `nodes` machines.
 

@@ -82,14 +82,13 @@ def _clean_pair(experiment: Experiment, corpus: Corpus, pair: str) -> Json:
 def _prepare(experiment: Experiment, label: str, version: str, part: str) -> Json:
     role, corpus = experiment.corpus(label, version)
     pairs = {
-        pair: _clean_pair(experiment, corpus, pair) | _segment(experiment, pair)
+        pair: {
+            **_clean_pair(experiment, corpus, pair),
+            "segmenters": [experiment.segmenters[code] for code in pair.split("-")],
+        }
         for pair in pairs_of_part(corpus, part)
     }
     return {"common": _cleaning(experiment, role, corpus), "pairs": pairs}
-
-
-def _segment(experiment: Experiment, pair: str) -> Json:
-    return {"segmenters": [experiment.segmenters[code] for code in pair.split("-")]}
 
 
 def _multiway(experiment: Experiment) -> Json:

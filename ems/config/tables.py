@@ -118,11 +118,13 @@ def _has_one(languages: Collection[str], directions: Iterable[str]) -> bool:
 
 def check_studies(tables: TablesSettings, systems: Collection[str]) -> None:
     """Raise `EmsError` if a study has no columns, or an unknown system or benchmark."""
-    stand_ins = (tables.stand_ins or {}).items()
-    _check_known("tables.stand_ins", [name for pair in stand_ins for name in pair])
+    for pair in (tables.stand_ins or {}).items():
+        for name in pair:
+            plugins.benchmark(name, "tables.stand_ins")
     for name, study in (tables.studies or {}).items():
         key = f"tables.studies.{name}"
-        _check_known(f"{key}.columns", study.columns)
+        for benchmark in study.columns:
+            plugins.benchmark(benchmark, f"{key}.columns")
         if not study.columns and (study.figure or not study.facts):
             raise EmsError(f"{key}: nothing to show; set `columns`, or `facts` for a table")
         columns = [*study.columns, MODEL]
@@ -138,8 +140,3 @@ def check_studies(tables: TablesSettings, systems: Collection[str]) -> None:
                     )
                 if system not in systems:
                     raise EmsError(f"{key}.rows.{label}: {system} has no entry under systems")
-
-
-def _check_known(key: str, names: Iterable[str]) -> None:
-    for name in names:
-        plugins.benchmark(name, key)

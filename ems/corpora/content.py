@@ -1,23 +1,14 @@
 """Check that a file begins as its suffix promises and that it matches its lock."""
 
+import re
 from pathlib import Path
 
 from ems.base.errors import LOCK, MANIFEST, Damaged, EmsError
-from ems.base.files import read_json, sha256_file
+from ems.base.files import read_json, read_table, sha256_file
 from ems.base.progress import Progress
 from ems.base.records import Below, Count, NonBlank, Record
 
 START = 512  # bytes that `check_start` looks at
-GZIP = (0, (b"\x1f\x8b",), "a gzip file")
-BZIP2 = (0, (b"BZh",), "a bzip2 file")
-MAGIC = {  # suffix -> (offset, allowed bytes there, kind of file)
-    ".zip": (0, (b"PK\x03\x04", b"PK\x05\x06"), "a zip archive"),
-    ".gz": GZIP,
-    ".tgz": GZIP,
-    ".bz2": BZIP2,
-    ".tbz2": BZIP2,
-    ".tar": (257, (b"ustar",), "a tar archive"),
-}
 MARKUP = {".html": "html", ".htm": "html", ".xml": "xml", ".tmx": "xml"}
 PAGES = (b"<!doctype", b"<html", b"<?xml", b"<head", b"<body", b"<error")
 WAY_OUT = "look at the address in a browser, or set `sources` to a mirror directory"
@@ -86,18 +77,18 @@ def check_downloads(folder: Path) -> tuple[int, list[Damaged]]:
 
 def check_start(start: bytes, name: str, location: str) -> None:
     """Raise `EmsError` if a file called `name` cannot begin like this, or is a web page."""
-    suffix = Path(name).suffix.lower()
-    offset, allowed, kind = MAGIC.get(suffix, (0, (b"",), "a file"))
+    suffix, rows = Path(name).suffix.lower(), read_table(Path(__file__).with_suffix(".tsv"))
+    known = next((row for row in rows if row["suffix"] == suffix), None)
     letters = start.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n")  # UTF-16, BOMs
-    if not start and suffix in MAGIC:
+    if not start and known:
         problem = "nothing (it is empty)"
     elif letters.lower().startswith(PAGES) and suffix not in MARKUP:
         problem = f"a web page ({start[:40]!r}…)"
-    elif not start[offset:].startswith(allowed):
+    elif known and not re.match(known["start"].encode(), start, re.DOTALL):
         problem = f"{start[:16]!r}"
     else:
         return
-    expected = f"not {kind}" if suffix in MAGIC else f"expected {kind}"
+    expected = f"not {known['kind']}" if known else "expected a file"
     raise EmsError(f"{location}: {expected}, found {problem}; {WAY_OUT}")
 
 

@@ -46,14 +46,6 @@ def text_location(corpus: Corpus, file: str, data: Path) -> str:
     return packed if is_packed and not kept.is_file() else packed.removesuffix(".gz")
 
 
-def text_file(corpus: Corpus, file: str, data: Path) -> Path:
-    """Return the path of the documents of one language, once fetched or in place."""
-    if corpus.dumped:
-        return data / "wikipedia" / corpus.version / f"{file}.txt.gz"
-    path = local_path(text_location(corpus, file, data))
-    return path if corpus.path else data / "documents" / corpus.name / corpus.version / path.name
-
-
 def archives_of(corpus: Corpus, pair: str, data: Path) -> list[Path]:
     """Return the files of a language pair of a corpus, or of the documents of a language."""
     if corpus.paths:
@@ -63,8 +55,12 @@ def archives_of(corpus: Corpus, pair: str, data: Path) -> list[Path]:
 
 def path_of(corpus: Corpus, file: str, data: Path) -> Path:
     """Return the path of a file of a corpus, once fetched; of documents also in place."""
+    if corpus.dumped:
+        return data / "wikipedia" / corpus.version / f"{file}.txt.gz"
     if corpus.documents:
-        return text_file(corpus, file, data)
+        path = local_path(text_location(corpus, file, data))
+        folder = data / "documents" / corpus.name / corpus.version
+        return path if corpus.path else folder / path.name
     release = data / "opus" / corpus.name / corpus.version
     if corpus.mined:
         return release / "mined" / f"{corpus.name}.{file}.tsv.gz"

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from ems.base.errors import EmsError
-from ems.base.files import ENCODER, VOCABULARY, sha256_file, write_json
+from ems.base.files import ENCODER, VOCABULARY, read_table, sha256_file, write_json
 from ems.base.schema import plain
 from ems.config.languages import UNSEEN
 from ems.config.model import EncoderSettings, HeadSettings
@@ -43,19 +43,9 @@ EMBEDDINGS = {  # ours: theirs
 }
 FIRST = ["<pad>", "<unk>", "<mask>"]  # theirs is <MASK>
 TOKEN = re.compile(LANGUAGE.format("(.+)"), re.DOTALL)
-HEAD_MODULES = {
-    "generative.languages": ["model.la_tag_linear.embedding"],
-    "generative.language_norm": ["model.la_tag_linear.layer_norm"],
-    "generative.mix": ["model.transform.dense", "model.decoder.transform.dense"],  # now, before
-    "generative.norm": ["model.transform.LayerNorm", "model.decoder.transform.LayerNorm"],
-    "generative.output": ["model.decoder.decoder"],
-    "contrastive.inner": ["alignproj.0"],
-    "contrastive.outer": ["alignproj.3"],
-}
-HEAD_KEYS = {  # theirs: ours
-    f"{module}.{kind}": f"{ours}.{kind}"
-    for ours, theirs in HEAD_MODULES.items()
-    for module in theirs
+HEAD_KEYS = {  # theirs: ours; two modules had other names before
+    f"{row['theirs']}.{kind}": f"{row['ours']}.{kind}"
+    for row in read_table(Path(__file__).with_suffix(".tsv"))
     for kind in ("weight", "bias")
 }
 LANGUAGES, OUTPUT = "generative.languages.weight", "generative.output.weight"

@@ -144,13 +144,11 @@ def check_sizes(shards: Sequence[Shard]) -> None:
 def verify_shards(shards: Sequence[Shard]) -> None:
     """Compare all checksums. Raises `Damaged` for the first file that has changed."""
     files = [(shard, shard.folder / name) for shard in shards for name in shard.files]
-    sizes = [path.stat().st_size for _, path in files]
-    progress = Progress("verify shards", sum(sizes), "bytes")
-    for (shard, path), size in zip(files, sizes, strict=True):
+    sizes = {path: path.stat().st_size for _, path in files}
+    progress = Progress("verify shards", sum(sizes.values()), "bytes")
+    for shard, path in progress.over(files, lambda file: sizes[file[1]]):
         if sha256_file(path) != shard.sha256.get(path.name):
             raise Damaged(path, "its SHA-256 is not the one in the manifest")
-        progress.add(size)
-    progress.close()
 
 
 def allow_open_files(count: int) -> None:

@@ -65,9 +65,7 @@ def _pieces(blocks: Iterable[str], lines: int) -> Iterator[str]:
     return ("\n".join([*piece, ""]) for piece in batched(rows, len, lines, MAX_BYTES))
 
 
-@cache
-def tool(name: str, language: str) -> Segment:
-    return segmenter(name, language)
+tool = cache(segmenter)  # one for each name and language
 
 
 def segment_text(languages: Names, names: Names, text: str) -> str:

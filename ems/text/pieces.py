@@ -48,6 +48,14 @@ class Piece:
         return f"{self.number:05}"
 
 
+def numbered(source: Path, total: int, size: int) -> list[Piece]:
+    """Split the numbers below `total` into pieces of `size`: `lines` numbers from `first` on."""
+    starts = range(0, total, size)
+    return [
+        Piece(source, i, 0, 0, start, min(size, total - start)) for i, start in enumerate(starts)
+    ]
+
+
 Advance = Callable[[int], object]  # counts finished lines
 Work = Callable[[Piece, Path, Advance], object]  # writes the file or folder of a piece; must pickle
 

@@ -96,7 +96,7 @@ def process_group(device: torch.device) -> Iterator[World]:
         yield world
         return
     if device.type == "cuda":
-        own, present = torchrun.local_rank(), torch.cuda.device_count()
+        own, present = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
         if own >= present:
             raise EmsError(
                 f"{os.environ['LOCAL_WORLD_SIZE']} processes were started on this machine, but "

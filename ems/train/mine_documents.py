@@ -34,7 +34,7 @@ from ems.shards.documents import PAIR, DocumentStore, languages_of, write_mined
 from ems.shards.index import TRAIN, shards_of
 from ems.shards.reader import PairStore
 from ems.shards.shard import allow_open_files, check_sizes
-from ems.text.pieces import Advance, Piece, done_pieces
+from ems.text.pieces import Advance, Piece, done_pieces, numbered
 from ems.train.data import validation_pairs
 
 STREAM = [0, 0, 0, 3]  # counter of random numbers, far from the one of batches
@@ -126,12 +126,12 @@ def mine(
     key += [truth.contents if truth else "", training.threads, share]
     key += [documents.max_tokens, source_hash("ems.train.mine_documents")]
     search = PairSearch(documents, truth, rounds, encoder)
-    pieces = _pieces(model, len(search), SENTENCES)
+    pieces = numbered(model, len(search), SENTENCES)
     what = f"mine {name}: encode"
     with done_pieces(what, search.encode, pieces, state / "encoded", key, 1, "sentences") as files:
         allow_open_files(len(files))
         search.vectors = [np.load(file, mmap_mode="r") for file in files]
-        pieces = _pieces(model, rounds.count, max(1, min(MOST, PAIRS // rounds.kept(0))))
+        pieces = numbered(model, rounds.count, max(1, min(MOST, PAIRS // rounds.kept(0))))
         what = f"mine {name}: compare"
         with done_pieces(what, search.write, pieces, state / "compared", key, 1, "rounds") as files:
             rows = np.concatenate([np.load(file) for file in files])[: mining.pairs]
@@ -141,14 +141,6 @@ def mine(
     if state.is_dir() and not any(state.iterdir()):
         state.rmdir()
     return manifest
-
-
-def _pieces(source: Path, total: int, size: int) -> list[Piece]:
-    """Split the numbers below `total` into pieces of `size`: `lines` numbers from `first` on."""
-    starts = range(0, total, size)
-    return [
-        Piece(source, i, 0, 0, start, min(size, total - start)) for i, start in enumerate(starts)
-    ]
 
 
 class PairSearch:

@@ -24,14 +24,12 @@ def check_model(folder: Path) -> int:
     sums = checksums(folder)
     sizes = {name: (folder / name).stat().st_size for name in sums if (folder / name).is_file()}
     progress = Progress(f"check {folder}", sum(sizes.values()), "bytes")
-    for name, sha256 in sums.items():
+    for name in progress.over(sums, sizes.__getitem__):
         path = folder / name
-        if sha256_file(path) != sha256:
+        if sha256_file(path) != sums[name]:
             raise Damaged(path, "its SHA-256 is not the one that the folder lists")
         if path.suffix == ".safetensors":
             _check_weights(path)
-        progress.add(sizes[name])
-    progress.close()
     encoder = Encoder(folder, "cpu")
     if not np.isfinite(encoder.vectors(["a"], next(iter(encoder.languages), None))).all():
         raise NotFinite(f"{folder}: the vector of a line is not finite; fetch the model again")

@@ -23,7 +23,7 @@ from ems.base.provenance import source_hash
 from ems.base.texts import one_field
 from ems.bench.margin import pairs_of, scores_of
 from ems.bench.nearest import ROWS, Distinct, Neighbours, blocks, merged, nearest, spread
-from ems.text.pieces import Advance, Piece, done_pieces
+from ems.text.pieces import Advance, Piece, done_pieces, numbered
 from ems.use.encoder import Encoder, cosines
 from ems.use.files import EncodingJob, VectorForm, rows_of, score_lines
 from ems.use.stream import BadLine, TextInput, lines_at, plain, scratch, starts_of, write
@@ -116,10 +116,7 @@ def compared(
         yield _nearest_by_faiss(first, second, k), _nearest_by_faiss(second, first, k)
         return
     size = -(-max(LEAST_ROWS, -(-len(first) // SEARCH_PARTS)) // ROWS) * ROWS
-    pieces = [
-        Piece(state, at, 0, 0, start, min(size, len(first) - start))
-        for at, start in enumerate(range(0, len(first) or 1, size))
-    ]
+    pieces = numbered(state, len(first), size) or [Piece(state, 0, 0, 0, 0, 0)]
     key = [key, k, device, size, source_hash("ems.bench.nearest"), "npz"]
     key += [*map(os.environ.get, BLAS), len(os.sched_getaffinity(0))]
     work = partial(_compare, sides, k, device)

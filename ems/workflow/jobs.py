@@ -87,7 +87,8 @@ class Jobs:
     def fetched_from(self, wildcards: Wildcards) -> list[str]:
         """Return the demo's data for its corpora. Raises `EmsError` if a source lacks a file."""
         self._require(*self.files(wildcards))
-        return self.embedded_opus(wildcards)
+        embedded = Path(self.opus_source(wildcards)).parent == Path(self.w.mirror).parent
+        return [self.w.mirror] if embedded else []
 
     def fetch_flags(self, wildcards: Wildcards, input: Any) -> list[str]:
         """Return the names of the files of a corpus, their format, and their place."""
@@ -106,11 +107,6 @@ class Jobs:
                 embedded = f"{Path(self.w.mirror).parent}/{kind}"
                 return embedded if corpus.source == EMBEDDED else corpus.source
         return self.experiment.sources["opus"]
-
-    def embedded_opus(self, wildcards: Wildcards) -> list[str]:
-        """Return the demo's data as an input for the demo's corpora and documents."""
-        embedded = Path(self.opus_source(wildcards)).parent == Path(self.w.mirror).parent
-        return [self.w.mirror] if embedded else []
 
     def unit_source(self, wildcards: Wildcards) -> str:
         """Return the source of a set: a directory, a URL, "embedded", or "" (as published)."""
