@@ -14,7 +14,6 @@ import ems
 from ems.base.errors import EmsError
 from ems.base.provenance import DIGITS, digest
 from ems.base.records import Json
-from ems.base.schema import Settings
 from ems.bench.retrieval import normalised
 from ems.config.experiment import UNSEEN, EvalSet, Experiment
 from ems.config.plugins import Benchmark, benchmark, sets_of
@@ -64,10 +63,6 @@ class Task:
     @property
     def evalset(self) -> EvalSet:
         return self.experiment.evalsets[self.sets[0]]
-
-    @property
-    def protocol(self) -> Settings | None:
-        return self.experiment.protocol_of(self.benchmark)
 
     @property
     def languages(self) -> dict[str, str]:

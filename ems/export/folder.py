@@ -207,28 +207,18 @@ def _ours(exported: Exported) -> Json:
 
 
 def write_modules(exported: Exported, folder: Path) -> list[Json]:
-    """Write the folders of all modules after the first; return modules.json."""
-    settings, dimensions = exported.settings, exported.dimensions
+    """Write the weights of a prefix of vectors, if it is one; return modules.json."""
     if exported.static or exported.plain:
         steps = [(f"{MODULES}.StaticEmbedding", "" if exported.plain else "0_StaticEmbedding")]
     elif exported.ngrams:
         steps = [("ngram_embedding.NgramEmbedding", "")]
     else:
         steps = [(f"{MODULES}.Transformer", ""), (f"{MODULES}.Pooling", "1_Pooling")]
-        pooling = {"word_embedding_dimension": settings.width}
-        if settings.pooling == "mean-max":
-            pooling["pooling_mode"] = ["mean", "max"]
-        else:  # keys that servers know as well
-            pooling |= {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
-        write_json(folder / "1_Pooling/config.json", pooling)
-        width = settings.pooled_width
-        if dimensions < width:  # a linear layer that keeps the first numbers of a vector
+        width = exported.settings.pooled_width
+        if exported.dimensions < width:  # a linear layer that keeps the first numbers of a vector
             steps.append((f"{MODULES}.Dense", "2_Dense"))
-            prefix = {"linear.weight": torch.eye(dimensions, width)}
+            prefix = {"linear.weight": torch.eye(exported.dimensions, width)}
             write_tensors(prefix, folder / "2_Dense/model.safetensors")
-            config = {"in_features": width, "out_features": dimensions, "bias": False}
-            config["activation_function"] = "torch.nn.modules.linear.Identity"
-            write_json(folder / "2_Dense/config.json", config)
     steps.append((f"{MODULES}.Normalize", f"{len(steps)}_Normalize"))
     write_json(folder / steps[-1][1] / "config.json", {})
     return [
@@ -238,12 +228,13 @@ def write_modules(exported: Exported, folder: Path) -> list[Json]:
 
 
 def _write_bert(exported: Exported, folder: Path) -> None:
-    """Write weights, sizes and tokenizer settings in the format of transformers."""
+    """Write weights, and the settings of all modules, in the format of transformers."""
     vocabulary = exported.ours.vocabulary
     pad, unknown = (vocabulary.id_to_piece(at) for at in (PAD, UNK))
     write_tensors(bert_weights(exported.encoder), folder / ENCODER)
     template, size = Path(__file__).with_name("bert.json.jinja"), vocabulary.get_piece_size()
-    text = rendered(template, sizes=exported.settings, pieces=size, pad=pad, unknown=unknown)
+    words = {"pieces": size, "pad": pad, "unknown": unknown, "dimensions": exported.dimensions}
+    text = rendered(template, sizes=exported.settings, **words)
     for name, content in parse_json(text).items():
         write_json(folder / name, content)
 

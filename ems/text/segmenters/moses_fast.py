@@ -1,7 +1,9 @@
 """The rules of `moses` in Python, several times faster and without Perl.
 
 Each rule of the script is one pass over many lines at once, in which a line feed never counts as a
-neighbour, so that lines do not affect each other. Two differences to the script:
+neighbour, so that lines do not affect each other. moses_fast.tsv has the rules of marks, by what is
+left and right of one (A: letter, N: number, ^: none of the next, empty: any), for all languages
+(*), for one, or for languages without rules of their own (-). Two differences to the script:
 
 - Letters and digits follow Unicode 14 on every machine; Perl uses the Unicode of its version.
 - The script writes `DOTMULTI` for consecutive dots, so it turns the word DOTMULTI in a text into
@@ -12,7 +14,9 @@ import re
 from functools import cache
 from importlib.resources import files
 from itertools import compress
+from pathlib import Path
 
+from ems.base.files import read_table
 from ems.base.texts import batched
 from ems.text.segmenters.base import Segment, Segmenter, cut_runs, is_spaced, package
 
@@ -24,38 +28,21 @@ _FULL_STOP = re.compile(r"\.(?<=[^ \n.]\.)(?![^ \n])")
 _TIGHT_COMMAS, _TIGHT = ",,", "'.?'"  # two marks that share a neighbour
 _OTHER_PLANES = "\U00010000-\U0010ffff"
 
-# (left of a mark, right of it, replacement). A: letter, N: number, ^: none of the next, "": any
-Rule = tuple[str, str, str]
-_COMMAS: tuple[Rule, ...] = (("^N", "", " , "), ("", "^N", " , "))
-_APOSTROPHE: tuple[Rule, ...] = (("", "", " ' "),)
-_FRENCH: tuple[Rule, ...] = (
-    ("^A", "^A", " ' "),
-    ("^A", "A", " ' "),
-    ("A", "^A", " ' "),
-    ("A", "A", "' "),
-)
-_ENGLISH: tuple[Rule, ...] = (
-    ("^A", "^A", " ' "),
-    ("^AN", "A", " ' "),
-    ("A", "^A", " ' "),
-    ("A", "A", " '"),
-    ("N", "s", " '"),
-)
-_APOSTROPHES = {"en": _ENGLISH, "fr": _FRENCH, "it": _FRENCH}  # other languages: _APOSTROPHE
-
 
 class Rules:
     """The rules of a language, for lines with single spaces."""
 
     def __init__(self, language: str) -> None:
         classes = _characters()
-        apostrophes = _APOSTROPHES.get(language, _APOSTROPHE)
-        alone = apostrophes == _APOSTROPHE
-        marks = [(",", *rule) for rule in _COMMAS] + [("'", *rule) for rule in apostrophes]
+        rules = read_table(Path(__file__).with_suffix(".tsv"))
+        alone = language not in {rule["language"] for rule in rules}
         self.apart = re.compile(_apart(classes))
         self.loose, self.tight = [], []  # without and with the neighbours in the match
-        for mark, left, right, becomes in marks:
-            one, other = _one(classes, left), _one(classes, right)
+        for rule in rules:
+            if rule["language"] not in ("*", "-" if alone else language):
+                continue
+            mark, becomes = rule["mark"], rule["becomes"]
+            one, other = _one(classes, rule["left"]), _one(classes, rule["right"])
             before, after = f"(?<={one}{mark})" if one else "", f"(?={other})" if other else ""
             self.loose.append((re.compile(mark + before + after), becomes))
             self.tight.append((re.compile(f"({one}){mark}({other})"), becomes))
