@@ -1,5 +1,6 @@
 """Write cli.md, the page of commands, from the signatures in ems/commands/: `make pages`."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,7 +51,13 @@ def _rows(flags: list[Flag]) -> Iterator[str]:
         default = f"`{flag.shown_default}`" if flag.shown_default else ""
         default = "required" if flag.default is REQUIRED else default
         cells = [f"`{flag.label}`", value, default, flag.note(str) or ""]
-        yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+        yield f"| {' | '.join(map(_escaped, cells))} |"
+
+
+def _escaped(cell: str) -> str:
+    """Escape `|` in a cell of a table, and `<` outside of code, which would begin a tag."""
+    escaped = cell.replace("|", "&#124;")
+    return re.sub("(`[^`]*`)|<", lambda match: match[1] or "&lt;", escaped)
 
 
 if __name__ == "__main__":

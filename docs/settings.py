@@ -108,7 +108,7 @@ class _Page:
                 default = _default(part, key in section.get("required", []))
                 about = " ".join(about.partition("\n\n")[0].split())
                 cells = [f"`{key}`", value, default, about]
-                yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+                yield f"| {' | '.join(map(_escaped, cells))} |"
             waiting = inner + waiting
         yield ""
 
@@ -149,6 +149,12 @@ def _limits(part: Json, names: dict[str, str]) -> str:
 def _number(value: float) -> str:
     """Return a number in plain digits; 1e38 stays unchanged."""
     return str(value) if abs(value) >= 1e16 else written(value)
+
+
+def _escaped(cell: str) -> str:
+    """Escape `|` in a cell of a table, and `<` outside of code, which would begin a tag."""
+    escaped = cell.replace("|", "&#124;")
+    return re.sub("(`[^`]*`)|<", lambda match: match[1] or "&lt;", escaped)
 
 
 def _default(part: Json, required: bool) -> str:
