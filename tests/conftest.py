@@ -23,6 +23,7 @@ from ems.text.segmenters.jumanpp import _juman
 
 if TYPE_CHECKING:
     from made.train import Toy
+    from playwright.sync_api import Browser
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"  # real corpora, where a developer has them
@@ -36,7 +37,7 @@ LONG = [
     *("workflow_start", "export", "document_corpora", "any_pairs"),
     *("lightweight", "multiway", "distributed_train", "remotes"),
     *("forecast", "devices", "light", "serve", "use", "clients", "spoilt_json"),
-    *("bulk", "shared_data", "train_stop"),
+    *("bulk", "shared_data", "train_stop", "site"),
 ]  # files of half a minute or more, about the longest first
 
 
@@ -233,6 +234,15 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
 def logged(caplog: pytest.LogCaptureFixture) -> None:
     """Capture INFO messages of EMS in `caplog`."""
     caplog.set_level("INFO", "ems")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    """A real browser."""
+    from made.browser import launched
+
+    with launched() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ import base64
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -60,19 +59,6 @@ def served(place):
 # --- a browser
 
 LINKS = "#results a"
-CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    needs(CHROMIUM, "no browser: apt-get install chromium-headless-shell")
-    needs(find_spec("playwright"), "playwright is not installed: pip install '.[dev]'")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
