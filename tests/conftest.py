@@ -33,6 +33,7 @@ os.environ.update({"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 LONG = [
     *("workflow_ems62", "workflow", "dvc", "workflow_killed", "perf", "slurm", "gpu"),
+    "site",
     *("slurm_sites", "fuzz", "workflow_mirror", "mteb"),
     *("workflow_start", "export", "document_corpora", "any_pairs"),
     *("lightweight", "multiway", "distributed_train", "remotes"),

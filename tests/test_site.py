@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 import pytest
 from conftest import ROOT, needs
-from made.browser import DESKTOP, PHONE, findings, opened
+from made.browser import DESKTOP, PHONE, findings, opened, violations
 
 from ems import Encoder
 
@@ -149,25 +149,34 @@ def test_the_figure_of_the_landing_page_has_the_cosines_of_the_encoder():
 # --- in a browser
 
 
+VIEWS, NAMES = [(False, DESKTOP), (True, PHONE)], ["light", "dark-phone"]
+OTHER_VIEWS = [(True, DESKTOP), (False, PHONE)]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("view", [(False, DESKTOP), (True, PHONE)], ids=["light", "dark-phone"])
+@pytest.mark.parametrize("view", VIEWS, ids=NAMES)
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_can_be_read_by_all(browser, site, name, view):
     assert findings(browser, site / f"{name}.html", *view) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("view", [(True, DESKTOP), (False, PHONE)], ids=["dark", "light-phone"])
+@pytest.mark.parametrize("view", OTHER_VIEWS, ids=["dark", "light-phone"])
 @pytest.mark.parametrize("name", ["index", "architecture", "benchmarks", "results"])
 def test_a_page_can_be_read_in_the_other_colours_too(browser, site, name, view):
     assert findings(browser, site / f"{name}.html", *view) == []
 
 
 @pytest.mark.slow
-def test_the_search_works_from_a_folder(browser, site):
-    with opened(browser, site / "index.html") as (page, said):
-        page.get_by_role("textbox", name="Search").fill("decontamination")
-        page.locator("a.md-search-result__link[href*='glossary.html?h=decontamination#']").click()
+@pytest.mark.parametrize("view", VIEWS, ids=NAMES)
+def test_the_search_works_from_a_folder(browser, site, view):
+    with opened(browser, site / "index.html", *view) as (page, said):
+        page.keyboard.press("/")
+        page.get_by_role("textbox", name="Search").press_sequentially("decontamination")
+        hit = page.locator("a.md-search-result__link[href*='glossary.html?h=decontamination#']")
+        hit.wait_for()
+        assert violations(page) == []
+        hit.click()
         page.wait_for_url("**/glossary.html?h=*")
         assert page.locator("mark", has_text="decontamination").count()
         assert said == []
@@ -188,7 +197,7 @@ def test_the_reader_chooses_light_or_dark_and_the_figure_follows(browser, site):
 
 @pytest.mark.slow
 def test_a_wide_table_scrolls_in_a_box_that_keys_reach(browser, site):
-    with opened(browser, site / "results.html", width=PHONE) as (page, _):
+    with opened(browser, site / "benchmarks.html", width=PHONE) as (page, _):
         box = page.locator("div.table[tabindex='0'][role='region']").first
         box.focus()
         page.keyboard.press("ArrowRight")

@@ -61,28 +61,31 @@ def opened(
 
 
 def findings(
-    browser: "Browser",
-    address: str | Path,
-    dark: bool = False,
-    width: int = DESKTOP,
-    impacts: tuple[str, ...] = ("serious", "critical"),
+    browser: "Browser", address: str | Path, dark: bool = False, width: int = DESKTOP
 ) -> list[str]:
     """Return what is wrong with a page for its readers, a line each.
 
-    These are findings of axe-core with these impacts, messages in the console, requests to other
-    hosts, and a page that scrolls sideways.
+    These are violations of accessibility, messages in the console, requests to other hosts, and a
+    page that scrolls sideways.
     """
     with opened(browser, address, dark, width) as (page, said):
         if boxes := page.evaluate(TOO_WIDE):
             said.append(boxes)
-        page.evaluate(_axe())
-        options = {"resultTypes": ["violations"], "iframes": False, "preload": False}
-        violations = page.evaluate("(options) => axe.run(document, options)", options)["violations"]
-        for rule in violations:
-            if rule["impact"] in impacts:
-                nodes = [f"{node['target'][-1]}: {_reason(node)}" for node in rule["nodes"]]
-                said += [f"{rule['impact']} {rule['id']}: {node}" for node in nodes]
+        said += violations(page)
     return said
+
+
+def violations(page: "Page", impacts: tuple[str, ...] = ("serious", "critical")) -> list[str]:
+    """Return the findings of axe-core in an open page that have one of these impacts."""
+    page.evaluate(_axe())
+    options = {"resultTypes": ["violations"], "iframes": False, "preload": False}
+    rules = page.evaluate("(options) => axe.run(document, options)", options)["violations"]
+    return [
+        f"{rule['impact']} {rule['id']}: {node['target'][-1]}: {_reason(node)}"
+        for rule in rules
+        if rule["impact"] in impacts
+        for node in rule["nodes"]
+    ]
 
 
 def _reason(node: dict) -> str:
