@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import ROOT, needs
+from made.browser import DESKTOP, PHONE, findings
 from made.cli import COMMAND, INTEROP, commands, program, section, write_files
 from made.corpora import write_lines
 from made.models import export, write_model
@@ -102,6 +103,16 @@ def test_what_is_typed_is_searched_shown_and_linked(page, served, browser):
     other.get_by_role("status").filter(has_text="24 of").wait_for()
     assert rows(other) == rows(page)
     other.close()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [PHONE, DESKTOP])
+@pytest.mark.parametrize(
+    ("words", "ready"),
+    [("?q=kalo", "#results[aria-busy=false] a"), ("?tab=compare&a=kalo&b=ne", "#cosines .one")],
+)
+def test_the_page_can_be_read_by_all(browser, served, dark, width, words, ready):
+    assert findings(browser, served.url + words, dark, width, ready) == []
 
 
 def test_the_answer_to_an_earlier_query_is_dropped(page, served):

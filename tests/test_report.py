@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import ROOT
+from made.browser import DESKTOP, PHONE, findings
 from made.scores import row, write_file, write_flores, write_scores
 
 from ems.bench.scores import packed, read_score_file
@@ -234,3 +235,19 @@ def test_the_workflow_makes_the_page_with_examples(tiny_run):
     for link in page.links():
         if not link.startswith(("#", "data:")):
             assert (tiny_run.folder / "results" / link).is_file(), link
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [PHONE, DESKTOP])
+def test_the_page_can_be_read_by_all(folder, browser, dark, width):
+    write_flores(Path("results/demo/scores"), "ems", ["en", "de", "zh", "ja"])
+    report()
+    assert findings(browser, Path("results/report.html"), dark, width) == []
+
+
+def test_a_page_of_62_languages_opens_at_once(folder, browser):
+    """Small enough to send: below 3 MB with 3,782 directions."""
+    codes = [f"{first}{second}" for first in "abcdefgh" for second in "qrstuvwx"][:62]
+    write_flores(Path("results/demo/scores"), "ems", codes)
+    assert len(report().html) < 1_000_000
+    assert findings(browser, Path("results/report.html"), width=PHONE) == []

@@ -61,14 +61,21 @@ def opened(
 
 
 def findings(
-    browser: "Browser", address: str | Path, dark: bool = False, width: int = DESKTOP
+    browser: "Browser",
+    address: str | Path,
+    dark: bool = False,
+    width: int = DESKTOP,
+    ready: str = "",
 ) -> list[str]:
-    """Return what is wrong with a page for its readers, a line each.
+    """Return what is wrong with a page for its readers, a line each, once it shows `ready`.
 
     These are violations of accessibility, messages in the console, requests to other hosts, and a
     page that scrolls sideways.
     """
     with opened(browser, address, dark, width) as (page, said):
+        if ready:
+            page.locator(ready).first.wait_for()
+            page.wait_for_timeout(500)  # until it has faded in
         if boxes := page.evaluate(TOO_WIDE):
             said.append(boxes)
         said += violations(page)
