@@ -49,9 +49,16 @@ class Run:
         return Path("results", self.experiment.name)
 
     @cached_property
+    def families(self) -> dict[str, list[str]]:
+        """Name -> labels of the systems that share a row, one per language pair."""
+        families = self.experiment.families.items()
+        return {name: [self.labels[n] for n in own if n in self.labels] for name, own in families}
+
+    @cached_property
     def trained(self) -> list[str]:
-        """The labels of the systems that learn; the others are baselines."""
-        return [self.labels[name] for name in self.experiment.learning(self.labels)]
+        """The labels of the systems and families that learn; the others are baselines."""
+        own = [self.labels[name] for name in self.experiment.learning(self.labels)]
+        return [*own, *(name for name, members in self.families.items() if {*members} & {*own})]
 
 
 @dataclass(frozen=True)
@@ -122,7 +129,7 @@ def write_report(runs: Sequence[Run], out: Path, version: str) -> None:
         drawn=drawn,
         names={row["code"]: row["name"] for row in read_table(HERE / "names.tsv")},
         titles={column.name: benchmark(column.name).title for column in columns},
-        languages=[_by_language(column, drawn) for column in columns if _has_languages(column)],
+        languages=[_by_language(each, drawn) for each in columns if _has_languages(each, drawn)],
         maps=[_map(column, drawn[0]) for column in columns if column.file.label == "source"],
         curves=_curves(runs, drawn),
         runs=[_facts(run, out) for run in runs],
@@ -133,6 +140,7 @@ def write_report(runs: Sequence[Run], out: Path, version: str) -> None:
 def _columns(runs: Sequence[Run]) -> tuple[list[Column], list[str]]:
     """Return the benchmarks that have scores, and why others are left out."""
     columns, left_out = [], []
+    families = {name: own for run in runs for name, own in run.families.items()}
     for name in dict.fromkeys(name for run in runs for name in run.experiment.benchmarks):
         labels = {
             path: label
@@ -143,7 +151,7 @@ def _columns(runs: Sequence[Run]) -> tuple[list[Column], list[str]]:
         if not labels:
             continue
         try:
-            systems = read_scores(list(labels), name, names=labels, seen=True)
+            systems = read_scores([*labels], name, families=families, names=labels, seen=True)
         except Damaged:
             raise
         except EmsError as error:
@@ -188,10 +196,11 @@ def _drawn(headline: Sequence[Json], trained: Collection[str]) -> list[str]:
     return [*ours, *others[: MOST_DRAWN - len(ours)]]
 
 
-def _has_languages(column: Column) -> bool:
-    """True if its rows are of languages, in percent, and there are two or more."""
-    file = column.file
-    return file.label != "direction" and file.metric not in RANGES and len(column.shared) > 1
+def _has_languages(column: Column, drawn: Collection[str]) -> bool:
+    """True if two or more languages have a percentage, of a system that is drawn."""
+    file, systems = column.file, column.systems.keys() & {*drawn}
+    percent = file.label != "direction" and file.metric not in RANGES
+    return percent and len(column.shared) > 1 and bool(systems)
 
 
 def _by_language(column: Column, drawn: Sequence[str]) -> Json:
@@ -298,17 +307,24 @@ def _facts(run: Run, out: Path) -> Json:
     }
 
 
-def _corpora(path: Path) -> Json:
-    """Return the pairs of each corpus by what became of them: kept, or the reason of removal."""
+def _corpora(path: Path) -> Json | None:
+    """Return the pairs of each corpus by what became of them: kept, or the reason of removal.
+
+    Documents count, in sentences, only if there are no pairs. None: there is no training text.
+    """
     report, headings = read_report(path), headings_of("reason")
+    pairs = any(entry.documents is None for entry in report.entries if entry.role == TRAIN)
     rows = []
-    for corpus, role, entries in report.by_corpus():
-        if role != TRAIN:
+    for corpus, role, every in report.by_corpus():
+        entries = [entry for entry in every if (entry.documents is None) == pairs]
+        if role != TRAIN or not entries:
             continue
         parts = {"kept": sum(entry.kept for entry in entries)}
         for reason in headings:
             parts[reason] = sum(entry.removed.get(reason, 0) for entry in entries)
         rows.append({"name": corpus, "read": sum(entry.read for entry in entries), "parts": parts})
+    if not rows:
+        return None
     rows.sort(key=lambda row: -row["read"])
     others = rows[MOST_CORPORA:]
     total = {"name": "all corpora", **_summed(rows)}
@@ -317,6 +333,7 @@ def _corpora(path: Path) -> Json:
     return {
         "rows": [total, *rows[:MOST_CORPORA], *rest],
         "reasons": {name: headings[name].lower() for name in reasons},
+        "unit": "sentence pairs" if pairs else "sentences",
         "against": report.against,
     }
 
