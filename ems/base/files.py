@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.records import fitting
@@ -339,6 +339,16 @@ def read_table(path: Path) -> list[dict[str, str]]:
 
 
 @contextmanager
+def reading_bytes(path: Path) -> Iterator[BinaryIO]:
+    """Open a file. Raises `EmsError` for errors of the operating system, also in the block."""
+    try:
+        with open(path, "rb") as reader:
+            yield reader
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+@contextmanager
 def reading_text(path: Path) -> Iterator[TextIO]:
     """Open a UTF-8 file whose lines end with LF only. Raises `Damaged` for other text."""
     try:
@@ -360,8 +370,5 @@ def visible_files(folder: Path) -> list[Path]:
 
 def sha256_file(path: Path) -> str:
     check_readable(path)
-    try:
-        with open(path, "rb") as handle:
-            return hashlib.file_digest(handle, "sha256").hexdigest()
-    except OSError as error:
-        raise unreadable(path, error) from None
+    with reading_bytes(path) as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import unreadable
+from ems.base.files import reading_bytes
 from ems.base.texts import form_of, unpacked
 
 BLOCK = 1 << 18  # bytes read at once
@@ -131,11 +131,8 @@ def count_stream_lines(stream: BinaryIO) -> int:
 
 
 def first_bytes(archive: Path) -> bytes:
-    try:
-        with open(archive, "rb") as reader:
-            return reader.read(512)
-    except OSError as error:
-        raise unreadable(archive, error) from None
+    with reading_bytes(archive) as reader:
+        return reader.read(512)
 
 
 def decompressed(archive: Path) -> BinaryIO:

@@ -25,14 +25,8 @@ from ems.config.plugins import benchmark
 from ems.corpora.split import span_of_part
 
 UNRATED = "unrated"
-NOISE = {  # in the order in which `ems init` prefers them
-    "clean": "translated sentence by sentence by people",
-    "fair": "translated by people, aligned by programs, or with another flaw",
-    UNRATED: "not rated",
-    "strings": "labels and messages of programs",
-    "mined": "found on the web by a program",
-    "names": "names and titles, no sentences",
-}
+_CLASSES = read_table(Path(__file__).with_name("noise.tsv"))
+NOISE = {row["class"]: row["meaning"] for row in _CLASSES}  # in the order `ems init` prefers
 
 
 @dataclass(frozen=True)

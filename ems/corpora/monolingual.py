@@ -20,7 +20,7 @@ from typing import BinaryIO
 from xml.etree.ElementTree import ParseError, iterparse
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import unreadable
+from ems.base.files import reading_bytes
 from ems.base.texts import opened
 from ems.corpora import archive
 
@@ -114,16 +114,13 @@ def streams(path: Path) -> tuple[list[int], str]:
     """Return the byte offsets of the streams of a dump, plus its size, and its SHA-256."""
     offsets: list[int] = []
     hasher, read, tail = hashlib.sha256(), 0, b""
-    try:
-        with open(path, "rb") as reader:
-            while block := reader.read(archive.BLOCK):
-                hasher.update(block)
-                start, joined = read - len(tail), tail + block
-                offsets += [start + match.start() for match in STREAM.finditer(joined)]
-                read += len(block)
-                tail = joined[-STREAM_BYTES + 1 :]
-    except OSError as error:
-        raise unreadable(path, error) from None
+    with reading_bytes(path) as reader:
+        while block := reader.read(archive.BLOCK):
+            hasher.update(block)
+            start, joined = read - len(tail), tail + block
+            offsets += [start + match.start() for match in STREAM.finditer(joined)]
+            read += len(block)
+            tail = joined[-STREAM_BYTES + 1 :]
     if offsets[:1] != [0]:
         raise Damaged(path, "not a bzip2 file")
     return [*offsets, read], hasher.hexdigest()
@@ -134,14 +131,11 @@ def open_pages(path: Path, head: int, start: int, end: int) -> BinaryIO:
 
     Raises `EmsError` if they do not begin with a page, as in a dump that is not multistream.
     """
-    try:
-        with open(path, "rb") as reader:
-            first = reader.read(head)
-            reader.seek(start)
-            pages = reader.read(end - start)
-            whole = not reader.read(1)
-    except OSError as error:
-        raise unreadable(path, error) from None
+    with reading_bytes(path) as reader:
+        first = reader.read(head)
+        reader.seek(start)
+        pages = reader.read(end - start)
+        whole = not reader.read(1)
     if head:
         with bz2.open(io.BytesIO(pages)) as packed:
             page = archive.guarded(packed, path).read(64).lstrip()

@@ -10,6 +10,7 @@ the other sentences are.
 
 import hashlib
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from ems.base.errors import Damaged, EmsError
@@ -72,3 +73,12 @@ def span_of_part(split: Split, part: str, lines: int) -> tuple[int, int]:
             return min(start, lines), min(start + count, lines)
         start += count
     return min(start, lines), lines
+
+
+def shares(available: Sequence[int], budget: int) -> list[int]:
+    """Split a budget evenly; an entry with less available passes the rest on to the others."""
+    parts, left = [0] * len(available), budget
+    for done, index in enumerate(sorted(range(len(available)), key=available.__getitem__)):
+        parts[index] = min(available[index], left // (len(available) - done))
+        left -= parts[index]
+    return parts

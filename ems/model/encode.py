@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import ENCODER, EXPORTED, SUMS, sha256_file
+from ems.base.files import ENCODER, EXPORTED, SUMS, read_table, sha256_file
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
 from ems.model.devices import choose_device, read_tensors
@@ -33,13 +33,7 @@ EMBEDDINGS = {
 UNUSED = {"pooler.dense.weight", "pooler.dense.bias", *EMBEDDINGS["positions.weight"]}
 UNUSED |= {"embeddings.token_type_embeddings.weight"}
 QKV = ("query", "key", "value")
-IN_LAYER = {
-    "attention.output": "attention.output.dense",
-    "attention_norm": "attention.output.LayerNorm",
-    "inner": "intermediate.dense",
-    "outer": "output.dense",
-    "output_norm": "output.LayerNorm",
-}
+IN_LAYER = read_table(Path(__file__).with_suffix(".tsv"))
 
 
 def _loaded(folder: Path, description: Description, pieces: int) -> nn.Module:
@@ -78,7 +72,7 @@ def bert_names(
     for number in range(layers):
         ours, theirs = f"layers.{number}.", f"encoder.layer.{number}."
         modules[f"{ours}attention.input"] = [f"{theirs}{attention}.{name}" for name in QKV]
-        modules |= {ours + one: [theirs + other] for one, other in IN_LAYER.items()}
+        modules |= {ours + row["ours"]: [theirs + row["theirs"]] for row in IN_LAYER}
     return EMBEDDINGS | {
         f"{ours}.{kind}": [f"{name}.{kind}" for name in theirs]
         for ours, theirs in modules.items()

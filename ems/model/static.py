@@ -284,11 +284,8 @@ def ngrams(
         hashed = hashed * BASE + row[more : more + size]
         mixed = (hashed * MIX & POSITIVE) >> SHIFT
         hashes.append(mixed & buckets - 1 if buckets & buckets - 1 == 0 else mixed % buckets)
-        if more == 1:
-            kept.append(filled[:size] | filled[1 : 1 + size])
-            continue
-        inside = inside & filled[more - 1 : more - 1 + size]
-        kept.append(inside)
+        kept.append(inside if more > 1 else filled[:size] | filled[1 : 1 + size])
+        inside = inside & filled[more : more + size]
     chosen = np.stack(kept, 1)  # (letters, lengths)
     counts = np.bincount(word, chosen.sum(1), len(lengths)).astype(np.int64)
     return np.stack(hashes, 1)[chosen], counts

@@ -65,11 +65,8 @@ class Ngrams(nn.Module):
         for more in range(1, MOST):  # letters after the first
             hashed = hashed * BASE + row[more : more + size]
             hashes.append(((hashed * MIX & POSITIVE) >> SHIFT) % self.table.num_embeddings)
-            if more == 1:
-                kept.append(filled[:size] | filled[1 : 1 + size])
-                continue
-            inside = inside & filled[more - 1 : more - 1 + size]
-            kept.append(inside)
+            kept.append(inside if more > 1 else filled[:size] | filled[1 : 1 + size])
+            inside = inside & filled[more : more + size]
         chosen = torch.stack(kept, 1)  # (letters, lengths)
         many = sum(part.long() for part in kept)  # a sum over a dimension takes ten times as long
         counts = torch.zeros_like(lengths).index_add_(0, sentence, many)

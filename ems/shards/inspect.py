@@ -52,16 +52,15 @@ def inspect_mined(
         raise EmsError(
             f"--row {row}: found {len(rows):,} mined pairs; give a row from 0 to {len(rows) - 1}"
         )
-    chosen = rows[row : row + 1]
-    names = "-".join(codes[at] for at in chosen["languages"][0])
+    chosen = rows[row]
+    names = "-".join(codes[at] for at in chosen["languages"])
+    places = documents.places(chosen["languages"], chosen["rows"])
     lines = [
-        f"mined pair {row:,} of {len(rows):,}, {names}, round {int(chosen['round'][0]):,}: CSLS "
-        f"{chosen['score'][0]:.4f}, cosine {chosen['similarity'][0]:.4f}"
+        f"mined pair {row:,} of {len(rows):,}, {names}, round {int(chosen['round']):,}: CSLS "
+        f"{chosen['score']:.4f}, cosine {chosen['similarity']:.4f}",
+        *(describe(place, vocabulary) for place in places),
     ]
-    for side in (0, 1):
-        (place,) = documents.places(chosen["languages"][:, side], chosen["rows"][:, side])
-        lines += ["", describe(place, vocabulary)]
-    return "\n".join(lines)
+    return "\n\n".join(lines)
 
 
 def describe(place: ShardRow, vocabulary: Path | None = None) -> str:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import atomic_path, unreadable
+from ems.base.files import atomic_path, reading_bytes
 from ems.base.progress import Progress
 from ems.base.texts import batched
 from ems.config.experiment import VALIDATION, Experiment
@@ -141,14 +141,11 @@ def _sets(labels: str, wanted: Collection[str] | None) -> tuple[str, ...]:
 def _blocks(path: Path, key_name: str) -> Iterator[list[str]]:
     """Yield lists of lines; at the end, check the last line, the checksum of all others."""
     whole, last = hashlib.sha256(), b""
-    try:
-        with open(path, "rb") as reader:
-            while lines := reader.readlines(READ):
-                block, last = last + b"".join(lines[:-1]), lines[-1]
-                whole.update(block)
-                yield block.decode(errors="replace").split("\n")[:-1]
-    except OSError as error:
-        raise unreadable(path, error) from None
+    with reading_bytes(path) as reader:
+        while lines := reader.readlines(READ):
+            block, last = last + b"".join(lines[:-1]), lines[-1]
+            whole.update(block)
+            yield block.decode(errors="replace").split("\n")[:-1]
     name = last.decode(errors="replace").strip().partition("\t")[2]
     if last != _last_line(whole.hexdigest(), name):
         raise Damaged(path, "cut short or changed: its last line is not the checksum of the others")

@@ -14,14 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ems.base.files import (
-    MARK,
-    atomic_path,
-    claim_state,
-    drop_state,
-    remove,
-    unreadable,
-)
+from ems.base.files import MARK, atomic_path, claim_state, drop_state, reading_bytes, remove
 from ems.base.progress import Progress, log
 from ems.base.provenance import digest
 from ems.base.stamps import Stamp
@@ -71,18 +64,15 @@ def cut(
     pieces: list[Piece] = []
     start = end = held = 0  # bytes and lines of the open piece
     first, hasher = 1, hashlib.sha256()
-    try:
-        with open(source, "rb") as reader:
-            while batch := reader.readlines(READ):
-                hasher.update(b"".join(batch))
-                for line in batch:
-                    end, held = end + len(line), held + 1
-                    full = held >= lines or (size and end - start >= size)
-                    if full and end_line in (None, line):
-                        pieces.append(Piece(source, len(pieces), start, end, first, held))
-                        start, first, held = end, first + held, 0
-    except OSError as error:
-        raise unreadable(source, error) from None
+    with reading_bytes(source) as reader:
+        while batch := reader.readlines(READ):
+            hasher.update(b"".join(batch))
+            for line in batch:
+                end, held = end + len(line), held + 1
+                full = held >= lines or (size and end - start >= size)
+                if full and end_line in (None, line):
+                    pieces.append(Piece(source, len(pieces), start, end, first, held))
+                    start, first, held = end, first + held, 0
     check_count(source, first + held - 1)
     if held or not pieces:
         pieces.append(Piece(source, len(pieces), start, end, first, held))

@@ -10,7 +10,7 @@ from itertools import compress, islice
 from pathlib import Path
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import read_json, sha256_file, unreadable, write_json
+from ems.base.files import read_json, reading_bytes, sha256_file, write_json
 from ems.base.records import Count, NonBlank, Record
 from ems.base.texts import batched, other_than_text
 
@@ -80,14 +80,12 @@ def read_columns(
     side, the file has documents, and text and line are "" after each. Errors: see `read_tsv`.
     """
     try:
-        with open(path, "rb") as raw:
+        with reading_bytes(path) as raw:
             raw.seek(start)
             reader = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
             for lines in batched(islice(reader, count), len):
                 yield _columns(path, lines, number, sides)
                 number += len(lines)
-    except OSError as error:
-        raise unreadable(path, error) from None
     except UnicodeDecodeError as error:
         problem = f"not UTF-8 ({error.reason}) after line {number - 1:,}"
         raise Damaged(path, other_than_text(path) or problem) from None
@@ -107,11 +105,8 @@ def _columns(path: Path, lines: list[str], number: int, sides: int) -> BatchColu
 
 
 def count_lines(path: Path) -> int:
-    try:
-        with open(path, "rb") as reader:
-            return sum(block.count(b"\n") for block in iter(lambda: reader.read(1 << 20), b""))
-    except OSError as error:
-        raise unreadable(path, error) from None
+    with reading_bytes(path) as reader:
+        return sum(block.count(b"\n") for block in iter(lambda: reader.read(1 << 20), b""))
 
 
 def count_texts(path: Path) -> int:

@@ -20,6 +20,7 @@ from ems.config.languages import opus_date, other_codes_of_languages
 from ems.config.load import load_experiment, load_site
 from ems.config.plugins import benchmarks
 from ems.corpora.catalogue import NOISE, UNRATED, catalogue_entry, check_corpora, licence_of
+from ems.corpora.split import shares
 from ems.tables.declarations import words_of
 from ems.workflow.search import PIVOT, Named, Offer, find_language, nearest, offers
 
@@ -159,15 +160,6 @@ def _check_covered(languages: list[Named], picks: list[Pick]) -> None:
 
 
 # --- which corpora
-
-
-def shares(available: list[int], budget: int) -> list[int]:
-    """Split a budget evenly; an entry with less available passes the rest on to the others."""
-    parts, left = [0] * len(available), budget
-    for done, index in enumerate(sorted(range(len(available)), key=available.__getitem__)):
-        parts[index] = min(available[index], left // (len(available) - done))
-        left -= parts[index]
-    return parts
 
 
 def choose(pairs: list[LanguagePair], budget: int) -> list[Pick]:

@@ -8,16 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import cycle, islice
+from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+from ems.base.templates import rendered
 from ems.corpora.demo.grammar import DemoSentence, Template, below
 from ems.corpora.demo.mirror import Files, demo_codes
 from ems.corpora.demo.texts import Material, read_labels
 
 PLACE = 10
 EACH = 50  # reviews per class, domain and split
-HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<items>\n'
+ITEMS = Path(__file__).with_name("demo.xml.jinja")
 STARS = {"negative": ("1.0", "2.0"), "positive": ("5.0", "4.0")}
 
 WordsBySlot = dict[str, Sequence[str]]  # category of a slot -> English words that may fill it
@@ -35,13 +37,9 @@ def demo_files(material: Material) -> Files:
                 reviews += reviews_of(material, (label, label), ratings, kind["frames"], things)
             mixed = material.shuffled(reviews)
             for language, code in demo_codes("cls").items():
-                items = [
-                    f"<item><category>{domain}</category><rating>{review.rating}</rating>"
-                    f"<asin>{at:010}</asin>\n<text>{escape(review.text(language))}</text>\n"
-                    f"<summary>{escape(review.title.texts[language])}</summary></item>\n"
-                    for at, review in enumerate(mixed)
-                ]
-                files[f"{code}/{domain}/{split}.review"] = "".join([HEAD, *items, "</items>\n"])
+                values = {"reviews": mixed, "domain": domain, "language": language}
+                text = rendered(ITEMS, **values, escape=escape)
+                files[f"{code}/{domain}/{split}.review"] = text
     return files
 
 

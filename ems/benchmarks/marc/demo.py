@@ -4,17 +4,10 @@ import json
 
 from ems.benchmarks.cls.demo import plan, reviews_of
 from ems.corpora.demo.mirror import Files, demo_codes, lines
-from ems.corpora.demo.texts import Material
+from ems.corpora.demo.texts import Material, read_labels
 
 PLACE = 11
 SPLITS = {"train": 40, "dev": 12, "test": 24}  # reviews per number of stars
-CLASSES = {  # stars -> classes of title and text
-    1: ("negative", "negative"),
-    2: ("negative", "negative"),
-    3: ("positive", "negative"),
-    4: ("positive", "positive"),
-    5: ("positive", "positive"),
-}
 
 
 def demo_files(material: Material) -> Files:
@@ -22,8 +15,8 @@ def demo_files(material: Material) -> Files:
     frames = [name for kind in plan()["domains"].values() for name in kind["frames"]]
     for split, count in SPLITS.items():
         reviews = []
-        for stars, classes in CLASSES.items():
-            reviews += reviews_of(material, classes, [str(stars)] * count, frames)
+        for stars, classes in read_labels(__file__).items():
+            reviews += reviews_of(material, classes, [stars] * count, frames)
         mixed = material.shuffled(reviews)
         for code in demo_codes("marc"):
             entries = [

@@ -5,18 +5,15 @@ third sentence (neutral). The contradictions are not strict: a buyer of bread ma
 in XNLI, each premise is in three pairs, one per label, and neither side alone reveals it.
 """
 
+from pathlib import Path
+
 from ems.corpora.demo.grammar import DemoSentence
 from ems.corpora.demo.mirror import Files, demo_codes, table
 from ems.corpora.demo.texts import Material
 
 PLACE = 8
 PREMISES = {"train": 400, "dev": 50, "test": 100}  # three pairs each
-COLUMNS = (
-    *("language", "gold_label", "sentence1_binary_parse", "sentence2_binary_parse"),
-    *("sentence1_parse", "sentence2_parse", "sentence1", "sentence2", "promptID", "pairID"),
-    *("genre", "label1", "label2", "label3", "label4", "label5"),
-    *("sentence1_tokenized", "sentence2_tokenized", "match"),
-)
+COLUMNS = Path(__file__).with_name("columns.txt").read_text("utf-8").split()
 REQUESTS = ("please_", "i_would_like")  # prefixes of template names
 
 Facts = tuple[DemoSentence, ...]  # two in a premise, one in a hypothesis

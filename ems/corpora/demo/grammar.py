@@ -24,6 +24,7 @@ import regex
 from ems.base.errors import EmsError
 from ems.base.files import read_table
 from ems.config.load import parse_yaml
+from ems.corpora.split import shares
 
 T = TypeVar("T")
 
@@ -220,14 +221,10 @@ class Drawer:
 
 def quotas(capacities: Sequence[int], total: int) -> list[int]:
     """Split `total` evenly; what exceeds a capacity goes to those with larger capacities."""
-    shares = [0] * len(capacities)
-    smallest_first = sorted(range(len(capacities)), key=capacities.__getitem__)
-    for done, index in enumerate(smallest_first):
-        shares[index] = min(capacities[index], total // (len(capacities) - done))
-        total -= shares[index]
-    if total:
-        raise EmsError(f"the templates' spaces are too small: {total} sentences are missing")
-    return shares
+    parts = shares(capacities, total)
+    if missing := total - sum(parts):
+        raise EmsError(f"the templates' spaces are too small: {missing} sentences are missing")
+    return parts
 
 
 def below(random: Random, limit: int) -> int:
