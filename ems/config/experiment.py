@@ -12,7 +12,6 @@ from ems.config.benchmarks import DocumentSettings, ProbeSettings
 from ems.config.corpus_entries import MultiwaySettings, Split
 from ems.config.languages import UNSEEN, Language
 from ems.config.model import ExportSettings
-from ems.config.plugins import sets_of
 from ems.config.sweep import SweepPoint
 from ems.config.systems import SHARED, SystemSettings, Vocabulary
 from ems.config.tables import TablesSettings, study_rows
@@ -286,11 +285,6 @@ class Experiment:
         """Map an evaluation set's codes to languages, or to UNSEEN if not trained on."""
         codes = self.evalsets[evalset].languages
         return {c: name if name in self.languages else UNSEEN for c, name in codes.items()}
-
-    def protocol_of(self, benchmark: str) -> Settings | None:
-        """Return the protocol of a benchmark, from its first set; None if it leaves no choice."""
-        sets = sets_of(benchmark)
-        return self.evalsets[sets[0]].protocol if sets else None
 
     def scores_unseen(self, evalset: str, system: str) -> bool:
         return UNSEEN in self.of_system(system).spoken(evalset).values()

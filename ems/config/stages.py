@@ -163,8 +163,9 @@ def _bench(experiment: Experiment, system: str, benchmark: str) -> Json:
         for name in sets_of(benchmark)
     }
     read: Json = {"kind": settings.kind, "system": own, "evalsets": sets}
-    if protocol := experiment.protocol_of(benchmark):
-        read["protocol"] = plain(protocol)
+    first = next(map(experiment.evalsets.get, sets), None)  # its protocol is the benchmark's
+    if first and first.protocol:
+        read["protocol"] = plain(first.protocol)
     if benchmark in experiment.probes:
         read |= {"probe": plain(experiment.probes[benchmark]), "seed": experiment.seed}
         if record_of(benchmark).family == "classification":  # its documents may be split
