@@ -39,22 +39,15 @@ KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
-SPACE = "free some space or point the setting at another disk"
 CHECK = "check the disk and its free space"
-RIGHTS = "choose a place where you may write"
-FILE_IN_PATH = "a part of this path is a file; choose another place"
 ADVICE = {  # for errors of the operating system
-    errno.ENOSPC: SPACE,
-    errno.EDQUOT: SPACE,
-    errno.EFBIG: "raise the limit of file sizes (ulimit -f)",
-    errno.EACCES: RIGHTS,
-    errno.EPERM: RIGHTS,
-    errno.EROFS: RIGHTS,
-    errno.ENOENT: "it vanished while it was written; stop what deletes or writes it too",
-    errno.ENOTDIR: FILE_IN_PATH,
-    errno.EEXIST: FILE_IN_PATH,
-    errno.ENAMETOOLONG: "choose a shorter name",
-    errno.ELOOP: "a link in it leads back to itself; choose another place",
+    "free some space or point the setting at another disk": (errno.ENOSPC, errno.EDQUOT),
+    "raise the limit of file sizes (ulimit -f)": (errno.EFBIG,),
+    "choose a place where you may write": (errno.EACCES, errno.EPERM, errno.EROFS),
+    "it vanished while it was written; stop what deletes or writes it too": (errno.ENOENT,),
+    "a part of this path is a file; choose another place": (errno.ENOTDIR, errno.EEXIST),
+    "choose a shorter name": (errno.ENAMETOOLONG,),
+    "a link in it leads back to itself; choose another place": (errno.ELOOP,),
 }
 OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # reading has none of them
 
@@ -204,7 +197,8 @@ def _temporary(target: Path) -> Path:
 
 def cannot_write(target: Path | str, error: OSError | ValueError) -> EmsError:
     """Return an error that names the output, the reason and what to do."""
-    advice = ADVICE.get(getattr(error, "errno", None), CHECK)
+    number = getattr(error, "errno", None)
+    advice = next((words for words, numbers in ADVICE.items() if number in numbers), CHECK)
     reason = getattr(error, "strerror", None) or error
     return EmsError(f"cannot write {target}: {reason}; {advice}, then run the same command again")
 

@@ -8,9 +8,9 @@ stage's source (`ems.base.provenance`). It needs no package, so that a static mo
 
 import re
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 Json = dict[str, Any]  # an object of a YAML or JSON file
 SHOWN = 80  # characters of a value in a message about a JSON file
@@ -141,23 +141,12 @@ def _is_simple(schema: Any, value: Any, parts: tuple[Any, ...]) -> bool:
     return type(value) is schema
 
 
-class _Key(NamedTuple):
-    name: str  # of the field
-    type: Any
-    required: bool
-
-
 @cache
-def _keys(schema: type) -> dict[str, _Key]:
-    """Return key of the JSON object -> field of a record."""
+def _keys(schema: type) -> dict[str, tuple[Field, Any]]:
+    """Return key of the JSON object -> field of a record, and its type."""
     types = get_type_hints(schema, include_extras=True)
-    return {
-        own.metadata.get("key", own.name): _Key(
-            own.name, types[own.name], own.default is own.default_factory is MISSING
-        )
-        for own in fields(schema)
-        if own.name != "written"
-    }
+    own = [each for each in fields(schema) if each.name != "written"]
+    return {each.metadata.get("key", each.name): (each, types[each.name]) for each in own}
 
 
 def _record(schema: type, value: Json, place: tuple[Any, ...]) -> Any:
@@ -165,12 +154,12 @@ def _record(schema: type, value: Json, place: tuple[Any, ...]) -> Any:
     for key in value if getattr(schema, "ONLY_KNOWN_KEYS", False) else ():
         if key not in keys:
             raise Misfit(f"no `{shown(key)[1:-1]}`", place, "")
-    for key, own in keys.items():
-        if own.required and key not in value:
-            raise _misfit(own.type, (*place, key), NOTHING)
+    for key, (own, expected) in keys.items():
+        if own.default is own.default_factory is MISSING and key not in value:
+            raise _misfit(expected, (*place, key), NOTHING)
     given = {
-        own.name: _fit(own.type, value[key], (*place, key), own.type)
-        for key, own in keys.items()
+        own.name: _fit(expected, value[key], (*place, key), expected)
+        for key, (own, expected) in keys.items()
         if key in value
     }
     if "written" in schema.__dataclass_fields__:

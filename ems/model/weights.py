@@ -15,13 +15,8 @@ Shapes = Mapping[str, tuple[int, ...]]
 FLOATS = ("F32", "F16", "BF16")  # types of weights in safetensors' words
 # types of tensors by the end of their names
 BYTES = {"letters": ("U8",), "embeddings": ("I8",), "bytes": ("I8",)}
-TYPES = {
-    "F32": "<f4",
-    "F16": "<f2",
-    "BF16": "<u2",
-    "U8": "u1",
-    "I8": "i1",
-}  # of NumPy, which has no bfloat16
+# of NumPy, which has no bfloat16
+TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "U8": "u1", "I8": "i1"}
 
 
 def mapped(path: Path, shapes: Shapes | None) -> dict[str, np.ndarray]:

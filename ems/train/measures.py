@@ -9,6 +9,7 @@ layer of attention, and `Objective.flops`. A backward pass needs twice as many. 
 """
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -104,28 +105,20 @@ class Meter:
 
     peak: float | None = None
     processes: int = 1
-    pairs: int = 0
-    tokens: int = 0
-    flops: int = 0
-    waited: float = 0.0
+    sums: Counter[str] = field(default_factory=Counter)
     since: float = field(default_factory=time.monotonic)
 
     def add(self, pairs: int, tokens: int, flops: int, waited: float) -> None:
         """Count a step; `waited`: seconds until its batch was ready."""
-        self.pairs += pairs
-        self.tokens += tokens
-        self.flops += flops
-        self.waited += waited
+        self.sums.update(pairs=pairs, tokens=tokens, flops=flops, waited=waited)
 
     def read(self, now: float) -> str:
         """Format the rates since the last call; `now` is `time.monotonic()`."""
-        seconds = max(now - self.since, 1e-9)
-        used = f"{100 * self.flops / seconds / self.peak:.1f} %" if self.peak else "-"
+        seconds, sums = max(now - self.since, 1e-9), self.sums
+        used = f"{100 * sums['flops'] / seconds / self.peak:.1f} %" if self.peak else "-"
         each = seconds / self.processes
-        text = (
-            f"{self.pairs / each:,.0f} pairs/s, {self.tokens / each:,.0f} tokens/s, "
-            f"MFU {used}, {100 * self.waited / seconds:.1f} % waiting for data"
+        self.sums, self.since = Counter(), now
+        return (
+            f"{sums['pairs'] / each:,.0f} pairs/s, {sums['tokens'] / each:,.0f} tokens/s, "
+            f"MFU {used}, {100 * sums['waited'] / seconds:.1f} % waiting for data"
         )
-        self.pairs = self.tokens = self.flops = 0
-        self.waited, self.since = 0.0, now
-        return text
