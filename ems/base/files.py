@@ -325,9 +325,7 @@ def system_error(error: Exception, path: Path) -> OSError:
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a tab-separated table of the package as dicts, with names from its first
-    line.
-    """
+    """Return the rows of a table of the package, tab-separated, as dicts by its first line."""
     with open(path, encoding="utf-8", newline="") as reader:
         return list(csv.DictReader(reader, delimiter="\t", quoting=csv.QUOTE_NONE))
 

@@ -50,9 +50,7 @@ class Bounds:
         )
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Return pydantic's schema of a number within the bounds: 1 stays 1, since 1.0 has another
-        hash.
-        """
+        """Return pydantic's schema of a number within bounds. 1 stays 1: 1.0 has another hash."""
         from pydantic import Field, WrapValidator
 
         def as_written(value: Any, check: Callable[[Any], float]) -> Any:

@@ -23,9 +23,7 @@ SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"  # passed on to the processes
 
 
 def launched() -> bool:
-    """Return true if torchrun started this process. Other launchers set RANK too, but not its run
-    id.
-    """
+    """Return true if torchrun started this process. Other launchers set RANK, but no run id."""
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 

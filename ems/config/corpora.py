@@ -223,9 +223,7 @@ def _of_pairs(key: str, entry: CorpusEntry, languages: list[str]) -> PairFiles:
 
 
 def _pairs(key: str, entry: CorpusEntry, languages: list[str]) -> list[str]:
-    """Return the pairs in `pairs`, or every pair of the entry's languages, or their pairs with
-    English.
-    """
+    """Return the pairs in `pairs`, or all pairs of the entry's languages, or all with English."""
     if isinstance(entry.pairs, list):
         for name in sorted({"languages", "without"} & entry.model_fields_set):
             raise EmsError(f"{key}.{name}: `pairs` lists the pairs already; remove one of the two")

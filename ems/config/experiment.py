@@ -290,9 +290,7 @@ class Experiment:
         return UNSEEN in self.of_system(system).spoken(evalset).values()
 
     def held_against(self, pair: str) -> list[str] | None:
-        """Return `<evalset>/<code>` of all sentences that a pair must not contain; None: of all
-        sets.
-        """
+        """Return `<evalset>/<code>` of all sentences that a pair must not contain (None: all)."""
         if self.decontaminate.scope == "any":
             return None
         own = [

@@ -73,9 +73,7 @@ class Benchmark:
         return self.family != "retrieval"
 
     def code_of(self, language: Language) -> str:
-        """Return a language's code in the set, or '' if it has none (as English has none in
-        translations).
-        """
+        """Return a language's code in the set, '' for none (as for English in translations)."""
         if not isinstance(self.codes, str):
             return self.codes.get(language.iso1, "")
         return getattr(language, self.codes) if self.english or language.iso1 != "en" else ""

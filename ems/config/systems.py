@@ -149,9 +149,7 @@ def _expanded(name: str, entry: Json, vocabularies: Collection[str]) -> Iterator
 
 
 def _member(name: str, system: SystemSettings, systems: Collection[str]) -> str:
-    """Return the system that `name` means: for an entry with `each`, the one of the same
-    vocabulary.
-    """
+    """Return the system that `name` means: of an entry with `each`, by the same vocabulary."""
     member = f"{name}-{system.vocabulary}"
     return member if name not in systems and member in systems else name
 

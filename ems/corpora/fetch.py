@@ -62,9 +62,7 @@ class Release:
     downloads: Downloads = DOWNLOADS
 
     def fetch_all(self, paths: dict[str, Path], again: bool = False) -> dict[str, str]:
-        """Fetch the files of these names, present ones only if asked `again`; return {path:
-        SHA-256}.
-        """
+        """Fetch files by name, present ones only if asked `again`; return {path: SHA-256}."""
         what, one = f"{self.corpus}/{self.version}", partial(self._fetch_missing, paths, again)
         sums = fetch_each(what, "files", [*paths], one, self.source, self.downloads)
         return {str(paths[name]): sha256 for name, sha256 in sums.items()}
@@ -147,9 +145,7 @@ def fetch_each(
 
 
 def is_here(out: Path, location: str) -> bool:
-    """Return whether a file matches its lock, which is of this location, and of what lies there now
-    if that is a folder.
-    """
+    """Return whether a file matches its lock, and its lock the location, as `is_of` says."""
     if not (out.is_file() and lock_of(out).is_file()):
         return False
     lock = read_lock(out)

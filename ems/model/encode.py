@@ -142,9 +142,7 @@ class SentenceEncoder(Tokeniser):
         return Encoded(self.embed(read, progress), tokens_of, *self.known(ids, read_of))
 
     def embed(self, tokens: list[np.ndarray], progress: Progress | None = None) -> np.ndarray:
-        """Return embeddings float32[N, d] of N arrays of token ids. Raises `EmsError` for others
-        than finite ones.
-        """
+        """Return float32[N, d] of N arrays of token ids. Raises `EmsError` if one is not finite."""
         with torch.autocast(self.device.type, torch.bfloat16, self.precision == "bfloat16"):
             vectors = embed_tokens(self.encoder, tokens, progress)
         vectors = vectors[:, : self._description.dimensions]

@@ -106,9 +106,7 @@ class Tokeniser:
 
     @cached_property
     def _of_all(self) -> str:
-        """The segmenter of all languages. Raises `EmsError` if the tokens of a line depend on its
-        language.
-        """
+        """The segmenter of all languages. Raises `EmsError` if tokens depend on the language."""
         tools = sorted(set(self.segmenters.values()))
         cut = [code for code in self.segmenters if by_characters(self.vocabulary, code)]
         if len(tools) > 1 or any(load(name).by_language for name in tools):

@@ -97,9 +97,7 @@ class Part:
 
 
 def prepare_pairs(part: Part, receipt: Path) -> str:
-    """Clean and segment the pairs that are not done, then write {pair: SHA-256 of each file};
-    return a line on all of them.
-    """
+    """Clean and segment missing pairs, write {pair: SHA-256 of each file}; return a summary."""
     started = time.monotonic()
     sources = {pair: part.source(pair) for pair in part.pairs}
     stamps = {pair: part.stamp(source) for pair, source in sources.items()}

@@ -121,9 +121,7 @@ def pair_name(first: str, second: str) -> str:
 
 
 def file_names(codes: Iterable[Sequence[str]]) -> dict[str, bool]:
-    """Return the names of a pair's files by the codes of its languages; true: the second comes
-    first.
-    """
+    """Return names of a pair's files by its languages' codes; true: the second comes first."""
     names = (("-".join(both), pair_name(*both)) for both in product(*codes))
     return {name: written != name for written, name in names}
 
