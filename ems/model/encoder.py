@@ -12,16 +12,17 @@ PyTorch's.
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 from ems.base.progress import Progress
 from ems.config.sizes import EncoderSizes
-from ems.model.hashing import LONGEST
 from ems.model.packing import Packing, Pad, Unpad, pack, rounded
 from ems.model.table import EmbeddingTable
 
@@ -199,30 +200,21 @@ class Encoder(nn.Module):
 
 
 def shapes_of(settings: EncoderSizes, pieces: int) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each weight of an `Encoder`, without making one."""
-    width, inner, table = settings.width, settings.feed_forward, settings.table
-    shapes: dict[str, tuple[int, ...]] = {}
-    if settings.attends:
-        shapes["tokens.weight"] = (pieces, width)
-        if settings.positions == "learned":
-            shapes["positions.weight"] = (settings.max_tokens, width)
-        parts: dict[str, tuple[int, ...]] = {"input_norm": (width,)}
-        for number in range(settings.layers):
-            layer = f"layers.{number}."
-            parts |= {f"{layer}attention.input": (3 * width, width)}
-            parts |= {f"{layer}attention.output": (width, width)}
-            parts |= {f"{layer}inner": (inner, width), f"{layer}outer": (width, inner)}
-            parts |= {f"{layer}{name}": (width,) for name in ("attention_norm", "output_norm")}
-        shapes |= {f"{name}.weight": shape for name, shape in parts.items()}
-        shapes |= {f"{name}.bias": shape[:1] for name, shape in parts.items()}
-    if table:
-        shapes["table.pieces.weight"] = (pieces, table)
-        if settings.ngrams:
-            shapes["table.ngrams.table.weight"] = (settings.ngrams, table)
-            shapes["table.ngrams.letters"] = (pieces, LONGEST)
-        if settings.attends:
-            shapes["widen.weight"] = (table, width)
-    return shapes
+    """Return the shape of each weight of an `Encoder`, which takes no memory for them."""
+    with torch.device("meta"), NoStartValues():
+        weights = Encoder(settings, pieces).state_dict()
+    return {name: tuple(weight.shape) for name, weight in weights.items()}
+
+
+class NoStartValues(TorchFunctionMode):
+    """Skips `normal_`, which on the meta device loads PyTorch's compiler (seconds)."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if function is nn.init.normal_:
+            return kwargs["tensor"]
+        return function(*args, **(kwargs or {}))
 
 
 def start_values(module: nn.Module, start: str) -> None:

@@ -8,14 +8,13 @@ gradient of the embeddings, and each part is encoded again, with the same dropou
 import ctypes
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import psutil
 import torch
-from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
+from torch import Tensor
 
 from ems.base.errors import EmsError
+from ems.model.encoder import NoStartValues
 from ems.model.objectives.system import Parts, System
 
 COPIES = 4  # values per parameter: itself, its gradient, Adam's two moments; AMSGrad has a third
@@ -55,19 +54,8 @@ def check_fits(
 
 def without_memory(settings: Parts, languages: int, pieces: int) -> System:
     """Create a system on PyTorch's meta device, with shapes but no values."""
-    with torch.device("meta"), _NoStartValues():
+    with torch.device("meta"), NoStartValues():
         return System(settings, languages, pieces)
-
-
-class _NoStartValues(TorchFunctionMode):
-    """Skips `normal_`, which on the meta device loads PyTorch's compiler (seconds)."""
-
-    def __torch_function__(
-        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        if function is nn.init.normal_:
-            return kwargs["tensor"]
-        return function(*args, **(kwargs or {}))
 
 
 @dataclass
