@@ -67,7 +67,7 @@ def _cleaning(experiment: Experiment, role: str, corpus: Corpus) -> Json:
     }
 
 
-def _clean_pair(experiment: Experiment, corpus: Corpus, pair: str) -> Json:
+def _prepare_pair(experiment: Experiment, corpus: Corpus, pair: str) -> Json:
     files = corpus.files(pair)
     # for a pair with English, the name of the file says so already
     turned = [] if "en" in pair.split("-") else sorted(corpus.turned.intersection(files))
@@ -76,18 +76,13 @@ def _clean_pair(experiment: Experiment, corpus: Corpus, pair: str) -> Json:
         "max_pairs": corpus.cap(pair),
         **({"turned": turned} if turned else {}),
         "held_against": experiment.held_against(pair),
+        "segmenters": [experiment.segmenters[code] for code in pair.split("-")],
     }
 
 
 def _prepare(experiment: Experiment, label: str, version: str, part: str) -> Json:
     role, corpus = experiment.corpus(label, version)
-    pairs = {
-        pair: {
-            **_clean_pair(experiment, corpus, pair),
-            "segmenters": [experiment.segmenters[code] for code in pair.split("-")],
-        }
-        for pair in pairs_of_part(corpus, part)
-    }
+    pairs = {pair: _prepare_pair(experiment, corpus, pair) for pair in pairs_of_part(corpus, part)}
     return {"common": _cleaning(experiment, role, corpus), "pairs": pairs}
 
 

@@ -114,7 +114,6 @@ def _folder(state: Path, step: int) -> Path:
 
 
 def step_of(folder: Path) -> int:
-
     return int(folder.name.removeprefix("step-"))
 
 

@@ -197,7 +197,11 @@ class Encoder:
     ) -> tuple[np.ndarray, np.ndarray, list[int]]:
         """Return the model's vectors, bool[N] of lines with a piece that it knows, and counts."""
         if not isinstance(language, str | None):
-            language = list(map(self._code, _per_line(language, len(lines))))
+            codes = lines_of(language, "language")
+            if len(codes) != len(lines):
+                expected = f"expected one, or {len(lines):,}"
+                raise EmsError(f"language: {expected}, found {len(codes):,}")
+            language = list(map(self._code, codes))
         if not self._ours:
             known = np.fromiter(map(is_visible, lines), bool, len(lines))
             texts = [line if seen else "a" for line, seen in zip(lines, known, strict=True)]
@@ -254,14 +258,6 @@ def own_model() -> Path:
         if (place / EXPORTED).is_file():
             return place
     raise EmsError(f"no model was named, and {places[0]} is not there; name one with --model")
-
-
-def _per_line(language: Any, count: int) -> list[str]:
-    """Return the language of each line. Raises `EmsError` for another number of them."""
-    codes = lines_of(language, "language")
-    if len(codes) != count:
-        raise EmsError(f"language: expected one, or {count:,}, found {len(codes):,}")
-    return codes
 
 
 # --- pairs
