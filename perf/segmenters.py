@@ -24,9 +24,9 @@ from text_throughput import cpu_seconds
 from ems.base.files import write_json
 from ems.base.texts import read_lines
 from ems.config.languages import load_languages, pair_name
-from ems.text.bulk import Segmenting, tool
+from ems.text.bulk import Segmenting
 from ems.text.normalise import tidy_lines
-from ems.text.segmenters.base import defaults
+from ems.text.segmenters.base import defaults, segmenter
 
 DEMO_LANGUAGES = ("de", "en")
 
@@ -46,7 +46,7 @@ def compare(folder: Path, code: str, names: list[str], repeats: int) -> dict[str
     for _ in range(repeats):
         for name, out in zip(names, outs, strict=True):
             out.parent.mkdir(exist_ok=True)
-            tool.cache_clear()
+            segmenter.cache_clear()
             before = cpu_seconds()
             segmenting = Segmenting((code,), (name,), folder / "state")
             segmenting.write(out, [source.read_text(encoding="utf-8")])

@@ -124,7 +124,7 @@ def test_a_line_that_mecab_would_split_stays_one_or_is_an_error(monkeypatch):
     whole = replace(mecab_jumandic.SEGMENTER, limit=2_000_000)
     monkeypatch.setattr(mecab_jumandic, "SEGMENTER", whole)
     with pytest.raises(EmsError, match=r"2 lines went in and 3 came out, .*be aligned"):
-        segmenter("mecab-jumandic", "ja")(lines)
+        usable("mecab-jumandic", "ja")(lines)
 
 
 # --- missing tools

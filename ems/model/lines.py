@@ -17,7 +17,7 @@ from ems.base.progress import Progress
 from ems.model.folder import Description
 from ems.text import segmenters  # noqa: F401  puts all segmenters into the source hash of encoding
 from ems.text.normalise import tidier, tidy_lines
-from ems.text.segmenters.base import SPACE, Segment, load, segmenter
+from ems.text.segmenters.base import SPACE, load, segmenter
 from ems.text.subwords import UNK, by_characters, encode_lines, load_vocabulary
 
 BLOCK = 256  # vectors, for which a processor's cache has room
@@ -41,8 +41,6 @@ class Tokeniser:
     def __init__(self, folder: Path, description: Description) -> None:
         self.folder = folder
         self.segmenters: dict[str, str] = description.segmenters
-        self._by_word: dict[str, bool] = {}
-        self._segments: dict[tuple[str, str | None], Segment] = {}
         self.max_tokens = description.model.max_tokens
         self.tidy = tidier(description.format_characters)
         self.vocabulary = load_vocabulary(folder / VOCABULARY)
@@ -82,18 +80,12 @@ class Tokeniser:
 
     def words(self, lines: list[str], language: str | None) -> list[str]:
         """Tidy, segment and lower-case lines."""
-        name = self.segmenter(language)
-        if (name, language) not in self._segments:
-            self._segments[name, language] = segmenter(name, language or "")
-        segment = self._segments[name, language]
+        segment = segmenter(self.segmenter(language), language or "")
         return [line.lower() for line in segment(tidy_lines(lines, self.tidy))]
 
     def by_word(self, language: str | None) -> bool:
         """Return whether `words` treats each word of a line alone."""
-        name = self.segmenter(language)
-        if name not in self._by_word:
-            self._by_word[name] = load(name).by_word
-        return self._by_word[name]
+        return load(self.segmenter(language)).by_word
 
     def segmenter(self, language: str | None) -> str:
         """Return the name of a language's segmenter. Raises `EmsError` as `tokenise` does."""

@@ -6,7 +6,7 @@ on all sides a block is only lower-cased; otherwise blocks make up pieces for th
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
@@ -65,12 +65,9 @@ def _pieces(blocks: Iterable[str], lines: int) -> Iterator[str]:
     return ("\n".join([*piece, ""]) for piece in batched(rows, len, lines, MAX_BYTES))
 
 
-tool = cache(segmenter)  # one for each name and language
-
-
 def segment_text(languages: Names, names: Names, text: str) -> str:
     """Return lines with segmented sides, lower-cased afterwards because Moses needs the case."""
-    tools = [tool(name, code) for name, code in zip(names, languages, strict=True)]
+    tools = [segmenter(name, code) for name, code in zip(names, languages, strict=True)]
     if {*names} == {NONE} and _is_spaced(text):
         return text.lower()  # a tab ends a word, so that each side has its own final sigma
     rows = [line.split("\t") if line else [""] * (len(names) + 1) for line in text.split("\n")[:-1]]

@@ -106,6 +106,7 @@ def module_name(name: str) -> str:
     return _record(name)[0]
 
 
+@cache
 def load(name: str) -> Segmenter:
     """Return the record of a segmenter. Raises `EmsError` if its file has none."""
     module, record = _record(name)
@@ -143,6 +144,7 @@ def check_available(name: str) -> None:
 # --- segmenting
 
 
+@cache
 def segmenter(name: str, language: str) -> Segment:
     """Load the segmenter `name` for `language`. The function raises `EmsError` for a line that is
     not tidy, and if the number of lines changes, because a lost line would shift the following.
