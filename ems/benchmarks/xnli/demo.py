@@ -5,15 +5,12 @@ third sentence (neutral). The contradictions are not strict: a buyer of bread ma
 in XNLI, each premise is in three pairs, one per label, and neither side alone reveals it.
 """
 
-from pathlib import Path
-
 from ems.corpora.demo.grammar import DemoSentence
-from ems.corpora.demo.mirror import Files, demo_codes, table
-from ems.corpora.demo.texts import Material
+from ems.corpora.demo.mirror import Files, demo_codes, lines, table
+from ems.corpora.demo.texts import Material, read_labels
 
 PLACE = 8
 PREMISES = {"train": 400, "dev": 50, "test": 100}  # three pairs each
-COLUMNS = Path(__file__).with_name("columns.txt").read_text("utf-8").split()
 REQUESTS = ("please_", "i_would_like")  # prefixes of template names
 
 Facts = tuple[DemoSentence, ...]  # two in a premise, one in a hypothesis
@@ -27,11 +24,15 @@ def demo_files(material: Material) -> Files:
     ]
     train = table([("premise", "hypo", "label"), *rows])
     files: Files = {"XNLI-MT-1.0/multinli/multinli.train.en.tsv": train}
-    codes = demo_codes("xnli")
+    labels = read_labels(__file__)
     for split in ("dev", "test"):
         pairs = _inferences(material, PREMISES[split])
-        rows_of = [_row(code, at, *pair) for code in codes for at, pair in enumerate(pairs)]
-        files[f"XNLI-1.0/xnli.{split}.tsv"] = table([COLUMNS, *rows_of])
+        rows_of = [
+            labels["row"].format(code, _text(premise, code), _text(other, code), label, number)
+            for code in demo_codes("xnli")
+            for number, (premise, other, label) in enumerate(pairs, start=1)
+        ]
+        files[f"XNLI-1.0/xnli.{split}.tsv"] = lines([labels["columns"], *rows_of])
     return files
 
 
@@ -56,13 +57,3 @@ def _inferences(material: Material, premises: int) -> list[tuple[Facts, Facts, s
 
 def _text(facts: Facts, language: str) -> str:
     return ("" if language == "zh" else " ").join(fact.texts[language] for fact in facts)
-
-
-def _row(code: str, at: int, premise: Facts, hypothesis: Facts, label: str) -> list[str]:
-    """Return a row of XNLI's table, with empty parses."""
-    first, second, number = _text(premise, code), _text(hypothesis, code), str(1 + at)
-    cells = {"language": code, "gold_label": label, "genre": "demo", "match": "True"}
-    cells |= {"promptID": number, "pairID": number} | {f"label{n}": label for n in range(1, 6)}
-    for end in ("", "_tokenized"):
-        cells |= {f"sentence1{end}": first, f"sentence2{end}": second}
-    return [cells.get(name, "") for name in COLUMNS]
