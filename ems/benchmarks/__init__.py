@@ -7,7 +7,8 @@
     table.py      `TABLES` and `FIGURES`; a table of accuracies needs only table.yaml
     demo.py       data of the same form for the demo, `demo_files(material)`
 
-The functions of `data.py` take the benchmark's code of a language; only the first two are required:
+The functions of `data.py` take the benchmark's code of a language; only the first two are required.
+Names that are the same for all languages are a tuple instead of a function.
 
     file_names(code)                    files to evaluate on
     read_sides(folder, code)            sentences to remove from training data

@@ -18,6 +18,7 @@ CODES = ("en", "de", "fr", "jp")  # the Japanese folder is `jp`, as published
 DOMAINS = ("books", "dvd", "music")
 SPLITS = ("train", "test")
 CLASSES = ("negative", "positive")
+units = ("cls",)
 
 
 def file_name(code: str, domain: str, split: str) -> str:
@@ -26,10 +27,6 @@ def file_name(code: str, domain: str, split: str) -> str:
 
 def file_names(code: str) -> tuple[str, ...]:
     return tuple(file_name(code, *which) for which in product(DOMAINS, SPLITS))
-
-
-def units(code: str) -> tuple[str, ...]:
-    return ("cls",)
 
 
 def read_split(folder: Path, code: str, domain: str, split: str) -> Iterator[Document]:

@@ -11,14 +11,11 @@ from ems.corpora.evalsets.formats import read_sentences
 
 ARCHIVE = ".tar.gz"  # suffix of the official archive
 UNIT = "flores200_dataset"  # the official archive
+units = (UNIT,)
 
 
 def file_names(code: str, dev: bool = False) -> tuple[str, ...]:
     return (f"devtest/{code}.devtest", *([f"dev/{code}.dev"] if dev else []))
-
-
-def units(code: str) -> tuple[str, ...]:
-    return (UNIT,)
 
 
 def read_language(folder: Path, code: str, dev: bool = False) -> list[str]:

@@ -16,6 +16,7 @@ from ems.corpora.evalsets.formats import check_count, named_rows, numbered_lines
 
 CODES = ("de", "en", "es", "fr", "ja", "ko", "zh")
 SPLITS = ("dev", "test")
+units = ("x-final",)
 LABELS = ("0", "1")
 COLUMNS = ("sentence1", "sentence2", "label")
 ABSENT = ("", "NS")  # stands for an untranslated sentence
@@ -36,10 +37,6 @@ def file_names(code: str) -> tuple[str, ...]:
 
 def other_names(code: str) -> tuple[str, ...]:
     return tuple(f"{split}-{code}.tsv" for split in SPLITS)
-
-
-def units(code: str) -> tuple[str, ...]:
-    return ("x-final",)
 
 
 def read_split(folder: Path, code: str, split: str) -> list[Paraphrase]:

@@ -11,13 +11,17 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import parse_json
-from ems.base.schema import Settings
 from ems.corpora.evalsets.formats import NumberedColumns, check_count, named_rows, numbered_lines
 
 SPLITS = ("dev", "test")
 LABELS = ("entailment", "neutral", "contradiction")
 COLUMNS = ("language", "gold_label", "sentence1", "sentence2")
 TRAIN = "XNLI-MT-1.0/multinli/multinli.train.en.tsv"
+file_names = tuple(f"XNLI-1.0/xnli.{split}.tsv" for split in SPLITS)
+other_names = tuple(f"XNLI-1.0/xnli.{split}.jsonl" for split in SPLITS)
+units = ("xnli",)
+training_units = ("xnli-mt",)
+training_files = (TRAIN,)
 
 
 @dataclass(frozen=True)
@@ -27,26 +31,6 @@ class Inference:
     premise: str
     hypothesis: str
     label: str
-
-
-def file_names(code: str) -> tuple[str, ...]:
-    return tuple(f"XNLI-1.0/xnli.{split}.tsv" for split in SPLITS)
-
-
-def other_names(code: str) -> tuple[str, ...]:
-    return tuple(f"XNLI-1.0/xnli.{split}.jsonl" for split in SPLITS)
-
-
-def units(code: str) -> tuple[str, ...]:
-    return ("xnli",)
-
-
-def training_units(code: str) -> tuple[str, ...]:
-    return ("xnli-mt",)
-
-
-def training_files(code: str, settings: Settings | None) -> tuple[str, ...]:
-    return (TRAIN,)
 
 
 def split_path(folder: Path, split: str) -> Path:

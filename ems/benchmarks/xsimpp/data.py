@@ -17,6 +17,7 @@ from ems.corpora.evalsets.formats import check_count, numbered_lines
 
 AUGMENTED = "eng_Latn_augmented.devtest"
 KINDS = "eng_Latn_errtype.devtest.json"
+file_names = units = AUGMENTED, KINDS  # each file is a download
 
 
 class _Alteration(Record):
@@ -31,13 +32,6 @@ class Negative:
     sentence: str
     kind: str
     source: str
-
-
-def file_names(code: str) -> tuple[str, ...]:
-    return AUGMENTED, KINDS
-
-
-units = file_names  # each file is a download
 
 
 def read_negatives(folder: Path) -> list[Negative]:

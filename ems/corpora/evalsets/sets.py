@@ -47,10 +47,10 @@ def _parts(experiment: Experiment, name: str) -> Json:
     return {"split": split, "part": evalset.part}
 
 
-def _names(name: str, function: str, *arguments: Any, **options: Any) -> tuple[str, ...]:
-    """Call an optional function of the set's `data` module; return () if it is absent."""
-    list_names = getattr(module(name, "data"), function, None)
-    return list_names(*arguments, **options) if list_names else ()
+def _names(name: str, listed: str, *arguments: Any, **options: Any) -> tuple[str, ...]:
+    """Return the names `listed` in the set's `data` module, maybe by a function; () if absent."""
+    names = getattr(module(name, "data"), listed, ())
+    return names(*arguments, **options) if callable(names) else names
 
 
 def default_folder(experiment: Experiment, name: str, data: Path) -> Path:
