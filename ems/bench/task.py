@@ -14,6 +14,7 @@ import ems
 from ems.base.errors import EmsError
 from ems.base.provenance import DIGITS, digest
 from ems.base.records import Json
+from ems.base.schema import Settings
 from ems.bench.retrieval import normalised
 from ems.config.experiment import UNSEEN, EvalSet, Experiment
 from ems.config.plugins import Benchmark, benchmark, sets_of
@@ -63,6 +64,11 @@ class Task:
     @property
     def evalset(self) -> EvalSet:
         return self.experiment.evalsets[self.sets[0]]
+
+    @property
+    def protocol(self) -> Settings | None:
+        """The protocol of the benchmark, for `extensions/` too; None if it leaves no choice."""
+        return self.evalset.protocol if self.sets else None
 
     @property
     def languages(self) -> dict[str, str]:

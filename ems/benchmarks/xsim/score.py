@@ -38,7 +38,7 @@ def score(task: Task) -> Result:
     rows: list[Score] = []
     for language, code in codes.items():
         queries = task.vectors(lines[code], language, f"{task.benchmark} {code}")
-        best = best_by_margin(queries, candidates, **plain(task.evalset.protocol))
+        best = best_by_margin(queries, candidates, **plain(task.protocol))
         errors = errors_of(best, english, negatives)
         rate = Score.from_hits(code, target, np.array([bool(error) for error in errors]))
         counts = Counter(errors)
@@ -49,7 +49,7 @@ def score(task: Task) -> Result:
             rows.append(replace(rate, measure=kind, value=share, hits="", interval=None))
     mean = np.mean([row.value for row in rows if not row.measure])
     progress.close(f"mean error rate {mean:.1f}")
-    settings = {"parallel": True, "protocol": task.evalset.protocol}
+    settings = {"parallel": True, "protocol": task.protocol}
     return Result("error rate", rows, task.trained, higher_is_better=False, **settings)
 
 
