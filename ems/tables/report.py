@@ -32,7 +32,6 @@ from ems.tables.table import best_rows, headings_of
 
 EXAMPLES = "examples.json"
 MOST_DRAWN = 6  # systems with a colour of their own
-MOST_CORPORA = 25  # with a bar of their own
 MOST_NUMBERED = 15  # languages of a map with numbers in its cells
 MOST_POINTS = 200  # of a curve
 
@@ -165,9 +164,8 @@ def _headline(column: Column, trained: Collection[str]) -> Json:
     """Return a benchmark's row of the main table; `best` and `baseline` are systems."""
     file, means = column.file, column.means()
     lowest, cosine = not file.higher_is_better, file.metric in RANGES
-    numbered = dict(enumerate(means))
-    best = best_rows({at: means[name][0] for at, name in numbered.items()}, lowest)
-    others = {name: value for name, (value, *_) in means.items() if name not in trained}
+    values = {name: value for name, (value, *_) in means.items()}
+    others = {name: value for name, value in values.items() if name not in trained}
     return {
         "title": benchmark(column.name).title,
         "metric": file.metric,
@@ -178,7 +176,7 @@ def _headline(column: Column, trained: Collection[str]) -> Json:
         "count": len(column.shared),
         "form": "%.2f" if cosine else "%.1f",
         "means": means,
-        "best": [] if cosine else [numbered[at] for at in best],
+        "best": [] if cosine else best_rows(values, lowest),
         "baseline": (min if lowest else max)(others, key=others.get, default=""),
     }
 
@@ -270,19 +268,14 @@ def _curves(runs: Sequence[Run], drawn: Sequence[str]) -> list[Json]:
             points = [(entry.pairs, value_of(entry)) for entry in entries]
             points = [point for point in points if point[1] is not None and isfinite(point[1])]
             if len(points) > 1:
-                lines[label] = _thinned(points)
+                step = -(-len(points) // MOST_POINTS)
+                lines[label] = points[::-step][::-1]  # the last point among them
         if lines:
             every = [point for points in lines.values() for point in points]
             pairs, most = (max(numbers) for numbers in zip(*every, strict=True))
             high = 100 if title.startswith("P@1") else most
             curves.append({"title": title, "lines": lines, "pairs": pairs, "high": high})
     return curves
-
-
-def _thinned(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Return at most about MOST_POINTS of the points, the last one among them."""
-    step = -(-len(points) // MOST_POINTS) or 1
-    return points[::-step][::-1]
 
 
 # --- one experiment
@@ -326,39 +319,24 @@ def _corpora(path: Path) -> Json | None:
     if not rows:
         return None
     rows.sort(key=lambda row: -row["read"])
-    others = rows[MOST_CORPORA:]
-    total = {"name": "all corpora", **_summed(rows)}
-    rest = [{"name": f"{len(others)} further corpora", **_summed(others)}] if others else []
-    reasons = [name for name, count in total["parts"].items() if count and name != "kept"]
+    parts = {name: sum(row["parts"][name] for row in rows) for name in ("kept", *headings)}
+    total = {"name": "all corpora", "read": sum(row["read"] for row in rows), "parts": parts}
     return {
-        "rows": [total, *rows[:MOST_CORPORA], *rest],
-        "reasons": {name: headings[name].lower() for name in reasons},
+        "rows": [total, *rows],
+        "reasons": {name: text.lower() for name, text in headings.items() if parts[name]},
         "unit": "sentence pairs" if pairs else "sentences",
         "against": report.against,
     }
 
 
-def _summed(rows: Sequence[Json]) -> Json:
-    names = rows[0]["parts"]
-    parts = {name: sum(row["parts"][name] for row in rows) for name in names}
-    return {"read": sum(row["read"] for row in rows), "parts": parts}
-
-
 def _outputs(experiment: Experiment, folder: Path) -> list[Json]:
     """Return the tables and figures that exist, with captions and paths relative to the page."""
     listed = []
-    for kind, suffixes in (
-        ("table", (".tex", ".csv", ".md")),
-        ("figure", (".svg", ".pdf", ".png")),
-    ):
+    for kind in ("table", "figure"):
         for name, output in outputs_of(experiment)[kind].items():
-            paths = [f"{kind}s/{name}{suffix}" for suffix in suffixes]
-            existing = [path for path in paths if (folder / path).is_file()]
-            if existing:
-                text = output.shown.paragraph
-                listed.append(
-                    {"kind": kind, "caption": output.shown.caption, "text": text, "paths": existing}
-                )
+            paths = [path.relative_to(folder) for path in folder.glob(f"{kind}s/{name}.*")]
+            words = {"caption": output.shown.caption, "text": output.shown.paragraph}
+            listed += [{**words, "paths": sorted(map(str, paths))}] if paths else []
     return listed
 
 

@@ -12,17 +12,19 @@ import csv
 import io
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import TypeVar
 
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, read_table, read_text, write_text
 
 Value = float | int | str | None
+Row = TypeVar("Row", bound=Hashable)
 Cell = tuple[int, str]  # row number and column of a cell
 _FORMULA = re.compile(r"^(?![+-]?[\d.,]*%?$)[=+\-@＝＋－＠]")  # as OWASP says
 PRINTED = " (printed)"  # suffix of the labels of a paper's rows
@@ -120,7 +122,7 @@ def rounded(value: float, decimals: int = 1) -> str:
     return str(Decimal(f"{value:.6f}").quantize(step, rounding=ROUND_HALF_UP))
 
 
-def best_rows(values: dict[int, float | None], lowest: bool = False) -> list[int]:
+def best_rows(values: Mapping[Row, float | None], lowest: bool = False) -> list[Row]:
     """Return the rows with the highest (or lowest) shown value; [] for fewer than two values."""
     shown = {row: Decimal(rounded(value)) for row, value in values.items() if value is not None}
     best = (min if lowest else max)(shown.values(), default=None)
