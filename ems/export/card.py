@@ -10,12 +10,12 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from statistics import fmean
 
-from ems.base.files import read_json, read_table
+from ems.base.files import read_json
 from ems.base.records import Json
 from ems.base.templates import rendered
 from ems.bench.scores import ScoreFile, half_interval, read_score_file
 from ems.config.experiment import MULTIWAY
-from ems.config.languages import HERE, UNSEEN
+from ems.config.languages import UNSEEN, language_names
 from ems.config.plugins import benchmark
 from ems.corpora.catalogue import licence_of, versions_of
 from ems.export.folder import NGRAM_CODE, Exported
@@ -107,8 +107,7 @@ def _by_language(scores: Mapping[str, ScoreFile]) -> Json:
         for code, value in column.items():
             gaps[code].append(value - fmean(column.values()))
     order = sorted(gaps, key=lambda code: fmean(gaps[code]))
-    names = {row["code"]: row["name"] for row in read_table(HERE / "names.tsv")}
-    return {"columns": columns, "order": {c: f"{names.get(c, c)} ({c})" for c in order}}
+    return {"columns": columns, "order": {c: f"{language_names().get(c, c)} ({c})" for c in order}}
 
 
 # --- training

@@ -13,7 +13,8 @@ names.tsv has all languages of OPUS, FLORES-200 and Tatoeba: the ISO 639-1 code 
 the macrolanguage and the name (all by ISO 639-3, iso639-3.sil.org). A code in FLORES-200 is given
 only for languages missing in languages.tsv. other_codes.tsv has the codes of ISO 639-1 that were
 replaced, the bibliographic codes of ISO 639-2, and the individual languages that macrolanguages
-mean most often.
+mean most often. families.tsv has the codes of each language family, related families next to each
+other; the large ones, such as Indo-European, by branch.
 
 opus.tsv.xz (perf/opus_table.py) has every Moses zip of OPUS: a line per release, the newest of a
 corpus last, with its language pairs, their sentence pairs (`?`: not counted) and their KB, rounded.
@@ -98,6 +99,33 @@ def other_codes_of_languages() -> dict[str, str]:
     codes |= {row["code"]: row["language"] for row in read_table(HERE / "other_codes.tsv")}
     opus = {code: own for corpus, own, code in opus_language_codes() if corpus == ANY}
     return codes | {code.lower(): own for code, own in opus.items()}
+
+
+@cache
+def language_names() -> dict[str, str]:
+    """Return code -> English name."""
+    return {row["code"]: row["name"] for row in read_table(HERE / "names.tsv")}
+
+
+@cache
+def language_families() -> dict[str, str]:
+    """Return code -> language family ("Slavic"), relatives next to each other."""
+    rows = read_table(HERE / "families.tsv")
+    return {code: row["family"] for row in rows for code in row["codes"].split()}
+
+
+@cache
+def _main_scripts() -> dict[str, str]:
+    """Return the code of FLORES-200 -> code, of the main script of each language."""
+    known = {each.flores200: code for code, each in load_languages().items()}
+    return known | {row["flores200"]: row["code"] for row in read_table(HERE / "names.tsv")}
+
+
+def short_code(code: str) -> str:
+    """Return the shortest BCP 47 code: "cmn", "zho_Hans" -> "zh", "zho_Hant" -> "zh-Hant"."""
+    language, _, script = code.partition("_")
+    short = other_codes_of_languages().get(language.lower(), language)
+    return _main_scripts().get(code) or (f"{short}-{script}" if script else short)
 
 
 def code_among(known: Iterable[str], word: str) -> str | None:
