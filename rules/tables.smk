@@ -24,6 +24,7 @@ rule figure:
     output:
         svg=shown(f"{RESULTS}/figures/{{figure}}.svg", "Figures", job.figure_label),
         png=f"{RESULTS}/figures/{{figure}}.png",
+        pdf=f"{RESULTS}/figures/{{figure}}.pdf",
     log:
         f"{LOGS}/figure/{{figure}}.log",
     params:
@@ -57,6 +58,7 @@ rule timed_figure:
     output:
         svg=shown(f"{COSTS}/summary/{{timed}}.svg", "Costs", job.figure_label),
         png=f"{COSTS}/summary/{{timed}}.png",
+        pdf=f"{COSTS}/summary/{{timed}}.pdf",
     log:
         f"{LOGS}/timed/{{timed}}-figure.log",
     wildcard_constraints:
@@ -175,9 +177,9 @@ rule selected_table:
 
 use rule selected_table as selected_figure with:
     input:
-        multiext(f"{RESULTS}/figures/{{figure}}", ".svg", ".png"),
+        multiext(f"{RESULTS}/figures/{{figure}}", ".svg", ".png", ".pdf"),
     output:
-        multiext("results/figures/{figure}", ".svg", ".png"),
+        multiext("results/figures/{figure}", ".svg", ".png", ".pdf"),
     log:
         f"{LOGS}/selected/{{figure}}-figure.log",
 

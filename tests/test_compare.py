@@ -250,4 +250,4 @@ def test_the_command_prints_the_table_and_writes_its_files(both, tmp_path, capfd
     shown = capfd.readouterr().out
     assert shown.startswith("| Benchmark | Language | one | two | Delta |")
     made = {path.suffix for path in (tmp_path / "x").iterdir()}
-    assert made == {".tex", ".md", ".csv", ".svg", ".png"}
+    assert made == {".tex", ".md", ".csv", ".svg", ".png", ".pdf"}

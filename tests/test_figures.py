@@ -1,22 +1,21 @@
 """Figures: the text of each as a golden file, sizes that grow, labels that cover nothing."""
 
-import itertools
-from pathlib import Path
-from tempfile import TemporaryDirectory
+import re
+from itertools import combinations
 
 import numpy as np
 import pytest
 from made import golden
 from made.experiments import one_line
-from made.scores import row, write_flores, write_scores
+from made.scores import row, write_file, write_flores, write_scores
 from made.tables import demo_report, pixels, texts, times_file, write_lines, write_report
 
 from ems.bench.scores import packed
 from ems.benchmarks.flores200.table import plot_flores
 from ems.benchmarks.tatoeba.table import plot_tatoeba
 from ems.tables import curves
-from ems.tables.canvas import COLOURS, drawing, place_labels
-from ems.tables.compare import plot_deltas
+from ems.tables.canvas import drawing, place_labels
+from ems.tables.compare import plot_deltas, write_comparison
 from ems.tables.curves import plot_curves, plot_languages
 from ems.tables.figures import plot_pairs, plot_tradeoff, read_points
 from ems.tables.logs import read_losses, read_times
@@ -24,6 +23,7 @@ from ems.tables.printed import load_models
 from ems.tables.scores import read_scores
 
 ISO = {"deu": "de", "fra": "fr"}
+CODES = ("zho_Hans", "zho_Hant")
 FAMILIES = {"ugt": ("ugt-fr", "ugt-de")}
 
 
@@ -111,6 +111,22 @@ def pairs_without_german(folder, out):
     plot_pairs(of_two_systems(folder), write_report(folder / "r.json", entries), out)
 
 
+def large_map(folder, out):
+    languages = "ar bg da de en es fi fr he hi ja pl ru sv tr zh".split()  # noqa: SIM905
+    plot_flores([write_flores(folder, "A", languages)], out)
+
+
+def comparison(folder, out):
+    """Two benchmarks; the codes of FLORES-200 become short, and a lower error rate is better."""
+    for name, share in (("A", 0.5), ("B", 0.8)):
+        write_hits(folder, name, share, 1)
+        hits = np.random.default_rng(2).random(400) < share
+        rows = [row(code, "eng_Latn", 100 * hits.mean(), 400, hits=packed(hits)) for code in CODES]
+        known = dict(zip(CODES, ("zh", "und"), strict=True)) | {"eng_Latn": "en"}
+        write_file(folder, name, "xsim", "error rate", rows, known)
+    write_comparison(folder / "A", folder / "B", out)
+
+
 def curves_without_validation(folder, out):
     rows = [row for row in loss_rows() if row["part"] == "train"]
     plot_curves({"ems": write_lines(folder / "losses.jsonl", rows)}, None, out)
@@ -143,10 +159,12 @@ def tradeoff(folder, out):
 
 
 FIGURES = {
-    "bars": lambda folder, out: plot_tatoeba(of_families(folder), out, FAMILIES),
+    "strip": lambda folder, out: plot_tatoeba(of_families(folder), out, FAMILIES),
     "map": lambda folder, out: plot_flores(
         [write_flores(folder, name, ["en", "de", "fr"]) for name in "AB"], out
     ),
+    "map_large": large_map,
+    "comparison": comparison,
     "pairs": lambda folder, out: plot_pairs(
         of_two_systems(folder), demo_report(folder / "r.json"), out
     ),
@@ -174,20 +192,21 @@ def test_figures_say_the_golden_text(name, tmp_path):
 # --- sizes, colours and bytes
 
 
-def test_a_figure_grows_with_its_languages_and_continues_in_a_second_row(tmp_path):
+def test_a_figure_grows_with_its_languages_and_not_with_its_systems(tmp_path):
     sizes = []
-    for count in (7, 25, 58):
+    for count, systems in ((7, "ABC"), (58, "ABC"), (58, "A")):
         codes = list(load_models()["EMS"].seen)[:count]
-        paths = [write_scores(tmp_path, name, dict.fromkeys(codes, 50.0)) for name in "ABC"]
+        paths = [write_scores(tmp_path, name, dict.fromkeys(codes, 50.0)) for name in systems]
         plot_tatoeba(paths, tmp_path / "f.png")
         sizes.append(pixels(tmp_path / "f.png"))
-    (few, low), (more, same), (most, high) = sizes
-    assert few < more < most < 3000
-    assert low == same < high
+    (width, low), (same, high), last = sizes
+    assert width == same
+    assert last == (same, high)
+    assert 4 * low < high < 3000
 
 
 def test_panels_of_languages_stand_in_rows_of_the_same_height(tmp_path, monkeypatch):
-    monkeypatch.setattr(curves, "MOST_PANELS", 2)
+    monkeypatch.setattr(curves, "MOST_ACROSS", 2)
     monkeypatch.setattr(curves, "LEAST_WIDTH", 1.0)
     sizes = []
     for count in (1, 2, 4, 6):
@@ -199,27 +218,79 @@ def test_panels_of_languages_stand_in_rows_of_the_same_height(tmp_path, monkeypa
     assert tallest - taller == pytest.approx(taller - height, abs=2)
 
 
+def test_of_many_languages_only_the_hardest_have_a_panel(tmp_path, monkeypatch):
+    monkeypatch.setattr(curves, "MOST_PANELS", 2)
+    ours, other = {"de": 40.0, "fr": 60.0, "zh": 50.0}, {"de": 1.0, "fr": 2.0, "zh": 70.0}
+    plot_languages(languages_of(tmp_path, a=ours, b=other), tmp_path / "f.svg")
+    shown = texts(tmp_path / "f.svg")
+    assert {"de", "fr", "40.0", "60.0"} < set(shown)
+    assert not {"zh", "70.0"} & set(shown)
+    assert "Validation P@1 (%) of the 2 hardest of 3 languages against sentence pairs seen" in shown
+
+
+def test_a_comparison_of_many_benchmarks_has_four_panels_side_by_side(tmp_path):
+    sizes = []
+    for count in (1, 4, 9):
+        for name, share in (("A", 0.5), ("B", 0.6)):
+            for number in range(count):
+                path = write_hits(tmp_path / str(count), name, share, number)
+                path.rename(path.with_name(f"b{number}.json"))
+        out = tmp_path / f"{count}.svg"
+        write_comparison(tmp_path / str(count) / "A", tmp_path / str(count) / "B", out)
+        sizes.append(pixels(out))
+    (narrow, low), (wide, same), (most, high) = sizes
+    assert narrow < wide == most < 16 * 150
+    assert low == same < high
+
+
 def test_systems_keep_their_colour_if_another_has_no_curve(tmp_path):
     losses, _ = runs(tmp_path)
     plot_curves(losses, None, tmp_path / "f.svg")
     svg = (tmp_path / "f.svg").read_text().lower()
-    used = [colour for colour in COLOURS if colour.lower() in svg]
-    assert used == [COLOURS[0], COLOURS[2]]
+    assert [colour in svg for colour in ("#4477aa", "#ee6677", "#228833")] == [True, False, True]
     height = pixels(tmp_path / "f.svg")[1]
     plot_curves({"ems-no-xtr": losses["ems-no-xtr"]}, None, tmp_path / "f.svg")
     assert pixels(tmp_path / "f.svg")[1] < height  # one part of the loss, one panel less
     assert "XTR loss" not in texts(tmp_path / "f.svg")
 
 
+def test_a_map_has_black_numbers_on_light_cells_and_white_ones_on_dark(tmp_path):
+    value = {("en", "de"): 80.0, ("de", "en"): 97.4}
+    plot_flores(
+        [write_flores(tmp_path, "A", ["en", "de"], lambda *way: value[way])], tmp_path / "f"
+    )
+    svg = (tmp_path / "f.svg").read_text()
+    assert re.search(r"<text [^>]*fill: #ffffff[^>]*>80</text>", svg)
+    assert re.search(r'<text style="(?:(?!fill)[^"])*"[^>]*>97</text>', svg)  # black is the default
+    assert "P@1 (%), higher is better; colours span 80 to 98" in texts(tmp_path / "f.svg")
+
+
+def test_codes_and_points_show_the_name_of_their_language_on_hover(tmp_path):
+    FIGURES["pairs"](tmp_path, tmp_path / "f.svg")
+    svg = (tmp_path / "f.svg").read_text()
+    names = re.findall("<title>(.*?)</title>", svg)
+    assert names[:2] == ["German, ems: 55.0", "French, ems: 75.0"]
+    assert {"French", "German"} < set(names)  # the labels
+    assert "hover" not in svg
+
+
+def test_the_pdf_has_text_and_the_svg_a_font_that_browsers_have(tmp_path):
+    FIGURES["map"](tmp_path, tmp_path / "f.pdf")
+    assert b"/Subtype /Type0" in (tmp_path / "f.pdf").read_bytes()  # TrueType, not outlines
+    assert "'DejaVu Sans', 'Verdana'" in (tmp_path / "f.svg").read_text()
+
+
 @pytest.mark.slow
 def test_figures_depend_only_on_their_inputs(tmp_path):
     written = []
     for folder in (tmp_path / "one", tmp_path / "two" / "deeper"):
-        for name in ("bars", "map", "pairs", "curves"):
+        for name in ("strip", "map", "pairs", "curves"):
             FIGURES[name](folder, folder / f"{name}.svg")
-        made = sorted([*folder.glob("*.svg"), *folder.glob("*.png")])
+        made = sorted(
+            path for suffix in ("svg", "png", "pdf") for path in folder.glob(f"*.{suffix}")
+        )
         written.append([path.read_bytes() for path in made])
-    assert len(written[0]) == 8
+    assert len(written[0]) == 12
     assert written[0] == written[1]
     assert str(tmp_path).encode() not in b"".join(written[0])
 
@@ -244,43 +315,42 @@ def test_a_point_has_the_pairs_kept_for_training_and_the_mean_of_both_directions
     assert points["ems-no-xtr"] == {"de": (1950, 55.0), "fr": (19045, 74.5)}
 
 
-def labelled(points, labels):
-    """Return the boxes [N, 4] in pixels of the labels of `points`, and the box [4] of the axes."""
-    with TemporaryDirectory() as folder, drawing(Path(folder) / "f.svg", 6.0, 4.0) as figure:
+def labelled(out, points, labels, others=()):
+    """Return the labels written, their boxes [N, 4] in pixels, and the box [4] of the axes."""
+    with drawing(out, 6.0, 4.0) as figure:
         axes = figure.subplots()
-        axes.set_ylim(0, 100)
         axes.set_xscale("log")
-        axes.set_xlim(100, 100_000)
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")
-        place_labels(axes, points, labels)
+        axes.set(xlim=(100, 100_000), ylim=(0, 100))
+        written = place_labels(axes, labels, points, np.reshape(others, (-1, 2)))
+        assert [text.get_text() for text in axes.texts] == written
         boxes = [text.get_window_extent().extents for text in axes.texts]
-        return np.array(boxes), axes.get_window_extent().extents
+        return written, np.array(boxes), axes.get_window_extent().extents
 
 
 def cover(first, second):
-    """Return True if two boxes overlap by more than a pixel in width and height."""
+    """Return True if two boxes overlap by more than two pixels in width and height."""
     low, high = np.maximum(first[:2], second[:2]), np.minimum(first[2:], second[2:])
-    return bool(((high - low) > 1).all())
+    return bool(((high - low) > 2).all())
 
 
-def test_no_label_covers_another_or_leaves_the_panel_if_points_are_crowded():
+def test_no_label_covers_another_or_leaves_the_panel_if_points_are_crowded(tmp_path):
     generator = np.random.default_rng(1)
     spread = np.stack([10 ** generator.uniform(2.2, 4.8, 40), generator.uniform(2, 98, 40)], axis=1)
     crowd = np.stack([np.full(18, 20_000.0), np.linspace(90, 99, 18)], axis=1)
-    points = np.concatenate([spread, crowd])
-    labels = [f"{a}{b}" for a, b in itertools.product("abcdefgh", repeat=2)][: len(points)]
-    boxes, frame = labelled(points, labels)
-    assert len(boxes) == 58
-    assert not [pair for pair in itertools.combinations(range(58), 2) if cover(*boxes[list(pair)])]
-    assert (boxes[:, :2] >= frame[:2] - 1).all()
-    assert (boxes[:, 2:] <= frame[2:] + 1).all()
-
-
-def test_overlapping_labels_are_noticed_by_the_test_above():
-    boxes, _ = labelled(np.array([[1000.0, 50.0], [1010.0, 50.0]]), ["de", "fr"])
-    assert not cover(*boxes)
+    labels = [f"{number:02}" for number in range(58)]
+    written, boxes, frame = labelled(tmp_path / "f", np.concatenate([spread, crowd]), labels)
+    assert 30 < len(written) < 58
+    assert not [pair for pair in combinations(boxes, 2) if cover(*pair)]
     assert cover(boxes[0], boxes[0] + 2)
+    assert (boxes[:, :2] >= frame[:2]).all()
+    assert (boxes[:, 2:] <= frame[2:]).all()
+
+
+def test_the_first_labels_are_written_first_and_points_without_a_label_stay_free(tmp_path):
+    near = [(1000.0, 50.0), (1000.0, 50.0)]
+    assert labelled(tmp_path / "f", np.array(near), ["de", "fr"])[0] == ["de", "fr"]
+    around = [(1000.0 * 10 ** (x / 30), 50.0 + y) for x in (-2, 0, 2) for y in (-4, 0, 4)]
+    assert labelled(tmp_path / "f", np.array(near), ["de", "fr"], around)[0] == []
 
 
 # --- loss logs

@@ -110,7 +110,7 @@ def test_a_missing_score_file_is_an_error_with_its_command(project, capsys):
 
 def test_a_copy_names_its_experiment_and_a_csv_is_unchanged(tmp_path):
     content = {".tex": "% note\n", ".md": "| a |\n", ".csv": "a,b\n", ".svg": "<svg/>\n"}
-    paths = [tmp_path / f"own/t{suffix}" for suffix in (*content, ".png")]
+    paths = [tmp_path / f"own/t{suffix}" for suffix in (*content, ".png", ".pdf")]
     (tmp_path / "own").mkdir()
     for path in paths:
         path.write_bytes(content.get(path.suffix, "\x89PNG").encode())
@@ -121,7 +121,8 @@ def test_a_copy_names_its_experiment_and_a_csv_is_unchanged(tmp_path):
     assert copies[".md"] == line + b".md\n\n| a |\n"
     assert copies[".svg"].startswith(b"<svg/>\n<!-- Experiment a- -b: a copy of ")
     assert b"--" not in copies[".svg"].strip()[11:-3]  # not allowed in a comment
-    assert [copies[s] for s in (".csv", ".png")] == [p.read_bytes() for p in paths[2::2]]
+    same = {path.suffix for path in paths if copies[path.suffix] == path.read_bytes()}
+    assert same == {".csv", ".png", ".pdf"}
 
 
 # --- what DVC reads

@@ -325,7 +325,9 @@ def contents(project):
         name: path.read_bytes()
         for path, name in names.items()
         if not name.startswith(("results/tiny/costs", "results/tiny/logs"))
-        and not name.endswith((".snakemake_timestamp", ".svg", ".png", "figures/.made", *OF_A_PAIR))
+        and not name.endswith(
+            (".snakemake_timestamp", ".svg", ".png", ".pdf", "figures/.made", *OF_A_PAIR)
+        )
     }
 
 

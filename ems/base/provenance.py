@@ -27,7 +27,7 @@ LEFT_OUT = {"ems", "ems.base.errors", "ems.base.progress", "ems.base.records", "
 SETTINGS = "ems.config"
 EXTENSIONS = Path("extensions")  # modules of the project: `ems.benchmarks.x` is benchmarks/x
 PLUGINS = (("text", "segmenters"), ("model", "objectives"))  # their room is no part of that path
-DATA = {".tsv", ".csv", ".yaml", ".txt", ".tex", ".jinja"}  # suffixes of data next to the code
+DATA = {".tsv", ".csv", ".yaml", ".txt", ".tex", ".jinja", ".mplstyle"}  # of data next to code
 DIGITS = 16  # hex digits kept of a SHA-256: 64 bits
 # A comment, a string, or a bracket. F-strings with their own quotes inside need Python 3.12.
 _TOKEN = re.compile(

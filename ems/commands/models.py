@@ -23,7 +23,7 @@ OUR_PAIRS = Writes("whole folder", ours="ems.shards.index:is_mined")
 OUR_EXPORT = Writes("whole folder", ours="ems.export:is_export")
 Shards = Annotated[Path, "list of shards"]
 SEGMENTER = "segmenter of all languages except zh and ja: the paper's, or the one in embed.py"
-COMPARED = (".tex", ".csv", ".md", ".svg", ".png")
+COMPARED = (".tex", ".csv", ".md", ".svg", ".png", ".pdf")
 TRAINED = (*IMPORTED, "losses.jsonl")
 SCORES = "score files of trained systems, in a folder next to `models`"
 LOSS = "experiment whose data measure the loss without segmenters (default: the model's)"

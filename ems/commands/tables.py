@@ -9,10 +9,10 @@ from ems.base.outputs import Writes
 from ems.commands import common
 from ems.commands.flags import Mark
 
-TABLE, FIGURE = (".tex", ".csv", ".md"), (".svg", ".png")
+TABLE, FIGURE = (".tex", ".csv", ".md"), (".svg", ".png", ".pdf")
 OutTable = Annotated[Path, "table to write, as .tex, .csv and .md", Writes(suffixes=TABLE)]
-OutFigure = Annotated[Path, "figure to write, as .svg and .png", Writes(suffixes=FIGURE)]
 PAGE = "page to write (default: results/<experiment>/report/report.html)"
+OutFigure = Annotated[Path, "figure to write, as .svg, .png and .pdf", Writes(suffixes=FIGURE)]
 SourcePaths = Annotated[list[Path], "input files"]
 
 

@@ -14,8 +14,9 @@ from matplotlib.axes import Axes
 from ems.base.errors import Damaged, EmsError
 from ems.bench.scores import RANGES, Score, ScoreFile, read_score_file
 from ems.bench.significance import Change, gain, holm, mcnemar, mean_change
+from ems.config.languages import short_code
 from ems.config.plugins import benchmark, joining
-from ems.tables.canvas import COLOURS, LINE, drawing, dress
+from ems.tables.canvas import LINE, drawing, name_languages
 from ems.tables.scores import Families, read_scores
 from ems.tables.table import Table, Value, markdown, rounded, write_table
 
@@ -23,8 +24,12 @@ SIGNIFICANT = 0.05
 MEAN = "mean"
 MOST_WAYS = 2  # tested one by one per language; more (seeds, FLORES) are tested as their mean
 
-PANEL_WIDTH, LANGUAGE_HEIGHT = 4.6, 0.19  # inches of a benchmark and of a language in it
-DELTAS_WIDTH, SYSTEM_HEIGHT = 6.0, 0.26  # inches of the figure and of a system in it
+MOST_ACROSS = 4  # benchmarks side by side
+PANEL_WIDTH, LABELS_WIDTH = 3.8, 1.0  # inches of a benchmark, and of the languages in it
+LANGUAGE_HEIGHT, TITLE_HEIGHT = 0.19, 0.8  # inches of a language, and of title and numbers
+DELTAS_WIDTH, SYSTEM_HEIGHT = 7.0, 0.3  # inches of the figure and of a system in it
+INTERVALS = "lines: 95 % intervals; blue: better; red: worse; grey: the interval includes 0"
+LOWER = ("error rate",)  # metrics where less is better
 
 Hits = dict[str, np.ndarray]  # way -> bool[N]
 
@@ -219,26 +224,45 @@ def _table(comparisons: list[Comparison], names: list[str], alone: list[str]) ->
 
 
 def plot_changes(panels: list[Comparison], names: list[str], out: Path) -> None:
-    """Draw `names[1]` minus `names[0]` with intervals, one panel per benchmark.
+    """Draw `names[1]` minus `names[0]` with intervals, one panel per benchmark, the longest first.
 
     Languages are sorted by their difference; the mean stands last, below a line.
     """
-    most = max(len(panel.rows) for panel in panels)
-    with drawing(out, PANEL_WIDTH * len(panels), 1.3 + LANGUAGE_HEIGHT * most) as figure:
-        row = figure.subplots(1, len(panels), squeeze=False)[0]
-        for axes, panel in zip(row, panels, strict=True):
+    panels = sorted(panels, key=lambda panel: -len(panel.rows))
+    heights = [0.0] * min(MOST_ACROSS, len(panels))  # inches of each column so far
+    boxes = []  # of each panel, in the shortest column: left, top, height
+    for panel in panels:
+        column, height = heights.index(min(heights)), LANGUAGE_HEIGHT * len(panel.rows)
+        boxes.append((PANEL_WIDTH * column, heights[column], height))
+        heights[column] += height + TITLE_HEIGHT
+    width, whole = max(5.0, PANEL_WIDTH * len(heights)), max(heights) + 1.2
+    with drawing(out, width, whole) as figure:
+        figure.set_layout_engine("none")
+        for (left, top, height), panel in zip(boxes, panels, strict=True):
+            place = (left + LABELS_WIDTH, whole - 0.8 - top - height, PANEL_WIDTH - 1.2, height)
+            axes = figure.add_axes(np.divide(place, (width, whole, width, whole)))
             *languages, last = panel.rows
             rows = [*sorted(languages, key=lambda row: (-row.delta, row.label)), last]
-            deltas = [row.delta for row in rows]
-            below = [max(0.0, row.delta - row.change.low) if row.change else 0.0 for row in rows]
-            above = [max(0.0, row.change.high - row.delta) if row.change else 0.0 for row in rows]
-            look = {"fmt": "o", "markersize": 3, "color": COLOURS[0], "linewidth": 1}
-            axes.errorbar(deltas, range(len(rows)), xerr=[below, above], **look)
-            _rows_around_zero(axes, [row.label for row in rows])
+            for at, row in enumerate(rows):
+                _draw_change(axes, at, row.delta, row.change, lower=panel.metric in LOWER)
+            _rows_around_zero(axes, [short_code(row.label) for row in rows])
             if languages:
                 axes.axhline(len(languages) - 0.5, color=LINE, linewidth=0.8, linestyle=":")
-            axes.set_title(panel.benchmark)
-        figure.suptitle(f"{names[1]} minus {names[0]}, in points, with 95 % intervals")
+            axes.set_title(panel.benchmark + (" (less is better)" if panel.metric in LOWER else ""))
+        title = f"{names[1]} minus {names[0]}, in percentage points"
+        figure.suptitle(title, y=1 - 0.15 / whole)
+        figure.supxlabel(INTERVALS, y=0.1 / whole)
+
+
+def _draw_change(
+    axes: Axes, place: int, delta: float, change: Change | None, lower: bool = False
+) -> None:
+    """Draw a difference with its interval; `lower`: a negative difference is the better one."""
+    low, high = (change.low, change.high) if change else (delta, delta)
+    better = "C0" if (delta > 0) != lower else "C1"
+    look = {"fmt": "o", "color": LINE if low <= 0 <= high else better}
+    sides = [[max(0.0, delta - low)], [max(0.0, high - delta)]]
+    axes.errorbar([delta], [place], xerr=sides, linewidth=1, **look)
 
 
 def _rows_around_zero(axes: Axes, labels: list[str]) -> None:
@@ -246,7 +270,8 @@ def _rows_around_zero(axes: Axes, labels: list[str]) -> None:
     axes.axvline(0, color=LINE, linewidth=0.8)
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
-    dress(axes, grid="x")
+    axes.grid(False, axis="y")
+    name_languages(axes.get_yticklabels())
 
 
 def plot_deltas(
@@ -255,7 +280,7 @@ def plot_deltas(
     """Draw the change in mean P@1 versus the first system of `order`, on the first benchmark of the
     ablation.
 
-    The mean is over the languages trained on, as in EMS v2 Tables IV and XIV. Bars are 95 %
+    The mean is over the languages trained on, as in EMS v2 Tables IV and XIV. Lines are 95 %
     intervals of the paired bootstrap over sentences; they do not include the variance between
     seeds. `families`: systems that count as one. Raises `EmsError` for scores of different data, or
     if no system has a language of the first one.
@@ -279,9 +304,11 @@ def plot_deltas(
             change = compare(base, other).rows[-1].change  # of the mean
             if change is None:
                 raise Damaged(other.path, "no hits per sentence in it")
-            sides = [[change.delta - change.low], [change.high - change.delta]]
-            look = {"fmt": "o", "markersize": 4, "color": COLOURS[0], "capsize": 2}
-            axes.errorbar([change.delta], [place], xerr=sides, **look)
+            _draw_change(axes, place, change.delta, change)
+            value = f"{change.delta:+.1f}".replace("-", "\N{MINUS SIGN}")
+            axes.annotate(value, (1.02, place), xycoords=axes.get_yaxis_transform(), va="center")
         _rows_around_zero(axes, [other.system for other in alike])
-        axes.set_xlabel(f"change in mean P@1 versus {base.system} (points)")
-        figure.suptitle(f"{benchmark(name).title} {base.version}: the effect of each change")
+        points = f"mean P@1 compared with {base.system}, in percentage points"
+        axes.set_xlabel(f"{points}\n{INTERVALS}")
+        title = f"{benchmark(name).title} {base.version}: what each change to {base.system} does"
+        figure.suptitle(title)

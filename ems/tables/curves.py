@@ -7,12 +7,19 @@ on a logarithmic axis, since they fall most at the start.
 from collections.abc import Mapping
 from pathlib import Path
 
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator, StrMethodFormatter
 
 from ems.base.errors import Damaged, EmsError
-from ems.tables.canvas import COLOURS, colour, drawing, dress, legend_columns, number_logarithms
+from ems.tables.canvas import (
+    COLOURS,
+    DASHES,
+    add_legend,
+    colour,
+    drawing,
+    name_languages,
+    number_logarithms,
+)
 from ems.tables.logs import P1, PARTS, TRAIN, VALIDATION, LossEntry, read_losses, read_times
 from ems.tables.printed import in_table_one_order
 from ems.tables.table import rounded
@@ -20,12 +27,11 @@ from ems.tables.table import rounded
 LABELS = {P1: "validation P@1 (%)", **{name: f"{text} loss" for name, text in PARTS.items()}}
 WIDTH = 9.0  # inches
 TALL, LOW = 3.0, 2.4  # inches of the panel of P@1 and of one part of the loss
-STYLES = ("-", "--", ":")  # the next one where the colours start over
 THIN = {"linewidth": 0.8, "alpha": 0.5}
-MOST_PANELS = 9  # of languages side by side
-PANEL = (1.45, 1.2)  # inches of a language
-LEAST_WIDTH = 5.0  # inches; few panels are wider instead
-MARKED = {"linewidth": 1.4, "marker": "o", "markersize": 3.0}
+MARKED = {"marker": "o", "markersize": 3.0}
+MOST_PANELS, MOST_ACROSS = 28, 7  # of languages, in all and side by side
+PANEL = (1.5, 1.3)  # inches of a language
+LEAST_WIDTH = 6.0  # inches; few panels are wider instead
 
 
 def plot_curves(losses: Mapping[str, Path], times: Mapping[str, Path] | None, out: Path) -> None:
@@ -85,34 +91,31 @@ def plot_curves(losses: Mapping[str, Path], times: Mapping[str, Path] | None, ou
             else:
                 axes.set_yscale("log")
                 number_logarithms(axes.yaxis)
-            dress(axes)
         rows[-1, 0].set_xlabel(axis)
         rows[-1, 0].xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
         figure.suptitle(f"Learning curves against {axis}")
-        legend(figure, numbers, WIDTH, any(panel != P1 for panel in panels))
+        keys = _keys(numbers)
+        if any(panel != P1 for panel in panels):
+            keys.append(Line2D([], [], color="black", label="training", **THIN))
+            keys.append(Line2D([], [], color="black", label="validation", **MARKED))
+        add_legend(figure, keys)
 
 
 def line_style(number: int) -> dict[str, str]:
     """Return the colour and dashes of a system by its number."""
-    style = STYLES[number // len(COLOURS) % len(STYLES)]
-    return {"color": colour(number), "linestyle": style}
+    return {"color": colour(number), "linestyle": DASHES[number // COLOURS % len(DASHES)]}
 
 
-def legend(figure: Figure, numbers: dict[str, int], width: float, both: bool = False) -> None:
-    """List the systems below all panels, and with `both` the styles of training and validation."""
-    keys = [Line2D([], [], **line_style(number), label=name) for name, number in numbers.items()]
-    if both:
-        keys.append(Line2D([], [], color="black", label="training", **THIN))
-        keys.append(Line2D([], [], color="black", label="validation", **MARKED))
-    columns = legend_columns([str(key.get_label()) for key in keys], width)
-    figure.legend(handles=keys, loc="outside lower center", ncols=columns, frameon=False)
+def _keys(numbers: Mapping[str, int]) -> list[Line2D]:
+    return [Line2D([], [], label=name, **line_style(number)) for name, number in numbers.items()]
 
 
 def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
     """Draw validation P@1 per language (percent, mean of both directions) against the pairs seen.
 
-    `losses`: system -> losses.jsonl. The number above a panel is the last value of the best system,
-    in its colour. Raises `EmsError` for a malformed row and for a system without P@1 per language.
+    `losses`: system -> losses.jsonl. Of many languages only the hardest are shown: with the lowest
+    last value of the best system. Raises `EmsError` for a malformed row and for a system without
+    P@1 per language.
     """
     curves = {}
     for system, path in losses.items():
@@ -122,27 +125,28 @@ def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
                 f"{path}: no row has P@1 per language (`p1_by_language`); train this system again, "
                 "with `validation`"
             )
-    codes = in_table_one_order(
-        {c for rows in curves.values() for row in rows for c in row.languages}
-    )
-    columns = min(MOST_PANELS, len(codes))
-    lines = -(-len(codes) // columns)
+    lines: dict[str, dict[int, list[tuple[int, float]]]] = {}  # language -> system's number -> line
+    for number, rows in enumerate(curves.values()):
+        for row in rows:
+            for code, value in row.languages.items():
+                lines.setdefault(code, {}).setdefault(number, []).append((row.pairs, value))
+    ends = {code: {number: own[number][-1][1] for number in own} for code, own in lines.items()}
+    hardest = sorted(sorted(lines), key=lambda code: max(ends[code].values()))[:MOST_PANELS]
+    codes = in_table_one_order(hardest)
+    columns = min(MOST_ACROSS, len(codes))
     width = max(LEAST_WIDTH, columns * PANEL[0])
-    with drawing(out, width, lines * PANEL[1] + 1.1) as figure:
-        panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flatten()
+    with drawing(out, width, -(-len(codes) // columns) * PANEL[1] + 1.3) as figure:
+        panels = figure.subplots(
+            -(-len(codes) // columns), columns, sharex=True, sharey=True, squeeze=False
+        ).flatten()
         for axes, code in zip(panels, codes, strict=False):
-            last: dict[int, float] = {}  # number of a system -> its last value
-            for number, rows in enumerate(curves.values()):
-                points = [(row.pairs, row.languages[code]) for row in rows if code in row.languages]
-                if points:
-                    axes.plot(*zip(*points, strict=True), **line_style(number), linewidth=1.2)
-                    last[number] = points[-1][1]
-            best = max(last, key=lambda number: last[number])
+            for number, points in lines[code].items():
+                axes.plot(*zip(*points, strict=True), **line_style(number))
+            best = max(ends[code], key=lambda number: ends[code][number])
             look = {"fontsize": 8, "pad": 2}
-            axes.set_title(code, loc="left", **look)
-            axes.set_title(rounded(last[best]), loc="right", color=colour(best), **look)
+            name_languages([axes.set_title(code, loc="left", **look)])
+            axes.set_title(rounded(ends[code][best]), loc="right", color=colour(best), **look)
             axes.tick_params(labelsize=7)
-            dress(axes)
         for axes in panels[len(codes) :]:
             axes.set_visible(False)
         for axes in panels[len(codes) - columns : len(codes)]:
@@ -152,5 +156,11 @@ def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
         panels[0].set_xlim(left=0)
         panels[0].xaxis.set_major_locator(MaxNLocator(2, steps=(1, 2, 5, 10)))
         panels[0].xaxis.set_major_formatter(EngFormatter(sep=""))
-        figure.suptitle("Validation P@1 (%) per language against sentence pairs seen")
-        legend(figure, {name: number for number, name in enumerate(curves)}, width)
+        chosen = (
+            f"the {len(codes)} hardest of {len(lines)} languages"
+            if len(codes) < len(lines)
+            else "each language"
+        )
+        figure.suptitle(f"Validation P@1 (%) of {chosen} against sentence pairs seen")
+        note = "Number above a panel: P@1 at the end of training of the best system, in its colour"
+        add_legend(figure, _keys({name: number for number, name in enumerate(curves)}), note)

@@ -1,24 +1,29 @@
-"""Figures of scores: bars, a map of directions, points against training data and minutes, lines."""
+"""Figures of scores: by language, by direction, against training data and minutes, lines."""
 
 from collections.abc import Mapping, Sequence
-from math import ceil
+from itertools import groupby
+from math import ceil, floor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from matplotlib.patches import Patch
-from matplotlib.ticker import EngFormatter, FixedLocator, NullFormatter
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import EngFormatter
 
 from ems.base.errors import EmsError
+from ems.config.languages import language_families, language_names
 from ems.config.plugins import Benchmark, benchmark, joining
 from ems.tables.canvas import (
-    COLOURS,
+    DASHES,
+    MARKS,
+    add_legend,
     colour,
     drawing,
-    dress,
-    legend_columns,
+    name_languages,
     number_logarithms,
     place_labels,
-    settle,
+    show_on_hover,
 )
 from ems.tables.corpora import TRAIN, read_report
 from ems.tables.logs import last_time
@@ -26,140 +31,165 @@ from ems.tables.printed import in_paper_order, in_table_one_order
 from ems.tables.scores import Families, Scores, read_scores
 
 # inches
-BAR_WIDTH = 0.11
-GROUP_GAP = 0.18  # between two languages
-MOST_WIDTH = 16.0  # of bars in one row of axes
-LEAST_WIDTH = 4.2  # the least width; few bars stand in the middle
-AXIS_WIDTH = 0.8
-ROW_HEIGHT = 2.6
-FIELD = 0.16  # of a language in a map
-LEAST_MAP = 3.0
+STRIP_WIDTH, STRIP_ROW = 7.0, 0.2  # of a language
+NUMBERED, COLOURED = 0.42, 0.16  # a language in a map, with numbers and without
 MAP_MARGIN = 1.8  # for codes, titles and the scale
-PANEL = (6.4, 4.6)  # of one system's points
-PANELS = 2  # side by side
+CLOUD = (7.5, 5.2)
 TRADEOFF = (6.0, 4.2)
 LINES = (6.0, 4.0)
 
-TICKS = [base * 10**power for power in range(10) for base in (1, 2, 5)]
-ROOM = 1.3  # factor left free at both ends of the axis, at least
-MARKS, STYLES = "osD^vPX", ["-", "--", ":", "-."]
+MOST_NUMBERED = 15  # languages in a map with numbers; more are grouped by family
+STEP = 2  # the ends of a map's scale are multiples, in percent
+SAME = 2.0  # numbers of pairs that differ by less than this factor are alike
+MOST_LABELS = 12  # languages with a label, where each is a point
+BETTER = "P@1 (%), higher is better"
 
 Points = dict[str, tuple[int, float]]  # the experiment's code -> training pairs, P@1 in percent
 
 
-def plot_bars(
-    systems: Sequence[Scores], languages: Sequence[str], benchmark: Benchmark, out: Path
+def plot_strip(
+    systems: Mapping[str, Mapping[str, float]], title: str, out: Path, note: str = ""
 ) -> None:
-    """Draw P@1 (percent, mean of both directions) of each system in each of the `languages`.
+    """Draw a row per language with a mark per system, the best language on top.
 
-    The figure grows with the number of bars, up to `MOST_WIDTH`, then goes on in a row below.
+    `systems`: name -> language (the experiment's code) -> P@1 in percent.
     """
-    group = len(systems) * BAR_WIDTH + GROUP_GAP  # inches of one language
-    most = max(1, int(MOST_WIDTH / group))
-    count = -(-len(languages) // most)
-    size = -(-len(languages) // count)  # rows of equal length
-    rows = [languages[start : start + size] for start in range(0, len(languages), size)]
-    names = [system.system for system in systems]
-    looks = [
-        {
-            "facecolor": colour(at),
-            "edgecolor": "white",
-            "hatch": "//" if at >= len(COLOURS) else None,
-        }
-        for at in range(len(systems))
-    ]
-    width = AXIS_WIDTH + max(LEAST_WIDTH, size * group)
-    columns = legend_columns(names, width)
-    legend = -(-len(names) // columns) * 0.2  # inches
-    # a language keeps its width: few stand in the middle, a short last row to the left
-    middle, half = (size - 1) / 2, max(size, LEAST_WIDTH / group) / 2
-    bar = BAR_WIDTH / group  # in units of one language
-    with drawing(out, width, ROW_HEIGHT * len(rows) + 0.8 + legend) as figure:
-        for axes, row in zip(figure.subplots(len(rows), squeeze=False)[:, 0], rows, strict=True):
-            for number, system in enumerate(systems):
-                offset = (number - (len(systems) - 1) / 2) * bar
-                values = system.values
-                bars = {at + offset: values[c] for at, c in enumerate(row) if c in values}
-                axes.bar(list(bars), list(bars.values()), width=bar, linewidth=0, **looks[number])
-            axes.set_xlim(middle - half, middle + half)
-            axes.set_ylim(0, 100)
-            axes.set_ylabel("P@1 (%)")
-            axes.set_xticks(range(len(row)), row)
-            axes.tick_params(axis="x", length=0)
-            dress(axes, grid="y")
-        figure.suptitle(f"{benchmark.title} {systems[0].version}: P@1, mean of both directions")
-        # an explicit list: a row of axes has no handle of a system without a bar in it
-        keys = [Patch(**look, label=name) for look, name in zip(looks, names, strict=True)]
-        figure.legend(handles=keys, loc="outside lower center", ncols=columns, frameon=False)
+    best: dict[str, float] = {}
+    for values in systems.values():
+        for code, value in values.items():
+            best[code] = max(value, best.get(code, 0.0))
+    codes = sorted(sorted(best), key=best.__getitem__)
+    with drawing(out, STRIP_WIDTH, STRIP_ROW * len(codes) + 1.8) as figure:
+        axes = figure.subplots()
+        keys = []
+        for number, (name, values) in enumerate(systems.items()):
+            x = [values.get(code, np.nan) for code in codes]
+            keys += axes.plot(x, range(len(codes)), label=name, clip_on=False, **_look(number))
+        axes.set_yticks(range(len(codes)), [f"{language_names().get(c, '')}  {c}" for c in codes])
+        axes.set_ylim(-0.6, len(codes) - 0.4)
+        axes.set_xlim(0, 100)
+        axes.set_xlabel(BETTER + note)
+        figure.suptitle(title)
+        add_legend(figure, keys)
+
+
+def _look(number: int) -> dict[str, Any]:
+    """Return the colour and mark of a system by its number."""
+    mark = MARKS[number % len(MARKS)]
+    return {"color": colour(number), "marker": mark, "linestyle": "", "markeredgewidth": 0}
 
 
 def plot_directions(system: Scores, benchmark: Benchmark, out: Path) -> None:
     """Draw P@1 (percent) of each direction of a system, queries from top to bottom.
 
-    A direction without a score is white. The scale is always 0 to 100, to compare two maps.
+    Few languages have numbers, many are grouped by family. A direction without a score is blank.
+    The scale spans the scores, so that their differences are seen.
     """
     codes = in_table_one_order({code for name in system.values for code in name.split("-")})
+    numbered = len(codes) <= MOST_NUMBERED
+    if not numbered:
+        order = list(language_families())
+        codes.sort(key=lambda code: order.index(code) if code in order else len(order))
     grid = np.array([[system.values.get(f"{q}-{c}", np.nan) for c in codes] for q in codes])
-    size = max(LEAST_MAP, FIELD * len(codes)) + MAP_MARGIN
-    with drawing(out, size, size - MAP_MARGIN / 3) as figure:
+    low = floor(np.nanmin(grid) / STEP) * STEP
+    high = max(ceil(np.nanmax(grid) / STEP) * STEP, low + STEP)
+    size = (NUMBERED if numbered else COLOURED) * max(6, len(codes)) + MAP_MARGIN
+    with drawing(out, size + (0 if numbered else 1), size - MAP_MARGIN / 3) as figure:
         axes = figure.subplots()
-        drawn = axes.imshow(grid, vmin=0, vmax=100, cmap="viridis")  # [L, L]
-        figure.colorbar(drawn, ax=axes, label="P@1 (%)", shrink=0.6)
+        image = axes.imshow(grid, vmin=low, vmax=high)  # [L, L]
         figure.suptitle(f"{benchmark.title} {system.version}: P@1 of {system.system}")
-        axes.set_xticks(range(len(codes)), codes, rotation=90)
+        axes.set_xticks(range(len(codes)), codes, rotation=0 if numbered else 90)
         axes.set_yticks(range(len(codes)), codes)
-        axes.tick_params(length=0, labelsize=7)
-        axes.set_xlabel("candidates")
-        axes.set_ylabel("queries")
+        axes.tick_params(labelsize="medium" if numbered else 7)
+        axes.set(xlabel="language of the candidates", ylabel="language of the queries")
+        axes.grid(False)
+        axes.set_facecolor("#EEEEEE")  # of blank cells
+        axes.spines[:].set_visible(False)
+        name_languages([*axes.get_xticklabels(), *axes.get_yticklabels()])
+        if numbered:
+            for query, candidate in np.argwhere(~np.isnan(grid)):
+                value = grid[query, candidate]
+                light = np.dot(image.to_rgba(value)[:3], (0.299, 0.587, 0.114)) > 0.5
+                look = {"ha": "center", "va": "center", "color": "black" if light else "white"}
+                axes.text(candidate, query, f"{value:.0f}", **look)
+        else:
+            _mark_families(axes, codes)
+        scale = f"{BETTER}; colours span {low} to {high}"
+        figure.colorbar(image, ax=axes, label=scale, shrink=0.7).outline.set_visible(False)
+
+
+def _mark_families(axes: Axes, codes: Sequence[str]) -> None:
+    """Separate the families of a map's languages by lines, and name them on the right."""
+    start = 0
+    for family, members in groupby(codes, lambda code: language_families().get(code, "Other")):
+        end = start + len(list(members))
+        if start:
+            axes.axhline(start - 0.5, color="white", linewidth=1.2)
+            axes.axvline(start - 0.5, color="white", linewidth=1.2)
+        place = {"transform": axes.get_yaxis_transform(), "va": "center", "fontsize": 7}
+        axes.text(1.01, (start + end - 1) / 2, family, **place)
+        start = end
 
 
 def plot_pairs(
     scores: list[Path], report: Path, out: Path, families: Families | None = None
 ) -> None:
-    """Draw P@1 (percent, mean of both directions) against training pairs, a panel per system.
+    """Draw P@1 (percent, mean of both directions) of languages against their training pairs.
 
-    A point is a language (EMS v2 Table IV over Table I). `report`: decontamination.json;
-    `families`: systems that share a panel. Raises `EmsError` like `read_points`.
+    If all languages have about as many pairs, draw a row per language instead, the best on top.
+    `report`: decontamination.json; `families`: systems that count as one. Raises `EmsError` like
+    `read_points`.
     """
     name = joining("pairs")[0]
     systems = read_scores(scores, name, "P@1", families=families, seen=True)
     points = read_points(systems, report)
-    # the points that the logarithmic axis can show
+    # the points that a logarithmic axis can show
     shown = {n: {k: v for k, v in each.items() if v[0]} for n, each in points.items()}
-    if not any(shown.values()):
+    counts = [pairs for each in shown.values() for pairs, _ in each.values()]
+    if not counts:
         raise EmsError(f"{report}: no training pairs are kept of any language; see its corpora")
     without = dict.fromkeys(k for each in points.values() for k, v in each.items() if not v[0])
-    note = f" (without any, so not shown: {', '.join(without)})" if without else ""
-    places = {n: np.array(list(each.values()), float).reshape(-1, 2) for n, each in shown.items()}
-    every = np.concatenate(list(places.values()))[:, 0]
-    # the axis spans at least a decade, so it has three numbers
-    room = max(ROOM, (10 * every.min() / every.max()) ** 0.5)
-    columns = min(PANELS, len(points))
-    rows = ceil(len(points) / columns)
-    with drawing(out, PANEL[0] * columns, PANEL[1] * rows + 0.5) as figure:
-        panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten()
-        title = f"{benchmark(name).title} {systems[0].version}"
-        figure.suptitle(f"{title}: P@1, mean of both directions, against training data")
-        for number, (axes, system) in enumerate(zip(panels, points, strict=False)):
-            look = {"s": 10, "color": colour(number), "linewidths": 0, "zorder": 4}
-            axes.scatter(*places[system].T, clip_on=False, **look)
-            axes.set_xscale("log")
-            axes.xaxis.set_major_locator(FixedLocator(TICKS))
-            axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # "5k"; the default is "10^3"
-            axes.xaxis.set_minor_formatter(NullFormatter())
-            axes.set_ylim(0, 100)
-            axes.set_title(system)
-            axes.tick_params(labelbottom=True, labelleft=True)
-            dress(axes)
-        for axes in panels[len(points) :]:
-            axes.set_visible(False)
-        panels[0].set_xlim(every.min() / room, every.max() * room)
-        label = f"training pairs of the language, after decontamination{note}"
-        figure.supxlabel(label, fontsize="medium")
-        figure.supylabel("P@1 (%)", fontsize="medium")
-        settle(figure)
-        for axes, system in zip(panels, points, strict=False):
-            place_labels(axes, places[system], list(shown[system]))
+    note = f"\nnot shown, since they have no pairs: {', '.join(without)}" if without else ""
+    title = f"{benchmark(name).title} {systems[0].version}: P@1"
+    if max(counts) >= SAME * min(counts):
+        _plot_cloud(shown, f"{title} against training data, one point per language", note, out)
+        return
+    span = " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)}))
+    note = f"\ntraining pairs of each language: {span}{note}"
+    values = {n: {code: value for code, (_, value) in each.items()} for n, each in shown.items()}
+    plot_strip(values, f"{title} of languages with about as many training pairs", out, note)
+
+
+def _plot_cloud(shown: Mapping[str, Points], title: str, note: str, out: Path) -> None:
+    """Draw all systems in one panel, each with its trend, and label outliers of the first one."""
+    places = {name: np.array([*points.values()], float) for name, points in shown.items() if points}
+    first, *others = places
+    with drawing(out, *CLOUD) as figure:
+        axes = figure.subplots()
+        lines = {}
+        for number, (name, points) in enumerate(places.items()):
+            for code, point in zip(shown[name], points, strict=True):
+                (mark,) = axes.plot(*point, alpha=0.8, clip_on=False, **_look(number))
+                show_on_hover(mark, f"{language_names().get(code, code)}, {name}: {point[1]:.1f}")
+            degree = min(1, len(set(points[:, 0])) - 1)
+            lines[name] = np.poly1d(np.polyfit(np.log(points[:, 0]), points[:, 1], degree))
+            ends = np.array([points[:, 0].min(), points[:, 0].max()])
+            axes.plot(ends, lines[name](np.log(ends)), color=colour(number), linewidth=0.8)
+        axes.set_xscale("log")
+        number_logarithms(axes.xaxis, EngFormatter(sep=""))  # "5k"
+        axes.set_ylim(0, 100)
+        axes.set_ylabel(BETTER)
+        axes.set_xlabel(
+            "training pairs of the language, after decontamination\nlines: the trend of each "
+            f"system; names: languages far from the trend of {first}{note}"
+        )
+        figure.suptitle(title)
+        add_legend(figure, [Line2D([], [], label=n, **_look(at)) for at, n in enumerate(places)])
+        away = np.abs(places[first][:, 1] - lines[first](np.log(places[first][:, 0])))
+        order = np.argsort(-away, kind="stable")
+        labels, points = np.array([*shown[first]])[order], places[first][order]
+        rest = np.concatenate([points[MOST_LABELS:], *(places[name] for name in others)])
+        place_labels(axes, labels[:MOST_LABELS], points[:MOST_LABELS], rest)
 
 
 def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
@@ -210,19 +240,19 @@ def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> N
     minutes = np.array(points)[:, 0]
     with drawing(out, *TRADEOFF) as figure:
         axes = figure.subplots()
-        for at, (point, half) in enumerate(zip(points, halves, strict=True)):
-            look = {"fmt": "o", "markersize": 4, "color": colour(at), "linewidth": 1}
-            axes.errorbar(*point, yerr=half, **look)
+        names = [system.system for system in systems]
+        keys = [
+            axes.errorbar(*point, yerr=half, linewidth=1, label=name, **_look(at))
+            for at, (name, point, half) in enumerate(zip(names, points, halves, strict=True))
+        ]
         axes.set_xscale("log")  # twice the minutes are the same distance everywhere
         number_logarithms(axes.xaxis)
         axes.set_xlim(minutes.min() / 1.5, minutes.max() * 1.5)
-        axes.set_xlabel("minutes of training")
-        axes.set_ylabel("P@1 (%)")
-        dress(axes)
+        axes.set_xlabel("minutes of training, fewer are better")
+        axes.set_ylabel(f"mean {BETTER}")
         title = f"{benchmark(name).title} {systems[0].version}"
-        figure.suptitle(f"{title}: mean P@1 against the cost of training")
-        settle(figure)
-        place_labels(axes, np.array(points), [system.system for system in systems])
+        figure.suptitle(f"{title}: quality against the cost of training")
+        add_legend(figure, keys)
 
 
 def plot_lines(
@@ -240,15 +270,14 @@ def plot_lines(
     benchmarks = list(dict.fromkeys(name.rpartition(" ")[0] for name in names))
     with drawing(out, *LINES) as figure:
         axes = figure.subplots()
+        keys = []
         for at, (name, values) in enumerate(lines.items()):
             kind = benchmarks.index(name.rpartition(" ")[0])
             shown = [float("nan") if value is None else value for value in values]
-            look = {"linestyle": STYLES[kind % len(STYLES)], "marker": MARKS[at % len(MARKS)]}
-            axes.plot(range(len(labels)), shown, color=colour(at), markersize=4, label=name, **look)
+            look = _look(at) | {"linestyle": DASHES[kind % len(DASHES)]}
+            keys += axes.plot(range(len(labels)), shown, label=name, **look)
         axes.set_xticks(range(len(labels)), labels)
         axes.set_xlabel(heading)
         axes.set_ylabel("percent")
-        dress(axes)
         figure.suptitle(title)
-        columns = legend_columns(names, LINES[0])
-        figure.legend(loc="outside lower center", ncols=columns, frameon=False)
+        add_legend(figure, keys)

@@ -103,7 +103,7 @@ class Output:
         out: Path,
         times: Mapping[str, Path] | None = None,
     ) -> None:
-        """Write a table (.tex, .md, .csv) or figure (.svg, .png) to `out` with these suffixes.
+        """Write a table (.tex, .md, .csv) or figure (.svg, .png, .pdf) to `out`.
 
         `times`: system -> costs/train/<system>.times.jsonl, to show the costs of training. Raises
         `EmsError` for malformed sources.

@@ -157,7 +157,7 @@ def write_study(
 
 
 def plot_study(experiment: Experiment, name: str, sources: Sequence[Path], out: Path) -> None:
-    """Draw a study, a line per column over its rows, to `out` as .svg and .png."""
+    """Draw a study, a line per column over its rows, to `out` as .svg, .png and .pdf."""
     from ems.tables.figures import plot_lines  # imported late: matplotlib takes a second
 
     study = Study.read(experiment, name, sources)

@@ -297,7 +297,7 @@ def pages(written: str, most: int) -> list[str]:
 
 
 def write_selected(sources: list[Path], out: Path, experiment: str) -> None:
-    """Copy files into the folder `out`, with a line that names the experiment (not in .csv, .png).
+    """Copy files into the folder `out`; a line in .tex, .md and .svg names the experiment.
 
     Raises `Damaged` for a file that is missing or not UTF-8, `EmsError` for a file in `out` itself.
     """

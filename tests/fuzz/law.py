@@ -26,7 +26,7 @@ GROWING = ("log", "state", "times", "scalars")  # what a run that fails may have
 KEEPING = {"wikipedia", "shard", "mine-documents"}
 # whose finished files stay although the command fails later, as in an upload
 ONE_BY_ONE = ("fetch", "fetch-evalset", "shards", "eval", "publish")
-COMPANIONS = (".tex", ".csv", ".md", ".png", ".svg", ".json", ".languages")
+COMPANIONS = (".tex", ".csv", ".md", ".png", ".svg", ".pdf", ".json", ".languages")
 SHARED = {  # that stages keep for each other, below the project
     **dict.fromkeys(("bench", "eval", "examples"), r"results/[^/]+/embeddings(/|$)"),
     "check": r"\.snakemake(/|$)",  # whose log Snakemake writes when it plans for a profile

@@ -1,6 +1,7 @@
 """Tables and what they are made of: reports, costs, models, and the papers' printed tables."""
 
 import csv
+import html
 import json
 import re
 import struct
@@ -118,8 +119,9 @@ def write_model(folder, name, languages, share=1):
 
 
 def texts(path):
-    """What a .svg says, in order: matplotlib draws letters as paths and comments each text."""
-    return re.findall(r"<!-- (.*?) -->", path.with_suffix(".svg").read_text(encoding="utf-8"))
+    """What a .svg says, in order."""
+    svg = path.with_suffix(".svg").read_text(encoding="utf-8")
+    return [html.unescape(text) for text in re.findall(r"<text [^>]*>(.*?)</text>", svg)]
 
 
 def pixels(path):

@@ -122,14 +122,16 @@ ABLATION = AblationColumns(
 
 
 def plot_tatoeba(scores: list[Path], out: Path, families: Families | None = None) -> None:
-    """Draw bars of P@1 (percent) per trained language, in the paper's order; `families` share bars.
+    """Draw P@1 (percent) of each trained language and system; `families` count as one system.
 
     Raises `EmsError` for score files that may not share a table.
     """
-    from ems.tables.figures import plot_bars  # here: matplotlib is slow to import
+    from ems.tables.figures import plot_strip  # here: matplotlib is slow to import
 
     systems = read_scores(scores, "tatoeba", "P@1", families=families, seen=True)
-    plot_bars(systems, in_paper_order(labels_of(systems)), benchmark("tatoeba"), out)
+    values = {s.system: {s.languages[k]: v for k, v in s.values.items()} for s in systems}
+    title = f"{benchmark('tatoeba').title} {systems[0].version}: P@1, mean of both directions"
+    plot_strip(values, title, out)
 
 
 FIGURES = {"tatoeba": plot_tatoeba}
