@@ -78,8 +78,10 @@ release: setup
 report: setup
 	snakemake --report results/workflow.html
 
-# The documentation as a site, opened at site/index.html; links that lead nowhere are errors.
+# The documentation as a site, opened at site/index.html; links that lead nowhere are errors. The gallery shows
+# results/demo, if it is finished.
 docs: setup
+	python docs/gallery.py
 	NO_MKDOCS_2_WARNING=1 python -m mkdocs build --strict
 
 # The picture of the page of `ems serve` in README, taken in a browser; MODEL=<folder> for another model.
