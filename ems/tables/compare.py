@@ -241,11 +241,9 @@ def plot_changes(panels: list[Comparison], names: list[str], out: Path) -> None:
         for (left, top, height), panel in zip(boxes, panels, strict=True):
             place = (left + LABELS_WIDTH, whole - 0.8 - top - height, PANEL_WIDTH - 1.2, height)
             axes = figure.add_axes(np.divide(place, (width, whole, width, whole)))
-            *languages, last = panel.rows
+            *languages, last = (replace(r, label=short_code(r.label)) for r in panel.rows)
             rows = [*sorted(languages, key=lambda row: (-row.delta, row.label)), last]
-            for at, row in enumerate(rows):
-                _draw_change(axes, at, row.delta, row.change, lower=panel.metric in LOWER)
-            _rows_around_zero(axes, [short_code(row.label) for row in rows])
+            _draw_rows(axes, rows, lower=panel.metric in LOWER)
             if languages:
                 axes.axhline(len(languages) - 0.5, color=LINE, linewidth=0.8, linestyle=":")
             axes.set_title(panel.benchmark + (" (less is better)" if panel.metric in LOWER else ""))
@@ -254,22 +252,17 @@ def plot_changes(panels: list[Comparison], names: list[str], out: Path) -> None:
         figure.supxlabel(INTERVALS, y=0.1 / whole)
 
 
-def _draw_change(
-    axes: Axes, place: int, delta: float, change: Change | None, lower: bool = False
-) -> None:
-    """Draw a difference with its interval; `lower`: a negative difference is the better one."""
-    low, high = (change.low, change.high) if change else (delta, delta)
-    better = "C0" if (delta > 0) != lower else "C1"
-    look = {"fmt": "o", "color": LINE if low <= 0 <= high else better}
-    sides = [[max(0.0, delta - low)], [max(0.0, high - delta)]]
-    axes.errorbar([delta], [place], xerr=sides, linewidth=1, **look)
-
-
-def _rows_around_zero(axes: Axes, labels: list[str]) -> None:
-    """Put a label at each row, the first on top, and a line at 0."""
+def _draw_rows(axes: Axes, rows: Sequence[Difference], lower: bool = False) -> None:
+    """Draw differences with intervals, the first on top; `lower`: less is better."""
+    for place, row in enumerate(rows):
+        low, high = (row.change.low, row.change.high) if row.change else (row.delta, row.delta)
+        better = "C0" if (row.delta > 0) != lower else "C1"
+        sides = [[max(0.0, row.delta - low)], [max(0.0, high - row.delta)]]
+        look = {"fmt": "o", "linewidth": 1, "color": LINE if low <= 0 <= high else better}
+        axes.errorbar([row.delta], [place], xerr=sides, **look)
     axes.axvline(0, color=LINE, linewidth=0.8)
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.set_yticks(range(len(rows)), [row.label for row in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(False, axis="y")
     name_languages(axes.get_yticklabels())
 
@@ -298,16 +291,18 @@ def plot_deltas(
             f"{base.path}: no other system has a language of this one; leave the figure out, "
             "or score another system"
         )
-    with drawing(out, DELTAS_WIDTH, 1.4 + SYSTEM_HEIGHT * len(alike)) as figure:
+    rows = []
+    for other in alike:
+        mean = compare(base, other).rows[-1]
+        if mean.change is None:
+            raise Damaged(other.path, "no hits per sentence in it")
+        rows.append(replace(mean, label=other.system))
+    with drawing(out, DELTAS_WIDTH, 1.4 + SYSTEM_HEIGHT * len(rows)) as figure:
         axes = figure.subplots()
-        for place, other in enumerate(alike):
-            change = compare(base, other).rows[-1].change  # of the mean
-            if change is None:
-                raise Damaged(other.path, "no hits per sentence in it")
-            _draw_change(axes, place, change.delta, change)
-            value = f"{change.delta:+.1f}".replace("-", "\N{MINUS SIGN}")
+        _draw_rows(axes, rows)
+        for place, row in enumerate(rows):
+            value = f"{row.delta:+.1f}".replace("-", "\N{MINUS SIGN}")
             axes.annotate(value, (1.02, place), xycoords=axes.get_yaxis_transform(), va="center")
-        _rows_around_zero(axes, [other.system for other in alike])
         points = f"mean P@1 compared with {base.system}, in percentage points"
         axes.set_xlabel(f"{points}\n{INTERVALS}")
         title = f"{benchmark(name).title} {base.version}: what each change to {base.system} does"

@@ -31,12 +31,9 @@ from ems.tables.printed import in_paper_order, in_table_one_order
 from ems.tables.scores import Families, Scores, read_scores
 
 # inches
-STRIP_WIDTH, STRIP_ROW = 7.0, 0.2  # of a language
+STRIP_ROW = 0.2  # of a language
 NUMBERED, COLOURED = 0.42, 0.16  # a language in a map, with numbers and without
 MAP_MARGIN = 1.8  # for codes, titles and the scale
-CLOUD = (7.5, 5.2)
-TRADEOFF = (6.0, 4.2)
-LINES = (6.0, 4.0)
 
 MOST_NUMBERED = 15  # languages in a map with numbers; more are grouped by family
 STEP = 2  # the ends of a map's scale are multiples, in percent
@@ -54,19 +51,19 @@ def plot_strip(
 
     `systems`: name -> language (the experiment's code) -> P@1 in percent.
     """
-    best: dict[str, float] = {}
-    for values in systems.values():
-        for code, value in values.items():
-            best[code] = max(value, best.get(code, 0.0))
-    codes = sorted(sorted(best), key=best.__getitem__)
-    with drawing(out, STRIP_WIDTH, STRIP_ROW * len(codes) + 1.8) as figure:
+    import pandas as pd  # imported late: it takes a second
+
+    values = pd.DataFrame(systems)  # languages x systems
+    values = values.loc[values.max(axis=1).sort_values(kind="stable").index]
+    places = range(len(values))
+    with drawing(out, 7.0, STRIP_ROW * len(values) + 1.8) as figure:
         axes = figure.subplots()
         keys = []
-        for number, (name, values) in enumerate(systems.items()):
-            x = [values.get(code, np.nan) for code in codes]
-            keys += axes.plot(x, range(len(codes)), label=name, clip_on=False, **_look(number))
-        axes.set_yticks(range(len(codes)), [f"{language_names().get(c, '')}  {c}" for c in codes])
-        axes.set_ylim(-0.6, len(codes) - 0.4)
+        for number, name in enumerate(values):
+            look = {"label": name, "clip_on": False, **_look(number)}
+            keys += axes.plot(values[name], places, **look)
+        axes.set_yticks(places, [f"{language_names().get(c, '')}  {c}" for c in values.index])
+        axes.set_ylim(-0.6, len(values) - 0.4)
         axes.set_xlim(0, 100)
         axes.set_xlabel(BETTER + note)
         figure.suptitle(title)
@@ -164,7 +161,7 @@ def _plot_cloud(shown: Mapping[str, Points], title: str, note: str, out: Path) -
     """Draw all systems in one panel, each with its trend, and label outliers of the first one."""
     places = {name: np.array([*points.values()], float) for name, points in shown.items() if points}
     first, *others = places
-    with drawing(out, *CLOUD) as figure:
+    with drawing(out, 7.5, 5.2) as figure:
         axes = figure.subplots()
         lines = {}
         for number, (name, points) in enumerate(places.items()):
@@ -229,25 +226,20 @@ def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> N
     if not systems:
         listed = ", ".join(map(str, scores))
         raise EmsError(f"no system of {listed} was trained, so none has a cost; train one")
-    points, halves = [], []
-    for system in systems:
-        values = list(system.values.values())
-        points.append([seconds[system.system] / 60, float(np.mean(values))])
-        # languages are independent samples; two directions, which agree on most sentences, are one
-        shares = {code: value / 100 for code, value in system.values.items()}
-        variances = [share * (1 - share) / system.counts[code] for code, share in shares.items()]
-        halves.append(100 * 1.96 * float(np.sqrt(sum(variances))) / len(variances))
-    minutes = np.array(points)[:, 0]
-    with drawing(out, *TRADEOFF) as figure:
+    with drawing(out, 6.0, 4.2) as figure:
         axes = figure.subplots()
-        names = [system.system for system in systems]
-        keys = [
-            axes.errorbar(*point, yerr=half, linewidth=1, label=name, **_look(at))
-            for at, (name, point, half) in enumerate(zip(names, points, halves, strict=True))
-        ]
+        keys = []
+        for number, system in enumerate(systems):
+            minutes, shares = seconds[system.system] / 60, np.array([*system.values.values()]) / 100
+            counts = np.array([system.counts[label] for label in system.values])
+            # languages are independent samples; two directions agree on most sentences, so are one
+            half = 196 * float(np.sqrt((shares * (1 - shares) / counts).sum())) / len(shares)
+            look = {"linewidth": 1, "label": system.system, **_look(number)}
+            keys.append(axes.errorbar(minutes, 100 * shares.mean(), yerr=half, **look))
         axes.set_xscale("log")  # twice the minutes are the same distance everywhere
         number_logarithms(axes.xaxis)
-        axes.set_xlim(minutes.min() / 1.5, minutes.max() * 1.5)
+        costs = [seconds[system.system] / 60 for system in systems]
+        axes.set_xlim(min(costs) / 1.5, max(costs) * 1.5)
         axes.set_xlabel("minutes of training, fewer are better")
         axes.set_ylabel(f"mean {BETTER}")
         title = f"{benchmark(name).title} {systems[0].version}"
@@ -268,7 +260,7 @@ def plot_lines(
     """
     names = list(lines)
     benchmarks = list(dict.fromkeys(name.rpartition(" ")[0] for name in names))
-    with drawing(out, *LINES) as figure:
+    with drawing(out, 6.0, 4.0) as figure:
         axes = figure.subplots()
         keys = []
         for at, (name, values) in enumerate(lines.items()):

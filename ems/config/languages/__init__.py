@@ -115,17 +115,13 @@ def language_families() -> dict[str, str]:
 
 
 @cache
-def _main_scripts() -> dict[str, str]:
-    """Return the code of FLORES-200 -> code, of the main script of each language."""
-    known = {each.flores200: code for code, each in load_languages().items()}
-    return known | {row["flores200"]: row["code"] for row in read_table(HERE / "names.tsv")}
-
-
 def short_code(code: str) -> str:
     """Return the shortest BCP 47 code: "cmn", "zho_Hans" -> "zh", "zho_Hant" -> "zh-Hant"."""
     language, _, script = code.partition("_")
     short = other_codes_of_languages().get(language.lower(), language)
-    return _main_scripts().get(code) or (f"{short}-{script}" if script else short)
+    main = {row["code"]: row["flores200"] for row in read_table(HERE / "names.tsv")}
+    main |= {key: each.flores200 for key, each in load_languages().items()}
+    return f"{short}-{script}" if script and code != main.get(short) else short
 
 
 def code_among(known: Iterable[str], word: str) -> str | None:
