@@ -269,7 +269,7 @@ def test_codes_and_points_show_the_name_of_their_language_on_hover(tmp_path):
     FIGURES["pairs"](tmp_path, tmp_path / "f.svg")
     svg = (tmp_path / "f.svg").read_text()
     names = re.findall("<title>(.*?)</title>", svg)
-    assert names[:2] == ["German, ems: 55.0", "French, ems: 75.0"]
+    assert {"German, ems: 55.0", "French, ems: 75.0"} < set(names)
     assert {"French", "German"} < set(names)  # the labels
     assert "hover" not in svg
 

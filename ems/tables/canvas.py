@@ -24,7 +24,7 @@ from matplotlib.transforms import Bbox
 from ems.base.files import atomic_path
 from ems.config.languages import language_names
 
-COLOURS = 7  # in the style; further systems start over, with another mark or dash
+COLOURS = 7  # C0 to C6 of the style; further systems start over, with another mark or dash
 MARKS, DASHES = "osD^v<", ["-", "--", ":", "-."]
 LINE = "#888888"  # of lines that are no data
 WITHOUT_DATES = {
@@ -67,10 +67,6 @@ def name_languages(texts: Iterable[Text]) -> None:
     for text in texts:
         if name := language_names().get(text.get_text()):
             show_on_hover(text, name)
-
-
-def colour(number: int) -> str:
-    return f"C{number % COLOURS}"
 
 
 def add_legend(figure: Figure, keys: Sequence[Artist], title: str = "") -> None:

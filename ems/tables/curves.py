@@ -15,7 +15,6 @@ from ems.tables.canvas import (
     COLOURS,
     DASHES,
     add_legend,
-    colour,
     drawing,
     name_languages,
     number_logarithms,
@@ -103,7 +102,7 @@ def plot_curves(losses: Mapping[str, Path], times: Mapping[str, Path] | None, ou
 
 def line_style(number: int) -> dict[str, str]:
     """Return the colour and dashes of a system by its number."""
-    return {"color": colour(number), "linestyle": DASHES[number // COLOURS % len(DASHES)]}
+    return {"color": f"C{number}", "linestyle": DASHES[number // COLOURS % len(DASHES)]}
 
 
 def _keys(numbers: Mapping[str, int]) -> list[Line2D]:
@@ -145,7 +144,7 @@ def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
             best = max(ends[code], key=lambda number: ends[code][number])
             look = {"fontsize": 8, "pad": 2}
             name_languages([axes.set_title(code, loc="left", **look)])
-            axes.set_title(rounded(ends[code][best]), loc="right", color=colour(best), **look)
+            axes.set_title(rounded(ends[code][best]), loc="right", color=f"C{best}", **look)
             axes.tick_params(labelsize=7)
         for axes in panels[len(codes) :]:
             axes.set_visible(False)

@@ -18,7 +18,6 @@ from ems.tables.canvas import (
     DASHES,
     MARKS,
     add_legend,
-    colour,
     drawing,
     name_languages,
     number_logarithms,
@@ -27,7 +26,7 @@ from ems.tables.canvas import (
 )
 from ems.tables.corpora import TRAIN, read_report
 from ems.tables.logs import last_time
-from ems.tables.printed import in_paper_order, in_table_one_order
+from ems.tables.printed import in_given_order, in_table_one_order
 from ems.tables.scores import Families, Scores, read_scores
 
 # inches
@@ -73,7 +72,7 @@ def plot_strip(
 def _look(number: int) -> dict[str, Any]:
     """Return the colour and mark of a system by its number."""
     mark = MARKS[number % len(MARKS)]
-    return {"color": colour(number), "marker": mark, "linestyle": "", "markeredgewidth": 0}
+    return {"color": f"C{number}", "marker": mark, "linestyle": "", "markeredgewidth": 0}
 
 
 def plot_directions(system: Scores, benchmark: Benchmark, out: Path) -> None:
@@ -85,8 +84,7 @@ def plot_directions(system: Scores, benchmark: Benchmark, out: Path) -> None:
     codes = in_table_one_order({code for name in system.values for code in name.split("-")})
     numbered = len(codes) <= MOST_NUMBERED
     if not numbered:
-        order = list(language_families())
-        codes.sort(key=lambda code: order.index(code) if code in order else len(order))
+        codes = in_given_order(set(codes), list(language_families()))
     grid = np.array([[system.values.get(f"{q}-{c}", np.nan) for c in codes] for q in codes])
     low = floor(np.nanmin(grid) / STEP) * STEP
     high = max(ceil(np.nanmax(grid) / STEP) * STEP, low + STEP)
@@ -171,7 +169,7 @@ def _plot_cloud(shown: Mapping[str, Points], title: str, note: str, out: Path) -
             degree = min(1, len(set(points[:, 0])) - 1)
             lines[name] = np.poly1d(np.polyfit(np.log(points[:, 0]), points[:, 1], degree))
             ends = np.array([points[:, 0].min(), points[:, 0].max()])
-            axes.plot(ends, lines[name](np.log(ends)), color=colour(number), linewidth=0.8)
+            axes.plot(ends, lines[name](np.log(ends)), color=f"C{number}", linewidth=0.8)
         axes.set_xscale("log")
         number_logarithms(axes.xaxis, EngFormatter(sep=""))  # "5k"
         axes.set_ylim(0, 100)
@@ -190,7 +188,7 @@ def _plot_cloud(shown: Mapping[str, Points], title: str, note: str, out: Path) -
 
 
 def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
-    """Return system -> language -> (training pairs, P@1), in the paper's order.
+    """Return system -> language -> (training pairs, P@1).
 
     Raises `EmsError` for a malformed report and for a language that it lacks.
     """
@@ -207,8 +205,8 @@ def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
         )
     return {
         system.system: {
-            (language := system.languages[code]): (pairs[language], system.values[code])
-            for code in in_paper_order(set(system.values))
+            (language := system.languages[label]): (pairs[language], value)
+            for label, value in system.values.items()
         }
         for system in systems
     }
