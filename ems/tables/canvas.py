@@ -71,7 +71,7 @@ def name_languages(texts: Iterable[Text]) -> None:
 
 def add_legend(figure: Figure, keys: Sequence[Artist], title: str = "") -> None:
     """List the keys below all panels, side by side as far as they fit."""
-    width = 0.5 + 0.07 * max(len(str(key.get_label())) for key in keys)  # inches
+    width = 0.6 + 0.075 * max(len(str(key.get_label())) for key in keys)  # inches
     columns = max(1, min(len(keys), int(figure.get_figwidth() / width)))
     figure.legend(handles=keys, loc="outside lower center", ncols=columns, title=title or None)
 
