@@ -15,17 +15,17 @@ from statistics import fmean
 from typing import Any
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import read_json, read_table, read_text, write_text
+from ems.base.files import read_json, read_text, write_text
 from ems.base.provenance import digest
 from ems.base.records import Json
 from ems.base.templates import rendered
 from ems.bench.scores import RANGES, Examples, half_interval
 from ems.config.experiment import Experiment
-from ems.config.languages import HERE, UNSEEN
+from ems.config.languages import UNSEEN, language_families, language_names
 from ems.config.plugins import benchmark
 from ems.tables.corpora import TRAIN, read_report
 from ems.tables.logs import P1, VALIDATION, LossEntry, read_losses
-from ems.tables.printed import in_table_one_order
+from ems.tables.printed import in_given_order, in_table_one_order
 from ems.tables.registry import outputs_of
 from ems.tables.scores import Scores, read_scores
 from ems.tables.table import best_rows, headings_of
@@ -126,7 +126,7 @@ def write_report(runs: Sequence[Run], out: Path, version: str) -> None:
         trained=trained,
         left_out=left_out,
         drawn=drawn,
-        names={row["code"]: row["name"] for row in read_table(HERE / "names.tsv")},
+        names=language_names(),
         titles={column.name: benchmark(column.name).title for column in columns},
         languages=[_by_language(each, drawn) for each in columns if _has_languages(each, drawn)],
         maps=[_map(column, drawn[0]) for column in columns if column.file.label == "source"],
@@ -239,11 +239,14 @@ def _map(column: Column, system: str) -> Json:
         if not row.measure and UNSEEN not in (languages[row.source], languages[row.target])
     }
     codes = in_table_one_order({code for pair in values for code in pair})
+    numbered = len(codes) <= MOST_NUMBERED
+    if not numbered:
+        codes = in_given_order(set(codes), list(language_families()))
     return {
         "title": benchmark(column.name).title,
         "system": scores.system,
         "codes": codes,
-        "numbers": len(codes) <= MOST_NUMBERED,
+        "families": [] if numbered else [language_families().get(code, "Other") for code in codes],
         "least": min(values.values()),
         "grid": [[values.get((query, other)) for other in codes] for query in codes],
     }
