@@ -229,7 +229,7 @@ VALUES = {  # the best loss and P@1 of each axis are bold, ties too; P@1 alone f
 }
 TABLES = {  # name -> the axes, the base's number of layers
     "sweep": (experiments.AXES, 6),
-    "sweep-layers": ({"model.layers": [2, 6]}, 2),  # the dagger marks the paper's 6
+    "sweep-layers": ({"model.layers": [2, 6]}, 2),
 }
 
 

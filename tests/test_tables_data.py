@@ -9,7 +9,6 @@ from made.tables import demo_report, write_model, write_report
 
 from ems.base.errors import EmsError
 from ems.tables.corpora import (
-    human,
     write_corpora_table,
     write_decontamination_table,
     write_filters_table,
@@ -90,14 +89,6 @@ def test_counts_that_do_not_add_up_are_an_error(tmp_path, report):
             write(report, tmp_path / "t.tex")
 
 
-@pytest.mark.parametrize(
-    ("count", "shown"),
-    [(300, "0.3k"), (50_000, "50k"), (999_499, "999k"), (999_500, "1.0M"), (4_900_000, "4.9M")],
-)
-def test_large_counts_read_as_table_one_prints_them(count, shown):
-    assert human(count) == shown
-
-
 # --- EMS v2 Table III: sizes of the weights, pairs of the system's own languages
 
 
@@ -107,6 +98,8 @@ def test_a_row_counts_weights_and_the_pairs_of_the_systems_own_languages(tmp_pat
         write_model(tmp_path, "all", ["en", "fr", "de"]),
         write_model(tmp_path, "french", ["en", "fr"]),
         write_model(tmp_path, "half", ["en", "de"], share=0.5),
+        write_model(tmp_path, "light", ["en", "fr"], layers=0, table=8, ngrams=16),
+        write_model(tmp_path, "both", ["en", "fr"], layers=1, table=8),
     ]
     with_documents(report)  # which are no pairs
     printed = ["mUSE", "LASER", "LASER2", "SBERT-distill", "LaBSE", "EMS"]

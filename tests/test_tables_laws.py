@@ -93,8 +93,8 @@ PRINTED |= {"marc", "rcv2", "xnli"}  # of data with a version
 OTHER_DATA = [(name, {"version": "mine"}, "these scores of mine") for name in sorted(PRINTED)]
 OTHER_DATA += [
     ("ablation", {"version": "mine"}, "Tatoeba mine"),
-    ("tatoeba", {"version": "mine"}, "left out (EMS, LASER): they are of Tatoeba v1"),
-    ("mldoc", {"version": "mine"}, "left out (EMS, LASER): they are of version v1"),
+    ("tatoeba", {"version": "mine"}, "left out (LASER, EMS): they are of Tatoeba v1"),
+    ("mldoc", {"version": "mine"}, "left out (LASER, EMS): they are of version v1"),
     ("bucc2018", {"protocol": BUCC | {"threshold": "sample"}}, "its sample part"),
     ("bucc2018", {"protocol": BUCC | {"k": 8}}, "8 neighbours"),
     ("paracrawl", {"protocol": RETRIEVAL | {"candidates": 2000}}, "of ParaCrawl v5, 2,000 queries"),

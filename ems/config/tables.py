@@ -72,7 +72,8 @@ class TablesSettings(Settings):
     that the others are compared with (default: `systems`). Systems that are not in `systems` are
     trained for this table alone."""
     printed: list[Printed] = Field([])
-    """Rows of the papers to print next to ours, in the tables that have them."""
+    """Models of the papers whose rows and columns to print next to ours, in the tables that have
+    them. The tables show nothing else that a paper printed."""
     studies: dict[StudyName, StudySettings] | None = None
     """Tables of your own, by name: `snakemake results/tables/NAME.tex`. Their systems are trained
     for them, whether or not they are in `systems`."""

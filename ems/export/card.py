@@ -23,7 +23,7 @@ from ems.export.tokenizer import Loss
 from ems.export.verify import Figures
 from ems.tables.corpora import EVALUATION, PART, TRAIN, read_report
 from ems.tables.logs import JobCost
-from ems.tables.printed import load_models
+from ems.tables.printed import tatoeba_codes
 
 BY_LANGUAGE = ("tatoeba", "flores200", "ntrex", "wmt24pp")  # columns of the table of languages
 JOINED = "as the other corpora, whose sentences it joins"
@@ -79,7 +79,7 @@ def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
         scores=scores,
         benchmark=benchmark,
         half_interval=half_interval,
-        ems_languages=load_models()["EMS"].seen,
+        ems_languages=tatoeba_codes(),
         **_by_language(scores),
         **training,
         costs=read_json(costs, JobCost) if costs.is_file() else None,

@@ -16,8 +16,8 @@ from ems.base.files import read_json
 from ems.base.records import Count, NonBlank, Record
 from ems.config.experiment import MULTIWAY
 from ems.tables.declarations import words_of
-from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
-from ems.tables.table import Table, Value, headings_of, write_table
+from ems.tables.printed import TOTAL, in_table_one_order, load_pairs
+from ems.tables.table import PRINTED, Table, Value, headings_of, write_table
 from ems.text.tsv import CleanCounts, Counted
 
 PIVOT = "en"
@@ -99,8 +99,8 @@ def _total(counts: Iterable[CleanCounts]) -> tuple[int, Counter[str], int]:
     return sum(each.read for each in counts), removed, sum(each.kept for each in counts)
 
 
-def write_corpora_table(report: Path, out: Path) -> None:
-    """Write EMS v2 Table I for our experiment, with the printed counts of LASER and EMS.
+def write_corpora_table(report: Path, out: Path, printed: Collection[str] = ()) -> None:
+    """Write EMS v2 Table I for our experiment, with the counts of the models `printed` in it.
 
     Raises `EmsError` for a malformed report.
     """
@@ -108,32 +108,34 @@ def write_corpora_table(report: Path, out: Path) -> None:
     train = [entry for entry in data.entries if entry.role == TRAIN]
     validation = [entry for entry in data.entries if entry.role == VALIDATION]
     languages = in_table_one_order({entry.language for entry in train})
-    every, paper = load_pairs(), load_pair_totals()
+    models = [name for name in ("LASER", "EMS") if name in printed]
+    pairs = {name: load_pairs(f"{name.lower()}_printed") for name in models}
     rows: list[list[Value]] = []
     for language in languages:
         ours = _counts(entry for entry in train if entry.language == language)
-        printed = every.get(language)
-        theirs = (printed.laser_printed, printed.ems_printed) if printed else ("-", "-")
+        theirs = (counts.get(language, "-") for counts in pairs.values())
         rows.append([language, *ours, *(None if text == "-" else text for text in theirs)])
-    rows.append(["Total", *_counts(train), *_printed_totals(languages)])
-    rows += [["Validation", *_counts(validation), None, None]] if validation else []
+    rows.append([TOTAL, *_counts(train), *(None for _ in models)])
+    rows += [["Validation", *_counts(validation), *(None for _ in models)]] if validation else []
     _, removed, _ = _total(train)
     reasons = [item for item in sorted(removed.items()) if item[0] != EVALUATION]
-    other = [f"{reason.replace('_', ' ')} {count:,}" for reason, count in reasons]
-    laser, ems = _printed_totals(every)
+    labels = headings_of("reason")
+    other = [f"{labels.get(name, name).lower()} {count:,}" for name, count in reasons if count]
     notes = [
         "Sentence pairs for training, by the language other than English; a pair without English "
         "by both languages. Decontaminated: pairs "
         f"with a sentence of {', '.join(data.against) or 'no benchmark'}. "
         f"Other removals: {', '.join(other) or 'none'}.",
         *_documents_notes(train),
-        f"Printed: {words_of()['table']['corpora'].paper}. The totals here are sums over the "
-        "languages shown; "
-        f"the paper prints {paper.laser_printed} for LASER and {paper.ems_printed} for EMS over "
-        f"its {len(every)} languages (its rounded counts add up to {laser} and {ems}).",
     ]
+    if models:
+        totals = " and ".join(f"{own[TOTAL]} for {name}" for name, own in pairs.items())
+        notes.append(
+            f"Printed: {words_of()['table']['corpora'].paper}; its totals over all its languages "
+            f"are {totals}."
+        )
     columns = ["Language", "Read", "Decontaminated", "Other removals", "Kept"]
-    columns += ["LASER (printed)", "EMS (printed)"]
+    columns += [name + PRINTED for name in models]
     rules = {len(languages), len(languages) + 1}
     write_table(Table(columns, rows, rules=rules, notes=notes), out)
 
@@ -142,20 +144,6 @@ def _counts(entries: Iterable[ReportEntry]) -> list[Value]:
     """Return the sums read, removed by decontamination, removed otherwise, and kept."""
     read, removed, kept = _total(entries)
     return [read, removed[EVALUATION], read - kept - removed[EVALUATION], kept]
-
-
-def _printed_totals(languages: Collection[str]) -> list[Value]:
-    """Return the sums of the printed LASER and EMS counts in the notation of Table I."""
-    shown = [pairs for language, pairs in load_pairs().items() if language in languages]
-    totals = sum(pairs.laser or 0 for pairs in shown), sum(pairs.ems or 0 for pairs in shown)
-    return [human(total) if total else None for total in totals]
-
-
-def human(count: int) -> str:
-    """Return a rounded count in the notation of Table I: 300 -> "0.3k", 4900000 -> "4.9M"."""
-    if count >= 999_500:
-        return f"{count / 1e6:.1f}M"
-    return f"{count / 1e3:.0f}k" if count >= 1000 else f"{count / 1e3:.1f}k"
 
 
 def _documents_notes(entries: Iterable[ReportEntry]) -> list[str]:
@@ -201,10 +189,6 @@ def write_decontamination_table(report: Path, out: Path) -> None:
     ]
     if VALIDATION in data.against:
         notes.append(f"{VALIDATION}: sentences of the text to validate on, in training text.")
-    if any(entry.documents is None and PIVOT not in entry.sides for entry in data.entries):
-        notes.append("Both sides of a pair without English count as other sides.")
-    if any(PART in entry.corpus for entry in data.entries):
-        notes.append(f"NTREX{PART}train is the part `train` of the corpus NTREX.")
     columns = ["Corpus", "Role", "Benchmark", "Read", "English side", "Other side", "Pairs"]
     once, text = {"Corpus", "Role", "Read"}, {"Role", "Benchmark"}
     write_table(Table(columns, rows, rules=rules, text=text, once=once, notes=notes), out)

@@ -1,7 +1,7 @@
 """Tables shared by several benchmarks: classification, and retrieval among many candidates.
 
-A column "en-de" of classification is learnt in English and tested in German: the papers' right
-arrow. Benchmarks that no paper prints also show the accuracy of the most frequent class.
+A column "en->de" of classification is learnt in English and tested in German. Benchmarks that no
+paper prints also show the accuracy of the most frequent class.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from ems.base.files import read_text
 from ems.base.schema import Settings, checked
 from ems.bench.scores import ENGLISH, ScoreFile
 from ems.config.load import load_yaml
@@ -40,17 +41,6 @@ MARGINS = {
     "absolute": "cosine",
 }
 
-ZERO_SHOT = (  # the report's text for tables of accuracies without one in table.yaml
-    "Classification across languages, zero-shot: a small network on frozen embeddings "
-    "learns from one language and is tested in another; ``en-de`` is learnt in English "
-    "and tested in German. The epoch is chosen on the source language alone. Accuracy in "
-    "percent (higher is better), the mean over the seeds; the line ``s.d.`` under each system "
-    "is their standard deviation. ``Avg.`` is the mean over the directions shown, without "
-    "English itself if all are learnt in English. Rows marked *printed* are the papers' (EMS "
-    "v2, Tables XI to XIII; the monolingual paper, Tables 1 and 2). Bold marks the best "
-    "of our systems."
-)
-
 
 class Shown(Settings):
     """The words of a table or figure in the PDF and the report, and the systems it shows."""
@@ -70,7 +60,8 @@ class Shown(Settings):
     @property
     def paragraph(self) -> str:
         """The paragraph of the report, which most tables of accuracies share."""
-        return self.report or (ZERO_SHOT if self.heading else "")
+        shared = Path(__file__).with_name("zero_shot.txt") if self.heading else None
+        return self.report or (read_text(shared) if shared else "")
 
 
 class Words(Settings):
@@ -141,7 +132,8 @@ def _columns(systems: Sequence[Scores], models: Models) -> list[Column]:
     names = [name for name in dict.fromkeys([*paper, *others]) if name in there]
     own = f"{source}-{source}"
     names = sorted(names, key=lambda name: name != own)  # stable: it comes first
-    shown = {name: _parts(name)[1] if own in there else name for name in names}
+    arrows = {name: name.replace("-", "->", 1) for name in names}
+    shown = {name: _parts(name)[1] if own in there else arrows[name] for name in names}
     columns = [Column(heading, [name], name) for name, heading in shown.items()]
     return [*columns, average([name for name in names if name != own], models)]
 
@@ -183,7 +175,7 @@ def _about(systems: Sequence[Scores], title: str) -> list[str]:
     counts = {len(values) for system in systems for values in system.seeds.values()}
     seeds = ""
     if max(counts, default=0) > 1:
-        seeds = f", mean of {span(counts)} seeds, with their standard deviation below"
+        seeds = f", mean of {span(counts)} seeds ± standard deviation (of each column: .csv)"
     ranked = any(PRECISION in system.measures for system in systems)
     precision = "; AP: average precision of the cosine" if ranked else ""
     labels = labels_of(systems)

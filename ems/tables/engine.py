@@ -5,6 +5,7 @@ languages cannot be compared, and the papers print a dash as well.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ from statistics import stdev
 from typing import Any, NamedTuple
 
 from ems.base.errors import EmsError
-from ems.bench.scores import ENGLISH, ScoreFile
+from ems.bench.scores import ENGLISH, UNSEEN, ScoreFile
 from ems.tables.printed import AVERAGE
 from ems.tables.scores import Families, Label, Scores, read_scores
 from ems.tables.table import PRINTED, Block, Table, balanced_blocks, best_rows, write_table
@@ -21,6 +22,7 @@ Values = Mapping[str, float | None]  # label of scores, or heading of a column -
 Models = Mapping[str, Values]  # model -> the paper's column -> value
 Order = Callable[[set[str]], list[str]]
 BEST = "Bold: best of our systems."
+DEVIATION = ", s.d."  # suffix of the label of a row
 BOTH_WAYS = "P@1 in percent, mean of both directions"
 # the label of a row of LaBSE, the upper bound of EMS v2 (section V), printed or measured by us
 UPPER_BOUND = re.compile(r"(?:.*: )?labse(?: \(printed\)|, .*)?", re.IGNORECASE)
@@ -33,13 +35,15 @@ class Column:
 
     With a `measure`, its mean share over all labels with any measure; with `by_system`, a value per
     system that is not a score. `printed`: the paper's name of the column. `part`: our members are
-    fewer than the paper's, so the paper's number is a mean over more.
+    fewer than the paper's, so the paper's number is a mean over more. `group`: a mean that only the
+    paper shows, so it appears only above a printed value.
     """
 
     heading: str
     members: Sequence[str]
     printed: str = ""
     part: bool = False
+    group: bool = False
     measure: str = ""
     by_system: Mapping[str, float | None] | None = None
 
@@ -63,10 +67,10 @@ class PrintedRows:
     """Rows that a paper prints for the same data and protocol.
 
     `source` names the table. `data` describes its data, checked by `version`, `protocol` and
-    `count` (sentences). With `all_rows` one requested row shows all rows of the paper; with
-    `paper_order` rows stand in its order. If our columns are a part of the paper's, its mean is
-    computed again over ours, or stays with `keep_mean`; `dagger` explains this. `classes`: heading
-    -> the models under it, if the paper divides its rows.
+    `count` (sentences). With `all_rows` one requested row shows all rows of the paper. If our
+    columns are a part of the paper's, its mean is computed again over ours, or stays with
+    `keep_mean`; `dagger` explains this. `groups` explains the columns of its groups. `classes`:
+    heading -> the models under it, if the paper divides its rows.
     """
 
     source: str
@@ -76,9 +80,9 @@ class PrintedRows:
     protocol: Mapping[str, Any] = field(default_factory=dict)
     count: int = 0
     all_rows: bool = False
-    paper_order: bool = False
     keep_mean: bool = False
     dagger: str = "mean of the printed values over the languages shown"
+    groups: str = ""
     classes: Callable[[], Mapping[str, list[str]]] = dict
 
     def fits(self, system: Scores) -> bool:
@@ -100,9 +104,9 @@ class Declaration:
     """A table of systems x columns.
 
     `benchmarks`: benchmark -> prefix of the labels of its rows. `columns` makes the columns from
-    the scores, `blocks` lays them out, `about` describes the numbers, `more_notes` the columns and
-    printed models. `spread` adds a row with the standard deviation of the seeds. `below`: measure
-    -> suffix of its row under each system. `shared`: a measure with one row for all systems.
+    the scores, `blocks` lays them out, `about` describes the numbers. `spread` adds a row with the
+    standard deviation of the seeds. `below`: measure -> suffix of its row under each system.
+    `shared`: a measure with one row for all systems.
     """
 
     benchmarks: Mapping[str, str]
@@ -117,7 +121,6 @@ class Declaration:
     below: Mapping[str, str] = field(default_factory=dict)
     shared: str = ""
     decimals: int = 1
-    more_notes: Callable[[list[Column], list[str]], list[str]] = lambda columns, printed: []
     heading: str = "Model"
 
 
@@ -158,9 +161,11 @@ def write_sections(
 ) -> None:
     """Write a table of `Scores`; `sections`: prefix of the labels of rows -> systems."""
     systems = [system for section in sections.values() for system in section]
-    columns = table.columns(systems)
-    ours, groups = _our_rows(table, sections, columns)
+    columns = [each for each in table.columns(systems) if each.members or not each.group]
     theirs, printed_notes = _printed_rows(table.printed, printed, systems[0], columns)
+    shown = {name for row in theirs for name, value in row.values.items() if value is not None}
+    columns = [column for column in columns if column.heading in shown or not column.group]
+    ours, groups = _our_rows(table, sections, columns)
     rows, models = [*ours, *theirs], [row.label.removesuffix(PRINTED) for row in theirs]
     labels = [row.label for row in rows]
     if len(set(labels)) < len(labels):
@@ -181,7 +186,6 @@ def write_sections(
     notes = [
         *table.about(systems),
         *_notes_on_systems(systems, columns, families or {}),
-        *table.more_notes(columns, models),
         *printed_notes,
         *([UPPER_BOUND_NOTE] if italic else []),
     ]
@@ -197,6 +201,7 @@ def write_sections(
             *(len(ours) + min(map(models.index, members)) for members in classes),
         },
         italic=italic,
+        deviations={at for at, label in enumerate(labels) if label.endswith(DEVIATION)},
         notes=list(dict.fromkeys(notes)),
         footnote=table.printed.dagger if table.printed and daggers else "",
         decimals=table.decimals,
@@ -227,6 +232,13 @@ def one_each(systems: Sequence[Scores], order: Order, models: Models | None = No
     return [*(Column(label, [label], label) for label in labels), average(labels, models)]
 
 
+def own_codes(languages: Mapping[str, str]) -> dict[str, str]:
+    """Return benchmark's code -> ours, or its own for unseen languages and if two share ours."""
+    counts = Counter(languages.values())
+    alone = {code for code in counts if counts[code] == 1 and code != UNSEEN}
+    return {name: code if code in alone else name for name, code in languages.items()}
+
+
 def average(labels: Sequence[str], models: Models | None = None) -> Column:
     """Return the column of a mean, a `part` if the papers' rows have other labels."""
     printed = {name for values in (models or {}).values() for name in values}
@@ -235,12 +247,12 @@ def average(labels: Sequence[str], models: Models | None = None) -> Column:
 
 
 def part_of(heading: str, paper: Sequence[str], scored: Container[str]) -> Column:
-    """Return a mean over the scored members of a paper's column, named n/m if some are missing."""
+    """Return a mean over the scored members of a paper's group, named n/m if some are missing."""
     members = [name for name in paper if name in scored]
     if len(members) == len(paper):
-        return Column(heading, members, heading)
+        return Column(heading, members, heading, group=True)
     name = heading.partition(" (")[0].removesuffix(" Avg.")
-    return Column(f"{name} {len(members)}/{len(paper)}", members, heading, part=True)
+    return Column(f"{name} {len(members)}/{len(paper)}", members, heading, part=True, group=True)
 
 
 def span(numbers: Iterable[int]) -> str:
@@ -270,7 +282,7 @@ def _our_rows(
             rows.append(TableRow(label, {c.heading: c.value(system) for c in columns}))
             if table.spread and seeded:
                 spread = {c.heading: _deviation(system, c.members) for c in columns}
-                rows.append(TableRow(f"{label}, s.d.", spread))
+                rows.append(TableRow(label + DEVIATION, spread))
             for measure in (name for name in table.below if name in measured):
                 means = _means(system.measures.get(measure, {}), columns)
                 rows.append(TableRow(f"{label}, {table.below[measure]}", means))
@@ -299,15 +311,14 @@ def _deviation(system: Scores, members: Sequence[str]) -> float | None:
 def _printed_rows(
     paper: PrintedRows | None, requested: Sequence[str], system: Scores, columns: list[Column]
 ) -> tuple[list[TableRow], list[str]]:
-    """Return the `requested` rows of a paper and the notes on them.
+    """Return the `requested` rows of a paper, in its order, and the notes on them.
 
     There are none for scores of other data, nor for a model without any of the columns.
     """
     if paper is None or not requested:
         return [], []
     models = paper.models()
-    order = models if paper.all_rows or paper.paper_order else dict.fromkeys(requested)
-    names = [name for name in order if name in models and (paper.all_rows or name in requested)]
+    names = [name for name in models if paper.all_rows or name in requested]
     if names and not paper.fits(system):
         return [], [
             f"Printed rows left out ({', '.join(names)}): they are of {paper.data}, these scores "
@@ -328,26 +339,22 @@ def _printed_rows(
     if not rows:
         return [], []
     notes = [f"Rows marked printed: {paper.source}; they do not compete for bold."]
+    notes += [paper.groups] if paper.groups and any(column.group for column in columns) else []
     classes = [f"{name}: {', '.join(members)}" for name, members in paper.classes().items()]
-    lacking = [name for name in dict.fromkeys(requested) if name not in models]
     if classes:
         notes.append(f"The paper's groups: {'; '.join(classes)}.")
-    if lacking and not paper.all_rows:
-        notes.append(f"The paper prints no row of {', '.join(lacking)} in this table.")
     return rows, notes
 
 
 def _notes_on_systems(
     systems: Sequence[Scores], columns: list[Column], families: Families
 ) -> list[str]:
-    """Name rows of several systems, missing score files, empty columns and missing scores."""
+    """Name rows of several systems, missing score files and missing scores."""
     names = dict.fromkeys(row.system for row in systems if row.system in families)
     files = dict.fromkeys(file for system in systems for file in system.absent)
     notes = [f"One system per language: {', '.join(names)}."] if names else []
     notes += [f"A dash: no score file {', '.join(files)}."] if files else []
     ranked = [column for column in columns if column.ranked]
-    empty = [column.heading for column in ranked if not column.members]
-    notes += [f"No system was scored on {', '.join(empty)}."] if empty else []
     for system in systems:
         lacking = [c for c in ranked if c.members and c.value(system) is None]
         single = [column.heading for column in lacking if len(column.members) == 1]

@@ -1,11 +1,10 @@
 """Tables of trained systems: data and sizes (EMS v2 Table III), mined pairs, sweeps (Table II).
 
-The facts of a system in a study are here, too. "#Param." counts all trained weights except the
-input embedding, the reading that gives the paper's 147M (docs/fidelity.md).
+The facts of a system in a study are here, too. "Parameters" counts all trained weights except
+the input embedding, the reading that gives the paper's 147M (docs/fidelity.md).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
 from math import prod
 from pathlib import Path
 from typing import Annotated, get_args
@@ -15,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, HEADS, check_readable, read_json
 from ems.base.records import Bounds, Count, NonBlank, Percent, Record, number
+from ems.config.sizes import EncoderSizes
 from ems.config.sweep import SweepPoint, written
 from ems.config.systems import SystemSettings
 from ems.config.tables import Cost
@@ -26,7 +26,6 @@ from ems.tables.printed import model_of, read_rows
 from ems.tables.table import PRINTED, Cell, Table, Value, best_rows, headings_of, write_table
 
 INPUT_EMBEDDING = "tokens.weight"
-ARCHITECTURE = "Dual-Trans"  # the paper's name: one Transformer encodes both sides
 
 
 class _Train(Record):
@@ -44,6 +43,7 @@ class _Training(Record):
 class _Model(Record):
     name: NonBlank
     languages: Annotated[list[NonBlank], Bounds(min_length=1)]
+    model: EncoderSizes
     training: _Training
 
 
@@ -61,22 +61,32 @@ def write_models_table(models: list[Path], report: Path, printed: list[str], out
         trained = sum(sizes) - encoder.get(INPUT_EMBEDDING, 0)
         share = model.training.system.train.corpus_share
         _, pairs = training_pairs(counts, model.languages, share)
-        languages = len(model.languages)
-        rows.append([model.name, languages, pairs, None, ARCHITECTURE, trained, sizes[0]])
+        about = (len(model.languages), pairs, architecture(model.model))
+        rows.append([model.name, *about, trained, sizes[0], None])
     theirs = [row for row in read_rows("ems-v2-table03-models") if model_of(row) in printed]
     rules = {len(rows)}
     for row in theirs:
         mono = "yes" if row["mono_v2"] or row["mono_v1"] else None
         sizes = (row["archit"], row["param_v2"], None)
-        rows.append([model_of(row) + PRINTED, row["langs"], row["paral"], mono, *sizes])
+        rows.append([model_of(row) + PRINTED, row["langs"], row["paral"], *sizes, mono])
     notes = [
-        "Paral.: sentence pairs left after cleaning and decontamination. #Param.: all trained "
-        "weights without the input embedding (the paper's 147M); to encode: the weights used "
+        "Pairs: sentence pairs left after cleaning and decontamination. Architecture: layers x "
+        "width of a Transformer; static: a table of one vector per piece. Parameters: all trained "
+        "weights without the input embedding; to encode: the weights used "
         "after training, with the input embedding."
     ]
     notes += [f"Rows marked printed: {words_of()['table']['models'].paper}."] if theirs else []
-    columns = ["Model", "Langs", "Paral.", "Mono", "Archit.", "#Param.", "to encode"]
-    write_table(Table(columns, rows, rules=rules, text={"Archit."}, notes=notes), out)
+    columns = ["Model", "Languages", "Pairs", "Architecture", "Parameters", "To encode"]
+    columns += ["Mono"] if theirs else []
+    rows = [row[: len(columns)] for row in rows]
+    write_table(Table(columns, rows, rules=rules, text={"Architecture"}, notes=notes), out)
+
+
+def architecture(sizes: EncoderSizes) -> str:
+    """Return the parts of an encoder: "Transformer 6 x 1024" (layers x width), "static"."""
+    parts = [f"Transformer {sizes.layers} x {sizes.width}"] if sizes.layers else []
+    parts += ["static"] if sizes.table or not sizes.layers else []
+    return " + ".join([*parts, "n-grams"] if sizes.ngrams else parts)
 
 
 def weights_of(model: Path) -> list[dict[str, int]]:
@@ -102,8 +112,6 @@ def training_pairs(report: Report, languages: Iterable[str], share: float) -> tu
 
 # --- facts and costs as columns of a study
 
-CONSTANT_FACTS = {"architecture": "Transformer", "decoder_layers": None}
-
 
 def fact_of(
     fact: str, system: SystemSettings, model: Path | None, report: Report | None, times: Path | None
@@ -121,8 +129,10 @@ def fact_of(
         return kept if fact == "pairs" else raw
     if fact == "parameters":
         return sum(sum(part.values()) for part in weights_of(model)) if model else None
+    if fact == "architecture":
+        return architecture(system.model)
     if fact not in get_args(Cost):
-        return CONSTANT_FACTS[fact] if fact in CONSTANT_FACTS else getattr(system.model, fact)
+        return getattr(system.model, fact, None)  # ours have no `decoder_layers`
     if times is None:
         return None
     if fact == "memory":
@@ -219,7 +229,7 @@ def write_sweep_table(points: Sequence[SweepPoint], losses: Mapping[str, Path], 
 
     `losses`: system -> losses.jsonl. The paper chose by validation loss: the lowest total of each
     axis is bold, and the highest P@1. A setting of the loss itself changes the scale of the loss,
-    so only P@1 is compared along it. The paper's choice has a dagger.
+    so only P@1 is compared along it.
 
     Raises `EmsError` for a point whose system has no losses, or no validation among them.
     """
@@ -245,13 +255,6 @@ def write_sweep_table(points: Sequence[SweepPoint], losses: Mapping[str, Path], 
             totals = {at: f"{entry.total:.3f}" for at, entry in entries.items()}
             lowest = min(totals.values(), key=float)
             bold |= {(at, TOTAL) for at, total in totals.items() if total == lowest}
-    grid = [row for row in read_rows("ems-v2-table02-grid") if row["chosen"] == "1"]
-    chosen = set()
-    for at, point in enumerate(points):
-        papers = [Decimal(row["value"]) for row in grid if row["setting"] == point.axis]
-        number = isinstance(point.value, int | float) and not isinstance(point.value, bool)
-        if number and Decimal(repr(point.value)) in papers:
-            chosen.add((at, VALUE))
     centre = {names.get(p.axis, p.axis): written(p.value) for p in points if p.chosen}
     around = ", ".join(f"{name} {value}" for name, value in centre.items())
     seen = span(entry.pairs for entry in last.values())
@@ -270,11 +273,9 @@ def write_sweep_table(points: Sequence[SweepPoint], losses: Mapping[str, Path], 
         [SETTING, VALUE, TOTAL, *(PARTS.get(name, name) for name in parts), PRECISION],
         rows,
         bold=bold,
-        dagger=chosen,
         rules={at for at, axis in enumerate(axes) if at and axis != axes[at - 1]},
         once={SETTING},
         notes=notes,
-        footnote=f"chosen in {words_of()['table']['sweep'].paper}" if chosen else "",
     )
     write_table(table, out)
 

@@ -7,15 +7,13 @@ Table I, Tatoeba's codes elsewhere.
 import csv
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from operator import itemgetter
 
 Numbers = dict[str, dict[str, float]]  # model -> column -> value, in the paper's order
 HeadingOf = Callable[[dict[str, str]], str]  # row of a CSV -> heading
 
-AVERAGE = "Avg."
+AVERAGE, TOTAL = "Avg.", "Total"
 REIMERS = "Reimers and Gurevych"
 
 
@@ -63,8 +61,7 @@ def load_accuracies(name: str) -> Numbers:
 
 def load_europarl() -> Numbers:
     """Return model -> "en->fr" -> P@1, of Lightweight Table 4 and the new rows of Table 10."""
-    arrow = itemgetter("direction")
-    return {**load_table("lightweight-table04-xsr", arrow), **_reimers("XSR", arrow)}
+    return {**load_table("lightweight-table04-xsr", _arrow), **_reimers("XSR", _arrow)}
 
 
 def _reimers(task: str, column: HeadingOf) -> Numbers:
@@ -79,6 +76,10 @@ def _direction(row: dict[str, str]) -> str:
         return AVERAGE if row["language"] == "overall" else f"en-{row['language']}"
     name = re.sub("(.*)<-(.*)", r"\2-\1", row["direction"]).replace("->", "-")
     return f"{name} {row.get('domain', '')}".strip()
+
+
+def _arrow(row: dict[str, str]) -> str:
+    return _direction(row).replace("-", "->")
 
 
 # --- studies: the Lightweight paper's Tables 1, 2 and 5 to 9, the monolingual paper's 1 to 3
@@ -104,7 +105,7 @@ def load_study(name: str) -> dict[str, Cells]:
         cells = table.setdefault(model_of(row) if "method" in row else named, {})
         if "direction" in row or "language" in row:
             task = "XNLI" if "language" in row else "RCV2"
-            cells[f"{task} {_direction(row).replace('-', '->')}"] = float(row["value"])
+            cells[f"{task} {_arrow(row)}"] = float(row["value"])
         elif "method" in row:
             facts = {FACTS[key]: text for key, text in row.items() if key in FACTS}
             cells |= {key: int(text) if text.isdigit() else text for key, text in facts.items()}
@@ -125,38 +126,27 @@ def paper_of_study(name: str) -> str:
 # --- EMS v2
 
 
-@dataclass(frozen=True)
-class PrintedModel:
-    """One model's row of EMS v2 Tables IV, V and VI: P@1 in percent, mean of both directions.
+TATOEBA = {"IV": "ems-v2-table04-tatoeba", "VI": "ems-v2-table06-tatoeba-unseen"}
 
-    `seen` and `unseen` map Tatoeba codes to the values of Tables IV and VI, `groups` headings to
-    Table V (None: printed as a dash); `unsettled` lists the languages whose value has two readings.
-    """
 
-    name: str
-    seen: dict[str, float]
-    seen_average: float | None
-    unseen: dict[str, float]
-    unseen_average: float | None
-    groups: dict[str, float | None]
-    unsettled: tuple[str, ...]
+def tatoeba_codes(table: str = "IV") -> list[str]:
+    """Return the Tatoeba codes of Table IV (trained languages) or VI (unseen), in its order."""
+    return [code for code in load_table(TATOEBA[table], "language")["EMS"] if code != AVERAGE]
 
 
 @cache
-def load_models() -> dict[str, PrintedModel]:
-    """Return the eight models of Tables IV and VI, and mUSE, which only Table V has."""
-    names = ("ems-v2-table04-tatoeba", "ems-v2-table06-tatoeba-unseen")
-    unsettled = [row for name in names for row in read_rows(name) if row["flag"] == "unsettled"]
-    groups: dict[str, dict[str, float | None]] = {}
+def load_tatoeba() -> dict[str, dict[str, float | None]]:
+    """Return model -> column -> P@1 in percent, mean of both directions (None: a dash).
+
+    Columns: Tatoeba codes, the mean "IV" or "VI" of their table, and the groups of Table V.
+    """
+    models: dict[str, dict[str, float | None]] = {}
     for row in read_rows("ems-v2-table05-tatoeba-groups"):
         value = float(row["value"]) if row["value"] else None
-        groups.setdefault(model_of(row), {})[row["group"]] = value
-    models = {}
-    for name, means in groups.items():
-        seen, unseen = (dict(load_table(each, "language").get(name, {})) for each in names)
-        averages = [values.pop(AVERAGE, None) for values in (seen, unseen)]
-        open_codes = tuple(row["language"] for row in unsettled if model_of(row) == name)
-        models[name] = PrintedModel(name, seen, averages[0], unseen, averages[1], means, open_codes)
+        models.setdefault(model_of(row), {})[row["group"]] = value
+    for table, name in TATOEBA.items():
+        for model, values in load_table(name, "language").items():
+            models[model] |= {table if c == AVERAGE else c: value for c, value in values.items()}
     return models
 
 
@@ -181,38 +171,18 @@ def load_flores_groups() -> dict[str, tuple[str, ...]]:
     return {f"{name.partition(' ')[0]} ({counts[name]})": codes for name, codes in groups}
 
 
-@dataclass(frozen=True)
-class PrintedPairs:
-    """Sentence pairs with English of EMS v2 Table I, as printed and as numbers ("-": None)."""
-
-    laser_printed: str
-    laser: int | None
-    ems_printed: str
-    ems: int | None
-
-
 @cache
-def _pairs() -> dict[str, PrintedPairs]:
-    table = {}
-    for row in read_rows("ems-v2-table01-pairs"):
-        laser, ems = (int(row[key]) if row[key] else None for key in ("laser_pairs", "ems_pairs"))
-        table[row["language"]] = PrintedPairs(row["laser_printed"], laser, row["ems_printed"], ems)
-    return table
+def load_pairs(column: str = "ems_printed") -> dict[str, str]:
+    """Return ISO 639-1 code -> cell of a column of EMS v2 Table I, in the paper's order.
 
-
-def load_pairs() -> dict[str, PrintedPairs]:
-    """Return EMS v2 Table I by ISO 639-1 code, in the paper's order, without the totals."""
-    return dict(list(_pairs().items())[:-1])
-
-
-def load_pair_totals() -> PrintedPairs:
-    return list(_pairs().values())[-1]
+    `TOTAL` comes last; "-" or "" is a dash.
+    """
+    return {row["language"]: row[column] for row in read_rows("ems-v2-table01-pairs")}
 
 
 def in_paper_order(languages: set[str]) -> list[str]:
     """Sort Tatoeba codes as in Tables IV and VI; others come last, alphabetically."""
-    ems = load_models()["EMS"]
-    return in_given_order(languages, [*ems.seen, *ems.unseen])
+    return in_given_order(languages, [*tatoeba_codes("IV"), *tatoeba_codes("VI")])
 
 
 def in_given_order(codes: set[str], first: Sequence[str]) -> list[str]:

@@ -128,7 +128,7 @@ class Output:
         else:
             match self.name:
                 case "corpora":
-                    corpora.write_corpora_table(sources[0], out)
+                    corpora.write_corpora_table(sources[0], out, printed)
                 case "decontamination":
                     corpora.write_decontamination_table(sources[0], out)
                 case "filters":
@@ -278,10 +278,11 @@ def times_of(experiment: Experiment, sources: list[str]) -> list[str]:
 
 
 def captions(experiment: Experiment, names: list[str]) -> list[str]:
-    """Return NAME=CAPTION of each table for the PDF, with the paper table it reproduces."""
+    """Return NAME=CAPTION of each table for the PDF, with the paper's table if rows are printed."""
     every = outputs_of(experiment)["table"]
-    words = [(name, every[name].shown) for name in names]
-    return [f"{name}={own.caption}{own.paper and f' As {own.paper}.'}" for name, own in words]
+    papers = {n: every[n].shown.paper for n in names if experiment.tables.printed or every[n].study}
+    ends = {name: f" As {paper}." for name, paper in papers.items() if paper}
+    return [f"{name}={every[name].shown.caption}{ends.get(name, '')}" for name in names]
 
 
 def write_together(table: str, experiments: Sequence[Experiment], out: Path) -> list[Path]:

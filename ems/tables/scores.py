@@ -154,16 +154,10 @@ def _narrowed(systems: list[Scores], seen: bool) -> list[Scores]:
     if any(system.values for system in kept):
         return [system for system in kept if seen or system.values or system.absent]
     path = systems[0].file.path
-    if seen:
-        raise EmsError(
-            f"{path}: expected a language that was trained on, found only languages of "
-            f'`language` "{UNSEEN}"; score the languages of the experiment too, or leave this '
-            "table out of it"
-        )
+    kind = "that was trained on" if seen else f"that no encoder saw ({UNSEEN})"
     raise EmsError(
-        f'{path}: expected a language that no encoder saw (`language` "{UNSEEN}"), '
-        "found only languages trained on; let the experiment score unseen languages too, or "
-        "leave this table out of it"
+        f"{path}: expected a language {kind}, found only others; let the experiment score such "
+        "languages too, or leave this table out of it"
     )
 
 

@@ -244,10 +244,9 @@ class AblationColumns:
     """The columns of one benchmark in Table XIV (`ABLATION` of its table.py).
 
     `means` describes the numbers. `columns`: the paper's heading -> the labels of `table` that its
-    mean is over.
+    mean is over; without the paper's rows the table has one mean over all labels instead.
     """
 
-    title: str
     means: str
     table: Declaration
     columns: Callable[[], Mapping[str, Sequence[str]]]
@@ -289,27 +288,8 @@ def write_ablation_table(
         for first in next(iter(read.values()))
     }
     systems = [in_one_row(parts_of, name) for name, parts_of in rows.items()]
-    scored = labels_of(systems)
-    columns = [
-        part_of(heading, [f"{name} {label}" for label in labels], scored)
-        for name in read
-        for heading, labels in parts[name].columns().items()
-    ]
+    scored = sorted(labels_of(systems))
     versions = {name: rows[0].version for name, rows in read.items()}
-    absent = [part.title for name, part in parts.items() if name not in read]
-    data = ", ".join(f"{parts[name].title} {version}" for name, version in versions.items())
-    means = ", ".join(f"{part.title} {part.means}" for part in parts.values())
-    notes = [f"{data}. Means in percent: {means}; n/m are n of the paper's m. {BEST}"]
-    if absent:
-        notes.append(f"Not among the benchmarks of the experiment: {', '.join(absent)}.")
-    if times is not None:
-        logs = {name: last_time(times[name]) for name in rows if name in times}
-        values = {name: 1000 * time / step if step else None for name, (step, time) in logs.items()}
-        columns.append(Column(SECONDS, [], SECONDS, by_system=values))
-        notes.append(
-            f"{SECONDS}: wall seconds of training, validation included (lower is better), on our "
-            "machine; the paper's are for four V100."
-        )
     paper = PrintedRows(
         words_of()["table"]["ablation"].paper,
         partial(load_table, "ems-v2-table14-ablation", "column"),
@@ -320,5 +300,26 @@ def write_ablation_table(
         dagger="as printed, over all languages or directions of the paper",
     )
     known = len({*versions.values()}) == 1 and PRINTED_AS in printed and paper.fits(systems[0])
+    if known:
+        columns = [
+            part_of(heading, [f"{name} {label}" for label in labels], scored)
+            for name in read
+            for heading, labels in parts[name].columns().items()
+        ]
+    else:
+        own = {name: [each for each in scored if each.startswith(f"{name} ")] for name in read}
+        columns = [Column(f"{_titles([name])} ({len(of)})", of) for name, of in own.items()]
+    data = ", ".join(f"{_titles([name])} {version}" for name, version in versions.items())
+    means = ", ".join(f"{_titles([name])} {parts[name].means}" for name in read)
+    counts = "n/m are n of the paper's m" if known else "in brackets: languages or directions"
+    notes = [f"{data}. Means in percent: {means}; {counts}. {BEST}"]
+    if times is not None:
+        logs = {name: last_time(times[name]) for name in rows if name in times}
+        values = {name: 1000 * time / step if step else None for name, (step, time) in logs.items()}
+        columns.append(Column(SECONDS, [], SECONDS, by_system=values))
+        notes.append(
+            f"{SECONDS}: wall seconds of training, validation included (lower is better), on our "
+            f"machine{'; the printed ones are for four V100' if known else ''}."
+        )
     table = _side_by_side(columns, [*notes, *_steps_note(steps or {})], paper)
     write_sections(table, {"": systems}, out, [PRINTED_AS] if known else [], families)

@@ -36,7 +36,7 @@ _ESCAPES = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
     **{"<": "$<$", ">": "$>$", "|": r"\textbar{}", "[": "{[}", "]": "{]}", "*": "{*}"},
-    '"': r"\char34{}",
+    **{'"': r"\char34{}", "±": r"$\pm$"},
 }
 _TRANSLATION = str.maketrans(_ESCAPES)
 WIDE = r"p{0.36\textwidth}"  # of a column of sentences; two of them fit on a page
@@ -69,8 +69,9 @@ class Table:
     Cells are float (shown with `decimals`), int, str or None (a dash). Without `blocks` all columns
     stand in one. `rules`: rows with a line above. `text`: columns aligned to the left. `wide`:
     columns of sentences, broken into lines. `once`: columns shown only in the first row after a
-    rule, as the rows below repeat the value (except in .csv). `italic`: rows. `notes` are for
-    comments and captions; `footnote` explains the dagger in the table itself.
+    rule, as the rows below repeat the value (except in .csv). `italic`: rows. `deviations`: rows
+    of standard deviations, whole in .csv; else the row above shows the one of the last column.
+    `notes` are for comments and captions; `footnote` explains the dagger in the table itself.
     """
 
     columns: list[str]
@@ -83,6 +84,7 @@ class Table:
     wide: set[str] = field(default_factory=set)
     once: set[str] = field(default_factory=set)
     italic: set[int] = field(default_factory=set)
+    deviations: set[int] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     footnote: str = ""
     decimals: int = 1
@@ -100,7 +102,8 @@ class Table:
         for row, (label, *_) in enumerate(self.rows):
             empty = all(self.cell(row, column) is None for column in block.columns)
             elsewhere = len(self.stacked) > 1 and str(label).endswith(PRINTED) and empty
-            if str(label).startswith(block.rows) and not elsewhere:
+            hidden = elsewhere or row in self.deviations
+            if str(label).startswith(block.rows) and not hidden:
                 rows.append(row)
         return rows
 
@@ -112,7 +115,10 @@ class Table:
         if value is None:
             return dash
         if isinstance(value, float):
-            return f"{Decimal(rounded(value, self.decimals)):,}"
+            text = f"{Decimal(rounded(value, self.decimals)):,}"
+            below = row + 1 in self.deviations and column == self.columns[-1]
+            spread = self.shown(row + 1, column, "") if below else ""
+            return f"{text} ± {spread}" if spread else text
         return f"{value:,}" if isinstance(value, int) else value
 
 
@@ -194,8 +200,8 @@ def markdown(table: Table) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text on one line with the marks of Markdown escaped."""
-    return re.sub(r"([\\`*_<>\[\]|~#$])", r"\\\1", " ".join(text.split()))
+    """Return text on one line with the marks of Markdown escaped, and -> as an arrow."""
+    return re.sub(r"([\\`*_<>\[\]|~#$])", r"\\\1", " ".join(text.replace("->", "→").split()))
 
 
 # --- LaTeX
@@ -203,7 +209,7 @@ def _plain(text: str) -> str:
 
 def escape(text: str) -> str:
     """Return text on one line with the special characters of LaTeX escaped."""
-    return " ".join(text.split()).translate(_TRANSLATION)
+    return " ".join(text.split()).translate(_TRANSLATION).replace("-$>$", r"$\rightarrow$")
 
 
 def tabular(table: Table) -> str:

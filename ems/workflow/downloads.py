@@ -1,4 +1,4 @@
-"""`ems corpora list`: the downloads and training pairs of an experiment, compared with EMS v2.
+"""`ems corpora list`: the downloads and training pairs of an experiment.
 
 `?` marks a number that is unknown without a network; a count with `?` is the known part, and
 `at most` an upper bound. Documents of single languages have no sentence pairs.
@@ -11,7 +11,7 @@ from ems.base.records import Json
 from ems.base.templates import rendered
 from ems.config.experiment import Experiment
 from ems.corpora.catalogue import PairSize, pair_sizes, set_sizes
-from ems.tables.printed import in_table_one_order, load_pair_totals, load_pairs
+from ems.tables.printed import TOTAL, in_table_one_order, load_pairs
 
 
 def as_json(experiment: Experiment) -> str:
@@ -25,7 +25,8 @@ def _listing(experiment: Experiment) -> Json:
     corpora: dict[tuple[str, str], list[PairSize]] = {}
     for size in sizes:
         corpora.setdefault((size.corpus.label, size.corpus.version), []).append(size)
-    printed, codes = load_pairs(), in_table_one_order({size.language for size in trained})
+    printed = load_pairs("ems_pairs")
+    codes = in_table_one_order({size.language for size in trained})
     of_language = {code: [size for size in trained if size.language == code] for code in codes}
     return {
         "experiment": experiment.name,
@@ -50,25 +51,12 @@ def _listing(experiment: Experiment) -> Json:
         },
         "evalsets": set_sizes(experiment),
         "languages": [
-            _language(code, _sums(own), printed[code].ems if code in printed else None)
+            {"language": code, "table_1": int(printed[code]) if code in printed else None}
+            | {key: _sums(own)[key] for key in ("used", "at_most", "unknown")}
             for code, own in of_language.items()
         ],
-        "table_1_total": load_pair_totals().ems,
+        "table_1_total": int(printed[TOTAL]),
     }
-
-
-def _language(code: str, sums: Json, table_1: int | None) -> Json:
-    """Return the training pairs of a language and its pairs in Table I.
-
-    `difference` is used minus Table I: 0 if Table I lies within the bounds, None if unknown.
-    """
-    counts = {key: sums[key] for key in ("used", "at_most", "unknown")}
-    low, high, difference = sums["used"] or 0, sums["at_most"], None
-    if table_1 is not None and low > table_1:
-        difference = low - table_1
-    elif table_1 is not None and high is not None:
-        difference = min(0, high - table_1)
-    return {"language": code, **counts, "table_1": table_1, "difference": difference}
 
 
 def _sums(sizes: list[PairSize]) -> Json:
@@ -101,6 +89,10 @@ def _sum(values: list[int | None]) -> int | None:
 def as_text(experiment: Experiment) -> str:
     """Return tables of corpora, of evaluation sets drawn from a corpus, and of languages."""
     listing = _listing(experiment)
-    trained = _language("total", listing["total"]["train"], listing["table_1_total"])
-    template = Path(__file__).with_name("downloads.txt.jinja")
-    return rendered(template, **listing, all_languages=trained)
+    trained = {"language": "total", "table_1": listing["table_1_total"]}
+    return rendered(
+        Path(__file__).with_name("downloads.txt.jinja"),
+        **listing,
+        all_languages=trained | listing["total"]["train"],
+        printed="EMS" in experiment.tables.printed,
+    )

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import permutations
 from pathlib import Path
 
-from ems.bench.scores import Score, ScoreFile
+from ems.bench.scores import ENGLISH, Score, ScoreFile
 from ems.config.plugins import benchmark
 from ems.tables.declarations import words_of
 from ems.tables.engine import BEST, Column, Declaration, PrintedRows, counted, headings, part_of
@@ -31,9 +31,12 @@ def _columns(systems: Sequence[Scores]) -> list[Column]:
     columns = []
     for heading in next(iter(_models().values())):
         languages = groups.get(heading) or heading.split("-")
-        column = part_of(heading, ["-".join(pair) for pair in permutations(languages, 2)], scored)
-        columns.append(column if heading in groups else Column(heading, column.members, heading))
-    return [*columns, Column(f"All ({len(scored):,})", list(scored))]
+        ways = ["-".join(pair) for pair in permutations(languages, 2)]
+        columns.append(part_of(heading, ways, scored))
+    english = [name for name in scored if ENGLISH in name.split("-")]
+    others = [name for name in scored if name not in english]
+    own = {"With English": english, "Other": others, "All": list(scored)}
+    return [*columns, *(Column(f"{name} ({len(of):,})", of) for name, of in own.items() if of)]
 
 
 FLORES = Declaration(
@@ -44,9 +47,8 @@ FLORES = Declaration(
     blocks=lambda columns: [Block(headings(columns))],
     about=lambda systems: [
         f"FLORES-200 {systems[0].version}, devtest: P@1 in percent by cosine among "
-        f"{counted(systems)} sentences per language. mUSE and <300k: mean over the directions "
-        "between the languages of the group; n/m means n of the paper's m directions. A language "
-        f"pair: mean of both directions. All: all scored directions, including English. {BEST}"
+        f"{counted(systems)} sentences per language: means over the directions with English, "
+        f"over the other directions, and over all; their number is in brackets. {BEST}"
     ],
     printed=PrintedRows(
         words_of("flores200")["table"]["flores"].paper,
@@ -56,14 +58,15 @@ FLORES = Declaration(
         count=1012,
         keep_mean=True,
         dagger="as printed, over all directions of the group",
+        groups="mUSE and <300k: mean over the directions between the languages of the paper's "
+        "group; n/m means n of its m directions. A language pair: mean of both directions.",
     ),
 )
 TABLES = {"flores": FLORES}
 
 
 ABLATION = AblationColumns(
-    "Flores",
-    "P@1 over the directions between the languages of a group",
+    "P@1 over directions between languages",
     FLORES,
     lambda: {
         f"Flores {name}": ["-".join(pair) for pair in permutations(codes, 2)]

@@ -8,6 +8,4 @@ _COLUMNS = {
     "MLDoc en->X Avg.": [f"en-{code}" for code in _CODES],
     "MLDoc X->en Avg.": [f"{code}-en" for code in _CODES],
 }
-ABLATION = AblationColumns(
-    "MLDoc", "zero-shot accuracy", accuracy_table("mldoc", "mldoc"), lambda: _COLUMNS
-)
+ABLATION = AblationColumns("zero-shot accuracy", accuracy_table("mldoc", "mldoc"), lambda: _COLUMNS)

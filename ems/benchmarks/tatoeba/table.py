@@ -13,39 +13,35 @@ from ems.tables.engine import (
     BOTH_WAYS,
     Column,
     Declaration,
-    Models,
     PrintedRows,
     headings,
     labels_of,
+    own_codes,
     part_of,
 )
-from ems.tables.printed import AVERAGE, in_paper_order, load_groups, load_models
+from ems.tables.printed import (
+    AVERAGE,
+    TATOEBA,
+    in_paper_order,
+    load_groups,
+    load_tatoeba,
+    tatoeba_codes,
+)
 from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.study import AblationColumns
 from ems.tables.table import Block, balanced_blocks
 
-TRAINED = ("LASER", "LaBSE")  # on "several" languages of Table VI, by its caption
-
-
-def _models() -> Models:
-    """Return the printed values of Tables IV to VI; means have the name of their table or group."""
-    return {
-        name: {
-            **model.seen,
-            **model.unseen,
-            **({"IV": model.seen_average, "VI": model.unseen_average} if model.seen else {}),
-            **model.groups,
-        }
-        for name, model in load_models().items()
-    }
+GROUPS = (
+    "The last columns are means over the groups of EMS v2 Table V: n/m has n of the m languages of "
+    "the paper's mean; the paper's numbers count English, which has no score of its own."
+)
 
 
 def _columns(systems: Sequence[Scores], groups: bool) -> list[Column]:
-    languages = in_paper_order(labels_of(systems))
-    ems = load_models()["EMS"]
-    tables = {"IV": set(ems.seen), "VI": set(ems.unseen)}
-    whole = next((name for name, codes in tables.items() if codes == set(languages)), "")
-    columns = [Column(code, [code], code) for code in languages]
+    own = own_codes({label: code for each in systems for label, code in each.languages.items()})
+    languages = sorted(labels_of(systems), key=own.__getitem__)
+    whole = next((name for name in TATOEBA if set(tatoeba_codes(name)) == set(languages)), "")
+    columns = [Column(own[label], [label], label) for label in languages]
     columns.append(Column(AVERAGE, languages, whole, part=not whole))
     for heading, codes in load_groups().items() if groups else ():
         columns.append(part_of(heading, codes, languages))
@@ -59,63 +55,39 @@ def _blocks(columns: list[Column]) -> list[Block]:
     return [*balanced_blocks(names[:first]), *wide]
 
 
-def _notes(columns: list[Column], printed: list[str]) -> list[str]:
-    """Return notes on printed rows: uncertain or absent values, and models trained on Table VI."""
-    languages = [column.heading for column in columns if column.members == [column.heading]]
-    models = [load_models()[name] for name in printed]
-    trained = [m.name for m in models if m.name in TRAINED and set(languages) & set(m.unseen)]
-    notes = []
-    if trained:
-        names = ", ".join(trained)
-        notes.append(f"According to the paper, trained on several languages of Table VI: {names}.")
-    for model in models:
-        paper = f"{model.name} (printed): the paper"
-        unsettled = [code for code in languages if code in model.unsettled]
-        absent = [c for c in languages if model.seen and c not in model.seen | model.unseen]
-        if unsettled:
-            notes.append(f"{paper}'s text gives two values for {', '.join(unsettled)}.")
-        if absent:
-            notes.append(f"{paper} prints no value for {', '.join(absent)}.")
-    return notes
-
-
-def _table(name: str, seen: bool, about: str, *more: str) -> Declaration:
+def _table(name: str, seen: bool, languages: str, models: str = "") -> Declaration:
     return Declaration(
         benchmarks={"tatoeba": ""},
         metric="P@1",
         columns=partial(_columns, groups=seen),
         blocks=_blocks,
         seen=seen,
-        about=lambda systems: [f"Tatoeba {systems[0].version}: {BOTH_WAYS}, {about} {BEST}", *more],
+        about=lambda systems: [
+            f"Tatoeba {systems[0].version}: {BOTH_WAYS}, for each language that our systems were "
+            f"{languages}trained on, then the mean over these languages. {BEST}"
+        ],
         printed=PrintedRows(
-            words_of("tatoeba")["table"][name].paper, _models, "Tatoeba v1", version="v1"
+            words_of("tatoeba")["table"][name].paper + models,
+            load_tatoeba,
+            "Tatoeba v1",
+            version="v1",
+            groups=GROUPS,
         ),
-        more_notes=_notes,
     )
 
 
 TABLES = {
-    "tatoeba": _table(
-        "tatoeba",
-        True,
-        "for each language, then the mean over all languages, then over the groups of EMS v2 "
-        "Table V.",
-        "A group n/m has n of the m languages of the paper's mean; the paper's numbers count "
-        "English, which has no score of its own.",
-    ),
+    "tatoeba": _table("tatoeba", True, ""),
     "tatoeba_unseen": _table(
-        "tatoeba_unseen",
-        False,
-        "for each language that our systems were not trained on, then the mean over these "
-        "languages.",
+        *("tatoeba_unseen", False, "not "),
+        ", whose LASER and LaBSE were trained on several of these languages",
     ),
 }
 ABLATION = AblationColumns(
-    "Tatoeba",
     "P@1 of both directions",
     TABLES["tatoeba"],
     lambda: {
-        "Tatoeba Avg. (58)": list(load_models()["EMS"].seen),
+        "Tatoeba Avg. (58)": tatoeba_codes(),
         **{f"Tatoeba {heading}": codes for heading, codes in load_groups("XIV").items()},
     },
 )

@@ -20,7 +20,6 @@ TABLES = {
         printed=PrintedRows(
             words_of("wordorder")["table"]["wordorder"].paper,
             partial(load_table, "ems-v2-section5h-similarity", "Cosine", "cosine_similarity"),
-            paper_order=True,
         ),
     )
 }
