@@ -70,7 +70,7 @@ def test_the_scores_are_those_of_the_workflow_and_the_summary_has_their_mean(her
     mean = sum(means(scores).values()) / 2
     head, line = (line.split() for line in printed)
     assert head == ["benchmark", "metric", "mine"]
-    assert line == ["tatoeba", "P@1", f"{mean:.1f}"]
+    assert line == ["tatoeba,", "2", "trained", "languages", "P@1", f"{mean:.1f}"]
 
 
 def test_unseen_languages_have_a_row_and_a_mean_of_their_own(here, capfd):
@@ -81,7 +81,8 @@ def test_unseen_languages_have_a_row_and_a_mean_of_their_own(here, capfd):
     both = {"version": "toy", "languages": ["de", "fr", "sw", "tl"]}
     here.write(edited(here.base, "evalsets.tatoeba", both))
     printed = [line.split() for line in run(capfd, *OURS).splitlines()[1:]]
-    (trained, low), (unseen, high) = read_score_file(Path("scores/ours/tatoeba.json")).means()
+    means = read_score_file(Path("scores/ours/tatoeba.json")).means()
+    (trained, _, low), (unseen, _, high) = means
     assert (trained, unseen) == ("2 trained languages", "2 unseen languages")
     assert low < high == 100
     assert printed == [

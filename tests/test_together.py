@@ -86,7 +86,7 @@ def test_an_experiment_of_fewer_languages_has_no_means(project):
     assert [rows["second"][name] for name in ("deu", "fra", "Avg.")] == ["5.0", "", ""]
     assert rows["one: ems"]["Avg."] == "2.0"
     folders = (project / f"results/{name}/scores/ems" for name in MEANS)
-    assert re.search(r"deu \| +1\.0 \| +5\.0", write_comparison(*folders))
+    assert re.search(r"deu \| +1\.0 \| +5\.0", write_comparison(*folders, every_row=True))
 
 
 def test_a_language_that_one_experiment_does_not_train_on_is_a_dash(project):
@@ -137,7 +137,7 @@ def test_metrics_are_mean_scores_and_rows_of_the_loss_log(tmp_path):
     log = write_lines(tmp_path / "models/ems/losses.jsonl", map(json.dumps, LOG))
     write_metrics(scores, [log], tmp_path / "out")
     means = {"tatoeba": 57.75, "validation": {"total": 2.5, "p1": 40.5}}
-    means |= {"ntrex": {"2 trained languages": 8.0, "1 unseen languages": 8.0}}
+    means |= {"ntrex": {"2 trained languages": 8.0, "1 unseen language": 8.0}}
     assert json.loads((tmp_path / "out/scores.json").read_text()) == {"ems": means}
     rows = [(tmp_path / f"out/{part}/ems.csv").read_text() for part in ("training", "validation")]
     training = "step,xtr,total,lr\n2,3.0,3.0,0.1\n4,2.0,2.0,0.2\n"

@@ -86,9 +86,9 @@ def evaluate_by_hand(
         both = {"system": name, "benchmark": benchmark}
         result = evaluate(encoder, experiment, both, of_sets, out / f"{benchmark}.json")
         decimals = 2 if result.metric in RANGES else 1
-        for languages, mean in result.means():
-            label = f"{benchmark}, {languages}" if languages else benchmark
-            rows.append((label, result.metric, f"{mean:.{decimals}f}"))
+        for mean in result.means():
+            value = f"{mean.value:.{decimals}f}"
+            rows.append((f"{benchmark}, {mean.over}", result.metric, value))
     first, second, third = (max(map(len, column)) for column in zip(*rows, strict=True))
     return "".join(f"{a:<{first}}  {b:<{second}}  {c:>{third}}\n" for a, b, c in rows)
 

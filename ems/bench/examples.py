@@ -35,7 +35,7 @@ def write_examples(
     files = [file for file in map(read_score_file, scores) if _searches_sentences(file)]
     means: dict[str, list[float]] = {}
     for file in files:
-        means.setdefault(file.system, []).append(file.means()[0][1])
+        means.setdefault(file.system, []).append(file.means()[0].value)
     best = max(means, key=lambda name: np.mean(means[name]), default="")
     encoder = encoder_of(best) if best else None
     of_benchmarks = {}

@@ -7,11 +7,12 @@ keeps a bit per sentence, so that two systems can be compared sentence by senten
 import base64
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from statistics import fmean
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -64,6 +65,14 @@ class Score:
         return bits
 
 
+class Mean(NamedTuple):
+    """A mean over labels; `over` describes them: "7 trained languages"."""
+
+    over: str
+    labels: list[str]
+    value: float
+
+
 @dataclass(frozen=True)
 class Result:
     """The scores of one system on one benchmark.
@@ -107,23 +116,30 @@ class Result:
                 labels.setdefault(self.label_of(row), {})[way] = row
         return labels
 
-    def means(self) -> list[tuple[str, float]]:
-        """Return [("58 trained languages", 48.2), ("54 unseen languages", 21.9)].
+    def mean_labels(self) -> tuple[list[str], list[str]]:
+        """Return the labels of the mean over trained languages, and of that over unseen ones.
 
-        The numbers are means over labels. Without unseen languages it is [("", mean)].
+        English with itself, in which classifiers learn, is in neither if there are other labels.
         """
-        unseen = {name for name, code in self.languages.items() if code == UNSEEN}
-        groups: dict[str, list[float]] = {"trained": [], "unseen": []}
+        names = {name for name, code in self.languages.items() if code == UNSEEN}
+        trained, unseen, same = [], [], []
         for label, ways in self.labelled().items():
             sides = {name for row in ways.values() for name in (row.source, row.target)}
-            names = {label} if self.label == "source" else sides
-            value = sum(row.value for row in ways.values()) / len(ways)
-            groups["unseen" if names & unseen else "trained"].append(value)
-        return [
-            (f"{len(values)} {name} languages" if unseen else "", sum(values) / len(values))
-            for name, values in groups.items()
-            if values
-        ]
+            is_unseen = label in names if self.label == "source" else bool(sides & names)
+            (unseen if is_unseen else trained if len(sides) > 1 else same).append(label)
+        return trained if trained or unseen else same, unseen
+
+    def means(self) -> list[Mean]:
+        """Return the mean over the trained languages or directions, and that over unseen ones."""
+        means = []
+        for kind, labels in zip(("trained", "unseen"), self.mean_labels(), strict=True):
+            ways = [self.labelled()[label].values() for label in labels]
+            unit = "direction" if self.label == "direction" else f"{kind} language"
+            over = f"{len(labels)} {unit}{'s' if len(labels) > 1 else ''}"
+            over = f"directions from {over}" if self.label == "source" else over
+            if ways:
+                means.append(Mean(over, labels, fmean(fmean(r.value for r in own) for own in ways)))
+        return means
 
 
 @dataclass(frozen=True)
@@ -287,13 +303,14 @@ def interval(right: int, count: int) -> tuple[float, float]:
     return 100 * float(low) / count, 100 * float(high) / count
 
 
-def half_interval(scores: ScoreFile) -> float | None:
-    """Return half of the 95 % interval of the mean over labels, in percent.
+def half_interval(scores: ScoreFile, labels: Collection[str] | None = None) -> float | None:
+    """Return half of the 95 % interval of the mean over labels (default: all), in percent.
 
     Uses the normal approximation. None if a row lacks the hits of its sentences.
     """
+    labelled = scores.labelled()
     gains = []
-    for ways in scores.labelled().values():
+    for ways in (labelled[label] for label in (labelled if labels is None else labels)):
         if not all(row.hits for row in ways.values()):
             return None
         bits = [row.bits() for row in ways.values()]

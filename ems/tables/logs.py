@@ -235,8 +235,9 @@ def write_metrics(scores: list[Path], losses: list[Path], out: Path) -> None:
 
     summary: dict[str, Json] = {}
     for file in map(read_score_file, scores):
-        means = {words: round(mean, 3) for words, mean in file.means()}
-        summary.setdefault(file.system, {})[file.benchmark] = means.get("", means)
+        values = {mean.over: round(mean.value, 3) for mean in file.means()}
+        value = values if len(values) > 1 else next(iter(values.values()))
+        summary.setdefault(file.system, {})[file.benchmark] = value
     folders = {TRAIN: out / "training", VALIDATION: out / "validation"}
     for folder in folders.values():
         folder.mkdir(parents=True, exist_ok=True)

@@ -92,7 +92,7 @@ def summary(experiment: Experiment, took: str, messages: Path) -> str:
         shown=shown,
         # the means over the languages trained on, which are the first ones
         means={
-            system: [files[name][row].means()[0][1] for name in shown]
+            system: [files[name][row].means()[0].value for name in shown]
             for row, system in enumerate(experiment.shown)
         },
         messages=messages,

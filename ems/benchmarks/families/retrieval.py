@@ -40,7 +40,7 @@ def score(task: Task) -> Result:
     protocol = task.evalset.protocol if drawn else {}
     parallel = task.record.parallel
     result = Result("P@1", rows, task.languages, parallel=parallel, protocol=protocol)
-    means = [f"{mean:.1f}" + (f" of {group}" if group else "") for group, mean in result.means()]
+    means = [f"{mean.value:.1f} of {mean.over}" for mean in result.means()]
     progress.close(f"mean P@1 {', '.join(means)}")
     return result
 
