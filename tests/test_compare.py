@@ -170,7 +170,7 @@ def test_p_of_a_language_is_mcnemars_corrected_over_the_languages_of_its_way(bot
             p = rows["tatoeba", code][f"p {way.replace('_', ' ')}"]
             assert p == ("<0.001" if expected < 0.001 else f"{expected:.3f}")
     low, high = map(float, rows["tatoeba", "mean"]["95 %"].split(" to "))
-    assert low < float(rows["tatoeba", "mean"]["Delta"]) < high
+    assert low < float(rows["tatoeba", "mean"]["Difference"]) < high
 
 
 CODES = ["aa", "bb", "cc", "dd"]
@@ -202,9 +202,10 @@ def test_a_comparison_is_the_golden_one(both, tmp_path):
         write_others(tmp_path, name, better)
     write_scores(tmp_path, "two", {**HITS["two"], "spa": HITS["two"]["fra"]})
     write_scores(tmp_path, "two", HITS["two"], "extra")
-    shown = write_comparison(*both, tmp_path / "out.tex")
+    shown = write_comparison(*both, tmp_path / "out.tex", every_row=True)
     assert shown == (tmp_path / "out.md").read_text()
     golden.check_table("compare", tmp_path / "out.tex")
+    golden.check("tables/compare_summary.md", write_comparison(*both))
 
 
 def test_two_files_are_compared_like_their_folders_and_runs_of_one_name_have_letters(
@@ -214,7 +215,44 @@ def test_two_files_are_compared_like_their_folders_and_runs_of_one_name_have_let
     assert write_comparison(*files) == write_comparison(*both)
     for path in files:
         edit(path, lambda data: data.update(system="ems"))
-    assert "| Benchmark | Language | ems (A) | ems (B) | Delta |" in write_comparison(*files)
+    assert "| Benchmark | Mean of | ems (A) | ems (B) | Difference |" in write_comparison(*files)
+
+
+def test_means_are_those_of_the_tables_without_unseen_languages_and_english_itself(
+    compared, tmp_path
+):
+    """Rows have the experiment's codes; an unseen language has a mean of its own."""
+    for name, hits in HITS.items():
+        values = hits | {"ita": hits["fra"]}
+        languages = {"deu": "de", "fra": "fr", "ita": "und"}
+        path = write_scores(tmp_path, name, values)
+        edit(path, lambda data: data.update(languages=languages))  # noqa: B023
+        ways = ("en-en", "en-de", "en-fr")
+        accuracies = [
+            row(*way.split("-"), 10.0 * at, 100, seed=1) for at, way in enumerate(ways, 1)
+        ]
+        codes = {"en": "en", "de": "de", "fr": "fr"}
+        write_file(tmp_path, name, "xnli", "accuracy", accuracies, codes, label="direction")
+    rows = compared(tmp_path / "one", tmp_path / "two")
+    tatoeba = {label: row for (benchmark, label), row in rows.items() if benchmark == "tatoeba"}
+    assert list(tatoeba) == ["de", "fr", "ita", "mean", "mean of 1 unseen"]
+    mean = (float(tatoeba["de"]["one"]) + float(tatoeba["fr"]["one"])) / 2
+    assert float(tatoeba["mean"]["one"]) == pytest.approx(mean, abs=0.1)
+    assert tatoeba["mean of 1 unseen"]["one"] == tatoeba["ita"]["one"]
+    assert rows["xnli", "mean"]["one"] == "25.0"
+    summary = write_comparison(tmp_path / "one", tmp_path / "two")
+    assert "| xnli accuracy | 2 | 25.0 |" in summary
+    assert "| tatoeba P@1 | mean of 1 unseen |" in summary
+
+
+def test_a_lower_error_rate_is_better(tmp_path):
+    for name, value in (("one", 40.0), ("two", 30.0)):
+        rows = [row("deu", "en", value, 100), row("fra", "en", 10.0, 100)]
+        write_file(tmp_path, name, "xsim", "error rate", rows, {"deu": "de", "fra": "fr"})
+    summary = write_comparison(tmp_path / "one", tmp_path / "two")
+    assert "two is better: xsim de -10.0." in summary
+    assert "two is worse: nowhere." in summary
+    assert "| 1 (0) | 0 (0) |" in summary
 
 
 def test_parallel_sets_are_resampled_together(both, tmp_path, monkeypatch):
@@ -247,7 +285,8 @@ def test_damaged_hits_are_an_error_that_names_file_and_language(both, change, me
 
 def test_the_command_prints_the_table_and_writes_its_files(both, tmp_path, capfd):
     assert main(["compare", *map(str, both), "--out", str(tmp_path / "x" / "out.tex")]) == 0
-    shown = capfd.readouterr().out
-    assert shown.startswith("| Benchmark | Language | one | two | Delta |")
+    assert capfd.readouterr().out.startswith("| Benchmark | Mean of | one | two | Difference |")
+    assert main(["compare", *map(str, both), "--all"]) == 0
+    assert capfd.readouterr().out == (tmp_path / "x" / "out.md").read_text()
     made = {path.suffix for path in (tmp_path / "x").iterdir()}
     assert made == {".tex", ".md", ".csv", ".svg", ".png", ".pdf"}

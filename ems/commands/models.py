@@ -196,11 +196,12 @@ def compare(
     a: Annotated[Path, "folder of score files, or one score file", Mark.POSITIONAL],
     b: Annotated[Path, "the same for the other system", Mark.POSITIONAL],
     out: Annotated[Path | None, "tables and figures to write", Writes(suffixes=COMPARED)] = None,
+    all: Annotated[bool, "every language of every benchmark"] = False,
 ) -> None:
     """Compare two systems sentence by sentence."""
     from ems.tables.compare import write_comparison
 
-    sys.stdout.write(write_comparison(a, b, out))
+    sys.stdout.write(write_comparison(a, b, out, all))
 
 
 def export(

@@ -1,9 +1,9 @@
-"""Compare two systems language by language, with significance tests, as a table and a figure.
+"""Compare two systems language by language, with significance tests: a summary, a table, a figure.
 
 The tests are in `ems/bench/significance.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -17,11 +17,14 @@ from ems.bench.significance import Change, gain, holm, mcnemar, mean_change
 from ems.config.languages import short_code
 from ems.config.plugins import benchmark, joining
 from ems.tables.canvas import LINE, drawing, name_languages
+from ems.tables.engine import own_codes
 from ems.tables.scores import Families, read_scores
 from ems.tables.table import Table, Value, markdown, rounded, write_table
 
 SIGNIFICANT = 0.05
+DIFFERENCE = "Difference"
 MEAN = "mean"
+MOST_NAMED = 5  # largest differences of each sign in the summary
 MOST_WAYS = 2  # tested one by one per language; more (seeds, FLORES) are tested as their mean
 
 MOST_ACROSS = 4  # benchmarks side by side
@@ -48,22 +51,42 @@ class Difference:
     def delta(self) -> float:
         return self.second - self.first
 
+    @property
+    def significant(self) -> bool:
+        return any(p < SIGNIFICANT for p in self.p.values())
+
+    @property
+    def values(self) -> list[Value]:
+        """Both values, their difference and its interval."""
+        ends = (self.change.low, self.change.high) if self.change else ()
+        return [self.first, self.second, self.delta, " to ".join(map(rounded, ends)) or None]
+
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two systems on one benchmark; the last row is the mean."""
+    """Two systems on one benchmark.
+
+    The last row is the mean over `counted`, as in the tables: the rows of trained languages.
+    `unseen`: the mean over the other languages, if any.
+    """
 
     benchmark: str
     metric: str
+    sign: int  # -1 if lower is better
     rows: list[Difference]
     skipped: list[str]
+    counted: list[Difference]
+    unseen: list[Difference]
 
 
-def write_comparison(first: Path, second: Path, out: Path | None = None) -> str:
-    """Compare two folders of score files, or two files; return the table as Markdown.
+def write_comparison(
+    first: Path, second: Path, out: Path | None = None, every_row: bool = False
+) -> str:
+    """Compare two folders of score files, or two files; return a summary as Markdown.
 
-    With `out` also write the table (.tex, .md, .csv) and the figure. Raises `EmsError` if they have
-    no benchmark in common, or scored a benchmark on different data.
+    `every_row` returns the whole table instead. With `out` also write that table (.tex, .md, .csv)
+    and the figure. Raises `EmsError` if they have no benchmark in common, or scored a benchmark on
+    different data.
     """
     pairs, alone = _paired(first, second)
     names = [pairs[0][side].system for side in range(2)]
@@ -78,7 +101,7 @@ def write_comparison(first: Path, second: Path, out: Path | None = None) -> str:
     if out is not None:
         write_table(table, out)
         plot_changes(comparisons, names, out)
-    return markdown(table)
+    return markdown(table) if every_row else _summary(comparisons, names, table.notes[1:])
 
 
 def _paired(first: Path, second: Path) -> tuple[list[list[ScoreFile]], list[str]]:
@@ -129,17 +152,29 @@ def compare(first: ScoreFile, second: ScoreFile) -> Comparison:
     gains = {label: gain(*sides) for label, sides in tested.items()}
     changes = {label: mean_change([each], parallel=True) for label, each in gains.items()}
     p = _probabilities(tested, changes)
-    rows = []
+    codes, rows = own_codes(first.languages), {}
     for label, ways in both.items():
         means = [fmean(row[side].value for row in ways.values()) for side in range(2)]
-        rows.append(Difference(label, *means, changes.get(label), p.get(label, {})))
-    if len(rows) > 1:  # their mean, tested if all of them can be
-        means = [fmean(row.first for row in rows), fmean(row.second for row in rows)]
-        parts, change = list(gains.values()), None
-        if len(parts) == len(rows):
+        name = codes.get(label, label)
+        rows[label] = Difference(name, *means, changes.get(label), p.get(label, {}))
+
+    def mean(labels: Collection[str], name: str) -> Difference:
+        """Return the mean over the labels, tested if all of them can be."""
+        own, change = [rows[label] for label in labels], None
+        parts = [gains[label] for label in labels if label in gains]
+        if len(parts) == len(labels):
             change = mean_change(parts, first.parallel and len({len(part) for part in parts}) == 1)
-        rows.append(Difference(MEAN, *means, change, {MEAN: change.p} if change else {}))
-    return Comparison(first.benchmark, first.metric, rows, skipped)
+        means = fmean(row.first for row in own), fmean(row.second for row in own)
+        return Difference(name, *means, change, {MEAN: change.p} if change else {})
+
+    groups = [file.mean_labels() for file in pair]
+    unseen = [label for label in rows if any(label in others for _, others in groups)]
+    counted = [label for label in rows if label not in unseen and label in groups[0][0]]
+    counted, unseen = (counted, unseen) if counted else (list(rows), [])
+    shown = [*rows.values(), *([mean(counted, MEAN)] if len(rows) > 1 else [])]
+    others = [mean(unseen, f"{MEAN} of {len(unseen)} unseen")] if unseen else []
+    header = (first.benchmark, first.metric, 1 if first.higher_is_better else -1)
+    return Comparison(*header, shown, skipped, [rows[label] for label in counted], others)
 
 
 def _hits(
@@ -182,20 +217,50 @@ def _probabilities(
     return p | {label: {MEAN: value} for label, value in zip(many, corrected, strict=True)}
 
 
+def _summary(comparisons: list[Comparison], names: list[str], more: list[str]) -> str:
+    """Return a row per benchmark and the largest differences of all, as Markdown."""
+    cells: list[list[Value]] = []
+    gains: list[tuple[float, str]] = []
+    for each in comparisons:
+        signed = [(each.sign * row.delta, row) for row in each.counted]
+        groups = [[row for points, row in signed if sign * points > 0] for sign in (1, -1)]
+        tallies = [f"{len(group)} ({sum(row.significant for row in group)})" for group in groups]
+        title = f"{each.benchmark} {each.metric}"
+        cells.append([title, str(len(signed)), *each.rows[-1].values, *tallies])
+        cells += [[title, row.label, *row.values, None, None] for row in each.unseen]
+        for points, row in signed:
+            delta = f"{float(rounded(row.delta)):+.1f}"
+            gains.append((points, f"{each.benchmark} {row.label} {delta}"))
+    means = [row for each in comparisons for row in (each.rows[-1], *each.unseen)]
+    gains.sort()
+    best = ", ".join(text for points, text in gains[: -MOST_NAMED - 1 : -1] if points > 0)
+    worst = ", ".join(text for points, text in gains[:MOST_NAMED] if points < 0)
+    notes = [
+        f"Difference: {names[1]} minus {names[0]} in points, with the 95 % interval of the paired "
+        "bootstrap over sentences. Mean of: languages or directions. Better, worse: how many of "
+        f"them, in brackets those with p below {SIGNIFICANT} (corrected). Bold: p below "
+        f"{SIGNIFICANT}.",
+        f"{names[1]} is better: {best or 'nowhere'}.",
+        f"{names[1]} is worse: {worst or 'nowhere'}.",
+        *more,
+    ]
+    columns = ["Benchmark", "Mean of", *names, DIFFERENCE, "95 %", "Better", "Worse"]
+    bold = {(at, DIFFERENCE) for at, row in enumerate(means) if row.significant}
+    return markdown(Table(columns, cells, bold=bold, text={"Mean of"}, notes=notes))
+
+
 def _table(comparisons: list[Comparison], names: list[str], alone: list[str]) -> Table:
-    listed = [(each.benchmark, row) for each in comparisons for row in each.rows]
+    listed = [(each.benchmark, row) for each in comparisons for row in [*each.rows, *each.unseen]]
     ways = list(dict.fromkeys(way for _, row in listed for way in row.p))
     cells: list[list[Value]] = []
     for name, row in listed:
-        change, p = row.change, {w: "<0.001" if p < 0.001 else f"{p:.3f}" for w, p in row.p.items()}
-        interval = f"{rounded(change.low)} to {rounded(change.high)}" if change else None
-        values = [row.first, row.second, row.delta, interval]
-        cells.append([name, row.label, *values, *map(p.get, ways)])
+        p = {w: "<0.001" if p < 0.001 else f"{p:.3f}" for w, p in row.p.items()}
+        cells.append([name, row.label, *row.values, *map(p.get, ways)])
     metrics = ", ".join(f"{each.benchmark} {each.metric}" for each in comparisons)
     notes = [
-        f"{metrics}, in percent; Delta: {names[1]} minus {names[0]}, with the 95 % interval of the "
-        "paired bootstrap over sentences. p of a language: McNemar's exact test, corrected by "
-        "Holm's method over the languages of the benchmark; p of a mean (over languages, seeds, "
+        f"{metrics}, in percent; difference: {names[1]} minus {names[0]}, with the 95 % interval "
+        "of the paired bootstrap over sentences. p of a language: McNemar's exact test, corrected "
+        "by Holm's method over the languages of the benchmark; p of a mean (over languages, seeds, "
         f"other languages): the bootstrap. Bold: p below {SIGNIFICANT}. A lower error rate is "
         "better."
     ]
@@ -207,15 +272,11 @@ def _table(comparisons: list[Comparison], names: list[str], alone: list[str]) ->
     if alone:
         notes.append(f"Only one system was scored on {', '.join(alone)}.")
     heads = [f"p {way.replace('_', ' ')}".strip() for way in ways]
-    lengths = [len(each.rows) for each in comparisons]
+    lengths = [len(each.rows) + len(each.unseen) for each in comparisons]
     return Table(
-        ["Benchmark", "Language", *names, "Delta", "95 %", *heads],
+        ["Benchmark", "Language", *names, DIFFERENCE, "95 %", *heads],
         cells,
-        bold={
-            (at, "Delta")
-            for at, (_, row) in enumerate(listed)
-            if any(p < SIGNIFICANT for p in row.p.values())
-        },
+        bold={(at, DIFFERENCE) for at, (_, row) in enumerate(listed) if row.significant},
         rules={sum(lengths[:at]) for at in range(len(lengths))},
         text={"Language", "95 %"},
         once={"Benchmark"},
