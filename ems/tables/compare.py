@@ -341,11 +341,7 @@ def plot_deltas(
     """
     name = joining("ablation")[0]
     systems = read_scores(scores, name, "P@1", order=order, families=families, seen=True)
-    base, *others = (
-        replace(each.file, system=each.system, rows=[score for _, _, score in each.rows])
-        for each in systems
-        if each.values
-    )
+    base, *others = (each.as_file for each in systems if each.values)
     alike = [other for other in others if other.labelled().keys() & base.labelled().keys()]
     if not alike:
         raise EmsError(

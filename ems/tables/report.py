@@ -7,7 +7,7 @@ them. A part whose files are missing is left out.
 import csv
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
@@ -73,9 +73,10 @@ class Column:
 
     @cached_property
     def shared(self) -> list[str]:
-        """The labels (languages or directions) that all systems have."""
-        first, *others = (each.values for each in self.systems.values())
-        return [label for label in first if all(label in values for values in others)]
+        """The labels (languages or directions) of the mean that all systems have."""
+        labels, _ = self.file.mean_labels()
+        systems = self.systems.values()
+        return [label for label in labels if all(label in each.values for each in systems)]
 
     def means(self) -> dict[str, tuple[float, float | None, int]]:
         """Return system -> (mean, half of its 95 % interval, labels) over the shared labels, or
@@ -84,8 +85,7 @@ class Column:
         means = {}
         for name, each in self.systems.items():
             kept = self.shared or [*each.values]
-            rows = [score for label, _, score in each.rows if label in kept]
-            half = half_interval(replace(each.file, rows=rows))
+            half = half_interval(each.as_file, kept)
             means[name] = fmean(map(each.values.get, kept)), half, len(kept)
         return means
 
@@ -224,8 +224,7 @@ def _by_language(column: Column, drawn: Sequence[str]) -> Json:
 
 def _ends(scores: Scores, label: str) -> tuple[float, float]:
     """Return the mean of a label, less and plus half of its interval, within 0 to 100."""
-    value, rows = scores.values[label], [s for name, _, s in scores.rows if name == label]
-    half = half_interval(replace(scores.file, rows=rows)) or 0.0
+    value, half = scores.values[label], half_interval(scores.as_file, [label]) or 0.0
     return max(0.0, value - half), min(100.0, value + half)
 
 

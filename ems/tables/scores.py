@@ -30,6 +30,11 @@ class Scores:
     rows: tuple[tuple[str, str, Score], ...] = ()
     absent: tuple[str, ...] = ()
 
+    @cached_property
+    def as_file(self) -> ScoreFile:
+        """The scores as one file, also if they are of several systems."""
+        return replace(self.file, system=self.system, rows=[score for *_, score in self.rows])
+
     @property
     def version(self) -> str:
         return self.file.version

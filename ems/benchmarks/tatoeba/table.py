@@ -22,7 +22,6 @@ from ems.tables.engine import (
 from ems.tables.printed import (
     AVERAGE,
     TATOEBA,
-    in_paper_order,
     load_groups,
     load_tatoeba,
     tatoeba_codes,
