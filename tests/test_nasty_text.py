@@ -14,7 +14,7 @@ from made.shards import contents, vocabulary
 from made.text import cleaned as cleaned_lines
 from made.text import passed, put_jumanpp, tiny, usable
 
-from ems.base import batches
+from ems.base import texts
 from ems.base.errors import EmsError
 from ems.config.experiment import Corpus
 from ems.corpora.moses import read_pairs
@@ -159,7 +159,7 @@ BOUND = 26 << 20  # bytes of memory, less than all lines take
 
 
 def clean_and_encode(folder):
-    batches.CHARACTERS = 1 << 18  # of this process
+    texts.CHARACTERS = 1 << 18  # of this process
     rows = enumerate(read_pairs(folder / "x.zip", "C", "de-en"), start=1)
     clean = passed(((a, b, at) for at, (a, b) in rows), CleanReport(read=LINES))
     with open(folder / "de-en.tsv", "w", encoding="utf-8") as writer:
@@ -180,11 +180,11 @@ def test_cleaning_and_encoding_hold_a_few_long_lines_at_a_time(tmp_path):
 
 
 def test_batches_are_limited_in_number_and_length(monkeypatch):
-    monkeypatch.setattr(batches, "CHARACTERS", 10)
+    monkeypatch.setattr(texts, "CHARACTERS", 10)
     items = ["a" * size for size in (3, 3, 3, 3, 25, 1, 1, 1, 1, 10, 2)]
-    sizes = [[len(item) for item in batch] for batch in batches.batched(items, len, 4)]
+    sizes = [[len(item) for item in batch] for batch in texts.batched(items, len, 4)]
     assert sizes == [[3, 3, 3, 3], [25], [1, 1, 1, 1], [10], [2]]
-    assert list(batches.batched([], len)) == []
+    assert list(texts.batched([], len)) == []
 
 
 def test_the_size_of_batches_changes_no_byte(tmp_path, monkeypatch):
@@ -193,8 +193,8 @@ def test_the_size_of_batches_changes_no_byte(tmp_path, monkeypatch):
     sizes = [draw.choice([1, 3, 300]) for _ in range(500)]
     pairs = [(" ".join("ab" * draw.randint(1, 4) for _ in range(n)), "b", 7) for n in sizes]
     made = []
-    for limit in (1, 100, 1000, batches.CHARACTERS):
-        monkeypatch.setattr(batches, "CHARACTERS", limit)
+    for limit in (1, 100, 1000, texts.CHARACTERS):
+        monkeypatch.setattr(texts, "CHARACTERS", limit)
         report, source = CleanReport(read=len(pairs)), tmp_path / str(limit) / "de-en.tsv"
         rows = passed(iter(pairs), report, known={"abab": ("t",)})
         write_lines(source, (f"{a}\t{b}\t{line}" for a, b, line in rows))
