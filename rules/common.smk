@@ -24,6 +24,6 @@ wildcard_constraints:
     **w.constraints,
 
 
-def shown(path, category, labels, words="shown"):
-    """Mark an output for `snakemake --report`, with the text report/<words>.rst (default: `params.report`)."""
-    return report(path, caption=f"report/{words}.rst", category=category, labels=labels)
+def shown(path, category, labels):
+    """List an output in the report of Snakemake; results/report.html explains it."""
+    return report(path, category=category, labels=labels)

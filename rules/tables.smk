@@ -13,7 +13,6 @@ rule table:
         f"{LOGS}/table/{{table}}.log",
     params:
         **w.stage("tables", job.table_modules),
-        report=job.report,
     shell:
         "ems table {wildcards.table:q} {params.settings:q} --sources {input:q} --out {output.tex:q} --log {log:q}"
 
@@ -22,14 +21,13 @@ rule figure:
     input:
         job.sources,
     output:
-        svg=shown(f"{RESULTS}/figures/{{figure}}.svg", "Figures", job.figure_label),
+        svg=shown(f"{RESULTS}/figures/{{figure}}.svg", "Figures", {"figure": "{figure}"}),
         png=f"{RESULTS}/figures/{{figure}}.png",
         pdf=f"{RESULTS}/figures/{{figure}}.pdf",
     log:
         f"{LOGS}/figure/{{figure}}.log",
     params:
         **w.stage("tables", job.table_modules),
-        report=job.report,
     shell:
         "ems figure {wildcards.figure:q} {params.settings:q} --sources {input:q} --out {output.svg:q} --log {log:q}"
 
@@ -40,7 +38,7 @@ rule costs:
         w.all_scores,
     output:
         tex=f"{COSTS}/summary/costs.tex",
-        csv=shown(f"{COSTS}/summary/costs.csv", "Costs", {"table": "costs"}, "costs"),
+        csv=shown(f"{COSTS}/summary/costs.csv", "Costs", {"table": "costs"}),
         md=f"{COSTS}/summary/costs.md",
     log:
         f"{LOGS}/costs.log",
@@ -56,7 +54,7 @@ rule timed_figure:
         sources=job.sources,
         times=job.times,
     output:
-        svg=shown(f"{COSTS}/summary/{{timed}}.svg", "Costs", job.figure_label),
+        svg=shown(f"{COSTS}/summary/{{timed}}.svg", "Costs", {"figure": "{timed}"}),
         png=f"{COSTS}/summary/{{timed}}.png",
         pdf=f"{COSTS}/summary/{{timed}}.pdf",
     log:
@@ -66,7 +64,6 @@ rule timed_figure:
     params:
         **w.stage("tables", ["ems.tables"]),
         out=subpath(output[0]),
-        report=job.report,
     shell:
         "ems timed {wildcards.timed:q} {params.settings:q} --sources {input.sources:q} --times {input.times:q} --out"
         " {params.out:q} --log {log:q}"

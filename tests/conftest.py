@@ -18,7 +18,6 @@ from made import forked
 
 from ems.base.processes import look_rarely
 from ems.text.segmenters.base import check_available, load, segmenter
-from ems.text.segmenters.jumanpp import _juman
 
 if TYPE_CHECKING:
     from made.train import Toy
@@ -188,7 +187,7 @@ def nothing_outlives_its_test() -> Iterator[None]:
     """Kill the processes left by a failed test; reset the number of threads, with which PyTorch's
     matrix products differ in their last bits; forget the programs found on the PATH of a test.
     """
-    for found in (check_available, load, segmenter, _juman):
+    for found in (check_available, load, segmenter):
         found.cache_clear()
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))

@@ -83,8 +83,8 @@ def test_it_is_scored_by_its_settings_tabulated_and_plotted(project):
 
 
 def test_its_words_are_in_the_report(project):
-    project.snakemake("--report", "report.html", *TARGETS)
-    html = (project.folder / "report.html").read_text(encoding="utf-8")
+    project.run(sys.executable, "-m", "ems", "report", "--experiment", "own", "--out", "page.html")
+    html = (project.folder / "page.html").read_text(encoding="utf-8")
     assert "and their translations" in html
     assert "The toy as a figure." in html
 

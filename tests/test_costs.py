@@ -83,9 +83,9 @@ def test_the_table_counts_jobs_by_stage_and_trainings_and_benchmarks_by_system(t
     texts = []
     for folder in (tmp_path / "one", tmp_path / "two" / "deeper"):
         costs = folder / "costs"
-        write_cost(costs, "clean/a", "clean", 1.25, 1.0, 50.4)
-        write_cost(costs, "clean/b", "clean", 1234.0, 2.5, 80.6)
-        (costs / "clean/killed.json").touch()
+        write_cost(costs, "prepare/a", "prepare", 1.25, 1.0, 50.4)
+        write_cost(costs, "prepare/b", "prepare", 1234.0, 2.5, 80.6)
+        (costs / "prepare/killed.json").touch()
         (costs / "train").mkdir()
         (costs / "train/ems.times.jsonl").write_text('{"step": 0}\n')  # no costs of a job
         for system in ("ems", "ems-no-xtr"):

@@ -1,12 +1,7 @@
 """Segmenters keep every line and change white space only; Juman++ as a stand-in misbehaves."""
 
-import importlib.util
-import os
 import random
-import signal
-import sys
 import unicodedata
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -14,7 +9,6 @@ import pytest
 from conftest import SHARED, needs
 from made import golden
 from made.text import (
-    NASTY,
     assert_nothing_is_lost,
     characters,
     put_jumanpp,
@@ -25,7 +19,6 @@ from made.text import (
 
 from ems.base.errors import EmsError
 from ems.config.languages import load_languages
-from ems.text.segmenters import jumanpp as jumanpp_module
 from ems.text.segmenters import mecab_jumandic
 from ems.text.segmenters.base import LONGEST_RUN, cut_runs, load, names, segmenter, warn_of_marks
 
@@ -168,15 +161,7 @@ def test_abbreviations_are_recognised_before_lower_casing(tmp_path, name):
     assert (tmp_path / "out.tsv").read_text() == "mr. 5 came\tb\t3\n"
 
 
-# --- Juman++: nothing is lost, and a single sentence through pyknp has the same words
-JAPANESE = [*NASTY, "ハンカク ﾊﾝｶｸ ｶﾞ"]  # the stand-in has two readings of each; up to 4 kB
-JAPANESE += [
-    "(^ ^) (^^) x",
-    '日本 @ @@ \\ " "x" \'',
-    "　全角　",
-    "日" * 1_333,
-    "日" * 1_334,
-]  # 4 kB
+# --- Juman++: nothing is lost
 
 
 @pytest.fixture
@@ -185,34 +170,7 @@ def jumanpp(tmp_path, monkeypatch):
     return partial(put_jumanpp, tmp_path, monkeypatch)
 
 
-@pytest.fixture
-def many(monkeypatch):
-    """Handle every call as one for many lines."""
-    monkeypatch.setattr(jumanpp_module, "FEW", 0)
-
-
-@pytest.fixture
-def pyknp(monkeypatch):
-    """Send few lines through pyknp; list the lines that took the other way."""
-    needs(importlib.util.find_spec("pyknp"), "pyknp is not installed")
-    monkeypatch.setattr(jumanpp_module, "PATIENCE", 1)
-    others, real = [], jumanpp_module.segment_many
-
-    def segment_many(prepared):
-        others.extend(prepared)
-        return real(prepared)
-
-    monkeypatch.setattr(jumanpp_module, "segment_many", segment_many)
-    return others
-
-
-def starts(program, flags):
-    """(process, parent) of each logged start of the stand-in with these flags."""
-    rows = [row.split() for row in program.with_name("jumanpp.log").read_text().splitlines()]
-    return [(int(pid), int(parent)) for pid, parent, *rest in rows if rest == flags]
-
-
-def test_text_that_jumanpp_drops_is_not_given_to_it(jumanpp, many):
+def test_text_that_jumanpp_drops_is_not_given_to_it(jumanpp):
     jumanpp()
     segment = segmenter("jumanpp", "ja")
     assert_nothing_is_lost(segment, "jumanpp")
@@ -242,97 +200,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("fault", "message"), FAULTS)
-def test_a_tool_that_drops_a_line_or_fails_is_an_error(jumanpp, many, fault, message):
+def test_a_tool_that_drops_a_line_or_fails_is_an_error(jumanpp, fault, message):
     jumanpp(**fault)
     with pytest.raises(EmsError, match=message):
         segmenter("jumanpp", "ja")(["日", "", "本"])
-
-
-def test_a_sentence_through_pyknp_has_the_same_words_as_among_many(jumanpp, pyknp):
-    jumanpp()
-    among_many = segmenter("jumanpp", "ja")(JAPANESE)
-    del pyknp[:]
-    assert [segmenter("jumanpp", "ja")([line])[0] for line in JAPANESE] == among_many
-    # only lines that pyknp cannot represent took the other way
-    lost = {"#", "##", "## #"} | {line for line in JAPANESE if len(line.encode()) > 4000}
-    lost |= {line for line in JAPANESE if "(^^)" in line or "#" in line}
-    assert 0 < len(pyknp) < len(JAPANESE) / 2
-    assert set(map(characters, pyknp)) <= {characters(line) for line in lost}
-
-
-def test_few_lines_share_a_juman_and_many_start_another(jumanpp, pyknp):
-    program = jumanpp()
-    for line in ("日本", "x", "", "ハンカク"):
-        segmenter("jumanpp", "ja")([line, "日"])
-    assert len(starts(program, [])) == 1
-    assert starts(program, ["--segment"]) == []
-    segmenter("jumanpp", "ja")(["日"] * (jumanpp_module.FEW + 1))
-    assert len(starts(program, ["--segment"])) == 1
-
-
-@pytest.mark.parametrize("fault", ["slow", "dead", "wrong"])
-def test_a_failure_of_pyknp_takes_the_other_way_and_leaves_nothing_behind(jumanpp, pyknp, fault):
-    jumanpp(**{fault: "止"})
-    segment = segmenter("jumanpp", "ja")
-    assert segment(["日本", "止む", "日中"]) == ["日 本", "止 む", "日 中"]
-    assert segment(["中日"]) == ["中 日"]
-    assert pyknp == ["止む"]
-
-
-def test_a_juman_that_is_killed_is_started_again(jumanpp, pyknp):
-    program = jumanpp()
-    segment = segmenter("jumanpp", "ja")
-    assert segment(["日本"]) == ["日 本"]
-    os.kill(starts(program, [])[0][0], signal.SIGKILL)
-    assert [segment([line])[0] for line in ("中日", "日中")] == ["中 日", "日 中"]
-    assert len(starts(program, [])) == 2
-
-
-def test_a_process_and_its_fork_have_a_juman_each(jumanpp, pyknp):
-    program = jumanpp()
-    segment = segmenter("jumanpp", "ja")
-    assert segment(["日本"]) == ["日 本"]
-    child = os.fork()
-    own = [f"{'子' if child == 0 else '親'}{at}" for at in range(200)]
-    right = [segment([line])[0] for line in own] == [" ".join(line) for line in own]
-    if child == 0:
-        os._exit(0 if right else 1)
-    _, status = os.waitpid(child, 0)
-    assert right
-    assert os.waitstatus_to_exitcode(status) == 0
-    assert pyknp == []
-    assert {parent for _, parent in starts(program, [])} == {os.getpid(), child}
-
-
-def test_an_alarm_of_the_calling_program_still_goes_off(jumanpp, pyknp):
-    jumanpp()
-    rung = []
-    before = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
-    try:
-        assert segmenter("jumanpp", "ja")(["日本"]) == ["日 本"]
-        assert pyknp == []
-        signal.setitimer(signal.ITIMER_REAL, 0.5)
-        assert segmenter("jumanpp", "ja")(["日中"]) == ["日 中"]
-        assert pyknp == ["日中"]
-        signal.sigtimedwait([], 1)
-        assert rung
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def test_a_thread_takes_the_way_for_many_since_it_has_no_alarm(jumanpp, pyknp):
-    jumanpp()
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(segmenter("jumanpp", "ja"), ["日本"]).result() == ["日 本"]
-    assert pyknp == ["日本"]
-
-
-def test_without_pyknp_the_words_are_the_same(jumanpp, monkeypatch):
-    program = jumanpp()
-    monkeypatch.setitem(sys.modules, "pyknp", None)
-    real = importlib.util.find_spec
-    absent = lambda name: None if name == "pyknp" else real(name)  # noqa: E731
-    monkeypatch.setattr(importlib.util, "find_spec", absent)
-    assert segmenter("jumanpp", "ja")(["日本", "# x"]) == ["日 本", "# x"]
-    assert len(starts(program, ["--segment"])) == 1

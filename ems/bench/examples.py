@@ -32,7 +32,8 @@ def write_examples(
     `scores` are files of trained systems; the system with the best mean is shown. `folders` maps
     each evaluation set to its folder. Without such a benchmark there are no examples.
     """
-    files = [file for file in map(read_score_file, scores) if _searches_sentences(file)]
+    every = [read_score_file(path) for path in scores]  # of 200,000 candidates there are none
+    files = [each for each in every if each.metric == "P@1" and "candidates" not in each.protocol]
     means: dict[str, list[float]] = {}
     for file in files:
         means.setdefault(file.system, []).append(file.means()[0].value)
@@ -48,11 +49,6 @@ def write_examples(
     examples = Examples(system=best, benchmarks=of_benchmarks)
     write_json(out, asdict(examples))
     return examples
-
-
-def _searches_sentences(file: ScoreFile) -> bool:
-    """True if every sentence of a language is searched for among all others (not 200,000)."""
-    return file.metric == "P@1" and "candidates" not in file.protocol
 
 
 def _from_weak_to_strong(file: ScoreFile) -> list[str]:

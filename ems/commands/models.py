@@ -5,7 +5,7 @@ import sys
 from functools import partial
 from pathlib import Path
 from shutil import copytree
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from ems.base import torchrun
 from ems.base.errors import Damaged, EmsError
@@ -14,9 +14,6 @@ from ems.base.outputs import Writes
 from ems.base.texts import read_lines
 from ems.commands import common
 from ems.commands.flags import Bounds, Mark
-
-if TYPE_CHECKING:
-    from ems.bench.task import LineEncoder
 
 IMPORTED = ("model.json", ENCODER, HEADS, VOCABULARY)
 OUR_PAIRS = Writes("whole folder", ours="ems.shards.index:is_mined")
@@ -141,7 +138,7 @@ def examples(
     settings = common.planned(experiment, expect, "tables")
     cache, site = Path("results", settings.name, CACHE_FOLDER), common.site_settings()
 
-    def encoder_of(system: str) -> "LineEncoder":
+    def encoder_of(system: str) -> Any:
         model = scores[0].absolute().parents[2] / "models" / system
         return cached(make_encoder(settings.systems[system], model), cache, site.embeddings_mb)
 

@@ -137,8 +137,7 @@ def _entry(path: Path, place: str, row: Json) -> LossEntry:
 
 STAGES = (
     *("demo-mirror", "fetch", "fetch-documents", "fetch-evalset", "wikipedia", "evalkeys"),
-    *("clean", "prepare", "report", "multiway", "sample", "vocabulary", "shards", "mine"),
-    *("train", "fit", "bench"),
+    *("prepare", "multiway", "sample", "vocabulary", "shards", "mine", "train", "fit", "bench"),
 )  # in the order of the pipeline
 BY_SYSTEM = ("mine", "train", "fit", "bench")  # their paths are costs/<stage>/<system>...
 

@@ -180,11 +180,6 @@ def load_pairs(column: str = "ems_printed") -> dict[str, str]:
     return {row["language"]: row[column] for row in read_rows("ems-v2-table01-pairs")}
 
 
-def in_paper_order(languages: set[str]) -> list[str]:
-    """Sort Tatoeba codes as in Tables IV and VI; others come last, alphabetically."""
-    return in_given_order(languages, [*tatoeba_codes("IV"), *tatoeba_codes("VI")])
-
-
 def in_given_order(codes: set[str], first: Sequence[str]) -> list[str]:
     """Sort codes as in `first`; the others follow alphabetically."""
     return [*(code for code in first if code in codes), *sorted(codes - set(first))]

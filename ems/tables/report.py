@@ -33,7 +33,6 @@ from ems.tables.table import best_rows, headings_of
 EXAMPLES = "examples.json"
 MOST_DRAWN = 6  # systems with a colour of their own
 MOST_NUMBERED = 15  # languages of a map with numbers in its cells
-MOST_POINTS = 200  # of a curve
 
 
 @dataclass(frozen=True)
@@ -270,8 +269,7 @@ def _curves(runs: Sequence[Run], drawn: Sequence[str]) -> list[Json]:
             points = [(entry.pairs, value_of(entry)) for entry in entries]
             points = [point for point in points if point[1] is not None and isfinite(point[1])]
             if len(points) > 1:
-                step = -(-len(points) // MOST_POINTS)
-                lines[label] = points[::-step][::-1]  # the last point among them
+                lines[label] = points
         if lines:
             every = [point for points in lines.values() for point in points]
             pairs, most = (max(numbers) for numbers in zip(*every, strict=True))

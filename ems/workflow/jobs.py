@@ -337,14 +337,6 @@ class Jobs:
     def table_modules(self, wildcards: Wildcards) -> list[str]:
         return table_modules(self._output(wildcards)[1], self.experiment)
 
-    def report(self, wildcards: Wildcards) -> str:
-        kind, name = self._output(wildcards)
-        return self.w.outputs[kind][name].shown.paragraph
-
-    def figure_label(self, wildcards: Wildcards) -> dict[str, str]:
-        kind, name = self._output(wildcards)
-        return {"figure": self.w.outputs[kind][name].shown.caption}
-
     def pdf_tables(self, wildcards: Wildcards) -> list[str]:
         """Return the tables of the PDF. Raises `EmsError` if LaTeX is not installed."""
         check_latex()

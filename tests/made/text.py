@@ -146,11 +146,9 @@ def comparable(line, name):
 # A stand-in for Juman++ 2, which cannot be installed everywhere, with the failures of a real build.
 # `jumanpp --segment` silently drops a line that begins with `# ` or is longer than 4,096 bytes and
 # exits with 0; a half-width space becomes a token, each half-width kana is one token. Empty lines,
-# `#` alone, `EOS`, tabs, control characters and emoji come through. Without `--segment`, as pyknp
-# starts it, it answers with a line per word and `EOS`: `EOS` alone for a line over 4,096 bytes,
-# nothing for `# ` or a line over 65,535 bytes. pyknp loses words that begin with `#`.
+# `#` alone, `EOS`, tabs, control characters and emoji come through.
 PROGRAM = """#!{python}
-import os, re, sys, time
+import re, sys
 
 def segmented(line):
     words = re.findall(r"[ァ-ヴー]+|\\(\\^ ?\\^\\)|.", line.decode(), re.DOTALL)
@@ -160,32 +158,7 @@ def say(text):
     sys.stdout.buffer.write((text + "\\n").encode())
     sys.stdout.buffer.flush()
 
-def word(text):
-    if text == "(^^)":
-        return "(^^) (^ ^) (^^) 特殊 1 記号 5 * 0 * 0 NIL"
-    return f'{{text}} {{text}} {{text}} 名詞 6 普通名詞 1 * 0 * 0 "代表表記:{{text}}/{{text}}"'
-
-def answer(line):
-    if line.startswith(b"# ") or len(line) > 65535:
-        return
-    text = line.decode()
-    if {slow!r} and {slow!r} in text:
-        time.sleep(3)
-    if {dead!r} and {dead!r} in text:
-        sys.exit(1)
-    for one in segmented(line) if len(line) <= 4096 else ():
-        say(word("x" if one == {wrong!r} else one))
-        if re.match("[ァ-ヴー]", one):
-            say("@ " + word(one))  # another reading
-    say("EOS")
-
-with open({log!r}, "a") as log:
-    log.write(" ".join([str(os.getpid()), str(os.getppid()), *sys.argv[1:]]) + "\\n")
-if sys.argv[1:] != ["--segment"]:
-    assert not sys.argv[1:], sys.argv
-    for line in sys.stdin.buffer:
-        answer(line.removesuffix(b"\\n"))
-    sys.exit()
+assert sys.argv[1:] == ["--segment"], sys.argv
 for number, line in enumerate(sys.stdin.buffer):
     line = line.removesuffix(b"\\n")
     if line.startswith(b"# ") or {drop}:
@@ -199,15 +172,9 @@ for number, line in enumerate(sys.stdin.buffer):
 
 
 def put_jumanpp(folder: Path, monkeypatch, **flags: str) -> Path:
-    """Put a `jumanpp` on PATH; `drop`: which other lines `--segment` drops, `end`: how it ends.
-
-    `slow`, `dead`, `wrong`: a character at which the answer to pyknp takes 3 seconds, at which it
-    ends, which it takes for another one. Each start is a line of the file `jumanpp.log` beside it:
-    its process, who started it, its flags.
-    """
+    """Put a `jumanpp` on PATH; `drop`: which other lines it drops, `end`: how it ends."""
     program = folder / "bin" / "jumanpp"
-    plain = {"drop": "False", "end": "", "slow": "", "dead": "", "wrong": ""}
-    plain |= {"python": sys.executable, "log": str(program.with_name("jumanpp.log"))}
+    plain = {"drop": "False", "end": "", "python": sys.executable}
     write_program(program, PROGRAM.format(**plain | flags))
     path = os.environ["PATH"]
     if str(program.parent) not in path.split(os.pathsep):
