@@ -32,7 +32,6 @@ PANEL_WIDTH, LABELS_WIDTH = 3.8, 1.0  # inches of a benchmark, and of the langua
 LANGUAGE_HEIGHT, TITLE_HEIGHT = 0.19, 0.8  # inches of a language, and of title and numbers
 DELTAS_WIDTH, SYSTEM_HEIGHT = 7.0, 0.3  # inches of the figure and of a system in it
 INTERVALS = "lines: 95 % intervals; blue: better; red: worse; grey: the interval includes 0"
-LOWER = ("error rate",)  # metrics where less is better
 
 Hits = dict[str, np.ndarray]  # way -> bool[N]
 
@@ -304,10 +303,10 @@ def plot_changes(panels: list[Comparison], names: list[str], out: Path) -> None:
             axes = figure.add_axes(np.divide(place, (width, whole, width, whole)))
             *languages, last = (replace(r, label=short_code(r.label)) for r in panel.rows)
             rows = [*sorted(languages, key=lambda row: (-row.delta, row.label)), last]
-            _draw_rows(axes, rows, lower=panel.metric in LOWER)
+            _draw_rows(axes, rows, lower=panel.sign < 0)
             if languages:
                 axes.axhline(len(languages) - 0.5, color=LINE, linewidth=0.8, linestyle=":")
-            axes.set_title(panel.benchmark + (" (less is better)" if panel.metric in LOWER else ""))
+            axes.set_title(panel.benchmark + (" (less is better)" if panel.sign < 0 else ""))
         title = f"{names[1]} minus {names[0]}, in percentage points"
         figure.suptitle(title, y=1 - 0.15 / whole)
         figure.supxlabel(INTERVALS, y=0.1 / whole)

@@ -76,10 +76,11 @@ def _table(name: str, seen: bool, languages: str, models: str = "") -> Declarati
 
 
 TABLES = {
-    "tatoeba": _table("tatoeba", True, ""),
+    "tatoeba": _table("tatoeba", True, "", "; the text of LASER2 on id and ja has two readings"),
     "tatoeba_unseen": _table(
         *("tatoeba_unseen", False, "not "),
-        ", whose LASER and LaBSE were trained on several of these languages",
+        ", whose LASER and LaBSE were trained on several of these languages; the text of "
+        "LaBSE-EMS-joint on ast has two readings",
     ),
 }
 ABLATION = AblationColumns(
