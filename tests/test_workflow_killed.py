@@ -326,7 +326,15 @@ def contents(project):
         for path, name in names.items()
         if not name.startswith(("results/tiny/costs", "results/tiny/logs"))
         and not name.endswith(
-            (".snakemake_timestamp", ".svg", ".png", ".pdf", "figures/.made", *OF_A_PAIR)
+            (
+                ".snakemake_timestamp",
+                ".svg",
+                ".png",
+                ".pdf",
+                "figures/.made",
+                "report/.made",
+                *OF_A_PAIR,
+            )
         )
     }
 

@@ -61,7 +61,7 @@ def report(
     out: Annotated[Path | None, PAGE, Writes(suffixes=(".html",))] = None,
     expect: common.Expected = "",
 ) -> None:
-    """Write a page about an experiment: scores, languages, examples and costs."""
+    """Write a page about an experiment, or about several."""
     from ems.commands.help import version
     from ems.tables.report import runs_of, write_report
 
