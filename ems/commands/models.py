@@ -131,7 +131,7 @@ def examples(
     evalset: common.Folders = (),
     expect: common.Expected = "",
 ) -> None:
-    """Find right and wrong answers of the best system, for the report."""
+    """Find right and wrong answers of the best system."""
     from ems.bench.encoders import CACHE_FOLDER, cached, make_encoder
     from ems.bench.examples import write_examples
 
