@@ -21,7 +21,7 @@ is opened by itself, the English name of a language appears over its code. Colou
 colour-blind eyes. The look is one file, `ems/tables/ems.mplstyle`, and
 `matplotlib.style.use("ems.tables.ems")` draws your own figures the same way.
 """
-FIGURES = {  # file in results/demo -> title, what it shows and which way is better
+FIGURES = {  # file in results/demo -> title, description
     "figures/tatoeba.svg": (
         "Languages and systems",
         "Tatoeba P@1 of each language, a mark per system, the best language on top. Further right "

@@ -12,7 +12,7 @@ from pymdownx.slugs import slugify
 
 ROOT = Path(__file__).parents[1]
 PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changes.md"}
-GENERATED = {"cli.md", "config.md"}  # `make pages` writes them: nobody should edit them
+GENERATED = {"cli.md", "config.md"}  # written by `make pages`, not by hand
 SLUG = slugify(case="lower")
 
 

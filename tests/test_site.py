@@ -16,7 +16,7 @@ from made.browser import DESKTOP, PHONE, findings, opened, violations
 from ems import Encoder
 
 PAGES = sorted([page.stem for page in (ROOT / "docs").glob("*.md")] + ["contributing", "changes"])
-# what a browser loads by itself, whatever the reader does
+# resources that a browser loads without a click
 LOADED = re.compile(
     r"""<(?:(?:script|img|iframe)\b[^>]*?\bsrc|link\b[^>]*?\bhref)=["']?([^"'\s>]+)"""
 )

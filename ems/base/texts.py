@@ -13,6 +13,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -47,6 +48,7 @@ INVISIBLE = frozenset(chr(code) for ends in _ENDS for code in range(ends[0], end
 _BREAKERS = str.maketrans(dict.fromkeys("\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029", " "))
 _CONTROL = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})
 Item = TypeVar("Item")
+_kinds = cache(partial(read_table, Path(__file__).with_suffix(".tsv")))  # of files without text
 # The one guard of text: no control, separator or format character, no white space but spaces.
 is_plain = str.isprintable
 
@@ -112,7 +114,7 @@ def other_than_text(path: Path) -> str:
 
 def _other_kind(start: bytes) -> str:
     """Return the kind of a file with these first bytes, with advice; "" for plain text."""
-    for row in read_table(Path(__file__).with_suffix(".tsv")):
+    for row in _kinds():
         if re.match(row["first_bytes"].encode(), start, re.DOTALL):
             return _convert(row["kind"]) if row["kind"].startswith("UTF") else row["kind"]
     if form_of(start):

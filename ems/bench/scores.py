@@ -131,9 +131,9 @@ class Result:
 
     def means(self) -> list[Mean]:
         """Return the mean over the trained languages or directions, and that over unseen ones."""
-        means = []
+        means, labelled = [], self.labelled()
         for kind, labels in zip(("trained", "unseen"), self.mean_labels(), strict=True):
-            ways = [self.labelled()[label].values() for label in labels]
+            ways = [labelled[label].values() for label in labels]
             unit = "direction" if self.label == "direction" else f"{kind} language"
             over = f"{len(labels)} {unit}{'s' if len(labels) > 1 else ''}"
             over = f"directions from {over}" if self.label == "source" else over

@@ -133,11 +133,9 @@ def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
     hardest = sorted(sorted(lines), key=lambda code: max(ends[code].values()))[:MOST_PANELS]
     codes = in_table_one_order(hardest)
     columns = min(MOST_ACROSS, len(codes))
-    width = max(LEAST_WIDTH, columns * PANEL[0])
-    with drawing(out, width, -(-len(codes) // columns) * PANEL[1] + 1.3) as figure:
-        panels = figure.subplots(
-            -(-len(codes) // columns), columns, sharex=True, sharey=True, squeeze=False
-        ).flatten()
+    rows, width = -(-len(codes) // columns), max(LEAST_WIDTH, columns * PANEL[0])
+    with drawing(out, width, rows * PANEL[1] + 1.3) as figure:
+        panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten()
         for axes, code in zip(panels, codes, strict=False):
             for number, points in lines[code].items():
                 axes.plot(*zip(*points, strict=True), **line_style(number))

@@ -1,4 +1,4 @@
-"""The report of an experiment: one HTML page with what was trained, how good it is, and its costs.
+"""The report of an experiment on one HTML page: what was trained, how good it is, and its costs.
 
 This module only gathers values from the files of results/<experiment>; report.html.jinja draws
 them. A part whose files are missing is left out.
@@ -7,7 +7,7 @@ them. A part whose files are missing is left out.
 import csv
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
@@ -223,7 +223,8 @@ def _by_language(column: Column, drawn: Sequence[str]) -> Json:
 
 def _ends(scores: Scores, label: str) -> tuple[float, float]:
     """Return the mean of a label, less and plus half of its interval, within 0 to 100."""
-    value, half = scores.values[label], half_interval(scores.as_file, [label]) or 0.0
+    own = replace(scores.as_file, rows=scores.labelled[""][label])
+    value, half = scores.values[label], half_interval(own) or 0.0
     return max(0.0, value - half), min(100.0, value + half)
 
 

@@ -67,7 +67,7 @@ def findings(
     width: int = DESKTOP,
     ready: str = "",
 ) -> list[str]:
-    """Return what is wrong with a page for its readers, a line each, once it shows `ready`.
+    """Return the faults of a page, a line each, once it shows `ready`.
 
     These are violations of accessibility, messages in the console, requests to other hosts, and a
     page that scrolls sideways.
