@@ -1,7 +1,6 @@
-"""Shared parts of the figures: files, legends, labels of points, names of languages on hover.
-
-The look is in ems.mplstyle. pyplot is not used, so no global state changes. The same numbers give
-the same bytes: no dates, no versions, and a fixed salt for the ids of the SVG.
+"""Shared parts of the figures: files, legends, labels of points, names of languages on hover. The
+look is in ems.mplstyle. The same numbers give the same bytes: no pyplot, whose state is global, no
+dates, no versions, and a fixed salt for the ids of the SVG.
 """
 
 import re
@@ -40,9 +39,8 @@ ALIGNED = {"ha": {1: "left", 0: "center", -1: "right"}, "va": {1: "bottom", 0: "
 
 @contextmanager
 def drawing(out: Path, width: float, height: float) -> Iterator[Figure]:
-    """Yield an empty figure of a size in inches, then write it to `out` as .svg, .png and .pdf.
-
-    matplotlib's defaults and ems.mplstyle apply, not the user's matplotlibrc.
+    """Yield a figure (size in inches), then write it as .svg, .png and .pdf. It has the defaults of
+    matplotlib and ems.mplstyle, not the user's matplotlibrc.
     """
     with style.context(["default", "ems.tables.ems"]):
         layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
@@ -86,10 +84,9 @@ def number_logarithms(axis: Axis, form: Formatter | str = "{x:g}") -> None:
 def place_labels(
     axes: Axes, labels: Sequence[str], points: np.ndarray, others: np.ndarray
 ) -> list[str]:
-    """Write `labels` next to `points` [N, 2] (in data units), the first ones first.
-
-    A label that would cover a point, one of `others` [M, 2] or another label is left out. Returns
-    the labels written. The layout of the figure is final from here on.
+    """Write `labels` next to `points` [N, 2] (data units), except where one would cover a point,
+    one of `others` [M, 2] or an earlier label; return the labels written. The layout is final from
+    here on.
     """
     figure = axes.get_figure(root=True)
     figure.draw_without_rendering()

@@ -1,7 +1,4 @@
-"""Compare two systems language by language, with significance tests: a summary, a table, a figure.
-
-The tests are in `ems/bench/significance.py`.
-"""
+"""Compare two systems by language, with the tests of ems/bench/significance.py."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -63,29 +60,23 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two systems on one benchmark.
-
-    The last row is the mean over `counted`, as in the tables: the rows of trained languages.
-    `unseen`: the mean over the other languages, if any.
-    """
+    """Two systems on one benchmark."""
 
     benchmark: str
     metric: str
     sign: int  # -1 if lower is better
-    rows: list[Difference]
+    rows: list[Difference]  # the last one is the mean over `counted`, as in the tables
     skipped: list[str]
-    counted: list[Difference]
-    unseen: list[Difference]
+    counted: list[Difference]  # rows of trained languages
+    unseen: list[Difference]  # the mean over the other languages, if any
 
 
 def write_comparison(
     first: Path, second: Path, out: Path | None = None, every_row: bool = False
 ) -> str:
-    """Compare two folders of score files, or two files; return a summary as Markdown.
-
-    `every_row` returns the whole table instead. With `out` also write that table (.tex, .md, .csv)
-    and the figure. Raises `EmsError` if they have no benchmark in common, or scored a benchmark on
-    different data.
+    """Compare two folders of score files, or two files; return a summary, or `every_row`, in
+    Markdown. With `out` also write the whole table and the figure. Raises `EmsError` if they have
+    no benchmark in common, or scored a benchmark on different data.
     """
     pairs, alone = _paired(first, second)
     names = [pairs[0][side].system for side in range(2)]
@@ -200,9 +191,8 @@ def _hits(
 def _probabilities(
     hits: Mapping[str, Sequence[Hits]], changes: Mapping[str, Change]
 ) -> dict[str, dict[str, float]]:
-    """Return label -> way -> McNemar's p, corrected over the labels that have the way.
-
-    A label with more ways than MOST_WAYS has the corrected p of its mean instead.
+    """Return label -> way -> McNemar's p, corrected over the labels that have the way; for a label
+    with more ways than MOST_WAYS, the corrected p of its mean.
     """
     many = [label for label, (ways, _) in hits.items() if len(ways) > MOST_WAYS]
     few = {label: sides for label, sides in hits.items() if label not in many}
@@ -284,10 +274,7 @@ def _table(comparisons: list[Comparison], names: list[str], alone: list[str]) ->
 
 
 def plot_changes(panels: list[Comparison], names: list[str], out: Path) -> None:
-    """Draw `names[1]` minus `names[0]` with intervals, one panel per benchmark, the longest first.
-
-    Languages are sorted by their difference; the mean stands last, below a line.
-    """
+    """Draw `names[1]` minus `names[0]` with intervals, a panel per benchmark; the mean is last."""
     panels = sorted(panels, key=lambda panel: -len(panel.rows))
     heights = [0.0] * min(MOST_ACROSS, len(panels))  # inches of each column so far
     boxes = []  # of each panel, in the shortest column: left, top, height
@@ -330,13 +317,12 @@ def _draw_rows(axes: Axes, rows: Sequence[Difference], lower: bool = False) -> N
 def plot_deltas(
     scores: list[Path], order: list[str], out: Path, families: Families | None = None
 ) -> None:
-    """Draw the change in mean P@1 versus the first system of `order`, on the first benchmark of the
-    ablation.
+    """Draw the change in mean P@1 versus the first system of `order`, on the ablation's first
+    benchmark.
 
-    The mean is over the languages trained on, as in EMS v2 Tables IV and XIV. Lines are 95 %
-    intervals of the paired bootstrap over sentences; they do not include the variance between
-    seeds. `families`: systems that count as one. Raises `EmsError` for scores of different data, or
-    if no system has a language of the first one.
+    The mean is over the languages trained on, as in EMS v2 Tables IV and XIV. Intervals do not
+    include the variance between seeds. Raises `EmsError` for scores of different data, or if no
+    system has a language of the first one.
     """
     name = joining("ablation")[0]
     systems = read_scores(scores, name, "P@1", order=order, families=families, seen=True)

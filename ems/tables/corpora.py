@@ -1,8 +1,7 @@
 """Tables of the training data: pairs per language (EMS v2 Table I) and removals by reason.
 
-A row is named by the language other than English; a language pair without English keeps its name,
-"de-fr". Pairs joined from multi-parallel text are one row, "through en". Documents of one language
-have rows of their own, which count sentences. Printed counts stay as printed ("4.9M").
+Documents of one language have rows of their own, which count sentences. Printed counts stay as
+printed ("4.9M"). A malformed report raises `EmsError`.
 """
 
 from collections import Counter
@@ -27,16 +26,13 @@ PART = "+"  # between a corpus and the name of a part of it
 
 
 class ReportEntry(Counted):
-    """One corpus of one language pair; counts are sentence pairs (sentences for `documents`).
-
-    `by_benchmark`: benchmark -> side ("en") -> its sentences in the corpus, and "pairs" -> pairs.
-    """
+    """One corpus of one language pair; counts are sentence pairs (sentences for `documents`)."""
 
     name: NonBlank = field(metadata={"key": "corpus"})
     version: NonBlank
     role: Literal["train", "validation"]
     pair: NonBlank
-    by_benchmark: dict[str, dict[str, Count]]
+    by_benchmark: dict[str, dict[str, Count]]  # benchmark -> side ("en") or "pairs" -> count
 
     @property
     def corpus(self) -> str:
@@ -100,10 +96,7 @@ def _total(counts: Iterable[CleanCounts]) -> tuple[int, Counter[str], int]:
 
 
 def write_corpora_table(report: Path, out: Path, printed: Collection[str] = ()) -> None:
-    """Write EMS v2 Table I for our experiment, with the counts of the models `printed` in it.
-
-    Raises `EmsError` for a malformed report.
-    """
+    """Write EMS v2 Table I for our experiment, with the counts of the models `printed` in it."""
     data = read_report(report)
     train = [entry for entry in data.entries if entry.role == TRAIN]
     validation = [entry for entry in data.entries if entry.role == VALIDATION]
@@ -160,10 +153,7 @@ def _documents_notes(entries: Iterable[ReportEntry]) -> list[str]:
 
 
 def write_decontamination_table(report: Path, out: Path) -> None:
-    """Write the evaluation sentences found in each corpus, by benchmark.
-
-    A pair may be in several benchmarks; "any of them" counts it once.
-    """
+    """Write the evaluation sentences in each corpus by benchmark ("any of them": each once)."""
     data = read_report(report)
     rows: list[list[Value]] = []
     rules: set[int] = set()
@@ -234,8 +224,7 @@ class _Vocabulary(Record):
 
 
 def write_vocabulary_table(reports: list[Path], out: Path) -> None:
-    """Write the vocabulary reports (`<name>.json`): a row per language, then a row per script.
-
+    """Write a row per language, then a row per script, of each vocabulary report (`<name>.json`).
     Raises `EmsError` when the scripts' pieces do not add up.
     """
     rows: list[list[Value]] = []

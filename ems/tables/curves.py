@@ -1,7 +1,5 @@
-"""Figures of training: learning curves, and validation P@1 of each language.
-
-At equal pairs systems have seen the same text, at equal minutes they have cost the same. Losses are
-on a logarithmic axis, since they fall most at the start.
+"""Figures of training: learning curves, and validation P@1 of each language. At equal pairs systems
+have seen the same text, at equal minutes they have cost the same.
 """
 
 from collections.abc import Mapping
@@ -35,9 +33,8 @@ LEAST_WIDTH = 6.0  # inches; few panels are wider instead
 
 def plot_curves(losses: Mapping[str, Path], times: Mapping[str, Path] | None, out: Path) -> None:
     """Draw learning curves against the pairs seen or, with `times`, the minutes of training.
-
-    `losses`: system -> losses.jsonl; `times`: system -> costs/train/*.times.jsonl. Raises
-    `EmsError` for a malformed row, a step without a time, and if no system was trained.
+    `losses`: system -> losses.jsonl; `times`: system -> its *.times.jsonl. Raises `EmsError` for a
+    malformed row, a step without a time, and if no system was trained.
     """
     axis = "sentence pairs seen" if times is None else "minutes of training"
     curves: dict[str, list[tuple[float, LossEntry]]] = {}  # system -> place on the axis, row
@@ -110,11 +107,9 @@ def _keys(numbers: Mapping[str, int]) -> list[Line2D]:
 
 
 def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
-    """Draw validation P@1 per language (percent, mean of both directions) against the pairs seen.
-
-    `losses`: system -> losses.jsonl. Of many languages only the hardest are shown: with the lowest
-    last value of the best system. Raises `EmsError` for a malformed row and for a system without
-    P@1 per language.
+    """Draw validation P@1 per language (percent, mean of both directions) against the pairs seen,
+    of many languages the hardest: with the lowest last value of the best system. Raises `EmsError`
+    for a malformed losses.jsonl and for one without P@1 per language.
     """
     curves = {}
     for system, path in losses.items():

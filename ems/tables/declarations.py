@@ -1,7 +1,5 @@
-"""Tables shared by several benchmarks: classification, and retrieval among many candidates.
-
-A column "en->de" of classification is learnt in English and tested in German. Benchmarks that no
-paper prints also show the accuracy of the most frequent class.
+"""Tables shared by several benchmarks: classification ("en->de": learnt in English and tested in
+German), and retrieval among many candidates.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -119,10 +117,8 @@ def accuracy_table(benchmark: str, table: str) -> Declaration:
 
 
 def _columns(systems: Sequence[Scores], models: Models) -> list[Column]:
-    """Return a column per direction, in the paper's order, then their mean.
-
-    If all directions have one source language, its own column stands first and is not averaged, and
-    the target languages name the columns.
+    """Return a column per direction, in the paper's order, then their mean. If all directions have
+    one source, its own column stands first and is not averaged, and the targets name the columns.
     """
     there = labels_of(systems)
     paper = [name for values in models.values() for name in values if name != AVERAGE]
@@ -199,9 +195,8 @@ def retrieval_table(
     description: str,
     label: Label = ScoreFile.label_of,
 ) -> Declaration:
-    """Return the table of a benchmark whose paper drew 2,000 queries and 200,000 candidates.
-
-    The paper's sentences are not published, so a note with its rows says that ours differ.
+    """Return the table of a benchmark whose paper drew 2,000 queries and 200,000 candidates. These
+    are not published, so a note with the paper's rows says that ours differ.
     """
     title, source = record_of(benchmark).title, words_of(benchmark)["table"][benchmark].paper
 

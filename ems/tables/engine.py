@@ -1,7 +1,5 @@
-"""Tables of systems x columns: score files in, .tex, .md and .csv out.
-
-A mean over several labels is shown only for a system that has them all: means over different
-languages cannot be compared, and the papers print a dash as well.
+"""Tables of systems x columns: score files in, .tex, .md and .csv out. A mean is shown only for a
+system with all its labels: means over different languages cannot be compared.
 """
 
 import re
@@ -31,21 +29,15 @@ UPPER_BOUND_NOTE = "In italics: LaBSE, the papers' upper bound, which does not c
 
 @dataclass(frozen=True)
 class Column:
-    """A column: the mean of the scores whose labels are `members`.
-
-    With a `measure`, its mean share over all labels with any measure; with `by_system`, a value per
-    system that is not a score. `printed`: the paper's name of the column. `part`: our members are
-    fewer than the paper's, so the paper's number is a mean over more. `group`: a mean that only the
-    paper shows, so it appears only above a printed value.
-    """
+    """A column: the mean of the scores whose labels are `members`."""
 
     heading: str
     members: Sequence[str]
-    printed: str = ""
-    part: bool = False
-    group: bool = False
-    measure: str = ""
-    by_system: Mapping[str, float | None] | None = None
+    printed: str = ""  # the paper's name of the column
+    part: bool = False  # our members are fewer, so the paper's number is a mean over more
+    group: bool = False  # a mean that only the paper shows: left out without a printed value
+    measure: str = ""  # shows its mean share over all labels with any measure
+    by_system: Mapping[str, float | None] | None = None  # values that are no scores
 
     @property
     def ranked(self) -> bool:
@@ -64,26 +56,19 @@ class Column:
 
 @dataclass(frozen=True)
 class PrintedRows:
-    """Rows that a paper prints for the same data and protocol.
+    """Rows that a paper prints for the same data and protocol."""
 
-    `source` names the table. `data` describes its data, checked by `version`, `protocol` and
-    `count` (sentences). With `all_rows` one requested row shows all rows of the paper. If our
-    columns are a part of the paper's, its mean is computed again over ours, or stays with
-    `keep_mean`; `dagger` explains this. `groups` explains the columns of its groups. `classes`:
-    heading -> the models under it, if the paper divides its rows.
-    """
-
-    source: str
+    source: str  # names the table
     models: Callable[[], Models]
-    data: str = ""
+    data: str = ""  # describes its data, which the next three check
     version: str = ""
     protocol: Mapping[str, Any] = field(default_factory=dict)
-    count: int = 0
-    all_rows: bool = False
-    keep_mean: bool = False
+    count: int = 0  # of sentences
+    all_rows: bool = False  # one requested row shows all rows of the paper
+    keep_mean: bool = False  # of more columns than ours; else it is computed again over ours
     dagger: str = "mean of the printed values over the languages shown"
-    groups: str = ""
-    classes: Callable[[], Mapping[str, list[str]]] = dict
+    groups: str = ""  # explains the columns of its groups
+    classes: Callable[[], Mapping[str, list[str]]] = dict  # heading -> the models under it
 
     def fits(self, system: Scores) -> bool:
         same = all(system.file.protocol.get(key) == v for key, v in self.protocol.items())
@@ -101,25 +86,19 @@ class TableRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Declaration:
-    """A table of systems x columns.
+    """A table of systems x columns."""
 
-    `benchmarks`: benchmark -> prefix of the labels of its rows. `columns` makes the columns from
-    the scores, `blocks` lays them out, `about` describes the numbers. `spread` adds a row with the
-    standard deviation of the seeds. `below`: measure -> suffix of its row under each system.
-    `shared`: a measure with one row for all systems.
-    """
-
-    benchmarks: Mapping[str, str]
+    benchmarks: Mapping[str, str]  # benchmark -> prefix of the labels of its rows
     metric: str
-    columns: Callable[[Sequence[Scores]], list[Column]]
-    about: Callable[[Sequence[Scores]], list[str]]
+    columns: Callable[[Sequence[Scores]], list[Column]]  # from the scores
+    about: Callable[[Sequence[Scores]], list[str]]  # describes the numbers
     label: Label = ScoreFile.label_of
     printed: PrintedRows | None = None
-    blocks: Callable[[list[Column]], list[Block]] = lambda c: balanced_blocks(headings(c))
+    blocks: Callable[[list[Column]], list[Block]] = lambda c: balanced_blocks(headings(c))  # layout
     seen: bool | None = None
-    spread: bool = True
-    below: Mapping[str, str] = field(default_factory=dict)
-    shared: str = ""
+    spread: bool = True  # adds a row with the standard deviation of the seeds
+    below: Mapping[str, str] = field(default_factory=dict)  # measure -> suffix of a row
+    shared: str = ""  # a measure with one row for all systems
     decimals: int = 1
     heading: str = "Model"
 
@@ -135,9 +114,8 @@ def write_systems(
 ) -> None:
     """Write a table of score files to `out` as .tex, .md and .csv.
 
-    `printed`: models of the papers to show; `order`: the systems that come first; `families`: name
-    -> systems that share a row; `names`: score file -> its row, for files of several experiments.
-    Raises `EmsError` for scores that cannot share a table.
+    `printed`: models of the papers to show; the others as in `read_scores`. Raises `EmsError` for
+    scores that cannot share a table.
     """
     files = {name: [path for path in scores if path.stem == name] for name in table.benchmarks}
     if len(files) == 1 or not any(files.values()):
@@ -297,10 +275,7 @@ def _means(values: Values, columns: list[Column]) -> dict[str, float | None]:
 
 
 def _deviation(system: Scores, members: Sequence[str]) -> float | None:
-    """Return the sample standard deviation of the seeds' means over `members`.
-
-    None for fewer than two seeds, or if the members have unequal numbers of seeds.
-    """
+    """Return the standard deviation of the seeds' means; None for one seed or unequal numbers."""
     seeds = [system.seeds.get(name, []) for name in members]
     if len({len(values) for values in seeds}) != 1:
         return None
@@ -311,10 +286,7 @@ def _deviation(system: Scores, members: Sequence[str]) -> float | None:
 def _printed_rows(
     paper: PrintedRows | None, requested: Sequence[str], system: Scores, columns: list[Column]
 ) -> tuple[list[TableRow], list[str]]:
-    """Return the `requested` rows of a paper, in its order, and the notes on them.
-
-    There are none for scores of other data, nor for a model without any of the columns.
-    """
+    """Return the rows of a paper, in its order, and notes on them; none for scores of other data."""
     if paper is None or not requested:
         return [], []
     models = paper.models()

@@ -46,10 +46,7 @@ Points = dict[str, tuple[int, float]]  # the experiment's code -> training pairs
 def plot_strip(
     systems: Mapping[str, Mapping[str, float]], title: str, out: Path, note: str = ""
 ) -> None:
-    """Draw a row per language with a mark per system, the best language on top.
-
-    `systems`: name -> language (the experiment's code) -> P@1 in percent.
-    """
+    """Draw a row per language, the best on top; `systems`: name -> language -> P@1 in percent."""
     import pandas as pd  # imported late: it takes a second
 
     values = pd.DataFrame(systems)  # languages x systems
@@ -76,10 +73,8 @@ def _look(number: int) -> dict[str, Any]:
 
 
 def plot_directions(system: Scores, benchmark: Benchmark, out: Path) -> None:
-    """Draw P@1 (percent) of each direction of a system, queries from top to bottom.
-
-    Few languages have numbers, many are grouped by family. A direction without a score is blank.
-    The scale spans the scores, so that their differences are seen.
+    """Draw P@1 (percent) of each direction of a system; queries are rows, a missing score is blank.
+    Few languages have numbers, many are grouped by family. The scale spans the scores.
     """
     codes = in_table_one_order({code for name in system.values for code in name.split("-")})
     numbered = len(codes) <= MOST_NUMBERED
@@ -129,11 +124,8 @@ def _mark_families(axes: Axes, codes: Sequence[str]) -> None:
 def plot_pairs(
     scores: list[Path], report: Path, out: Path, families: Families | None = None
 ) -> None:
-    """Draw P@1 (percent, mean of both directions) of languages against their training pairs.
-
-    If all languages have about as many pairs, draw a row per language instead, the best on top.
-    `report`: decontamination.json; `families`: systems that count as one. Raises `EmsError` like
-    `read_points`.
+    """Draw P@1 (percent, mean of both directions) of languages against their training pairs, or, if
+    all have about as many, a row per language. Raises `EmsError` like `read_points`.
     """
     name = joining("pairs")[0]
     systems = read_scores(scores, name, "P@1", families=families, seen=True)
@@ -188,9 +180,8 @@ def _plot_cloud(shown: Mapping[str, Points], title: str, note: str, out: Path) -
 
 
 def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
-    """Return system -> language -> (training pairs, P@1).
-
-    Raises `EmsError` for a malformed report and for a language that it lacks.
+    """Return system -> language -> (training pairs, P@1). Raises `EmsError` for a malformed report
+    and for a language that it lacks.
     """
     pairs: dict[str, int] = {}  # language -> training pairs that have it on one side
     for entry in read_report(report).entries:
@@ -214,8 +205,7 @@ def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
 
 def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> None:
     """Draw mean P@1 over the languages trained on, with its 95 % interval, against minutes.
-
-    `times`: system -> its costs/train/*.times.jsonl. Raises `EmsError` if no system has both.
+    `times`: system -> its *.times.jsonl. Raises `EmsError` if no system has both.
     """
     name = joining("tradeoff")[0]
     systems = [s for s in read_scores(scores, name, "P@1", seen=True) if s.system in times]
@@ -252,9 +242,8 @@ def plot_lines(
     title: str,
     out: Path,
 ) -> None:
-    """Draw a line for each entry of `lines`: "Tatoeba en->fr" -> a percentage for each label.
-
-    Lines of one benchmark (the words before the last) share a style. A missing value is a gap.
+    """Draw a line for each entry of `lines`: "Tatoeba en->fr" -> a percentage per label; None is a
+    gap. Lines of one benchmark (the words before the last) share a style.
     """
     names = list(lines)
     benchmarks = list(dict.fromkeys(name.rpartition(" ")[0] for name in names))

@@ -1,7 +1,5 @@
-"""Logs of jobs: losses and times of a training, and the costs of each job.
-
-A malformed line is an error that names the file and the line, since a gap in a curve would be
-overlooked.
+"""Logs of jobs: losses and times of a training, and the costs of each job. A malformed line is an
+error that names it, since a gap in a curve would be overlooked.
 """
 
 import math
@@ -47,23 +45,17 @@ class _Time(Record):
 
 @dataclass(frozen=True)
 class LossEntry:
-    """One row of losses.jsonl: the step, the pairs seen so far and the total loss.
-
-    `values`: parts of the loss by name ("xtr") and, in validation, P@1 in percent ("p1"). `total`
-    is NaN for a system that learns from documents and is validated on pairs alone. `languages` and
-    `corpora` are P@1 in percent, empty in training and in old logs. `kept`: the model has the
-    weights of this step. `numbers`: all numbers of the row by name, such as the learning rate.
-    """
+    """One row of losses.jsonl."""
 
     part: str
     step: int
-    pairs: int
-    total: float
-    values: dict[str, float]
-    languages: dict[str, float]
-    corpora: dict[str, float]
-    kept: bool
-    numbers: dict[str, float]
+    pairs: int  # seen so far
+    total: float  # NaN after training on documents with validation on pairs alone
+    values: dict[str, float]  # parts of the loss ("xtr") and, in validation, P@1 in percent ("p1")
+    languages: dict[str, float]  # P@1 in percent; empty in training and in old logs
+    corpora: dict[str, float]  # likewise
+    kept: bool  # the model has the weights of this step
+    numbers: dict[str, float]  # all numbers of the row, such as the learning rate
 
 
 def read_losses(path: Path) -> list[LossEntry]:
@@ -162,12 +154,9 @@ class JobCost(Record):
 def write_costs_table(
     folder: Path, out: Path, planned: Callable[[tuple[str, ...]], bool] = lambda job: True
 ) -> None:
-    """Write a table of the costs of the jobs in `folder` (results/<experiment>/costs).
-
-    A row is a stage, or a system for the stages in BY_SYSTEM.
-
-    `planned` returns True for jobs that the experiment still has; a note sums up the others. Raises
-    `EmsError` if no job is left or a file is malformed.
+    """Write a table of the costs in `folder` (results/<experiment>/costs): a row per stage, or per
+    system for the stages in BY_SYSTEM. A note sums up the jobs that are not `planned` any more.
+    Raises `EmsError` if no job is left or a file is malformed.
     """
     every = costs_of(folder).values()
     if not every:

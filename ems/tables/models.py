@@ -1,7 +1,7 @@
 """Tables of trained systems: data and sizes (EMS v2 Table III), mined pairs, sweeps (Table II).
 
-The facts of a system in a study are here, too. "Parameters" counts all trained weights except
-the input embedding, the reading that gives the paper's 147M (docs/fidelity.md).
+"Parameters" counts all trained weights except the input embedding, the reading that gives the
+paper's 147M (docs/fidelity.md). Malformed and missing files raise `EmsError`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,10 +48,7 @@ class _Model(Record):
 
 
 def write_models_table(models: list[Path], report: Path, printed: list[str], out: Path) -> None:
-    """Write EMS v2 Table III of trained `models` (model.json), with `printed` models of the paper.
-
-    Raises `EmsError` for a malformed or missing file.
-    """
+    """Write EMS v2 Table III of trained `models` (model.json), and of `printed` ones of the paper."""
     counts = read_report(report)
     rows: list[list[Value]] = []
     for path in models:
@@ -116,10 +113,9 @@ def training_pairs(report: Report, languages: Iterable[str], share: float) -> tu
 def fact_of(
     fact: str, system: SystemSettings, model: Path | None, report: Report | None, times: Path | None
 ) -> Value:
-    """Return a fact or a cost of a trained system; None if its file is missing.
-
-    `memory` is in MB, `minutes` per 10,000 steps, `speed` in pairs per second. `times`: the
-    *.times.jsonl of the training, in the same folder as its costs.
+    """Return a fact or a cost of a trained system; None if its file is missing. `memory` is in MB,
+    `minutes` per 10,000 steps, `speed` in pairs per second. `times` stands next to the
+    costs of the training.
     """
     if not system.trained:
         return None
@@ -174,11 +170,9 @@ class _Manifest(Record):
 
 
 def write_mining_table(manifests: Sequence[Path], out: Path) -> None:
-    """Write a table of mined pairs: a row per system that learns from them, in a chain one per
-    iteration (Wang et al., CCL 2019, section 3.2).
-
-    The share of right pairs is known if translations were hidden among the documents. Raises
-    `EmsError` for a malformed file.
+    """Write a row per system that learns from mined pairs, in a chain one per iteration (Wang et
+    al., CCL 2019, section 3.2). Right pairs are known if translations were hidden among the
+    documents.
     """
     rows: list[list[Value]] = []
     hidden = False
@@ -225,13 +219,9 @@ SETTING, VALUE, TOTAL, PRECISION = "Setting", "Value", "Loss", "P@1"
 
 
 def write_sweep_table(points: Sequence[SweepPoint], losses: Mapping[str, Path], out: Path) -> None:
-    """Write the last validation of each point of a sweep (EMS v2 Table II, section IV-C).
-
-    `losses`: system -> losses.jsonl. The paper chose by validation loss: the lowest total of each
-    axis is bold, and the highest P@1. A setting of the loss itself changes the scale of the loss,
-    so only P@1 is compared along it.
-
-    Raises `EmsError` for a point whose system has no losses, or no validation among them.
+    """Write the last validation of each point of a sweep (EMS v2 Table II, section IV-C). The paper
+    chose by validation loss: the lowest total of each axis is bold, and the highest P@1. Raises
+    `EmsError` for a point whose system has no losses, or no validation among them.
     """
     last = {point.system: _last_validation(point.system, losses) for point in points}
     parts = list(dict.fromkeys(n for entry in last.values() for n in entry.values if n != P1))

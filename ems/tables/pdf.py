@@ -1,8 +1,7 @@
 r"""All tables of an experiment as one PDF: an article that `\input`s the bare tabulars as floats.
 
-LaTeX measures each table and shrinks it only if it is larger than the page; a longer one continues
-in another float. LaTeX runs in a temporary folder, without the user's latexmkrc, without shell
-escape, and with a fixed date, so the same tables give the same PDF.
+LaTeX shrinks a table that is larger than the page; a longer one continues in another float. It runs
+in a temporary folder, without the user's latexmkrc, without shell escape, and with a fixed date.
 """
 
 import os
@@ -23,11 +22,9 @@ LINES = 12  # of a log in a message
 
 
 def compile_pdf(tables: list[Path], captions: dict[str, str], out: Path) -> None:
-    """Typeset the tabulars `tables` in one PDF, in this order.
-
-    `captions`: a table's file name without suffix -> its caption, plain text (default: the name).
-    Raises `EmsError` if LaTeX is not installed, a table is missing, or LaTeX fails (with the end of
-    its log).
+    """Typeset the tabulars `tables` in one PDF, in this order. `captions`: a table's file name
+    without suffix -> plain text. Raises `EmsError` if LaTeX is not installed or fails (with the end
+    of its log), or a table is missing.
     """
     check_latex()
     if not tables:
@@ -42,9 +39,8 @@ def compile_pdf(tables: list[Path], captions: dict[str, str], out: Path) -> None
 
 
 def latex_files(tables: list[Path], captions: dict[str, str]) -> dict[str, str]:
-    """Return the article, main.tex, and the pages of its tables: table1.tex, table1-2.tex, ...
-
-    The notes of a table stand in small print under its last page.
+    """Return main.tex and the pages of its tables: table1.tex, table1-2.tex, ... The notes of a
+    table stand in small print under its last page.
     """
     head = files("ems.tables").joinpath("article.tex").read_text(encoding="utf-8")
     floats, contents = [head], {}

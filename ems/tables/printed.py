@@ -1,7 +1,5 @@
-"""The papers' printed numbers (`printed/*.csv`; its README names the source of each).
-
-Numbers are copied exactly, slips included. Languages have the codes of their table: ISO 639-1 in
-Table I, Tatoeba's codes elsewhere.
+"""The papers' printed numbers (`printed/*.csv`; its README names the source of each), slips
+included. Languages have the codes of their table: ISO 639-1 in Table I, Tatoeba's codes elsewhere.
 """
 
 import csv
@@ -31,10 +29,8 @@ def model_of(row: dict[str, str]) -> str:
 
 @cache
 def load_table(name: str, column: str | HeadingOf, value: str = "value") -> Numbers:
-    """Return model -> column -> value, in the paper's order.
-
-    `column` and `value` are columns of the CSV. If it lacks `column`, each row has one number, with
-    this heading.
+    """Return model -> column -> value, in the paper's order. `column` and `value` are columns of
+    the CSV; if it lacks `column`, each row has one number, with this heading.
     """
     heading = column if callable(column) else lambda row: row.get(column, column)
     table: Numbers = {}
@@ -95,10 +91,7 @@ Cells = dict[str, float | int | str]
 
 @cache
 def load_study(name: str) -> dict[str, Cells]:
-    """Return label of a row -> "XSR en->fr", a fact or a cost -> the printed value.
-
-    Numbers that the paper abbreviates ("30M", "512x2") stay text.
-    """
+    """Return row -> "XSR en->fr", a fact or a cost -> printed value; text if abbreviated ("30M")."""
     table: dict[str, Cells] = {}
     for row in read_rows(name):
         named = row.get("pair") or row.get("m") or next(iter(row.values()))
@@ -136,9 +129,8 @@ def tatoeba_codes(table: str = "IV") -> list[str]:
 
 @cache
 def load_tatoeba() -> dict[str, dict[str, float | None]]:
-    """Return model -> column -> P@1 in percent, mean of both directions (None: a dash).
-
-    Columns: Tatoeba codes, the mean "IV" or "VI" of their table, and the groups of Table V.
+    """Return model -> column -> P@1 in percent, mean of both directions (None: a dash). Columns:
+    Tatoeba codes, the mean "IV" or "VI" of their table, and the groups of Table V.
     """
     models: dict[str, dict[str, float | None]] = {}
     for row in read_rows("ems-v2-table05-tatoeba-groups"):
@@ -152,9 +144,8 @@ def load_tatoeba() -> dict[str, dict[str, float | None]]:
 
 @cache
 def load_groups(table: str = "V", code: str = "tatoeba_code") -> dict[str, tuple[str, ...]]:
-    """Return heading ("mUSE (15)") -> the codes that the printed mean of Table V or XIV is over.
-
-    They are fewer than the heading counts, since English has no score.
+    """Return heading ("mUSE (15)") -> the codes that the printed mean of Table V or XIV is over,
+    fewer than the heading counts, since English has no score.
     """
     members: dict[str, tuple[str, ...]] = {}
     for row in read_rows("groups"):
@@ -173,10 +164,7 @@ def load_flores_groups() -> dict[str, tuple[str, ...]]:
 
 @cache
 def load_pairs(column: str = "ems_printed") -> dict[str, str]:
-    """Return ISO 639-1 code -> cell of a column of EMS v2 Table I, in the paper's order.
-
-    `TOTAL` comes last; "-" or "" is a dash.
-    """
+    """Return ISO 639-1 code -> cell of EMS v2 Table I, `TOTAL` last; "-" or "" is a dash."""
     return {row["language"]: row[column] for row in read_rows("ems-v2-table01-pairs")}
 
 

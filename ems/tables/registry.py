@@ -1,7 +1,5 @@
 """The tables and figures of an experiment: their input files, and the functions that write them.
-
-Benchmarks declare their own in table.yaml and table.py of their folders, an experiment further ones
-in `tables.studies`. matplotlib is imported only to draw a figure.
+Benchmarks declare theirs in table.yaml and table.py, experiments further ones (`tables.studies`).
 """
 
 from collections import Counter
@@ -25,12 +23,9 @@ STUDIED = "A study of the experiment (`tables.studies` of its file)."
 
 @dataclass(frozen=True)
 class Output:
-    """A table or figure: its command ("table", "figure" or "timed"), name and words.
+    """A table or figure of a benchmark, of a study or, without either, of all experiments."""
 
-    `benchmark` or `study` declares it; if neither, it belongs to all experiments.
-    """
-
-    kind: str
+    kind: str  # its command: "table", "figure" or "timed"
     name: str
     shown: Shown
     benchmark: str = ""
@@ -103,10 +98,8 @@ class Output:
         out: Path,
         times: Mapping[str, Path] | None = None,
     ) -> None:
-        """Write a table (.tex, .md, .csv) or figure (.svg, .png, .pdf) to `out`.
-
-        `times`: system -> costs/train/<system>.times.jsonl, to show the costs of training. Raises
-        `EmsError` for malformed sources.
+        """Write a table (.tex, .md, .csv) or figure (.svg, .png, .pdf). `times`: system -> its
+        costs/train/*.times.jsonl, to show costs. Raises `EmsError` for malformed sources.
         """
         printed, families = experiment.tables.printed, experiment.families
         if self.study and self.kind == "figure":
@@ -184,10 +177,7 @@ Outputs = dict[str, Output]
 
 
 def scores(experiment: Experiment, benchmark: str, systems: list[str] | None = None) -> list[str]:
-    """Return the score files of a benchmark for `systems` (default: all in the tables).
-
-    The list is empty if the experiment does not score the benchmark.
-    """
+    """Return the score files of `systems` (default: in the tables); [] for other benchmarks."""
     names = experiment.shown if systems is None else systems
     known = benchmark in experiment.benchmarks
     folder = f"results/{experiment.name}/scores"
@@ -230,10 +220,7 @@ def _of_study(experiment: Experiment, settings: StudySettings) -> list[str]:
 
 @cache
 def outputs() -> dict[str, Outputs]:
-    """Return command ("table", "figure", "timed") -> name -> output, without studies.
-
-    Tables are in the order of the PDF.
-    """
+    """Return kind -> name -> output, without studies; tables are in the order of the PDF."""
     words = words_of().items()
     every = {kind: {name: Output(kind, name, own[name]) for name in own} for kind, own in words}
     for benchmark in benchmarks():
@@ -245,10 +232,7 @@ def outputs() -> dict[str, Outputs]:
 
 
 def outputs_of(experiment: Experiment) -> dict[str, Outputs]:
-    """Return all possible outputs of an experiment, its studies last.
-
-    Raises `EmsError` for a study with the name of another table or figure.
-    """
+    """Return all outputs of an experiment, its studies last. Raises `EmsError` for a name in use."""
     every = {kind: dict(known) for kind, known in outputs().items()}
     taken = {*every["table"], *every["figure"]}
     for place, (name, own) in enumerate((experiment.tables.studies or {}).items()):
@@ -288,10 +272,9 @@ def captions(experiment: Experiment, names: list[str]) -> list[str]:
 def write_together(table: str, experiments: Sequence[Experiment], out: Path) -> list[Path]:
     """Write a table of the systems of several experiments; return the score files used.
 
-    If two experiments have a system of the same name, its row is "EXPERIMENT: SYSTEM". An
-    experiment with fewer languages reads fewer files of the evaluation data; files that both read
-    must be the same. Raises `EmsError` for a table that only one experiment can have, an experiment
-    without its scores, and scores that cannot share a table.
+    A system whose name is in two experiments is named "EXPERIMENT: SYSTEM". Files of evaluation
+    data that several experiments read must be the same. Raises `EmsError` for a table of one
+    experiment alone, an experiment without its scores, and scores that cannot share a table.
     """
     declared = {
         name: made

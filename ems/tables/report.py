@@ -1,7 +1,6 @@
 """The report of an experiment on one HTML page: what was trained, how good it is, and its costs.
 
-This module only gathers values from the files of results/<experiment>; report.html.jinja draws
-them. A part whose files are missing is left out.
+report.html.jinja draws the values gathered here. A part whose files are missing is left out.
 """
 
 import csv
@@ -78,9 +77,7 @@ class Column:
         return [label for label in labels if all(label in each.values for each in systems)]
 
     def means(self) -> dict[str, tuple[float, float | None, int]]:
-        """Return system -> (mean, half of its 95 % interval, labels) over the shared labels, or
-        over its own if none is shared.
-        """
+        """Return system -> (mean, half a 95 % interval, labels), over its own if none is shared."""
         means = {}
         for name, each in self.systems.items():
             kept = self.shared or [*each.values]
@@ -103,10 +100,7 @@ def runs_of(experiments: Mapping[str, Experiment], chosen: Sequence[tuple[str, s
 
 
 def write_report(runs: Sequence[Run], out: Path, version: str) -> None:
-    """Write the page. `version` says which EMS has written it.
-
-    Raises `EmsError` if no system has a score file, and for malformed files.
-    """
+    """Write the page; `version`: of EMS. Raises `EmsError` if no system has a score file."""
     columns, left_out = _columns(runs)
     if not columns:
         folders = ", ".join(f"{run.folder}/scores" for run in runs)
@@ -302,9 +296,8 @@ def _facts(run: Run, out: Path) -> Json:
 
 
 def _corpora(path: Path) -> Json | None:
-    """Return the pairs of each corpus by what became of them: kept, or the reason of removal.
-
-    Documents count, in sentences, only if there are no pairs. None: there is no training text.
+    """Return the pairs of each corpus by their fate, kept or the reason of removal; None without
+    training text. Documents count, in sentences, only if there are no pairs.
     """
     report, headings = read_report(path), headings_of("reason")
     pairs = any(entry.documents is None for entry in report.entries if entry.role == TRAIN)

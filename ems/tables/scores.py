@@ -1,7 +1,5 @@
-"""Read the score files of a benchmark and check that they may share a table.
-
-Scores share a table only if they come from the same data: the same benchmark, version, SHA-256 and
-protocol in each file, each system once, each label the same language in all files.
+"""Read the score files of a benchmark and check that they may share a table: the same benchmark,
+version, SHA-256 and protocol in each, each system once, and each label of the same language in all.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,16 +17,12 @@ Label = Callable[[ScoreFile, Score], str]  # the label of a score in a table
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of one system on one benchmark, or of several systems that share a table row.
-
-    `rows`: each score with its label (a language or a direction) and its language, the
-    experiment's code or UNSEEN. `absent`: score files missing for this row.
-    """
+    """The scores of one system on one benchmark, or of several systems that share a table row."""
 
     file: ScoreFile
     system: str
-    rows: tuple[tuple[str, str, Score], ...] = ()
-    absent: tuple[str, ...] = ()
+    rows: tuple[tuple[str, str, Score], ...] = ()  # label, language or UNSEEN, score
+    absent: tuple[str, ...] = ()  # score files missing for this row
 
     @cached_property
     def as_file(self) -> ScoreFile:
@@ -99,10 +93,9 @@ def read_scores(
 ) -> list[Scores]:
     """Read score files of `benchmark` as one row per system, the systems of `order` first.
 
-    `families`: name -> systems that share a row. `names`: score file -> its row, for files of
-    several experiments, whose languages may differ. `seen`: True keeps only languages that were
-    trained on, False only the others. Raises `EmsError` if there are no files, one is malformed,
-    they cannot share a table, or no language is kept.
+    `families`: name -> systems that share a row. `names`: score file -> its row, for several
+    experiments. `seen`: keeps only languages that were trained on (True), or only the others.
+    Raises `EmsError` for files that are malformed, cannot share a table or have no language left.
     """
     if not paths:
         raise EmsError(

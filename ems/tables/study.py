@@ -1,9 +1,8 @@
-"""Tables of several benchmarks side by side: studies, and EMS v2 Table XIV.
+"""Tables of several benchmarks side by side: studies (`tables.studies`), and EMS v2 Table XIV.
 
-`tables.studies` of the experiment chooses the rows of a study. A row may show another system for
-each benchmark, as the Lightweight paper calls two trainings "ours" (docs/fidelity.md). A printed
-value has a dagger if our scores are of other data. The costs of training differ from run to run, so
-their columns are only in the table of costs.
+A row may show another system for each benchmark, as the Lightweight paper calls two trainings
+"ours" (docs/fidelity.md). The costs of training differ from run to run, so their columns are only
+in the table of costs.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,16 +41,12 @@ PRINTED_AS = "EMS"  # the name in `tables.printed` that shows the printed rows
 
 @dataclass(frozen=True)
 class Study:
-    """A study with its scores.
-
-    `shown`: benchmark in the settings -> the benchmark whose scores are shown, '' for none.
-    `scores`: benchmark in the settings -> system -> its scores.
-    """
+    """A study with its scores."""
 
     settings: StudySettings
     rows: list[StudyRow]
-    shown: dict[str, str]
-    scores: dict[str, dict[str, Scores]]
+    shown: dict[str, str]  # benchmark in the settings -> the one whose scores are shown, or ''
+    scores: dict[str, dict[str, Scores]]  # benchmark in the settings -> system -> its scores
 
     @classmethod
     def read(cls, experiment: Experiment, name: str, sources: Sequence[Path]) -> "Study":
@@ -115,11 +110,9 @@ def write_study(
     out: Path,
     times: Mapping[str, Path] | None = None,
 ) -> None:
-    """Write a study to `out` as .tex, .md and .csv.
-
-    `sources`: score files, model.json of systems, and the decontamination report; `times`: system
-    -> its costs/train/*.times.jsonl, for the columns of costs. Raises `EmsError` for malformed
-    files and scores of different data.
+    """Write a study of score files, of model.json of systems, and of the decontamination report.
+    `times`: system -> its costs/train/*.times.jsonl, for the columns of costs. Raises `EmsError`
+    for malformed files and scores of different data.
     """
     study = Study.read(experiment, name, sources)
     settings = study.settings
@@ -241,15 +234,11 @@ def _steps_note(steps: Mapping[str, int]) -> list[str]:
 
 @dataclass(frozen=True)
 class AblationColumns:
-    """The columns of one benchmark in Table XIV (`ABLATION` of its table.py).
+    """The columns of one benchmark in Table XIV (`ABLATION` of its table.py)."""
 
-    `means` describes the numbers. `columns`: the paper's heading -> the labels of `table` that its
-    mean is over; without the paper's rows the table has one mean over all labels instead.
-    """
-
-    means: str
+    means: str  # describes the numbers
     table: Declaration
-    columns: Callable[[], Mapping[str, Sequence[str]]]
+    columns: Callable[[], Mapping[str, Sequence[str]]]  # the paper's heading -> labels of `table`
 
     def label(self, file: ScoreFile, row: Score) -> str:
         """Return a label with the benchmark, since two benchmarks may share labels."""
@@ -265,12 +254,10 @@ def write_ablation_table(
     times: Mapping[str, Path] | None = None,
     steps: Mapping[str, int] | None = None,
 ) -> None:
-    """Write EMS v2 Table XIV of the systems `order` to `out` as .tex, .md and .csv.
-
-    `families`: name -> systems that share a row. `times`: system -> its costs/train/*.times.jsonl,
-    for a last column with the seconds of 1,000 steps. `steps`: system -> its steps, for a note,
-    since results of a short training mean little. Raises `EmsError` for malformed files and scores
-    of different data.
+    """Write EMS v2 Table XIV of the systems `order`. `times`: system -> its *.times.jsonl, for a
+    column with the seconds of 1,000 steps. `steps`: system -> its steps, for a note, since results
+    of a short training mean little. Raises `EmsError` for malformed files and scores of different
+    data.
     """
     parts = {name: module(name, "table").ABLATION for name in joining("ablation")}
     read: dict[str, list[Scores]] = {}

@@ -1,11 +1,9 @@
 r"""One table and its three files: .tex (for papers), .md (to read) and .csv (for programs).
 
 A score is rounded half up in decimal: a binary float would send 80.25 down and 80.15 up. Bold marks
-the best of *our* rows, compared as shown; all of a tie are bold.
-
-The .tex is a bare booktabs tabular: `\input` it in a float of your own. Stacked blocks of columns
-stay one tabular, like EMS v2 Table IV, so that they line up. The bytes depend only on the table: no
-dates, no paths, no versions.
+the best of *our* rows, compared as shown; all of a tie are bold. The .tex is a bare booktabs
+tabular: `\input` it in a float of your own. Stacked blocks of columns stay one tabular, like EMS v2
+Table IV, so that they line up. The bytes depend only on the table.
 """
 
 import csv
@@ -51,42 +49,30 @@ MARKED: dict[str, Callable[[str, str], str]] = {  # suffix -> adds a line with t
 
 @dataclass(frozen=True)
 class Block:
-    """Columns side by side; blocks are stacked, as in EMS v2 Table IV.
-
-    `spread` lets few wide columns share the width of the widest block, with the last word of their
-    headings on a second line. `rows`: prefix of the labels of its rows.
-    """
+    """Columns side by side; blocks are stacked, as in EMS v2 Table IV."""
 
     columns: list[str]
-    spread: bool = False
-    rows: str = ""
+    spread: bool = False  # few wide columns share the widest block's width; headings on two lines
+    rows: str = ""  # prefix of the labels of its rows
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows and columns with their marks. The first column labels the rows.
-
-    Cells are float (shown with `decimals`), int, str or None (a dash). Without `blocks` all columns
-    stand in one. `rules`: rows with a line above. `text`: columns aligned to the left. `wide`:
-    columns of sentences, broken into lines. `once`: columns shown only in the first row after a
-    rule, as the rows below repeat the value (except in .csv). `italic`: rows. `deviations`: rows
-    of standard deviations, whole in .csv; else the row above shows the one of the last column.
-    `notes` are for comments and captions; `footnote` explains the dagger in the table itself.
-    """
+    """Rows and columns with their marks. The first column labels the rows."""
 
     columns: list[str]
-    rows: list[list[Value]]
-    blocks: Sequence[Block] = ()
+    rows: list[list[Value]]  # float (with `decimals`), int, str or None (a dash)
+    blocks: Sequence[Block] = ()  # default: one of all columns
     bold: set[Cell] = field(default_factory=set)
     dagger: set[Cell] = field(default_factory=set)
-    rules: set[int] = field(default_factory=set)
-    text: set[str] = field(default_factory=set)
-    wide: set[str] = field(default_factory=set)
-    once: set[str] = field(default_factory=set)
-    italic: set[int] = field(default_factory=set)
-    deviations: set[int] = field(default_factory=set)
-    notes: list[str] = field(default_factory=list)
-    footnote: str = ""
+    rules: set[int] = field(default_factory=set)  # rows with a line above
+    text: set[str] = field(default_factory=set)  # columns aligned to the left
+    wide: set[str] = field(default_factory=set)  # columns of sentences, broken into lines
+    once: set[str] = field(default_factory=set)  # columns shown (except in .csv) only below a rule
+    italic: set[int] = field(default_factory=set)  # rows
+    deviations: set[int] = field(default_factory=set)  # rows, whole in .csv, else in the row above
+    notes: list[str] = field(default_factory=list)  # for comments and captions
+    footnote: str = ""  # explains the dagger in the table itself
     decimals: int = 1
 
     @property
@@ -144,10 +130,7 @@ def balanced_blocks(columns: list[str]) -> list[Block]:
 
 @cache
 def headings_of(kind: str, column: str = "heading") -> dict[str, str]:
-    """Return name -> heading (or note) from headings.tsv, in its order.
-
-    `kind`: "reason" of ems.text.filters, "fact" of a study, "setting" of a sweep.
-    """
+    """Return name -> heading (or note) of a kind ("reason", "fact", "setting") in headings.tsv."""
     rows = read_table(files("ems.tables").joinpath("headings.tsv"))
     return {row["name"]: row[column] for row in rows if row["kind"] == kind and row[column]}
 
@@ -160,9 +143,7 @@ def write_table(table: Table, out: Path, latex: Table | None = None) -> None:
 
 
 def comma_separated(table: Table) -> str:
-    """Return CSV text: scores rounded, counts in digits, empty cells for dashes, and an apostrophe
-    before text that a spreadsheet would compute.
-    """
+    """Return CSV, with an apostrophe before text that a spreadsheet would compute."""
 
     def written(cell: Value) -> Value:
         if isinstance(cell, str):
@@ -279,7 +260,6 @@ def _spanned(text: str, span: int) -> str:
 
 def pages(written: str, most: int) -> list[str]:
     """Cut text that `tabular` wrote between its blocks into tabulars of at most `most` lines.
-
     Comments go into the first, a footnote into the last. Other text is returned whole.
     """
     lines = written.splitlines()
@@ -303,9 +283,8 @@ def pages(written: str, most: int) -> list[str]:
 
 
 def write_selected(sources: list[Path], out: Path, experiment: str) -> None:
-    """Copy files into the folder `out`; a line in .tex, .md and .svg names the experiment.
-
-    Raises `Damaged` for a file that is missing or not UTF-8, `EmsError` for a file in `out` itself.
+    """Copy files into the folder `out`; a line in .tex, .md and .svg names the experiment. Raises
+    `Damaged` for a file that is missing or not UTF-8, `EmsError` for a file in `out` itself.
     """
     for source in sources:
         if source.parent.resolve() == out.resolve():
