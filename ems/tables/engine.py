@@ -286,7 +286,7 @@ def _deviation(system: Scores, members: Sequence[str]) -> float | None:
 def _printed_rows(
     paper: PrintedRows | None, requested: Sequence[str], system: Scores, columns: list[Column]
 ) -> tuple[list[TableRow], list[str]]:
-    """Return the rows of a paper, in its order, and notes on them; none for scores of other data."""
+    """Return the rows of a paper, in its order, and their notes; none for scores of other data."""
     if paper is None or not requested:
         return [], []
     models = paper.models()

@@ -48,7 +48,7 @@ class _Model(Record):
 
 
 def write_models_table(models: list[Path], report: Path, printed: list[str], out: Path) -> None:
-    """Write EMS v2 Table III of trained `models` (model.json), and of `printed` ones of the paper."""
+    """Write EMS v2 Table III of trained `models` (model.json), and of the ones `printed` there."""
     counts = read_report(report)
     rows: list[list[Value]] = []
     for path in models:
@@ -114,8 +114,7 @@ def fact_of(
     fact: str, system: SystemSettings, model: Path | None, report: Report | None, times: Path | None
 ) -> Value:
     """Return a fact or a cost of a trained system; None if its file is missing. `memory` is in MB,
-    `minutes` per 10,000 steps, `speed` in pairs per second. `times` stands next to the
-    costs of the training.
+    `minutes` per 10,000 steps, `speed` in pairs per second; `times` is next to the costs.
     """
     if not system.trained:
         return None

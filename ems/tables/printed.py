@@ -91,7 +91,7 @@ Cells = dict[str, float | int | str]
 
 @cache
 def load_study(name: str) -> dict[str, Cells]:
-    """Return row -> "XSR en->fr", a fact or a cost -> printed value; text if abbreviated ("30M")."""
+    """Return row -> "XSR en->fr", a fact or a cost -> printed value (text if short, "30M")."""
     table: dict[str, Cells] = {}
     for row in read_rows(name):
         named = row.get("pair") or row.get("m") or next(iter(row.values()))

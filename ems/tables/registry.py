@@ -232,7 +232,7 @@ def outputs() -> dict[str, Outputs]:
 
 
 def outputs_of(experiment: Experiment) -> dict[str, Outputs]:
-    """Return all outputs of an experiment, its studies last. Raises `EmsError` for a name in use."""
+    """Return all outputs of an experiment, studies last. Raises `EmsError` for a name in use."""
     every = {kind: dict(known) for kind, known in outputs().items()}
     taken = {*every["table"], *every["figure"]}
     for place, (name, own) in enumerate((experiment.tables.studies or {}).items()):
