@@ -1,7 +1,5 @@
-"""The model card of an export: README.md with the front matter of the Hugging Face hub.
-
-The template is card.md.jinja. The facts come from files of the run: corpora with counts and
-licences, removed evaluation sentences, scores with intervals, and the cost of training.
+"""The model card of an export, from files of the run: README.md with the front matter of the
+Hugging Face hub, by card.md.jinja.
 """
 
 import re
@@ -34,9 +32,8 @@ PERMISSIVE = re.compile(
 
 
 def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
-    """Render README.md from the files of the run, each of which may be missing.
-
-    The run is the folder two levels above the model folder. Raises `Damaged` for a malformed file.
+    """Render README.md from the files of the run (two levels above the model folder), each of which
+    may be missing. Raises `Damaged` for a malformed file.
     """
     from huggingface_hub import ModelCardData
 
@@ -114,10 +111,8 @@ def _by_language(scores: Mapping[str, ScoreFile]) -> Json:
 
 
 def _corpora(path: Path, languages: set[str]) -> Json:
-    """Return the values of the card about training text, from a decontamination report.
-
-    `corpora`: names, counts and licences; `removed`: number of pairs with evaluation sentences;
-    `against`: names of the evaluation sets.
+    """Return the values of the card about training text: `corpora`, names, counts and licences;
+    `removed`, pairs with evaluation sentences; `against`, names of the evaluation sets.
     """
     rows, removed = [], 0
     report = read_report(path) if path.is_file() else None
@@ -138,9 +133,8 @@ def _corpora(path: Path, languages: set[str]) -> Json:
 
 
 def licence_from(licences: Collection[str]) -> str | None:
-    """Return the hub's name of a licence that fits all corpora; share-alike wins.
-
-    None if there is no corpus, or one with another licence (unknown, non-commercial, GPL).
+    """Return the hub's name of a licence that fits all corpora (share-alike wins); None if there is
+    no corpus, or one with another licence (unknown, non-commercial, GPL).
     """
     shared = {licence for licence in licences if SHARE_ALIKE.fullmatch(licence)}
     free = all(PERMISSIVE.fullmatch(licence) for licence in {*licences} - shared - {JOINED})

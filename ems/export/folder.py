@@ -52,11 +52,8 @@ OWN_IMPORT = re.compile(r"^from ems\.\w+\.(\w+) import", re.MULTILINE)
 
 
 class Exported:
-    """A model to export, with one segmenter for all of its languages.
-
-    `static`: the model is a table of one vector per piece, without a matrix product. `ngrams`:
-    number of rows of its second table (0: none); the folder then includes code. Raises `EmsError`
-    for a model that cannot be exported, and for `dimensions` that were not trained.
+    """A model to export, with one segmenter for all of its languages. Raises `EmsError` for a model
+    that cannot be exported, and for `dimensions` that were not trained.
     """
 
     def __init__(
@@ -105,10 +102,8 @@ class Exported:
 def export(
     exported: Exported, lines: Sequence[str], card: Callable[[Figures], str], out: Path
 ) -> Figures:
-    """Write the folder `out` with README.md from `card(figures)`; return the figures.
-
-    The folder is checked on the text `lines`. Raises `EmsError`, and writes nothing, if its ids or
-    vectors differ from ours.
+    """Write the folder `out` with README.md from `card(figures)`; return the figures. Raises
+    `EmsError`, and writes nothing, if ids or vectors of the text `lines` differ from ours.
     """
     needed = ["tokenizers", "google.protobuf", "sentence_transformers"]
     needed += ["onnx", "onnxruntime"] if exported.graph else []
@@ -172,9 +167,8 @@ def write_model(exported: Exported, folder: Path) -> None:
 
 
 def write_quantised(exported: Exported, folder: Path, lines: Sequence[str]) -> Figures:
-    """Write a model without layers for EMS alone: int8 rows with a scale each, and the vocabulary.
-
-    Load it; return the cosines of its vectors of the lines with ours. Raises `EmsError` for layers.
+    """Write a model without layers for EMS alone (int8 rows with a scale each); return the cosines
+    of its vectors of the lines with ours. Raises `EmsError` for layers.
     """
     if exported.settings.attends:
         raise EmsError(f"--quantised: {exported.model} has layers; it is for a model without them")
@@ -253,10 +247,8 @@ def table_weights(encoder: Encoder, dimensions: int) -> dict[str, Tensor]:
 
 
 def bert_weights(encoder: Encoder) -> dict[str, Tensor]:
-    """Return the weights by the names of transformers' BertModel, on the CPU.
-
-    The architecture is the same: token and position embeddings, layer norm, post-LN layers. BERT's
-    segment embedding and pooler are zero, and so are its positions if ours has none.
+    """Return the weights by the names of transformers' BertModel, which has the same architecture,
+    on the CPU. BERT's segment embedding and pooler are zero, as are positions that ours lacks.
     """
     state = {name: value.cpu() for name, value in encoder.state_dict().items()}
     width, places = encoder.settings.width, encoder.settings.max_tokens

@@ -1,10 +1,9 @@
 """Write an encoder as an ONNX graph: token ids and a mask in, sentence embeddings out.
 
-`sentence_embedding` equals the result of `SentenceTransformer.encode`; `token_embeddings` are the
-states before pooling. A text without tokens gives zeros. A model without layers is a table, with or
-without n-grams (ems.model.table): the letters of a text are made contiguous, so that each n-gram
-begins at its own position. Sums run over padded rows of zeros, because ScatterND loses sums with
-several threads (onnxruntime 1.32) and ScatterElements is 30 times slower.
+`sentence_embedding` equals the result of `SentenceTransformer.encode` (zeros without tokens);
+`token_embeddings` are the states before pooling. In a table (ems.model.table) the letters of a text
+are made contiguous, so that each n-gram begins at its own position. Sums run over padded rows of
+zeros, because ScatterND loses sums with several threads (onnxruntime 1.32).
 """
 
 import logging
@@ -220,9 +219,8 @@ def write_table(state: dict[str, Tensor], out: Path) -> None:
 
 
 def mean(graph: Graph, name: str, weights: dict[str, np.ndarray], parts: list[str]) -> str:
-    """Average rows of a table over all `parts` (n, any) to (n, d); the mean of no rows is zero.
-
-    An id equal to the number of rows stands for no row.
+    """Average rows of a table over all `parts` (n, any) to (n, d), zero for no rows; an id equal to
+    the number of rows stands for no row.
     """
     table = _with_zeros(graph, name, weights[name])
     none = graph.integers(len(weights[name]))

@@ -1,9 +1,8 @@
 """`ems export --plain`: a table of one vector per entry, which needs no code of ours to load.
 
 The entries are a BPE of the training text: its frequent words, and parts of the others. END closes
-each word, so that no word is taken for the beginning of another one. An entry starts with the sum
-of its pieces and n-grams. Then the table is trained: the mean of a line's entries shall have the
-direction of the exact vector.
+each word, so that no word is taken for the beginning of another one. The table is trained so that
+the mean of a line's entries has the direction of the exact vector.
 """
 
 import zlib
@@ -85,9 +84,8 @@ class Plain:
 
 
 def make_plain(exported: Exported, given: Sequence[Path]) -> Plain:
-    """Train a plain table on text files (default: the experiment's text).
-
-    Raises `EmsError` for a model with layers, and without text.
+    """Train a plain table on text files (default: the experiment's text). Raises `EmsError` for a
+    model with layers, and without text.
     """
     if exported.encoder.table is None or exported.graph:
         found = "--onnx or --int8" if exported.graph else f"layers: {exported.settings.layers}"
@@ -229,9 +227,8 @@ def first_vectors(ours: StaticEncoder, width: int, tokenizer: Any) -> Tensor:
 
 
 def trained(table: Tensor, ids: np.ndarray, counts: np.ndarray, exact: np.ndarray) -> Tensor:
-    """Return the table after EPOCHS over the lines, which maximise the mean cosine.
-
-    Adam in the rows of a batch, with one second moment per row; the rate falls to 0.
+    """Return the table after EPOCHS over the lines, which maximise the mean cosine: Adam in the
+    rows of a batch, with one second moment per row; the rate falls to 0.
     """
     starts, unit = np.cumsum(counts) - counts, RATE * table.square().mean().sqrt()
     mean, square = torch.zeros_like(table), torch.zeros(len(table), 1)

@@ -22,9 +22,8 @@ REFUSED = {
 
 def complete(folder: Path, licence: str, results: Path | None, repo: str) -> None:
     """Add LICENSE and MTEB's results to an exported folder; update its card and SHA256SUMS.
-
-    `licence`: the hub's name of one whose text we have, or a file. Raises `EmsError` if there is
-    none, and for results that are not in MTEB's layout.
+    `licence`: the hub's name of one whose text we have, or a file. Raises `EmsError` for others,
+    and for results that are not in MTEB's layout.
     """
     from huggingface_hub import ModelCard
 

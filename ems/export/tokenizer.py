@@ -1,11 +1,9 @@
 """Convert the vocabulary of a model to a tokenizer.json that gives the same token ids.
 
 The steps of `tidier`, the segmenter, `str.lower` and SentencePiece are expressed with the library
-`tokenizers`. Patterns are Oniguruma's, written so that JavaScript reads them too. The converter of
-transformers cannot be used: it finds special tokens such as `<2en>` in a text.
-
-A tokenizer.json cannot express other segmenters. The loss without them is measured as P@1 of both
-models on the first benchmark of the experiment that searches for translations.
+`tokenizers`, in patterns that JavaScript reads too. The converter of transformers cannot be used:
+it finds special tokens such as `<2en>` in a text. The loss without other segmenters is measured as
+P@1 on the first benchmark of the experiment that searches for translations.
 """
 
 import tempfile
@@ -38,7 +36,6 @@ def make_tokenizer(
     vocabulary: Path, segmenter: str, format_characters: str, max_tokens: int
 ) -> Any:
     """Make a `tokenizers.Tokenizer` of a SentencePiece model, truncating at `max_tokens`.
-
     `segmenter` is one of SEGMENTERS, `format_characters` the setting of `clean`.
     """
     from sentencepiece import sentencepiece_model_pb2
@@ -130,10 +127,9 @@ class Loss:
 def choose_segmenter(
     model: Path, tools: dict[str, str], without_segmenters: bool
 ) -> tuple[str, bool]:
-    """Choose the segmenter of an export; return it, and whether any language loses its own.
-
-    It is the most frequent of SEGMENTERS, or else `unicode`. Raises `EmsError` if a language loses
-    its segmenter and not `without_segmenters`, or if the vocabulary splits it into characters.
+    """Choose the segmenter of an export, the most frequent of SEGMENTERS or `unicode`; return it,
+    and whether any language loses its own. Raises `EmsError` if one does and not
+    `without_segmenters`, or if the vocabulary splits a language into characters.
     """
     vocabulary = load_vocabulary(model / VOCABULARY)
     tools = {code: tool for code, tool in tools.items() if code != UNSEEN}
@@ -157,10 +153,8 @@ def choose_segmenter(
 def measure_loss(
     model: Path, description: Description, segmenter: str, experiment: Experiment, data: Path
 ) -> Loss:
-    """Measure P@1 with the model's segmenters and with `segmenter` alone.
-
-    P@1 of a language is the mean of both directions. Raises `EmsError` if the experiment has no
-    benchmark of translations, or its data are missing.
+    """Measure P@1 (mean of both directions) with the model's segmenters and with `segmenter` alone.
+    Raises `EmsError` if the experiment has no benchmark of translations, or its data are missing.
     """
     records = [(name, benchmark(name)) for name in experiment.benchmarks]
     names = [name for name, record in records if record.family == "retrieval" and not record.drawn]

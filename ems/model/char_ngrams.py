@@ -101,10 +101,8 @@ def features(lines: list[str], settings: NgramSettings) -> csr_array:
 
 
 def count_idf(lines: Iterable[str], settings: NgramSettings) -> tuple[np.ndarray, int]:
-    """Return the weight of each place, float32[PLACES], and the number of lines.
-
-    The weight is the square root of ln((1 + N) / (1 + n)) + 1, where n of N lines have a feature
-    of the place.
+    """Return the weight of each place, float32[PLACES], and the number of lines: the square root of
+    ln((1 + N) / (1 + n)) + 1, where n of N lines have a feature of the place.
     """
     counts, total = np.zeros(PLACES, np.int64), 0
     for batch in batched(lines, len):

@@ -45,10 +45,8 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 class Adam(torch.optim.Adam):
-    """PyTorch's Adam without PyTorch's compiler. Call `step` outside compiled code only.
-
-    `torch.optim` decorates these methods to exclude them from compilation, which imports the
-    compiler (torch._dynamo): 1.2 s of CPU and 70 MB per training. Here they are undecorated.
+    """PyTorch's Adam without the decorators of `torch.optim`, which import PyTorch's compiler (70
+    MB and 1.2 s of CPU per training). Call `step` outside compiled code only.
     """
 
     add_param_group = inspect.unwrap(torch.optim.Adam.add_param_group)
@@ -74,10 +72,9 @@ def save_tensors(
 def read_tensors(
     path: Path, shapes: Shapes | None = None, unused: Set[str] = frozenset()
 ) -> dict[str, Tensor]:
-    """Read a safetensors file of weights and check it; tensors in `unused` are left out.
-
-    The header is compared with the `shapes` (None: any) before memory is used for tensors. Raises
-    `Damaged` for other names, shapes or types, and for a weight that is not finite.
+    """Read a safetensors file of weights and check it; tensors in `unused` are left out. Raises
+    `Damaged` for other names, `shapes` (None: any) or types, before memory is used for tensors, and
+    for a weight that is not finite.
     """
     with opened_weights(path, "pt") as file:
         slices = {name: file.get_slice(name) for name in sorted(set(file.keys()) - unused)}

@@ -1,7 +1,6 @@
-"""Text -> vectors with a trained encoder, from its model folder alone (folder.py).
-
-A sentence without tokens is encoded as one <unk>: a finite vector, where the authors' code gives
-NaN. Embeddings are not normalised; retrieval normalises (EMS v2 Eq. 9 and section V use cosine).
+"""Text -> vectors with a trained encoder, from its model folder alone (folder.py). A sentence
+without tokens is encoded as one <unk>, where the authors' code gives NaN. Embeddings are not
+normalised; retrieval normalises (EMS v2 Eq. 9 and section V use cosine).
 """
 
 import warnings
@@ -81,10 +80,8 @@ def bert_names(
 
 
 class SentenceEncoder(Tokeniser):
-    """A trained encoder with its segmenters and its vocabulary, in PyTorch.
-
-    `precision` is float32, bfloat16 or int8. Raises `EmsError` for a missing or damaged file, and
-    for int8 on a GPU.
+    """A trained encoder with its segmenters and its vocabulary, in PyTorch; `precision` is float32,
+    bfloat16 or int8. Raises `EmsError` for a missing or damaged file, and for int8 on a GPU.
     """
 
     def __init__(self, folder: Path, device: str = "auto", precision: str = "float32") -> None:

@@ -4,10 +4,9 @@ Where the paper gives no detail it follows the authors' code (docs/fidelity.md):
 positions, no language token in the input, layer norm after each residual (post-LN), swish. Start
 values are ours, N(0, 0.02) and Xavier uniform; `start: pytorch` is the authors' code.
 
-Dropout on a CPU is ours, since PyTorch's Bernoulli numbers take ten times as long: each 64-bit
-number of NumPy's SFC64, seeded from PyTorch's generator, gives four 16-bit integers. So the share
-is a multiple of 1/65536 (0.1 becomes 0.100006). On a GPU, and for shares near 0 or 1, it is
-PyTorch's.
+Dropout on a CPU is ours, ten times as fast as PyTorch's Bernoulli numbers: each 64-bit number of
+NumPy's SFC64, seeded from PyTorch's generator, gives four 16-bit integers. So the share is a
+multiple of 1/65536 (0.1 becomes 0.100006). For shares near 0 or 1 it is PyTorch's.
 """
 
 from collections.abc import Callable
@@ -58,10 +57,9 @@ class Attention(nn.Module):
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, dropout: float) -> Tensor:
-    """Compute scaled dot-product attention (n, heads, L, d / heads).
-
-    A CPU computes it in float32, since PyTorch's kernel takes three times as long in 16 bits. With
-    our dropout, and for short sentences without gradients, it uses plain products.
+    """Compute scaled dot-product attention (n, heads, L, d / heads). A CPU computes it in float32,
+    since PyTorch's kernel takes three times as long in 16 bits. With our dropout, and for short
+    sentences without gradients, it uses plain products.
     """
     parts = (query, key, value)
     slow = query.device.type == "cpu" and query.dtype.itemsize == 2
@@ -141,9 +139,8 @@ class Encoder(nn.Module):
         return next(self.parameters()).device
 
     def forward(self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None) -> Tensor:
-        """Embed packed tokens[T] of sentences of ascending lengths[N]: [N, d], mean-max [N, 2 d].
-
-        Eq. 1. Give the `packing` to avoid waiting for a GPU.
+        """Embed packed tokens[T] of sentences of ascending lengths[N]: [N, d], mean-max [N, 2 d]
+        (Eq. 1). Give the `packing` to avoid waiting for a GPU.
         """
         return self.both(tokens, lengths, packing)[1]
 
@@ -263,9 +260,8 @@ def _draws_itself(states: Tensor, share: float) -> bool:
 def embed_tokens(
     encoder: Encoder, sentences: list[np.ndarray], progress: Progress | None = None
 ) -> np.ndarray:
-    """Embed N arrays of token ids, in their order: float32[N, d].
-
-    Sets the encoder to eval mode. Arrays are cut to its max_tokens and may not be empty.
+    """Embed N arrays of token ids, in their order: float32[N, d]. Sets the encoder to eval mode.
+    Arrays are cut to its max_tokens and may not be empty.
     """
     encoder.eval()
     result = np.empty((len(sentences), encoder.settings.pooled_width), np.float32)

@@ -1,7 +1,6 @@
-"""`ems fit`: the model folder of a system of n-grams (`kind: char-ngram` or `fused`).
-
-The weights of n-grams are counted in the lines of the vocabulary's sample, before segmentation. A
-grid search on validation pairs, by P@1, weighs n-grams against embeddings.
+"""`ems fit`: the model folder of a system of n-grams (`kind: char-ngram` or `fused`). Weights of
+n-grams are counted in the vocabulary's sample, before segmentation, and a grid search on validation
+pairs, by P@1, weighs n-grams against embeddings.
 """
 
 import os
@@ -43,11 +42,9 @@ def fit(
     pairs: Sequence[Path] = (),
     model: Path | None = None,
 ) -> Json:
-    """Write the model folder of system `name` and return its description.
-
-    `text`: clean text of training; `pairs`: clean text of validation; `model`: folder of the
-    trained encoder of a fused system. Raises `EmsError` for a system that needs no fitting, and if
-    an input that it needs is missing or empty.
+    """Write the model folder of system `name` and return its description. `text`: clean text of
+    training; `pairs`: clean text of validation; `model`: folder of the trained encoder of a fused
+    system. Raises `EmsError` for a system that needs no fitting, and for a missing or empty input.
     """
     system = experiment.systems[name]
     if not system.fitted:
@@ -120,9 +117,8 @@ def grid(settings: NgramSettings) -> list[Weighting]:
 def _p1(
     path: Path, points: list[Weighting], trained: Tokeniser, ngrams: NgramEncoder
 ) -> np.ndarray:
-    """Return P@1 (%) of each point on the first pairs of a file, float64[points].
-
-    It is the mean of both directions, for the vectors of `FusedEncoder`.
+    """Return P@1 (%) of each point on the first pairs of a file, float64[points]: the mean of both
+    directions, for the vectors of `FusedEncoder`.
     """
     pairs = list(islice(read_tsv(path), PAIRS))
     if not pairs:

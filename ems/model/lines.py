@@ -1,7 +1,4 @@
-"""Lines -> token ids, by the segmenters and the vocabulary of a model folder.
-
-This is what all encoders of a trained model share. It needs no PyTorch.
-"""
+"""Lines -> token ids, by the segmenters and the vocabulary of a model folder, without PyTorch."""
 
 import unicodedata
 from collections.abc import Callable
@@ -52,10 +49,8 @@ class Tokeniser:
         what: str = "encode",
         progress: Progress | None = None,
     ) -> np.ndarray:
-        """Return embeddings float32[len(lines), d].
-
-        Progress is logged as `what`, or added to `progress`. Raises `EmsError` for an unknown
-        language, and if `language` is None but the tokens depend on it.
+        """Return embeddings float32[len(lines), d]. Progress is logged as `what`, or added to
+        `progress`. Raises `EmsError` for an unknown language, and for None if tokens depend on it.
         """
         self.segmenter(language)
         own = Progress(what and f"{what} {language or ''}".rstrip(), len(lines), "sentences")
@@ -70,8 +65,7 @@ class Tokeniser:
         raise NotImplementedError
 
     def tokenise(self, lines: list[str], language: str | None) -> list[np.ndarray]:
-        """Cut lines into pieces; return ids, int64[T] each. A line without a piece is one <unk>.
-
+        """Cut lines into pieces; return ids, int64[T] each, one <unk> for a line without a piece.
         Raises `EmsError` for an unknown language, and for None if the tokens depend on it.
         """
         words = self.words(lines, language)

@@ -1,6 +1,4 @@
-"""Packed sentences: linear layers see real tokens only; attention sees small padded groups of
-sentences of similar length.
-"""
+"""Packed sentences: only attention sees padding, in small groups of sentences of similar length."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,15 +14,11 @@ LEAST = 32  # sentences in a group, at least, so that groups are few
 
 @dataclass
 class Group:
-    """n neighbouring sentences, padded to L tokens.
+    """n neighbouring sentences, padded to L tokens."""
 
-    `index[n, L]` points at tokens, `real[n, L]` is false for padding, and `places[T']` says where
-    its T' tokens are in the flattened n * L.
-    """
-
-    index: Tensor
-    real: Tensor
-    places: Tensor
+    index: Tensor  # [n, L], of tokens
+    real: Tensor  # [n, L], false for padding
+    places: Tensor  # [T'], of its T' tokens in the flattened n * L
 
 
 @dataclass
@@ -48,9 +42,8 @@ class Packing:
 
 
 def pack(lengths: Tensor) -> Packing:
-    """Pack sentences with `lengths[N]`, ascending and at least 1.
-
-    On a GPU this waits for the lengths: pack on the CPU and move the packing instead.
+    """Pack sentences with `lengths[N]`, ascending and at least 1. A GPU would wait for the lengths:
+    pack on the CPU and move the packing instead.
     """
     sentence = torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths)
     starts = torch.cumsum(lengths, 0) - lengths
@@ -67,7 +60,6 @@ def pack(lengths: Tensor) -> Packing:
 
 class Pad(torch.autograd.Function):
     """Copies packed[T or more, k] to the rows [n * L, k] of each group; padding repeats a token.
-
     Each token has one place, so the gradient is a plain gather.
     """
 

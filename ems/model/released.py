@@ -64,11 +64,10 @@ TRAIN = {"steps": 733176, "batch_pairs": 608, "amsgrad": True, "input_mask": "on
 def import_released(
     weights: Path, spm: Path, out: Path, heads: int = 0, segmenter: str = "moses"
 ) -> str:
-    """Write the model folder `out` and return a description of it.
-
-    `heads`: number of attention heads (default: width / 64); `segmenter`: replaces Moses. Raises
-    `EmsError` for an unreadable file, for keys and shapes that are not the authors', and for a
-    vocabulary of another size or layout.
+    """Write the model folder `out` and return a description of it. `heads`: number of attention
+    heads (default: width / 64); `segmenter`: replaces Moses. Raises `EmsError` for an unreadable
+    file, for other keys and shapes than the authors', and for a vocabulary of another size or
+    layout.
     """
     state, of_training = read_state(weights)
     settings = sizes(state, heads, weights)

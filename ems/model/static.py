@@ -61,9 +61,8 @@ def load_encoder(
     threads: int = 1,
     cache_mb: float = CACHE_MB,
 ) -> Any:
-    """Load the encoder of a model folder; a static one runs in NumPy unless `device` is cuda.
-
-    `threads` and `cache_mb` are for a static one.
+    """Load the encoder of a model folder; a static one, which alone has `threads` and a cache, runs
+    in NumPy unless `device` is cuda.
     """
     description = describe(folder)
     if is_static(description) and device != "cuda":
@@ -181,9 +180,7 @@ class StaticEncoder(Tokeniser):
     def _block(
         self, lines: list[str], units: list[list[str]], sizes: np.ndarray, language: str | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the vectors [N, d] of lines, and their counts [N, 5]: of all tokens, and the
-        four counts of `_sum` for the tokens that are read.
-        """
+        """Return the vectors [N, d] of lines, and their counts [N, 5]: all tokens, then `_sum`."""
         most = self.max_tokens
         if sizes.max() > most:
             units = [line if len(line) <= most else [] for line in units]

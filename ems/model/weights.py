@@ -20,9 +20,8 @@ TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "U8": "u1", "I8": "i1"}
 
 
 def mapped(path: Path, shapes: Shapes | None) -> dict[str, np.ndarray]:
-    """Map the weights of a safetensors file into memory; nothing is read before it is used.
-
-    bfloat16 is mapped as uint16. Raises `Damaged` for other names, shapes (None: any) or types.
+    """Map the weights of a safetensors file into memory (bfloat16 as uint16); nothing is read
+    before it is used. Raises `Damaged` for other names, shapes (None: any) or types.
     """
     with opened_weights(path, "np"), open(path, "rb") as file:  # the first checks the header
         size = int.from_bytes(file.read(8), "little")

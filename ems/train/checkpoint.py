@@ -60,10 +60,8 @@ class RunProgress:
 @dataclass(frozen=True)
 class Keep:
     """Which checkpoints to keep: the `newest`, plus the one or more that make the model, which are
-    the `best` or the last `regular` ones, to be averaged.
-
-    A checkpoint is regular at a multiple of `interval` steps and at step `last`. One that a signal
-    caused is not, so a stopped and resumed run gives the same model.
+    the `best` or the last `regular` ones, to be averaged. A checkpoint is regular at a multiple of
+    `interval` steps and at step `last`, not by a signal: a resumed run gives the same model.
     """
 
     newest: int
@@ -180,9 +178,8 @@ def _restore(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> No
 
 
 def chosen_weights(state: Path, keep: Keep) -> tuple[dict[str, Tensor], list[int]]:
-    """Average the weights of the checkpoints that `keep` chooses; return them and the steps.
-
-    Raises `EmsError` if one of them is damaged.
+    """Average the weights of the checkpoints that `keep` chooses; return them and the steps. Raises
+    `EmsError` if one of them is damaged.
     """
     present = checkpoints(state)
     folders = [_folder(state, step) for step in keep.chosen([step_of(path) for path in present])]

@@ -1,8 +1,8 @@
 """Inputs of a training run: shards, which are verified on the way, and weights to start from.
 
-The sizes of shards are checked again before anything is saved. If more than an hour is left, by the
-median of the first steps, every byte is read once before the first checkpoint and compared with the
-checksums. Several processes verify a share each and all raise the same error.
+If more than an hour is left, by the median of the first steps, every byte is compared with the
+checksums before the first checkpoint; sizes are checked before anything is saved. Several processes
+verify a share each and all raise the same error.
 """
 
 import time
@@ -158,10 +158,9 @@ class Start:
 def start_of(
     experiment: Experiment, name: str, folder: Path | None, store: PairStore
 ) -> Start | None:
-    """Check the model folder that system `name` starts from; None: random weights.
-
-    Raises `EmsError` if only one of `folder` and `train.start_from` is set, and if the folder's
-    vocabulary is not the one of the shards of `store`.
+    """Check the model folder that system `name` starts from; None: random weights. Raises
+    `EmsError` if only one of `folder` and `train.start_from` is set, and if the folder's vocabulary
+    is not the one of the shards of `store`.
     """
     setting = experiment.systems[name].train.start_from
     if setting and folder is None:

@@ -118,7 +118,6 @@ def dropout_seed(seed: int, step: int, rank: int = 0, part: int = 0) -> int:
 
 class GradientSum:
     """Sums gradients over all processes, bucket by bucket, as the backward pass fills the buckets.
-
     Call `finish` after the last backward pass of a step. Run earlier ones inside `paused`.
     """
 

@@ -2,8 +2,7 @@
 
 The state for resuming is in a folder that neither Snakemake nor DVC deletes. The first of several
 processes locks it and writes the model. Checkpoints are in a folder named by the hash of the run's
-identity: everything that a model depends on. A run that finds checkpoints of another identity stops
-and lists the differences.
+identity: all that a model depends on. A run that finds ones of another identity stops and says why.
 """
 
 import fcntl
@@ -68,11 +67,10 @@ def train(
 ) -> None:
     """Train system `name` and write its model folder `out`; resume from `state` if possible.
 
-    `times`: log of times, which differ from run to run and so are not in the model folder;
-    `scalars`: folder of TensorBoard's event file; `start`: model folder to start from; `afresh` (or
-    the environment variable AFRESH): delete the state of other settings. Raises `EmsError` if
-    memory is too small, if there is a state of other settings, if a loss is not finite, and, with
-    the exit status for requeueing, after SIGTERM or SIGUSR1.
+    `times`: log of times, which differ from run to run; `scalars`: folder of TensorBoard's event
+    file; `start`: model folder to start from; `afresh` (or the variable AFRESH): delete the state
+    of other settings. Raises `EmsError` for too little memory, a state of other settings, a loss
+    that is not finite and, with the status for requeueing, after SIGTERM or SIGUSR1.
     """
     experiment = experiment.of_system(name)
     settings = experiment.systems[name]
@@ -140,10 +138,8 @@ def _claimed(folder: Path, identity: Json, afresh: bool, world: World) -> Iterat
 
 @contextmanager
 def claimed(state: Path) -> Iterator[None]:
-    """Lock the state folder of a system; at the end, remove it if it is empty.
-
-    The lock ends with the process, since the kernel holds it (flock). Raises `EmsError` if another
-    process has locked the folder.
+    """Lock the state folder of a system; at the end, remove it if it is empty. The lock ends with
+    the process, since the kernel holds it (flock). Raises `EmsError` if another process has it.
     """
     claim_state(state)
     with open(state / "lock", "a") as handle:
@@ -166,7 +162,6 @@ def claimed(state: Path) -> Iterator[None]:
 
 def claim_identity(state: Path, identity: Json, afresh: bool = False) -> Path:
     """Return the folder of this identity in a locked state folder, without leftovers of a kill.
-
     Raises `EmsError` if there are checkpoints of another identity; `afresh` deletes them instead.
     """
     own = state / digest(identity)

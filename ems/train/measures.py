@@ -1,7 +1,5 @@
 """Figures of a training run: TensorBoard scalars, throughput, and utilisation (MFU).
 
-TensorBoard's event file is a view of the loss log: each start of a run writes the whole log again.
-
 MFU (Chowdhery et al. 2022, PaLM, appendix B) is the number of operations that the model needs,
 divided by the number that the device could do in the same time. A forward pass of T real tokens, in
 sentences of L_i tokens, needs 2 T operations per weight of the linear layers, 4 d sum L_i^2 per

@@ -1,5 +1,4 @@
 """Memory: reject models that do not fit, fit large batches on small GPUs, keep freed memory.
-
 `GradCache` is exact (Gao et al., "Scaling Deep Contrastive Learning Batch Size under Memory Limited
 Setup", RepL4NLP 2021). Each part of a batch is encoded without activations, the losses give the
 gradient of the embeddings, and each part is encoded again, with the same dropout, to propagate it.
@@ -24,9 +23,8 @@ KEPT, LARGEST = (1 << 31) - 1, 1 << 30  # bytes: free memory at the heap's end; 
 
 
 def keep_freed() -> None:
-    """Let this process keep the memory that it frees: new pages cost a sixth of a step's time.
-
-    Does nothing without the GNU C library, which alone has these settings (mallopt(3)).
+    """Let this process keep the memory that it frees: new pages cost a sixth of a step's time. Does
+    nothing without the GNU C library, which alone has these settings (mallopt(3)).
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

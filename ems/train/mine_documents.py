@@ -2,10 +2,8 @@
 
 The paper samples m x m sentences and keeps the best min(m x m, 1000) pairs, until there are enough.
 It leaves the rest open. Here the language pairs take turns, and m sentences of each language are
-drawn without replacement, as a function of (seed, round).
-
-To measure the search, pairs of the validation corpus are hidden among the sentences of the first
-round of each language pair. The manifest reports how many of them it finds.
+drawn without replacement, as a function of (seed, round). To measure the search, pairs of the
+validation corpus are hidden among the sentences of the first round of each language pair.
 """
 
 from collections.abc import Iterator, Sequence
@@ -99,10 +97,9 @@ def mine(
     state: Path | None = None,
 ) -> Json:
     """Mine the pairs of system `name` in documents, write their folder `out`, return its manifest.
-
-    `index` maps roles to shards; `model`: model folder to embed with; `state`: folder of finished
-    pieces (default: next to `out`). Raises `EmsError` for documents of fewer than two languages,
-    and for a model whose vocabulary is not theirs.
+    `index`: role -> shards; `model`: model folder to embed with; `state`: folder of finished pieces
+    (default: next to `out`). Raises `EmsError` for documents of fewer than two languages, and for a
+    model whose vocabulary is not theirs.
     """
     settings, languages = experiment.systems[name], list(experiment.languages)
     coherence, training = settings.objectives.coherence, settings.train
@@ -144,12 +141,9 @@ def mine(
 
 
 class PairSearch:
-    """The search for pairs. It numbers the sentences drawn by rounds, then the hidden translations.
+    """The search for pairs. The sentences of the rounds are numbered, then hidden translations."""
 
-    `vectors` are their embeddings of length 1, in arrays of SENTENCES each.
-    """
-
-    vectors: list[np.ndarray]
+    vectors: list[np.ndarray]  # of length 1, SENTENCES in each array
 
     def __init__(
         self,
@@ -254,10 +248,8 @@ class PairSearch:
 
 
 def translations(store: PairStore | None, first: str, second: str) -> tuple[Tokens, Tokens]:
-    """Return the tokens of up to HIDDEN sentences and of their translations.
-
-    If the store lacks the language pair, sentences with the same translation into a third language
-    count, preferably English.
+    """Return the tokens of up to HIDDEN sentences and of their translations; if the store lacks the
+    language pair, of sentences with the same translation into a third language, preferably English.
     """
     pairs = store.groups if store else {}
     pivots = (
@@ -288,9 +280,8 @@ def share_right(
     hidden: Sequence[np.ndarray], others: Sequence[np.ndarray], keep: int, k: int, device: str
 ) -> Json:
     """Mine among `hidden`[T, d], translations row by row, and `others`[m, d] in two languages.
-
-    `share` is the percentage of translations among pairs with a hidden sentence, `chance` its
-    expected value for random pairs.
+    `share` is the percentage of translations among pairs with a hidden sentence, `chance` of random
+    pairs.
     """
     pools = [np.concatenate([own, more]) for own, more in zip(hidden, others, strict=True)]
     pairs = best_pairs(*pools, keep, k, device)

@@ -232,11 +232,10 @@ class Guard:
 
 
 def learning_rate(step: int, settings: TrainSettings) -> float:
-    """Return the rate of `step` (from 0): linear warm-up, then constant or falling.
-
-    The paper has a warm-up (EMS v2 IV-C) and no decay: `constant`. `linear` falls from the end of
-    the warm-up, `cosine` is the authors' code; both reach 0 at `schedule_steps` (default: `steps`).
-    `step`, the code of Lightweight, multiplies the rate by `schedule_factor` from that step on.
+    """Return the rate of `step` (from 0): linear warm-up, then constant or falling. The paper has a
+    warm-up (EMS v2 IV-C) and no decay: `constant`. `linear` falls from the end of the warm-up,
+    `cosine` is the authors' code; both reach 0 at `schedule_steps` (default: `steps`). `step`, the
+    code of Lightweight, multiplies the rate by `schedule_factor` from that step on.
     """
     peak, warmup, schedule = settings.learning_rate, settings.warmup_steps, settings.schedule
     period = settings.schedule_steps or settings.steps

@@ -24,10 +24,9 @@ def validate(
     """Return the mean losses over all pairs, `p1`, `p1_by_language` and `p1_by_corpus`.
 
     P@1 (%) is the mean of both directions, over MOST pairs of each corpus and language pair. `p1`
-    is the mean over corpora (`p1_by_corpus`, if there are several) of the mean over language pairs.
-    A language pair is named without English ("de", or "de-fr"). Documents have no P@1; a system
-    that learns from documents has no losses on pairs. Each batch has one corpus and language pair.
-    Several processes share the work.
+    is the mean over corpora (`p1_by_corpus`, if there are several) of the mean over language pairs,
+    which are named without English ("de", or "de-fr"). Documents have no P@1; a system that learns
+    from documents has no losses on pairs. Several processes share the work.
     """
     world = world or World()
     stores = {"": store} if store.documents else store.by_corpus()

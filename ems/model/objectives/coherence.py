@@ -1,5 +1,4 @@
-"""The similarity of a sentence to the one it replaces: the regression of Wang et al. (CCL 2019,
-section 3.2).
+"""The similarity of a sentence to the one it replaces (Wang et al., CCL 2019, section 3.2).
 
 The two texts of a pair are the contexts of two similar sentences with the sentences exchanged
 (`ems.shards.documents`). A linear map R of the embedding of a whole text predicts how similar the

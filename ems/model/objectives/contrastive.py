@@ -1,8 +1,7 @@
 """The sentence-level contrastive objective with in-batch negatives (EMS v2 Eq. 8-11).
 
 `margin` is LaBSE's additive margin softmax, (cosine - margin) / T for the true pair, in both
-directions (LaBSE-EMS in EMS v2). Two options are ours: `both_sides`, where the other sentences of
-an anchor's own side are negatives too, and `mask_duplicates`.
+directions (LaBSE-EMS in EMS v2). `both_sides` and `mask_duplicates` are ours.
 """
 
 import math
@@ -35,16 +34,15 @@ class Groups:
     """Groups of `size` pairs that share their negatives, on one process or many.
 
     The authors take the negatives of each of four GPUs from its own 152 pairs (EMS v2 IV-C): here
-    batch_pairs 608 and negatives 152. This process has pairs [first, first + pairs) of the `total`
-    of the step. If a group spans several processes, all vectors are gathered, and each process
-    scores its own pairs (anchors) against their whole groups. The summed gradients of N processes
-    equal the gradients of one. `size` and `pairs` divide `total`.
+    batch_pairs 608 and negatives 152. If a group spans several processes, all vectors are gathered,
+    and each process scores its own pairs (anchors) against their whole groups. The summed gradients
+    of N processes equal the gradients of one.
     """
 
-    size: int
-    pairs: int
+    size: int  # divides `total`, as `pairs` does
+    pairs: int  # of this process, from number `first` on
     first: int
-    total: int
+    total: int  # pairs of the step
 
     @property
     def local(self) -> bool:
@@ -61,9 +59,8 @@ class Groups:
         return values.unflatten(0, (-1, self.block))
 
     def candidates(self, values: Tensor) -> Tensor:
-        """Return the group of each block of anchors: values[pairs, ...] -> [n, size, ...].
-
-        All processes must call it, in the same order. Differentiable if `values` is.
+        """Return the group of each block of anchors: values[pairs, ...] -> [n, size, ...], for
+        gradients too. All processes must call it, in the same order.
         """
         if self.local:
             return values.unflatten(0, (-1, self.size))
@@ -104,9 +101,8 @@ def softmax_loss(
     scores: Tensor, positive: Tensor, mask: Tensor | None = None, margin: float = 0.0
 ) -> Tensor:
     """Sum -log softmax(scores) at the true candidate over anchors; its score loses `margin` first.
-
-    scores[..., a, g] are of a anchors and g candidates, positive[..., a] the true candidates, and
-    mask[..., a, g] is true for candidates to ignore (the true candidate always counts).
+    scores[..., a, g] are of a anchors and g candidates, positive[..., a] the true ones, and
+    mask[..., a, g] is true for other candidates to ignore.
     """
     place = positive[..., None]  # (..., a, 1)
     true = scores.gather(-1, place) - margin  # (..., a, 1)
@@ -118,7 +114,6 @@ def softmax_loss(
 
 class _BothDirections(torch.autograd.Function):
     """Sums `softmax_loss` over the scores first[n, g, k] @ second.mT and over their transposes.
-
     Both share one exponential, so no score may exceed LARGEST. The gradient takes the place of the
     scores. `ignored` are indices of the flat scores.
     """
@@ -150,7 +145,6 @@ class _BothDirections(torch.autograd.Function):
 
 def contrastive_loss(system: System, vectors: Tensor, batch: DeviceBatch) -> Tensor:
     """Compute Eq. 8 in both directions, summed over pairs: rows i and B + i of vectors[2B, k].
-
     Scores are cosine / temperature (Eq. 9), or inner product / temperature. Sentences with equal
     `batch.keys[2B]` are never each other's negatives. Validation uses the full margin.
     """
@@ -191,9 +185,8 @@ def contrastive_loss(system: System, vectors: Tensor, batch: DeviceBatch) -> Ten
 
 
 def duplicates(anchors: Tensor, candidates: Tensor) -> Tensor:
-    """Mark pairs that share a sentence, and so are translations of each other: bool[..., a, g].
-
-    anchors[..., a, 2] and candidates[..., g, 2] are the keys of both sides of pairs.
+    """Mark pairs that share a sentence, and so are translations of each other, bool[..., a, g], by
+    keys of both sides: anchors[..., a, 2] and candidates[..., g, 2].
     """
     one, two = (anchors[..., :, None, side] for side in (0, 1))  # (..., a, 1)
     first, second = (candidates[..., None, :, side] for side in (0, 1))  # (..., 1, g)

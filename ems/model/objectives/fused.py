@@ -22,9 +22,8 @@ ON_GPU = 16  # factor on a GPU, since each chunk reads all output vectors and th
 
 @dataclass
 class Target:
-    """Sparse label rows: row[T], token[T] and weight[T] of each entry, in any order.
-
-    Entries of the same row and token are summed. The weights of a row need not add up to 1.
+    """Sparse label rows: row[T], token[T] and weight[T] of each entry, in any order. Entries of the
+    same row and token are summed. The weights of a row need not add up to 1.
     """
 
     row: Tensor
@@ -127,10 +126,9 @@ def fused_cross_entropy(
     bias: Tensor | None = None,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Sum -p(w) log softmax(states output^T + bias)(w) over the entries of `target`.
-
-    states[N, k], output[V, k], bias[V]. Logits have `dtype` (default: the dtype of `states`), sums
-    have the dtype of the weights.
+    """Sum -p(w) log softmax(states output^T + bias)(w) over the entries of `target`; states[N, k],
+    output[V, k], bias[V]. Logits have `dtype` (default: the dtype of `states`), sums have the dtype
+    of the weights.
     """
     factors = (states, output, bias)
     if not torch.is_grad_enabled():  # in validation, compute no gradients
@@ -158,9 +156,8 @@ def kl_loss(
     dtype: torch.dtype | None = None,
     cross_entropy: Callable[..., Tensor] = fused_cross_entropy,
 ) -> Tensor:
-    """Sum KL(p || softmax(states output^T + bias)) over the rows p of `target`.
-
-    This is `cross_entropy` minus the entropy of the target.
+    """Sum KL(p || softmax(states output^T + bias)) over the rows p of `target`: `cross_entropy`
+    minus the entropy of the target.
     """
     crossed = cross_entropy(states, output, target, bias=bias, dtype=dtype)
     return crossed - entropy(target, len(output))

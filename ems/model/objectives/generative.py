@@ -14,10 +14,9 @@ from ems.model.objectives.system import Parts, System, linear_weights
 
 
 class GenerativeHead(nn.Module):
-    """Maps a state and a target language to a state that is scored against every piece.
-
-    Eq. 2-5: language embedding, concatenation (language first), L_fc with bias, swish, L_emb.
-    Layer norms and dropout are the authors' code; the Lightweight paper shares L_emb.
+    """Maps a state and a target language to a state that is scored against every piece (Eq. 2-5):
+    language embedding, concatenation (language first), L_fc with bias, swish, L_emb. Layer norms
+    and dropout are the authors' code; the Lightweight paper shares L_emb.
     """
 
     def __init__(

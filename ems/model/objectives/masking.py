@@ -1,8 +1,7 @@
-"""Masking: tokens of a batch that are hidden from the encoder, for UGT, SMLM and MLM.
-
-`one` hides one token on a random side of each pair (the authors' code of EMS), `word` prefers
-tokens with a letter or digit (the Lightweight code), `mlm` is BERT's masking. Masks are a function
-of (seed, step) and of a pair's place in the step, so they do not depend on the number of processes.
+"""Masking: tokens of a batch that are hidden from the encoder, for UGT, SMLM and MLM. `one` hides
+one token on a random side of each pair (the authors' code of EMS), `word` prefers tokens with a
+letter or digit (the Lightweight code), `mlm` is BERT's masking. Masks are a function of (seed,
+step) and of a pair's place in the step, so they do not depend on the number of processes.
 """
 
 import unicodedata
@@ -67,9 +66,8 @@ class Masker:
     def _one(
         self, batch: Batch, starts: np.ndarray, lengths: np.ndarray, random: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return places[B], in the order of the pairs, and inputs[T] with <mask> at these places.
-
-        starts[2B], lengths[2B] describe sentences by row, random[2, B] are numbers in [0, 1).
+        """Return places[B], by pair, and inputs[T] with <mask> at them; starts[2B] and lengths[2B]
+        are of sentences by row, random[2, B] in [0, 1).
         """
         side, pick = random
         rows = np.arange(batch.pairs) + batch.pairs * (side < 0.5)  # (B,)

@@ -1,6 +1,5 @@
-"""The contrastive loss of prefixes of the embedding, so that users can truncate it (ours).
-
-After Kusupati et al., "Matryoshka Representation Learning" (NeurIPS 2022).
+"""The contrastive loss of prefixes of the embedding, so that users can truncate it (ours), after
+Kusupati et al., "Matryoshka Representation Learning" (NeurIPS 2022).
 """
 
 import numpy as np

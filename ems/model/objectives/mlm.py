@@ -11,10 +11,8 @@ from ems.model.objectives.system import Encoded, Objective, System
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """Predict masked tokens from their states, in their language.
-
-    The weights of a sentence add up to 1, as in XTR and SMLM, so the sum over pairs does not depend
-    on the number of processes. (BERT averages over the masked tokens of a batch.)
+    """Predict masked tokens from their states, in their language. Weights add up to 1 per sentence,
+    as in XTR and SMLM, so the number of processes does not matter. (BERT averages over a batch.)
     """
     batch, (sentence, hidden) = encoded.batch, encoded.masked  # (M,) each
     states = encoded.states[batch.places].to(encoded.sentences.dtype)  # (M, d)

@@ -10,9 +10,8 @@ from ems.model.objectives.system import Encoded, Objective, System, similarity_f
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """Compute -sum over j1, j2 of log cos(pi/2 (softmax(u_j1 u_k) - softmax(v_j1 v_k)) at k = j2).
-
-    j2 runs over j1's group. The difference is clamped just below 1 (by 4 eps), where the cosine
+    """Compute -sum over j1, j2 of log cos(pi/2 (softmax(u_j1 u_k) - softmax(v_j1 v_k)) at k = j2),
+    with j2 over j1's group. The difference is clamped just below 1 (by 4 eps), where the cosine
     would be 0. `reduction: sum` multiplies by B, since `System` divides every loss by B.
     """
     groups = groups_of(system, encoded.batch)

@@ -9,9 +9,8 @@ from ems.model.objectives.system import Encoded, Objective, System
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """Predict the masked token from both sides of a pair, in the token's language.
-
-    This is Eq. 1, -log P(w_t | S without w_t) - log P(w_t | S'), for one choice of S per step.
+    """Predict the masked token from both sides of a pair, in the token's language. This is Eq. 1
+    for one choice of S per step: -log P(w_t | S without w_t) - log P(w_t | S').
     """
     batch, (row, hidden) = encoded.batch, encoded.masked  # (B,) each
     other = batch.other[row]

@@ -111,16 +111,15 @@ class Encoded:
 class Objective:
     """An objective: its `loss(system, encoded)`, summed over the pairs of a batch, and its needs.
 
-    `add_head(heads, settings, languages, pieces)` adds to the heads of a system. `accuracy`, a
-    percentage summed over pairs, is logged. `flops(system, lengths[2B])` counts the operations of a
-    forward pass, without the encoder.
+    `add_head(heads, settings, languages, pieces)` adds to the heads of a system. `flops(system,
+    lengths[2B])` counts the operations of a forward pass, without the encoder.
     """
 
     loss: Callable[["System", Encoded], Tensor]
     add_head: Callable[[nn.ModuleDict, "Parts", int, int], None] = lambda *_: None
     hide: str = ""  # tokens to hide from the encoder (`Masker.hide`)
     states: bool = False  # True if the loss needs the states of tokens
-    accuracy: Callable[["System", Encoded], Tensor] | None = None
+    accuracy: Callable[["System", Encoded], Tensor] | None = None  # %, summed over pairs; logged
     flops: Callable[["System", np.ndarray], int] = lambda *_: 0
     order: int = 100  # position in sums and among heads: fixed, so that bits are reproducible
 
@@ -139,10 +138,7 @@ def linear_objective(name: str, loss: Callable[..., Tensor], **options: Any) -> 
 
 
 def load_objectives(settings: Objectives) -> dict[str, Objective]:
-    """Import the objectives with a weight, sorted by `Objective.order`.
-
-    Raises `EmsError` if an objective has no file of its name.
-    """
+    """Import objectives with a weight, by `Objective.order`. Raises `EmsError` without a file."""
     loaded = {}
     for name in sorted(settings.active):
         module = f"{objectives.__name__}.{name}"
@@ -187,9 +183,8 @@ class System(nn.Module):
     def prepared(
         self, batch: Batch, seed: int, step: int, first: int = 0, total: int | None = None
     ) -> Batch:
-        """Add masks, keys and the step number to a batch, as the objectives need them.
-
-        The batch has the pairs from number `first` on, of `total` in the step (default: its own).
+        """Add masks, keys and the step number to a batch, as the objectives need them. The batch
+        has the pairs from number `first` on, of `total` in the step (default: its own).
         """
         if self.masker:
             batch = self.masker(batch, seed, step, first, total)
@@ -204,10 +199,9 @@ class System(nn.Module):
     def encode(
         self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None
     ) -> tuple[Tensor | None, Tensor]:
-        """Encode packed tokens[T] of N sentences to states[T, d] and embeddings[N, d].
-
-        In half precision the residual stream stays float32. float16 is used in training only, since
-        the authors validate in float32.
+        """Encode packed tokens[T] of N sentences to states[T, d] and embeddings[N, d]. In half
+        precision the residual stream stays float32. float16 is only for training: the authors
+        validate in float32.
         """
         on = self.half == torch.bfloat16 or (self.half is not None and self.training)
         with torch.autocast(tokens.device.type, self.half, enabled=on):

@@ -18,10 +18,9 @@ from ems.model.objectives.system import Encoded, Objective, System
 def xtr_target(
     row: Tensor, token: Tensor, lengths: Tensor, dtype: torch.dtype, distinct: bool = False
 ) -> Target:
-    """Return the labels p(w) = N_w / |S| of Eq. 7: each token of S adds 1 / |S| to a row.
-
-    row[T] and token[T] are the tokens of the predicted sentences, lengths[N] the lengths |S|.
-    `distinct` (the authors' code) counts repeated tokens once, so a row may sum to less than 1.
+    """Return the labels p(w) = N_w / |S| of Eq. 7: each token of S adds 1 / |S| to a row, for
+    row[T] and token[T] of the predicted sentences, lengths[N] |S|. `distinct` (the authors' code)
+    counts repeated tokens once, so a row may sum to less than 1.
     """
     if distinct:
         pieces = token.amax() + 1
@@ -53,9 +52,8 @@ def sampled_cross_entropy(
 
 @torch.no_grad()
 def sample(token: Tensor, pieces: int, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the sampled pieces [n], each label's index in them [T], and each one's factor [n].
-
-    Draws from PyTorch's generator on the CPU, which the trainer seeds.
+    """Return the sampled pieces [n], each label's index in them [T], and each one's factor [n], by
+    PyTorch's generator on the CPU, which the trainer seeds.
     """
     is_label = torch.zeros(pieces, dtype=torch.bool, device=token.device)
     is_label[token] = True
@@ -70,10 +68,8 @@ def sample(token: Tensor, pieces: int, count: int) -> tuple[Tensor, Tensor, Tens
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """Predict the tokens of each sentence's translation, in the translation's language.
-
-    In training a `share` of the sentences may predict, other ones in each step, and the softmax may
-    be sampled.
+    """Predict the tokens of each sentence's translation, in the translation's language. In training
+    a `share` of the sentences may predict, other ones in each step, and the softmax may be sampled.
     """
     batch, settings = encoded.batch, system.settings.xtr
     labels, distinct = batch.labels(system.masked_labels), settings.target == "distinct"
