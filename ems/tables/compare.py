@@ -16,7 +16,7 @@ from ems.config.plugins import benchmark, joining
 from ems.tables.canvas import LINE, drawing, name_languages
 from ems.tables.engine import own_codes
 from ems.tables.scores import Families, read_scores
-from ems.tables.table import Table, Value, markdown, rounded, write_table
+from ems.tables.table import Table, Value, markdown, note, rounded, write_table
 
 SIGNIFICANT = 0.05
 DIFFERENCE = "Difference"
@@ -225,10 +225,7 @@ def _summary(comparisons: list[Comparison], names: list[str], more: list[str]) -
     best = ", ".join(text for points, text in gains[: -MOST_NAMED - 1 : -1] if points > 0)
     worst = ", ".join(text for points, text in gains[:MOST_NAMED] if points < 0)
     notes = [
-        f"Difference: {names[1]} minus {names[0]} in points, with the 95 % interval of the paired "
-        "bootstrap over sentences. Mean of: languages or directions. Better, worse: how many of "
-        f"them, in brackets those with p below {SIGNIFICANT} (corrected). Bold: p below "
-        f"{SIGNIFICANT}.",
+        note("comparison", names=names, p=SIGNIFICANT),
         f"{names[1]} is better: {best or 'nowhere'}.",
         f"{names[1]} is worse: {worst or 'nowhere'}.",
         *more,
@@ -246,13 +243,7 @@ def _table(comparisons: list[Comparison], names: list[str], alone: list[str]) ->
         p = {w: "<0.001" if p < 0.001 else f"{p:.3f}" for w, p in row.p.items()}
         cells.append([name, row.label, *row.values, *map(p.get, ways)])
     metrics = ", ".join(f"{each.benchmark} {each.metric}" for each in comparisons)
-    notes = [
-        f"{metrics}, in percent; difference: {names[1]} minus {names[0]}, with the 95 % interval "
-        "of the paired bootstrap over sentences. p of a language: McNemar's exact test, corrected "
-        "by Holm's method over the languages of the benchmark; p of a mean (over languages, seeds, "
-        f"other languages): the bootstrap. Bold: p below {SIGNIFICANT}. A lower error rate is "
-        "better."
-    ]
+    notes = [note("comparison_rows", metrics=metrics, names=names, p=SIGNIFICANT)]
     for each in comparisons:
         if each.skipped:
             notes.append(f"{each.benchmark}: only one system has {', '.join(each.skipped)}.")

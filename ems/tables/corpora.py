@@ -16,7 +16,7 @@ from ems.base.records import Count, NonBlank, Record
 from ems.config.experiment import MULTIWAY
 from ems.tables.declarations import words_of
 from ems.tables.printed import TOTAL, in_table_one_order, load_pairs
-from ems.tables.table import PRINTED, Table, Value, headings_of, write_table
+from ems.tables.table import PRINTED, Table, Value, headings_of, note, write_table
 from ems.text.tsv import CleanCounts, Counted
 
 PIVOT = "en"
@@ -114,19 +114,12 @@ def write_corpora_table(report: Path, out: Path, printed: Collection[str] = ()) 
     reasons = [item for item in sorted(removed.items()) if item[0] != EVALUATION]
     labels = headings_of("reason")
     other = [f"{labels.get(name, name).lower()} {count:,}" for name, count in reasons if count]
-    notes = [
-        "Sentence pairs for training, by the language other than English; a pair without English "
-        "by both languages. Decontaminated: pairs "
-        f"with a sentence of {', '.join(data.against) or 'no benchmark'}. "
-        f"Other removals: {', '.join(other) or 'none'}.",
-        *_documents_notes(train),
-    ]
+    against, removals = ", ".join(data.against) or "no benchmark", ", ".join(other) or "none"
+    notes = [note("corpora", against=against, other=removals), *_documents_notes(train)]
     if models:
         totals = " and ".join(f"{own[TOTAL]} for {name}" for name, own in pairs.items())
-        notes.append(
-            f"Printed: {words_of()['table']['corpora'].paper}; its totals over all its languages "
-            f"are {totals}."
-        )
+        paper = words_of()["table"]["corpora"].paper
+        notes.append(note("corpora_printed", paper=paper, totals=totals))
     columns = ["Language", "Read", "Decontaminated", "Other removals", "Kept"]
     columns += [name + PRINTED for name in models]
     rules = {len(languages), len(languages) + 1}
@@ -146,10 +139,7 @@ def _documents_notes(entries: Iterable[ReportEntry]) -> list[str]:
         return []
     (read, removed, kept), labels = _total(counts), headings_of("reason")
     why = ", ".join(f"{labels.get(name, name).lower()} {n:,}" for name, n in removed.items())
-    return [
-        f"Rows of documents count sentences. Documents: {read:,} read, "
-        f"{kept:,} kept; removed: {why or 'none'}."
-    ]
+    return [note("documents", read=read, kept=kept, why=why or "none")]
 
 
 def write_decontamination_table(report: Path, out: Path) -> None:
@@ -173,10 +163,7 @@ def write_decontamination_table(report: Path, out: Path) -> None:
             rows.append([corpus, role, name, read, *found])
         if len(names) != 1:
             rows.append([corpus, role, "any of them", read, None, None, removed[EVALUATION]])
-    notes = [
-        "Sentences of each corpus that are in a benchmark, by side, and the pairs with such a "
-        f"sentence (EMS v2 section IV-B). Sentences are compared by the key: {data.key}."
-    ]
+    notes = [note("decontamination", key=data.key)]
     if VALIDATION in data.against:
         notes.append(f"{VALIDATION}: sentences of the text to validate on, in training text.")
     columns = ["Corpus", "Role", "Benchmark", "Read", "English side", "Other side", "Pairs"]
@@ -195,11 +182,7 @@ def write_filters_table(report: Path, out: Path) -> None:
     for corpus, role, entries in groups:
         read, removed, kept = _total(entries)  # a missing reason: the filter was off
         rows.append([corpus, role, read, *(removed.get(reason) for reason in reasons), kept])
-    notes = [
-        "Sentence pairs. A pair is counted once, under the first reason from the left that "
-        "applies: read is kept plus all removals. A dash: the filter was off.",
-        *_documents_notes(data.entries),
-    ]
+    notes = [note("filters"), *_documents_notes(data.entries)]
     columns = ["Corpus", "Role", "Read", *(labels.get(name, name) for name in reasons), "Kept"]
     table = Table(columns, rows, rules={len(groups) - 1}, text={"Role"}, notes=notes)
     write_table(table, out)
@@ -247,10 +230,6 @@ def write_vocabulary_table(reports: list[Path], out: Path) -> None:
             label = prefix + NO_SCRIPT.get(name, f"{name} script")
             rows.append([label, None, None, None, None, scripts[name]])
         sizes.append(f"{prefix}{pieces:,} pieces")
-    note = (
-        f"The vocabulary ({', '.join(sizes)}) on the lines that it was trained on. Unknown: tokens "
-        "that are <unk>. Characters are counted without spaces. The script of a piece is the "
-        "script of its first letter."
-    )
+    notes = [note("vocabulary", sizes=", ".join(sizes))]
     columns = ["Language", "Lines", "Unknown (%)", "Tokens/character", "Tokens/line", "Pieces"]
-    write_table(Table(columns, rows, rules=rules, notes=[note]), out)
+    write_table(Table(columns, rows, rules=rules, notes=notes), out)

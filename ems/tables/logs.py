@@ -14,7 +14,7 @@ from ems.base.files import parse_json, read_json, write_json, write_text
 from ems.base.records import Amount, Count, Json, NonBlank, Record, fitting, number, shown
 from ems.base.texts import read_lines
 from ems.bench.scores import read_score_file
-from ems.tables.table import Table, Value, write_table
+from ems.tables.table import Table, Value, note, write_table
 
 TRAIN, VALIDATION = "train", "validation"
 P1, BY_LANGUAGE, BY_CORPUS = "p1", "p1_by_language", "p1_by_corpus"
@@ -169,16 +169,8 @@ def write_costs_table(
     total = ["Total", *_summary(costs)]
     total[3] = None  # the longest job is no total
     others = [cost.seconds for cost in every if not planned(cost.job)]
-    notes = [
-        "Seconds are wall time, summed over the jobs of a stage; jobs may run in parallel. CPU "
-        "seconds count all cores. Peak MB: resident memory of the largest job. If a job was "
-        "killed and run again, only the last run counts."
-    ]
-    if others:
-        notes.append(
-            f"Not counted: {len(others):,} jobs ({sum(others):,.1f} seconds) that the experiment "
-            "no longer has."
-        )
+    notes = [note("costs")]
+    notes += [note("costs_other", jobs=len(others), seconds=sum(others))] if others else []
     columns = ["Stage", "Jobs", "Seconds", "Longest job", "CPU seconds", "Peak MB"]
     write_table(Table(columns, [*rows, total], rules={len(rows)}, notes=notes), out)
 

@@ -23,7 +23,7 @@ from ems.tables.declarations import words_of
 from ems.tables.engine import span
 from ems.tables.logs import P1, PARTS, VALIDATION, JobCost, LossEntry, last_time, read_losses
 from ems.tables.printed import model_of, read_rows
-from ems.tables.table import PRINTED, Cell, Table, Value, best_rows, headings_of, write_table
+from ems.tables.table import PRINTED, Cell, Table, Value, best_rows, headings_of, note, write_table
 
 INPUT_EMBEDDING = "tokens.weight"
 
@@ -66,12 +66,7 @@ def write_models_table(models: list[Path], report: Path, printed: list[str], out
         mono = "yes" if row["mono_v2"] or row["mono_v1"] else None
         sizes = (row["archit"], row["param_v2"], None)
         rows.append([model_of(row) + PRINTED, row["langs"], row["paral"], *sizes, mono])
-    notes = [
-        "Pairs: sentence pairs left after cleaning and decontamination. Architecture: layers x "
-        "width of a Transformer; static: a table of one vector per piece. Parameters: all trained "
-        "weights without the input embedding; to encode: the weights used "
-        "after training, with the input embedding."
-    ]
+    notes = [note("models")]
     notes += [f"Rows marked printed: {words_of()['table']['models'].paper}."] if theirs else []
     columns = ["Model", "Languages", "Pairs", "Architecture", "Parameters", "To encode"]
     columns += ["Mono"] if theirs else []
@@ -193,18 +188,10 @@ def write_mining_table(manifests: Sequence[Path], out: Path) -> None:
         shares = [f"{part / count:.2f}" if count else None for part in (right, chance)]
         rows.append([*row, count if known else None, *shares])
     columns = ["System", "m", "Rounds", "Pairs", "Distinct", "Equal", "Cosine"]
-    notes = [
-        "Pairs that each system mined with the encoder it starts from, over all language pairs. "
-        "m: sentences of a language per round. Distinct: each pair counted once. Equal: pairs "
-        "whose pieces are the same, such as numbers. Cosine: mean over the pairs."
-    ]
+    notes = [note("mining")]
     if hidden:
         columns += ["Known", "Right (%)", "Chance (%)"]
-        notes.append(
-            "Known: pairs with a hidden validation sentence, mined in a search of their own. "
-            "Right: the share of translations among them (higher is better); Chance: the share "
-            "among pairs drawn at random."
-        )
+        notes.append(note("mining_known"))
     write_table(Table(columns, [row[: len(columns)] for row in rows], notes=notes), out)
 
 
@@ -247,17 +234,8 @@ def write_sweep_table(points: Sequence[SweepPoint], losses: Mapping[str, Path], 
     centre = {names.get(p.axis, p.axis): written(p.value) for p in points if p.chosen}
     around = ", ".join(f"{name} {value}" for name, value in centre.items())
     seen = span(entry.pairs for entry in last.values())
-    notes = [
-        f"One setting at a time around {around}; {len(last)} systems, each trained on {seen} "
-        "sentence pairs. Loss, its parts (lower is better) and P@1 (percent, mean over language "
-        "pairs and directions; higher is better): the last validation. Bold: the best value of "
-        "each setting."
-    ]
-    if of_the_loss:
-        notes.append(
-            "A setting of the loss itself (temperature, weight, batch) changes the scale of the "
-            "loss, so only P@1 is compared along it."
-        )
+    notes = [note("sweep", around=around, systems=len(last), seen=seen)]
+    notes += [note("sweep_loss")] if of_the_loss else []
     table = Table(
         [SETTING, VALUE, TOTAL, *(PARTS.get(name, name) for name in parts), PRECISION],
         rows,

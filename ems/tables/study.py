@@ -32,7 +32,7 @@ from ems.tables.logs import last_time
 from ems.tables.models import fact_of
 from ems.tables.printed import load_study, load_table, paper_of_study
 from ems.tables.scores import Families, Scores, in_one_row, read_scores
-from ems.tables.table import Block, headings_of
+from ems.tables.table import Block, headings_of, note
 
 NOTHING = ScoreFile("", [], {})  # in the place of a missing score file
 SECONDS = "Sec./1k Steps"
@@ -173,10 +173,7 @@ def _about(study: Study) -> list[str]:
     firsts = [[file for file in files if file is not NOTHING][:1] for files in every]
     files = [file for first in firsts for file in first]  # one file stands for its benchmark
     data = [f"{record_of(file.benchmark).title} {file.version}: {file.metric}" for file in files]
-    notes = [
-        f"{', '.join(data)}, in percent; en->fr: English queries, or a classifier trained on "
-        f"English, and French candidates or tests. {BEST}"
-    ]
+    notes = [note("study", data=", ".join(data), best=BEST)]
     others = [(scored, name) for name, scored in study.shown.items() if scored not in ("", name)]
     pairs = ", ".join(f"{_titles([scored])} for {_titles([name])}" for scored, name in others)
     absent = [name for name, scored in study.shown.items() if not scored]

@@ -135,6 +135,11 @@ def headings_of(kind: str, column: str = "heading") -> dict[str, str]:
     return {row["name"]: row[column] for row in rows if row["kind"] == kind and row[column]}
 
 
+def note(name: str, **values: object) -> str:
+    """Return a note on a table from headings.tsv, with its {values} filled in."""
+    return headings_of("table", "note")[name].format(**values)
+
+
 def write_table(table: Table, out: Path, latex: Table | None = None) -> None:
     """Write a table to `out` as .tex, .md and .csv; `latex` replaces it in the .tex."""
     write_text(out.with_suffix(".tex"), tabular(latex or table))
