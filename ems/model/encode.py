@@ -19,7 +19,7 @@ from ems.base.provenance import digest, source_hash
 from ems.model.devices import choose_device, read_tensors
 from ems.model.encoder import Encoder, embed_tokens, shapes_of
 from ems.model.folder import DESCRIPTION, STATIC, Description, describe
-from ems.model.lines import Encoded, Languages, Tokeniser, check_finite, with_codes
+from ems.model.lines import Encoded, Tokeniser, check_finite
 from ems.model.weights import in_bytes
 from ems.text.subwords import UNK
 
@@ -126,12 +126,7 @@ class SentenceEncoder(Tokeniser):
         """PyTorch's number of threads at the moment."""
         return torch.get_num_threads()
 
-    def encoded(
-        self, lines: list[str], language: Languages = None, progress: Any = None
-    ) -> Encoded:
-        """Return the vectors of lines, and counts of their tokens."""
-        if isinstance(language, list) and lines:
-            return with_codes(lambda *of: self.encoded(*of, progress), lines, language)
+    def of_one_language(self, lines: list[str], language: str | None, progress: Any) -> Encoded:
         tokens = self.tokenise(lines, language) if lines or isinstance(language, str) else []
         read = [ids[: self.max_tokens] for ids in tokens]
         tokens_of, read_of = (np.array(list(map(len, each)), np.int64) for each in (tokens, read))

@@ -1,7 +1,6 @@
 """Lines -> token ids, by the segmenters and the vocabulary of a model folder, without PyTorch."""
 
 import unicodedata
-from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +30,7 @@ class Encoded(NamedTuple):
 
 
 class Tokeniser:
-    """The part of an encoder that cuts lines into pieces; a subclass has `encoded`."""
+    """The part of an encoder that cuts lines into pieces; a subclass has `of_one_language`."""
 
     threads = 1  # of SentencePiece
 
@@ -62,6 +61,17 @@ class Tokeniser:
         self, lines: list[str], language: Languages = None, progress: Any = None
     ) -> Encoded:
         """Return the vectors of lines, and counts of their tokens."""
+        if not (isinstance(language, list) and lines):
+            return self.of_one_language(lines, language, progress)
+        codes = dict.fromkeys(language)  # the lines of each language are encoded together
+        rows = [[row for row, own in enumerate(language) if own == code] for code in codes]
+        own = [[lines[row] for row in part] for part in rows]
+        parts = [self.of_one_language(*part, progress) for part in zip(own, codes, strict=True)]
+        order = np.argsort(np.concatenate(rows))
+        return Encoded(*(np.concatenate(part)[order] for part in zip(*parts, strict=True)))
+
+    def of_one_language(self, lines: list[str], language: str | None, progress: Any) -> Encoded:
+        """Do `encoded` for lines of one language."""
         raise NotImplementedError
 
     def tokenise(self, lines: list[str], language: str | None) -> list[np.ndarray]:
@@ -124,16 +134,6 @@ class Tokeniser:
         known = np.array([any(kind[0] in "LMN" or kind == "So" for kind in own) for own in kinds])
         known[UNK] = False
         return known
-
-
-def with_codes(
-    encoded: Callable[[list[str], str], Encoded], lines: list[str], codes: list[str]
-) -> Encoded:
-    """Encode the lines of each language together; return all in their order."""
-    rows = [[row for row, own in enumerate(codes) if own == code] for code in dict.fromkeys(codes)]
-    parts = [encoded([lines[row] for row in own], codes[own[0]]) for own in rows]
-    order = np.argsort(np.concatenate(rows))
-    return Encoded(*(np.concatenate(part)[order] for part in zip(*parts, strict=True)))
 
 
 def check_finite(vectors: np.ndarray, model: object) -> None:

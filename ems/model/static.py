@@ -28,7 +28,7 @@ from ems.base.files import ENCODER, EXPORTED
 from ems.base.provenance import digest, source_hash
 from ems.model.folder import DESCRIPTION, STATIC, Description, describe
 from ems.model.hashing import BASE, GAP, LONGEST, MIX, MOST, POSITIVE, SHIFT, WEIGHT
-from ems.model.lines import Encoded, Languages, Tokeniser, check_finite, with_codes
+from ems.model.lines import Encoded, Tokeniser, check_finite
 from ems.model.weights import in_bytes, mapped
 from ems.text.normalise import tidy_lines
 from ems.text.subwords import UNK, by_characters, encode_lines, has_words
@@ -120,12 +120,7 @@ class StaticEncoder(Tokeniser):
         """Hash of all that vectors depend on: weights, vocabulary, settings and source."""
         return digest([self._description.written, source_hash(__name__), self.precision])
 
-    def encoded(
-        self, lines: list[str], language: Languages = None, progress: Any = None
-    ) -> Encoded:
-        """Return the vectors of lines, and counts of their tokens."""
-        if isinstance(language, list) and lines:
-            return with_codes(lambda *of: self.encoded(*of, progress), lines, language)
+    def of_one_language(self, lines: list[str], language: str | None, progress: Any) -> Encoded:
         vectors = np.empty((len(lines), self.dimensions), np.float32)
         counts = np.empty((len(lines), 5), np.int64)
         needed = lines or isinstance(language, str)  # else the language does not matter
