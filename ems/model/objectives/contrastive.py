@@ -150,8 +150,10 @@ def contrastive_loss(system: System, vectors: Tensor, batch: DeviceBatch) -> Ten
     """
     settings, groups, pairs = system.contrast, groups_of(system, batch), batch.pairs
     temperature = settings.temperature
-    warmup = settings.margin_warmup_steps if system.training else 0
-    margin = margin_at(settings.margin, warmup, batch.step) / temperature
+    margin = settings.margin
+    if system.training and settings.margin_warmup_steps:  # it rises linearly from 0
+        margin *= min(1.0, batch.step / settings.margin_warmup_steps)
+    margin /= temperature
     if settings.similarity == "cosine":
         vectors = functional.normalize(vectors, dim=-1)
     sides = vectors.unflatten(0, (2, pairs)).transpose(0, 1)  # (B, 2, k)
@@ -201,11 +203,6 @@ def repeated(keys: Tensor, size: int) -> Tensor:
     pairs = (count[place] > 1).any(1).nonzero()[:, 0]
     one, other = pairs[duplicates(keys[pairs], keys[pairs]).nonzero()].unbind(1)
     return (one * size + other % size)[(one != other) & (one // size == other // size)]
-
-
-def margin_at(margin: float, warmup_steps: int, step: int) -> float:
-    """Return the margin at a step; it rises linearly from 0 during `warmup_steps`."""
-    return margin * min(1.0, step / warmup_steps) if warmup_steps else margin
 
 
 class ContrastiveHead(nn.Module):
