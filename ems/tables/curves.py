@@ -9,14 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator, StrMethodFormatter
 
 from ems.base.errors import Damaged, EmsError
-from ems.tables.canvas import (
-    COLOURS,
-    DASHES,
-    add_legend,
-    drawing,
-    name_languages,
-    number_logarithms,
-)
+from ems.tables import canvas
 from ems.tables.logs import P1, PARTS, TRAIN, VALIDATION, LossEntry, read_losses, read_times
 from ems.tables.printed import in_table_one_order
 from ems.tables.table import rounded
@@ -67,7 +60,7 @@ def plot_curves(losses: Mapping[str, Path], times: Mapping[str, Path] | None, ou
     values = dict.fromkeys(n for name in numbers for _, entry in curves[name] for n in entry.values)
     panels = sorted(values, key=lambda name: name != P1)
     heights = [TALL if panel == P1 else LOW for panel in panels]
-    with drawing(out, WIDTH, sum(heights) + 0.8) as figure:
+    with canvas.drawing(out, WIDTH, sum(heights) + 0.8) as figure:
         rows = figure.subplots(
             len(panels), sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
         )
@@ -86,7 +79,7 @@ def plot_curves(losses: Mapping[str, Path], times: Mapping[str, Path] | None, ou
                 axes.set_ylim(bottom=0)
             else:
                 axes.set_yscale("log")
-                number_logarithms(axes.yaxis)
+                canvas.number_logarithms(axes.yaxis)
         rows[-1, 0].set_xlabel(axis)
         rows[-1, 0].xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
         figure.suptitle(f"Learning curves against {axis}")
@@ -94,12 +87,13 @@ def plot_curves(losses: Mapping[str, Path], times: Mapping[str, Path] | None, ou
         if any(panel != P1 for panel in panels):
             keys.append(Line2D([], [], color="black", label="training", **THIN))
             keys.append(Line2D([], [], color="black", label="validation", **MARKED))
-        add_legend(figure, keys)
+        canvas.add_legend(figure, keys)
 
 
 def line_style(number: int) -> dict[str, str]:
     """Return the colour and dashes of a system by its number."""
-    return {"color": f"C{number}", "linestyle": DASHES[number // COLOURS % len(DASHES)]}
+    dashes = canvas.DASHES[number // canvas.COLOURS % len(canvas.DASHES)]
+    return {"color": f"C{number}", "linestyle": dashes}
 
 
 def _keys(numbers: Mapping[str, int]) -> list[Line2D]:
@@ -129,14 +123,14 @@ def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
     codes = in_table_one_order(hardest)
     columns = min(MOST_ACROSS, len(codes))
     rows, width = -(-len(codes) // columns), max(LEAST_WIDTH, columns * PANEL[0])
-    with drawing(out, width, rows * PANEL[1] + 1.3) as figure:
+    with canvas.drawing(out, width, rows * PANEL[1] + 1.3) as figure:
         panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten()
         for axes, code in zip(panels, codes, strict=False):
             for number, points in lines[code].items():
                 axes.plot(*zip(*points, strict=True), **line_style(number))
             best = max(ends[code], key=lambda number: ends[code][number])
             look = {"fontsize": 8, "pad": 2}
-            name_languages([axes.set_title(code, loc="left", **look)])
+            canvas.name_languages([axes.set_title(code, loc="left", **look)])
             axes.set_title(rounded(ends[code][best]), loc="right", color=f"C{best}", **look)
             axes.tick_params(labelsize=7)
         for axes in panels[len(codes) :]:
@@ -155,4 +149,4 @@ def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
         )
         figure.suptitle(f"Validation P@1 (%) of {chosen} against sentence pairs seen")
         note = "Number above a panel: P@1 at the end of training of the best system, in its colour"
-        add_legend(figure, _keys({name: number for number, name in enumerate(curves)}), note)
+        canvas.add_legend(figure, _keys({name: number for number, name in enumerate(curves)}), note)

@@ -14,16 +14,7 @@ from matplotlib.ticker import EngFormatter
 from ems.base.errors import EmsError
 from ems.config.languages import language_families, language_names
 from ems.config.plugins import Benchmark, benchmark, joining
-from ems.tables.canvas import (
-    DASHES,
-    MARKS,
-    add_legend,
-    drawing,
-    name_languages,
-    number_logarithms,
-    place_labels,
-    show_on_hover,
-)
+from ems.tables import canvas
 from ems.tables.corpora import TRAIN, read_report
 from ems.tables.logs import last_time
 from ems.tables.printed import in_given_order, in_table_one_order
@@ -52,7 +43,7 @@ def plot_strip(
     values = pd.DataFrame(systems)  # languages x systems
     values = values.loc[values.max(axis=1).sort_values(kind="stable").index]
     places = range(len(values))
-    with drawing(out, 7.0, STRIP_ROW * len(values) + 1.8) as figure:
+    with canvas.drawing(out, 7.0, STRIP_ROW * len(values) + 1.8) as figure:
         axes = figure.subplots()
         keys = []
         for number, name in enumerate(values):
@@ -63,12 +54,12 @@ def plot_strip(
         axes.set_xlim(0, 100)
         axes.set_xlabel(BETTER + note)
         figure.suptitle(title)
-        add_legend(figure, keys)
+        canvas.add_legend(figure, keys)
 
 
 def _look(number: int) -> dict[str, Any]:
     """Return the colour and mark of a system by its number."""
-    mark = MARKS[number % len(MARKS)]
+    mark = canvas.MARKS[number % len(canvas.MARKS)]
     return {"color": f"C{number}", "marker": mark, "linestyle": "", "markeredgewidth": 0}
 
 
@@ -84,7 +75,7 @@ def plot_directions(system: Scores, benchmark: Benchmark, out: Path) -> None:
     low = floor(np.nanmin(grid) / STEP) * STEP
     high = max(ceil(np.nanmax(grid) / STEP) * STEP, low + STEP)
     size = (NUMBERED if numbered else COLOURED) * max(6, len(codes)) + MAP_MARGIN
-    with drawing(out, size + (0 if numbered else 1), size - MAP_MARGIN / 3) as figure:
+    with canvas.drawing(out, size + (0 if numbered else 1), size - MAP_MARGIN / 3) as figure:
         axes = figure.subplots()
         image = axes.imshow(grid, vmin=low, vmax=high)  # [L, L]
         figure.suptitle(f"{benchmark.title} {system.version}: P@1 of {system.system}")
@@ -95,7 +86,7 @@ def plot_directions(system: Scores, benchmark: Benchmark, out: Path) -> None:
         axes.grid(False)
         axes.set_facecolor("#EEEEEE")  # of blank cells
         axes.spines[:].set_visible(False)
-        name_languages([*axes.get_xticklabels(), *axes.get_yticklabels()])
+        canvas.name_languages([*axes.get_xticklabels(), *axes.get_yticklabels()])
         if numbered:
             for query, candidate in np.argwhere(~np.isnan(grid)):
                 value = grid[query, candidate]
@@ -151,19 +142,20 @@ def _plot_cloud(shown: Mapping[str, Points], title: str, note: str, out: Path) -
     """Draw all systems in one panel, each with its trend, and label outliers of the first one."""
     places = {name: np.array([*points.values()], float) for name, points in shown.items() if points}
     first, *others = places
-    with drawing(out, 7.5, 5.2) as figure:
+    with canvas.drawing(out, 7.5, 5.2) as figure:
         axes = figure.subplots()
         lines = {}
         for number, (name, points) in enumerate(places.items()):
             for code, point in zip(shown[name], points, strict=True):
                 (mark,) = axes.plot(*point, alpha=0.8, clip_on=False, **_look(number))
-                show_on_hover(mark, f"{language_names().get(code, code)}, {name}: {point[1]:.1f}")
+                language = language_names().get(code, code)
+                canvas.show_on_hover(mark, f"{language}, {name}: {point[1]:.1f}")
             degree = min(1, len(set(points[:, 0])) - 1)
             lines[name] = np.poly1d(np.polyfit(np.log(points[:, 0]), points[:, 1], degree))
             ends = np.array([points[:, 0].min(), points[:, 0].max()])
             axes.plot(ends, lines[name](np.log(ends)), color=f"C{number}", linewidth=0.8)
         axes.set_xscale("log")
-        number_logarithms(axes.xaxis, EngFormatter(sep=""))  # "5k"
+        canvas.number_logarithms(axes.xaxis, EngFormatter(sep=""))  # "5k"
         axes.set_ylim(0, 100)
         axes.set_ylabel(BETTER)
         axes.set_xlabel(
@@ -171,12 +163,13 @@ def _plot_cloud(shown: Mapping[str, Points], title: str, note: str, out: Path) -
             f"system; names: languages far from the trend of {first}{note}"
         )
         figure.suptitle(title)
-        add_legend(figure, [Line2D([], [], label=n, **_look(at)) for at, n in enumerate(places)])
+        keys = [Line2D([], [], label=name, **_look(at)) for at, name in enumerate(places)]
+        canvas.add_legend(figure, keys)
         away = np.abs(places[first][:, 1] - lines[first](np.log(places[first][:, 0])))
         order = np.argsort(-away, kind="stable")
         labels, points = np.array([*shown[first]])[order], places[first][order]
         rest = np.concatenate([points[MOST_LABELS:], *(places[name] for name in others)])
-        place_labels(axes, labels[:MOST_LABELS], points[:MOST_LABELS], rest)
+        canvas.place_labels(axes, labels[:MOST_LABELS], points[:MOST_LABELS], rest)
 
 
 def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
@@ -214,7 +207,7 @@ def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> N
     if not systems:
         listed = ", ".join(map(str, scores))
         raise EmsError(f"no system of {listed} was trained, so none has a cost; train one")
-    with drawing(out, 6.0, 4.2) as figure:
+    with canvas.drawing(out, 6.0, 4.2) as figure:
         axes = figure.subplots()
         keys = []
         for number, system in enumerate(systems):
@@ -225,14 +218,14 @@ def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> N
             look = {"linewidth": 1, "label": system.system, **_look(number)}
             keys.append(axes.errorbar(minutes, 100 * shares.mean(), yerr=half, **look))
         axes.set_xscale("log")  # twice the minutes are the same distance everywhere
-        number_logarithms(axes.xaxis)
+        canvas.number_logarithms(axes.xaxis)
         costs = [seconds[system.system] / 60 for system in systems]
         axes.set_xlim(min(costs) / 1.5, max(costs) * 1.5)
         axes.set_xlabel("minutes of training, fewer are better")
         axes.set_ylabel(f"mean {BETTER}")
         title = f"{benchmark(name).title} {systems[0].version}"
         figure.suptitle(f"{title}: quality against the cost of training")
-        add_legend(figure, keys)
+        canvas.add_legend(figure, keys)
 
 
 def plot_lines(
@@ -247,16 +240,16 @@ def plot_lines(
     """
     names = list(lines)
     benchmarks = list(dict.fromkeys(name.rpartition(" ")[0] for name in names))
-    with drawing(out, 6.0, 4.0) as figure:
+    with canvas.drawing(out, 6.0, 4.0) as figure:
         axes = figure.subplots()
         keys = []
         for at, (name, values) in enumerate(lines.items()):
             kind = benchmarks.index(name.rpartition(" ")[0])
             shown = [float("nan") if value is None else value for value in values]
-            look = _look(at) | {"linestyle": DASHES[kind % len(DASHES)]}
+            look = _look(at) | {"linestyle": canvas.DASHES[kind % len(canvas.DASHES)]}
             keys += axes.plot(range(len(labels)), shown, label=name, **look)
         axes.set_xticks(range(len(labels)), labels)
         axes.set_xlabel(heading)
         axes.set_ylabel("percent")
         figure.suptitle(title)
-        add_legend(figure, keys)
+        canvas.add_legend(figure, keys)
