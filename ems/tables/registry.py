@@ -139,8 +139,6 @@ class Output:
                     order = experiment.learning(experiment.ablated)
                     steps = {name: experiment.systems[name].train.steps for name in order}
                     study.write_ablation_table(sources, out, printed, order, families, times, steps)
-                case _:
-                    raise ValueError(self.name)
 
     def _draw(
         self,
@@ -169,8 +167,6 @@ class Output:
                 curves.plot_languages(logs, out)
             case "tradeoff":
                 figures.plot_tradeoff(sources, times or {}, out)
-            case _:
-                raise ValueError(self.name)
 
 
 Outputs = dict[str, Output]
