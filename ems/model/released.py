@@ -66,8 +66,7 @@ def import_released(
 ) -> str:
     """Write the model folder `out` and return a description of it. `heads`: number of attention
     heads (default: width / 64); `segmenter`: replaces Moses. Raises `EmsError` for an unreadable
-    file, for other keys and shapes than the authors', and for a vocabulary of another size or
-    layout.
+    file, other keys and shapes than the authors', and a vocabulary of another size or layout.
     """
     state, of_training = read_state(weights)
     settings = sizes(state, heads, weights)

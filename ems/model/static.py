@@ -61,8 +61,8 @@ def load_encoder(
     threads: int = 1,
     cache_mb: float = CACHE_MB,
 ) -> Any:
-    """Load the encoder of a model folder; a static one, which alone has `threads` and a cache, runs
-    in NumPy unless `device` is cuda.
+    """Load the encoder of a model folder; a static one runs in NumPy unless `device` is cuda, and
+    `threads` and `cache_mb` are for it.
     """
     description = describe(folder)
     if is_static(description) and device != "cuda":
@@ -219,9 +219,9 @@ class StaticEncoder(Tokeniser):
     # --- sums
 
     def _sum(self, tokens: list[Any], out: np.ndarray, places: np.ndarray) -> np.ndarray:
-        """Write the sums over the token ids of each of N words to float32 out[places], first of
-        pieces, then of n-grams. Return counts, int64[N, 4]: pieces, n-grams, unknown pieces,
-        meaningful pieces.
+        """Write the sums over the token ids of each of N words to float32 out[places]: pieces,
+        n-grams. Return int64[N, 4], their counts, and the counts of unknown and of meaningful
+        pieces.
         """
         lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
         ids = np.fromiter(chain.from_iterable(tokens), np.int64, lengths.sum())
@@ -360,10 +360,9 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
 
 
 class Words:
-    """The sums and counts of words: of frequent ones always, of the others for one block.
-
-    When little room is left, the quarter that was used least is dropped, and the uses of the
-    others count half from then on.
+    """The sums and counts of words: of frequent ones always, of the others for one block. If little
+    room is left, the quarter used least is dropped, and the uses of the others count half from then
+    on.
     """
 
     def __init__(self, megabytes: float, width: int, block: int) -> None:

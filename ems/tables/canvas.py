@@ -84,9 +84,8 @@ def number_logarithms(axis: Axis, form: Formatter | str = "{x:g}") -> None:
 def place_labels(
     axes: Axes, labels: Sequence[str], points: np.ndarray, others: np.ndarray
 ) -> list[str]:
-    """Write `labels` next to `points` [N, 2] (data units), except where one would cover a point,
-    one of `others` [M, 2] or an earlier label; return the labels written. The layout is final from
-    here on.
+    """Write `labels` next to `points` [N, 2] (data units) unless one would cover a point, one of
+    `others` [M, 2] or an earlier label; return the labels written. The layout is final then.
     """
     figure = axes.get_figure(root=True)
     figure.draw_without_rendering()

@@ -308,12 +308,10 @@ def _draw_rows(axes: Axes, rows: Sequence[Difference], lower: bool = False) -> N
 def plot_deltas(
     scores: list[Path], order: list[str], out: Path, families: Families | None = None
 ) -> None:
-    """Draw the change in mean P@1 versus the first system of `order`, on the ablation's first
-    benchmark.
-
-    The mean is over the languages trained on, as in EMS v2 Tables IV and XIV. Intervals do not
-    include the variance between seeds. Raises `EmsError` for scores of different data, or if no
-    system has a language of the first one.
+    """Draw the change in mean P@1 versus the first system of `order`, on the first ablation
+    benchmark: over the languages trained on, as in EMS v2 Tables IV and XIV. Intervals do not
+    include the variance between seeds. Raises `EmsError` for scores of different data, or without a
+    common language.
     """
     name = joining("ablation")[0]
     systems = read_scores(scores, name, "P@1", order=order, families=families, seen=True)

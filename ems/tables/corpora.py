@@ -1,7 +1,5 @@
 """Tables of the training data: pairs per language (EMS v2 Table I) and removals by reason.
-
-Documents of one language have rows of their own, which count sentences. Printed counts stay as
-printed ("4.9M"). A malformed report raises `EmsError`.
+Documents have rows of their own, which count sentences. A malformed report raises `EmsError`.
 """
 
 from collections import Counter

@@ -112,10 +112,9 @@ def write_systems(
     families: Families | None = None,
     names: Mapping[Path, str] | None = None,
 ) -> None:
-    """Write a table of score files to `out` as .tex, .md and .csv.
-
-    `printed`: models of the papers to show; the others as in `read_scores`. Raises `EmsError` for
-    scores that cannot share a table.
+    """Write a table of score files to `out` as .tex, .md and .csv, with models of the papers,
+    `printed`; the other arguments are as in `read_scores`. Raises `EmsError` for scores that cannot
+    share it.
     """
     files = {name: [path for path in scores if path.stem == name] for name in table.benchmarks}
     if len(files) == 1 or not any(files.values()):

@@ -1,7 +1,7 @@
 """Tables of trained systems: data and sizes (EMS v2 Table III), mined pairs, sweeps (Table II).
 
-"Parameters" counts all trained weights except the input embedding, the reading that gives the
-paper's 147M (docs/fidelity.md). Malformed and missing files raise `EmsError`.
+"Parameters" are all trained weights except the input embedding, as in the paper's 147M
+(docs/fidelity.md). Malformed and missing files raise `EmsError`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -165,8 +165,7 @@ class _Manifest(Record):
 
 def write_mining_table(manifests: Sequence[Path], out: Path) -> None:
     """Write a row per system that learns from mined pairs, in a chain one per iteration (Wang et
-    al., CCL 2019, section 3.2). Right pairs are known if translations were hidden among the
-    documents.
+    al., CCL 2019, section 3.2). Right pairs are known if translations were hidden among documents.
     """
     rows: list[list[Value]] = []
     hidden = False

@@ -1,6 +1,5 @@
-"""The report of an experiment on one HTML page: what was trained, how good it is, and its costs.
-
-report.html.jinja draws the values gathered here. A part whose files are missing is left out.
+"""The report of an experiment on one HTML page: values for report.html.jinja, which draws them. A
+part whose files are missing is left out.
 """
 
 import csv

@@ -1,8 +1,7 @@
 """Tables of several benchmarks side by side: studies (`tables.studies`), and EMS v2 Table XIV.
 
 A row may show another system for each benchmark, as the Lightweight paper calls two trainings
-"ours" (docs/fidelity.md). The costs of training differ from run to run, so their columns are only
-in the table of costs.
+"ours" (docs/fidelity.md). Costs of training differ from run to run, so they have another table.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,8 +40,6 @@ PRINTED_AS = "EMS"  # the name in `tables.printed` that shows the printed rows
 
 @dataclass(frozen=True)
 class Study:
-    """A study with its scores."""
-
     settings: StudySettings
     rows: list[StudyRow]
     shown: dict[str, str]  # benchmark in the settings -> the one whose scores are shown, or ''
@@ -251,10 +248,9 @@ def write_ablation_table(
     times: Mapping[str, Path] | None = None,
     steps: Mapping[str, int] | None = None,
 ) -> None:
-    """Write EMS v2 Table XIV of the systems `order`. `times`: system -> its *.times.jsonl, for a
-    column with the seconds of 1,000 steps. `steps`: system -> its steps, for a note, since results
-    of a short training mean little. Raises `EmsError` for malformed files and scores of different
-    data.
+    """Write EMS v2 Table XIV of the systems `order`. `times`: system -> its *.times.jsonl, for the
+    seconds of 1,000 steps. `steps`: system -> its steps, for a note, since results of a short
+    training mean little. Raises `EmsError` for malformed files and scores of different data.
     """
     parts = {name: module(name, "table").ABLATION for name in joining("ablation")}
     read: dict[str, list[Scores]] = {}

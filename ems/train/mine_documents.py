@@ -97,9 +97,9 @@ def mine(
     state: Path | None = None,
 ) -> Json:
     """Mine the pairs of system `name` in documents, write their folder `out`, return its manifest.
-    `index`: role -> shards; `model`: model folder to embed with; `state`: folder of finished pieces
+    `index`: role -> shards; `model`: folder to embed with; `state`: folder of finished pieces
     (default: next to `out`). Raises `EmsError` for documents of fewer than two languages, and for a
-    model whose vocabulary is not theirs.
+    model of another vocabulary.
     """
     settings, languages = experiment.systems[name], list(experiment.languages)
     coherence, training = settings.objectives.coherence, settings.train
@@ -280,8 +280,7 @@ def share_right(
     hidden: Sequence[np.ndarray], others: Sequence[np.ndarray], keep: int, k: int, device: str
 ) -> Json:
     """Mine among `hidden`[T, d], translations row by row, and `others`[m, d] in two languages.
-    `share` is the percentage of translations among pairs with a hidden sentence, `chance` of random
-    pairs.
+    `share`: translations among pairs with a hidden sentence, in percent; `chance`: in random pairs.
     """
     pools = [np.concatenate([own, more]) for own, more in zip(hidden, others, strict=True)]
     pairs = best_pairs(*pools, keep, k, device)

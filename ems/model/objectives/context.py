@@ -19,8 +19,7 @@ def _certainty(system: System, encoded: Encoded) -> Tensor:
 
 def loss(system: System, encoded: Encoded) -> Tensor:
     """Compute -log p of the true class, or 1 - p (`printed`), averaged over the texts of a pair.
-
-    The L_ml that the paper prints is the sum of p, "to maximize"; 1 - p has its negated gradient.
+    The printed L_ml is the sum of p, "to maximize"; 1 - p has its negated gradient.
     """
     certainty = _certainty(system, encoded)
     if system.settings.context.loss == "printed":

@@ -127,8 +127,7 @@ def fused_cross_entropy(
     dtype: torch.dtype | None = None,
 ) -> Tensor:
     """Sum -p(w) log softmax(states output^T + bias)(w) over the entries of `target`; states[N, k],
-    output[V, k], bias[V]. Logits have `dtype` (default: the dtype of `states`), sums have the dtype
-    of the weights.
+    output[V, k], bias[V]. Logits have `dtype` (default: that of `states`), sums the weights'.
     """
     factors = (states, output, bias)
     if not torch.is_grad_enabled():  # in validation, compute no gradients

@@ -55,7 +55,6 @@ def generate(
     system: System, loss: Callable[..., Tensor], states: Tensor, languages: Tensor, target: Target
 ) -> Tensor:
     """Compute the `loss` between a target and the predictions of states[N, d] in languages[N].
-
     Logits are bfloat16 if products are, but never float16: `fused_cross_entropy` computes its
     gradient before the loss is scaled, and small softmax values would underflow to 0.
     """

@@ -16,8 +16,7 @@ from ems.model.objectives.xtr import xtr_target
 
 def loss(system: System, encoded: Encoded) -> Tensor:
     """Compute XTR, where the masked token takes half of the target of its own sentence. If S' has
-    that token too, weights are summed; the authors' code (`distinct`) replaces its 1/2 by
-    1/(2|S'|).
+    that token too, weights are summed; the authors' code (`distinct`) leaves 1 / (2 |S'|) alone.
     """
     batch, distinct = encoded.batch, system.settings.ugt.target == "distinct"
     base = xtr_target(*batch.labels(masked=distinct), encoded.sentences.dtype, distinct)
