@@ -81,11 +81,7 @@ class StaticEncoder(Tokeniser):
     """
 
     def __init__(
-        self,
-        folder: Path,
-        precision: str = "float32",
-        cache_mb: float = CACHE_MB,
-        threads: int = 1,
+        self, folder: Path, precision: str = "float32", cache_mb: float = CACHE_MB, threads: int = 1
     ) -> None:
         self._description = about = describe(folder)
         super().__init__(folder, about)

@@ -10,7 +10,7 @@ from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator, StrMethod
 
 from ems.base.errors import Damaged, EmsError
 from ems.tables import canvas
-from ems.tables.logs import P1, PARTS, TRAIN, VALIDATION, LossEntry, read_losses, read_times
+from ems.tables.logs import P1, PARTS, TRAIN, VALIDATION, LossEntry, Times, read_losses, read_times
 from ems.tables.printed import in_table_one_order
 from ems.tables.table import rounded
 
@@ -24,7 +24,7 @@ PANEL = (1.5, 1.3)  # inches of a language
 LEAST_WIDTH = 6.0  # inches; few panels are wider instead
 
 
-def plot_curves(losses: Mapping[str, Path], times: Mapping[str, Path] | None, out: Path) -> None:
+def plot_curves(losses: Mapping[str, Path], times: Times | None, out: Path) -> None:
     """Draw learning curves against the pairs seen or, with `times`, the minutes of training.
     `losses`: system -> losses.jsonl; `times`: system -> its *.times.jsonl. Raises `EmsError` for a
     malformed row, a step without a time, and if no system was trained.

@@ -16,7 +16,7 @@ from ems.config.languages import language_families, language_names
 from ems.config.plugins import Benchmark, benchmark, joining
 from ems.tables import canvas
 from ems.tables.corpora import TRAIN, read_report
-from ems.tables.logs import last_time
+from ems.tables.logs import Times, last_time
 from ems.tables.printed import in_given_order, in_table_one_order
 from ems.tables.scores import Families, Scores, read_scores
 
@@ -196,7 +196,7 @@ def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
     }
 
 
-def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> None:
+def plot_tradeoff(scores: list[Path], times: Times, out: Path) -> None:
     """Draw mean P@1 over the languages trained on, with its 95 % interval, against minutes.
     `times`: system -> its *.times.jsonl. Raises `EmsError` if no system has both.
     """
@@ -229,11 +229,7 @@ def plot_tradeoff(scores: list[Path], times: Mapping[str, Path], out: Path) -> N
 
 
 def plot_lines(
-    labels: Sequence[str],
-    lines: Mapping[str, Sequence[float | None]],
-    heading: str,
-    title: str,
-    out: Path,
+    labels: list[str], lines: Mapping[str, list[float | None]], heading: str, title: str, out: Path
 ) -> None:
     """Draw a line for each entry of `lines`: "Tatoeba en->fr" -> a percentage per label; None is a
     gap. Lines of one benchmark (the words before the last) share a style.

@@ -3,7 +3,7 @@ error that names it, since a gap in a curve would be overlooked.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -16,6 +16,7 @@ from ems.base.texts import read_lines
 from ems.bench.scores import read_score_file
 from ems.tables.table import Table, Value, note, write_table
 
+Times = Mapping[str, Path]  # system -> its costs/train/<system>.times.jsonl
 TRAIN, VALIDATION = "train", "validation"
 P1, BY_LANGUAGE, BY_CORPUS = "p1", "p1_by_language", "p1_by_corpus"
 ACCURACY = "_accuracy"  # suffix of the values that objectives of documents log

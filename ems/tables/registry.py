@@ -15,6 +15,7 @@ from ems.config.tables import StudySettings, study_rows
 from ems.tables import corpora, models, study
 from ems.tables.declarations import Shown, tables_of, words_of
 from ems.tables.engine import Declaration, write_systems
+from ems.tables.logs import Times
 from ems.tables.printed import paper_of_study
 
 ON_REQUEST = ("sweep",)  # no part of `all`
@@ -92,14 +93,10 @@ class Output:
         raise ValueError(self.name)
 
     def make(
-        self,
-        experiment: Experiment,
-        sources: list[Path],
-        out: Path,
-        times: Mapping[str, Path] | None = None,
+        self, experiment: Experiment, sources: list[Path], out: Path, times: Times | None = None
     ) -> None:
-        """Write a table (.tex, .md, .csv) or figure (.svg, .png, .pdf). `times`: system -> its
-        costs/train/*.times.jsonl, to show costs. Raises `EmsError` for malformed sources.
+        """Write a table (.tex, .md, .csv) or figure (.svg, .png, .pdf), with `times` its costs.
+        Raises `EmsError` for malformed sources.
         """
         printed, families = experiment.tables.printed, experiment.families
         if self.study and self.kind == "figure":
@@ -141,11 +138,7 @@ class Output:
                     study.write_ablation_table(sources, out, printed, order, families, times, steps)
 
     def _draw(
-        self,
-        experiment: Experiment,
-        sources: list[Path],
-        out: Path,
-        times: Mapping[str, Path] | None,
+        self, experiment: Experiment, sources: list[Path], out: Path, times: Times | None
     ) -> None:
         from ems.tables import curves, figures  # imported late: matplotlib takes a second
 

@@ -27,7 +27,7 @@ from ems.tables.engine import (
     part_of,
     write_sections,
 )
-from ems.tables.logs import last_time
+from ems.tables.logs import Times, last_time
 from ems.tables.models import fact_of
 from ems.tables.printed import load_study, load_table, paper_of_study
 from ems.tables.scores import Families, Scores, in_one_row, read_scores
@@ -101,15 +101,11 @@ class Study:
 
 
 def write_study(
-    experiment: Experiment,
-    name: str,
-    sources: Sequence[Path],
-    out: Path,
-    times: Mapping[str, Path] | None = None,
+    experiment: Experiment, name: str, sources: Sequence[Path], out: Path, times: Times | None
 ) -> None:
-    """Write a study of score files, of model.json of systems, and of the decontamination report.
-    `times`: system -> its costs/train/*.times.jsonl, for the columns of costs. Raises `EmsError`
-    for malformed files and scores of different data.
+    """Write a study of score files, of model.json of systems, and of the decontamination report,
+    with `times` also its columns of costs. Raises `EmsError` for malformed files and scores of
+    different data.
     """
     study = Study.read(experiment, name, sources)
     settings = study.settings
@@ -245,12 +241,12 @@ def write_ablation_table(
     printed: Sequence[str],
     order: list[str],
     families: Families | None = None,
-    times: Mapping[str, Path] | None = None,
+    times: Times | None = None,
     steps: Mapping[str, int] | None = None,
 ) -> None:
-    """Write EMS v2 Table XIV of the systems `order`. `times`: system -> its *.times.jsonl, for the
-    seconds of 1,000 steps. `steps`: system -> its steps, for a note, since results of a short
-    training mean little. Raises `EmsError` for malformed files and scores of different data.
+    """Write EMS v2 Table XIV of the systems `order`, with `times` a column of the seconds of 1,000
+    steps. `steps`: system -> its steps, for a note, since results of a short training mean little.
+    Raises `EmsError` for malformed files and scores of different data.
     """
     parts = {name: module(name, "table").ABLATION for name in joining("ablation")}
     read: dict[str, list[Scores]] = {}
