@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 
+from ems.tables.table import headings_of
+
 Numbers = dict[str, dict[str, float]]  # model -> column -> value, in the paper's order
 HeadingOf = Callable[[dict[str, str]], str]  # row of a CSV -> heading
 
@@ -80,12 +82,6 @@ def _arrow(row: dict[str, str]) -> str:
 
 # --- studies: the Lightweight paper's Tables 1, 2 and 5 to 9, the monolingual paper's 1 to 3
 
-FACTS = {  # columns of its tables -> `facts` and `costs` of a study
-    **{"architecture": "architecture", "d_h": "width", "d_fc": "feed_forward", "attn_h": "heads"},
-    **{"enc_layers": "layers", "dec_layers": "decoder_layers", "params": "parameters"},
-    **{"Raw": "raw_pairs", "Filtered": "pairs"},
-    **{"M (memory MB)": "memory", "T (min per 10,000 steps)": "minutes"},
-}
 Cells = dict[str, float | int | str]
 
 
@@ -93,6 +89,7 @@ Cells = dict[str, float | int | str]
 def load_study(name: str) -> dict[str, Cells]:
     """Return row -> "XSR en->fr", a fact or a cost -> printed value (text if short, "30M")."""
     table: dict[str, Cells] = {}
+    columns = headings_of("column")  # of the papers -> `facts` and `costs` of a study
     for row in read_rows(name):
         named = row.get("pair") or row.get("m") or next(iter(row.values()))
         cells = table.setdefault(model_of(row) if "method" in row else named, {})
@@ -100,13 +97,13 @@ def load_study(name: str) -> dict[str, Cells]:
             task = "XNLI" if "language" in row else "RCV2"
             cells[f"{task} {_arrow(row)}"] = float(row["value"])
         elif "method" in row:
-            facts = {FACTS[key]: text for key, text in row.items() if key in FACTS}
+            facts = {columns[key]: text for key, text in row.items() if key in columns}
             cells |= {key: int(text) if text.isdigit() else text for key, text in facts.items()}
         elif "set" in row:
-            cells[FACTS[row["set"]]] = row["printed"]
+            cells[columns[row["set"]]] = row["printed"]
         else:
             text, column = row["value"], row["column"]
-            cells[FACTS.get(column, column)] = float(text) if "." in text else int(text)
+            cells[columns.get(column, column)] = float(text) if "." in text else int(text)
     return table
 
 

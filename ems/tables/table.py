@@ -130,7 +130,7 @@ def balanced_blocks(columns: list[str]) -> list[Block]:
 
 @cache
 def headings_of(kind: str, column: str = "heading") -> dict[str, str]:
-    """Return name -> heading (or note) of a kind ("reason", "fact", "setting") in headings.tsv."""
+    """Return name -> heading (or note) of a kind ("fact", "reason", ...) in headings.tsv."""
     rows = read_table(files("ems.tables").joinpath("headings.tsv"))
     return {row["name"]: row[column] for row in rows if row["kind"] == kind and row[column]}
 
