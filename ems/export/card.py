@@ -1,6 +1,4 @@
-"""The model card of an export, from files of the run: README.md with the front matter of the
-Hugging Face hub, by card.md.jinja.
-"""
+"""The model card of an export, README.md: values for card.md.jinja from the files of the run."""
 
 import re
 from collections import defaultdict
@@ -32,9 +30,7 @@ PERMISSIVE = re.compile(
 
 
 def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
-    """Render README.md from the files of the run (two levels above the model folder), each of which
-    may be missing. Raises `Damaged` for a malformed file.
-    """
+    """Render README.md from the files of the run that exist. Raises `Damaged` for bad ones."""
     from huggingface_hub import ModelCardData
 
     model = exported.model.resolve()

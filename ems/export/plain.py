@@ -84,9 +84,7 @@ class Plain:
 
 
 def make_plain(exported: Exported, given: Sequence[Path]) -> Plain:
-    """Train a plain table on text files (default: the experiment's text). Raises `EmsError` for a
-    model with layers, and without text.
-    """
+    """Train a plain table on text. Raises `EmsError` for a model with layers, and without text."""
     if exported.encoder.table is None or exported.graph:
         found = "--onnx or --int8" if exported.graph else f"layers: {exported.settings.layers}"
         raise EmsError(

@@ -117,9 +117,7 @@ def grid(settings: NgramSettings) -> list[Weighting]:
 def _p1(
     path: Path, points: list[Weighting], trained: Tokeniser, ngrams: NgramEncoder
 ) -> np.ndarray:
-    """Return P@1 (%) of each point on the first pairs of a file, float64[points]: the mean of both
-    directions, for the vectors of `FusedEncoder`.
-    """
+    """Return P@1 (%) of each point on a file's first pairs, mean of both directions, [points]."""
     pairs = list(islice(read_tsv(path), PAIRS))
     if not pairs:
         raise Damaged(path, "expected pairs of sentences, found none")

@@ -61,9 +61,7 @@ def load_encoder(
     threads: int = 1,
     cache_mb: float = CACHE_MB,
 ) -> Any:
-    """Load the encoder of a model folder; a static one runs in NumPy unless `device` is cuda, and
-    `threads` and `cache_mb` are for it.
-    """
+    """Load the encoder of a model folder; a static one in NumPy unless `device` is cuda."""
     description = describe(folder)
     if is_static(description) and device != "cuda":
         return StaticEncoder(folder, precision, cache_mb, threads)
@@ -280,9 +278,7 @@ def ngrams(
 
 
 class Table:
-    """Rows of vectors [V, d] in float32, float16, bfloat16 (uint16), or int8 times scales [V];
-    `int8` makes such rows of others.
-    """
+    """Rows of vectors [V, d]: float32, float16, bfloat16 (uint16), or `int8` times scales [V]."""
 
     def __init__(
         self, rows: np.ndarray, int8: bool = False, scales: np.ndarray | None = None
@@ -305,9 +301,7 @@ class Table:
         places: np.ndarray,
         threads: int = 1,
     ) -> None:
-        """Write the sum of the rows of each of N words, counts[N] of them each, to the rows
-        places[N] of `out`.
-        """
+        """Write the sums of N words, of counts[N] consecutive `rows` each, to out[places[N]]."""
         compiled = KERNEL and self.rows.dtype in (np.float32, np.int8)
         add = self._add_compiled if compiled else self._add_in_numpy
         step = max(1, -(-len(counts) // threads)) if compiled else AT_ONCE
@@ -371,8 +365,8 @@ class Words:
         self._uses = np.zeros(self.capacity + block, np.int64)
 
     def slots(self, words: list[str], make: Make) -> np.ndarray:
-        """Return the slot of each word until the next call; make(new, sums, slots) writes
-        the sums of new ones and returns their counts.
+        """Return the slot of each word until the next call; make(new, sums, slots) writes the sums
+        of new ones and returns their counts.
         """
         if 8 * len(self._free) < self.capacity:
             self._drop()

@@ -173,9 +173,7 @@ def _plot_cloud(shown: Mapping[str, Points], title: str, note: str, out: Path) -
 
 
 def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
-    """Return system -> language -> (training pairs, P@1). Raises `EmsError` for a malformed report
-    and for a language that it lacks.
-    """
+    """Return system -> language -> (pairs, P@1). Raises `EmsError` for a language without pairs."""
     pairs: dict[str, int] = {}  # language -> training pairs that have it on one side
     for entry in read_report(report).entries:
         for side in entry.sides if entry.role == TRAIN else ():

@@ -39,9 +39,7 @@ def compile_pdf(tables: list[Path], captions: dict[str, str], out: Path) -> None
 
 
 def latex_files(tables: list[Path], captions: dict[str, str]) -> dict[str, str]:
-    """Return main.tex and the pages of its tables: table1.tex, table1-2.tex, ... The notes of a
-    table stand in small print under its last page.
-    """
+    """Return main.tex and its tables, table1.tex, table1-2.tex, ... (with notes under the last)."""
     head = files("ems.tables").joinpath("article.tex").read_text(encoding="utf-8")
     floats, contents = [head], {}
     for number, table in enumerate(tables, 1):

@@ -95,9 +95,7 @@ class Output:
     def make(
         self, experiment: Experiment, sources: list[Path], out: Path, times: Times | None = None
     ) -> None:
-        """Write a table (.tex, .md, .csv) or figure (.svg, .png, .pdf), with `times` its costs.
-        Raises `EmsError` for malformed sources.
-        """
+        """Write a table or figure; `times` adds costs. Raises `EmsError` for malformed sources."""
         printed, families = experiment.tables.printed, experiment.families
         if self.study and self.kind == "figure":
             study.plot_study(experiment, self.name, sources, out)

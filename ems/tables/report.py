@@ -1,6 +1,4 @@
-"""The report of an experiment on one HTML page: values for report.html.jinja, which draws them. A
-part whose files are missing is left out.
-"""
+"""Values for report.html.jinja, an experiment's report; parts with missing files are left out."""
 
 import csv
 import os
