@@ -78,13 +78,8 @@ def _model(model: Any) -> Any:
         if left in normal and right in normal
     ]
     merges.sort(key=lambda merge: merge[:3])  # SentencePiece joins the lowest id first
-    return models.BPE(
-        ids,
-        [merge[3:] for merge in merges],
-        unk_token=pieces[UNK],
-        fuse_unk=True,
-        byte_fallback=fallback,
-    )
+    pairs = [merge[3:] for merge in merges]
+    return models.BPE(ids, pairs, unk_token=pieces[UNK], fuse_unk=True, byte_fallback=fallback)
 
 
 def _normalizer(charsmap: bytes, segmenter: str, format_characters: str) -> Any:

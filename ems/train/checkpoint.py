@@ -59,14 +59,11 @@ class RunProgress:
 
 @dataclass(frozen=True)
 class Keep:
-    """Which checkpoints to keep: the `newest`, plus the one or more that make the model, which are
-    the `best` or the last `regular` ones, to be averaged. A checkpoint is regular at a multiple of
-    `interval` steps and at step `last`, not by a signal: a resumed run gives the same model.
-    """
+    """Which checkpoints to keep, and which make the model: the `best` or the `regular` ones."""
 
-    newest: int
-    regular: int = 0
-    interval: int = 1
+    newest: int  # number to keep in any case
+    regular: int = 0  # number of the last regular ones, to be averaged
+    interval: int = 1  # in steps: a regular one is at a multiple or at `last`, not after a signal
     last: int = 0
     best: int | None = None
 

@@ -26,6 +26,7 @@ from ems.shards.reader import PairStore
 from ems.shards.shard import Shard, check_sizes, verify_shards
 from ems.train.distributed import World
 
+Index = dict[str, list[Path]]  # role -> folders of shards
 VALIDATION = "validation"  # role of shards, like TRAIN
 LONG = 3600.0  # seconds of a run that is worth verifying every byte
 TIMED = 20  # steps to time first
@@ -50,13 +51,9 @@ class Data:
 
 
 def training_data(
-    settings: Parts,
-    languages: list[str],
-    index: dict[str, list[Path]],
-    vocabulary: Path,
-    mined: Path | None = None,
+    settings: Parts, languages: list[str], index: Index, vocabulary: Path, mined: Path | None = None
 ) -> Data:
-    """Open the shards of an index (role -> folders), or the pairs `mined` in them."""
+    """Open the shards of an index, or the pairs `mined` in them."""
     objectives, limit = settings.objectives, settings.model.max_tokens
     share, held_out = settings.train.corpus_share, None
     held = validation_pairs(settings, languages, index)
@@ -78,9 +75,7 @@ def training_data(
     return Data(training, held, vocabulary, held_out)
 
 
-def validation_pairs(
-    settings: Parts, languages: list[str], index: dict[str, list[Path]]
-) -> PairStore | None:
+def validation_pairs(settings: Parts, languages: list[str], index: Index) -> PairStore | None:
     """Open the validation pairs of an index; None if it has none."""
     folders = shards_of(index[VALIDATION], languages)
     return PairStore(folders, languages, settings.model.max_tokens) if folders else None

@@ -33,7 +33,7 @@ from ems.shards.index import TRAIN, shards_of
 from ems.shards.reader import PairStore
 from ems.shards.shard import allow_open_files, check_sizes
 from ems.text.pieces import Advance, Piece, done_pieces, numbered
-from ems.train.data import validation_pairs
+from ems.train.data import Index, validation_pairs
 
 STREAM = [0, 0, 0, 3]  # counter of random numbers, far from the one of batches
 SENTENCES = 5_000  # in one file of vectors
@@ -91,15 +91,14 @@ class Rounds:
 def mine(
     experiment: Experiment,
     name: str,
-    index: dict[str, list[Path]],
+    index: Index,
     model: Path,
     out: Path,
     state: Path | None = None,
 ) -> Json:
     """Mine the pairs of system `name` in documents, write their folder `out`, return its manifest.
-    `index`: role -> shards; `model`: folder to embed with; `state`: folder of finished pieces
-    (default: next to `out`). Raises `EmsError` for documents of fewer than two languages, and for a
-    model of another vocabulary.
+    `model`: folder to embed with; `state`: folder of finished pieces (default: next to `out`).
+    Raises `EmsError` for documents of fewer than two languages, and for another vocabulary.
     """
     settings, languages = experiment.systems[name], list(experiment.languages)
     coherence, training = settings.objectives.coherence, settings.train
