@@ -95,13 +95,9 @@ def tables_of(benchmark: str) -> Mapping[str, Declaration | Callable[[Iterable[P
 def accuracy_table(benchmark: str, table: str) -> Declaration:
     shown = words_of(benchmark)["table"][table]
     models = partial(load_accuracies, shown.printed) if shown.printed else dict
+    classes = partial(load_classes, shown.printed)
     paper = PrintedRows(
-        shown.paper,
-        models,
-        "version v1",
-        version="v1",
-        all_rows=shown.every,
-        classes=partial(load_classes, shown.printed),
+        shown.paper, models, "version v1", version="v1", all_rows=shown.every, classes=classes
     )
     return Declaration(
         benchmarks={benchmark: ""},

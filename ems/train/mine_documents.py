@@ -89,12 +89,7 @@ class Rounds:
 
 
 def mine(
-    experiment: Experiment,
-    name: str,
-    index: Index,
-    model: Path,
-    out: Path,
-    state: Path | None = None,
+    experiment: Experiment, name: str, index: Index, model: Path, out: Path, state: Path | None
 ) -> Json:
     """Mine the pairs of system `name` in documents, write their folder `out`, return its manifest.
     `model`: folder to embed with; `state`: folder of finished pieces (default: next to `out`).

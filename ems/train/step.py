@@ -64,12 +64,8 @@ class Trainer:
                     "train.grad_cache: it keeps the embeddings of sentences, but "
                     f"objectives.{name} needs the states of their tokens; remove one of them"
                 )
-        self.optimizer = Adam(
-            _groups(system, settings.table_rate),
-            weight_decay=settings.weight_decay,
-            amsgrad=settings.amsgrad,
-            fused=True,
-        )
+        groups, decay = _groups(system, settings.table_rate), settings.weight_decay
+        self.optimizer = Adam(groups, weight_decay=decay, amsgrad=settings.amsgrad, fused=True)
         self.scaler = torch.amp.GradScaler(device.type, enabled=settings.precision == "float16")
         self.guard = Guard(device, skips=self.scaler.is_enabled())
         self.waits = device.type == "cpu"  # True: the loss of each step is read
