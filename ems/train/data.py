@@ -45,10 +45,6 @@ class Data:
         roles = {"train": self.training, "validation": self.validation, "held out": self.held_out}
         return {role: store for role, store in roles.items() if store is not None}
 
-    @property
-    def validated(self) -> list[PairStore]:
-        return [store for store in (self.validation, self.held_out) if store]
-
 
 def training_data(
     settings: Parts, languages: list[str], index: Index, vocabulary: Path, mined: Path | None = None

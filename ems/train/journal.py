@@ -47,7 +47,8 @@ class Journal:
                 "keep: last"
             )
         self.name, self.trainer, self.settings = name, trainer, settings
-        self.world, self.validation, self.scalars = trainer.world, data.validated, scalars
+        self.world, self.scalars = trainer.world, scalars
+        self.validation = [store for store in (data.validation, data.held_out) if store]
         self.done, self.stop = RunProgress(), Stop()
         self.sums: dict[str, Tensor] = {}  # losses: float64 scalars on the device
         self.verification = Verification(data.stores().values(), self.world)

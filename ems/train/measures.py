@@ -17,7 +17,7 @@ import torch
 
 from ems.base.files import read_table
 from ems.config.train import check_tensorboard
-from ems.model.objectives.system import System
+from ems.model.objectives.system import System, linear_weights
 
 SUFFIX = ".ems"  # marks our event files; others in the folder are never deleted
 LogRow = dict[str, Any]  # a line of losses.jsonl or times.jsonl
@@ -76,7 +76,7 @@ def scalars(row: LogRow) -> dict[str, float]:
 def step_flops(system: System, lengths: np.ndarray) -> int:
     """Count the FLOPs of a step; `lengths[2B]`: number of tokens of each sentence."""
     settings, lengths = system.encoder.settings, lengths.astype(np.int64)
-    forward = 2 * system.layer_weights * int(lengths.sum())
+    forward = 2 * linear_weights(system.encoder.layers) * int(lengths.sum())
     forward += 4 * settings.width * settings.layers * int((lengths**2).sum())
     for objective in system.objectives.values():
         forward += objective.flops(system, lengths)

@@ -30,10 +30,6 @@ class Target:
     token: Tensor
     weight: Tensor
 
-    def mass(self, rows: int) -> Tensor:
-        """Return the sum of the weights of each row, [rows]."""
-        return self.weight.new_zeros(rows).index_add(0, self.row, self.weight)
-
     def select(self, chosen: Tensor, rows: int) -> "Target":
         """Return the entries of the `chosen` of `rows` rows, which become rows 0, 1, ..."""
         place = torch.full((rows,), -1, device=chosen.device)
@@ -67,7 +63,7 @@ def _value_and_gradients(
     """Return the sum over rows, and its gradients by states, output and bias if any is needed."""
     states, output, bias, *entries = inputs
     target = Target(*entries)
-    mass = target.mass(len(states))  # (N,)
+    mass = target.weight.new_zeros(len(states)).index_add(0, target.row, target.weight)  # (N,)
     logsumexp, gradients = _softmax_part(states, output, bias, mass, any(needs), needs[2])
     vectors = output[target.token].to(mass.dtype) * target.weight[:, None]  # (T, k)
     expected = vectors.new_zeros(len(states), output.shape[1])

@@ -176,10 +176,6 @@ class System(nn.Module):
         for objective in self.objectives.values():
             objective.add_head(self.heads, settings, languages, pieces)
 
-    @cached_property
-    def layer_weights(self) -> int:
-        return linear_weights(self.encoder.layers)
-
     def prepared(
         self, batch: Batch, seed: int, step: int, first: int = 0, total: int | None = None
     ) -> Batch:
