@@ -2,12 +2,10 @@
 
 A word is a run of letters, marks and digits, or a run of other visible characters. It is romanised
 and put between `<` and `>`. The features of a line are its words and their n-grams, each counted
-once. A feature is hashed twice: to one of 2^20 places, which have an inverse document frequency
-each, and from there, with a sign, to one value of the vector (Weinberger et al. 2009, "Feature
-Hashing for Large Scale Multitask Learning").
-
-The vector of a sentence of kind `fused` is [u / |u| ; w g / |g|], where u is its embedding, g the
-vector of its n n-grams, and w = weight (n / 100)^power.
+once. A feature is hashed to one of 2^20 places, which have an inverse document frequency each, and
+from there, with a sign, to one value of the vector (Weinberger et al. 2009, "Feature Hashing for
+Large Scale Multitask Learning"). The vector of kind `fused` is [u / |u| ; w g / |g|], where u is
+the embedding, g the vector of n n-grams, and w = weight (n / 100)^power.
 """
 
 import unicodedata

@@ -1,11 +1,10 @@
 """Import the authors' checkpoint (EMS_model.pt) and SentencePiece model as a model folder.
 
-https://github.com/Mao-KU/EMS has a pickle, which is read as tensors only (`weights_only`), with a
-`state_dict` whose keys start with "module.". The weights differ from ours in three ways: position 0
-is padding; query, key and value are three matrices; and ids are 0 <pad>, 1 <unk>, 2 <MASK>, then
-<2xx> per language, in the order of the language embeddings. The heads are imported with the
-settings of their training, so that `perf/validate.py` computes the authors' losses. Any other key
-is an error. No weight tells the number of attention heads: each is 64 wide in both their models.
+https://github.com/Mao-KU/EMS has a pickle, read as tensors only (`weights_only`), whose keys start
+with "module.". Its weights differ from ours: position 0 is padding; query, key and value are three
+matrices; ids are 0 <pad>, 1 <unk>, 2 <MASK>, then <2xx> per language, in the order of the language
+embeddings. The heads have the settings of their training, for `perf/validate.py`. Any other key is
+an error. No weight tells the number of attention heads: each is 64 wide in both their models.
 """
 
 import re

@@ -1,10 +1,9 @@
 """The record of a training run, and its schedule: losses, times, validation, checkpoints.
 
 Losses are summed on the device and read when a row of the log is due, so that no step waits for a
-GPU. With several processes every value is summed over all of them, and the first one writes it.
-
-After SIGTERM and SIGUSR1 (Slurm's `--signal=USR1@120`) the run finishes its step, saves, and exits
-with the status for requeueing. SIGINT is not caught and stops it immediately.
+GPU. Values are summed over all processes, and the first one writes them. After SIGTERM and SIGUSR1
+(Slurm's `--signal=USR1@120`) the run finishes its step, saves, and exits with the status for
+requeueing. SIGINT is not caught and stops it immediately.
 """
 
 import json
