@@ -5,7 +5,10 @@ The tables are in tests/golden/settings/: `key: value` as in YAML, or GONE for a
 out, and below it the error, or `fine`.
 """
 
+import ast
 import re
+from importlib.resources import files
+from pathlib import Path
 
 import pytest
 import yaml
@@ -15,12 +18,14 @@ from made.experiments import GONE, MINIMAL, Settings, changed, edited, one_line
 from snakemake.cli import parse_config
 
 from ems.base.errors import EmsError
+from ems.base.files import read_table
 from ems.config.load import load_yaml
 from ems.workflow.plan import plan
 
 COMBINED = changed(MINIMAL, {"sources": {"paracrawl": "embedded"}})
 BASES = {**experiments.BASES, "combined": COMBINED}  # the latter's mappings are laid over the base
 
+CONFIG = Path(str(files("ems"))) / "config"
 LONG = re.compile(r"((?:allowed[a-z ]*|it has): (?:[^,()]+, ){3})(?:[^,()]+, ){3,}[^,()]+")
 
 
@@ -47,6 +52,20 @@ def test_a_mistake_is_one_line_with_the_key_and_what_is_allowed(settings, name):
 
     assert settings.load(BASES[name]).name == "mine"
     golden.replay(f"settings/{name}.txt", loaded)
+
+
+def test_each_mistake_of_the_code_has_one_message_and_each_message_a_mistake():
+    named = []
+    for path in sorted({*CONFIG.glob("*.py")} - {CONFIG / "mistakes.py"}):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "mistake":
+                named.append(ast.literal_eval(node.args[0]))
+            made = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "mistakes"
+            if made or (isinstance(node, ast.Call) and ast.unparse(node.func) == "check"):
+                given = node.value if made else node.args[0]
+                named += map(ast.literal_eval, given.keys if isinstance(given, ast.Dict) else [])
+    rows = [row["mistake"] for row in read_table(CONFIG / "mistakes.tsv")]
+    assert sorted(set(named)) == sorted(rows)
 
 
 LARGE = {

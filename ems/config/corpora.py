@@ -24,6 +24,7 @@ from ems.config.languages import (
     opus_pair,
     pair_name,
 )
+from ems.config.mistakes import check, mistake
 
 PAPER = "paper"  # the value of `codes` for the codes that EMS used
 ENGLISH = "en"
@@ -60,10 +61,7 @@ def build_corpora(file: ExperimentFile, known: KnownNames) -> tuple[list[Corpus]
     for index, entry in enumerate(file.corpora):
         pairs = tuple(pair for pair in corpora[index].pairs if pair not in covered)
         if entry.fallback and not pairs:
-            raise EmsError(
-                f"corpora.{index}.fallback: every pair of {corpora[index].label} is in another "
-                "corpus, so it would not be used; remove the entry, or set fallback: false"
-            )
+            raise mistake("useless fallback", index=index, corpus=corpora[index])
         if entry.fallback:
             corpora[index] = replace(corpora[index], pairs=pairs)
     validation = [_corpus(key, entry, known) for key, entry in entries.items()]
@@ -119,21 +117,18 @@ def _check_keys(key: str, entry: CorpusEntry) -> None:
     replaced = {"source", "pairs", "languages", "without", "format", "threshold"}
     for name in sorted(replaced & entry.model_fields_set) if entry.files else ():
         raise EmsError(f"{key}.{name}: `files` says where each pair is; remove this key")
-    if entry.version is None and not entry.files:
-        raise EmsError(f"{key}.version: this key is missing")
-    if entry.files and entry.codes == PAPER:
-        raise EmsError(f"{key}.codes: found {PAPER}, but EMS did not use these files; remove it")
-    if entry.kind == "documents" and entry.codes == PAPER:
-        raise EmsError(f"{key}.codes: found {PAPER}, but EMS used no documents; remove it")
-    if entry.source and entry.path:
-        raise EmsError(f"{key}.path: set the source or the path of a corpus, not both")
-    mined = entry.format == "mined"
-    if mined and entry.name != "WikiMatrix":
-        raise EmsError(f"{key}.format: only WikiMatrix has the format mined")
-    if mined and entry.threshold is None:
-        raise EmsError(f"{key}.threshold: this key is missing; set the minimum score of a pair")
-    if entry.threshold is not None and not mined:
-        raise EmsError(f"{key}.threshold: only pairs of `format: mined` have scores")
+    paper, documents = entry.codes == PAPER, entry.kind == "documents"
+    mined, threshold = entry.format == "mined", entry.threshold is not None
+    mistakes = {
+        "no version": entry.version is None and not entry.files,
+        "codes of files": entry.files and paper,
+        "codes of documents": documents and paper,
+        "source and path": entry.source and entry.path,
+        "mined but not WikiMatrix": mined and entry.name != "WikiMatrix",
+        "mined without a threshold": mined and not threshold,
+        "threshold of no scores": threshold and not mined,
+    }
+    check(mistakes, key=key, paper=PAPER)
 
 
 def _source(key: str, entry: CorpusEntry, known: KnownNames) -> str:
@@ -144,9 +139,7 @@ def _source(key: str, entry: CorpusEntry, known: KnownNames) -> str:
         return known.sources["wikimatrix" if entry.format == "mined" else "opus"]
     shared = "wikipedia" if entry.name == WIKIPEDIA else "documents"
     if shared not in known.sources:
-        raise EmsError(
-            f"{key}: set sources.{shared} to the location of {entry.name}, or set source or path"
-        )
+        raise mistake("no source", key=key, shared=shared, name=entry.name)
     return known.sources[shared]
 
 
@@ -161,19 +154,10 @@ def _caps(key: str, cap: int | dict[str, int] | None, named: list[str]) -> dict 
 
 def _check_split(key: str, entry: CorpusEntry, split: Split, pairs: Iterable[str]) -> None:
     section = f"splits.{entry.name}"
-    if entry.files and split.documents:
-        raise EmsError(
-            f"{section}: `files` are divided by sentence (sentences, parts) or by position (first, "
-            "rest)"
-        )
     code = split.sentences
-    missing = [pair for pair in pairs if code and code not in pair.split("-")]
-    if missing:
-        raise EmsError(
-            f"{key}.part: {section} divides by the sentence in {code}, but there is none in "
-            f"{', '.join(missing[:SHOWN])}; leave out pairs without {code}, or divide by position "
-            "(first, rest)"
-        )
+    missing = [pair for pair in pairs if code and code not in pair.split("-")][:SHOWN]
+    mistakes = {"documents of files": entry.files and split.documents, "no such side": missing}
+    check(mistakes, key=key, section=section, code=code, missing=missing)
 
 
 # --- the files of an entry
@@ -215,10 +199,7 @@ def _of_pairs(key: str, entry: CorpusEntry, languages: list[str]) -> PairFiles:
             if other != pair:
                 mine = next(code for code in pair.split("-") if code not in other.split("-"))
                 theirs = next(code for code in other.split("-") if code not in pair.split("-"))
-                raise EmsError(
-                    f"{key}: the file {name} would be both {theirs} and {mine}; "
-                    f"set the codes of one of them, `codes: {{{mine}: [CODE]}}`"
-                )
+                raise mistake("file of two pairs", key=key, name=name, theirs=theirs, mine=mine)
     return {pair: names for pair, names in files.items() if names}
 
 
@@ -249,9 +230,7 @@ def _split_pair(key: str, pair: str, languages: list[str]) -> str:
         raise EmsError(f"{key}: found {pair!r}, expected two languages, like de-fr")
     for code in codes:
         if code not in languages:
-            raise EmsError(
-                f"{key}: {pair} has {code!r}, but the languages here are {', '.join(languages)}"
-            )
+            raise mistake("pair of no language", key=key, pair=pair, code=code, known=languages)
     return pair_name(*codes)
 
 
@@ -285,11 +264,9 @@ def _check_codes(key: str, entry: CorpusEntry, release: dict[str, OpusFile]) -> 
     for language, codes in entry.codes.items():
         for code in codes:
             if release and not any(code in file.split("-") for file in release):
-                english = ", ".join(file for file in release if ENGLISH in file.split("-"))
-                raise EmsError(
-                    f"{key}.codes.{language}: {name} has no file {pair_name(ENGLISH, code)}; "
-                    f"it has: {english}"
-                )
+                english = [file for file in release if ENGLISH in file.split("-")]
+                words = {"language": language, "name": name, "english": english}
+                raise mistake("no such file", key=key, file=pair_name(ENGLISH, code), **words)
 
 
 # --- the corpora together
@@ -317,10 +294,8 @@ def check_languages(key: str, codes: Iterable[str], allowed: Collection[str]) ->
         if code not in allowed:
             own = code_among(allowed, code)
             hint = f" (here it is {own})" if own else ""
-            raise EmsError(
-                f"{key}: unknown language {code!r}{hint}; allowed: {', '.join(allowed)} "
-                "(a language of your own is an entry `{code: xx, tatoeba_v1: xxx}`)"
-            )
+            words = {"code": code, "hint": hint, "allowed": list(allowed)}
+            raise mistake("unknown language", key=key, **words)
 
 
 def with_table(languages: Iterable[str]) -> list[str]:

@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ems.base.errors import EmsError
 from ems.base.records import number, whole
 from ems.base.schema import (
     UNIQUE,
@@ -18,6 +17,7 @@ from ems.base.schema import (
     by_type,
     listing,
 )
+from ems.config.mistakes import check, mistake
 
 LineCount = whole(ge=1, le=1_000_000_000)  # no file of OPUS has half as many
 TwoFiles = Annotated[list[SourceName], Field(min_length=2, max_length=2), *UNIQUE]
@@ -116,24 +116,21 @@ class Split(Settings):
         """Raise `EmsError` unless a corpus is divided in one of the three ways, as a whole."""
         present = self.model_fields_set
         for name in sorted(present - {"parts"}) if documents else ():
-            raise EmsError(f"{key}.{name}: a corpus of `kind: documents` is divided by parts alone")
+            raise mistake("documents by parts alone", key=key, name=name)
         by_position = bool({"first", "rest"} & present)
         own = "sentences" if "sentences" in present else "documents"
         parts = ("parts",) if documents else (own, "parts")
         for name in ("first", "rest") if by_position else parts:
             if name not in present:
-                raise EmsError(f"{key}.{name}: this key is missing")
+                raise mistake("missing key", key=key, name=name)
         others = {"documents", "sentences", "parts"} if by_position else {"documents"} - {own}
-        if not documents and others & present:
-            raise EmsError(
-                f"{key}: divide by document (documents, parts), by sentence (sentences, parts) or "
-                "by position (first, rest)"
-            )
-        if by_position and self.rest in self.first:
-            raise EmsError(f"{key}.rest: {self.rest} is one of the first parts already")
         total = 1 if by_position else sum(self.parts.values())
-        if abs(total - 1) > 1e-9:
-            raise EmsError(f"{key}.parts: the shares add up to {total:g}; they must add up to 1")
+        mistakes = {
+            "divided twice": not documents and others & present,
+            "rest among the first": by_position and self.rest in self.first,
+            "shares": abs(total - 1) > 1e-9,
+        }
+        check(mistakes, key=key, rest=self.rest, total=total)
 
 
 class DownloadSettings(Settings):

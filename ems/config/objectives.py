@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from ems.base.errors import EmsError
 from ems.base.records import number, whole
 from ems.base.schema import Settings, Steps, by_type, listing, with_fields
+from ems.config.mistakes import check
 from ems.config.model import EncoderSettings, HeadSettings
 from ems.config.sizes import WIDEST, WidthOrNone
 
@@ -191,68 +191,35 @@ def check_objectives(
     key: str, objectives: Objectives, model: EncoderSettings, train: "TrainSettings"
 ) -> None:
     """Raise `EmsError` if the objectives of the system at `key` contradict each other."""
-    active = objectives.active
-    if not active:
-        raise EmsError(f"{key}: every objective has weight 0; nothing would be learnt")
+    active, dimensions = objectives.active, objectives.matryoshka.dimensions
     on_pairs = [name for name in active if not getattr(objectives, name).DOCUMENTS]
-    if objectives.documents and on_pairs:
-        on_documents = ", ".join(name for name in active if name not in on_pairs)
-        raise EmsError(
-            f"{key}: objectives.{on_documents} learns from documents in single languages, but "
-            f"{' and '.join(on_pairs)} from pairs; set the weight of one kind to 0"
-        )
-    if objectives.coherence.weight and objectives.context.weight:
-        raise EmsError(
-            f"{key}: objectives.context learns from random sentences in a context, "
-            "objectives.coherence from similar ones; set the weight of one of them to 0"
-        )
-    if objectives.coherence.weight and not train.start_from:
-        raise EmsError(
-            f"{key}: train.start_from: this key is missing; objectives.coherence learns from "
-            "sentences that another system finds similar: set its name"
-        )
-    if "mlm" in active and model.pooling == "mean-max":
-        raise EmsError(
-            f"{key}: mlm predicts from the states of tokens, which are half as wide as embeddings "
-            "with model.pooling: mean-max; set mean, or remove mlm"
-        )
-    if objectives.head.output == "shared" and not model.attends:
-        raise EmsError(
-            f"{key}: objectives.head.output: shared uses the embeddings of the layers' input, but "
-            "a table alone has none; set own"
-        )
-    if "mlm" in active and model.table:
-        raise EmsError(
-            f"{key}: mlm predicts from the states of tokens, which model.table leaves out of the "
-            "embedding; remove one of them"
-        )
-    others = [name for name in ("ugt", "smlm") if name in active]
-    if train.input_mask == "one":
-        others.append("train.input_mask: one")
-    if "mlm" in active and others:
-        raise EmsError(
-            f"{key}: mlm masks 15 % of the tokens, {' and '.join(others)} one per sentence pair, "
-            "but all objectives see the same input; choose one of them"
-        )
-    group, pairs = objectives.contrastive.negatives, train.batch_pairs
-    if group != "batch" and pairs % group:
-        raise EmsError(
-            f"{key}: objectives.contrastive.negatives: groups of {group} pairs do not divide "
-            f"train.batch_pairs, {pairs}; set `batch` or a divisor of it"
-        )
-    if "mlm" in active and train.grad_cache:
-        raise EmsError(
-            f"{key}: train.grad_cache keeps only the embeddings of sentences, but mlm needs the "
-            "states of their tokens; remove one of them"
-        )
-    dimensions = objectives.matryoshka.dimensions
-    if "matryoshka" in active and not dimensions:
-        raise EmsError(
-            f"{key}: objectives.matryoshka.dimensions: this list is empty; set some, like [32, 64]"
-        )
-    for size in dimensions if "matryoshka" in active else ():
-        if size > model.pooled_width:
-            raise EmsError(
-                f"{key}: objectives.matryoshka.dimensions: {size} is more than the width of the "
-                f"embedding, {model.pooled_width}"
-            )
+    mlm, coherence = "mlm" in active, objectives.coherence.weight
+    masks_one = [name for name in ("ugt", "smlm") if name in active]
+    masks_one += ["train.input_mask: one"] if train.input_mask == "one" else []
+    group = objectives.contrastive.negatives
+    prefixes = dimensions if "matryoshka" in active else []
+    too_long = next((size for size in prefixes if size > model.pooled_width), 0)
+    check(
+        {
+            "no objective": not active,
+            "documents and pairs": objectives.documents and on_pairs,
+            "context and coherence": coherence and objectives.context.weight,
+            "coherence without a start": coherence and not train.start_from,
+            "mlm with mean-max": mlm and model.pooling == "mean-max",
+            "shared output of a table": objectives.head.output == "shared" and not model.attends,
+            "mlm with a table": mlm and model.table,
+            "two masks": mlm and masks_one,
+            "groups of negatives": group != "batch" and train.batch_pairs % group,
+            "mlm with grad_cache": mlm and train.grad_cache,
+            "no prefixes": "matryoshka" in active and not dimensions,
+            "long prefix": too_long,
+        },
+        key=key,
+        on_documents=[name for name in active if name not in on_pairs],
+        on_pairs=" and ".join(on_pairs),
+        masks_one=" and ".join(masks_one),
+        group=group,
+        pairs=train.batch_pairs,
+        size=too_long,
+        width=model.pooled_width,
+    )

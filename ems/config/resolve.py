@@ -18,6 +18,7 @@ from ems.config.corpora import (
 from ems.config.experiment import EMBEDDED, UNSEEN, EvalSet, Experiment
 from ems.config.file import ExperimentFile, LanguageEntry
 from ems.config.languages import Language, load_languages
+from ems.config.mistakes import check, mistake
 from ems.config.plugins import benchmark, benchmarks, has_module, segmenters, sets_of
 from ems.config.sweep import swept
 from ems.config.systems import SHARED, Entries, build_systems, build_vocabularies, check_starts
@@ -120,17 +121,12 @@ def _evalset(name: str, entry: EvalsetEntry, known: KnownNames) -> EvalSet:
         check_part(f"{key}.part", record.corpus, entry.part, known.splits)
         if entry.part and not known.splits[record.corpus].documents:
             raise EmsError(f"{key}.part: a benchmark can only be divided by document")
-    if entry.dev and not (entry.path or source.endswith(".tar.gz")):
-        raise EmsError(
-            f"{key}.dev: only the official archive has the dev part; set sources.{name} to "
-            f"{record.dev}, or {key}.path to the folder of the unpacked archive"
-        )
     drawn = entry.protocol if isinstance(entry.protocol, DrawnProtocol) else None
-    if drawn and drawn.queries > drawn.candidates:
-        raise EmsError(
-            f"{key}.protocol.queries: cannot sample {drawn.queries:,} of {drawn.candidates:,} "
-            "candidates; lower it"
-        )
+    mistakes = {
+        "dev part": entry.dev and not (entry.path or source.endswith(".tar.gz")),
+        "more queries than candidates": drawn and drawn.queries > drawn.candidates,
+    }
+    check(mistakes, key=key, name=name, record=record, drawn=drawn)
     languages = _codes(name, entry, known.languages)
     check_left(key, entry, languages, "none of the languages is in the benchmark")
     return EvalSet(
@@ -162,19 +158,14 @@ def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> di
     chosen = chosen_languages(key, entry, list(codes))
     seen = [code for code in codes if code in languages]
     if listed and chosen and not set(chosen) & set(seen):
-        raise EmsError(
-            f"{key}.languages: found {', '.join(map(repr, chosen))}, not trained on; at least one "
-            f"must be: {', '.join(seen) or 'none of the languages is in the benchmark'}"
-        )
+        shown = seen or "none of the languages is in the benchmark"
+        raise mistake("only unseen languages", key=key, found=list(map(repr, chosen)), seen=shown)
     of_set: dict[str, str] = {}
     for language in chosen:
         other = of_set.setdefault(codes[language], language)
         if other != language:
-            raise EmsError(
-                f"{key}.languages: {other} and {language} are both {codes[language]} in the "
-                f"benchmark; change the code of one of them under `languages`, or add it to "
-                f"{key}.without"
-            )
+            words = {"other": other, "language": language, "code": codes[language]}
+            raise mistake("two languages of a code", key=key, **words)
     others = record.unseen if entry.languages == "all" else ()
     return of_set | {code: UNSEEN for code in others if code not in codes.values()}
 
@@ -202,10 +193,7 @@ def _check_names(experiment: Experiment) -> None:
     check_studies(tables, names)
     for name in experiment.export.systems:
         if name in systems and systems[name].base_system:
-            raise EmsError(
-                f"export.systems: {name} has kind fused, which is more than one model; export "
-                f"{systems[name].base_system}"
-            )
+            raise mistake("export of a fused system", name=name, base=systems[name].base_system)
     trained = {name for name, system in systems.items() if system.trained}
     exported = experiment.export.systems
     _check_named("export.systems", exported, trained, "systems that are trained here")
@@ -218,10 +206,7 @@ def _check_filters(experiment: str, clean: CleanSettings, corpora: Collection[st
         _check_named(f"{key}.corpora", part.corpora if part else [], corpora, "corpora")
     model = clean.similarity.model if clean.similarity else ""
     if Path(model).parts[:2] == ("results", experiment):
-        raise EmsError(
-            f"clean.similarity.model: {model} is trained on the text that it would filter; use "
-            "the model of another experiment"
-        )
+        raise mistake("filter by itself", model=model)
 
 
 def _check_named(key: str, names: Iterable[str], allowed: Collection[str], section: str) -> None:
@@ -236,10 +221,7 @@ def _check_held_out(experiment: Experiment) -> None:
         record = benchmark(name)
         for _, corpus in experiment.all_corpora():
             if corpus.name == record.corpus and record.drawn:
-                raise EmsError(
-                    f"evalsets.{name}: {corpus.name} is one of the corpora too, so it would search "
-                    "training sentences; remove one of the two"
-                )
+                raise mistake("search of a training corpus", name=name, corpus=corpus)
             if corpus.name == record.corpus and corpus.part == evalset.part:
                 raise EmsError(f"evalsets.{name}.part: {corpus.label} is one of the corpora too")
 
@@ -249,22 +231,19 @@ def _check_scored(system: str, own: Experiment) -> None:
     A benchmark between languages counts the languages of the system (`own` has no others), and
     needs two.
     """
-    languages = ", ".join(own.languages)
+    languages = list(own.languages)
     pairs = (pair.split("-") for corpus in own.corpora for pair in corpus.pairs)
     if not any(own.languages.keys() >= set(pair) for pair in pairs):
-        raise EmsError(f"systems.{system}: no corpus has a pair of its languages, {languages}")
+        raise mistake("no pair of a system", system=system, languages=languages)
     for name in own.benchmarks:
         for evalset in sets_of(name):
             if not own.evalsets[evalset].languages:
-                raise EmsError(
-                    f"systems.{system}: {evalset} has none of its languages, {languages}"
-                )
+                words = {"evalset": evalset, "languages": languages}
+                raise mistake("set without a language", system=system, **words)
         needed = getattr(own.probes.get(name), "source", None) or benchmark(name).needed
         if needed and needed not in own.languages:
-            raise EmsError(
-                f"systems.{system}: {name} needs {needed}, found only {languages}: add the "
-                "language, or remove the benchmark from `benchmarks`"
-            )
+            words = {"needed": needed, "languages": languages}
+            raise mistake("language of a benchmark", system=system, name=name, **words)
         required = benchmark(name).between
         if required is None:
             continue
@@ -272,10 +251,8 @@ def _check_scored(system: str, own: Experiment) -> None:
         spoken = [language for language in own.spoken(evalset).values() if language != UNSEEN]
         if len(spoken) < 2 or (required and required not in spoken):
             expected = f"{required} and another" if required else "two"
-            raise EmsError(
-                f"systems.{system}: {name} needs {expected} of its languages in {evalset}, found "
-                f"{', '.join(spoken) or 'none'}; see evalsets.{evalset}.languages"
-            )
+            words = {"expected": expected, "evalset": evalset, "spoken": spoken}
+            raise mistake("languages of a benchmark", system=system, name=name, **words)
 
 
 def _check_learning(name: str, experiment: Experiment) -> None:
@@ -285,27 +262,18 @@ def _check_learning(name: str, experiment: Experiment) -> None:
         needed = "documents" if objectives.documents else "pairs"
         if needed not in {corpus.kind for corpus, _ in text}:
             learn = "learn" if len(objectives.active) > 1 else "learns"
-            raise EmsError(
-                f"systems.{name}: {' and '.join(objectives.active)} {learn} from {needed}, but no "
-                f"entry under corpora has `kind: {needed}`; add one, or choose other objectives"
-            )
+            words = {"active": " and ".join(objectives.active), "learn": learn, "needed": needed}
+            raise mistake("nothing to learn from", name=name, **words)
         documented = {pair for corpus, pair in text if corpus.documents}
         read = [code for code in system.languages if code in documented]
         if objectives.coherence.weight and len(read) < 2:
-            raise EmsError(
-                f"systems.{name}: objectives.coherence mines documents in two or more languages, "
-                f"found {', '.join(read) or 'no language'}; add documents in another language "
-                "under corpora, or languages to the system"
-            )
+            raise mistake("documents of one language", name=name, read=read or "no language")
     if (
         system.base_system
         and system.ngrams.searched
         and not experiment.fitted_on("validation", name)
     ):
-        raise EmsError(
-            f"systems.{name}.ngrams: the weight is chosen on `validation`, which has no pairs of "
-            "its languages; set `validation`, or `weight` and `power` here"
-        )
+        raise mistake("weight without validation", name=name)
 
 
 def _check_multiway(experiment: Experiment) -> None:
@@ -313,24 +281,14 @@ def _check_multiway(experiment: Experiment) -> None:
     through = experiment.multiway.through
     if not through:
         return
-    if through not in experiment.languages:
-        known = ", ".join(experiment.languages)
-        raise EmsError(f"multiway.through: found {through!r}, but the languages here are {known}")
-    if not experiment.multiway_pairs():
-        pairs = ", ".join(dict.fromkeys(pair for _, pair in experiment.joined())) or "none"
-        raise EmsError(
-            f"multiway.through: expected corpora of {through} with two other languages, found "
-            f"{pairs}; remove multiway"
-        )
-    if experiment.decontaminate.scope != "any":
-        raise EmsError(
-            "multiway: further pairs are not compared with evaluation sentences of their own "
-            "languages; set decontaminate.scope: any"
-        )
+    mistakes = {
+        "through no language": through not in experiment.languages,
+        "nothing to join": not experiment.multiway_pairs(),
+        "scope of further pairs": experiment.decontaminate.scope != "any",
+    }
+    pairs = list(dict.fromkeys(pair for _, pair in experiment.joined()))
+    check(mistakes, through=through, known=experiment.languages, pairs=pairs)
     for corpus in experiment.corpora:
         if corpus.vocabularies:
-            raise EmsError(
-                f"multiway: {corpus.label} is only for the vocabularies "
-                f"{', '.join(corpus.vocabularies)}, but further pairs need corpora shared by all; "
-                "remove one of the two"
-            )
+            words = {"label": corpus.label, "vocabularies": corpus.vocabularies}
+            raise mistake("corpus not shared by all", **words)

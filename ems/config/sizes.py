@@ -6,8 +6,8 @@ They need no package: a model is used without pydantic.
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ems.base.errors import EmsError
 from ems.base.records import Dropout, number, whole
+from ems.config.mistakes import check
 
 WIDEST = 32768  # the widest published Transformer has 20,480 (Megatron-Turing NLG)
 WidthOrNone = whole(ge=0, le=WIDEST)
@@ -68,19 +68,12 @@ class EncoderSizes:
 
     def check(self, key: str) -> None:
         """Raise `EmsError` if sizes of the system at `key` contradict each other."""
-        if self.width % self.heads:
-            raise EmsError(
-                f"{key}: model.width {self.width} is not a multiple of model.heads {self.heads}"
-            )
-        if self.ngrams and not self.table:
-            raise EmsError(
-                f"{key}: model.table: this key is missing; model.ngrams are added to a table of "
-                "vectors: set its width, like 512"
-            )
-        if self.table and self.pooling != "mean":
-            raise EmsError(
-                f"{key}: model.pooling: a table needs mean pooling; set mean, or remove model.table"
-            )
+        mistakes = {
+            "width and heads": self.width % self.heads,
+            "n-grams without a table": self.ngrams and not self.table,
+            "pooling of a table": self.table and self.pooling != "mean",
+        }
+        check(mistakes, key=key, model=self)
 
 
 Length = whole(ge=1, le=16)  # in letters; few words are longer

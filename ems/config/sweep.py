@@ -16,6 +16,7 @@ from ems.base.errors import EmsError
 from ems.base.records import Json
 from ems.base.schema import Settings, checked, is_section
 from ems.config.file import SweepEntry, overrides_model
+from ems.config.mistakes import mistake
 from ems.config.systems import SystemSettings
 
 
@@ -50,9 +51,7 @@ def swept(
     """
     base, trained = sweep.base, [name for name, system in systems.items() if system.trained]
     if base not in trained:
-        raise EmsError(
-            f"sweep.base: {base} is not a trained system; expected one of: {', '.join(trained)}"
-        )
+        raise mistake("sweep of no trained system", base=base, trained=trained)
     if not validated:
         raise EmsError("sweep: points are compared by validation loss; set `validation`")
     overrides = sweep.train.model_dump(exclude_unset=True)
@@ -71,10 +70,8 @@ def swept(
             points.append(SweepPoint(axis, value, name, chosen, bool(overrides) or not chosen))
             if not chosen:
                 if name in taken:
-                    raise EmsError(
-                        f"sweep.axes.{axis}: the system of {written(value)} would be named {name}, "
-                        f"like {taken[name]}; rename the system, or remove one"
-                    )
+                    words = {"axis": axis, "value": written(value), "other": taken[name]}
+                    raise mistake("two points of a name", name=name, **words)
                 added[name] = centre.overridden(_nested(axis, value))
             taken[name] = f"the system of {axis} {written(value)}"
     if overrides and centre_name in systems:
@@ -91,10 +88,8 @@ def _value_of(centre: SystemSettings, axis: str, values: list[Any]) -> Any:
         checked(overrides_model(), _nested(axis, value), "sweep.axes")
     at_base = reduce(getattr, axis.split("."), centre)
     if at_base not in values:
-        raise EmsError(
-            f"sweep.axes.{axis}: {written(at_base)}, the value of the base, is not among "
-            f"{', '.join(map(written, values))}; add it, or change the base"
-        )
+        words = {"value": written(at_base), "values": list(map(written, values))}
+        raise mistake("sweep without its base", axis=axis, **words)
     return at_base
 
 

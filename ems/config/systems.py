@@ -13,6 +13,7 @@ from ems.base.errors import EmsError
 from ems.base.records import Json
 from ems.base.schema import Settings, checked, merge, plain, with_fields
 from ems.config.file import ExperimentFile, SystemEntry
+from ems.config.mistakes import mistake
 from ems.config.model import EncoderSettings, NgramSettings
 from ems.config.objectives import Objectives, check_objectives, objectives_model
 from ems.config.text import VocabularySettings
@@ -91,9 +92,7 @@ class SystemSettings:
         """Raise `EmsError` if settings contradict each other or need a validation corpus."""
         ngrams = self.ngrams
         if ngrams and ngrams.least > ngrams.most:
-            raise EmsError(
-                f"{key}.ngrams.least: {ngrams.least} is more than {key}.ngrams.most: {ngrams.most}"
-            )
+            raise mistake("lengths of n-grams", key=key, ngrams=ngrams)
         for name in ("weight", "power") if self.kind == CHAR_NGRAM else ():
             if getattr(ngrams, name) is not None:
                 raise EmsError(f"{key}.ngrams.{name}: only for kind: fused; remove it")
@@ -129,10 +128,7 @@ def _expanded(name: str, entry: Json, vocabularies: Collection[str]) -> Iterator
     systems = {name: common}
     if "each" in entry:
         if {"vocabulary", "languages"} & set(common):
-            raise EmsError(
-                f"systems.{name}: `each` lists the vocabularies already; remove `vocabulary` and "
-                "`languages`"
-            )
+            raise mistake("each with vocabulary", name=name)
         each = entry["each"]
         each = each if isinstance(each, dict) else {key: {} for key in each}
         _check_vocabularies(f"systems.{name}.each", each, vocabularies)
@@ -160,17 +156,14 @@ def _fused(key: str, system: SystemSettings, systems: dict[str, SystemSettings])
         return system
     name = _member(system.base_system, system, systems)
     if name not in systems or not systems[name].trained:
-        allowed = ", ".join(other for other, each in systems.items() if each.trained) or "none"
+        allowed = [other for other, each in systems.items() if each.trained]
         found = f"of kind {systems[name].kind}" if name in systems else "no system"
-        raise EmsError(f"{key}.of: {name} is {found}; expected a trained system, one of: {allowed}")
+        raise mistake("of no trained system", key=key, name=name, found=found, allowed=allowed)
     base = systems[name]
     if system.vocabulary not in (SHARED, base.vocabulary):
-        raise EmsError(
-            f"{key}: {name} has the vocabulary {base.vocabulary}, but this system "
-            f"{system.vocabulary}; remove `vocabulary`"
-        )
+        raise mistake("two vocabularies", key=key, name=name, base=base, system=system)
     if base.languages and (missing := set(system.languages) - set(base.languages)):
-        raise EmsError(f"{key}: {name} does not know {', '.join(sorted(missing))}; leave it out")
+        raise mistake("languages of the base", key=key, name=name, missing=sorted(missing))
     shared = {part: getattr(base, part) for part in ("vocabulary", *Trained.model_fields)}
     languages = system.languages or base.languages
     return replace(system, base_system=name, languages=languages, **shared)
@@ -182,19 +175,13 @@ def check_starts(systems: dict[str, SystemSettings]) -> None:
     starts = {n: each.train.start_from for n, each in trained.items() if each.train.start_from}
     for name, start in starts.items():
         if start not in trained or start == name:
-            allowed = ", ".join(other for other in trained if other != name) or "none"
-            raise EmsError(
-                f"systems.{name}.train.start_from: {start} is not another trained system; expected "
-                f"one of: {allowed}"
-            )
+            allowed = [other for other in trained if other != name]
+            raise mistake("start of no system", name=name, start=start, allowed=allowed)
         _check_fitting(f"systems.{name}.train.start_from", systems[name], systems[start])
         path = [name]
         while start := starts.get(path[-1]):
             if start in path:
-                circle = " from ".join([*path, start])
-                raise EmsError(
-                    f"systems.{name}.train.start_from: a circle, {circle}; change one of them"
-                )
+                raise mistake("circle of starts", name=name, circle=" from ".join([*path, start]))
             path.append(start)
 
 
@@ -206,11 +193,10 @@ def _check_fitting(key: str, system: SystemSettings, start: SystemSettings) -> N
         values.append((f"model.{size}", getattr(system.model, size), getattr(start.model, size)))
     for setting, own, other in values:
         if own != other:
-            raise EmsError(
-                f"{key}: {name} has {setting} {other}, but this system {own}; set one value"
-            )
+            words = {"setting": setting, "other": other, "own": own}
+            raise mistake("start with other sizes", key=key, name=name, **words)
     if missing := set(system.languages) - set(start.languages):
-        raise EmsError(f"{key}: {name} does not know {', '.join(sorted(missing))}; leave it out")
+        raise mistake("languages of the base", key=key, name=name, missing=sorted(missing))
 
 
 def _system(key: str, base: Json, overrides: Json) -> SystemSettings:
@@ -272,7 +258,4 @@ def _check_source(key: str, entry: SystemEntry, located: str | None) -> None:
         raise EmsError(f"{key}.ngrams: kind: {entry.kind} has none; remove them")
     for field in ("{lines}", "{out}") if located == "command" else ():
         if field not in entry.command:
-            raise EmsError(
-                f"{key}.command: {field} is missing; {{lines}} stands for the file to read, "
-                "{out} for the .npy file to write"
-            )
+            raise mistake("command without a file", key=key, field=field)

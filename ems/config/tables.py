@@ -11,6 +11,7 @@ from ems.base.errors import EmsError
 from ems.base.files import read_table
 from ems.base.schema import Settings, by_type, listing, text
 from ems.config import plugins
+from ems.config.mistakes import mistake
 
 if TYPE_CHECKING:
     from ems.config.experiment import Experiment
@@ -135,9 +136,7 @@ def check_studies(tables: TablesSettings, systems: Collection[str]) -> None:
                 raise EmsError(f"{key}.rows.{label}: set at least one system")
             for benchmark, system in own.items():
                 if benchmark not in columns:
-                    raise EmsError(
-                        f"{key}.rows.{label}: found {benchmark!r}, expected one of the columns: "
-                        f"{', '.join(columns)}"
-                    )
+                    words = {"label": label, "benchmark": benchmark, "columns": columns}
+                    raise mistake("study without the column", key=key, **words)
                 if system not in systems:
                     raise EmsError(f"{key}.rows.{label}: {system} has no entry under systems")

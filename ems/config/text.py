@@ -5,9 +5,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from ems.base.errors import EmsError
 from ems.base.records import number, whole
 from ems.base.schema import Name, Settings, SomeLanguages, SourceName, by_type, listing
+from ems.config.mistakes import check, mistake
 
 CONTROL = 3  # pieces that are not text: <pad>, <unk>, <mask>; each language adds one
 BYTES = 256  # pieces of `byte_fallback`
@@ -156,28 +156,19 @@ def check_clean(clean: CleanSettings) -> None:
     for low, least, high in limits:
         most = getattr(clean, high)
         if 0 < most < least:
-            raise EmsError(
-                f"clean.{low}: {getattr(clean, low)} with clean.{high}: {most} leaves no "
-                "sentence; lower the first or raise the second"
-            )
+            value = getattr(clean, low)
+            raise mistake("no sentence left", low=low, value=value, high=high, most=most)
     if 0 < clean.max_ratio < 1:
-        raise EmsError(
-            f"clean.max_ratio: {clean.max_ratio}, but the ratio of the longer side to the shorter "
-            "is at least 1; set 0 for no limit"
-        )
+        raise mistake("ratio below 1", ratio=clean.max_ratio)
 
 
 def check_vocabulary(key: str, settings: VocabularySettings, languages: Sequence[str]) -> None:
     """Raise `EmsError` if the vocabulary at `key` has no piece left for text."""
     marked = [code for code in languages if code in settings.characters]
-    if len(marked) == len(languages):
-        raise EmsError(
-            f"{key}.characters: {', '.join(marked)} are all languages, so no text is left to learn "
-            "pieces from; leave one out"
-        )
     taken = CONTROL + len(languages) + len(marked) + BYTES * settings.byte_fallback
-    if settings.size <= taken:
-        raise EmsError(
-            f"{key}.size: {settings.size}, but {taken} pieces are reserved: {CONTROL}, a token per "
-            "language, and the bytes of byte_fallback; raise it"
-        )
+    mistakes = {
+        "only characters": len(marked) == len(languages),
+        "no piece left": settings.size <= taken,
+    }
+    words = {"marked": marked, "size": settings.size, "taken": taken, "control": CONTROL}
+    check(mistakes, key=key, **words)

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 from ems.base.errors import EmsError
 from ems.base.records import number, whole
 from ems.base.schema import Decay, Interval, Name, Rate, Seed, Settings, Steps
+from ems.config.mistakes import check
 from ems.config.objectives import Pairs
 
 
@@ -98,29 +99,18 @@ class TrainOverrides(TrainSettings):
 
 def check_train(key: str, train: TrainSettings, validated: bool) -> None:
     """Raise `EmsError` if settings contradict each other; `keep: best` needs `validated`."""
-    period, steps = train.schedule_steps, train.steps
-    if train.schedule == "step" and not period:
-        raise EmsError(
-            f"{key}: train.schedule: step needs train.schedule_steps, the first step with the "
-            "lower learning rate; set it"
-        )
-    if period and period < steps and train.schedule in ("linear", "cosine"):
-        raise EmsError(
-            f"{key}: train.schedule_steps: {period:,}, after which the learning rate is 0, but "
-            f"train.steps is {steps:,}; raise the first or lower the second"
-        )
-    if train.precision == "float16" and train.device == "cpu":
-        raise EmsError(
-            f"{key}: train.precision: float16 needs a GPU, but train.device is cpu; set float32 or "
-            "bfloat16"
-        )
-    if train.keep == "best" and not validated:
-        raise EmsError(f"{key}: train.keep: best compares validations; set `validation`")
-    if train.keep == "best" and train.average_checkpoints:
-        raise EmsError(
-            f"{key}: train.keep: best takes the weights of one step, train.average_checkpoints the "
-            f"mean of {train.average_checkpoints}; remove one of them"
-        )
+    period, best = train.schedule_steps, train.keep == "best"
+    check(
+        {
+            "step without its start": train.schedule == "step" and not period,
+            "rate of 0": period and period < train.steps and train.schedule in ("linear", "cosine"),
+            "float16 on a CPU": train.precision == "float16" and train.device == "cpu",
+            "best without validation": best and not validated,
+            "best of an average": best and train.average_checkpoints,
+        },
+        key=key,
+        train=train,
+    )
 
 
 def check_tensorboard() -> None:
