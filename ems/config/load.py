@@ -27,6 +27,7 @@ from ems.base.records import Json
 from ems.base.schema import checked, merge, plain
 from ems.config.experiment import Experiment
 from ems.config.file import Site, experiment_model, site_model
+from ems.config.mistakes import mistake
 from ems.config.resolve import build
 
 RESERVED = {"tables", "figures"}  # folders in results/ for the selected experiment's tables
@@ -58,10 +59,8 @@ def load_site(path: Path, overrides: Json | None = None) -> Site:
         os.scandir(folder).close()
     except OSError as error:
         if not isinstance(error, FileNotFoundError) or folder.is_symlink():
-            raise EmsError(
-                f"{path}: data: found {str(folder)!r}, expected a folder or an unused name "
-                f"({error.strerror})"
-            ) from None
+            words = {"folder": str(folder), "reason": error.strerror}
+            raise mistake("data is no folder", path=path, **words) from None
     return site
 
 

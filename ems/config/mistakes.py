@@ -1,4 +1,4 @@
-"""The errors of settings that contradict each other; mistakes.tsv has their messages."""
+"""The errors of settings and of the plan of a run; mistakes.tsv has their messages."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -15,6 +15,7 @@ from ems.base.provenance import digest
 from ems.base.records import Json
 from ems.base.schema import plain
 from ems.config.experiment import Corpus, Experiment, pairs_of_part
+from ems.config.mistakes import mistake
 from ems.config.plugins import benchmark as record_of
 from ems.config.plugins import sets_of
 from ems.config.systems import LOCATED, Trained
@@ -241,8 +242,5 @@ def model_files(key: str, model: str) -> list[Path]:
         if all(path.is_file() for path in paths):
             return paths
     found = "neither file" if Path(model).is_dir() else "no such folder"
-    raise EmsError(
-        f"{key}.model: {model}: expected a model folder with {DESCRIPTION}, or one with "
-        f"{EXPORTED} that `ems export` wrote, found {found}; train and export the model with "
-        "another experiment first"
-    )
+    words = {"found": found, "description": DESCRIPTION, "exported": EXPORTED}
+    raise mistake("no model folder", key=key, model=model, **words)

@@ -3,10 +3,9 @@
 from importlib.util import find_spec
 from typing import ClassVar, Literal
 
-from ems.base.errors import EmsError
 from ems.base.records import number, whole
 from ems.base.schema import Decay, Interval, Name, Rate, Seed, Settings, Steps
-from ems.config.mistakes import check
+from ems.config.mistakes import check, mistake
 from ems.config.objectives import Pairs
 
 
@@ -116,7 +115,4 @@ def check_train(key: str, train: TrainSettings, validated: bool) -> None:
 def check_tensorboard() -> None:
     """Raise `EmsError` if the package that `train.tensorboard` needs is not installed."""
     if find_spec("tensorboard") is None:
-        raise EmsError(
-            "train.tensorboard: the package tensorboard is not installed; "
-            "`pip install -e .[tensorboard]`, or set train.tensorboard: false"
-        )
+        raise mistake("no tensorboard")

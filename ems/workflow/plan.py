@@ -17,6 +17,7 @@ from ems.base.records import Json
 from ems.config.experiment import MULTIWAY, Experiment
 from ems.config.file import OPUSTOOLS, Site
 from ems.config.load import load_experiment, load_site
+from ems.config.mistakes import mistake
 from ems.config.plugins import benchmark
 from ems.config.stages import filter_contents, model_files
 from ems.config.systems import LOCATED
@@ -77,10 +78,7 @@ def check_cluster(run: Plan) -> None:
     Without `sbatch` the executor would run the local jobs and then wait for ever.
     """
     if shutil.which("sbatch") is None:
-        raise EmsError(
-            "the profile slurm needs Slurm's `sbatch`, which is not on PATH: run this on a node "
-            "that submits jobs (Debian's package: slurm-client), or leave --profile slurm out"
-        )
+        raise mistake("no sbatch")
     places = {"the project's folder": str(Path.cwd()), "data": run.site.data}
     places |= {f"evalsets.{name}.path": of.path for name, of in run.experiment.evalsets.items()}
     for name, system in run.experiment.systems.items():
@@ -91,10 +89,7 @@ def check_cluster(run: Plan) -> None:
             expected = " ".join(sorted(UNSUBMITTED))
             raise EmsError(f"{key}: {place!r}: with Slurm a path must not contain {expected}")
     if shlex.quote(sys.executable) != sys.executable:
-        raise EmsError(
-            f"Slurm's jobs start {sys.executable!r}; its path may contain only letters, digits, "
-            "`/`, `.`, `_` and `-`: move the environment"
-        )
+        raise mistake("path of Python", python=sys.executable)
 
 
 def check_times(*folders: str) -> None:
@@ -110,11 +105,7 @@ def check_times(*folders: str) -> None:
     ahead = latest - time.time()
     if ahead > AHEAD:
         command = BACK.format(shlex.join(folders), math.ceil(ahead))
-        raise EmsError(
-            f"{newest}: written {ahead / 3600:.1f} hours in the future, when a clock was ahead. "
-            "Snakemake would treat newer files as older. Check the clock, then set such files "
-            f"back: `{command}`"
-        )
+        raise mistake("files of the future", file=newest, hours=ahead / 3600, command=command)
 
 
 def check_queue() -> None:
@@ -128,19 +119,11 @@ def check_queue() -> None:
         listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         reason = (getattr(error, "stderr", "") or str(error)).strip()
-        raise EmsError(
-            f"squeue: {reason}; cannot check whether jobs of this folder still run. Run the "
-            "same command again when `squeue --me` works"
-        ) from None
+        raise mistake("no squeue", reason=reason) from None
     rows = [line.split("|", 2) for line in listed.splitlines() if line.count("|") >= 2]
     here = {job for job, rule, folder in rows if folder == str(Path.cwd()) and rule[:5] == "rule_"}
     if here:
-        jobs = " ".join(sorted(here, key=int))
-        raise EmsError(
-            f"Slurm still has jobs that Snakemake submitted from this folder: {jobs}. If that "
-            "Snakemake runs, wait for it. If it was killed, wait until its jobs end (squeue --me) "
-            f"and run again: their results count. Or end them: scancel {jobs}"
-        )
+        raise mistake("jobs of this folder", jobs=" ".join(sorted(here, key=int)))
 
 
 def plan(
@@ -219,10 +202,7 @@ def _check_models(experiment: Experiment) -> None:
         local = folder.is_dir() or system.place.startswith((".", "/", "~"))
         files = [folder / each for each in ("modules.json", "config.json")]
         if system.kind == "sentence-transformers" and local and not any(map(exists, files)):
-            raise EmsError(
-                f"systems.{name}.model: {folder}: expected a folder with modules.json, or a name "
-                "such as sentence-transformers/LaBSE; save the model there first"
-            )
+            raise mistake("no sentence-transformers model", name=name, folder=folder)
 
 
 def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
