@@ -266,9 +266,7 @@ _JSON = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def parse_json(text: str) -> Any:
-    """Parse JSON with finite numbers; Python's own reader accepts NaN, Infinity and 1e999. Raises
-    `json.JSONDecodeError` for anything else.
-    """
+    """Parse JSON, with finite numbers (not NaN or 1e999). Raises `json.JSONDecodeError`."""
     try:
         value = _JSON.decode(text)
         if HALF_CHARACTER.search(text):  # maybe half of a surrogate pair

@@ -31,9 +31,7 @@ class Progress:
             log.info("%s: start%s", what, f", {total:,} {unit}" if total is not None else "")
 
     def add(self, count: int = 1, note: str | Callable[[], str] = "") -> None:
-        """Count `count` more units and log a line if it is due. A `note` that is expensive to make
-        is a function, called only for a line.
-        """
+        """Count more units and log a line if one is due; only then is a function `note` called."""
         self.done += count
         now = time.monotonic()
         if self.what and now - self.last >= self.interval:

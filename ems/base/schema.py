@@ -37,10 +37,9 @@ STRICT = ConfigDict(  # deferred: most models are only parts of others
 
 
 class Settings(BaseModel):
-    """A section of settings: no unknown keys, no conversions, no changes.
-
-    `LATER` names the keys that were added after models of the section had been trained: `plain`
-    leaves them out while they have their default, so that the hashes of those models stay the same.
+    """A section of settings: no unknown keys, no conversions, no changes. `LATER` names the keys
+    that were added after models of the section had been trained: `plain` leaves them out while they
+    have their default, so that the hashes of those models stay the same.
     """
 
     LATER: ClassVar[frozenset[str]] = frozenset()

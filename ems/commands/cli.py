@@ -41,11 +41,9 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command and return its exit status.
-
-    0 for success, 1 for an error, 75 for training that was stopped from outside and saved, 130
-    after Ctrl-C. Exits with 2 for wrong usage, and by SIGPIPE, as other programs do, when the
-    reader of standard output has gone (`| head`).
+    """Run one command and return its exit status. 0 for success, 1 for an error, 75 for training
+    that was stopped from outside and saved, 130 after Ctrl-C. Exits with 2 for wrong usage, and by
+    SIGPIPE, as other programs do, when the reader of standard output has gone (`| head`).
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):

@@ -64,10 +64,8 @@ def experiment_of(name: str | None) -> "Experiment":
 
 
 def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experiment":
-    """Load an experiment for a stage that was planned with the hash `expected` ("": any).
-
-    Raises `EmsError` if the settings of the stage have another hash now, and for wildcards that the
-    experiment does not have.
+    """Load an experiment for a stage that was planned with the hash `expected` ("": any). Raises
+    `EmsError` for other settings, and for wildcards that the experiment does not have.
     """
     from ems.config.load import load_experiment
     from ems.config.stages import stage_hash
@@ -104,10 +102,7 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
 
 
 def downloads() -> "Downloads":
-    """Read the settings of downloads from config.yaml; without one, use the defaults.
-
-    There are no flags for it: Snakemake would fetch everything again when one of them changes.
-    """
+    """Return the settings in config.yaml, or defaults: flags would make Snakemake fetch again."""
     from ems.corpora.download import Downloads
 
     if not (Path("config.yaml").exists() and Path("schemas").exists()):

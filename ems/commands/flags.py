@@ -202,10 +202,7 @@ def flags_of(command: CommandFunction) -> list[Flag]:
 def parse(
     commands: dict[str, CommandFunction], arguments: list[str]
 ) -> tuple[str, dict[Flag, Any]]:
-    """Return the name of the command and the values of its flags, including the SHARED flags.
-
-    Exits with status 2 and two lines for wrong usage.
-    """
+    """Return the name of the command and the values of its flags, or exit with status 2."""
     name = command_of(commands, arguments)
     form = argparse.RawDescriptionHelpFormatter
     parser = Parser(f"ems {name}", description=summary(commands[name]), formatter_class=form)

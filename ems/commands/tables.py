@@ -139,10 +139,7 @@ def _make(
     out: Path,
     times: dict[str, Path] | None = None,
 ) -> None:
-    """Make a table, a figure or a timed output; without `sources`, of the experiment's files.
-
-    Raises `EmsError` for an unknown name.
-    """
+    """Make a table, a figure or a timed output; without `sources`, of the experiment's files."""
     from ems.tables import registry
 
     name_of = experiment or common.site_settings().experiment

@@ -43,9 +43,7 @@ class KnownNames:
 
 
 def build_corpora(file: ExperimentFile, known: KnownNames) -> tuple[list[Corpus], list[Corpus]]:
-    """Return the training and the validation corpora. Raises `EmsError` that names a key. A
-    `fallback` gives up the language pairs that another training corpus has (EMS v2 IV-A).
-    """
+    """Return (training, validation); a `fallback` lacks the pairs of the others (EMS v2 IV-A)."""
     held_out = file.validation
     entries = {"validation": held_out} if isinstance(held_out, CorpusEntry) else {}
     if isinstance(held_out, list):

@@ -31,11 +31,10 @@ def other_language(pair: str) -> str:
 
 @dataclass(frozen=True)
 class Corpus:
-    """One corpus as an experiment uses it.
-
-    `pairs` are language pairs, sides sorted as strings, or the single languages of documents.
-    `variants` are the names of a pair's files if the corpus has other codes or several: "en-zh" ->
-    ("en-zh_cn", "en-zh_tw"). `turned` are the files with the pair's second language first.
+    """One corpus as an experiment uses it. `pairs` are language pairs, sides sorted as strings, or
+    the single languages of documents. `variants` are the names of a pair's files if the corpus has
+    other codes or several: "en-zh" -> ("en-zh_cn", "en-zh_tw"). `turned` are the files with the
+    pair's second language first.
     """
 
     name: str
@@ -109,12 +108,10 @@ def pairs_of_part(corpus: Corpus, part: str) -> list[str]:
 
 @dataclass(frozen=True)
 class EvalSet:
-    """An evaluation set as an experiment uses it.
-
-    `languages` maps the set's own codes to languages of the table or of the experiment, or to
-    UNSEEN if neither has one. It does not depend on what the experiment trains on. `path` is the
-    user's own copy ('': none), `dev` adds FLORES-200's dev part, and `embedded` is true for data
-    that ems generates for the demo, used in place.
+    """An evaluation set as an experiment uses it. `languages` maps the set's own codes to languages
+    of the table or of the experiment, or to UNSEEN if neither has one. It does not depend on what
+    the experiment trains on. `path` is the user's own copy ('': none), `dev` adds FLORES-200's dev
+    part, and `embedded` is true for data that ems generates for the demo, used in place.
     """
 
     version: str
@@ -128,10 +125,9 @@ class EvalSet:
 
 @dataclass(frozen=True)
 class Experiment:
-    """All settings of one experiment.
-
-    `vocabularies` has the vocabulary of all languages, SHARED (settings: `vocabulary`), and the
-    ones for some languages. `families` maps an entry with `each` to its systems.
+    """All settings of one experiment. `vocabularies` has the vocabulary of all languages, SHARED
+    (settings: `vocabulary`), and the ones for some languages. `families` maps an entry with `each`
+    to its systems.
     """
 
     name: str
@@ -178,9 +174,7 @@ class Experiment:
         return None
 
     def document_names(self, corpus: Corpus) -> str:
-        """Return the file with the document of each line, for a corpus that is divided by document;
-        "" for others.
-        """
+        """Return the file with each line's document; "" if not divided by document."""
         divided = corpus.part and not corpus.documents
         return (self.splits[corpus.name].documents or "") if divided else ""
 

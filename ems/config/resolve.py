@@ -142,11 +142,9 @@ def _evalset(name: str, entry: EvalsetEntry, known: KnownNames) -> EvalSet:
 
 
 def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> dict[str, str]:
-    """Return code in the benchmark -> language.
-
-    `all` means the languages of the experiment and of the table, and what a set has of `unseen`
-    ones: Tatoeba 112 in all. A list names languages of the experiment; in a set with `unseen`
-    ones also languages of the table.
+    """Return code in the benchmark -> language. `all` means the languages of the experiment and of
+    the table, and what a set has of `unseen` ones: Tatoeba 112 in all. A list names languages of
+    the experiment; in a set with `unseen` ones also languages of the table.
     """
     key, record = f"evalsets.{name}", benchmark(name)
     listed = bool(record.unseen) and isinstance(entry.languages, list)

@@ -22,11 +22,9 @@ from ems.config.systems import SystemSettings
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """One value on one axis ("model.layers"), and its system. `chosen`: the value of the base.
-    `added`: a system that only the sweep has.
-    """
+    """A value on an axis, and its system; `chosen`: the base's value; `added`: not in the file."""
 
-    axis: str
+    axis: str  # like "model.layers"
     value: Any
     system: str
     chosen: bool

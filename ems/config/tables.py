@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 
 def _choices(kind: str) -> Any:
-    """Return the type of the names in choices.tsv: models that a paper prints, facts of a system,
-    tables of a paper that a study can show.
-    """
+    """Return the type of the names of a kind in choices.tsv."""
     rows = read_table(Path(__file__).with_name("choices.tsv"))
     return Literal[tuple(row["name"] for row in rows if row["kind"] == kind)]
 

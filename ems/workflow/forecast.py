@@ -44,10 +44,7 @@ class Rates:
     unknown: set[str] = field(default_factory=set)
 
     def cpu_seconds(self, stage: str, units: Units) -> float:
-        """Return the corrected CPU seconds of a job.
-
-        A unit without a rate adds nothing and is listed in `unknown`.
-        """
+        """Return the corrected CPU seconds of a job; units without a rate go to `unknown`."""
         seconds = self.table.get((stage, JOB), self.table[OTHER, JOB])
         for unit, amount in units.items():
             rate = self.table.get((stage, unit))
@@ -89,11 +86,7 @@ def shipped_rates() -> Rates:
 
 
 def corrected_rates(site: Site, excluded: Iterable[str] = ()) -> tuple[Rates, list[str]]:
-    """Return (rates, run names): the shipped rates corrected by the finished runs in results/,
-    except those in `excluded`.
-
-    A run is left out if its experiment was deleted or no longer loads.
-    """
+    """Return (rates, run names): rates corrected by finished runs that load, except `excluded`."""
     rates, expected, taken, names = shipped_rates(), Counter(), Counter(), []
     folders = sorted(Path("results").glob("*/costs"))
     progress = Progress("costs of finished runs", len(folders), "experiments")
@@ -138,10 +131,7 @@ class JobGroup:
         return " + ".join(rule if n == 1 else f"{n} {rule}" for rule, n in self.rules)
 
     def add(self, job: tuple[str, ...], workload: Workload, rates: Rates) -> float:
-        """Add the estimate of one job and return its run time in seconds.
-
-        A training uses all its CPUs, any other job one.
-        """
+        """Add the estimate of a job, and return its seconds; only a training uses all its CPUs."""
         request, (stage, units) = self.request, workload.units_of(job)
         trains, gpus = stage == "train", request.gpus if request and "teraflops" in units else 0
         if trains or gpus:

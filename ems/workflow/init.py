@@ -55,15 +55,11 @@ class Pick:
 
 @dataclass(frozen=True)
 class Size:
-    """A table of vectors and its training, for up to `pairs` sentence pairs.
-
-    It has at most `ngrams` rows of n-grams. Training has this number of `epochs`, but at most
-    `most` steps.
-    """
+    """A table of vectors for up to `pairs` sentence pairs, trained for `most` steps at most."""
 
     pairs: int
     table: int
-    ngrams: int
+    ngrams: int  # rows at most
     batch: int
     epochs: float
     most: int
@@ -91,10 +87,7 @@ def read_budget(text: str) -> int:
 
 
 def read_languages(text: str) -> list[Named]:
-    """Parse languages: "cy,uk,Polish"; each is returned once, English first.
-
-    Raises `EmsError` for an unknown language and for fewer than two.
-    """
+    """Parse "cy,uk,Polish", English first. Raises `EmsError` unless two or more are known."""
     try:
         named = {word: find_language(word) for word in text.split(",") if word.strip()}
     except EmsError as error:
@@ -115,11 +108,7 @@ def language_pairs(languages: list[Named]) -> list[LanguagePair]:
 
 
 def make_experiment(named: str, most: str, out: Path) -> str:
-    """Write an experiment to `out` and return the reasons for its corpora.
-
-    `named`: languages as in `read_languages`; `most`: the budget as in `read_budget`. Raises
-    `EmsError` for an invalid name, an existing file, and a language without text in OPUS.
-    """
+    """Write an experiment of the languages `named` to `out`; return the reasons for its corpora."""
     budget, languages = read_budget(most), read_languages(named)
     check_name("--out", out.stem)
     pairs = language_pairs(languages)
@@ -243,10 +232,8 @@ def _pick(pair: LanguagePair, offer: Offer, most: int) -> Pick:
 
 
 def size_for(languages: int, pairs: int) -> Size:
-    """Return the size for the text, with the rows that its n-grams need.
-
-    They grow with the languages, and double with ten times the pairs. A narrower table would lose
-    more than fewer rows do (docs/log.md, 2026-11-28).
+    """Return the size for the text, with the rows that its n-grams need: more with the languages,
+    twice as many with ten times the pairs. A narrower table loses more (docs/log.md, 2026-11-28).
     """
     size = next(size for size in TABLE_SIZES if pairs <= size.pairs)
     return replace(size, ngrams=min(size.ngrams, round(300 * languages * pairs**0.3)))
@@ -263,9 +250,8 @@ def vocabulary_size(languages: int, pairs: int) -> int:
 
 
 def validation_of(picks: list[Pick]) -> dict[str, list[LanguagePair]]:
-    """Return corpus -> language pairs validated on its first sentence pairs.
-
-    Each language pair has one corpus, of the cleanest class; the corpora are as few as possible.
+    """Return corpus -> language pairs validated on its first sentence pairs. Each language pair has
+    one corpus, of the cleanest class; the corpora are as few as possible.
     """
     left = {pick.pair for pick in picks if pick.most}
     chosen: dict[str, list[LanguagePair]] = {}
@@ -327,10 +313,7 @@ def experiment_text(name: str, languages: list[Named], picks: list[Pick], comman
 
 
 def _sets(languages: list[Named]) -> list[str]:
-    """Return the multilingual benchmarks, in the order of the tables, with two of the languages.
-
-    One of the two must be English if a benchmark is scored with English.
-    """
+    """Return the multilingual benchmarks with two of the languages, in the order of the tables."""
     english = any(language.code == PIVOT for language in languages)
     sets = {}
     for name, record in benchmarks().items():

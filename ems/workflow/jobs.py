@@ -25,10 +25,7 @@ from ems.workflow.rules import Wildcards, Workflow, of_pairs, source_of
 
 
 def per_attempt(per_thread: int = 0, **resources: int) -> dict[str, Callable[..., int]]:
-    """Return functions of resources that grow with each attempt of a job.
-
-    `per_thread`: memory (MB) that each thread adds to `mem_mb`.
-    """
+    """Return functions of resources that grow with each attempt, `mem_mb` also per thread."""
 
     def grow(base: int, per_thread: int) -> Callable[..., int]:
         return lambda wildcards, threads, attempt: (base + per_thread * threads) * attempt
@@ -39,10 +36,7 @@ def per_attempt(per_thread: int = 0, **resources: int) -> dict[str, Callable[...
 
 
 def options(*names: str, folders: bool = False) -> Callable[..., list[str]]:
-    """Return a params function: `--name FILE ...` for each of these inputs that a job has.
-
-    With `folders` the value is the folder of the input's first file.
-    """
+    """Return a params function: `--name FILE ...`, or its folder, for each of a job's inputs."""
 
     def words(wildcards: Wildcards, input: Any) -> list[str]:
         flags = []

@@ -64,17 +64,12 @@ def plans_jobs(words: list[str]) -> bool:
 
 
 def segments_elsewhere(words: list[str]) -> bool:
-    """Return True if no `prepare` job will run on this machine.
-
-    With Slurm each runs on a node, whose programs cannot be checked here. Otherwise a missing
-    program is an error before hours of downloads.
-    """
+    """Return True if no `prepare` job runs on this machine: its programs cannot be checked here."""
     return on_slurm(words) or not plans_jobs(words)
 
 
 def check_cluster(run: Plan) -> None:
     """Raise `EmsError` if this machine cannot submit jobs, or a path cannot be passed to Slurm.
-
     Without `sbatch` the executor would run the local jobs and then wait for ever.
     """
     if shutil.which("sbatch") is None:
@@ -93,10 +88,7 @@ def check_cluster(run: Plan) -> None:
 
 
 def check_times(*folders: str) -> None:
-    """Raise `EmsError` if files in the folders are dated in the future.
-
-    Snakemake compares times, and would treat new inputs as older than such files.
-    """
+    """Raise `EmsError` for files dated in the future, which Snakemake takes for the newest."""
     latest, newest = 0.0, ""
     for place, _, names in (entry for folder in folders for entry in os.walk(folder)):
         for path in (os.path.join(place, name) for name in names):
@@ -109,10 +101,9 @@ def check_times(*folders: str) -> None:
 
 
 def check_queue() -> None:
-    """Raise `EmsError` if Slurm still has jobs of this folder, or does not answer.
-
-    The jobs of a killed Snakemake continue, and a new one would start them a second time. The
-    comment of such a job names its rule; a job in which Snakemake itself runs has none.
+    """Raise `EmsError` if Slurm still has jobs of this folder, or does not answer. The jobs of a
+    killed Snakemake continue, and a new one would start them a second time. The comment of such a
+    job names its rule; a job in which Snakemake itself runs has none.
     """
     command = ["squeue", "--me", "--noheader", "--format=%A|%k|%Z"]
     try:
@@ -206,10 +197,7 @@ def _check_models(experiment: Experiment) -> None:
 
 
 def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
-    """Return True if the experiment has the job with costs at this path, like ("train", "ems").
-
-    Systems in no table count, since a user can request them.
-    """
+    """Return True if the experiment can have the job with these costs, like ("train", "ems")."""
     match job:
         case ("train" | "mine" | "fit", system):
             return system in experiment.systems

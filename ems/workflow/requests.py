@@ -39,9 +39,8 @@ TIME = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")  # 2-00:00:00, 12:00:00,
 
 @dataclass(frozen=True)
 class JobRequest:
-    """The resources of a job; "" for `partition` and `gpu_type` means the site's default.
-
-    `cpus` and `gpus` are for the whole job, `memory_mb` per node; None: not set.
+    """The resources of a job; "" for `partition` and `gpu_type` means the site's default. `cpus`
+    and `gpus` are for the whole job, `memory_mb` per node; None: not set.
     """
 
     partition: str
@@ -70,7 +69,6 @@ class JobRequest:
 
 class PlannedJob(Record):
     """A job that Snakemake would submit, or run on this machine (`local`); rules/ask.py writes it.
-
     `rules`: rule -> number of its jobs in this one; `costs`: the files of their costs.
     """
 
@@ -87,10 +85,9 @@ class PlannedJob(Record):
 
 
 def planned_jobs(experiment: str, profiles: list[str]) -> list[PlannedJob]:
-    """Return all jobs of an experiment, finished or not, as Snakemake would submit them.
-
-    Of several profiles the last one with a key counts. Raises `EmsError` with Snakemake's message
-    if it cannot plan, for example without such a profile.
+    """Return all jobs of an experiment, finished or not, as Snakemake would submit them. Of several
+    profiles the last one with a key counts. Raises `EmsError` with Snakemake's message if it cannot
+    plan, for example without such a profile.
     """
     if not PROGRAM.exists():
         raise EmsError(f"{PROGRAM}: file not found; run this in the folder of the project")
@@ -155,11 +152,7 @@ def _tasks(resources: Json, nodes: int, gpus: int) -> int:
 
 @dataclass(frozen=True)
 class Nodes:
-    """Equal nodes of a partition, and the resources of each.
-
-    `seconds`: the time limit of a job, None without one. `default`: jobs without a partition run
-    here.
-    """
+    """Equal nodes of a partition, the resources of each; `default`: for jobs that name none."""
 
     partition: str
     default: bool
@@ -167,7 +160,7 @@ class Nodes:
     cpus: int
     memory_mb: int
     gpus: Counter[str]  # by type, "" if Slurm names none
-    seconds: int | None
+    seconds: int | None  # the time limit of a job
 
     @classmethod
     def read(cls, line: str) -> "Nodes":

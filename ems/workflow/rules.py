@@ -65,11 +65,7 @@ def of_pairs(pattern: str, pairs: Pairs, **others: str) -> list[str]:
 
 
 class Workflow:
-    """One experiment, planned and checked, for the rules.
-
-    `config`: Snakemake's, with the overrides of its command line. `main` is False in the Snakemake
-    that runs inside a job of a cluster.
-    """
+    """One experiment, planned and checked, for the rules; `main` is False in a job of a cluster."""
 
     def __init__(self, config: Json, main: bool = True, dry_run: bool = False) -> None:
         # Snakemake 9.27 knows its executor, and a mode like --unlock, only after the rules are read
@@ -246,10 +242,7 @@ class Workflow:
         return [f"{name}={default_folder(self.experiment, name, data)}" for name in names]
 
     def evalset_files(self, *names: str) -> list[str]:
-        """Return the files of evaluation sets that jobs wait for: receipts, or files in place.
-
-        Sets that the experiment does not use have none.
-        """
+        """Return the files of the sets in use that jobs wait for: receipts, or files in place."""
         experiment, files = self.experiment, []
         for name in [name for name in names if name in experiment.evalsets]:
             folder = default_folder(experiment, name, Path(self.data))
@@ -266,10 +259,7 @@ class Workflow:
     # --- the start and the end of Snakemake
 
     def prepare(self) -> None:
-        """Set up this process and the environment of its jobs, and check what a run needs.
-
-        Raises `EmsError` for files dated in the future and for a cluster that cannot take the jobs.
-        """
+        """Set up this process and its jobs. Raises `EmsError` if a run could not work."""
         look_rarely()
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # only the trainer handles Slurm's warning
         os.environ[VARIABLE] = str(os.getpid())  # a job stops when this process ends
@@ -327,7 +317,6 @@ class Workflow:
 
     def logs(self, log: str, costs: str = "") -> dict[str, str]:
         """Return the log and the costs of a job; `costs` ending in "/" takes the name of the log.
-
         Costs are declared as logs, since a missing output would run the job again.
         """
         path = costs if costs and not costs.endswith("/") else costs + log
@@ -337,7 +326,6 @@ class Workflow:
         self, name: str, modules: Iterable[str] | Callable[..., Iterable[str]], reads: str = ""
     ) -> dict[str, Callable[..., Any]]:
         """Return the params of a rule: the flags of its settings and the hash of its source.
-
         `name`: the stage whose settings a job reads, narrowed by the wildcards in `reads`.
         `modules`: the modules that a job runs, or a function of its wildcards.
         """

@@ -24,10 +24,7 @@ MOST = 6  # benchmarks in the summary
 
 
 def run_experiment(experiment: Experiment) -> str:
-    """Run everything that is missing or stale, and return a summary.
-
-    Raises `EmsError` with the first error of a job if Snakemake fails.
-    """
+    """Run what is missing or stale, and return a summary; raise the first error of a job."""
     start = time.monotonic()
     messages = Path("results", experiment.name, "logs", "snakemake.log")
     messages.parent.mkdir(parents=True, exist_ok=True)

@@ -79,10 +79,7 @@ def _language_of_code() -> dict[tuple[str, str], str]:
 
 
 def find_language(word: str) -> Named:
-    """Return the language of a name or code: "Welsh", "cy", "cym", "zh_CN", "pt-BR".
-
-    Raises `EmsError` for an unknown word; the message suggests a similar name.
-    """
+    """Return the language of a name or code, "cym" or "zh_CN". Raises `EmsError` for others."""
     folded = word.strip().lower().replace("-", "_")
     words = _code_of_word()
     code = words.get(folded) or words.get(re.sub("_[a-z]{2,8}$", "", folded))
@@ -97,10 +94,7 @@ def find_language(word: str) -> Named:
 
 @cache
 def language_of(corpus: str, code: str) -> str:
-    """Return the language of a code in a corpus: "zh" for "zh_CN", an unknown code unchanged.
-
-    The result is '' for a code that means another language in this corpus.
-    """
+    """Return a code's language in a corpus: "zh" for "zh_CN", '' if it means another there."""
     for key in ((corpus, code), (ANY, code)):
         if key in _language_of_code():
             return _language_of_code()[key]
@@ -117,10 +111,7 @@ def relatives(language: Named) -> list[Named]:
 
 @dataclass(frozen=True)
 class Offer:
-    """The newest release of a corpus for a language pair: its files, sentence pairs and KB.
-
-    `pairs` is None if OPUS has no count.
-    """
+    """The newest release of a corpus for two languages; `pairs` is None if OPUS has no count."""
 
     corpus: str
     version: str
@@ -179,9 +170,8 @@ def search(first: Named, second: Named) -> list[Offer]:
 
 
 def search_text(first: str, second: str, as_json: bool, complete: bool) -> str:
-    """Return the corpora of two languages as a table or JSON; `second` may be "" for English.
-
-    JSON has null for unknown numbers. A table that is not `complete` sums up small corpora.
+    """Return the corpora of two languages as a table or JSON; `second` may be "" for English. JSON
+    has null for unknown numbers. A table that is not `complete` sums up small corpora.
     """
     one, other = find_language(first), find_language(second or PIVOT)
     found = search(one, other)

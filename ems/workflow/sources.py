@@ -64,10 +64,7 @@ class Missing:
 
 
 def missing_sources(experiment: Experiment, data: Path) -> Missing:
-    """Return the files that are neither in `data` nor in the experiment's local directories.
-
-    A line names the setting of the directory and the files expected there.
-    """
+    """Return the files that are neither fetched nor in local directories, a line per directory."""
     expected: dict[tuple[str, str], dict[Path, None]] = {}  # in order, each once
     lacking = set()
     for fetch in (*_of_corpora(experiment, data), *_of_evalsets(experiment, data)):
@@ -149,11 +146,7 @@ def _of_evalsets(experiment: Experiment, data: Path) -> Iterator[Fetch]:
 
 
 def missing_evalsets(experiment: Experiment) -> list[str]:
-    """Return a line for each problem of the evaluation sets.
-
-    A copy (`path`) lacks files, the demo lacks a set or language, or a closed set has no copy: then
-    the line says how to obtain it, which key to set, and the files expected.
-    """
+    """Return a line for each set without its files: what is missing, or how to obtain it."""
     lines = []
     for name, evalset in experiment.evalsets.items():
         record, key = benchmark(name), f"evalsets.{name}"

@@ -126,7 +126,6 @@ def short_code(code: str) -> str:
 
 def code_among(known: Iterable[str], word: str) -> str | None:
     """Return the code of a language, if known under some code: "DE", "de-DE", "deu", "ger" -> "de".
-
     None: there is none. The script and the region count only if a known code has them.
     """
 
