@@ -9,7 +9,7 @@ run, `all` finds a small file with the same bytes and trains nothing again.
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
@@ -59,6 +59,14 @@ def failed_program(program: str, status: int, stderr: BinaryIO) -> EmsError:
     stderr.seek(max(0, stderr.seek(0, 2) - 4 * STDERR_CHARACTERS))
     end = " ".join(stderr.read().decode(errors="replace").split())[-STDERR_CHARACTERS:]
     return EmsError(f"{program}: exit status {status}; the end of its stderr: {end or '(empty)'}")
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """Return " (did you mean ...?)" with the most similar word, or nothing."""
+    from difflib import get_close_matches
+
+    matches = get_close_matches(word, list(known), 1)
+    return f" (did you mean {matches[0]}?)" if matches else ""
 
 
 class Damaged(EmsError):

@@ -175,7 +175,6 @@ _WORDS |= {bool: "true or false", type(None): "null"}
 
 
 def _expected(schema: Any) -> str:
-    """Name a type in words."""
     origin, parts = get_origin(schema), get_args(schema)
     if origin is Annotated:
         words = next((note for note in parts if isinstance(note, str)), None)

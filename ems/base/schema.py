@@ -4,7 +4,6 @@ An unknown key is a mistake. Valid values stay unchanged, so this module is no p
 source (`ems.base.provenance`). `ems.base.records` checks the files that EMS writes.
 """
 
-import difflib
 import json
 import re
 from dataclasses import is_dataclass
@@ -25,7 +24,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, near
 from ems.base.files import read_table
 from ems.base.records import Json, number
 
@@ -233,8 +232,7 @@ def _explained(error: ValidationError) -> str:
     path = [key for key in location if not (key.startswith("<") and key.endswith(">"))]
     key = ".".join([*path, str(context["key"])] if "key" in context else path)
     if kind == "unknown_key":
-        close = difflib.get_close_matches(str(context["key"]), context["allowed"], n=1)
-        hint = f" (did you mean {close[0]}?)" if close else ""
+        hint = near(str(context["key"]), context["allowed"])
         return f"{key}: unknown key{hint}; allowed here: {', '.join(context['allowed'])}"
     if kind == "union_tag_invalid":
         types = re.findall("'<(.*?)>'", context["expected_tags"])

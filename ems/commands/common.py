@@ -1,7 +1,6 @@
 """Types of flags and settings that commands share."""
 
 import logging
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,13 +39,7 @@ Receipt = Annotated[
     "list of all outputs with checksums to write; outputs that are current stay",
     Writes(),
 ]
-
-
-SYSTEMS = {  # of an experiment that a stage is for (default: all)
-    "train": attrgetter("trained"),
-    "mine": attrgetter("trained"),
-    "fit": attrgetter("fitted"),
-}
+STAGES = {"train": "trained", "mine": "trained", "fit": "fitted"}  # of such systems alone
 
 
 def site_settings(**overrides: str) -> "Site":
@@ -72,11 +65,9 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
 
     site = site_settings(experiment=name)
     experiment = load_experiment(name, site)
-    systems = experiment.systems
-    if of_stage := SYSTEMS.get(stage):
-        systems = [name for name in systems if of_stage(systems[name])]
+    kind = STAGES.get(stage)
     known = {
-        "system": systems,
+        "system": [n for n, each in experiment.systems.items() if not kind or getattr(each, kind)],
         "benchmark": experiment.benchmarks,
         "vocabulary": experiment.vocabularies,
     }

@@ -42,9 +42,6 @@ class Choices:
 
     function: str
 
-    def __call__(self) -> list[str]:
-        return list(resolve_name(self.function)())
-
 
 @dataclass(frozen=True)
 class Bounds:
@@ -118,7 +115,6 @@ class Flag:
         return "" if self.default in (REQUIRED, None, "", (), False) else str(self.default)
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
-        """Add the flag to a parser."""
         shown = f" (default: {self.shown_default})" if self.shown_default else ""
         options = {"help": (self.note(str) or "") + shown, **self.options()}
         if Mark.HIDDEN in self.notes:
@@ -143,7 +139,7 @@ class Flag:
         if origin is Literal:
             return {"choices": parts}
         if choices := self.note(Choices):
-            return {"choices": choices()}
+            return {"choices": resolve_name(choices.function)()}
         paths = Path in (self.type, *parts)
         many = {"nargs": "+" if self.default is REQUIRED else "*"}
         if origin is dict:

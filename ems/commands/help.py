@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from ems import __version__
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, near
 from ems.base.texts import is_plain
 
 OPENING = """usage: ems COMMAND [FLAGS]
@@ -80,14 +80,6 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         fail(self.prog, message)
-
-
-def near(word: str, known: Iterable[str]) -> str:
-    """Return " (did you mean ...?)" with the most similar word, or nothing."""
-    from difflib import get_close_matches
-
-    matches = get_close_matches(word, list(known), 1)
-    return f" (did you mean {matches[0]}?)" if matches else ""
 
 
 def printable(text: str) -> str:

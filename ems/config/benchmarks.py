@@ -5,16 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ems.base.records import Dropout, Json, whole
-from ems.base.schema import (
-    Decay,
-    Rate,
-    Seed,
-    Settings,
-    ShortName,
-    SourceName,
-    by_type,
-    listing,
-)
+from ems.base.schema import Decay, Rate, Seed, Settings, ShortName, SourceName, by_type, listing
 
 
 class EvalsetEntry(Settings):

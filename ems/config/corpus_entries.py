@@ -109,7 +109,6 @@ class Split(Settings):
 
     @property
     def names(self) -> list[str]:
-        """The names of the parts."""
         return [*self.first, self.rest] if self.first else list(self.parts)
 
     def check(self, key: str, documents: bool = False) -> None:

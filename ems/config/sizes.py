@@ -56,7 +56,6 @@ class EncoderSizes:
 
     @property
     def pooled_width(self) -> int:
-        """The width of a sentence embedding."""
         if self.table:
             return self.table
         return 2 * self.width if self.pooling == "mean-max" else self.width

@@ -68,7 +68,6 @@ class SystemSettings:
 
     @property
     def trained(self) -> bool:
-        """True if the experiment trains the encoder."""
         return self.kind == ENCODER
 
     @property

@@ -27,17 +27,9 @@ from ems.corpora.evalsets.sets import default_folder, set_files, units_of
 from ems.corpora.locations import archives_of
 from ems.corpora.slots import PLANNED
 from ems.tables.registry import ON_REQUEST, captions, input_files, outputs_of, scores
+from ems.workflow import plan
 from ems.workflow.made import Made, is_locked
 from ems.workflow.parts import Parts, parts_of
-from ems.workflow.plan import (
-    check_cluster,
-    check_queue,
-    check_times,
-    on_slurm,
-    plan,
-    plans_jobs,
-    segments_elsewhere,
-)
 
 FORMS = ("moses", "mined", "txt", "txt.gz")  # of downloads: folders, and suffixes of documents
 LANGUAGES = f"{CODE}(-{CODE})?"  # a pair, or the one language of documents
@@ -72,10 +64,10 @@ class Workflow:
         profiles = os.environ.get("SNAKEMAKE_PROFILE", "")  # "slurm", or "[slurm, slurm/site.yaml]"
         words = [*sys.argv, *re.split(r"[\[\], ]+", profiles)]
         self.read_at, self.main, self.dry_run = time.time(), main, dry_run
-        self.starts = main and plans_jobs(words)
-        self.on_cluster = main and on_slurm(words)
-        elsewhere = not main or dry_run or segments_elsewhere(words)
-        self.plan = plan(config, elsewhere=elsewhere, jobs=self.starts)
+        self.starts = main and plan.plans_jobs(words)
+        self.on_cluster = main and plan.on_slurm(words)
+        elsewhere = not main or dry_run or plan.segments_elsewhere(words)
+        self.plan = plan.plan(config, elsewhere=elsewhere, jobs=self.starts)
         self.experiment, self.site = self.plan.experiment, self.plan.site
         self.name, self.data = self.experiment.name, self.site.data
         self.results = f"results/{self.name}"
@@ -269,11 +261,11 @@ class Workflow:
             os.environ[PLANNED] = str(self.read_at)
         if not self.starts:
             return
-        check_times(self.results, self.data)
+        plan.check_times(self.results, self.data)
         if self.on_cluster:
-            check_cluster(self.plan)
+            plan.check_cluster(self.plan)
         if self.on_cluster and not self.dry_run:
-            check_queue()
+            plan.check_queue()
         if not self.dry_run and not is_locked():
             made = Made(self.name)
             made.restore()

@@ -13,15 +13,7 @@ from ems.config.experiment import EMBEDDED, Corpus, Experiment
 from ems.config.file import OPUSTOOLS
 from ems.config.plugins import benchmark, benchmarks, has_module
 from ems.corpora.demo.grammar import LANGUAGES
-from ems.corpora.evalsets.sets import (
-    default_folder,
-    manifest_name,
-    set_files,
-    unit,
-    unit_source,
-    units,
-    units_of,
-)
+from ems.corpora.evalsets import sets
 from ems.corpora.locations import (
     corpus_location,
     dump_location,
@@ -130,19 +122,19 @@ def places_of(corpus: Corpus, file: str, data: Path) -> tuple[str, Path]:
 
 def _of_evalsets(experiment: Experiment, data: Path) -> Iterator[Fetch]:
     for name, evalset in experiment.evalsets.items():
-        folder, corpus = default_folder(experiment, name, data), benchmark(name).corpus
+        folder, corpus = sets.default_folder(experiment, name, data), benchmark(name).corpus
         if corpus and not (evalset.path or evalset.embedded):
             release = (corpus, evalset.version)
             origins = {(c.name, c.version): (key, c.source) for c, key in _keys(experiment)}
             key, source = origins.get(release, ("sources.opus", experiment.sources["opus"]))
-            for path in set_files(experiment, name, folder):
+            for path in sets.set_files(experiment, name, folder):
                 location = f"{corpus_location(source, *release)}/{path.relative_to(folder)}"
                 yield Fetch(key, source, location, path)
-        source = unit_source(experiment, name)
-        for code in units_of(experiment, name):
-            for file in unit(name, code).files:
+        source = sets.unit_source(experiment, name)
+        for code in sets.units_of(experiment, name):
+            for file in sets.unit(name, code).files:
                 location = f"{source.rstrip('/')}/{file}"
-                yield Fetch(f"sources.{name}", source, location, folder / manifest_name(code))
+                yield Fetch(f"sources.{name}", source, location, folder / sets.manifest_name(code))
 
 
 def missing_evalsets(experiment: Experiment) -> list[str]:
@@ -151,7 +143,7 @@ def missing_evalsets(experiment: Experiment) -> list[str]:
     for name, evalset in experiment.evalsets.items():
         record, key = benchmark(name), f"evalsets.{name}"
         if evalset.path:
-            files = set_files(experiment, name, Path(evalset.path))
+            files = sets.set_files(experiment, name, Path(evalset.path))
             lines += missing_files(f"{key}.path", Path(evalset.path), files)
         elif evalset.embedded:
             unknown = sorted({*evalset.languages.values()} - {*LANGUAGES})
@@ -162,8 +154,8 @@ def missing_evalsets(experiment: Experiment) -> list[str]:
                 known = f"the embedded demo has only {', '.join(LANGUAGES)}"
                 lines.append(f"{key}.languages: {known}, found {unknown[0]}")
         elif record.status != "open" and name not in experiment.sources:
-            files = _some(set_files(experiment, name, Path("DIRECTORY")))
-            other = f" (or sources.{name} to the one with the archive)" if units(name) else ""
+            files = _some(sets.set_files(experiment, name, Path("DIRECTORY")))
+            other = f" (or sources.{name} to the one with the archive)" if sets.units(name) else ""
             lines.append(
                 f"{key}: this set is {record.status} ({record.licence}): {record.obtain}; then set "
                 f"{key}.path to the DIRECTORY with it{other}; expected {files}"
