@@ -99,9 +99,8 @@ Remedy = tuple[list[str], list[list[str]]] | None
 
 
 def advice(path: Path | str, experiment: str = "", data: str = "data") -> str:
-    """Return what to do about a damaged or missing file, as the end of a message. `data` is the
-    folder of downloads. `experiment` is the one that reads them (default: the experiment in
-    config.yaml).
+    """Return the end of a message: what to do about a missing or damaged file. `data` has
+    downloads; `experiment` reads them (default: the one in config.yaml).
     """
     remedy: Remedy = None
     if os.path.isfile("Snakefile"):  # else no rule makes the file

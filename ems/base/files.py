@@ -131,9 +131,7 @@ def state_of(out: Path) -> Path:
 
 
 def claim_state(state: Path) -> None:
-    """Make a state folder and mark it as ours, as it is deleted at the end. Raises `EmsError` for
-    a file of that name, and for a folder with files but without the mark.
-    """
+    """Make a state folder and mark it as ours. Raises `EmsError` for other files in it."""
     kind = kind_of(state)
     try:
         names = sorted(path.name for path in state.iterdir()) if kind == "a folder" else []
@@ -161,9 +159,8 @@ def drop_state(state: Path) -> None:
 
 
 def kind_of(path: Path, refused: Callable[..., EmsError] | None = None) -> str:
-    """Describe what is at `path`: "nothing", "a file", "a folder", "a device", ... Links are
-    followed. Raises the error that `refused` (default: `cannot_write`) makes if the operating
-    system rejects the path, for example because a parent is a file.
+    """Describe what is at `path`, links followed: "nothing", "a file", "a folder", "a device", ...
+    Raises the error that `refused` makes if the system rejects the path, as below a file.
     """
     try:
         mode = os.stat(path).st_mode
@@ -184,9 +181,7 @@ def check_readable(path: Path, flag: str = "") -> None:
 
 
 def check_unchanged(path: Path, size: int) -> None:
-    """Raise `EmsError` if a file no longer has the `size` bytes that were read. Snakemake would
-    take the result, which is newer than the change, for a result of the new bytes.
-    """
+    """Raise `EmsError` if a file no longer has `size` bytes: its result would look current."""
     if not path.exists() or path.stat().st_size != size:
         raise EmsError(f"{path}: it changed while it was read; run again")
 

@@ -20,9 +20,7 @@ BELOW = r"(?!/)(?!(.*/)?\.\.?(/|\Z))[^\\\x00-\x1f]{1,255}"  # a file in or below
 
 
 class Record:
-    """A JSON file that EMS writes, or a part of one, as a frozen dataclass; further keys are
-    ignored. A field `written` gets the whole object.
-    """
+    """A JSON file of EMS, or a part of one; further keys are ignored, `written` has the whole."""
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, kw_only=True)(cls)
@@ -97,9 +95,7 @@ class Misfit(ValueError):
 
 
 def fitting(schema: Any, value: Any, *place: str) -> Any:
-    """Return a JSON value as a value of a type (a `Record`, `dict[str, Count]`, ...). Raises
-    `Misfit` that says what differs first: "expected text under `a.b`, found 3".
-    """
+    """Return a JSON value as one of a type. Raises `Misfit`, "expected text under `b`, found 3"."""
     return _fit(schema, value, place, schema)
 
 

@@ -80,9 +80,7 @@ def _sha256_of(path: Path, size: int, time: int) -> str:
 
 
 def make_each(items: Iterable[Item], make: Callable[[Item], object], name: Callable) -> None:
-    """Make all items. One that fails stops no other: its error is logged, and one error at the end
-    names all that failed; if all others are done, the same command makes only these.
-    """
+    """Make all items; a failure stops no other, and one error at the end names all that failed."""
     failed, count = dict[str, EmsError](), 0
     for item in items:
         count += 1

@@ -4,7 +4,6 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ems.base.errors import EmsError
 from ems.base.outputs import Writes
 from ems.commands.flags import Bounds, Mark
 
@@ -61,6 +60,7 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
     `EmsError` for other settings, and for wildcards that the experiment does not have.
     """
     from ems.config.load import load_experiment
+    from ems.config.mistakes import mistake
     from ems.config.stages import stage_hash
 
     site = site_settings(experiment=name)
@@ -73,18 +73,14 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
     }
     for kind, value in wildcards.items():
         if value not in (names := known.get(kind, [value])):
-            raise EmsError(
-                f"configs/{experiment.name}.yaml: {stage}: expected as {kind} "
-                f"{', '.join([*names][:SHOWN]) or 'none, since it has none of this kind'}, found "
-                f"{value!r}; check the flags of the command"
-            )
+            words = {"kind": kind, "value": value, "experiment": name, "stage": stage}
+            shown = [*names][:SHOWN] or "none, since it has none of this kind"
+            raise mistake("wildcard of no stage", names=shown, **words)
     current = stage_hash(experiment, stage, **wildcards)
     log.info("experiment %s, settings of stage %s %s", experiment.name, stage, current)
     if expected and expected != current:
-        raise EmsError(
-            f"configs/{experiment.name}.yaml: stage {stage} was planned with settings "
-            f"{expected}, the file now gives {current}: it was edited since, so run again"
-        )
+        words = {"experiment": name, "stage": stage}
+        raise mistake("settings changed", expected=expected, current=current, **words)
     if stage in ("bench", "prepare"):  # the stages that start programs
         from ems.workflow.trust import check_programs
 

@@ -237,9 +237,9 @@ class Experiment:
         return ["-".join(pair) for pair in combinations(sorted(codes), 2)]
 
     def fitted_on(self, role: str, name: str) -> list[tuple[Corpus, str]]:
-        """Return (corpus, pair) of the clean text that a system is fitted on. "train": text in
-        which n-grams are counted, if they have weights. "validation": text on which a fused system
-        chooses the weight of its n-grams.
+        """Return (corpus, pair) of the clean text that a system is fitted on: "train" to count
+        n-grams, if they have weights; "validation" to choose the weight of n-grams in a fused
+        system.
         """
         system = self.systems[name]
         if role == "train":

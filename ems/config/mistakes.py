@@ -1,4 +1,4 @@
-"""The errors of settings and of the plan of a run; mistakes.tsv has their messages."""
+"""Errors of settings, and of a run that they do not fit; mistakes.tsv has their messages."""
 
 from collections.abc import Mapping
 from pathlib import Path

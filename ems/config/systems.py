@@ -13,7 +13,7 @@ from ems.base.errors import EmsError
 from ems.base.records import Json
 from ems.base.schema import Settings, checked, merge, plain, with_fields
 from ems.config.file import ExperimentFile, SystemEntry
-from ems.config.mistakes import mistake
+from ems.config.mistakes import check, mistake
 from ems.config.model import EncoderSettings, NgramSettings
 from ems.config.objectives import Objectives, check_objectives, objectives_model
 from ems.config.text import VocabularySettings
@@ -249,12 +249,13 @@ def _check_source(key: str, entry: SystemEntry, located: str | None) -> None:
             raise EmsError(f"{key}.{name}: expected text, as kind: {entry.kind} needs it")
         if is_text and name != located:
             raise EmsError(f"{key}.{name}: found text, but kind: {entry.kind} takes none")
-    if (entry.kind == FUSED) != (entry.of is not None):
-        if entry.kind == FUSED:
-            raise EmsError(f"{key}.of: expected the name of a system, as kind: {FUSED} needs it")
-        raise EmsError(f"{key}.of: found {entry.of!r}, but kind: {entry.kind} takes none")
-    if "ngrams" in entry.model_fields_set and entry.kind not in WITH_NGRAMS:
-        raise EmsError(f"{key}.ngrams: kind: {entry.kind} has none; remove them")
+    fused, ngrams = entry.kind == FUSED, "ngrams" in entry.model_fields_set
+    mistakes = {
+        "fused of nothing": fused and entry.of is None,
+        "of without fused": entry.of is not None and not fused,
+        "n-grams of no use": ngrams and entry.kind not in WITH_NGRAMS,
+    }
+    check(mistakes, key=key, entry=entry)
     for field in ("{lines}", "{out}") if located == "command" else ():
         if field not in entry.command:
             raise mistake("command without a file", key=key, field=field)

@@ -18,6 +18,7 @@ from ems.base.schema import check_name
 from ems.base.templates import rendered
 from ems.config.languages import opus_date, other_codes_of_languages
 from ems.config.load import load_experiment, load_site
+from ems.config.mistakes import mistake
 from ems.config.plugins import benchmarks
 from ems.corpora.catalogue import NOISE, UNRATED, catalogue_entry, check_corpora, licence_of
 from ems.corpora.split import shares
@@ -79,10 +80,7 @@ def read_budget(text: str) -> int:
     match = re.fullmatch(r"(\d{1,10}(?:\.\d{1,6})?)([km]?)", text.strip().lower(), re.ASCII)
     pairs = round(float(match[1]) * UNITS[match[2]]) if match else 0
     if not LEAST_BUDGET <= pairs <= MOST_BUDGET:
-        raise EmsError(
-            f"--budget {text[:40]}: expected sentence pairs from {LEAST_BUDGET:,} to "
-            f"{MOST_BUDGET:,}, like 800k or 5M"
-        )
+        raise mistake("no budget", text=text[:40], least=LEAST_BUDGET, most=MOST_BUDGET)
     return pairs
 
 
@@ -141,11 +139,9 @@ def _check_covered(languages: list[Named], picks: list[Pick]) -> None:
     covered = {code for pick in picks if pick.most for code in pick.pair}
     for language in languages:
         if language.code not in covered:
-            others = ", ".join(each.code for each in languages if each != language)
-            raise EmsError(
-                f"--languages: OPUS has no text of {language} with {others}, as of {opus_date()}"
-                f"{nearest(language)}; leave it out, or bring text of your own (docs/data.md)"
-            )
+            others = [each.code for each in languages if each != language]
+            words = {"date": opus_date(), "nearest": nearest(language)}
+            raise mistake("language without text", language=language, others=others, **words)
 
 
 # --- which corpora

@@ -160,9 +160,7 @@ def plan(
 
 
 def _check_text(experiment: Experiment, elsewhere: bool) -> None:
-    """Raise `EmsError` for unreadable files of the user, for filters of `clean` without their files
-    or parameters, and, unless jobs run `elsewhere`, for a missing package.
-    """
+    """Raise `EmsError` for files, filters and (not `elsewhere`) packages that cleaning lacks."""
     corpora = [corpus for _, corpus in experiment.all_corpora()]
     for files in [own_files(corpus, pair) for corpus in corpora for pair in corpus.paths]:
         if all(path.exists() for path in files):

@@ -68,8 +68,8 @@ class JobRequest:
 
 
 class PlannedJob(Record):
-    """A job that Snakemake would submit, or run on this machine (`local`); rules/ask.py writes it.
-    `rules`: rule -> number of its jobs in this one; `costs`: the files of their costs.
+    """A job that Snakemake would submit, or run here (`local`), as rules/ask.py writes it. `rules`:
+    rule -> number of its jobs in this one; `costs`: the files of their costs.
     """
 
     local: bool
@@ -85,9 +85,8 @@ class PlannedJob(Record):
 
 
 def planned_jobs(experiment: str, profiles: list[str]) -> list[PlannedJob]:
-    """Return all jobs of an experiment, finished or not, as Snakemake would submit them. Of several
-    profiles the last one with a key counts. Raises `EmsError` with Snakemake's message if it cannot
-    plan, for example without such a profile.
+    """Return all jobs of an experiment, finished or not, as Snakemake would submit them; the last
+    profile with a key counts. Raises `EmsError` with Snakemake's reason if it cannot plan.
     """
     if not PROGRAM.exists():
         raise EmsError(f"{PROGRAM}: file not found; run this in the folder of the project")

@@ -205,12 +205,13 @@ class Workflow:
             if benchmark(name).corpus and not (evalset.path or evalset.embedded):
                 files = set_files(experiment, name, default_folder(experiment, name, data))
                 paths += [path for path in files if path.parent.name in FORMS]
-        return {str(path): self._receipt(path) for path in paths}
-
-    def _receipt(self, path: Path) -> str:
-        kind, corpus, version, *_ = path.relative_to(self.data).parts
-        form = path.parent.name if kind == "opus" else path.name.partition(".")[2]
-        return self.fetched.format(kind=kind, corpus=corpus, version=version, form=form)
+        receipts = {}
+        for path in paths:
+            kind, corpus, version, *_ = path.relative_to(self.data).parts
+            form = path.parent.name if kind == "opus" else path.name.partition(".")[2]
+            place = {"kind": kind, "corpus": corpus, "version": version, "form": form}
+            receipts[str(path)] = self.fetched.format(**place)
+        return receipts
 
     @cached_property
     def parts(self) -> Parts:

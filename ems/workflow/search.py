@@ -25,6 +25,7 @@ from ems.config.languages import (
     opus_releases,
     other_codes_of_languages,
 )
+from ems.config.mistakes import mistake
 from ems.corpora.catalogue import NOISE, catalogue, catalogue_entry, did_you_mean, licence_of
 
 PIVOT = "en"
@@ -33,9 +34,7 @@ SCRIPTS = {"Latn": "Latin", "Cyrl": "Cyrillic", "Arab": "Arabic", "Deva": "Devan
 
 @dataclass(frozen=True)
 class Named:
-    """A language: its code in experiments, ISO 639-3 code, macrolanguage ('' for none), code in
-    FLORES-200 and name.
-    """
+    """A language: its codes, its macrolanguage ('' for none) and its name."""
 
     code: str
     iso3: str
@@ -85,10 +84,7 @@ def find_language(word: str) -> Named:
     code = words.get(folded) or words.get(re.sub("_[a-z]{2,8}$", "", folded))
     if code is None:
         names = {name for each in named_languages().values() for name in (str(each), each.name)}
-        raise EmsError(
-            f"unknown language {word!r}{did_you_mean(word, names)}; expected an English name or a "
-            "code of ISO 639"
-        )
+        raise mistake("no such language", word=word, hint=did_you_mean(word, names))
     return named_languages()[code]
 
 
@@ -164,9 +160,8 @@ def search(first: Named, second: Named) -> list[Offer]:
     counts = partners()[first.code]
     most = sorted(counts, key=lambda code: (-counts[code], code))[:8]
     others = f"; it has {first} with {', '.join(most)}" if most else ""
-    raise EmsError(
-        f"OPUS has no text of {first} and {second}, as of {opus_date()}{others}{nearest(first)}"
-    )
+    words = {"date": opus_date(), "others": others, "nearest": nearest(first)}
+    raise mistake("no text of a pair", first=first, second=second, **words)
 
 
 def search_text(first: str, second: str, as_json: bool, complete: bool) -> str:

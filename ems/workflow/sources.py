@@ -34,9 +34,7 @@ ADVICE = (
 
 
 class Fetch(NamedTuple):
-    """A file to fetch: the setting that names its source, the source, its location there, and the
-    local file that exists once it was fetched.
-    """
+    """A file to fetch: its source with the setting that names it, its places there and here."""
 
     key: str
     source: str

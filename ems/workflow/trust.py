@@ -7,9 +7,9 @@ config.yaml, which belongs to this site, has the same text.
 import json
 from pathlib import Path
 
-from ems.base.errors import EmsError
 from ems.config.experiment import Experiment
 from ems.config.file import Site
+from ems.config.mistakes import mistake
 from ems.config.systems import LOCATED
 from ems.corpora.locations import is_remote
 
@@ -30,12 +30,9 @@ def check_programs(experiment: Experiment, site: Site) -> None:
     """Raise `EmsError` with the lines for config.yaml if the site does not trust a program."""
     unknown = {k: text for k, text in programs_of(experiment).items() if text not in site.trusted}
     if unknown:
-        lines = [f"- {json.dumps(text, ensure_ascii=False)}" for text in {*unknown.values()}]
-        raise EmsError(
-            f"configs/{experiment.name}.yaml: {', '.join(unknown)}: programs that this site does "
-            "not trust; read them, and if they may run here, add under `trusted:` in config.yaml, "
-            f"a line each: {', '.join(sorted(lines))}"
-        )
+        texts = {f"- {json.dumps(text, ensure_ascii=False)}" for text in unknown.values()}
+        words = {"experiment": experiment.name, "lines": sorted(texts)}
+        raise mistake("programs without trust", settings=unknown, **words)
 
 
 def paths_outside(experiment: Experiment, site: Site) -> list[str]:
