@@ -191,7 +191,6 @@ def _temporary(target: Path) -> Path:
 
 
 def cannot_write(target: Path | str, error: OSError | ValueError) -> EmsError:
-    """Return an error that names the output, the reason and what to do."""
     number = getattr(error, "errno", None)
     advice = next((words for words, numbers in ADVICE.items() if number in numbers), CHECK)
     reason = getattr(error, "strerror", None) or error
@@ -301,7 +300,6 @@ def read_text(path: Path, name: str = "*") -> str:
 
 
 def unreadable(path: Path, error: OSError | ValueError) -> EmsError:
-    """Return an error that names the input and the reason."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return Damaged(path, "no such file")
     if isinstance(error, IsADirectoryError):

@@ -46,7 +46,6 @@ class Writes:
             )
 
     def paths(self, flag: str, path: Path) -> list["FlagPath"]:
-        """Return all paths that the output occupies."""
         if self.kind != "file":
             files = [FlagPath(flag, path / name) for name in self.names]
             return [FlagPath(flag, path, self.kind, self.ours), *files]

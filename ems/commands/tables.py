@@ -29,13 +29,11 @@ def table(
         _make("table", table, experiment, expect, sources, out)
         return
     from ems.base.schema import check_name
+    from ems.config.mistakes import mistake
     from ems.tables.registry import write_together
 
     if experiment or sources or expect:
-        raise EmsError(
-            "--experiments: expected no --experiment, --sources or --expect as well; it reads "
-            "the score files of each experiment"
-        )
+        raise mistake("experiments alone")
     names = dict.fromkeys(name.strip() for name in experiments.split(","))
     for name in names:
         check_name("--experiments", name)
@@ -140,6 +138,7 @@ def _make(
     times: dict[str, Path] | None = None,
 ) -> None:
     """Make a table, a figure or a timed output; without `sources`, of the experiment's files."""
+    from ems.config.mistakes import mistake
     from ems.tables import registry
 
     name_of = experiment or common.site_settings().experiment
@@ -149,9 +148,7 @@ def _make(
         raise EmsError(f"unknown {kind} {name!r}; choose one of {', '.join(outputs)}")
     sources = sources or [Path(file) for file in outputs[name].inputs(settings)]
     if not sources:
-        raise EmsError(
-            f"configs/{settings.name}.yaml: found no input files for {kind} {name}; run it first"
-        )
+        raise mistake("no inputs", experiment=settings.name, kind=kind, name=name)
     outputs[name].make(settings, sources, out, times)
     common.log.info("%s from %s", out, ", ".join(map(str, sources)))
 

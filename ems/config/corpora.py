@@ -316,8 +316,7 @@ def check_left(
 ) -> None:
     """Raise `EmsError` if no language is chosen, with the cause: `without` or `otherwise`."""
     if not chosen and entry.without:
-        names = ", ".join(entry.without)
-        raise EmsError(f"{key}.without: no language is left without {names}; remove one of them")
+        raise mistake("no language left", key=key, names=entry.without)
     if not chosen:
         raise EmsError(f"{key}.languages: {otherwise}")
 
@@ -327,8 +326,7 @@ def check_part(key: str, corpus: str, part: str, splits: dict[str, Split]) -> No
     if part and corpus not in splits:
         raise EmsError(f"{key}: {part}, but splits does not say how {corpus} is divided")
     if part and part not in splits[corpus].names:
-        allowed = ", ".join(splits[corpus].names)
-        section = f"splits.{corpus}" + ("" if splits[corpus].first else ".parts")
-        raise EmsError(f"{key}: found {part!r}; allowed values: {allowed} ({section})")
+        words = {"corpus": corpus, "parts": "" if splits[corpus].first else ".parts"}
+        raise mistake("no such part", key=key, part=part, allowed=splits[corpus].names, **words)
     if not part and corpus in splits:
         raise EmsError(f"{key}: this key is missing; {corpus} is divided by splits.{corpus}")

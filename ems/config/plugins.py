@@ -17,6 +17,7 @@ from types import ModuleType
 from ems.base.errors import EmsError
 from ems.base.schema import Settings
 from ems.config.languages import Language
+from ems.config.mistakes import mistake
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,7 @@ def benchmarks() -> dict[str, Benchmark]:
         package = import_module(f"{PACKAGE}.{name}")
         records[name] = getattr(package, "BENCHMARK", None)
         if not isinstance(records[name], Benchmark):
-            raise EmsError(
-                f"{package.__file__}: expected BENCHMARK, a record of ems.config.plugins"
-            )
+            raise mistake("no benchmark in a folder", file=package.__file__)
     return records
 
 

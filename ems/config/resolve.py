@@ -73,8 +73,7 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         path = "vocabulary" if key == SHARED else f"vocabularies.{key}"
         check_vocabulary(path, vocabulary.settings, vocabulary.languages)
         if key != SHARED and not experiment.pairs_of("train", key):
-            codes = ", ".join(vocabulary.languages)
-            raise EmsError(f"{path}.languages: no corpus has a pair of {codes}")
+            raise mistake("no pair of a vocabulary", key=path, codes=vocabulary.languages)
     for key, system in systems.items():
         system.check(f"systems.{key}", bool(validation))
     check_starts(systems)
@@ -266,11 +265,8 @@ def _check_learning(name: str, experiment: Experiment) -> None:
         read = [code for code in system.languages if code in documented]
         if objectives.coherence.weight and len(read) < 2:
             raise mistake("documents of one language", name=name, read=read or "no language")
-    if (
-        system.base_system
-        and system.ngrams.searched
-        and not experiment.fitted_on("validation", name)
-    ):
+    searched = system.base_system and system.ngrams.searched
+    if searched and not experiment.fitted_on("validation", name):
         raise mistake("weight without validation", name=name)
 
 

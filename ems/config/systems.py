@@ -218,8 +218,7 @@ def _system(key: str, base: Json, overrides: Json) -> SystemSettings:
 def _check_vocabularies(key: str, names: Iterable[str], vocabularies: Collection[str]) -> None:
     for name in names:
         if name not in vocabularies:
-            allowed = ", ".join(vocabularies) or "none"
-            raise EmsError(f"{key}: {name} has no entry under vocabularies; it has: {allowed}")
+            raise mistake("no such vocabulary", key=key, name=name, allowed=list(vocabularies))
 
 
 def build_vocabularies(file: ExperimentFile, languages: Sequence[str]) -> dict[str, Vocabulary]:

@@ -113,7 +113,6 @@ def planned_jobs(experiment: str, profiles: list[str]) -> list[PlannedJob]:
 
 
 def request_of(resources: Json, threads: int) -> JobRequest:
-    """Return the request of a job with Snakemake's resources."""
     nodes, of_gpu = resources.get("nodes") or 1, resources.get("cpus_per_gpu")
     gpus, gpu_type = _gpus(resources, nodes)
     if gpus and of_gpu and not resources.get("cpus_per_task"):
