@@ -25,8 +25,7 @@ from ems.workflow.plan import plan
 COMBINED = changed(MINIMAL, {"sources": {"paracrawl": "embedded"}})
 BASES = {**experiments.BASES, "combined": COMBINED}  # the latter's mappings are laid over the base
 
-CONFIG = Path(str(files("ems"))) / "config"
-TABLE = CONFIG / "mistakes.py"
+EMS = Path(str(files("ems")))
 LONG = re.compile(r"((?:allowed[a-z ]*|it has): (?:[^,()]+, ){3})(?:[^,()]+, ){3,}[^,()]+")
 
 
@@ -57,16 +56,16 @@ def test_a_mistake_is_one_line_with_the_key_and_what_is_allowed(settings, name):
 
 def test_each_mistake_of_the_code_has_one_message_and_each_message_a_mistake():
     named = []
-    rooms = [CONFIG, CONFIG.parent / "workflow", CONFIG.parent / "commands"]
-    for path in {path for room in rooms for path in room.glob("*.py")} - {TABLE}:
+    for path in {*EMS.rglob("*.py")} - {EMS / "base/mistakes.py"}:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "mistake":
                 named.append(ast.literal_eval(node.args[0]))
             made = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "mistakes"
-            if made or (isinstance(node, ast.Call) and ast.unparse(node.func) == "check"):
+            checked = isinstance(node, ast.Call) and ast.unparse(node.func) == "check"
+            if made or (checked and node.args):
                 given = node.value if made else node.args[0]
                 named += map(ast.literal_eval, given.keys if isinstance(given, ast.Dict) else [])
-    rows = [row["mistake"] for row in read_table(TABLE.with_suffix(".tsv"))]
+    rows = [row["mistake"] for path in EMS.glob("*/mistakes.tsv") for row in read_table(path)]
     assert sorted(set(named)) == sorted(rows)
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from ems.base.errors import Damaged, EmsError
+from ems.base.mistakes import mistake
 from ems.base.records import fitting
 
 # files of a model folder, in addition to model.json; the heads are for training alone
@@ -120,9 +121,7 @@ def check_target(target: Path, ours: Callable[[Path], bool] | None = None) -> No
             return
         kind = "a folder with other files in it"
     expected = "a new folder or one that this command made" if ours else "the name of a file"
-    raise EmsError(
-        f"{target}: expected {expected}, found {kind}; nothing was written: choose another name"
-    )
+    raise mistake("other target", target=target, expected=expected, found=kind)
 
 
 def state_of(out: Path) -> Path:
@@ -141,11 +140,7 @@ def claim_state(state: Path) -> None:
             return
     except OSError as error:
         raise cannot_write(state, error) from None
-    raise EmsError(
-        f"{state}: expected a new folder or the state of an earlier run, found "
-        f"{f'{names[0]} in it' if names else kind}; nothing was deleted: move it away, or choose "
-        "another --state or --out"
-    )
+    raise mistake("other state", state=state, found=f"{names[0]} in it" if names else kind)
 
 
 def drop_state(state: Path) -> None:

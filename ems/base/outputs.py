@@ -16,6 +16,7 @@ from typing import Literal
 
 from ems.base.errors import EmsError
 from ems.base.files import check_readable, check_target, kind_of
+from ems.base.mistakes import mistake
 
 # "folder": files are added; "whole folder": replaced as one; "state": emptied at the end
 OutputKind = Literal["file", "folder", "whole folder", "state"]
@@ -40,10 +41,8 @@ class Writes:
         """Raise `EmsError` if a file's name ends in none of the suffixes."""
         if self.kind == "file" and "" not in self.suffixes and path.suffix not in self.suffixes:
             *others, last = self.suffixes
-            raise EmsError(
-                f"{flag} {path}: expected a name that ends in {', '.join(others)} or {last}, found "
-                f"{path.suffix or 'none of them'}; all of these are written"
-            )
+            words = {"found": path.suffix or "none of them", "others": others, "last": last}
+            raise mistake("other suffix", flag=flag, path=path, **words)
 
     def paths(self, flag: str, path: Path) -> list["FlagPath"]:
         if self.kind != "file":

@@ -26,6 +26,7 @@ from pydantic_core import PydanticCustomError
 
 from ems.base.errors import EmsError, near
 from ems.base.files import read_table
+from ems.base.mistakes import mistake
 from ems.base.records import Json, number
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -160,10 +161,7 @@ CODE = "[A-Za-z][A-Za-z_]*"  # a language
 
 def check_name(key: str, name: str) -> None:
     if not re.fullmatch(LABEL, name):
-        raise EmsError(
-            f"{key}: found {name!r}, expected letters, digits, `.`, `_` and `-`, starting with a "
-            "letter or digit"
-        )
+        raise mistake("no name", key=key, name=name)
 
 
 # --- values

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from ems.base.errors import EmsError
 from ems.base.files import read_json, sha256_file, unreadable, write_json
+from ems.base.mistakes import mistake
 from ems.base.progress import log
 from ems.base.provenance import digest
 from ems.base.records import NonBlank, Record
@@ -94,7 +95,4 @@ def make_each(items: Iterable[Item], make: Callable[[Item], object], name: Calla
     first, *others = failed.values()
     if not others:
         raise first
-    raise EmsError(
-        f"{len(failed)} of {count} failed: {', '.join(failed)} (the messages are above); the first "
-        f"is: {first}"
-    )
+    raise mistake("several failed", number=len(failed), count=count, failed=failed, first=first)

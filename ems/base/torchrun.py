@@ -15,7 +15,8 @@ import signal
 import socket
 import sys
 
-from ems.base.errors import FAILED, REQUEUE, EmsError
+from ems.base.errors import FAILED, REQUEUE
+from ems.base.mistakes import mistake
 
 STOPS = (signal.SIGTERM, signal.SIGUSR1)  # on these, the processes save and end
 GONE = 30  # seconds until a machine that does not end with the others counts as lost
@@ -62,10 +63,7 @@ def become(count: int, nodes: int, threads: int, arguments: list[str]) -> None:
 def _step(nodes: int, cpus: int) -> list[str]:
     program = shutil.which("srun")
     if program is None or "SLURM_JOB_ID" not in os.environ:
-        raise EmsError(
-            f"{nodes} nodes need a Slurm job with as many nodes (snakemake --profile slurm), but "
-            "this is none; set `nodes: 1` in config.yaml, or start torchrun by hand on each"
-        )
+        raise mistake("no Slurm job", nodes=nodes)
     words = [program, f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
     return [*words, f"--cpus-per-task={cpus}", "--kill-on-bad-exit=1", f"--wait={GONE}"]
 

@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import TypeVar
 
-from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 
 Item = TypeVar("Item")
 
@@ -45,11 +45,7 @@ def in_workers(
                     raise BrokenProcessPool
                 yield running.pop(done), done
     except BrokenProcessPool:
-        raise EmsError(
-            f"a worker process was killed at one of {', '.join(map(name, running.values()))}, most "
-            "likely because memory ran out; run again with fewer workers or more memory (what is "
-            "finished is kept)"
-        ) from None
+        raise mistake("worker killed", items=list(map(name, running.values()))) from None
     finally:
         if running:
             for worker in set(multiprocessing.active_children()) - others:

@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ems.base.mistakes import mistake
 from ems.base.outputs import Writes
 from ems.commands.flags import Bounds, Mark
 
@@ -60,7 +61,6 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
     `EmsError` for other settings, and for wildcards that the experiment does not have.
     """
     from ems.config.load import load_experiment
-    from ems.config.mistakes import mistake
     from ems.config.stages import stage_hash
 
     site = site_settings(experiment=name)

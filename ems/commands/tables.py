@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.outputs import Writes
 from ems.commands import common
 from ems.commands.flags import Mark
@@ -29,7 +30,6 @@ def table(
         _make("table", table, experiment, expect, sources, out)
         return
     from ems.base.schema import check_name
-    from ems.config.mistakes import mistake
     from ems.tables.registry import write_together
 
     if experiment or sources or expect:
@@ -138,7 +138,6 @@ def _make(
     times: dict[str, Path] | None = None,
 ) -> None:
     """Make a table, a figure or a timed output; without `sources`, of the experiment's files."""
-    from ems.config.mistakes import mistake
     from ems.tables import registry
 
     name_of = experiment or common.site_settings().experiment

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import check, mistake
 from ems.config.benchmarks import EvalsetEntry
 from ems.config.corpus_entries import CorpusEntry, Split
 from ems.config.experiment import MULTIWAY, WIKIPEDIA, Corpus
@@ -24,7 +25,6 @@ from ems.config.languages import (
     opus_pair,
     pair_name,
 )
-from ems.config.mistakes import check, mistake
 
 PAPER = "paper"  # the value of `codes` for the codes that EMS used
 ENGLISH = "en"

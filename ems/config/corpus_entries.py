@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ems.base.mistakes import check, mistake
 from ems.base.records import number, whole
 from ems.base.schema import (
     UNIQUE,
@@ -17,7 +18,6 @@ from ems.base.schema import (
     by_type,
     listing,
 )
-from ems.config.mistakes import check, mistake
 
 LineCount = whole(ge=1, le=1_000_000_000)  # no file of OPUS has half as many
 TwoFiles = Annotated[list[SourceName], Field(min_length=2, max_length=2), *UNIQUE]

@@ -23,11 +23,11 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.resolver import VersionedResolver
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.base.schema import checked, merge, plain
 from ems.config.experiment import Experiment
 from ems.config.file import Site, experiment_model, site_model
-from ems.config.mistakes import mistake
 from ems.config.resolve import build
 
 RESERVED = {"tables", "figures"}  # folders in results/ for the selected experiment's tables

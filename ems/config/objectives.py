@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from ems.base.mistakes import check
 from ems.base.records import number, whole
 from ems.base.schema import Settings, Steps, by_type, listing, with_fields
-from ems.config.mistakes import check
 from ems.config.model import EncoderSettings, HeadSettings
 from ems.config.sizes import WIDEST, WidthOrNone
 

@@ -15,9 +15,9 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.schema import Settings
 from ems.config.languages import Language
-from ems.config.mistakes import mistake
 
 
 @dataclass(frozen=True)

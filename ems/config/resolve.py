@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import check, mistake
 from ems.base.schema import plain
 from ems.config.benchmarks import DrawnProtocol, EvalsetEntry
 from ems.config.corpora import (
@@ -18,7 +19,6 @@ from ems.config.corpora import (
 from ems.config.experiment import EMBEDDED, UNSEEN, EvalSet, Experiment
 from ems.config.file import ExperimentFile, LanguageEntry
 from ems.config.languages import Language, load_languages
-from ems.config.mistakes import check, mistake
 from ems.config.plugins import benchmark, benchmarks, has_module, segmenters, sets_of
 from ems.config.sweep import swept
 from ems.config.systems import SHARED, Entries, build_systems, build_vocabularies, check_starts

@@ -6,8 +6,8 @@ They need no package: a model is used without pydantic.
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from ems.base.mistakes import check
 from ems.base.records import Dropout, number, whole
-from ems.config.mistakes import check
 
 WIDEST = 32768  # the widest published Transformer has 20,480 (Megatron-Turing NLG)
 WidthOrNone = whole(ge=0, le=WIDEST)

@@ -11,11 +11,11 @@ from typing import Any
 
 from ems.base.errors import EmsError
 from ems.base.files import EXPORTED, SUMS, sha256_file
+from ems.base.mistakes import mistake
 from ems.base.provenance import digest
 from ems.base.records import Json
 from ems.base.schema import plain
 from ems.config.experiment import Corpus, Experiment, pairs_of_part
-from ems.config.mistakes import mistake
 from ems.config.plugins import benchmark as record_of
 from ems.config.plugins import sets_of
 from ems.config.systems import LOCATED, Trained

@@ -13,10 +13,10 @@ from functools import reduce
 from typing import Any
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.base.schema import Settings, checked, is_section
 from ems.config.file import SweepEntry, overrides_model
-from ems.config.mistakes import mistake
 from ems.config.systems import SystemSettings
 
 

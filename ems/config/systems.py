@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import check, mistake
 from ems.base.records import Json
 from ems.base.schema import Settings, checked, merge, plain, with_fields
 from ems.config.file import ExperimentFile, SystemEntry
-from ems.config.mistakes import check, mistake
 from ems.config.model import EncoderSettings, NgramSettings
 from ems.config.objectives import Objectives, check_objectives, objectives_model
 from ems.config.text import VocabularySettings

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from ems.base.errors import EmsError
 from ems.base.files import read_table
+from ems.base.mistakes import mistake
 from ems.base.schema import Settings, by_type, listing, text
 from ems.config import plugins
-from ems.config.mistakes import mistake
 
 if TYPE_CHECKING:
     from ems.config.experiment import Experiment

@@ -5,9 +5,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from ems.base.mistakes import check, mistake
 from ems.base.records import number, whole
 from ems.base.schema import Name, Settings, SomeLanguages, SourceName, by_type, listing
-from ems.config.mistakes import check, mistake
 
 CONTROL = 3  # pieces that are not text: <pad>, <unk>, <mask>; each language adds one
 BYTES = 256  # pieces of `byte_fallback`

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import write_text
+from ems.base.mistakes import mistake
 from ems.base.progress import log
 from ems.base.schema import check_name
 from ems.base.templates import rendered
 from ems.config.languages import opus_date, other_codes_of_languages
 from ems.config.load import load_experiment, load_site
-from ems.config.mistakes import mistake
 from ems.config.plugins import benchmarks
 from ems.corpora.catalogue import NOISE, UNRATED, catalogue_entry, check_corpora, licence_of
 from ems.corpora.split import shares

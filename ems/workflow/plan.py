@@ -13,11 +13,11 @@ from os.path import exists
 from pathlib import Path
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.config.experiment import MULTIWAY, Experiment
 from ems.config.file import OPUSTOOLS, Site
 from ems.config.load import load_experiment, load_site
-from ems.config.mistakes import mistake
 from ems.config.plugins import benchmark
 from ems.config.stages import filter_contents, model_files
 from ems.config.systems import LOCATED

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import read_table
+from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.base.templates import rendered
 from ems.config.languages import (
@@ -25,7 +26,6 @@ from ems.config.languages import (
     opus_releases,
     other_codes_of_languages,
 )
-from ems.config.mistakes import mistake
 from ems.corpora.catalogue import NOISE, catalogue, catalogue_entry, did_you_mean, licence_of
 
 PIVOT = "en"

@@ -7,9 +7,9 @@ config.yaml, which belongs to this site, has the same text.
 import json
 from pathlib import Path
 
+from ems.base.mistakes import mistake
 from ems.config.experiment import Experiment
 from ems.config.file import Site
-from ems.config.mistakes import mistake
 from ems.config.systems import LOCATED
 from ems.corpora.locations import is_remote
 

@@ -1,16 +1,22 @@
-"""Errors of settings, and of a run that they do not fit; mistakes.tsv has their messages."""
+"""Errors whose messages stand in a table: mistakes.tsv in the folder of a room.
+
+Such a message is no part of a stage's source (`ems.base.provenance`).
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ems.base.errors import EmsError
-from ems.base.files import read_table
+
+TABLES = Path(__file__).parent.parent  # */mistakes.tsv: mistake, message
 
 
 def mistake(name: str, /, **words: Any) -> EmsError:
     """Return the error of this name, filled in; lists with commas, an empty one as "none"."""
-    rows = read_table(Path(__file__).with_suffix(".tsv"))
+    from ems.base.files import read_table  # imported late: files have mistakes, too
+
+    rows = [row for path in TABLES.glob("*/mistakes.tsv") for row in read_table(path)]
     message = next(row["message"] for row in rows if row["mistake"] == name)
     for key, word in words.items():
         words[key] = (", ".join(word) or "none") if isinstance(word, list | tuple | dict) else word
