@@ -19,6 +19,7 @@ from typing import Any
 from ems.base import torchrun
 from ems.base.errors import FAILED, Damaged, EmsError
 from ems.base.files import OF_WRITING, cannot_write, kind_of, standard_output, unreadable
+from ems.base.mistakes import mistake
 from ems.base.outputs import FlagPath, Writes, check_outputs
 from ems.base.processes import look_rarely, measured, stop_with_snakemake
 from ems.commands import COMMANDS
@@ -136,11 +137,7 @@ def _report(error: BaseException, experiment: str) -> int:
         log.error("error: interrupted")
         return 130
     if isinstance(error, ModuleNotFoundError):  # in the light installation
-        log.error(
-            "error: the Python package %s is not installed; this command needs the whole pipeline: "
-            "pip install '.[pipeline]' in the folder of this project",
-            error.name,
-        )
+        log.error("error: %s", mistake("no package", package=error.name))
     elif any(word in f"{error!r}" for word in OUT_OF_MEMORY):
         words = " ".join(str(error).split())[:300] or type(error).__name__
         log.error(

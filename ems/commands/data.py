@@ -12,16 +12,14 @@ from ems.commands.flags import Choices, Mark
 if TYPE_CHECKING:
     from ems.workflow.plan import Plan
 
+FORECAST = "profiles of Snakemake: print the forecast of jobs, time and cluster resources"
+FORMATS = "OPUS's zip, LASER's WikiMatrix, documents of one language, or a Wikipedia dump"
 FetchSource = Annotated[str, "directory or address to fetch from", Mark.PLACE]
 
 
 def check(
     experiment: common.OtherExperiment = None,
-    profile: Annotated[
-        list[str],
-        "profiles of Snakemake: print the forecast of jobs, time and cluster resources",
-        Mark.PLACE,
-    ] = (),
+    profile: Annotated[list[str], FORECAST, Mark.PLACE] = (),
     trained: Annotated[bool, "print the names of all trained systems"] = False,
 ) -> None:
     """Check an experiment and config.yaml before a run."""
@@ -134,10 +132,7 @@ def fetch(
     version: common.Version,
     pair: Annotated[list[str], "language pairs or languages, like de-en", Mark.NAME],
     out: Annotated[Path, "file to write; {pair} stands for each of several pairs", Writes()],
-    format: Annotated[
-        Literal["moses", "mined", "text", "dump"],
-        "OPUS's zip, LASER's WikiMatrix, documents of one language, or a Wikipedia dump",
-    ] = "moses",
+    format: Annotated[Literal["moses", "mined", "text", "dump"], FORMATS] = "moses",
     generated: Annotated[bool, "data made by ems: no lock file"] = False,
     receipt: common.Receipt = None,
 ) -> None:

@@ -52,7 +52,7 @@ def trained_model() -> type[Trained]:
 class SystemSettings:
     """A system: its encoder, training, vocabulary and languages. `place` is the model or command of
     an external encoder, `content` the hash of its files if nothing else identifies the model;
-    `base` is the trained system whose embedding a fused one uses.
+    `base_system` is the trained system whose embedding a fused one uses.
     """
 
     kind: str = ENCODER

@@ -9,6 +9,7 @@ from os.path import exists, isdir  # they also return False for impossible names
 from pathlib import Path
 from typing import NamedTuple
 
+from ems.base.mistakes import mistake
 from ems.config.experiment import EMBEDDED, Corpus, Experiment
 from ems.config.file import OPUSTOOLS
 from ems.config.plugins import benchmark, benchmarks, has_module
@@ -154,10 +155,8 @@ def missing_evalsets(experiment: Experiment) -> list[str]:
         elif record.status != "open" and name not in experiment.sources:
             files = _some(sets.set_files(experiment, name, Path("DIRECTORY")))
             other = f" (or sources.{name} to the one with the archive)" if sets.units(name) else ""
-            lines.append(
-                f"{key}: this set is {record.status} ({record.licence}): {record.obtain}; then set "
-                f"{key}.path to the DIRECTORY with it{other}; expected {files}"
-            )
+            words = {"record": record, "other": other, "files": files}
+            lines.append(str(mistake("closed set", key=key, **words)))
     return lines
 
 
