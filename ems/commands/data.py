@@ -24,11 +24,15 @@ def check(
 ) -> None:
     """Check an experiment and config.yaml before a run."""
     from ems.workflow.plan import plan
+    from ems.workflow.trust import paths_outside, programs_of
 
     try:
         overrides = {"experiment": experiment} if experiment else {}
         planned = plan(overrides, elsewhere=bool(profile), jobs=True)
-        _tell_of_programs(planned)
+        for program in dict.fromkeys(programs_of(planned.experiment).values()):
+            common.log.info("it starts a program, which config.yaml trusts: %s", program)
+        if outside := paths_outside(planned.experiment, planned.site):
+            common.log.info("it reads outside of this folder: %s", ", ".join(outside))
         if planned.sources.lines:
             raise EmsError(planned.sources)
     except EmsError as error:
@@ -45,15 +49,6 @@ def check(
         from ems.workflow.forecast import forecast
 
         sys.stdout.write(forecast(settings, planned.site, profile))
-
-
-def _tell_of_programs(planned: "Plan") -> None:
-    from ems.workflow.trust import paths_outside, programs_of
-
-    for program in dict.fromkeys(programs_of(planned.experiment).values()):
-        common.log.info("it starts a program, which config.yaml trusts: %s", program)
-    if outside := paths_outside(planned.experiment, planned.site):
-        common.log.info("it reads outside of this folder: %s", ", ".join(outside))
 
 
 def _tell_of_settings(planned: "Plan") -> None:

@@ -199,27 +199,21 @@ def check_objectives(
     group = objectives.contrastive.negatives
     prefixes = dimensions if "matryoshka" in active else []
     too_long = next((size for size in prefixes if size > model.pooled_width), 0)
-    check(
-        {
-            "no objective": not active,
-            "documents and pairs": objectives.documents and on_pairs,
-            "context and coherence": coherence and objectives.context.weight,
-            "coherence without a start": coherence and not train.start_from,
-            "mlm with mean-max": mlm and model.pooling == "mean-max",
-            "shared output of a table": objectives.head.output == "shared" and not model.attends,
-            "mlm with a table": mlm and model.table,
-            "two masks": mlm and masks_one,
-            "groups of negatives": group != "batch" and train.batch_pairs % group,
-            "mlm with grad_cache": mlm and train.grad_cache,
-            "no prefixes": "matryoshka" in active and not dimensions,
-            "long prefix": too_long,
-        },
-        key=key,
-        on_documents=[name for name in active if name not in on_pairs],
-        on_pairs=" and ".join(on_pairs),
-        masks_one=" and ".join(masks_one),
-        group=group,
-        pairs=train.batch_pairs,
-        size=too_long,
-        width=model.pooled_width,
-    )
+    mistakes = {
+        "no objective": not active,
+        "documents and pairs": objectives.documents and on_pairs,
+        "context and coherence": coherence and objectives.context.weight,
+        "coherence without a start": coherence and not train.start_from,
+        "mlm with mean-max": mlm and model.pooling == "mean-max",
+        "shared output of a table": objectives.head.output == "shared" and not model.attends,
+        "mlm with a table": mlm and model.table,
+        "two masks": mlm and masks_one,
+        "groups of negatives": group != "batch" and train.batch_pairs % group,
+        "mlm with grad_cache": mlm and train.grad_cache,
+        "no prefixes": "matryoshka" in active and not dimensions,
+        "long prefix": too_long,
+    }
+    names = {"on_pairs": " and ".join(on_pairs), "masks_one": " and ".join(masks_one)}
+    names["on_documents"] = ", ".join(name for name in active if name not in on_pairs)
+    numbers = {"group": group, "size": too_long, "width": model.pooled_width}
+    check(mistakes, key=key, pairs=train.batch_pairs, **numbers, **names)

@@ -224,9 +224,8 @@ def _check_held_out(experiment: Experiment) -> None:
 
 
 def _check_scored(system: str, own: Experiment) -> None:
-    """Raise `EmsError` for a system without pairs, or a benchmark without a language that it needs.
-    A benchmark between languages counts the languages of the system (`own` has no others), and
-    needs two.
+    """Raise `EmsError` for a system without pairs, or a benchmark without a language that it needs:
+    one between languages needs two of the system's (`own` has no others).
     """
     languages = list(own.languages)
     pairs = (pair.split("-") for corpus in own.corpora for pair in corpus.pairs)

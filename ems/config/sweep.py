@@ -43,9 +43,8 @@ def written(value: Any) -> str:
 def swept(
     sweep: SweepEntry, validated: bool, systems: dict[str, SystemSettings]
 ) -> tuple[tuple[SweepPoint, ...], dict[str, SystemSettings]]:
-    """Return the points of a sweep, axis by axis, and the systems that they add to `systems`.
-    Raises `EmsError` for an unknown base or axis, a value that is not allowed, an axis without the
-    value of the base, and an experiment that is not `validated`.
+    """Return the points of a sweep, axis by axis, and the systems that they add. Raises `EmsError`
+    for a wrong base, axis or value, an axis without the base's value, or if not `validated`.
     """
     base, trained = sweep.base, [name for name, system in systems.items() if system.trained]
     if base not in trained:

@@ -50,9 +50,8 @@ def trained_model() -> type[Trained]:
 
 @dataclass(frozen=True)
 class SystemSettings:
-    """A system: its encoder, training, vocabulary and languages. `place` is the model or command of
-    an external encoder, `content` the hash of its files if nothing else identifies the model;
-    `base_system` is the trained system whose embedding a fused one uses.
+    """A system. `place` is the model or command of an external encoder, `content` the hash of its
+    files if nothing else identifies it; a fused system uses the embedding of `base_system`.
     """
 
     kind: str = ENCODER

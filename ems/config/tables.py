@@ -83,9 +83,8 @@ class TablesSettings(Settings):
 
 @dataclass(frozen=True)
 class StudyRow:
-    """A row of a study. `names` maps each benchmark in `columns` to the name of its system, and
-    `systems` to the systems behind that name that have one of the directions. `model` is the system
-    for facts and costs.
+    """A row of a study: benchmark -> the name of its system (`names`), the systems of that name
+    with one of the directions (`systems`), and the system for facts and costs (`model`).
     """
 
     label: str

@@ -99,17 +99,14 @@ class TrainOverrides(TrainSettings):
 def check_train(key: str, train: TrainSettings, validated: bool) -> None:
     """Raise `EmsError` if settings contradict each other; `keep: best` needs `validated`."""
     period, best = train.schedule_steps, train.keep == "best"
-    check(
-        {
-            "step without its start": train.schedule == "step" and not period,
-            "rate of 0": period and period < train.steps and train.schedule in ("linear", "cosine"),
-            "float16 on a CPU": train.precision == "float16" and train.device == "cpu",
-            "best without validation": best and not validated,
-            "best of an average": best and train.average_checkpoints,
-        },
-        key=key,
-        train=train,
-    )
+    mistakes = {
+        "step without its start": train.schedule == "step" and not period,
+        "rate of 0": period and period < train.steps and train.schedule in ("linear", "cosine"),
+        "float16 on a CPU": train.precision == "float16" and train.device == "cpu",
+        "best without validation": best and not validated,
+        "best of an average": best and train.average_checkpoints,
+    }
+    check(mistakes, key=key, train=train)
 
 
 def check_tensorboard() -> None:
