@@ -13,8 +13,9 @@ from pathlib import Path
 from ems.base.files import drop_state
 from ems.base.provenance import source_hash
 from ems.base.texts import batched
+from ems.text.normalise import is_spaced
 from ems.text.pieces import MAX_BYTES, done_texts
-from ems.text.segmenters.base import Segment, is_spaced, module_name, segmenter
+from ems.text.segmenters.base import Segment, module_name, segmenter
 
 # pairs per piece: starting Perl then costs a twentieth of the work, and a worker takes about 30 MB
 LINES = 20_000

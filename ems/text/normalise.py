@@ -50,18 +50,17 @@ def tidier(format_characters: str) -> Tidy:
     return (lambda text: tidy(without_format(text))) if format_characters == "drop" else tidy
 
 
+def is_spaced(line: str) -> bool:
+    """Return whether the only white space of a line is single spaces between words."""
+    return is_plain(line) and "  " not in line and line[:1] != " " and line[-1:] != " "
+
+
 def tidy_lines(texts: list[str], slow: Tidy = tidy) -> list[str]:
     """Apply `slow` (`tidy`, or a `tidier`) to each text, skipping texts that it would not change:
     printable text has no control, separator, format character or white space other than spaces.
     """
     normalised = unicodedata.is_normalized
     return [
-        text
-        if is_plain(text)
-        and "  " not in text
-        and text[:1] != " "
-        and text[-1:] != " "
-        and (text.isascii() or normalised("NFC", text))
-        else slow(text)
+        text if is_spaced(text) and (text.isascii() or normalised("NFC", text)) else slow(text)
         for text in texts
     ]

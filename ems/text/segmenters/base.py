@@ -18,6 +18,7 @@ from typing import Any
 from ems.base.errors import EmsError
 from ems.base.progress import log
 from ems.base.texts import is_plain
+from ems.text.normalise import is_spaced
 
 Segment = Callable[[list[str]], list[str]]
 DEFAULT = "moses"  # for languages that no segmenter claims
@@ -191,11 +192,6 @@ def check_count(lines: list[str], words: list[str], label: str) -> None:
             f"{label}: {len(lines):,} lines went in and {len(words):,} came out, so they cannot be "
             "aligned; choose another segmenter and report the input"
         )
-
-
-def is_spaced(line: str) -> bool:
-    """Return whether the only white space of a line is single spaces between words."""
-    return is_plain(line) and "  " not in line and line[:1] != " " and line[-1:] != " "
 
 
 def segment_in_pieces(segment: Segment, lines: list[str], limit: int, name: str) -> list[str]:

@@ -18,7 +18,8 @@ from pathlib import Path
 
 from ems.base.files import read_table
 from ems.base.texts import batched
-from ems.text.segmenters.base import Segment, Segmenter, cut_runs, is_spaced, package
+from ems.text.normalise import is_spaced
+from ems.text.segmenters.base import Segment, Segmenter, cut_runs, package
 
 ALWAYS, BEFORE_DIGITS = "always", "before digits"  # when an abbreviation keeps its full stop
 # stand between a word and its full stop until the next word decides about a space there
