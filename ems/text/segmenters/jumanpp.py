@@ -5,17 +5,7 @@ dictionary has full-width kana only, and it treats half-width spaces as words, s
 full-width (SentencePiece's NFKC would do so anyway).
 """
 
-from functools import partial
-
-from ems.text.segmenters.base import (
-    Segmenter,
-    full_width_kana,
-    program,
-    run_filter,
-    segment_in_pieces,
-)
-
-BYTES = 4000  # Juman++ 2 silently drops longer lines (its limit is 4,096)
+from ems.text.segmenters.base import Segmenter, full_width_kana, program
 
 
 def prepare(line: str) -> str:
@@ -25,14 +15,8 @@ def prepare(line: str) -> str:
     return full_width_kana(text.replace(" ", "\u3000"))
 
 
-def segment(prepared: list[str]) -> list[str]:
-    """Segment prepared lines into words, separated by spaces of either width."""
-    run = partial(run_filter, ["jumanpp", "--segment"], name="jumanpp")
-    return segment_in_pieces(run, prepared, BYTES, "jumanpp")
-
-
 SEGMENTER = Segmenter(
-    lambda language: segment,
+    command=lambda language: ["jumanpp", "--segment"],
     needs=(
         program(
             "jumanpp",
@@ -41,5 +25,6 @@ SEGMENTER = Segmenter(
         ),
     ),
     prepare=prepare,
+    limit=4000,  # bytes; Juman++ 2 silently drops longer lines (its limit is 4,096)
     default_of=("ja",),
 )
