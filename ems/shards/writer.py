@@ -36,7 +36,7 @@ from ems.base.stamps import Stamp, make_each
 from ems.base.texts import batched
 from ems.shards.index import LIST, MANIFEST, Sums, is_several, is_shards, shards_in
 from ems.shards.shard import DOCUMENTS, Shard, ShardManifest
-from ems.text.pieces import Advance, Piece, cut, do_only, done_pieces
+from ems.text.pieces import Advance, Piece, cut, done_pieces
 from ems.text.subwords import WordEncoder, load_vocabulary
 from ems.text.tsv import BOUNDARY, MIN_SENTENCES, codes_of, read_columns
 from ems.text.tsv import LIST as FILES
@@ -77,7 +77,9 @@ def write_shards(
     if len(pieces) == 1:
         with atomic_path(out, is_shards) as folder:
             folder.mkdir()
-            do_only(what, work, pieces[0], folder / pieces[0].name, unit, small)
+            progress = Progress(what, pieces[0].lines, unit, small=small)
+            work(pieces[0], folder / pieces[0].name, progress.add)
+            progress.close()
             check_unchanged(source, pieces[-1].end)
             return close_folder(folder, source)
     key = {"source": sha256, "vocabulary": vocabulary_sha256, "pairs": pairs}

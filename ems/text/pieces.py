@@ -79,14 +79,6 @@ def cut(
     return pieces, hasher.hexdigest()
 
 
-def do_only(
-    title: str, work: Work, piece: Piece, out: Path, unit: str = "pairs", small: bool = False
-) -> None:
-    progress = Progress(title, piece.lines, unit, small=small)
-    work(piece, out, progress.add)
-    progress.close()
-
-
 @contextmanager
 def done_pieces(
     title: str,
@@ -110,7 +102,11 @@ def done_pieces(
         log.info("%s: resumed, %d of %d pieces were done before", title, done, len(pieces))
     progress = Progress(title, sum(piece.lines for piece in waiting), unit)
     if workers > 1 and len(waiting) > 1:
-        _share(work, waiting, folder, workers, progress)
+        one, name = partial(_do, work, folder), "{0.source}, piece {0.name}".format
+        with closing(in_workers(one, waiting, min(workers, len(waiting)), name)) as ended:
+            for piece, done in ended:
+                done.result()  # raises a worker's error
+                progress.add(piece.lines, f"{workers} workers")
     else:
         for piece in waiting:
             _do(work, folder, piece, progress.add)
@@ -166,17 +162,6 @@ def _claimed(state: Path, key: object) -> Path:
         if other not in (folder, state / MARK):
             remove(other)
     return folder
-
-
-def _share(
-    work: Work, waiting: list[Piece], folder: Path, workers: int, progress: Progress
-) -> None:
-    """Process pieces in several processes; raise a worker's error."""
-    one, name = partial(_do, work, folder), "{0.source}, piece {0.name}".format
-    with closing(in_workers(one, waiting, min(workers, len(waiting)), name)) as ended:
-        for piece, done in ended:
-            done.result()
-            progress.add(piece.lines, f"{workers} workers")
 
 
 def _do(work: Work, folder: Path, piece: Piece, advance: Advance = lambda lines: None) -> None:
