@@ -292,14 +292,10 @@ def interval(right: int, count: int) -> tuple[float, float]:
     Drawing N of N sentences with replacement is Binomial(count, right / count): these are its
     quantiles.
     """
-    if right in (0, count):
-        return 100 * right / count, 100 * right / count
-    hits, share = np.arange(count + 1), right / count
-    factorials = np.cumsum(np.log(np.maximum(hits, 1)))  # logarithms
-    chances = hits * np.log(share) + hits[::-1] * np.log1p(-share) - factorials - factorials[::-1]
-    up_to = np.cumsum(np.exp(chances - chances.max()))
+    from scipy.stats import binom  # here: it is slow to import
+
     tail = (1 - LEVEL) / 2
-    low, high = np.searchsorted(up_to, [tail * up_to[-1], (1 - tail) * up_to[-1]])
+    low, high = binom.ppf([tail, 1 - tail], count, right / count)
     return 100 * float(low) / count, 100 * float(high) / count
 
 
