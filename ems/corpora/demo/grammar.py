@@ -198,10 +198,12 @@ class Drawer:
         raise EmsError(f"template {template.name}: no unused sentence in {tries:,} tries")
 
     def draw_evenly(self, templates: Sequence[Template], total: int) -> list[DemoSentence]:
-        """Draw `total` sentences in random order, shared evenly among the templates (`quotas`)."""
-        capacities = [int(template.space * LARGEST_SHARE) for template in templates]
+        """Draw `total` sentences in random order, shared evenly among the templates."""
+        counts = shares([int(each.space * LARGEST_SHARE) for each in templates], total)
+        if missing := total - sum(counts):
+            raise EmsError(f"the templates' spaces are too small: {missing} sentences are missing")
         drawn: list[DemoSentence] = []
-        for template, count in zip(templates, quotas(capacities, total), strict=True):
+        for template, count in zip(templates, counts, strict=True):
             choose = partial(template.random_fillers, self.random)
             drawn += [self.new(template, choose, 50 * count) for _ in range(count)]
         return shuffled(drawn, self.random)
@@ -217,14 +219,6 @@ class Drawer:
             return fillers
 
         return self.new(template, exchanged)
-
-
-def quotas(capacities: Sequence[int], total: int) -> list[int]:
-    """Split `total` evenly; what exceeds a capacity goes to those with larger capacities."""
-    parts = shares(capacities, total)
-    if missing := total - sum(parts):
-        raise EmsError(f"the templates' spaces are too small: {missing} sentences are missing")
-    return parts
 
 
 def below(random: Random, limit: int) -> int:
