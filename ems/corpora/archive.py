@@ -56,8 +56,6 @@ LIMITS = Limits()
 
 
 class Budget:
-    """Counts the bytes that come out of an archive against its limits."""
-
     def __init__(self, archive: Path, limits: Limits = LIMITS) -> None:
         self.archive, self.limits, self.used = archive, limits, 0
         self.packed = archive.stat().st_size
@@ -142,7 +140,6 @@ def decompressed(archive: Path) -> BinaryIO:
 
 
 def open_packed(archive: Path, limits: Limits = LIMITS) -> BinaryIO:
-    """Open a compressed or plain file as a stream that enforces the limits."""
     if not first_bytes(archive):
         raise Damaged(archive, "is empty")
     return guarded(decompressed(archive), archive, Budget(archive, limits))
@@ -220,9 +217,8 @@ def check_member(archive: Path, info: zipfile.ZipInfo) -> None:
 def unpack(
     archive: Path, target_of: Callable[[str], str | None], out: Path, limits: Limits = LIMITS
 ) -> list[Path]:
-    """Write selected members below `out`; return the paths in the archive's order.
+    """Write the members that `target_of` maps to a path below `out`; return the paths in order.
 
-    `target_of` maps a member's normalised name to its path below `out`, or to None to skip it.
     Raises `EmsError` for links, devices, names that lead out of `out`, two members with one target,
     too much data, damage, and if no member is selected; the caller then removes `out`.
     """

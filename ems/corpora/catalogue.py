@@ -1,12 +1,10 @@
 """The catalogue of corpora (catalogue.tsv): known names and versions, licences, download sizes.
 
-The catalogue adds to OPUS's table (ems/config/languages.py) the licence, a rating of noise (NOISE),
-the corpus whose text this one `repeats`, and further `versions`. Your own corpus needs no entry; it
-gives its `source:` instead.
-
-Sizes need no network. A size that OPUS does not list (your own corpus, a newer release) is None,
-never 0. LASER's mined files only have an upper bound: OPUS's release is the same corpus at the
-lower threshold of 1.04. Evaluation sets are small, except sets that are drawn from whole corpora.
+It adds to OPUS's table (ems/config/languages.py) the licence, a rating of noise (NOISE), the corpus
+whose text this one `repeats`, and further `versions`. Your own corpus needs no entry; it gives its
+`source:` instead. Sizes need no network. A size that OPUS does not list (your own corpus, a newer
+release) is None, never 0. LASER's mined files only have an upper bound: OPUS's release is the same
+corpus at the lower threshold of 1.04.
 """
 
 import difflib
@@ -97,10 +95,9 @@ def did_you_mean(word: str, names: Collection[str]) -> str:
 
 @dataclass(frozen=True)
 class PairSize:
-    """Size of one language pair of a corpus; None: unknown.
-
-    `lines` counts all sentence pairs of its files, `used` the pairs left after `part` and the cap,
-    `at_most` is an upper bound of `used`. `shared`: another part of the corpus counts the files.
+    """Size of one language pair of a corpus; None: unknown. `lines` counts all pairs of its files,
+    `used` those left after `part` and the cap, up to `at_most`. `shared`: another part counts the
+    files.
     """
 
     role: str

@@ -15,8 +15,6 @@ WAY_OUT = "look at the address in a browser, or set `sources` to a mirror direct
 
 
 class Content(Record):
-    """Size and checksum of a file listed in a manifest."""
-
     bytes: Count
     sha256: NonBlank
 
@@ -30,7 +28,6 @@ class UnitManifest(Record):
 
 
 def lock_of(path: Path) -> Path:
-    """Return the path of a download's lock, which records its first url, size and checksum."""
     return path.with_name(path.name + LOCK)
 
 

@@ -238,10 +238,9 @@ def _length(text: str | None) -> int | None:
 
 @contextmanager
 def download(url: str, out: Path, downloads: Downloads = DOWNLOADS) -> Iterator[Path]:
-    """Yield a complete download of `url` next to `out`, for the caller to check and move.
-
-    If the network fails, it stays for the next run if that can go on; if it is wrong or the caller
-    raises `EmsError`, it is removed.
+    """Yield a complete download of `url` next to `out`, for the caller to check and move. If the
+    network fails, it stays if the next run can go on; if the caller raises `EmsError`, it is
+    removed.
     """
     with held(part_path(out)) as writer:
         part = PartialFile(url, out, writer, downloads)
@@ -335,9 +334,8 @@ def _without_body(answer: requests.Response, **_: object) -> None:
 
 @contextmanager
 def _deadline(seconds: float) -> Iterator[None]:
-    """Raise `Again` if the block takes longer. The timeouts of sockets are for each byte only.
-
-    Does nothing outside of the main thread, where no signal can be set.
+    """Raise `Again` if the block takes longer; the timeouts of sockets are for each byte only. Does
+    nothing outside of the main thread, where no signal can be set.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -48,10 +48,8 @@ Fetched = tuple[str, int]  # the SHA-256 and the bytes that were fetched, 0 if i
 
 @dataclass(frozen=True)
 class Release:
-    """The files of a release of a corpus at a source, and how to fetch them.
-
-    Forms: OPUS's zip (moses), the document name of each line (documents), LASER's file of a
-    language pair (mined), documents of one language (text), a Wikipedia (dump; start checked).
+    """The files of a release of a corpus. Forms: OPUS's zip (moses), the document name of each line
+    (documents), LASER's file of a pair (mined), text of one language (text), a Wikipedia (dump).
     """
 
     form: Form
@@ -76,7 +74,6 @@ class Release:
         return lock["sha256"], lock["bytes"]
 
     def fetch(self, name: str, out: Path) -> Lock:
-        """Fetch and check one file; return its lock, which includes the counts."""
         check = partial(self._counts, name)
         return fetch(self._location(name, out), out, check, self.locked, self.downloads)
 
@@ -117,9 +114,7 @@ def fetch_each(
     source: str,
     downloads: Downloads = DOWNLOADS,
 ) -> dict[str, str]:
-    """Fetch all by `one`, from an address over several connections; return {name: SHA-256}. Raises
-    `EmsError` at the end if some failed, which name themselves.
-    """
+    """Fetch all by `one`; return {name: SHA-256}. Raises `EmsError` at the end if some failed."""
     progress, begin = Progress(f"fetch {what}", len(names), unit, small=True), time.monotonic()
     sums, sizes = dict[str, str](), list[int]()
 
@@ -163,10 +158,7 @@ def is_of(lock: Locked, location: str) -> bool:
 def fetch(
     location: str, out: Path, check: Check, locked: bool = True, downloads: Downloads = DOWNLOADS
 ) -> Lock:
-    """Copy or download `location`, check it, and move it to `out`; return the lock.
-
-    An `EmsError` (no source, failed check, different from the lock) leaves `out` unchanged.
-    """
+    """Fetch, check and move a file; return its lock. An `EmsError` leaves `out` unchanged."""
     with bring(location, out, downloads) as path:
         lock = lock_entry(path, out, location, check, locked)
         with atomic_path(out) as temporary:

@@ -31,9 +31,8 @@ def mined_location(source: str, pair: str) -> str:
 
 
 def text_location(corpus: Corpus, file: str, data: Path) -> str:
-    """Return the location of one language's documents: FILE.txt.gz, or FILE.txt in a directory.
-
-    The one that is in `data` is preferred. A `path` may have OPUS's raw FILE.zip instead.
+    """Return the location of one language's documents: FILE.txt.gz, or FILE.txt in a directory, by
+    preference the one in `data`. A `path` may have OPUS's raw FILE.zip instead.
     """
     folder = corpus.path or f"{corpus.source.rstrip('/')}/{corpus.name}/{corpus.version}"
     packed = f"{folder}/{file}.txt.gz"
@@ -47,7 +46,6 @@ def text_location(corpus: Corpus, file: str, data: Path) -> str:
 
 
 def archives_of(corpus: Corpus, pair: str, data: Path) -> list[Path]:
-    """Return the files of a language pair of a corpus, or of the documents of a language."""
     if corpus.paths:
         return own_files(corpus, pair)
     return [path_of(corpus, name, data) for name in corpus.files(pair)]

@@ -127,9 +127,8 @@ def streams(path: Path) -> tuple[list[int], str]:
 
 
 def open_pages(path: Path, head: int, start: int, end: int) -> BinaryIO:
-    """Open the streams in bytes `start` to `end` as XML, after the `head` bytes of the dump.
-
-    Raises `EmsError` if they do not begin with a page, as in a dump that is not multistream.
+    """Open the streams in bytes `start` to `end` as XML, after the `head` bytes of the dump. Raises
+    `EmsError` if they do not begin with a page, as in a dump that is not multistream.
     """
     with reading_bytes(path) as reader:
         first = reader.read(head)

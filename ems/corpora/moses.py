@@ -173,7 +173,6 @@ def count_rows(file: CorpusFile) -> int:
 
 def read_rows(file: CorpusFile, undecodable: str = "error", before: int = 0) -> Iterator[RawRow]:
     """Yield the rows, sides in the order of the corpus's pair, lines numbered from `before` + 1.
-
     Raises `EmsError` for a damaged file, and for text not UTF-8 unless `undecodable` is "drop".
     """
     pairs: Iterator[tuple[RawSide, RawSide]]

@@ -70,10 +70,9 @@ def held(path: Path) -> Iterator[io.FileIO]:
 
 @contextmanager
 def alone(target: Path, last: Path) -> Iterator[bool]:
-    """Keep other processes from writing `target` during the block; its file `last` is written last.
-
-    Yield True if another process wrote it while this one waited, or after the Snakemake that
-    started this one made its plan: two runs that share a data folder plan the same downloads.
+    """Keep other processes from writing `target`, whose file `last` is written last, during the
+    block. Yield True if one wrote it while this one waited, or after the Snakemake that started
+    this one made its plan: two runs that share a data folder plan the same downloads.
     """
     planned = float(os.environ.get(PLANNED, "inf"))
     before, place = _written(last), target.absolute()  # "." has no name

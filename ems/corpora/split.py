@@ -1,11 +1,8 @@
 """Divide a corpus into parts by document, by sentence or by position, alike in all languages.
 
-Documents are not split, since sentences of one document give each other away. Documents are ordered
-by the SHA-256 of their names only, so every language, experiment and seed has the same test part.
-The file of documents has the name of a document for each line of the corpus.
-
-A sentence, or a document of one language, goes to the part that its own hash falls into, whatever
-the other sentences are.
+Documents are not split, since sentences of one document give each other away. They are ordered by
+the SHA-256 of their names only, so every language, experiment and seed has the same test part. A
+sentence, or a document of one language, goes to the part that its own hash falls into.
 """
 
 import hashlib

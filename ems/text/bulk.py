@@ -56,7 +56,6 @@ class Segmenting:
 
 
 def segmenter_hashes(names: Names) -> list[str]:
-    """Return the hashes of the source that segments with these tools."""
     return [source_hash(name) for name in ("ems.text.bulk", *map(module_name, names))]
 
 

@@ -42,8 +42,6 @@ Item = TypeVar("Item")
 
 
 class ReportFile(Counted):
-    """The cleaning report of one language pair of a corpus, or of one language of its documents."""
-
     corpus: NonBlank
     version: NonBlank
     role: NonBlank
@@ -103,10 +101,8 @@ def clean_corpus(
     out: Path,
     then: Callable[[Iterator[str]], object],
 ) -> Json:
-    """Clean one language pair of a corpus, or the documents of a language, into the TSV `out`;
-    write the report to `out` with the suffix .json, and return it. `then` consumes the blocks of
-    text as they are written.
-
+    """Clean one language pair, or the documents of a language, into the TSV `out`; write the report
+    next to it, as .json, and return it. `then` consumes the blocks of text as they are written.
     Line numbers run through the archives in order. The report's `files` counts the lines of each
     (of a mined one: the lines above the threshold), and `archives` gives its path.
     """
@@ -160,7 +156,6 @@ def _log(source: CleanSource, report: CleanReport) -> None:
 
 
 def merge_reports(experiment: Experiment, reports: list[Path], out: Path) -> None:
-    """Write the decontamination report of an experiment from its corpora's reports."""
     read = [read_json(path, ReportFile, "*.json") for path in reports]
     entries = [report.written for report in read]
     write_json(out, {**plain(experiment.decontaminate), "corpora": entries})
@@ -193,7 +188,6 @@ def clean_job(experiment: Experiment, source: CleanSource, keys: EvalKeys) -> Cl
 
 
 def job_filters(job: CleanJob) -> list[Filter]:
-    """Return the filters that look at one row at a time, for pairs and for documents."""
     return row_filters(job.settings, job.source.pair.split("-"), job.known, job.key_name)
 
 
@@ -257,9 +251,7 @@ def _read(job: CleanJob, lines: list[int], report: CleanReport) -> Iterator[Pair
 def _of_part(
     job: CleanJob, file: CorpusFile, lines: int, before: int
 ) -> tuple[Iterator[Pair], int]:
-    """Return the pairs of a file that belong to the corpus's part of a split, and their number.
-    The file has `lines` lines, and the files before it `before` lines in all.
-    """
+    """Return the pairs of a file of `lines` lines in the corpus's part of a split; count them."""
     read = partial(read_rows, file, job.settings.undecodable, before)
     split, part = job.split, job.corpus.part
     if split is None:

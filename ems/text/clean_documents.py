@@ -24,9 +24,7 @@ DocumentRow = tuple[str | None, tuple[int, int]]  # text, (document number, line
 
 
 def clean_documents(job: CleanJob, scratch: Path) -> Cleaned:
-    """Stream the documents of one language through every filter, in the format of `ems.text.tsv`;
-    nothing is written to `scratch`.
-    """
+    """Stream the documents of one language through every filter; `scratch` is not used."""
     counts = [_count(job, file.path) for file in job.files]
     report = CleanReport(read=sum(count["sentences"] for count in counts))
     documents = CleanReport(read=sum(count["documents"] for count in counts))

@@ -39,9 +39,7 @@ class _Filter(Record):
 
 @dataclass(frozen=True)
 class FilterCommand:
-    """A program and its arguments, run in `folder`, with temporary files in `scratch`. Pairs that
-    it removes are counted under `reason`.
-    """
+    """A program, run in `folder`; pairs that it removes are counted under `reason`."""
 
     reason: str
     words: tuple[str, ...]
@@ -49,9 +47,7 @@ class FilterCommand:
     scratch: Path
 
     def apply(self, batches: Iterable[RowBatch], report: CleanReport) -> Iterator[RowBatch]:
-        """Yield the pairs that the program keeps, in batches. Raises `EmsError` with the end of its
-        stderr if it fails, and if it writes a line that it did not read.
-        """
+        """Yield the kept pairs. Raises `EmsError` if the program fails or writes other lines."""
         with tempfile.TemporaryDirectory(
             dir=self.scratch, prefix=".filter.", suffix=".part"
         ) as name:
@@ -112,7 +108,6 @@ class FilterCommand:
 
 
 def command_filters(settings: CleanSettings, pair: str, scratch: Path) -> list[FilterCommand]:
-    """Return the programs that filter a language pair, in the order in which they run."""
     filters = []
     if similarity := settings.similarity:
         first, second = pair.split("-")
@@ -124,9 +119,7 @@ def command_filters(settings: CleanSettings, pair: str, scratch: Path) -> list[F
 
 
 def check_commands(settings: CleanSettings, scratch: Path = Path()) -> list[FilterCommand]:
-    """Return the OpusCleaner filters of `clean.commands`, in order. Raises `EmsError` for a file
-    that does not describe one, and for invalid parameters.
-    """
+    """Return the filters of `clean.commands`. Raises `EmsError` for a bad file or parameter."""
     filters = []
     for number, chosen in enumerate(settings.commands):
         key, path = f"clean.commands.{number}", Path(chosen.filter)

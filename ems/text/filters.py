@@ -32,10 +32,9 @@ RowBatch = list[Pair]  # rows: the text of each side, and the line or (document,
 @dataclass
 class CleanReport:
     """Counts of the pairs or sentences of one corpus: read = kept + sum of `removed`.
-
-    `by_benchmark[set]` counts evaluation sentences per side ("en", "fr") and `pairs`; a pair found
-    in two sets counts for both. `changed` counts sides that a filter altered. `examples` are the
-    first rows (line, text) removed for each reason.
+    `by_benchmark` counts evaluation sentences of a set per side ("en", "fr") and `pairs`; a pair
+    found in two sets counts for both. `changed` counts sides that a filter altered. `examples` are
+    the first rows (line, text) removed for each reason.
     """
 
     read: int = 0
@@ -86,7 +85,6 @@ class Filter:
 def filtered(
     batches: Iterable[RowBatch], filters: Sequence[Filter], report: CleanReport
 ) -> Iterator[RowBatch]:
-    """Apply all filters to each batch, and yield its remaining rows."""
     for batch in batches:
         for step in filters:
             batch = step.apply(batch, report) if batch else batch
@@ -101,9 +99,7 @@ def in_batches(rows: Iterable[Pair]) -> Iterator[RowBatch]:
 def row_filters(
     settings: CleanSettings, languages: Sequence[str], eval_keys: Keys, key_name: str
 ) -> list[Filter]:
-    """Return the filters that look at one row at a time, in order. A row has one text per language:
-    two for a pair, one for a sentence of a document.
-    """
+    """Return the filters of one row at a time, in order; a row has one text per language."""
     empty = ("both_empty", "one_empty") if len(languages) > 1 else ("empty",)
     evaluation = partial(_without_evaluation, languages, eval_keys, KEYS[key_name])
     filters = [
@@ -231,9 +227,7 @@ def _alike(code: str) -> list[str]:
 
 
 class LanguageCheck:
-    """Removes rows in which a side is not in its language. A pair whose sides are in each other's
-    language is removed as well, or swapped.
-    """
+    """Removes rows with a side in another language; removes or swaps pairs that are swapped."""
 
     def __init__(self, languages: Sequence[str], settings: LanguageFilter) -> None:
         check_installed()

@@ -61,10 +61,8 @@ def join_pairs(
     experiment: Experiment, sources: list[Path], out: Path, reports: Path, part: int = PART
 ) -> dict[str, int]:
     """Join segmented pair files into `<a>-<b>.tsv` in the folder `out`, with a report on each,
-    `<a>-<b>.json`, in the folder `reports`. Return the counts "read" and "kept".
-
-    Line numbers of pairs run through the files of their first language. About `part` bytes are
-    sorted at once. Raises `EmsError` if no pair can be joined.
+    `<a>-<b>.json`, in the folder `reports`. Return the counts "read" and "kept". Line numbers of
+    pairs run through the files of their first language. Raises `EmsError` if no pair can be joined.
     """
     settings, counts = experiment.multiway, JoinCounts()
     if not settings.through:
@@ -108,10 +106,9 @@ def _divide(
     sources: list[Path], rows: Path, part: int, through: str, key_name: str
 ) -> tuple[list[Path], dict[Path, int]]:
     """Divide the rows of all sources into files, by the hash of the key of the sentence in
-    `through`; return these files, and the number of lines of each source.
-
-    A row is key, language, hash of the text, line and text, so rows sort in the order of use.
-    Sentences without a key (no letters or digits) are left out.
+    `through`; return these files, and the number of lines of each source. A row is key, language,
+    hash of the text, line and text, so rows sort in the order of use. Sentences without a key are
+    left out.
     """
     keys_of = KEYS[key_name]
     number = min(1 + sum(path.stat().st_size for path in sources) // part, PARTS)

@@ -27,9 +27,8 @@ def tidy(text: str) -> str:
 
 
 def without_format(text: str) -> str:
-    """Remove bidi controls, soft hyphens, zero-width spaces and similar format characters. Keep
-    joiners in emoji and between letters that need them (Persian, Hindi, Sinhala, ...), and the
-    Arabic signs that enclose a number.
+    """Remove bidi controls, soft hyphens, zero-width spaces and similar format characters, but not
+    the joiners of emoji and of letters that need them, and the Arabic signs that enclose a number.
     """
     return re.sub(format_pattern(), "", text)
 

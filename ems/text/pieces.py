@@ -3,8 +3,7 @@
 A piece is a fixed number of lines (fewer if they are very long) for any number of workers, so the
 result does not depend on it. A worker gets the position of its piece, not its text. Finished pieces
 stay in a state folder until all are finished: each is renamed into place, then recorded with its
-checksums. After `kill -9`, only complete pieces of the same input and settings are used again. A
-file of one piece is processed in this process.
+checksums. After `kill -9`, only complete pieces of the same input and settings are used again.
 """
 
 import hashlib
@@ -56,10 +55,9 @@ Work = Callable[[Piece, Path, Advance], object]  # writes the file or folder of 
 def cut(
     source: Path, lines: int, size: int | None = MAX_BYTES, end_line: bytes | None = None
 ) -> tuple[list[Piece], str]:
-    """Return the pieces of a file and its SHA-256. An empty file is one empty piece.
-
-    A piece ends after `lines` lines or after the line that reaches `size` bytes; with `end_line`,
-    after the next line equal to it. Raises `Damaged` for a file that is missing or has lost lines.
+    """Return the pieces of a file and its SHA-256. An empty file is one empty piece. A piece ends
+    after `lines` lines or after the line that reaches `size` bytes; with `end_line`, after the next
+    line equal to it. Raises `Damaged` for a file that is missing or has lost lines.
     """
     pieces: list[Piece] = []
     start = end = held = 0  # bytes and lines of the open piece
@@ -89,11 +87,9 @@ def done_pieces(
     workers: int,
     unit: str = "pairs",
 ) -> Iterator[list[Path]]:
-    """Process all pieces in `workers` processes; yield the paths of the results, in order.
-
-    All results lie in one folder below `state`, named by the hash of `key` (JSON: everything that
-    they depend on). A run with the same key resumes; results of another key are removed. `state` is
-    removed when the context closes.
+    """Process all pieces in `workers` processes; yield the paths of the results, in order. They lie
+    in one folder below `state`, named by the hash of `key` (JSON: everything that they depend on).
+    A run with the same key resumes; results of another key are removed, and at the end `state`.
     """
     folder = _claimed(state, key)
     waiting = [piece for piece in pieces if _stamp(folder, piece.name).sums() is None]
@@ -123,9 +119,8 @@ def done_texts(
     key: object,
     workers: int,
 ) -> Iterator[str]:
-    """Yield `work` of each text, in order, after all have arrived. Each result stays in a folder of
-    `state` as in `done_pieces`, and a run with the same key makes only missing ones; the caller
-    removes `state`.
+    """Yield `work` of each text, in order, after all have arrived. Results stay in `state` as in
+    `done_pieces`, until the caller removes it; a run with the same key makes only missing ones.
     """
     folder, done = _claimed(state, key), list[bool]()
     pieces = ((folder, f"{number:05}", text) for number, text in enumerate(texts))

@@ -50,7 +50,6 @@ class Part:
         return self.text / stage / self.label / self.version / f"{pair}.tsv"
 
     def outputs(self, pair: str) -> dict[str, Path]:
-        """Return the kind of each file of a pair and its path."""
         clean, segmented = self.file(CLEAN, pair), self.file(SEGMENTED, pair)
         return {"clean": clean, "report": clean.with_suffix(".json"), "segmented": segmented}
 

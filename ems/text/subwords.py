@@ -106,7 +106,6 @@ def draw_sample(
 
 
 def languages_of(sample: Path) -> Path:
-    """Return the path of the file with the language of each line of a sample."""
     return sample.with_suffix(".languages")
 
 
@@ -238,11 +237,10 @@ def load_vocabulary(path: Path) -> sentencepiece.SentencePieceProcessor:
 
 
 class WordEncoder:
-    """Encodes lines of a language into packed token ids, each distinct word once.
-
-    SentencePiece splits at spaces before it merges, and words repeat (Zipf), so a cache of words
-    takes a third of the time. Exceptions: a vocabulary with pieces across spaces (never trained
-    here), a unigram model (its sums of scores may round differently), a language of characters.
+    """Encodes lines of a language into packed token ids, each distinct word once. SentencePiece
+    splits at spaces before it merges, and words repeat (Zipf), so a cache of words takes a third of
+    the time. Exceptions: a vocabulary with pieces across spaces (never trained here), a unigram
+    model (its sums of scores may round differently), a language of characters.
     """
 
     def __init__(self, processor: sentencepiece.SentencePieceProcessor, language: str = "") -> None:

@@ -23,16 +23,12 @@ BatchColumns = tuple[tuple[str, ...], ...]  # (first, second, line), or (text, l
 
 
 class CleanCounts(Record):
-    """Numbers of pairs or documents that cleaning read, removed by reason, and kept."""
-
     read: Count
     removed: dict[str, Count]
     kept: Count
 
 
 class Counted(CleanCounts):
-    """The counts in the report on a clean file; `documents` only for documents."""
-
     documents: CleanCounts | None = None
 
 
@@ -61,9 +57,7 @@ def write_list(folder: Path) -> None:
 
 
 def read_tsv(path: Path, sides: int = 2) -> Iterator[Pair]:
-    """Stream the pairs of a file, or the sentences of documents (`sides=1`). Raises `Damaged` with
-    the number of a malformed line.
-    """
+    """Stream pairs, or sentences (`sides=1`). Raises `Damaged` with the number of a bad line."""
     for columns in read_columns(path, sides=sides):
         if sides == 1:  # without the boundaries
             columns = tuple(tuple(compress(column, columns[-1])) for column in columns)
@@ -74,10 +68,9 @@ def read_tsv(path: Path, sides: int = 2) -> Iterator[Pair]:
 def read_columns(
     path: Path, start: int = 0, count: int | None = None, number: int = 1, sides: int = 2
 ) -> Iterator[BatchColumns]:
-    """Stream the pairs of a file in batches, column by column; line numbers stay strings.
-
-    Read `count` lines (default: all) from the byte `start`, where line `number` begins. With one
-    side, the file has documents, and text and line are "" after each. Errors: see `read_tsv`.
+    """Stream `count` lines (default: all) from the byte `start`, where line `number` begins, in
+    batches, column by column; line numbers stay strings. With one side, the file has documents, and
+    text and line are "" after each. Errors: see `read_tsv`.
     """
     try:
         with reading_bytes(path) as raw:

@@ -59,11 +59,9 @@ def write_wikipedia(
     workers: int = 1,
     size: int = STREAMS,
 ) -> dict[str, int]:
-    """Write the articles of a dump as gzipped documents, and the counts as JSON next to them.
-
-    `workers` processes share pieces of `size` streams, which stay in the folder `state` (default:
-    next to `out`) until all are finished. Of the counts, `pages` is `documents` plus the pages left
-    out for one of REASONS.
+    """Write the articles of a dump as gzipped documents, and the counts as JSON next to them:
+    `pages` is `documents` plus the pages left out for one of REASONS. `workers` processes share
+    pieces of `size` streams, which stay in `state` (default: next to `out`) until all are finished.
     """
     places, sha256 = streams(dump)
     first, last = (1 if len(places) > 2 else 0, len(places) - 1)  # without the header
@@ -88,7 +86,6 @@ def write_wikipedia(
 
 
 def _write_piece(language: str, head: int, piece: Piece, out: Path, advance: Advance) -> None:
-    """Write the documents of a piece and their counts into the folder `out`."""
     counts = Counter(dict.fromkeys(("pages", "documents", "sentences", *REASONS), 0))
     split = splitter(language)
     out.mkdir()
@@ -183,10 +180,9 @@ def _node(node: Any, spaces: Set[str]) -> str:
 
 @lru_cache(maxsize=1)
 def splitter(language: str) -> SentenceSplitter:
-    """Return a function that splits paragraphs with the Moses splitter in Perl (mosestokenizer).
-
-    It knows the abbreviations of some languages and uses English ones for others. Sentences that
-    end in the full-width marks 。！？ are split here, since no space follows them.
+    """Return a function that splits paragraphs with the Moses splitter in Perl (mosestokenizer),
+    which uses English abbreviations for languages without their own. Sentences that end in the
+    full-width marks 。！？ are split here, since no space follows them.
     """
     script = files("mosestokenizer").joinpath("split-sentences.perl")
     command = ["perl", str(script), "-q", "-l", language]

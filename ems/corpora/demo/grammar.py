@@ -84,10 +84,8 @@ class DemoSentence:
 
 
 class Frame(NamedTuple):
-    """Text with a `{}` for each of `words`: (slot, agree, table).
-
-    `table[j][k]` is the text of the k-th word of `slot` with the j-th word of `agree`, the slot
-    with which it agrees (may be the same slot).
+    """Text with a `{}` for each of `words`, (slot, agree, table): `table[j][k]` is the text of word
+    k of `slot` with word j of `agree`, the slot (perhaps the same) with which it agrees.
     """
 
     text: str
@@ -96,8 +94,6 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True)
 class Template:
-    """One meaning with slots, and its frame by language."""
-
     name: str
     heldout: bool
     slots: tuple[Category, ...]
@@ -127,7 +123,6 @@ class Template:
 
 
 def read_frames(path: Path, heldout: bool = True) -> dict[str, Template]:
-    """Read a file of frames: templates by name, in the order of the file."""
     templates = {}
     for name, texts in parse_yaml(path.read_text("utf-8")).items():
         names = sorted({match["slot"] for match in SLOT.finditer(texts["en"])})

@@ -75,7 +75,6 @@ def _is_mirror(root: Path) -> bool:
 
 
 def _corpora(material: Material) -> Iterator[tuple[str, Files]]:
-    """Yield (folder, files) of the training and validation corpora and of Tatoeba."""
     train = dict(_moses("Demo", language, train_pairs(material, language)) for language in OTHERS)
     yield f"opus/Demo/{VERSION}", train
     yield f"opus/DemoDev/{VERSION}", moses_zips("DemoDev", material.dev, OTHERS)
@@ -89,9 +88,8 @@ def _corpora(material: Material) -> Iterator[tuple[str, Files]]:
 
 
 def demo_sets() -> dict[str, str]:
-    """Return {folder of the mirror: benchmark that writes it} in the order of drawing.
-
-    `PLACE` of a `demo` module is its position; a new one goes last, to keep the others' bytes.
+    """Return {folder of the mirror: benchmark that writes it} in the order of drawing: by `PLACE`
+    of its `demo` module. A new one goes last, to keep the others' bytes.
     """
     demos = {name: module(name, "demo") for name in benchmarks() if has_module(name, "demo")}
     places = {name: getattr(demo, "PLACE", len(demos)) for name, demo in demos.items()}
@@ -116,7 +114,6 @@ def train_pairs(material: Material, language: str) -> list[TextPair]:
 
 
 def pairs_of(sentences: Iterable[DemoSentence], language: str) -> list[TextPair]:
-    """Return (English, `language`) of each sentence that has `language`."""
     return [sentence.pair(language) for sentence in sentences if language in sentence.texts]
 
 
@@ -137,7 +134,6 @@ def moses_zips(corpus: str, sentences: Sequence[DemoSentence], languages: Iterab
 
 
 def _moses(corpus: str, language: str, pairs: list[TextPair]) -> tuple[str, bytes]:
-    """Return (name, bytes) of a zip in OPUS's Moses layout."""
     a, b = sorted(("en", language))
     words = {"corpus": corpus, "version": VERSION, "a": a, "b": b, "pairs": len(pairs)}
     texts = parse_yaml((HERE / "moses.yaml").read_text("utf-8"))

@@ -57,7 +57,6 @@ class Material:
     drawer: Drawer
 
     def draw(self, count: int) -> list[DemoSentence]:
-        """Draw `count` new sentences evenly from all templates, in random order."""
         return self.draw_from(list(self.templates), count)
 
     def draw_from(self, names: Sequence[str], count: int) -> list[DemoSentence]:
@@ -135,10 +134,8 @@ def disguise(text: str, number: int) -> str:
 
 
 def stories(material: Material) -> dict[str, str]:
-    """Return {language: documents}, one sentence per line, a blank line after each document.
-
-    They are not parallel. All sentences of a story are about the same person, so that the context
-    of a sentence is informative.
+    """Return {language: documents}, one sentence per line, a blank line after each document. They
+    are not parallel. Each is about one person, so that the context of a sentence is informative.
     """
     random, people = material.drawer.random, read_lexicon()[HERO]
     learnt = [template for template in material.templates.values() if not template.heldout]

@@ -69,10 +69,7 @@ class SetSource:
         return self.folder / (f"{ARCHIVES}/{Path(file).name}" if unit.is_archive else file)
 
     def fetch(self, code: str) -> int:
-        """Fetch the unit `code`; return its number of sentences or documents.
-
-        If an `EmsError` is raised, the data in `folder` are unchanged.
-        """
+        """Fetch a unit; return its number of texts. An `EmsError` leaves the data unchanged."""
         wanted = unit(self.name, code)
         base = self._base(wanted)
         folder, manifest = self.folder, self.folder / manifest_name(code)

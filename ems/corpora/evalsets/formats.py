@@ -175,7 +175,6 @@ class Subset:
 
 
 def sentences(text: str) -> list[str]:
-    """Split a text into sentences; strip white space and drop empty ones."""
     return [part for part in map(str.strip, SENTENCE_ENDS.split(text)) if part]
 
 

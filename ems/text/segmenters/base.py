@@ -46,13 +46,12 @@ class Need:
 @dataclass(frozen=True)
 class Segmenter:
     """One segmenter: `make(language)` returns a function from lines to as many lines of words, or
-    `command(language)` is the command of a program that does the same from stdin to stdout.
+    `command(language)` is a program that does the same from stdin to stdout.
 
     `prepare` is applied to each line first. Lines of over `limit` bytes (0: no limit) are cut for a
-    tool that would drop them, split them or crash. The segmenter is the default of the languages
-    `default_of`. With `by_language=False`, it treats all languages alike, and with `by_word` each
-    word of a line alone. `cuts_marks`: some signs
-    in the words of MARKED scripts become words.
+    tool that would drop them, split them or crash. It is the default of the languages `default_of`.
+    With `by_language=False`, it treats all languages alike, and with `by_word` each word of a line
+    alone. `cuts_marks`: some signs in the words of MARKED scripts become words.
     """
 
     make: Callable[[str], Segment] | None = None

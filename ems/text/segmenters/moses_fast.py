@@ -4,10 +4,8 @@ Each rule of the script is one pass over many lines at once, in which a line fee
 neighbour, so that lines do not affect each other. moses_fast.tsv has the rules of marks, by what is
 left and right of one (A: letter, N: number, ^: none of the next, empty: any), for all languages
 (*), for one, or for languages without rules of their own (-). Two differences to the script:
-
-- Letters and digits follow Unicode 14 on every machine; Perl uses the Unicode of its version.
-- The script writes `DOTMULTI` for consecutive dots, so it turns the word DOTMULTI in a text into
-  dots. Here it stays a word.
+letters and digits follow Unicode 14 on every machine, not the Unicode of Perl's version; and the
+word DOTMULTI stays, which the script writes for consecutive dots and turns into dots.
 """
 
 import re
