@@ -43,7 +43,6 @@ SUFFIX, PARTIAL = ".safetensors", ".part"
 
 def make_encoder(system: SystemSettings, trained: Path | None = None) -> LineEncoder:
     """Load the encoder of a system; `trained` is the model folder of a trained or fitted one.
-
     Raises `EmsError` if it cannot be loaded or a required package is not installed.
     """
     module, _, name = CLASSES[system.kind].rpartition(".")
@@ -83,15 +82,12 @@ def command_files(words: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class CachedEncoder:
-    """An encoder whose results are cached in `folder`, up to `limit` bytes."""
-
     encoder: LineEncoder
     identity: str
     folder: Path
     limit: int
 
     def __getattr__(self, name: str) -> Any:
-        """Forward other attributes, such as `token_counts`, to the encoder."""
         return getattr(self.encoder, name)
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:

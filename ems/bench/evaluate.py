@@ -31,10 +31,8 @@ def evaluate(
     folders: Mapping[str, Path],
     out: Path,
 ) -> Result:
-    """Score `encoder` on a benchmark, write the score file and return the result.
-
-    `names` has the keys `system` and `benchmark`. Raises `EmsError` if `folders` lacks an
-    evaluation set of the benchmark.
+    """Score `encoder` on a benchmark and write the score file; `names` has the keys `system` and
+    `benchmark`. Raises `EmsError` if `folders` lacks an evaluation set of the benchmark.
     """
     if missing := [name for name in sets_of(names["benchmark"]) if name not in folders]:
         raise EmsError(
@@ -60,7 +58,6 @@ def evaluate_by_hand(
     cache_mb: int = 0,
 ) -> str:
     """Score a model or command on each of `names`, write `out`/<benchmark>.json, return a summary.
-
     `folders` maps evaluation sets outside `data` to their folders. Raises `EmsError` for an unknown
     benchmark or missing data before encoding starts.
     """

@@ -27,10 +27,8 @@ def write_examples(
     folders: Mapping[str, Path],
     out: Path,
 ) -> Examples:
-    """Write examples of each benchmark that searches for translations among all its sentences.
-
-    `scores` are files of trained systems; the system with the best mean is shown. `folders` maps
-    each evaluation set to its folder. Without such a benchmark there are no examples.
+    """Write examples of each benchmark that searches for translations among all its sentences, of
+    the system with the best mean in the files `scores`. Without such a benchmark there are none.
     """
     every = [read_score_file(path) for path in scores]  # of 200,000 candidates there are none
     files = [each for each in every if each.metric == "P@1" and "candidates" not in each.protocol]
@@ -89,7 +87,6 @@ def _examples(task: Task, file: ScoreFile, code: str) -> list[Example]:
 
 
 def _sentences(task: Task, file: ScoreFile, code: str) -> list[list[str]]:
-    """Return aligned [sentences, English sentences] of a language."""
     if file.label == "language":
         return read_bitext(task.experiment, task.benchmark, task.folder, code)
     read = module(task.sets[0], "data").read_language

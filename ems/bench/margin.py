@@ -51,8 +51,6 @@ MARGINS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class Mined:
-    """P pairs of two sets, the best first."""
-
     first: np.ndarray  # rows, int64[P]
     second: np.ndarray
     score: np.ndarray  # float64[P]
@@ -100,9 +98,8 @@ def scores_of(
 def best_by_margin(
     queries: np.ndarray, candidates: np.ndarray, k: int = 4, margin: str = "ratio"
 ) -> np.ndarray:
-    """Return the candidate[M, d] with the best score among the k nearest of each query[N, d].
-
-    The result is int64[N]; on ties the nearest wins, then the first.
+    """Return the candidate[M, d] with the best score among the k nearest of each query[N, d],
+    int64[N]; on ties the nearest wins, then the first.
     """
     return _best(*nearest_distinct(queries, candidates, k), margin)[0]
 

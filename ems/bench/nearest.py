@@ -35,8 +35,6 @@ _NONE = -(1 << 63)  # below every key
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The k nearest rows of the other set, nearest first."""
-
     similarity: np.ndarray  # float32[N, k]
     index: np.ndarray  # int64[N, k]
 
@@ -92,7 +90,6 @@ class Distinct:
         self, other: "Distinct", best: np.ndarray, score: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Match copies: of the distinct row best[U] the first with the first, and over again.
-
         Return a row of `other` and the score of each row; zeros have nan.
         """
         number = self.of_all(best)
@@ -184,9 +181,8 @@ def on_host(array: Any) -> np.ndarray:
 
 
 def _improve(keys: np.ndarray, tile: Any, start: int) -> None:
-    """Replace `keys` int64[R, k] by the k best of them and of a tile[R, C], largest first.
-
-    The first column of the tile is row `start` of the other set.
+    """Replace `keys` int64[R, k] by the k best of them and of a tile[R, C], largest first, whose
+    first column is row `start` of the other set.
     """
     k = keys.shape[1]
     groups = _grouped(tile)  # [R, GROUP, C / GROUP]

@@ -54,10 +54,7 @@ class SentenceTransformersEncoder:
         what: str = "encode",
         progress: Progress | None = None,
     ) -> np.ndarray:
-        """Return embeddings float32[len(lines), d]; `language` appears only in the log.
-
-        Progress is logged as `what`, or added to `progress`.
-        """
+        """Return embeddings float32[len(lines), d]; `language` appears only in the log."""
         own = Progress(what and f"{what} {language or ''}".rstrip(), len(lines), "sentences")
         parts, counted = [], progress or own
         for batch in batched(tidy_lines(lines), len):
@@ -121,10 +118,7 @@ class CommandEncoder:
         self.identity = digest([self.words, files, source_hash("ems.bench.peers")])
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
-        """Return embeddings float32[len(lines), d].
-
-        Raises `EmsError` with the last lines of stderr if the command fails.
-        """
+        """Return embeddings float32[len(lines), d]. Raises `EmsError` if the command fails."""
         progress = Progress(f"{what} {language}", len(lines), "sentences")
         tidied, parts = tidy_lines(lines), []
         for start in range(0, len(lines), CALL_LINES):
@@ -152,9 +146,8 @@ class CommandEncoder:
 
 
 def command_words(command: str) -> list[str]:
-    """Split a command as a shell does.
-
-    Raises `EmsError` for unbalanced quotes, or if {lines} or {out} is missing.
+    """Split a command as a shell does. Raises `EmsError` for bad quotes, or without {lines} or
+    {out}.
     """
     try:
         words = shlex.split(command)

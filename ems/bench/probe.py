@@ -36,9 +36,8 @@ Layers = list[tuple[Tensor, Tensor]]  # weights [R, out, in], biases [R, out]; o
 
 @dataclass(frozen=True)
 class Pool:
-    """All examples of some runs.
-
-    `take` maps row numbers (int64) to a copy of their features, float32[*rows.shape, width].
+    """Examples of some runs: `take` maps rows (int64) to their features, float32[*rows.shape,
+    width].
     """
 
     take: Callable[[Tensor], Tensor]
@@ -190,9 +189,8 @@ class _Batched:
 def start_layers(
     sizes: list[int], streams: Sequence[Streams], device: torch.device
 ) -> list[Tensor]:
-    """Draw the parameters of R runs, uniform in +-1 / sqrt(in) like `torch.nn.Linear`.
-
-    A layer is [R, out, in']: the weights, the biases, and zeros up to a multiple of ALIGNED.
+    """Draw the parameters of R runs, uniform in +-1 / sqrt(in) like `torch.nn.Linear`. A layer is
+    [R, out, in']: the weights, the biases, and zeros up to a multiple of ALIGNED.
     """
     layers = []
     for first, second in pairwise(sizes):
@@ -210,7 +208,6 @@ def forward(
     features: Tensor, layers: list[Tensor], activation: str, dropout: list[Tensor] | None = None
 ) -> Tensor:
     """Return logits [R, B, classes] of features [R, B, width], each run with its own parameters.
-
     `dropout` has a tensor of factors [R, B, in] for the input of each layer.
     """
     count, width = features.shape[1:]
@@ -263,9 +260,8 @@ def _each(first: Tensor, second: Tensor) -> Tensor:
 def draw_dropout(
     streams: Sequence[Streams], shape: torch.Size, probe: ProbeSettings, device: torch.device
 ) -> list[Tensor] | None:
-    """Return dropout factors for features of `shape` [R, B, width]; None if the rate is 0.
-
-    Each input of each layer takes 16 random bits: the rate is a multiple of 1/65,536.
+    """Return dropout factors for features of `shape` [R, B, width]; None if the rate is 0. Each
+    input of each layer takes 16 random bits: the rate is a multiple of 1/65,536.
     """
     if not probe.dropout:
         return None

@@ -26,9 +26,8 @@ def precision_at_1(queries: np.ndarray, candidates: np.ndarray) -> float:
 
 
 def nearest_is_own(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """Return bool[N]: True if the candidate[N, d] nearest to query[n] is candidate[n].
-
-    Both have rows of length 1. On ties the first candidate counts.
+    """Return bool[N]: True if the candidate[N, d] nearest to query[n] is candidate[n]. Both have
+    rows of length 1. On ties the first candidate counts.
     """
     nearest = [
         (queries[start : start + QUERIES] @ candidates.T).argmax(axis=1)

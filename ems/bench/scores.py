@@ -118,7 +118,6 @@ class Result:
 
     def mean_labels(self) -> tuple[list[str], list[str]]:
         """Return the labels of the mean over trained languages, and of that over unseen ones.
-
         English with itself, in which classifiers learn, is in neither if there are other labels.
         """
         names = {name for name, code in self.languages.items() if code == UNSEEN}
@@ -144,8 +143,6 @@ class Result:
 
 @dataclass(frozen=True)
 class ScoreFile(Result):
-    """A score file that was read: the result, its system and its data."""
-
     path: Path = Path()
     benchmark: str = ""
     system: str = ""
@@ -201,10 +198,9 @@ class _Content(Record):
 
 
 def write_scores(path: Path, header: Mapping[str, Any], result: Result) -> None:
-    """Write a score file: `header` (benchmark, system, checksums) and the result.
-
-    Each row is a line without spaces, which keeps thousands of rows (FLORES-200) below a megabyte:
-    Snakemake compares larger files by time only, not by content.
+    """Write a score file: `header` (benchmark, system, checksums) and the result. A row is a line
+    without spaces, which keeps thousands of rows (FLORES-200) below a megabyte: Snakemake compares
+    larger files by time only.
     """
     names = [each.name for each in fields(Result) if each.name not in ("rows", "data")]
     values = {name: getattr(result, name) for name in names}
@@ -277,8 +273,6 @@ class Example(Record):
 
 
 class Examples(Record):
-    """Examples of a system, by benchmark."""
-
     system: str
     benchmarks: dict[str, list[Example]]
 
@@ -287,10 +281,8 @@ class Examples(Record):
 
 
 def interval(right: int, count: int) -> tuple[float, float]:
-    """Return (low, high), the percentile bootstrap interval of 100 * right / count.
-
-    Drawing N of N sentences with replacement is Binomial(count, right / count): these are its
-    quantiles.
+    """Return (low, high), the percentile bootstrap interval of 100 * right / count: drawing N of N
+    sentences with replacement is Binomial(count, right / count).
     """
     from scipy.stats import binom  # here: it is slow to import
 
@@ -300,9 +292,8 @@ def interval(right: int, count: int) -> tuple[float, float]:
 
 
 def half_interval(scores: ScoreFile, labels: Collection[str] | None = None) -> float | None:
-    """Return half of the 95 % interval of the mean over labels (default: all), in percent.
-
-    Uses the normal approximation. None if a row lacks the hits of its sentences.
+    """Return half of the 95 % interval of the mean over labels (default: all), in percent, by the
+    normal approximation. None if a row lacks the hits of its sentences.
     """
     labelled = scores.labelled()
     gains = []

@@ -45,17 +45,15 @@ def holm(values: list[float]) -> list[float]:
 
 
 def gain(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return each sentence's contribution to the difference: float64[N] in -1..1.
-
-    Both arguments map a direction to hits bool[N]; the result is the mean over directions.
+    """Return each sentence's contribution to the difference, float64[N] in -1..1: the mean over the
+    directions, which both arguments map to hits bool[N].
     """
     return np.mean([second[name].astype(np.float64) - first[name] for name in first], axis=0)
 
 
 def mean_change(gains: list[np.ndarray], parallel: bool) -> Change:
-    """Return the change of the mean over languages, given the `gain` of each.
-
-    With `parallel`, all languages have the same sentences, which are drawn together.
+    """Return the change of the mean over languages, given the `gain` of each. With `parallel`, all
+    languages have the same sentences, which are drawn together.
     """
     draw = np.random.default_rng(SEED)
     if parallel:

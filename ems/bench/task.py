@@ -35,10 +35,8 @@ class LineEncoder(Protocol):
 
 @dataclass(frozen=True)
 class Task:
-    """An encoder, its system, and a benchmark to score it on.
-
-    `folders` maps each evaluation set of the benchmark to its folder. Arrays that do not fit into
-    memory go to files in `scratch`.
+    """An encoder, its system, and a benchmark to score it on. `folders` maps each evaluation set to
+    its folder. Arrays that do not fit into memory go to files in `scratch`.
     """
 
     encoder: LineEncoder
@@ -81,17 +79,14 @@ class Task:
         return {code: name for code, name in self.languages.items() if name != UNSEEN}
 
     def vectors(self, lines: list[str], language: str, location: str) -> np.ndarray:
-        """Return embeddings of length 1, float32[len(lines), d].
-
-        `location` names the lines in logs and errors. Raises `EmsError` if an embedding is zero or
-        not finite.
+        """Return embeddings of length 1, float32[len(lines), d]. `location` names the lines in logs
+        and errors. Raises `EmsError` if an embedding is zero or not finite.
         """
         return normalised(self.encoder.encode(lines, language, f"encode {location}"), location)
 
     def features(self, lines: list[str], language: str, location: str) -> np.ndarray:
-        """Return embeddings without normalisation, float32[len(lines), d], for a classifier.
-
-        Raises `EmsError` if an embedding is not finite.
+        """Return embeddings without normalisation, float32[len(lines), d], for a classifier. Raises
+        `EmsError` if one is not finite.
         """
         vectors = self.encoder.encode(lines, language, f"encode {location}")
         bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
@@ -105,10 +100,8 @@ class Task:
     def embedded(
         self, lines: list[str], language: str, location: str, normalise: bool = True
     ) -> np.ndarray:
-        """Return `vectors` (or `features`, without `normalise`) of many lines, encoded in parts.
-
-        An array above MEMORY_LIMIT bytes is memory-mapped in `scratch`. Raises `EmsError` as
-        `vectors` and `features` do, and if the disk is full.
+        """Return `vectors` (or `features`, without `normalise`) of many lines, encoded in parts. An
+        array above MEMORY_LIMIT bytes is memory-mapped. Raises `EmsError` also if the disk is full.
         """
         encode = self.vectors if normalise else self.features
         vectors = None
@@ -151,9 +144,8 @@ def _content(path: Path) -> Any:
 
 
 def empty(shape: tuple[int, int], scratch: Path) -> np.ndarray:
-    """Allocate a float32 array; above MEMORY_LIMIT bytes it is memory-mapped in `scratch`.
-
-    The file has no name, so it vanishes with the process. Its space is reserved at once, so that a
+    """Allocate a float32 array; above MEMORY_LIMIT bytes it is memory-mapped in `scratch`, in a
+    file without a name, which vanishes with the process. Its space is reserved at once, so that a
     full disk raises `EmsError` here instead of crashing the process later.
     """
     size = 4 * shape[0] * shape[1]

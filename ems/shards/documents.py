@@ -148,7 +148,6 @@ def _starts(rows: np.ndarray) -> np.ndarray:
 
 
 def languages_of(documents: DocumentStore) -> list[str]:
-    """Return the languages of the documents, in the order of the store's groups."""
     return [code for (code,) in documents.groups]
 
 
@@ -173,8 +172,6 @@ def write_mined(out: Path, documents: DocumentStore, rows: np.ndarray, extra: Js
 
 
 class MinedStore(DocumentStore):
-    """A `PairStore` of mined pairs in the contexts of their documents."""
-
     def __init__(
         self,
         mined: Path,

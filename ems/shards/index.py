@@ -91,7 +91,6 @@ def _read(path: Path, model: Any) -> Any:
 
 
 def is_shards(folder: Path) -> bool:
-    """Return whether a folder holds only the shards of a corpus and language pair."""
     manifest = _read(folder / MANIFEST, FolderManifest)
     if manifest is None or manifest.shards is None:
         return False
@@ -115,7 +114,6 @@ def holds_shards(folder: Path) -> bool:
 
 
 def is_mined(folder: Path) -> bool:
-    """Return whether a folder holds only mined pairs."""
     manifest = _read(folder / MANIFEST, MinedManifest)
     return bool(manifest) and {path.name for path in folder.iterdir()} <= {PAIRS, MANIFEST}
 

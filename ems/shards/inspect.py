@@ -64,9 +64,8 @@ def inspect_mined(
 
 
 def describe(place: ShardRow, vocabulary: Path | None = None) -> str:
-    """Return lines that say where a pair comes from, and the text and pieces of its sides.
-
-    `vocabulary` (default: the workflow's) must be the one that the shard was encoded with.
+    """Return where a pair comes from, and the text and pieces of its sides. `vocabulary` (default:
+    the workflow's) must be the one that the shard was encoded with.
     """
     shard = place.shard
     folder = shard.folder.resolve()

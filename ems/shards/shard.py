@@ -129,14 +129,11 @@ class Shard:
 
 
 class ShardRow(NamedTuple):
-    """The position of a pair, or of a sentence of a document."""
-
     shard: Shard
     row: int
 
 
 def check_sizes(shards: Sequence[Shard]) -> None:
-    """Raise `Damaged` for the first file whose size is not the one in the manifest."""
     for shard in shards:
         shard.check_sizes()
 

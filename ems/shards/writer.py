@@ -64,9 +64,8 @@ def write_shards(
     small: bool = False,
 ) -> Json:
     """Encode pairs `<a>-<b>.tsv`, or documents `<a>.tsv`, into shards; return their manifest.
-
-    `workers` processes write them into the folder `state` (default: next to `out`) until all are
-    finished; `small`: see `Progress`. Raises `EmsError` if no pair has tokens on both sides.
+    `workers` processes write them into `state` (default: next to `out`) until all are finished;
+    `small`: see `Progress`. Raises `EmsError` if no pair has tokens on both sides.
     """
     check_target(out, is_shards)
     languages, vocabulary_sha256 = codes_of(source), sha256_file(vocabulary)
@@ -150,9 +149,8 @@ def write_several(
     pairs: int = PAIRS,
     languages: Collection[str] = (),
 ) -> dict[str, str]:
-    """Encode the pair files of a folder in `languages` only (empty: all) in one job; return the
-    list {language pair: SHA-256 of its manifest}. Multi-parallel text gives a thousand language
-    pairs, many of them small: a job for each would take longer to start than to run.
+    """Encode the pair files of a folder in `languages` only (empty: all); return {language pair:
+    SHA-256 of its manifest}. It is one job, since there may be a thousand small language pairs.
     """
     check_target(out, is_several)
     files = read_json(source / FILES, Sums)
@@ -241,7 +239,6 @@ def _processor(vocabulary: VocabularyFile) -> Any:
 
 
 def write_shard(vocabulary: VocabularyFile, piece: Piece, folder: Path, advance: Advance) -> None:
-    """Encode a piece of a file of pairs or documents into the new shard `folder`."""
     languages = codes_of(piece.source)
     encoders = [_encoder(vocabulary, code) for code in languages]
     folder.mkdir()

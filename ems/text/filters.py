@@ -32,9 +32,10 @@ RowBatch = list[Pair]  # rows: the text of each side, and the line or (document,
 @dataclass
 class CleanReport:
     """Counts of the pairs or sentences of one corpus: read = kept + sum of `removed`.
-    `by_benchmark` counts evaluation sentences of a set per side ("en", "fr") and `pairs`; a pair
-    found in two sets counts for both. `changed` counts sides that a filter altered. `examples` are
-    the first rows (line, text) removed for each reason.
+
+    `by_benchmark[set]` counts evaluation sentences per side ("en", "fr") and `pairs`; a pair found
+    in two sets counts for both. `changed` counts sides that a filter altered. `examples` are the
+    first rows (line, text) removed for each reason.
     """
 
     read: int = 0

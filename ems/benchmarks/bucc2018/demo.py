@@ -14,7 +14,6 @@ PARTS = {"sample": (40, 60), "training": (100, 200)}  # pairs, untranslated sent
 
 
 def demo_files(material: Material) -> Files:
-    """Return sentences, English sentences and gold pairs of each language and part."""
     files: Files = {}
     for part, (pairs, alone) in PARTS.items():
         pool = material.draw(pairs + 2 * alone)

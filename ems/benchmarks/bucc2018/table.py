@@ -80,10 +80,9 @@ class _File(Record):
 
 
 def write_missed_table(scores: Iterable[Path], out: Path) -> None:
-    """Write the best extracted pairs of the first system that are missing from the gold standard.
-
-    Writes `out` and its .md and .csv versions. pdfLaTeX supports Latin script only, so the .tex has
-    a dash for other sentences. Raises `EmsError` for a malformed score file.
+    """Write the best extracted pairs of the first system that are missing from the gold standard,
+    as `out`, .md and .csv. pdfLaTeX supports Latin script only, so the .tex has a dash for other
+    sentences. Raises `EmsError` for a malformed score file.
     """
     file = read_score_file(next(iter(scores)), "bucc2018", "F1")
     try:

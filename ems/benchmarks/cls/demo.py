@@ -26,7 +26,6 @@ WordsBySlot = dict[str, Sequence[str]]  # category of a slot -> English words th
 
 
 def demo_files(material: Material) -> Files:
-    """Return the files `<xx>/<domain>/{train,test}.review`."""
     files: Files = {}
     for domain, kind in plan()["domains"].items():
         for split in ("train", "test"):
@@ -69,10 +68,8 @@ def reviews_of(
     frames: Sequence[str],
     things: WordsBySlot | None = None,
 ) -> list[Review]:
-    """Make a review for each rating.
-
-    `classes` are the classes of title and text, `frames` the choices for the last sentence, and
-    `things` the words for reviewed products.
+    """Make a review for each rating. `classes` are the classes of title and text, `frames` the
+    choices for the last sentence, and `things` the words for reviewed products.
     """
     labels, count = plan(), len(ratings)
     words = {**labels["words"][classes[0]], **(things or {})}

@@ -52,8 +52,6 @@ class Examples:
 
 
 class Reader:
-    """Reads the parts of one benchmark."""
-
     def __init__(self, task: Task) -> None:
         self.name, self.folder, self.seed = task.benchmark, task.folder, task.experiment.seed
         self.data = module(task.benchmark, "data")
@@ -133,18 +131,16 @@ def drawn(documents: Iterable[Document], count: int, seed: str, path: Path) -> l
 
 
 def token_counts(encoder: LineEncoder, lines: list[str], language: str) -> list[int]:
-    """Count the tokens of each line, or the words if the encoder has no tokens.
-
-    A word is a run of letters and digits, a character of an unspaced script, or a punctuation mark.
+    """Count the tokens of each line, or the words if the encoder has no tokens. A word is a run of
+    letters and digits, a character of an unspaced script, or a punctuation mark.
     """
     count = getattr(encoder, "token_counts", None)
     return count(lines, language) if count else [len(WORD.findall(line)) for line in lines]
 
 
 def embed_documents(task: Task, texts: list[str], language: str, location: str) -> np.ndarray:
-    """Return embeddings float32[N, d] of N texts, not normalised, as in LASER's MLDoc task.
-
-    Raises `EmsError`, naming `location`, if an embedding is not finite.
+    """Return embeddings float32[N, d] of N texts, not normalised, as in LASER's MLDoc task. Raises
+    `EmsError`, naming `location`, if an embedding is not finite.
     """
     pieces = split_long(task.encoder, texts, language, task.experiment.documents.split)
     lines = [line for document in pieces for line in document]
@@ -160,9 +156,8 @@ def embed_documents(task: Task, texts: list[str], language: str, location: str) 
 def split_long(
     encoder: LineEncoder, texts: list[str], language: str, limit: int
 ) -> list[list[str]]:
-    """Return the lines of each text: one, or its sentences if it has more than `limit` tokens.
-
-    A limit of 0 never splits.
+    """Return the lines of each text: one, or its sentences if it has more than `limit` (not 0)
+    tokens.
     """
     whole = [" ".join(text.split()) for text in texts]
     counts = token_counts(encoder, whole, language) if limit else [0] * len(whole)
@@ -208,9 +203,8 @@ def mean_accuracy(rows: list[Score], direction: str = "") -> float:
 
 
 def _directions(task: Task, reader: Reader) -> list[tuple[str, str, str]]:
-    """Return (source, target, domain) of each direction.
-
-    English (or the `source` of the settings) is one side, or with FROM_ENGLISH the only source.
+    """Return (source, target, domain) of each direction. English (or the `source` of the settings)
+    is one side, or with FROM_ENGLISH the only source.
     """
     source = getattr(reader.settings, "source", None) or ENGLISH
     first = [code for code in task.languages if task.evalset.languages[code] == source]
@@ -263,9 +257,8 @@ def _classifiers(
 def trained(
     task: Task, pool: Pool, labels: list[int], parts: dict[Any, tuple[range, range]], classes: int
 ) -> dict[Any, list[Classifier]]:
-    """Train a classifier for each seed and entry of `parts` (training rows, validation rows).
-
-    Of several weight decays, keep the best on validation, the first on ties.
+    """Train a classifier for each seed and entry of `parts` (training rows, validation rows). Of
+    several weight decays, keep the best on validation, the first on ties.
     """
     settings = task.experiment.probes[task.benchmark]
     decays, seeds = settings.weight_decay, range(1, settings.seeds + 1)
@@ -289,9 +282,8 @@ def trained(
 def tested(
     classifiers: list[Classifier], pool: Pool, labels: np.ndarray, place: tuple[str, str, str]
 ) -> list[Score]:
-    """Return the accuracy of each seed's classifier on `pool` with classes `labels`.
-
-    `place` is (source, target, domain). The last row is the share of the most frequent class.
+    """Return the accuracy of each seed's classifier on `pool`, then the share of the most frequent
+    class. `place` is (source, target, domain).
     """
     source, target, domain = place
     rows = []

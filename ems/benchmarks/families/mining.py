@@ -36,10 +36,8 @@ class MinedPart:
 
 
 def score(task: Task) -> Result:
-    """Return F1, precision and recall in percent of each language of the system.
-
-    `details` maps a language to its threshold, counts, and the best extracted pairs missing from
-    the gold standard ("missed").
+    """Return F1, precision and recall in percent of each language of the system. `details` maps a
+    language to its threshold, counts, and the best extracted pairs outside the gold standard.
     """
     progress = Progress(f"{task.benchmark} {task.system}", len(task.languages), "languages")
     rows: list[Score] = []
@@ -101,10 +99,8 @@ def _mine(task: Task, code: str, language: str, name: str) -> MinedPart:
 
 
 def best_threshold(scores: np.ndarray, correct: np.ndarray, gold: int) -> float:
-    """Return the score threshold with the best F1, the highest on ties.
-
-    `scores` float64[P] are sorted, best first; `gold` is the number of gold pairs. The threshold
-    lies halfway to the next lower score, or is the last score itself.
+    """Return the score threshold with the best F1, the highest on ties: halfway to the next lower
+    score, or the last score. `scores` float64[P] fall; `gold` is the number of gold pairs.
     """
     last_of_its_score = np.append(scores[:-1] != scores[1:], True)
     f1 = 2 * np.cumsum(correct) / (np.arange(1, len(scores) + 1) + gold)

@@ -52,9 +52,8 @@ def score(task: Task) -> Result:
 
 
 def best_threshold(cosines: np.ndarray, truth: np.ndarray) -> float:
-    """Return the cosine threshold with the best accuracy on cosines[N] and truth[N].
-
-    The highest on ties; infinity if it is best to predict no paraphrase.
+    """Return the cosine threshold with the best accuracy on cosines[N] and truth[N], the highest on
+    ties; infinity if it is best to predict no paraphrase.
     """
     order = np.argsort(-cosines, kind="stable")
     falling = cosines[order]
@@ -82,9 +81,8 @@ def _rows(task: Task, code: str, part: str) -> Rows:
 
 
 def _cosines(task: Task, rows: Rows, code: str, part: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cosine of each pair, float64[N], and bool[N], True for paraphrases.
-
-    Six decimals: the last bits must not order pairs of the same words, whose vectors are equal.
+    """Return the cosine of each pair, float64[N], and bool[N], True for paraphrases. Six decimals:
+    the last bits must not order pairs of the same words, whose vectors are equal.
     """
     pairs = [pair for _, pair in rows]
     where, language = f"{task.benchmark} {code} {part}", task.languages[code]

@@ -29,7 +29,6 @@ DirectionHits = tuple[np.ndarray, np.ndarray]  # bool[N] each: to English, from 
 
 
 def score(task: Task) -> Result:
-    """Return P@1 of each language of the system, in both directions."""
     drawn = task.record.drawn
     progress = Progress(f"{task.benchmark} {task.system}", len(task.languages), "languages")
     rows: list[Score] = []
@@ -78,9 +77,8 @@ def _hits_of_drawn(task: Task, code: str) -> DirectionHits:
 
 
 def draw(read: Callable[[], Iterable[AlignedPair]], count: int, seed: int) -> list[AlignedPair]:
-    """Return up to `count` pairs, the first by a seeded hash, without empty or repeated sentences.
-
-    `read` returns all pairs; it may be called several times.
+    """Return up to `count` pairs of `read()`, which may be called several times: the first by a
+    seeded hash, without empty or repeated sentences.
     """
     pool, key = count + count // 4, str(seed).encode()
     while True:

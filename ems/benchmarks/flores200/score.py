@@ -21,7 +21,6 @@ from ems.config.plugins import module
 
 def score(task: Task) -> Result:
     """Return P@1 of each direction, from the code of the queries to the code of the candidates.
-
     Raises `EmsError` if the languages differ in their number of sentences.
     """
     languages = task.languages if task.record.unseen else task.trained

@@ -72,10 +72,7 @@ def corpus_folder(code: str) -> str:
 
 
 def read_item(path: Path) -> tuple[list[str], str, str]:
-    """Return (classes, headline, paragraphs joined by newlines) of a news item.
-
-    Raises `EmsError` if the file is missing or not a news item.
-    """
+    """Return (classes, headline, paragraphs on lines). Raises `EmsError` if it is no news item."""
     root = tree(path)
     if root.tag != "newsitem":
         raise EmsError(f"{path}: expected <newsitem>, found <{root.tag}>")

@@ -22,7 +22,6 @@ Story = tuple[str, list[DemoSentence]]  # class; headline and paragraphs
 
 
 def demo_files(material: Material) -> Files:
-    """Return the items of each language and the indices of MLDoc."""
     files: Files = {}
     item = Path(__file__).with_suffix(".txt").read_text("utf-8")
     numbers = itertools.count(2000)

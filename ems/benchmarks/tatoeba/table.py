@@ -95,7 +95,6 @@ ABLATION = AblationColumns(
 
 def plot_tatoeba(scores: list[Path], out: Path, families: Families | None = None) -> None:
     """Draw P@1 (percent) of each trained language and system; `families` count as one system.
-
     Raises `EmsError` for score files that may not share a table.
     """
     from ems.tables.figures import plot_strip  # here: matplotlib is slow to import

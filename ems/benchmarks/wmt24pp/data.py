@@ -33,7 +33,6 @@ def file_names(code: str) -> tuple[str, ...]:
 
 
 def read_language(folder: Path, code: str) -> list[str]:
-    """Return the segments of a language, each as one line."""
     return [" ".join(text.split()) for text in _texts(folder / file_names(code)[0], code)]
 
 
@@ -47,9 +46,8 @@ def read_unit(folder: Path, unit: str) -> int:
 
 
 def _texts(path: Path, code: str) -> list[str]:
-    """Return the English side, or the other one, of all segments that are not bad.
-
-    Raises `EmsError` with file and line for anything else.
+    """Return a side of all segments that are not bad. Raises `EmsError` with file and line
+    otherwise.
     """
     side = "source" if code == "en" else "target"
 

@@ -16,7 +16,6 @@ DATA = {"version": "EMS v2 section V-H", "data_sha256": digest(SENTENCES)}
 
 
 def score(task: Task) -> Result:
-    """Return the cosine of the two sentences."""
     first, second = task.vectors(list(SENTENCES), ENGLISH, task.benchmark)
     row = Score(ENGLISH, ENGLISH, float(first @ second), len(SENTENCES))
     return Result("cosine", [row], {ENGLISH: ENGLISH}, higher_is_better=False, data=DATA)

@@ -17,7 +17,6 @@ Facts = tuple[DemoSentence, ...]  # two in a premise, one in a hypothesis
 
 
 def demo_files(material: Material) -> Files:
-    """Return dev and test of all languages, and the English training part."""
     rows = [
         (_text(premise, "en"), _text(other, "en"), label.replace("contradiction", "contradictory"))
         for premise, other, label in _inferences(material, PREMISES["train"])

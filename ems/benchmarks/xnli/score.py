@@ -31,8 +31,7 @@ from ems.model.devices import choose_device
 
 
 def pairs_pool(vectors: Tensor, first: Tensor, second: Tensor) -> Pool:
-    """Return a pool of pairs, given `vectors` float32[S, d] and row numbers int64[N] of both sides.
-
+    """Return a pool of pairs of `vectors` float32[S, d], with row numbers int64[N] of both sides.
     Features [u, v, u * v, |u - v|] are computed per batch: for all 392,702 pairs at once they would
     take four times the memory of the sentences.
     """

@@ -54,9 +54,8 @@ def score(task: Task) -> Result:
 
 
 def errors_of(best: np.ndarray, english: list[str], negatives: list[Negative]) -> list[str]:
-    """Return the kind of error of each sentence, '' for none.
-
-    Sentence n is a translation of english[n]; best[n] indexes `english` followed by `negatives`.
+    """Return the kind of error of each sentence, '' for none. Sentence n is a translation of
+    english[n]; best[n] indexes `english` followed by `negatives`.
     """
     candidates = [*english, *(negative.sentence for negative in negatives)]
     errors = []

@@ -16,7 +16,6 @@ ENTITY = "entity_replacement"  # kind of slots that demo.yaml does not list
 
 
 def demo_files(material: Material) -> Files:
-    """Return altered English sentences of FLORES-200, and the kind of each alteration."""
     kinds = {slot: kind for kind, slots in read_labels(__file__).items() for slot in slots}
     altered: dict[str, dict[str, str]] = {}
     for source in material.benchmark[:SENTENCES]:
