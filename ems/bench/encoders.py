@@ -60,9 +60,7 @@ def make_encoder(system: SystemSettings, trained: Path | None = None) -> LineEnc
 
 
 def model_files(system: SystemSettings) -> list[str]:
-    """Return the local files that an external system depends on: the files named in its command,
-    or the files of its model folder that encoding reads.
-    """
+    """Return the local files of an external system: of its command or its model folder."""
     if system.kind == "command":
         return command_files(system.place.split())
     folder = Path(system.place)

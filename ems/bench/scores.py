@@ -258,8 +258,6 @@ def _bare(name: str) -> str:
 
 
 class Example(Record):
-    """A query, the nearest English sentence and the translation, with their cosines."""
-
     language: str
     query: str
     answer: str

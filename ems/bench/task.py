@@ -28,8 +28,6 @@ MEMORY_LIMIT = 1 << 30  # bytes; 200,000 sentences of 1,024 values stay in memor
 
 
 class LineEncoder(Protocol):
-    """Anything that turns lines of a language into vectors."""
-
     def encode(self, lines: list[str], language: str, what: str = ...) -> np.ndarray: ...
 
 

@@ -90,6 +90,5 @@ def check_start(start: bytes, name: str, location: str) -> None:
 
 
 def short(text: str, limit: int = 100) -> str:
-    """Shorten a server's text for a message: one line of at most `limit` characters."""
     words = " ".join(text.split())
     return words if len(words) <= limit else f"{words[:limit]}…"

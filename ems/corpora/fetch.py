@@ -1,8 +1,7 @@
 """Fetch files of a corpus from a source (directory, http or https host) and check them.
 
 Downloads are trusted on first use. The lock `<file>.lock.json` records url, bytes and sha256 and
-stays if the file is deleted; a later download that differs is an error. Files that ems generates
-itself (the demo) are not compared with their locks.
+stays if the file is deleted; a later download that differs is an error, except in the demo.
 """
 
 import math

@@ -98,7 +98,6 @@ def is_shards(folder: Path) -> bool:
 
 
 def is_several(folder: Path) -> bool:
-    """Return whether a folder holds only folders of shards and their list."""
     listed = _read(folder / LIST, Sums)
     if listed is None:
         return False

@@ -49,7 +49,6 @@ class Batch:
 
     @property
     def pairs(self) -> int:
-        """B, the number of pairs."""
         return len(self.lengths) // 2
 
 
@@ -91,7 +90,6 @@ class PairStore:
 
     @property
     def contents(self) -> str:
-        """The number of pairs used, and the hash of the shards."""
         return f"{int(self.sizes.sum()):,} pairs, sha256 {self.fingerprint}"
 
     def _count(self) -> None:

@@ -295,9 +295,7 @@ def sampled(items: Iterable[Item], total: int, keep: int, seed: str) -> Iterator
 
 @contextmanager
 def unchanged(paths: Sequence[Path]) -> Iterator[dict[str, str]]:
-    """Yield {path: SHA-256}. Raises `EmsError` for a file that differs from its lock, or that is
-    changed or removed while the context is open.
-    """
+    """Yield {path: SHA-256}; raise `EmsError` for files that differ from their lock or change."""
 
     def state() -> list[tuple[int, int]]:
         try:

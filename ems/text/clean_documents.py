@@ -1,8 +1,7 @@
 """Clean the documents of one language; count every sentence and document removed, by reason.
 
 The filters are the same as for pairs. Where a sentence is removed, its neighbours become adjacent.
-A document with fewer than two sentences has no context to learn from (CCL 2019, 3.1) and is removed
-as well. `duplicates` compares whole documents.
+Documents left with fewer than two sentences, which lack context (CCL 2019, 3.1), are removed.
 """
 
 from collections import Counter
@@ -93,9 +92,7 @@ def _count(job: CleanJob, path: Path) -> Counter[str]:
 def _sentences(
     job: CleanJob, counts: Sequence[Counter[str]], report: CleanReport, documents: CleanReport
 ) -> Iterator[DocumentRow]:
-    """Stream the sentences of the part's documents under the cap; None for one that is not UTF-8.
-    Count in both reports what the cap removes.
-    """
+    """Stream the part's sentences under the cap, None if not UTF-8; count what the cap removes."""
     number = before = 0
     for file, count in zip(job.files, counts, strict=True):
         chosen = (each for each in read_documents(file.path) if each.lines and _belongs(job, each))

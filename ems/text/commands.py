@@ -60,7 +60,6 @@ class FilterCommand:
             yield from in_batches(self._passed(read, lines, kept, report))
 
     def _run(self, source: Path, out: Path) -> None:
-        """Run the program from one file to another; log progress by the bytes it has read."""
         progress = Progress(f"filter {self.reason}", source.stat().st_size, "bytes")
         with (
             open(source, "rb") as reader,

@@ -22,7 +22,6 @@ Keys = dict[str, tuple[str, ...]]  # key -> evaluation sets that contain it
 
 
 def plain_key(text: str) -> str:
-    """Normalise to NFC in lower case, with single spaces."""
     return " ".join(unicodedata.normalize("NFC", text).lower().split())
 
 

@@ -124,7 +124,6 @@ def prepare_pairs(part: Part, receipt: Path) -> str:
 
 
 def _summary(part: Part, made: list[str], seconds: float) -> str:
-    """Return the counts of all pairs, and how fast those `made` were."""
     reports = [read_json(part.outputs(pair)["report"], ReportFile) for pair in part.pairs]
     removed = sum((Counter(report.removed) for report in reports), Counter())
     read, kept = (sum(getattr(each, name) for each in reports) for name in ("read", "kept"))

@@ -58,9 +58,7 @@ def quotas(counts: dict[str, int], total: int, temperature: float) -> dict[str, 
 
 
 def write_sample(experiment: "Experiment", sources: list[Path], out: Path) -> dict[str, int]:
-    """Draw the training sample of the vocabulary from segmented files to `out`; write the language
-    of each line to `languages_of(out)`. Return the number of lines per language.
-    """
+    """Draw the vocabulary's sample and the language of each line; return lines per language."""
     quota, sample = draw_sample(experiment, sources, "sample for the vocabulary")
     with (
         atomic_path(out) as texts,
@@ -77,9 +75,7 @@ def write_sample(experiment: "Experiment", sources: list[Path], out: Path) -> di
 def draw_sample(
     experiment: "Experiment", sources: list[Path], title: str
 ) -> tuple[dict[str, int], Iterator[tuple[str, str]]]:
-    """Return the number of sampled lines per language, and the stream of (language, line), drawn
-    in the order of the files (Knuth's algorithm S).
-    """
+    """Return lines per language, and the stream of (language, line) in the order of the files."""
     settings = experiment.vocabulary
     lines = {path: count_texts(path) for path in sources}
     counts = Counter[str]()
@@ -95,7 +91,7 @@ def draw_sample(
             codes = codes_of(path)
             for *texts, _ in read_tsv(path, len(codes)):
                 for code, text in zip(codes, texts, strict=True):
-                    if draw.random() * left[code] < needed[code]:
+                    if draw.random() * left[code] < needed[code]:  # Knuth's algorithm S
                         needed[code] -= 1
                         yield code, text
                     left[code] -= 1
@@ -118,9 +114,7 @@ def count_sample(sample: Path) -> int:
 
 
 def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
-    """Train the subword model of an experiment and write it to `out`; return its size in pieces.
-    Raises `EmsError` if the sample is too small for the size, or changes meanwhile.
-    """
+    """Train the vocabulary; return its size; raise `EmsError` if the sample is small or changes."""
     settings = experiment.vocabulary
     marked = [code for code in experiment.languages if code in settings.characters]
     known = marked or languages_of(sample).is_file()
@@ -180,9 +174,7 @@ def _texts(sample: Path, marked: list[str], inside: bool = False) -> Iterator[st
 
 
 def _required(sample: Path, marked: list[str], coverage: float) -> dict[str, str]:
-    """Return the option that names the characters that must be pieces: the most frequent ones of
-    the languages `marked`, up to the share `coverage` of their text.
-    """
+    """Name the characters that must be pieces: the share `coverage` of the text in `marked`."""
     normalise = sentencepiece.SentencePieceNormalizer(rule_name=RULE).normalize
     texts = _texts(sample, marked, True)
     counts = Counter(character for text in texts for character in normalise(text))
@@ -222,7 +214,6 @@ def encode_lines(
 
 
 def by_characters(processor: sentencepiece.SentencePieceProcessor, language: str) -> bool:
-    """Return whether the vocabulary splits a language into single characters."""
     return bool(language) and processor.piece_to_id(CHARACTERS.format(language)) != UNK
 
 

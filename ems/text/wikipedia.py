@@ -147,7 +147,6 @@ def _prose(code: Any, spaces: Set[str]) -> str:
 
 
 def _node(node: Any, spaces: Set[str]) -> str:
-    """Return the prose of a node of wikitext; "" if it has none."""
     from mwparserfromhell import nodes
 
     match node:

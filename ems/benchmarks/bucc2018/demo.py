@@ -1,8 +1,7 @@
 """The demo's BUCC 2018: comparable corpora of de fr ru zh with English, and the hidden pairs.
 
-All languages share the sentences of a part, but each shuffles the pool and has other translated
-ones. A third of the sentences have a translation, against 2 to 3 % in BUCC: so few pairs here would
-make one pair worth several percent of F1.
+All languages share the sentences of a part, but each shuffles them and has other translated ones. A
+third has a translation, not 2 to 3 % as in BUCC, or one pair would be worth several percent of F1.
 """
 
 from ems.corpora.demo.grammar import DemoSentence

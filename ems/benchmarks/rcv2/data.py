@@ -1,8 +1,7 @@
 """RCV2 titles: the topic of a Reuters news item from its headline alone; four classes.
 
-The monolingual paper (section 4.3) states neither which articles it takes nor how many. The
-benchmark draws as many as MLDoc has from all items with a headline and exactly one class;
-decontamination takes all of them.
+The monolingual paper (section 4.3) does not state which articles it takes, nor how many. We draw as
+many as MLDoc has from all items with a headline and one class; decontamination takes all.
 """
 
 from collections.abc import Iterator

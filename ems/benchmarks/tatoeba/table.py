@@ -1,6 +1,4 @@
-"""EMS v2 Table IV (trained languages) above Table V (groups of them), and Table VI (unseen
-languages).
-"""
+"""EMS v2 Tables IV and V (trained languages, and groups of them) and VI (unseen languages)."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -108,7 +108,6 @@ def demo_codes(name: str) -> dict[str, str]:
 
 
 def train_pairs(material: Material, language: str) -> list[TextPair]:
-    """Return the training pairs of one language, shuffled together with its leaked pairs."""
     pairs = [*pairs_of(material.train[language], language), *material.leak[language]]
     return shuffled(pairs, Random(f"{SEED} {language}"))
 

@@ -2,8 +2,7 @@
 
 Half of the benchmark comes from frames that training never sees. A third of each language's
 training pairs has English sides that every language shares; the others are a third of a common
-pool. One drawer draws everything, so no sentence is used twice unless a set's description says so.
-Sentences drawn later do not change earlier ones.
+pool. One drawer draws everything, so no sentence is used twice unless a set says so.
 """
 
 import unicodedata

@@ -37,8 +37,6 @@ _RUN = re.compile(f"([^\\s{_ENDS}]{{{LONGEST_RUN}}}|[{_ENDS}]{{{MOST_ENDS}}})(?=
 
 @dataclass(frozen=True)
 class Need:
-    """A requirement of a segmenter: whether it is present, and how to install it."""
-
     present: Callable[[], bool]
     install: str
 
