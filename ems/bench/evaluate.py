@@ -12,6 +12,7 @@ from pathlib import Path
 from ems.base.errors import EmsError
 from ems.base.files import sha256_file
 from ems.base.provenance import digest
+from ems.base.templates import aligned
 from ems.bench.encoders import CACHE_FOLDER, cached, make_encoder, model_files
 from ems.bench.scores import RANGES, Result, write_scores
 from ems.bench.task import LineEncoder, Task
@@ -78,16 +79,15 @@ def evaluate_by_hand(
     }
     cache = Path("results") / experiment.name / CACHE_FOLDER
     encoder = cached(make_encoder(system), cache, cache_mb)
-    rows = [("benchmark", "metric", name)]
+    rows = [f"benchmark | metric | {name}"]
     for benchmark, of_sets in data_folders.items():
         both = {"system": name, "benchmark": benchmark}
         result = evaluate(encoder, experiment, both, of_sets, out / f"{benchmark}.json")
         decimals = 2 if result.metric in RANGES else 1
         for mean in result.means():
             value = f"{mean.value:.{decimals}f}"
-            rows.append((f"{benchmark}, {mean.over}", result.metric, value))
-    first, second, third = (max(map(len, column)) for column in zip(*rows, strict=True))
-    return "".join(f"{a:<{first}}  {b:<{second}}  {c:>{third}}\n" for a, b, c in rows)
+            rows.append(f"{benchmark}, {mean.over} | {result.metric} | {value}")
+    return aligned("\n".join(rows), "llr")
 
 
 def _system(experiment: Experiment, model: str | None, command: str | None) -> SystemSettings:
