@@ -75,10 +75,6 @@ class _Language(Record):
     missed: list[_Pair]
 
 
-class _File(Record):
-    details: dict[str, _Language]
-
-
 def write_missed_table(scores: Iterable[Path], out: Path) -> None:
     """Write the best extracted pairs of the first system that are missing from the gold standard,
     as `out`, .md and .csv. pdfLaTeX supports Latin script only, so the .tex has a dash for other
@@ -86,7 +82,7 @@ def write_missed_table(scores: Iterable[Path], out: Path) -> None:
     """
     file = read_score_file(next(iter(scores)), "bucc2018", "F1")
     try:
-        missed = fitting(_File, {"details": file.details}).details
+        missed = fitting(dict[str, _Language], file.details, "details")
     except ValueError as error:
         raise Damaged(file.path, str(error)) from None
     rows: list[list[Value]] = []
