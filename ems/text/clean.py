@@ -120,7 +120,10 @@ def clean_corpus(
         if not report.kept and report.read:
             _check_may_be_empty(job, report)
     if not source.small:
-        _log(source, report)
+        log.info("%s: %s kept, removed %s", source.title, report.kept, report.removed)
+        for reason, examples in report.examples.items():
+            shown = "; ".join(f"line {line:,}: {text!r}" for line, text in examples)
+            log.info("removed as %s: %s", reason, shown)
     entry = {
         **_counts(report, "read", "removed", "by_benchmark", "kept", "changed"),
         "corpus": source.label,
@@ -146,13 +149,6 @@ def _written(blocks: Iterable[str], writer: TextIO) -> Iterator[str]:
 
 def _counts(report: CleanReport, *names: str) -> Json:
     return {name: getattr(report, name) for name in names}
-
-
-def _log(source: CleanSource, report: CleanReport) -> None:
-    log.info("%s: %s kept, removed %s", source.title, report.kept, report.removed)
-    for reason, examples in report.examples.items():
-        shown = "; ".join(f"line {line:,}: {text!r}" for line, text in examples)
-        log.info("removed as %s: %s", reason, shown)
 
 
 def merge_reports(experiment: Experiment, reports: list[Path], out: Path) -> None:
@@ -199,9 +195,6 @@ def _check_may_be_empty(job: CleanJob, report: CleanReport) -> None:
     if corpus.custom or not opus_files(corpus.name, corpus.version):
         raise EmsError(f"{line}; leave {job.source.pair} out of this corpus, or loosen `clean`")
     log.warning("%s", line)
-
-
-# --- pairs
 
 
 def clean_pairs(job: CleanJob, scratch: Path) -> Cleaned:

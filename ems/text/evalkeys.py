@@ -118,11 +118,8 @@ class EvalKeys:
 
     def of(self, wanted: Collection[str] | None) -> Keys:
         """Return the evaluation sets of each key, counting labels in `wanted` (None: all)."""
-        if self._last is None or self._last[0] != wanted:
-            self._last = wanted, self._of(wanted)
-        return self._last[1]
-
-    def _of(self, wanted: Collection[str] | None) -> Keys:
+        if self._last is not None and self._last[0] == wanted:
+            return self._last[1]
         keys: Keys = {}
         names_of = {labels: _sets(labels, wanted) for labels in self.combinations}
         for texts, labels in self.files:
@@ -130,6 +127,7 @@ class EvalKeys:
             if not all(names_of.values()):
                 own = {key: names for key, names in own.items() if names}
             keys |= own | {key: keys[key] + own[key] for key in own.keys() & keys}
+        self._last = wanted, keys
         return keys
 
 
