@@ -75,9 +75,6 @@ def command_files(words: Iterable[str]) -> list[str]:
     return [path for each in patterns for path in sorted(glob(each)) if Path(path).is_file()]
 
 
-# --- embeddings on disk
-
-
 @dataclass(frozen=True)
 class CachedEncoder:
     encoder: LineEncoder

@@ -254,9 +254,6 @@ def _bare(name: str) -> str:
     return shown(name)[1:-1]
 
 
-# --- examples of retrieval
-
-
 class Example(Record):
     language: str
     query: str

@@ -90,9 +90,6 @@ def did_you_mean(word: str, names: Collection[str]) -> str:
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
-# --- sizes
-
-
 @dataclass(frozen=True)
 class PairSize:
     """Size of one language pair of a corpus; None: unknown. `lines` counts all pairs of its files,

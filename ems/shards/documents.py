@@ -108,9 +108,6 @@ class DocumentStore(PairStore):
         return (within + steps) % sizes
 
 
-# --- mined pairs
-
-
 class MinedPairs:
     """A folder of mined pairs. Raises `EmsError` if it is damaged or from other documents."""
 

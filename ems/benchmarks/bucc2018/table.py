@@ -60,9 +60,6 @@ BUCC = Declaration(
 )
 
 
-# --- extracted pairs missing from the gold standard
-
-
 class _Pair(Record):
     id: str
     english_id: str

@@ -167,9 +167,6 @@ def split_long(
     ]
 
 
-# --- scoring
-
-
 def score(task: Task) -> Result:
     """Return the accuracy of each direction, "en-de", or of each domain of it, "en-de books"."""
     reader, names = Reader(task), task.evalset.languages

@@ -71,9 +71,6 @@ def _is_mirror(root: Path) -> bool:
     return (root / MARK).exists() or all(p.name.startswith(f".{MARK}.") for p in root.iterdir())
 
 
-# --- what is in it
-
-
 def _corpora(material: Material) -> Iterator[tuple[str, Files]]:
     train = dict(_moses("Demo", language, train_pairs(material, language)) for language in OTHERS)
     yield f"opus/Demo/{VERSION}", train

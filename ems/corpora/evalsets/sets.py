@@ -123,9 +123,6 @@ def _is_archive(name: str, source: str) -> bool:
     return bool(archive) and source.endswith(archive)
 
 
-# --- units
-
-
 @dataclass(frozen=True)
 class Unit:
     """Files fetched together from the address `base`, with published checksum; '': unpublished."""
