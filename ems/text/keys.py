@@ -15,9 +15,6 @@ import numpy as np
 
 from ems.text.primary import primary_keys
 
-_NOT_LETTER_OR_DIGIT = bytes(c for c in range(128) if not chr(c).isalnum() and chr(c) != "\n")
-_LOWER = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz")
-
 Keys = dict[str, tuple[str, ...]]  # key -> evaluation sets that contain it
 
 
@@ -27,27 +24,11 @@ def plain_key(text: str) -> str:
 
 def folded_keys(texts: list[str]) -> list[str]:
     """Return the folded key of each text; "" for text without letters and digits."""
-    plain = [text for text in texts if text.isascii()]
-    if len(plain) == len(texts):
-        return _folded_ascii(texts)
-    others = iter(_folded_unicode([text for text in texts if not text.isascii()]))
-    if not plain:
-        return list(others)
-    folded = iter(_folded_ascii(plain))
-    return [next(folded if text.isascii() else others) for text in texts]
-
-
-def _folded_ascii(texts: list[str]) -> list[str]:
-    block = "\n".join(texts).encode().translate(_LOWER, _NOT_LETTER_OR_DIGIT)
-    return block.decode().split("\n") if texts else []
-
-
-def _folded_unicode(texts: list[str]) -> list[str]:
     # a line feed neither composes nor has a case, so all lines can be folded in one block
     block = "\n".join([unicodedata.normalize("NFKC", text) for text in texts]).lower()
     codes = np.frombuffer(block.encode("utf-32-le", "surrogatepass"), np.uint32)
     kept = codes[_is_text()[codes]]
-    return kept.tobytes().decode("utf-32-le", "surrogatepass").split("\n")
+    return kept.tobytes().decode("utf-32-le", "surrogatepass").split("\n") if texts else []
 
 
 @cache
