@@ -14,7 +14,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
@@ -213,7 +212,7 @@ def forward(
     count, width = features.shape[1:]
     hidden = _inputs(features * dropout[0] if dropout else features, layers[0])
     hidden[:, width] = 1  # for the biases
-    product = _Products.apply if features.device.type == "cpu" else torch.bmm
+    product = _products if features.device.type == "cpu" else torch.bmm
     for number, weight in enumerate(layers):
         if number:
             width = hidden.shape[1]
@@ -234,27 +233,9 @@ def _inputs(rows: Tensor, weight: Tensor) -> Tensor:
     return padded
 
 
-class _Products(torch.autograd.Function):
-    """`torch.bmm` with a product for each run."""
-
-    @staticmethod
-    def forward(context: Any, weight: Tensor, hidden: Tensor) -> Tensor:
-        context.save_for_backward(weight, hidden)
-        return _each(weight, hidden)
-
-    @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, Tensor | None]:
-        weight, hidden = context.saved_tensors
-        of_hidden = _each(weight.mT, gradient) if context.needs_input_grad[1] else None
-        return _each(gradient, hidden.mT), of_hidden
-
-
-def _each(first: Tensor, second: Tensor) -> Tensor:
-    """Multiply [R, n, k] and [R, k, m] to [R, n, m], one by one."""
-    out = first.new_empty(len(first), first.shape[1], second.shape[2])
-    for one, other, both in zip(first, second, out, strict=True):
-        torch.mm(one, other, out=both)
-    return out
+def _products(weight: Tensor, hidden: Tensor) -> Tensor:
+    """Do `torch.bmm` with a product for each run."""
+    return torch.stack([one @ other for one, other in zip(weight, hidden, strict=True)])
 
 
 def draw_dropout(
