@@ -24,6 +24,7 @@ from safetensors.numpy import save_file
 from ems.base.errors import EmsError
 from ems.base.files import system_error, visible_files
 from ems.base.progress import log
+from ems.base.provenance import digest
 from ems.bench.task import LineEncoder
 from ems.config.systems import SystemSettings
 from ems.model.folder import files_of
@@ -87,7 +88,7 @@ class CachedEncoder:
 
     def encode(self, lines: list[str], language: str, what: str = "encode") -> np.ndarray:
         """Return embeddings float32[len(lines), d], from the cache if they are there."""
-        key = key_of(self.identity, language, lines)
+        key = digest([self.identity, language, lines])
         path = self.folder / f"{key}{SUFFIX}"
         vectors = _read(path, key, len(lines))
         if vectors is not None:
@@ -109,16 +110,6 @@ def cached(encoder: LineEncoder, folder: Path, megabytes: int) -> LineEncoder:
     if not identity or not megabytes:
         return encoder
     return CachedEncoder(encoder, identity, folder, megabytes * 1_000_000)
-
-
-def key_of(identity: str, language: str, lines: list[str]) -> str:
-    """Return the hex SHA-256 of identity, language and lines, each prefixed by its length."""
-    whole = hashlib.sha256()
-    for text in (identity, language, *lines):
-        content = text.encode("utf-8", "surrogatepass")
-        whole.update(len(content).to_bytes(8, "little"))
-        whole.update(content)
-    return whole.hexdigest()
 
 
 def _read(path: Path, key: str, count: int) -> np.ndarray | None:
