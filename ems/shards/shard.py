@@ -203,10 +203,7 @@ def lines_fault(path: Path) -> str:
 
 
 def _blocks(path: Path, dtype: type) -> Iterator[tuple[int, np.ndarray]]:
-    """Read the numbers of a file into one buffer; yield (index of the first, block)."""
-    buffer, start = np.empty(NUMBERS, dtype), 0
-    with open(path, "rb") as handle:
-        while size := handle.readinto(buffer.data):
-            block = buffer[: size // buffer.itemsize]
-            yield start, block
-            start += len(block)
+    """Yield (index of the first number, block) of a file."""
+    size = np.dtype(dtype).itemsize
+    for start in range(0, path.stat().st_size // size, NUMBERS):
+        yield start, np.fromfile(path, dtype, NUMBERS, offset=start * size)
