@@ -5,7 +5,6 @@ import os
 import random
 import re
 from collections import Counter
-from functools import partial
 from itertools import chain
 
 import pytest
@@ -274,7 +273,6 @@ def test_the_report_equals_a_loop_over_the_sample(mixed, reported, tmp_path, mon
     assert report["scripts"]["control"] == 6
     assert {*report["scripts"]} == {"control", "Latin", "Hiragana", "Han", "other"}
     monkeypatch.setattr(vocabulary_report, "LINES", 50)
-    monkeypatch.setattr(vocabulary_report, "batched", partial(batched, size=7))
     report = write_vocabulary_report(model, mixed, tmp_path / "r.json")
     assert {row["lines"] for row in report["languages"].values()} == {50}
 

@@ -15,7 +15,6 @@ import sentencepiece
 
 from ems.base.files import reading_text, sha256_file, write_json
 from ems.base.progress import Progress
-from ems.base.texts import batched
 from ems.text.subwords import UNK, count_sample, encode_lines, languages_of, load_vocabulary
 
 LINES = 20_000  # per language
@@ -32,18 +31,14 @@ def write_vocabulary_report(vocabulary: Path, sample: Path, out: Path) -> dict[s
     languages: dict[str, dict[str, int]] = {}
     with reading_text(languages_of(sample)) as codes, reading_text(sample) as texts:
         lines = ([line.rstrip("\n") for line in pair] for pair in zip(codes, texts, strict=True))
-        for batch in progress.over(batched(lines, lambda line: len(line[1])), len):
-            taken: dict[str, list[str]] = {}
-            for code, text in batch:
-                counts = languages.setdefault(code, dict.fromkeys(COUNTS, 0))
-                if counts["lines"] < LINES:
-                    counts["lines"] += 1
-                    counts["characters"] += len(text) - text.count(" ")
-                    taken.setdefault(code, []).append(text)
-            for code, own in taken.items():
-                for ids in encode_lines(processor, own, code):
-                    languages[code]["tokens"] += len(ids)
-                    languages[code]["unknown"] += ids.count(UNK)
+        for code, text in progress.over(lines):
+            counts = languages.setdefault(code, dict.fromkeys(COUNTS, 0))
+            if counts["lines"] < LINES:
+                (ids,) = encode_lines(processor, [text], code)
+                counts["lines"] += 1
+                counts["characters"] += len(text) - text.count(" ")
+                counts["tokens"] += len(ids)
+                counts["unknown"] += ids.count(UNK)
     report = {
         "pieces": processor.get_piece_size(),
         "scripts": dict(sorted(Counter(_scripts(processor)).items())),
