@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import chain, compress, islice
+from itertools import chain, compress, groupby, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -312,16 +312,11 @@ class Documents:
 
 
 def _documents(piece: Piece) -> Iterator[list[tuple[str, int]]]:
-    document: list[tuple[str, int]] = []
-    for texts, lines in read_columns(piece.source, piece.start, piece.lines, piece.first, sides=1):
-        for text, line in zip(texts, lines, strict=True):
-            if line:
-                document.append((text, int(line)))
-            elif document:
-                yield document
-                document = []
-    if document:
-        yield document
+    batches = read_columns(piece.source, piece.start, piece.lines, piece.first, sides=1)
+    rows = chain.from_iterable(zip(*columns, strict=True) for columns in batches)
+    for is_text, document in groupby(rows, lambda row: bool(row[1])):  # else it ends a document
+        if is_text:
+            yield [(text, int(line)) for text, line in document]
 
 
 class EncodedSide:
