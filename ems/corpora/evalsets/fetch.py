@@ -126,8 +126,5 @@ def _lay_out(unit: Unit, file: str, folder: Path, path: Path) -> Json:
         unpack(path, unit.place, folder)
     else:
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        try:
-            os.link(path, folder / file)
-        except OSError:  # a file system without links
-            shutil.copyfile(path, folder / file)
+        shutil.copyfile(path, folder / file)
     return {}
