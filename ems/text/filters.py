@@ -118,14 +118,11 @@ def row_filters(
 
 
 def _limits(settings: CleanSettings) -> list[Filter]:
-    def size(text: str) -> int:
-        return len(text) if text.isascii() else len(text.encode())
-
     def words(text: str) -> int:
         return text.count(" ") + 1
 
     tests: dict[str, Callable[..., bool]] = {
-        "max_bytes": lambda *sides: max(map(size, sides)) > settings.max_bytes,
+        "max_bytes": lambda *sides: max(map(len, map(str.encode, sides))) > settings.max_bytes,
         "identical": lambda first, *others: first in others,
         "min_characters": lambda *sides: min(map(len, sides)) < settings.min_characters,
         "max_characters": lambda *sides: max(map(len, sides)) > settings.max_characters,

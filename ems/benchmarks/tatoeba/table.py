@@ -17,13 +17,7 @@ from ems.tables.engine import (
     own_codes,
     part_of,
 )
-from ems.tables.printed import (
-    AVERAGE,
-    TATOEBA,
-    load_groups,
-    load_tatoeba,
-    tatoeba_codes,
-)
+from ems.tables.printed import AVERAGE, TATOEBA, load_groups, load_tatoeba, tatoeba_codes
 from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.study import AblationColumns
 from ems.tables.table import Block, balanced_blocks

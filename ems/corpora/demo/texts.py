@@ -110,9 +110,8 @@ def _leak(benchmark: Sequence[DemoSentence], language: str, drawer: Drawer) -> l
 
 def disguise(text: str, number: int) -> str:
     """Return `text` in disguise `number`, or in the next that keeps its key ("ß" → "SS" does not)."""
-    wide = {code: code + 0xFEE0 for code in range(0x21, 0x7F)} | str.maketrans(
-        "。，？！、", ".,?!,"
-    )
+    marks = str.maketrans("。，？！、", ".,?!,")
+    wide = {code: code + 0xFEE0 for code in range(0x21, 0x7F)} | marks
     apart = text.replace(" ", " \u00a0") if " " in text else f"{text[:-2]}\u3000{text[-2:]}"
     disguises = (
         text.upper() + "!!",
