@@ -123,9 +123,8 @@ class EvalKeys:
         keys: Keys = {}
         names_of = {labels: _sets(labels, wanted) for labels in self.combinations}
         for texts, labels in self.files:
-            own = dict(zip(texts, map(names_of.__getitem__, labels), strict=True))
-            if not all(names_of.values()):
-                own = {key: names for key, names in own.items() if names}
+            all_names = map(names_of.__getitem__, labels)
+            own = {key: names for key, names in zip(texts, all_names, strict=True) if names}
             keys |= own | {key: keys[key] + own[key] for key in own.keys() & keys}
         self._last = wanted, keys
         return keys
