@@ -146,9 +146,7 @@ class CommandEncoder:
 
 
 def command_words(command: str) -> list[str]:
-    """Split a command as a shell does. Raises `EmsError` for bad quotes, or without {lines} or
-    {out}.
-    """
+    """Split a command like a shell; raise `EmsError` for bad quotes or missing {lines} or {out}."""
     try:
         words = shlex.split(command)
     except ValueError as error:

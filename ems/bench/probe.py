@@ -35,9 +35,7 @@ Layers = list[tuple[Tensor, Tensor]]  # weights [R, out, in], biases [R, out]; o
 
 @dataclass(frozen=True)
 class Pool:
-    """Examples of some runs: `take` maps rows (int64) to their features, float32[*rows.shape,
-    width].
-    """
+    """Examples of some runs; `take` maps rows (int64) to features, float32[*rows.shape, width]."""
 
     take: Callable[[Tensor], Tensor]
     width: int

@@ -198,9 +198,8 @@ class _Content(Record):
 
 
 def write_scores(path: Path, header: Mapping[str, Any], result: Result) -> None:
-    """Write a score file: `header` (benchmark, system, checksums) and the result. A row is a line
-    without spaces, which keeps thousands of rows (FLORES-200) below a megabyte: Snakemake compares
-    larger files by time only.
+    """Write a score file: `header` (benchmark, system, checksums) and the result, each row on a
+    line without spaces, since Snakemake compares files above a megabyte (FLORES-200) by time only.
     """
     names = [each.name for each in fields(Result) if each.name not in ("rows", "data")]
     values = {name: getattr(result, name) for name in names}

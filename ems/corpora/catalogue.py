@@ -93,8 +93,7 @@ def did_you_mean(word: str, names: Collection[str]) -> str:
 @dataclass(frozen=True)
 class PairSize:
     """Size of one language pair of a corpus; None: unknown. `lines` counts all pairs of its files,
-    `used` those left after `part` and the cap, up to `at_most`. `shared`: another part counts the
-    files.
+    `used` those left after `part` and the cap, up to `at_most`. `shared`: counted for another part.
     """
 
     role: str

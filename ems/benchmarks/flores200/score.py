@@ -18,9 +18,7 @@ from ems.config.plugins import module
 
 
 def score(task: Task) -> Result:
-    """Return P@1 of each direction, from the code of the queries to the code of the candidates.
-    Raises `EmsError` if the languages differ in their number of sentences.
-    """
+    """Return P@1 of each direction, from the code of the queries to the code of the candidates."""
     languages = task.languages if task.record.unseen else task.trained
     lines = read_translations(task.folder, list(languages), task.sets[0])
     vectors = _encoded(task, lines, languages)

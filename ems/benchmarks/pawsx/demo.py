@@ -18,9 +18,7 @@ HEADER = ("id", "sentence1", "sentence2", "label")
 
 
 def demo_files(material: Material) -> Files:
-    """Return dev and test of each language; row n is the same pair in every language. Raises
-    `EmsError` if a reworded sentence equals an existing one.
-    """
+    """Return dev and test of each language; row n is the same pair in every language."""
     files: Files = {}
     reworded = read_frames(Path(__file__).with_name("demo.yaml"))
     for split, count in PAIRS.items():

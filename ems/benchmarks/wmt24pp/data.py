@@ -46,9 +46,7 @@ def read_unit(folder: Path, unit: str) -> int:
 
 
 def _texts(path: Path, code: str) -> list[str]:
-    """Return a side of all segments that are not bad. Raises `EmsError` with file and line
-    otherwise.
-    """
+    """Return one side of the segments that are not bad. Raises `Damaged` with file and line."""
     side = "source" if code == "en" else "target"
 
     def text_of(number: int, line: str) -> str:
