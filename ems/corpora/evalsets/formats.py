@@ -9,16 +9,16 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
-from xml.parsers import expat
+from xml.parsers.expat import errors
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.texts import LONGEST, bounded_lines, opened
 
 MISSING = "no such file; fetch the benchmark again, or check the `path` of its evalsets entry"
 ENTITIES = "declares entities of its own; check where it came from"
-XML_BLOCK = 1 << 16  # bytes that are parsed at once
 SENTENCE_ENDS = re.compile(r"\s*\n\s*|(?<=[.!?…])\s+|(?<=[。！？])\s*")
 
 NumberedColumns = Iterator[tuple[int, list[str]]]
@@ -88,53 +88,31 @@ def read_sentences(path: Path) -> list[str]:
 
 # --- XML
 #
-# Expat is used because it reports the line of each record. Entity declarations are refused, since a
-# few lines of them can expand to gigabytes.
+# Entity declarations are refused, since a few lines of them can expand to gigabytes.
 
 
 def records(path: Path, name: str) -> Iterator[FieldRecord]:
     """Yield (line number, {child: text}) of each element `name`. Raises `EmsError` for bad XML."""
-    complete: list[FieldRecord] = []
-    record: FieldRecord | None = None
-    field, texts = "", [""]
-
-    def start(element: str, attributes: dict[str, str]) -> None:
-        nonlocal record, field, texts
-        if element == name:
-            record = (parser.CurrentLineNumber, {})
-        elif record is not None and not field:
-            field, texts = element, []
-
-    def end(element: str) -> None:
-        nonlocal record, field
-        if element == name and record is not None:
-            complete.append(record)
-            record = None
-        elif record is not None and element == field:
-            record[1][field] = "".join(texts).strip()
-            field = ""
-
-    def refuse(*_: object) -> None:
-        raise EmsError(f"{path}: {ENTITIES}")
-
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.CharacterDataHandler = lambda text: texts.append(text) if field else None
-    parser.EntityDeclHandler = refuse
+    parser, begin = ElementTree.XMLPullParser(("start", "end")), 0
     with _opened(path) as reader:
-        while True:
-            block = reader.read(XML_BLOCK)
-            try:
-                parser.Parse(block, not block)
-            except expat.ExpatError as error:
-                problem = expat.errors.messages.get(error.code, "damaged")
-                line = f"{path}: line {error.lineno}"
-                raise EmsError(f"{line}: not valid XML ({problem})") from None
-            yield from complete
-            complete.clear()
-            if not block:
-                return
+        try:
+            for number, line in chain(enumerate(reader, start=1), [(0, b"")]):
+                if b"<!ENTITY" in line:
+                    raise EmsError(f"{path}: {ENTITIES}")
+                if line:
+                    parser.feed(line)
+                else:
+                    parser.close()
+                for event, element in parser.read_events():
+                    if element.tag == name and event == "start":
+                        begin = number
+                    elif element.tag == name:
+                        yield begin, {own.tag: "".join(own.itertext()).strip() for own in element}
+                        element.clear()
+        except ElementTree.ParseError as error:
+            problem = errors.messages.get(error.code, "damaged")
+            line = f"{path}: line {error.position[0]}"
+            raise EmsError(f"{line}: not valid XML ({problem})") from None
 
 
 def tree(path: Path) -> ElementTree.Element:
