@@ -8,12 +8,11 @@ https://registry.opendata.aws/amazon-reviews-ml; Amazon withdrew it.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ems.base.errors import EmsError
-from ems.base.files import parse_json
+from ems.base.records import Json
 from ems.base.schema import Settings
-from ems.corpora.evalsets.formats import Document, Subset, check_count, numbered_lines, parts
+from ems.corpora.evalsets.formats import Document, Subset, check_count, json_rows, parts
 
 EVALUATED = ("dev", "test")
 CLASSES = ("negative", "positive")
@@ -45,26 +44,19 @@ def training_files(code: str, settings: Settings | None) -> tuple[str, ...]:
 def read_split(folder: Path, code: str, split: str) -> Iterator[Document]:
     """Yield the reviews of a file; raise `EmsError` with file and line for bad input."""
     path, number = folder / file_name(code, split), 0
-    for number, line in numbered_lines(path):
-        try:
-            entry = parse_json(line)
-            label = LABELS[int(entry["stars"])]
-            title, body, language = (_text(entry[name]) for name in TEXTS)
-        except (ValueError, KeyError, TypeError):
-            raise EmsError(
-                f"{path}: line {number}: expected a JSON object with stars (1 to 5), review_title, "
-                f"review_body and language, found {line[:40]!r}"
-            ) from None
+    expected = "stars (1 to 5), review_title, review_body and language"
+    for number, (label, title, body, language) in json_rows(path, _review, expected):
         if language != code:
             raise EmsError(f"{path}: line {number}: a review in {language!r}, expected {code}")
         yield Document(label, title, body)
     check_count(number, path, "reviews")
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
+def _review(entry: Json) -> list[str]:
+    texts = [entry[name] for name in TEXTS]
+    if not all(isinstance(text, str) for text in texts):
         raise TypeError
-    return value
+    return [LABELS[int(entry["stars"])], *texts]
 
 
 def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, Iterator[Document]]:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.base.files import parse_json
-from ems.corpora.evalsets.formats import NumberedColumns, check_count, named_rows, numbered_lines
+from ems.corpora.evalsets.formats import check_count, json_rows, named_rows
 
 SPLITS = ("dev", "test")
 LABELS = ("entailment", "neutral", "contradiction")
@@ -42,7 +41,9 @@ def split_path(folder: Path, split: str) -> Path:
 def read_all(folder: Path, split: str) -> Iterator[tuple[str, Inference]]:
     """Yield (language, pair) of each line; raise `EmsError` with file and line for bad input."""
     path = split_path(folder, split)
-    rows = _json_rows(path) if path.suffix == ".jsonl" else named_rows(path, COLUMNS)
+    rows = named_rows(path, COLUMNS)
+    if path.suffix == ".jsonl":
+        rows = json_rows(path, lambda row: [str(row[name]) for name in COLUMNS], ", ".join(COLUMNS))
     for number, (language, label, premise, hypothesis) in rows:
         yield language, _inference(path, number, premise, hypothesis, label)
 
@@ -68,18 +69,6 @@ def _inference(path: Path, number: int, premise: str, hypothesis: str, label: st
             f"{path}: line {number}: found the label {label!r}; expected {', '.join(LABELS)}"
         )
     return Inference(premise, hypothesis, label)
-
-
-def _json_rows(path: Path) -> NumberedColumns:
-    for number, line in numbered_lines(path):
-        try:
-            entry = parse_json(line)
-            yield number, [str(entry[name]) for name in COLUMNS]
-        except (ValueError, KeyError, TypeError):
-            raise EmsError(
-                f"{path}: line {number}: expected a JSON object with {', '.join(COLUMNS)}, found "
-                f"{line[:40]!r}"
-            ) from None
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:

@@ -6,15 +6,17 @@ dropped. Quotation marks have no special meaning: XNLI, PAWS-X and BUCC contain 
 
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from xml.parsers.expat import errors
 
 from ems.base.errors import Damaged, EmsError
+from ems.base.files import parse_json
+from ems.base.records import Json
 from ems.base.texts import LONGEST, bounded_lines, opened
 
 MISSING = "no such file; fetch the benchmark again, or check the `path` of its evalsets entry"
@@ -70,6 +72,17 @@ def named_rows(path: Path, names: tuple[str, ...]) -> NumberedColumns:
     for number, line in lines:
         columns = _split(path, number, line, len(header))
         yield number, [columns[place] for place in places]
+
+
+def json_rows(path: Path, read: Callable[[Json], Any], expected: str) -> Iterator[tuple[int, Any]]:
+    """Yield (line number, what `read` returns) of JSON objects. Raises `EmsError` for others."""
+    for number, line in numbered_lines(path):
+        try:
+            row = read(parse_json(line))
+        except (ValueError, KeyError, TypeError):
+            wanted = f"expected a JSON object with {expected}"
+            raise EmsError(f"{path}: line {number}: {wanted}, found {line[:40]!r}") from None
+        yield number, row
 
 
 def check_count(count: int, path: Path, expected: str) -> None:
