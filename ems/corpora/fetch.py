@@ -22,17 +22,11 @@ from ems.base.records import Json
 from ems.base.stamps import make_each
 from ems.base.workers import in_workers
 from ems.config.file import OPUSTOOLS
+from ems.corpora import locations
 from ems.corpora.archive import BLOCK
 from ems.corpora.content import START, Locked, check_start, lock_of, read_lock
 from ems.corpora.download import DOWNLOADS, Downloads, download, part_path, write_all
-from ems.corpora.locations import (
-    corpus_location,
-    dump_location,
-    is_remote,
-    local_path,
-    mined_location,
-    opus_location,
-)
+from ems.corpora.locations import is_remote, local_path
 from ems.corpora.monolingual import check_dump, count_documents
 from ems.corpora.moses import count_mined, count_pairs
 from ems.corpora.opustools import moses_by_opustools
@@ -79,16 +73,16 @@ class Release:
     def _location(self, name: str, out: Path) -> str:
         match self.form:
             case "moses":
-                return opus_location(self.source, self.corpus, self.version, name)
+                return locations.opus_location(self.source, self.corpus, self.version, name)
             case "documents":
-                folder = corpus_location(self.source, self.corpus, self.version)
+                folder = locations.corpus_location(self.source, self.corpus, self.version)
                 return f"{folder}/{out.name}"
             case "mined":
-                return mined_location(self.source, name)
+                return locations.mined_location(self.source, name)
             case "text":
                 return f"{self.source.rstrip('/')}/{self.corpus}/{self.version}/{out.name}"
             case "dump":
-                return dump_location(self.source, name, self.version)
+                return locations.dump_location(self.source, name, self.version)
 
     def _counts(self, name: str, path: Path) -> dict[str, int]:
         """Return the counts of a file for its lock. Raises `EmsError` for another form."""
