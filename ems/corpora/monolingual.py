@@ -98,9 +98,6 @@ def count_documents(path: Path) -> dict[str, int]:
     return counts
 
 
-# --- dumps of Wikipedia
-
-
 def check_dump(path: Path) -> dict[str, int]:
     """Return {}. Raises `EmsError` if the file does not begin like a dump of MediaWiki."""
     with bz2.open(path) as packed:

@@ -59,7 +59,6 @@ def _blocks(
 
 
 def _reason(document: list[DocumentRow], seen: Seen | None) -> str:
-    """Return why a document is removed; "" if it is kept."""
     if len(document) < MIN_SENTENCES:
         return NO_CONTEXT
     if seen is not None and not seen.add(["\n".join(text for text, _ in document)])[0]:

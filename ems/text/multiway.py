@@ -99,9 +99,6 @@ def join_pairs(
     return {"read": counts.read.total(), "kept": counts.kept.total()}
 
 
-# --- rows by the key of the sentence that they share
-
-
 def _divide(
     sources: list[Path], rows: Path, part: int, through: str, key_name: str
 ) -> tuple[list[Path], dict[Path, int]]:
@@ -160,9 +157,6 @@ def _sentences(parts: list[Path]) -> Iterator[Translations]:
                 last = language, digest
             if len(translations) > 1:
                 yield translations
-
-
-# --- which pairs are taken
 
 
 def _choose(

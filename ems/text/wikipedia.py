@@ -41,8 +41,6 @@ _END = re.compile(r"[。！？]+[”’」』）》】〉\"')\]]*")
 _MARKUP = re.compile("<.+>")  # a line that the splitter would treat as a tag
 BREAK = "<P>"  # written by the splitter after each paragraph
 
-SentenceSplitter = Callable[[list[str]], list[list[str]]]  # paragraphs -> the sentences of each
-
 
 def check_needs() -> None:
     """Raise `EmsError` for a missing package or program, with how to install it."""
@@ -174,11 +172,8 @@ def _node(node: Any, spaces: Set[str]) -> str:
     return ""
 
 
-# --- paragraphs -> sentences
-
-
 @lru_cache(maxsize=1)
-def splitter(language: str) -> SentenceSplitter:
+def splitter(language: str) -> Callable[[list[str]], list[list[str]]]:
     """Return a function that splits paragraphs with the Moses splitter in Perl (mosestokenizer),
     which uses English abbreviations for languages without their own. Sentences that end in the
     full-width marks 。！？ are split here, since no space follows them.

@@ -39,9 +39,6 @@ UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf
 WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]")
 
 
-# --- reading
-
-
 @dataclass(frozen=True)
 class Examples:
     """Texts (with line breaks), the index of the class of each, and their file."""
@@ -125,9 +122,6 @@ def drawn(documents: Iterable[Document], count: int, seed: str, path: Path) -> l
             kept[place] = document
     chance.shuffle(kept)
     return kept
-
-
-# --- embedding
 
 
 def token_counts(encoder: LineEncoder, lines: list[str], language: str) -> list[int]:

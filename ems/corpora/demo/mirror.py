@@ -33,7 +33,6 @@ Files = dict[str, str | bytes]  # name below a folder -> content
 
 
 def write_mirror(root: Path) -> None:
-    """Write the mirror below `root`; it is complete once `manifest.json` exists."""
     total = 4 * len(OTHERS) + 2 * len(BENCHMARK_ONLY) + len(demo_sets()) + len(LANGUAGES)
     progress = Progress("demo corpus", total, "files and sets")
     check_target(root, _is_mirror)

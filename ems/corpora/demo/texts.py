@@ -128,6 +128,9 @@ def disguise(text: str, number: int) -> str:
     raise EmsError(f"no disguise keeps the key of {text!r}")
 
 
+# --- stories: documents of single languages
+
+
 def stories(material: Material) -> dict[str, str]:
     """Return {language: documents}, one sentence per line, a blank line after each document. They
     are not parallel. Each is about one person, so that the context of a sentence is informative.

@@ -74,9 +74,6 @@ def program(name: str, install: str) -> Need:
     return Need(lambda: shutil.which(name) is not None, install)
 
 
-# --- discovery
-
-
 def records() -> dict[str, tuple[str, Any]]:
     """Return {name: (module, SEGMENTER)}, including the project's own extensions."""
     result = {}
@@ -137,9 +134,6 @@ def check_available(name: str) -> None:
                 f"segmenter {name}: {need.install}; or choose another segmenter under "
                 f"`segmenters` in the experiment ({', '.join(names())})"
             )
-
-
-# --- segmenting
 
 
 @cache
