@@ -14,18 +14,13 @@ from ems.base.errors import Damaged
 from ems.base.files import parse_json
 from ems.corpora.evalsets.formats import Document, check_count, numbered_lines, parts
 
-REGIONS = """
-    ar_EG ar_SA bg_BG bn_IN ca_ES cs_CZ da_DK de_DE el_GR es_MX et_EE fa_IR fi_FI fil_PH fr_FR fr_CA
-    gu_IN he_IL hi_IN hr_HR hu_HU id_ID is_IS it_IT ja_JP kn_IN ko_KR lt_LT lv_LV ml_IN mr_IN nl_NL
-    no_NO pa_IN pl_PL pt_BR pt_PT ro_RO ru_RU sk_SK sl_SI sr_RS sv_SE sw_KE sw_TZ ta_IN te_IN th_TH
-    tr_TR uk_UA ur_PK vi_VN zh_CN zh_TW zu_ZA
-"""
+REGIONS = Path(__file__).with_name("regions.txt")  # languages and regions of the files
 OTHERS = {"nb": "no", "tl": "fil", "en": "de"}  # any file has the English side
 
 
 def units(code: str) -> tuple[str, ...]:
-    own = OTHERS.get(code, code)
-    return tuple(f"en-{region}" for region in REGIONS.split() if region.partition("_")[0] == own)
+    own, regions = OTHERS.get(code, code), REGIONS.read_text("utf-8").split()
+    return tuple(f"en-{region}" for region in regions if region.partition("_")[0] == own)
 
 
 def file_names(code: str) -> tuple[str, ...]:
