@@ -65,10 +65,8 @@ def evaluate_by_hand(
     system = _system(experiment, model, command)
     content = digest([sha256_file(Path(path)) for path in model_files(system)])
     system = replace(system, content=content)
-    if not name and model is not None:
-        name = Path(model).resolve().name or "model"
-    elif not name:
-        name = Path(command.partition(" ")[0]).name or "command"
+    place = Path(command.partition(" ")[0]) if model is None else Path(model).resolve()
+    name = name or place.name or ("command" if model is None else "model")
     experiment = replace(experiment, systems={**experiment.systems, name: system})
     data_folders = {
         benchmark: {

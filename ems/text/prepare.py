@@ -113,13 +113,10 @@ def prepare_pairs(part: Part, receipt: Path) -> str:
         make_each(waiting, make, str)
     with suppress(OSError):  # there is none, or it has pieces of pairs of another part
         part.state.rmdir()
-    write_json(
-        receipt,
-        {
-            pair: {kind: sums[pair][str(path)] for kind, path in part.outputs(pair).items()}
-            for pair in part.pairs
-        },
-    )
+    made = {}
+    for pair in part.pairs:
+        made[pair] = {kind: sums[pair][str(path)] for kind, path in part.outputs(pair).items()}
+    write_json(receipt, made)
     return _summary(part, waiting, time.monotonic() - started)
 
 

@@ -70,10 +70,8 @@ def _hits_of_drawn(task: Task, code: str) -> DirectionHits:
     foreign = task.embedded([one for one, _ in pairs], task.languages[code], where)
     english = task.embedded([other for _, other in pairs], "en", f"{where}, English")
     search = partial(best_candidates, k=protocol.k, margin=protocol.margin)
-    return (
-        search(foreign[queries], english) == queries,
-        search(english[queries], foreign) == queries,
-    )
+    there, back = search(foreign[queries], english), search(english[queries], foreign)
+    return there == queries, back == queries
 
 
 def draw(read: Callable[[], Iterable[AlignedPair]], count: int, seed: int) -> list[AlignedPair]:
