@@ -37,8 +37,6 @@ CodePair = tuple[str, str]
 
 
 class Translation(NamedTuple):
-    """A translation of a sentence of `through`: hash, line of origin, text."""
-
     digest: bytes
     line: int
     text: bytes

@@ -25,8 +25,6 @@ training_files = (TRAIN,)
 
 @dataclass(frozen=True)
 class Inference:
-    """A premise and a hypothesis, with one of LABELS."""
-
     premise: str
     hypothesis: str
     label: str
@@ -49,7 +47,6 @@ def read_all(folder: Path, split: str) -> Iterator[tuple[str, Inference]]:
 
 
 def read_split(folder: Path, code: str, split: str) -> list[Inference]:
-    """Return the pairs of one language, given by its ISO 639-1 code."""
     pairs = [pair for language, pair in read_all(folder, split) if language == code]
     check_count(len(pairs), split_path(folder, split), f"pairs of the language {code}")
     return pairs

@@ -43,8 +43,6 @@ SLOT = re.compile(
 
 @dataclass(frozen=True)
 class Category:
-    """Words of one kind: `rows` of the table `lexicon/<name>.tsv`."""
-
     name: str
     rows: list[dict[str, str]]
 
