@@ -101,10 +101,8 @@ def read_own(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
         return
     if form == TWO_FILES:
         for first, second in zip(*map(_texts_of, paths), strict=False):  # `count_own` compared them
-            if isinstance(first, Bad) or isinstance(second, Bad):
-                yield first if isinstance(first, Bad) else second
-            else:
-                yield _pair(first, second)
+            bad = next((side for side in (first, second) if isinstance(side, Bad)), None)
+            yield bad or _pair(first, second)
         return
     for text in _texts_of(paths[0]):
         if isinstance(text, Bad):
