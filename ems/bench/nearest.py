@@ -149,13 +149,13 @@ def nearest(
                 del tile  # frees memory for the next one
             progress.add()
     progress.close()
-    return _decoded(of_first), _decoded(of_second)
+    return Neighbours(*parts_of(of_first)), Neighbours(*parts_of(of_second))
 
 
 def merged(one: Neighbours, other: Neighbours, k: int) -> Neighbours:
     """Merge two sets of neighbours of the same rows into the k nearest, ordered as by `nearest`."""
     keys = np.concatenate([keys_of(each.similarity, each.index) for each in (one, other)], 1)
-    return _decoded(_largest(keys, min(k, keys.shape[1])))
+    return Neighbours(*parts_of(_largest(keys, min(k, keys.shape[1]))))
 
 
 def gpu_of(setting: str) -> Any:
@@ -237,7 +237,3 @@ def parts_of(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _turned(bits: np.ndarray) -> np.ndarray:
     """Map the int32 bits of floats to integers in the same order, and back."""
     return bits ^ (bits >> 31 & 0x7FFFFFFF)
-
-
-def _decoded(keys: np.ndarray) -> Neighbours:
-    return Neighbours(*parts_of(keys))

@@ -66,10 +66,8 @@ def check_corpora(experiment: Experiment) -> None:
     entries += [("validation", corpus) for corpus in experiment.validation]
     newer = "a newer release or your own corpus needs `source:`, an address or a DIRECTORY"
     for key, corpus in entries:
-        if corpus.custom or corpus.documents:
-            continue
         versions = versions_of(corpus.name)
-        if corpus.version in versions:
+        if corpus.custom or corpus.documents or corpus.version in versions:
             continue
         if not versions:
             named = did_you_mean(corpus.name, {*catalogue(), *opus_releases()})

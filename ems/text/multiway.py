@@ -67,9 +67,8 @@ def join_pairs(
         raise EmsError("multiway.through: this key is missing; name the language in common")
     with atomic_path(reports, is_pairs) as report, atomic_path(out, is_pairs) as folder:
         report.mkdir()
-        folder.mkdir()
         rows = folder / "rows"
-        rows.mkdir()
+        rows.mkdir(parents=True)
         parts, lines = _divide(sources, rows, part, settings.through, experiment.decontaminate.key)
         waiting, held = defaultdict[CodePair, list[bytes]](list), 0
         for translations in _sentences(parts):

@@ -150,9 +150,7 @@ def embed_documents(task: Task, texts: list[str], language: str, location: str) 
 def split_long(
     encoder: LineEncoder, texts: list[str], language: str, limit: int
 ) -> list[list[str]]:
-    """Return the lines of each text: one, or its sentences if it has more than `limit` (not 0)
-    tokens.
-    """
+    """Return the lines of each text: sentences if it has over `limit` (not 0) tokens, or itself."""
     whole = [" ".join(text.split()) for text in texts]
     counts = token_counts(encoder, whole, language) if limit else [0] * len(whole)
     return [
