@@ -207,8 +207,7 @@ def clean_pairs(job: CleanJob, scratch: Path) -> Cleaned:
     report.expect(["cap", *(BAD if own else ()), *([REASON] if duplicates else ())])
     report.expect(reason for filter in filters for reason in filter.reasons)
     report.expect(command.reason for command in commands)
-    what = f"decontaminate {source.title}"
-    progress = Progress(what, report.left, "pairs", small=source.small)
+    progress = Progress(f"decontaminate {source.title}", report.left, "pairs", small=source.small)
     rows = _without_bad(rows, report, progress) if own else rows
     batches = filtered(progress.over(in_batches(rows), len), filters, report)
     if duplicates:

@@ -89,8 +89,7 @@ def join_pairs(
             )
         shutil.rmtree(rows)
         for pair in sorted(counts.read):
-            entry = _entry(pair, lines, counts, settings.through)
-            write_json(report / _name(pair, "json"), entry)
+            write_json(report / _name(pair, "json"), _entry(pair, lines, counts, settings.through))
         write_list(folder)
         write_list(report)
     return {"read": counts.read.total(), "kept": counts.kept.total()}

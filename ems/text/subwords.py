@@ -250,8 +250,7 @@ class WordEncoder:
         new = list(set(chain.from_iterable(words)).difference(self.known))
         self.known.update(zip(new, self._pack(new), strict=True))
         self.size += sum(map(len, new))
-        look_up = self.known.__getitem__
-        return [b"".join(map(look_up, line)) for line in words]
+        return [b"".join(map(self.known.__getitem__, line)) for line in words]
 
     def _pack(self, texts: list[str]) -> list[bytes]:
         encoded = encode_lines(self.processor, texts, self.language)

@@ -99,9 +99,7 @@ def read_sentences(path: Path) -> list[str]:
     return lines
 
 
-# --- XML
-#
-# Entity declarations are refused, since a few lines of them can expand to gigabytes.
+# --- XML: entity declarations are refused, since a few lines of them can expand to gigabytes
 
 
 def records(path: Path, name: str) -> Iterator[FieldRecord]:
@@ -140,11 +138,9 @@ def tree(path: Path) -> ElementTree.Element:
         raise EmsError(f"{path}: line {error.position[0]}: not valid XML ({error})") from None
 
 
-# --- documents
-#
-# Decontamination removes the whole text, its title, each line and each sentence, because parallel
-# corpora consist of sentences. A sentence ends at . ! ? … before white space, at 。！？ and at line
-# ends. This splits too often (after "Mr."), which costs a few more keys but needs no model.
+# --- documents: decontamination removes the whole text, its title, each line and each sentence,
+# because parallel corpora consist of sentences. A sentence ends at . ! ? … before white space, at
+# 。！？ and at line ends. This splits too often (after "Mr."), but needs no model.
 
 
 @dataclass(frozen=True)
