@@ -64,10 +64,8 @@ def model_files(system: SystemSettings) -> list[str]:
     """Return the local files of an external system: of its command or its model folder."""
     if system.kind == "command":
         return command_files(system.place.split())
-    folder = Path(system.place)
-    if system.kind == "folder":
-        return list(map(str, files_of(folder)))
-    return [str(path) for path in visible_files(folder)] if system.place else []
+    files_in = files_of if system.kind == "folder" else visible_files
+    return [str(path) for path in files_in(Path(system.place))] if system.place else []
 
 
 def command_files(words: Iterable[str]) -> list[str]:

@@ -239,8 +239,7 @@ def _length(text: str | None) -> int | None:
 @contextmanager
 def download(url: str, out: Path, downloads: Downloads = DOWNLOADS) -> Iterator[Path]:
     """Yield a complete download of `url` next to `out`, for the caller to check and move. If the
-    network fails, it stays if the next run can go on; if the caller raises `EmsError`, it is
-    removed.
+    network fails, it stays if the next run can go on; an `EmsError` of the caller removes it.
     """
     with held(part_path(out)) as writer:
         part = PartialFile(url, out, writer, downloads)
