@@ -117,21 +117,41 @@ class StaticEncoder(Tokeniser):
     def of_one_language(self, lines: list[str], language: str | None, progress: Any) -> Encoded:
         vectors = np.empty((len(lines), self.dimensions), np.float32)
         counts = np.empty((len(lines), 5), np.int64)
+        for part, sums, own in self._summed(lines, language, progress):
+            vectors[part], counts[part] = self.vectors_of(sums, own[:, 1:]), own
+        check_finite(vectors, self.folder)
+        return Encoded(vectors, *counts.T[[0, 3, 4]])
+
+    def sums(self, lines: list[str], language: str | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return sums float32[N, s] and counts int64[N, 4] of lines, for `vectors_of`.
+
+        Those of lines joined by spaces are the sums of theirs. A line without a known piece is 0.
+        """
+        sums = np.empty((len(lines), self._cache.sums.shape[1]), np.float32)
+        counts = np.empty((len(lines), 4), np.int64)
+        for part, own, its in self._summed(lines, language):
+            sums[part], counts[part] = own, its[:, 1:]
+        sums[(counts[:, 2] > 0) & (counts[:, 3] == 0)] = 0
+        return sums, counts
+
+    def _summed(
+        self, lines: list[str], language: str | None, progress: Any = None
+    ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """Yield the sums of each block of lines, and their counts as `_block` returns them."""
         needed = lines or isinstance(language, str)  # else the language does not matter
         for start, *block in self._blocks(lines, language) if needed else ():
             part = slice(start, start + len(block[0]))
             with self._lock:  # of the cache
-                vectors[part], counts[part] = self._block(lines[part], *block, language)
+                sums = self._block(lines[part], *block, language)
+            yield part, *sums
             if progress:
                 progress.add(len(block[0]))
-        check_finite(vectors, self.folder)
-        return Encoded(vectors, *counts.T[[0, 3, 4]])
 
     def embed(self, tokens: list[np.ndarray]) -> np.ndarray:
         """Return embeddings float32[N, d] of N arrays of token ids."""
         sums = np.empty((len(tokens), self._cache.sums.shape[1]), np.float32)
         read = [ids[: self.max_tokens] for ids in tokens]
-        return self._vectors(sums, self._sum(read, sums, np.arange(len(tokens))))
+        return self.vectors_of(sums, self._sum(read, sums, np.arange(len(tokens))))
 
     # --- blocks of lines
 
@@ -169,7 +189,7 @@ class StaticEncoder(Tokeniser):
     def _block(
         self, lines: list[str], units: list[list[str]], sizes: np.ndarray, language: str | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the vectors [N, d] of lines, and their counts [N, 5]: all tokens, then `_sum`."""
+        """Return the sums of lines, and their counts [N, 5]: of all tokens, then `_sum`."""
         most = self.max_tokens
         if sizes.max() > most:
             units = [line if len(line) <= most else [] for line in units]
@@ -186,7 +206,7 @@ class StaticEncoder(Tokeniser):
             tokens[whole] = list(map(len, encoded))
             read = [ids[:most] or [UNK] for ids in encoded]
             counts[whole] = self._sum(read, sums, np.array(whole))
-        return self._vectors(sums, counts), np.column_stack([np.maximum(tokens, 1), counts])
+        return sums, np.column_stack([np.maximum(tokens, 1), counts])
 
     def _sum_words(
         self, language: str | None, words: list[str], out: np.ndarray, places: np.ndarray
@@ -227,7 +247,7 @@ class StaticEncoder(Tokeniser):
             self._tables[1].add(rows, grams, part, places, self.threads)
         return np.column_stack([lengths, grams, *self.known(ids, lengths)])
 
-    def _vectors(self, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    def vectors_of(self, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Return the vectors of N lines from their sums and counts, float32[N, d]."""
         pieces, *grams = np.split(sums, len(self._tables), axis=1)
         divisors = np.maximum(counts[:, :2, None], 1).astype(np.float32)  # (N, 2, 1)

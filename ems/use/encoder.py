@@ -219,6 +219,14 @@ class Encoder:
         self._seen += pieces.sum(), unknown.sum(), len(lines), (~known & ~blank).sum()
         return found.vectors, known, found.tokens.tolist()
 
+    def sums(self, lines: list[str], language: str | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return `StaticEncoder.sums` of a static model."""
+        return self._lines.sums(lines, language and self._code(language))
+
+    def vectors_of(self, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Return the vectors of sums of a static model, float32[N, d]."""
+        return self._lines.vectors_of(sums, counts)
+
     def _code(self, language: str) -> str:
         return code_among(self.languages, language) or language
 
