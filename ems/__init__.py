@@ -1,6 +1,6 @@
 """EMS: one sentence encoder for many languages, trained from parallel text (Mao et al., EMS v2).
 
-    from ems import Encoder, mine, score
+    from ems import Encoder, align, mine, score
 
 These names are imported from `ems.use` on first use, so that the command line starts quickly. A
 static model needs numpy, safetensors and sentencepiece, one with layers PyTorch as well.
@@ -13,7 +13,9 @@ from typing import Any
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # searching for plug-ins takes 20 ms
 
 __version__ = "0.1.0"
-_PLACES = {"Encoder": "ems.use.encoder", "mine": "ems.use.encoder", "score": "ems.use.encoder"}
+_PLACES = dict.fromkeys(("Encoder", "mine", "score"), "ems.use.encoder") | {
+    "align": "ems.use.align"
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,6 @@
 """Commands that use an encoder: encode lines, score and mine pairs, search, serve."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -123,6 +124,48 @@ def mine(
         one_to_one=one_to_one,
         numbers=numbers,
     )
+
+
+def align(
+    *,
+    model: ModelName = None,
+    source: Annotated[Path | None, "document with a sentence per line, or compressed"] = None,
+    target: Annotated[Path | None, "its translation"] = None,
+    documents: Annotated[
+        Path | None,
+        "many: a folder of NAME.de and NAME.fr; or a TSV of two paths, or of Bitextor",
+        Mark.STREAM,
+    ] = None,
+    out: Annotated[Path, "file to write; - for stdout", Mark.STREAM, Writes()] = Path("-"),
+    format: Annotated[
+        Literal["tsv", "jsonl", "moses", "tmx", "vecalign", "html"],
+        "form of the output; moses: two files, OUT.<language>",
+    ] = "tsv",
+    source_language: LineLanguage = None,
+    target_language: OtherLanguage = None,
+    split: Annotated[bool, "splitting of lines into sentences"] = False,
+    largest: Annotated[int, "most sentences of an alignment, both sides", Bounds(2, 32)] = 8,
+    threshold: Annotated[float | None, "minimum score; without it, also lone sentences"] = None,
+    threads: Annotated[int, "processes for --documents", Bounds(1, 1024)] = 1,
+    bad: BadLines = "error",
+    device: Device = "auto",
+    precision: Precision = "float32",
+) -> None:
+    """Align the sentences of translated documents."""
+    os.environ |= dict.fromkeys(
+        ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"
+    )  # of small products
+    from ems.use import aligned  # numpy reads them once
+
+    languages = source_language, target_language
+    job = aligned.AlignJob(model, languages, largest, split, bad == "skip", device, precision)
+    output = aligned.Output(out, format, languages, threshold)
+    if documents and not (source or target):
+        aligned.align_documents(job, documents, output, threads)
+    elif source and target and not documents:
+        aligned.align_files(job, source, target, output)
+    else:
+        raise EmsError("expected --source and --target, or --documents")
 
 
 def check_model(model: common.ModelFolder) -> None:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ems.base.progress import Progress
 from ems.base.texts import is_visible
 from ems.model.lines import unit_rows
 from ems.use.arguments import lines_of, whole
@@ -59,6 +60,7 @@ def align(
     source_language: str | None = None,
     target_language: str | None = None,
     largest: int = LARGEST,
+    progress: Progress | None = None,
 ) -> list[Alignment]:
     """Align the sentences of two documents, in their order; each is in exactly one alignment.
 
@@ -76,7 +78,7 @@ def align(
         return Side.of_windows(lines, embed, most)
 
     first, second = read(source, "source", source_language), read(target, "target", target_language)
-    return align_sides(first, second, most)
+    return align_sides(first, second, most, progress)
 
 
 @dataclass(frozen=True)
@@ -192,9 +194,11 @@ class Windows(NamedTuple):
 # --- dynamic programming
 
 
-def align_sides(first: Side, second: Side, largest: int = LARGEST) -> list[Alignment]:
-    """Return the alignments of two documents, as `align` does."""
-    spans = _spans(first, second, max(2, largest))
+def align_sides(
+    first: Side, second: Side, largest: int = LARGEST, progress: Progress | None = None
+) -> list[Alignment]:
+    """Return the alignments of two documents, as `align` does; count the lines of the first."""
+    spans = _spans(first, second, max(2, largest), progress)
     scores = np.zeros(len(spans))
     both = [at for at, span in enumerate(spans) if span[0] < span[2] and span[1] < span[3]]
     one, other, one_end, other_end = np.array([spans[at] for at in both], int).reshape(-1, 4).T
@@ -205,7 +209,7 @@ def align_sides(first: Side, second: Side, largest: int = LARGEST) -> list[Align
     ]
 
 
-def _spans(first: Side, second: Side, largest: int) -> list[Span]:
+def _spans(first: Side, second: Side, largest: int, progress: Progress | None) -> list[Span]:
     """Return the cheapest alignments of two documents, searched from coarse to fine."""
     levels, spans = [(first, second)], None
     while max(map(len, levels[-1])) > DENSE or (len(first) and len(levels) == 1):
@@ -213,7 +217,8 @@ def _spans(first: Side, second: Side, largest: int) -> list[Span]:
     ratio = _ratio(first, second, [(0, 0, len(first), len(second))])
     for sides in reversed(levels):
         most = largest if sides[0] is first else COARSE
-        spans = _search(*sides, most, _band(spans, *map(len, sides)), ratio)
+        counted = progress if sides[0] is first else None
+        spans = _search(*sides, most, _band(spans, *map(len, sides)), ratio, counted)
         ratio = _ratio(*sides, [span for span in spans if span[0] < span[2] and span[1] < span[3]])
     return spans
 
@@ -244,7 +249,12 @@ def _band(spans: list[Span] | None, rows: int, columns: int) -> tuple[np.ndarray
 
 
 def _search(
-    first: Side, second: Side, largest: int, band: tuple[np.ndarray, np.ndarray], ratio: float
+    first: Side,
+    second: Side,
+    largest: int,
+    band: tuple[np.ndarray, np.ndarray],
+    ratio: float,
+    progress: Progress | None,
 ) -> list[Span]:
     """Return the cheapest path from the beginning to the end of both sides within a band."""
     low, high = band
@@ -269,6 +279,8 @@ def _search(
             steps.append(np.where(cheapest < total, len(shapes) - 1, step).astype(np.uint8))
             totals[row % largest, largest + low[max(0, row - largest)] : place[0]] = np.inf
             totals[row % largest, place] = cheapest + SKIP * columns
+        if progress:
+            progress.add(costs.shape[1])
     spans, (row, column) = [], (len(first), len(second))
     while row or column:
         m, n = shapes[steps[row][column - low[row]]]
