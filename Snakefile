@@ -54,6 +54,6 @@ rule all:
 
 # Rules that run on a cluster. The others are short, or need the internet, which nodes often lack. A missing `mem_mb` does
 # not mark them: with `default-resources` in a profile Snakemake gives every rule some.
-SUBMITTED = "wikipedia prepare prepare_validation pair multiway vocabulary_sample".split()
+SUBMITTED = "wikipedia align prepare prepare_validation pair multiway vocabulary_sample".split()
 SUBMITTED += "vocabulary shard shard_multiway mine train train_on_nodes fit bench examples".split()
 workflow.localrules(*(rule.name for rule in workflow.rules if rule.name not in SUBMITTED))

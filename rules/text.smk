@@ -19,6 +19,24 @@ rule heldkeys:
         " {log.log:q}"
 
 
+# Translated documents of one's own -> their sentence pairs, with names and lines of both documents.
+rule align:
+    input:
+        job.from_source(w.aligned),
+    output:
+        w.aligned,
+    log:
+        **w.logs("align/{corpus}-{version}-{pair}", "text/"),
+    resources:
+        **per_attempt(mem_mb=1000, per_thread=500, runtime=720),
+    params:
+        code=source_of(["ems.use.aligned"]),
+        documents=job.translated,
+        flags=job.align_flags,
+    shell:
+        "ems align {params.flags:q} --format jsonl --threads {threads} --out {output:q} --costs {log.costs:q} --log {log.log:q}"
+
+
 rule prepare:
     input:
         archives=job.archives,

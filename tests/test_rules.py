@@ -39,7 +39,7 @@ ORDER = ["default_target", "input", "output", "log", "wildcard_constraints", "pr
 ORDER += ["retries", "group", "threads", "resources", "params", "shell"]
 
 
-ON_A_CLUSTER = "wikipedia prepare multiway vocabulary_sample vocabulary shard "
+ON_A_CLUSTER = "wikipedia align prepare multiway vocabulary_sample vocabulary shard "
 ON_A_CLUSTER += "shard_multiway mine train fit bench examples"
 
 

@@ -12,7 +12,7 @@ from itertools import combinations
 from ems.base.errors import EmsError
 from ems.base.mistakes import check, mistake
 from ems.config.benchmarks import EvalsetEntry
-from ems.config.corpus_entries import CorpusEntry, Split
+from ems.config.corpus_entries import CorpusEntry, Split, TranslatedDocuments
 from ems.config.experiment import MULTIWAY, WIKIPEDIA, Corpus
 from ems.config.file import ExperimentFile
 from ems.config.languages import (
@@ -40,6 +40,7 @@ class KnownNames:
     languages: dict[str, Language]
     sources: dict[str, str]
     splits: dict[str, Split]
+    aligned: str  # folder of the pairs that are aligned from documents
 
 
 def build_corpora(file: ExperimentFile, known: KnownNames) -> tuple[list[Corpus], list[Corpus]]:
@@ -74,8 +75,18 @@ def _corpus(key: str, entry: CorpusEntry, known: KnownNames) -> Corpus:
     if isinstance(entry.codes, dict):
         check_languages(f"{key}.codes", entry.codes, named)
     check_part(f"{key}.part", entry.name, entry.part, known.splits)
-    documents = entry.kind == "documents"
-    if entry.files:
+    documents, version = entry.kind == "documents", entry.version or OWN_VERSION
+    paths = {
+        pair_name(*pair.split("-")): (paths,) if isinstance(paths, str) else tuple(paths)
+        for pair, paths in (entry.files or {}).items()
+    }
+    if translated := entry.documents:
+        files = {pair: {pair: False} for pair in _pairs(key, entry, languages)}
+        place = f"{known.aligned}/{entry.name}/{version}"
+        paths = {pair: (f"{place}/{pair}.jsonl",) for pair in files}
+        if isinstance(translated, str):
+            translated = TranslatedDocuments(folder=translated)
+    elif entry.files:
         files = _own_files(key, entry, languages)
     elif documents:
         codes = chosen_languages(key, entry, languages)
@@ -88,18 +99,16 @@ def _corpus(key: str, entry: CorpusEntry, known: KnownNames) -> Corpus:
     cap = "max_documents" if documents else "max_pairs"
     return Corpus(
         name=entry.name,
-        version=entry.version or OWN_VERSION,
+        version=version,
         source=_source(key, entry, known),
-        custom=bool(entry.source or entry.path or entry.files),
+        custom=bool(entry.source or entry.path or paths),
         pairs=tuple(files),
         max_pairs=_caps(f"{key}.{cap}", getattr(entry, cap), named),
         part=entry.part,
         variants={pair: tuple(names) for pair, names in files.items() if [*names] != [pair]},
         turned=frozenset(n for names in files.values() for n, turned in names.items() if turned),
-        paths={
-            pair_name(*pair.split("-")): (paths,) if isinstance(paths, str) else tuple(paths)
-            for pair, paths in (entry.files or {}).items()
-        },
+        paths=paths,
+        aligned=translated,
         threshold=entry.threshold,
         kind=entry.kind,
         path=entry.path or "",
@@ -108,17 +117,20 @@ def _corpus(key: str, entry: CorpusEntry, known: KnownNames) -> Corpus:
 
 
 def _check_keys(key: str, entry: CorpusEntry) -> None:
-    for_pairs = {"max_pairs", "format", "threshold", "fallback", "files", "pairs"}
+    for_pairs = {"max_pairs", "format", "threshold", "fallback", "files", "pairs", "documents"}
     excluded = for_pairs if entry.kind == "documents" else {"path", "max_documents"}
     for name in sorted(excluded & entry.model_fields_set):
         raise EmsError(f"{key}.{name}: a corpus of `kind: {entry.kind}` has no such key")
     replaced = {"source", "pairs", "languages", "without", "format", "threshold"}
-    for name in sorted(replaced & entry.model_fields_set) if entry.files else ():
+    replaced = replaced if entry.files else {"source", "format", "threshold", "codes", "path"}
+    own = entry.files or entry.documents
+    for name in sorted(replaced & entry.model_fields_set) if own else ():
         raise EmsError(f"{key}.{name}: `files` says where each pair is; remove this key")
     paper, documents = entry.codes == PAPER, entry.kind == "documents"
     mined, threshold = entry.format == "mined", entry.threshold is not None
     mistakes = {
-        "no version": entry.version is None and not entry.files,
+        "files and documents": entry.files and entry.documents,
+        "no version": entry.version is None and not own,
         "codes of files": entry.files and paper,
         "codes of documents": documents and paper,
         "source and path": entry.source and entry.path,
@@ -131,7 +143,7 @@ def _check_keys(key: str, entry: CorpusEntry) -> None:
 
 def _source(key: str, entry: CorpusEntry, known: KnownNames) -> str:
     custom = entry.source or entry.path
-    if custom or entry.files:
+    if custom or entry.files or entry.documents:
         return custom or ""
     if entry.kind == "pairs":
         return known.sources["wikimatrix" if entry.format == "mined" else "opus"]

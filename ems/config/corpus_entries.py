@@ -23,13 +23,27 @@ LineCount = whole(ge=1, le=1_000_000_000)  # no file of OPUS has half as many
 TwoFiles = Annotated[list[SourceName], Field(min_length=2, max_length=2), *UNIQUE]
 
 
+class TranslatedDocuments(Settings):
+    """Documents and their translations, to be aligned sentence by sentence."""
+
+    folder: SourceName
+    """Folder with NAME.de and NAME.fr for each document, with a sentence per line."""
+    threshold: number(ge=-1, le=1) = 0.5
+    """Minimum score of an alignment, the cosine of both sides."""
+    split: bool = False
+    """Splits the lines of the documents into sentences."""
+    model: SourceName | None = None
+    """Model folder or exported folder whose vectors align them (default: the encoder that comes
+    with EMS)."""
+
+
 class CorpusEntry(Settings):
     """A corpus: sentence pairs, or documents in single languages."""
 
     name: Name
     """Name of the corpus."""
     version: ShortName | None = None
-    """Version of the corpus (default: `own`, only for a corpus with `files`)."""
+    """Version of the corpus (default: `own`, only for `files` and `documents`)."""
     kind: Literal["pairs", "documents"] = "pairs"
     """`pairs`: sentence pairs; `documents`: texts in single languages, with one sentence per line
     and a blank line after each document."""
@@ -39,6 +53,9 @@ class CorpusEntry(Settings):
     level or in `translation`. A folder has the parquet files of a Hugging Face dataset. `[a.de,
     a.en]` are two files with the same number of lines. Files may be compressed: .gz, .bz2, .xz or
     .zst."""
+    documents: by_type(SourceName, TranslatedDocuments) | None = None
+    """Your own documents and their translations, which `ems align` aligns: their folder, or its
+    settings."""
     pairs: by_type(Literal["all"], listing(str, least=1)) | None = None
     """Language pairs to use: a list like `[de-fr, pl-uk]`, or `all` for every pair of the corpus's
     languages (default: the pairs with English; all pairs if the experiment has no English)."""

@@ -9,7 +9,7 @@ from typing import Literal
 from ems.base.errors import EmsError
 from ems.base.schema import Settings
 from ems.config.benchmarks import DocumentSettings, ProbeSettings
-from ems.config.corpus_entries import MultiwaySettings, Split
+from ems.config.corpus_entries import MultiwaySettings, Split, TranslatedDocuments
 from ems.config.languages import UNSEEN, Language
 from ems.config.model import ExportSettings
 from ems.config.sweep import SweepPoint
@@ -48,6 +48,7 @@ class Corpus:
     variants: dict[str, tuple[str, ...]] = field(default_factory=dict)
     turned: frozenset[str] = frozenset()
     paths: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    aligned: TranslatedDocuments | None = None  # what the files in `paths` are made from
     threshold: float | None = None  # the minimum score of a mined pair; None: OPUS's Moses zips
     kind: Literal["pairs", "documents"] = "pairs"
     path: str = ""  # the user's folder with the documents, used in place

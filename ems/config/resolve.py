@@ -31,7 +31,9 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     systems = build_systems(file, written)
     sweep, added = swept(file.sweep, bool(file.validation), systems) if file.sweep else ((), {})
     languages = _languages(file.languages)
-    known = KnownNames(languages, {**sources, **plain(file.sources)}, file.splits)
+    known = KnownNames(
+        languages, {**sources, **plain(file.sources)}, file.splits, f"results/{name}/text/aligned"
+    )
     corpora, validation = build_corpora(file, known)
     vocabularies = build_vocabularies(file, list(languages))
     systems = {

@@ -9,14 +9,14 @@ import html
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from string import Template
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ems.base.errors import EmsError, needs_extra
 from ems.base.files import parse_json
@@ -30,7 +30,7 @@ from ems.use.encoder import Encoder
 from ems.use.stream import BadLine, TextInput, plain, scratch, text_of, write
 
 DOCUMENTS = 64  # pairs of documents in a piece
-WEAK = 0.4  # a lower mean score is a warning: translations have 0.7, other texts 0.2
+WEAK = 0.35  # a lower mean score is a warning: translations have 0.6, other texts 0.1
 # Scripts whose sentences are joined without a space: kana, Han, full-width forms
 DENSE = "\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef"
 JOINT = re.compile(f"(?<=[{DENSE}])\n(?=[{DENSE}])")
@@ -73,17 +73,17 @@ class AlignJob:
         texts = TextInput(path, (self.languages[side],), self.skip).texts()
         return [texts.get(number, "") for number in range(1, max(texts, default=0) + 1)]
 
-    def rows(
-        self, source: Text, target: Text, names: list[str], progress: Progress | None = None
-    ) -> list[Row]:
-        """Align two documents."""
+    def rows(self, texts: list[Text], names: list[str], what: str = "") -> list[Row]:
+        """Align two documents; log progress as `what`."""
         if self.split:
-            texts = (source, target)
-            source, target = (
+            texts = [
                 [part for line in text for part in sentences(line, language)]
                 for text, language in zip(texts, self.languages, strict=True)
-            )
+            ]
+        source, target = texts
+        progress = Progress(what, len(source), "sentences")
         found = align(self.encoder, source, target, *self.languages, self.largest, progress)
+        progress.close()
         return [
             Row(
                 source[one.start : one.stop],
@@ -102,7 +102,7 @@ class AlignJob:
             reader.seek(piece.start)
             for number in range(piece.first, piece.first + piece.lines):
                 try:
-                    source, target, names = self._documents(reader.readline())
+                    texts, names = self._documents(reader.readline())
                 except (BadLine, EmsError) as error:
                     problem = f"documents, line {number:,}: {error}"
                     if not self.skip:
@@ -111,18 +111,19 @@ class AlignJob:
                         ) from None
                     log.warning("%s; skipped", problem)
                     continue
-                writer.writelines(map(as_jsonl, self.rows(source, target, names)))
+                rows = self.rows(texts, names)
+                writer.writelines(as_json(row._asdict()) for row in rows)
                 advance(1)
 
-    def _documents(self, line: bytes) -> tuple[Text, Text, list[str]]:
+    def _documents(self, line: bytes) -> tuple[list[Text], list[str]]:
         """Read the two documents that a row of a list names or holds. Raises `BadLine`."""
         columns = line.rstrip(b"\r\n").split(b"\t")
         if len(columns) >= 4:  # of Bitextor: both addresses, both texts in base64
-            return _decoded(columns[2]), _decoded(columns[3]), [*map(text_of, columns[:2])]
+            return [*map(_decoded, columns[2:4])], [*map(text_of, columns[:2])]
         paths = [*map(text_of, columns[-2:])]  # after a score, perhaps
         if len(paths) < 2:
             raise BadLine("expected two paths, or two addresses and two texts in base64")
-        return self.read(Path(paths[0]), 0), self.read(Path(paths[1]), 1), paths
+        return [self.read(Path(path), side) for side, path in enumerate(paths)], paths
 
 
 @cache  # in a worker process, for all its pieces
@@ -182,8 +183,15 @@ def as_tsv(row: Row) -> str:
     return "\t".join(fields) + "\n"
 
 
-def as_jsonl(row: Row) -> str:
-    return json.dumps(row._asdict(), ensure_ascii=False) + "\n"
+def as_jsonl(row: Row, languages: Sequence[str]) -> str:
+    """Return an object with the text of each language, the score, the lines, and the documents."""
+    texts = dict(zip(languages, map(joined, row[:2]), strict=True))
+    about = {"score": row.score, "lines": [row.source_lines, row.target_lines]}
+    return as_json({**texts, **about, "documents": row.documents})
+
+
+def as_json(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False) + "\n"
 
 
 def as_vecalign(row: Row) -> str:
@@ -192,10 +200,10 @@ def as_vecalign(row: Row) -> str:
     return f"{one}:{other}:{1 - row.score if one and other else 0:.6f}\n"
 
 
-def as_tmx(row: Row, languages: Languages) -> str:
+def as_tmx(row: Row, languages: Sequence[str]) -> str:
     """Return a translation unit of TMX 1.4 (https://www.gala-global.org/tmx-14b)."""
     sides = "".join(
-        f'<tuv xml:lang="{language or "und"}"><seg>{html.escape(joined(side), False)}</seg></tuv>'
+        f'<tuv xml:lang="{language}"><seg>{html.escape(joined(side), False)}</seg></tuv>'
         for language, side in zip(languages, row[:2], strict=True)
     )
     return f'<tu><prop type="score">{row.score:.4f}</prop>{sides}</tu>\n'
@@ -229,10 +237,13 @@ class Output:
         """The files that are written; of Moses, one per side."""
         if self.form != "moses":
             return [self.path]
-        names = (
-            own or side for own, side in zip(self.languages, ("source", "target"), strict=True)
-        )
-        return [self.path.with_name(f"{self.path.name}.{name}") for name in names]
+        return [self.path.with_name(f"{self.path.name}.{name}") for name in self.endings]
+
+    @property
+    def endings(self) -> list[str]:
+        """The languages, or what stands for them."""
+        sides = zip(self.languages, ("source", "target"), strict=True)
+        return [language or side for language, side in sides]
 
     def check(self, inputs: Iterable[Path]) -> None:
         """Raise `EmsError` if a file of Moses cannot be written, or is an input."""
@@ -279,8 +290,9 @@ class Output:
             page = Template(page.read_text("utf-8"))
             text = page.substitute(title=html.escape(title), source=codes[0], target=codes[1])
             head, tail = text.split("<!-- rows -->\n")
-        forms = {"jsonl": as_jsonl, "vecalign": as_vecalign, "html": as_html}
-        forms["tmx"] = partial(as_tmx, languages=codes)
+        forms = {"vecalign": as_vecalign, "html": as_html}
+        forms |= {"tmx": partial(as_tmx, languages=codes)}
+        forms |= {"jsonl": partial(as_jsonl, languages=self.endings)}
         yield head.encode()
         yield from (forms.get(self.form, as_tsv)(row).encode() for row in rows)
         yield tail.encode()
@@ -294,10 +306,8 @@ def align_files(job: AlignJob, source: Path, target: Path, output: Output) -> No
     output.check((source, target))
     for path in (source, target):
         TextInput(path).check()
-    texts = job.read(source, 0), job.read(target, 1)
-    progress = Progress("align", len(texts[0]), "lines")
-    rows = job.rows(*texts, [], progress)
-    progress.close()
+    texts = [job.read(path, side) for side, path in enumerate((source, target))]
+    rows = job.rows(texts, [], "align")
     output.write(lambda: rows, f"{source.name} and {target.name}")
 
 

@@ -13,6 +13,7 @@ from ems.base.errors import EmsError
 from ems.base.provenance import digest
 from ems.bench.encoders import MODULES as ENCODERS
 from ems.bench.encoders import model_files
+from ems.config.corpus_entries import TranslatedDocuments
 from ems.config.experiment import EMBEDDED, Corpus, Experiment, pairs_of_part
 from ems.config.plugins import benchmark, benchmarks, has_module, module_name, score_module, sets_of
 from ems.config.systems import SHARED, SystemSettings
@@ -160,6 +161,25 @@ class Jobs:
         files = self.w.fetched_of(self._corpus(wildcards)[1], self.pairs(wildcards))
         self._require(*files)  # no rule fetches files of the user's own
         return files
+
+    def _aligned(self, wildcards: Wildcards) -> TranslatedDocuments:
+        named = (wildcards.corpus, wildcards.version)
+        corpora = [c for _, c in self.experiment.all_corpora() if (c.name, c.version) == named]
+        return next(corpus.aligned for corpus in corpora if corpus.aligned)
+
+    def translated(self, wildcards: Wildcards) -> str:
+        """Return a hash of the names and times of the documents of a language pair."""
+        from ems.use.aligned import listed  # imported late: it loads numpy
+
+        rows = listed(Path(self._aligned(wildcards).folder), wildcards.pair.split("-"))
+        return digest([row.decode() for row in rows])
+
+    def align_flags(self, wildcards: Wildcards) -> list[str]:
+        documents, (source, target) = self._aligned(wildcards), wildcards.pair.split("-")
+        flags = ["--documents", documents.folder, "--threshold", str(documents.threshold)]
+        flags += ["--source-language", source, "--target-language", target]
+        flags += ["--split"] if documents.split else []
+        return [*flags, *(["--model", documents.model] if documents.model else [])]
 
     def documents(self, wildcards: Wildcards) -> str | list[str]:
         """Return the file with the document of each line, for a divided corpus."""

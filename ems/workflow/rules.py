@@ -95,6 +95,7 @@ class Workflow:
         self.dump = f"{data}/dumps/{{corpus}}/{{version}}/{{pair}}.xml.bz2"
         self.wikipedia_dump = self.dump.replace("{corpus}", WIKIPEDIA)
         self.wikipedia = f"{data}/wikipedia/{{version}}/{{pair}}.txt"  # .gz, .json
+        self.aligned = f"{results}/text/aligned/{{corpus}}/{{version}}/{{pair}}.jsonl"
         self.eval_keys = f"{results}/text/evalkeys.tsv"
         self.held_keys = f"{results}/text/heldkeys.tsv"
         self.clean = f"{results}/text/clean/{PAIR}.tsv"

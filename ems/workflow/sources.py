@@ -82,15 +82,21 @@ def _keys(experiment: Experiment) -> Iterator[tuple[Corpus, str]]:
         kind = "wikimatrix" if corpus.mined else "opus"
         if corpus.documents:
             kind = "wikipedia" if corpus.dumped else "documents"
-        own = f"{entry}.{'path' if corpus.path else 'files' if corpus.paths else 'source'}"
+        kinds = {"path": corpus.path, "documents": corpus.aligned, "files": corpus.paths}
+        own = f"{entry}.{next((name for name, used in kinds.items() if used), 'source')}"
         yield corpus, own if corpus.custom else f"sources.{kind}"
 
 
 def _of_corpora(experiment: Experiment, data: Path) -> Iterator[Fetch]:
     for corpus, key in _keys(experiment):
-        if corpus.paths:
+        if corpus.aligned:
+            folder = corpus.aligned.folder
+            for paths in corpus.paths.values():
+                yield Fetch(key, folder, folder, Path(*paths))
+        elif corpus.paths:
             for path in [path for pair in corpus.pairs for path in own_files(corpus, pair)]:
                 yield Fetch(key, str(path.parent), str(path), path)
+        if corpus.paths:
             continue
         for file in [file for pair in corpus.pairs for file in corpus.files(pair)]:
             yield Fetch(key, corpus.source, *places_of(corpus, file, data))

@@ -42,6 +42,7 @@ def paths_outside(experiment: Experiment, site: Site) -> list[str]:
     for _, corpus in experiment.all_corpora():
         places += [corpus.path, corpus.source if corpus.custom else ""]
         places += [path for paths in corpus.paths.values() for path in paths]
+        places += [corpus.aligned.folder, corpus.aligned.model or ""] if corpus.aligned else []
     places += [evalset.path for evalset in experiment.evalsets.values()]
     located = [each for each in experiment.systems.values() if LOCATED.get(each.kind) == "model"]
     places += [each.place for each in located] + [each.filter for each in clean.commands]
