@@ -73,8 +73,11 @@ def nested(path, value):
 
 def with_number(path, value):
     if path[0] == "corpora":
-        front, own = (path[:3], path[3:]) if path[2] == "max_pairs" else (path, ())
-        return edited(MINIMAL, ".".join(["corpora", "0", *front[2:]]), nested(own, value))
+        needed = {"max_pairs": {}, "documents": {"folder": "x"}}.get(path[2])
+        front, own = (path, ()) if needed is None else (path[:3], path[3:])
+        value = nested(own, value)
+        value = {**needed, **value} if needed and own else value
+        return edited(MINIMAL, ".".join(["corpora", "0", *front[2:]]), value)
     version = {"evalsets": {path[1]: {"version": "v"}}} if path[0] == "evalsets" else {}
     return changed(changed(MINIMAL, version), nested(path, value))
 

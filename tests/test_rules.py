@@ -83,7 +83,7 @@ ENTRIES = {  # stage of dvc.yaml -> the modules whose imports are its source
     "text": [
         *evalkeys_modules(name for name in sets() if not benchmark(name).drawn),
         *("ems.text.prepare", "ems.text.subwords", "ems.text.vocabulary_report"),
-        "ems.shards.writer",
+        *("ems.shards.writer", "ems.use.aligned"),
     ],
     "train": ["ems.train.job", "ems.train.mine_documents", "ems.model.fit"],
     "tables": [

@@ -123,9 +123,9 @@ def _check_keys(key: str, entry: CorpusEntry) -> None:
         raise EmsError(f"{key}.{name}: a corpus of `kind: {entry.kind}` has no such key")
     replaced = {"source", "pairs", "languages", "without", "format", "threshold"}
     replaced = replaced if entry.files else {"source", "format", "threshold", "codes", "path"}
-    own = entry.files or entry.documents
+    own = "files" if entry.files else "documents" if entry.documents else ""
     for name in sorted(replaced & entry.model_fields_set) if own else ():
-        raise EmsError(f"{key}.{name}: `files` says where each pair is; remove this key")
+        raise EmsError(f"{key}.{name}: `{own}` says where each pair is; remove this key")
     paper, documents = entry.codes == PAPER, entry.kind == "documents"
     mined, threshold = entry.format == "mined", entry.threshold is not None
     mistakes = {

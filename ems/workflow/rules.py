@@ -174,6 +174,7 @@ class Workflow:
         archives = [
             file
             for _, corpus in experiment.all_corpora()
+            if not corpus.aligned  # from documents, as the first step of their text
             for file in self.fetched_of(corpus, corpus.pairs)
         ]
         per_vocabulary = [
