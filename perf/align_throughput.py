@@ -12,6 +12,7 @@ language is printed.
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -118,7 +119,7 @@ def by_language(folder: Path) -> None:
 
 def measure(name: str, size: str, options: argparse.Namespace) -> dict[str, float]:
     """Return the figures of one run in a fresh process, with its peak of RssAnon."""
-    command = ["env", f"OMP_NUM_THREADS={options.threads}", sys.executable, __file__]
+    command = [sys.executable, __file__]
     command += ["--inside", name, size, "--codes", *options.codes, *["--demo"] * options.demo]
     command += ["--lines", *map(str, options.lines)] if options.lines else []
     results, anon_mb = figures(command, name)
@@ -148,6 +149,7 @@ def main() -> None:
         return
     if options.peer:
         require_peer(["sentalign"], "bench", "sentalign")
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)  # of each run
     names = [name for name in RUNS if options.peer or name != "vecalign"]
     rows = {
         size: {who: [measure(who, size, options) for _ in range(options.repeats)] for who in names}

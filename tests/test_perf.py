@@ -24,6 +24,7 @@ PEERS = {  # script: the extra that its peers need, their modules
     "train_throughput": ("bench", ["datasets", "sentence_transformers", "accelerate"]),
     "eval_throughput": ("peers", ["transformers", "sentence_transformers"]),
     "mine_throughput": ("faiss", ["faiss"]),
+    "align_throughput": ("bench", ["sentalign"]),
     "use_throughput": ("export", ["onnxruntime", "sentence_transformers", "onnx"]),
 }
 FIGURES = yaml.safe_load((FOLDER / "perf_figures.yaml").read_text())  # of the last line
@@ -134,6 +135,13 @@ def check_text_throughput(last, measures):
     assert set(table) == {*stages, "zip to shard", "bare Perl", "the plain way"}
     whole = table["zip to shard"]["cpu_s"]
     assert whole == pytest.approx(sum(table[stage]["cpu_s"] for stage in stages))
+
+
+def check_align_throughput(last, measures):
+    for size in ("long", "many"):
+        rows = measures["measured"][size]
+        assert last[f"{size}_s"] == pytest.approx(rows["ours"]["seconds"], abs=0.01)
+        assert rows["ours"]["strict"] > rows["lengths"]["strict"]
 
 
 def check_text_keys(last, measures):

@@ -125,7 +125,7 @@ class StaticEncoder(Tokeniser):
     def sums(self, lines: list[str], language: str | None) -> tuple[np.ndarray, np.ndarray]:
         """Return sums float32[N, s] and counts int64[N, 4] of lines, for `vectors_of`.
 
-        Those of lines joined by spaces are the sums of theirs. A line without a known piece is 0.
+        Lines joined by spaces have the sum of their rows. A line without a known piece has zeros.
         """
         sums = np.empty((len(lines), self._cache.sums.shape[1]), np.float32)
         counts = np.empty((len(lines), 4), np.int64)

@@ -12,8 +12,8 @@ mean sentences: the deviation grows with the square root of the length (Gale and
 rewards each alignment, so pairs that can be split are split. docs/align.md compares alternatives.
 
 Documents are first aligned at half, a quarter, ... of their sentences; each finer level searches
-near the path of the one before. The vector of adjacent sentences is, by a static model, exactly
-that of their text, from the sums of their words.
+near the path of the one before. A static model gives adjacent sentences exactly the vector of their
+joined text, from the sums of their words.
 """
 
 from collections.abc import Callable, Iterator
@@ -264,7 +264,7 @@ def _search(
     width = largest + len(second) + 1
     totals = np.full((largest, width), np.inf)  # of the last rows, after `largest` columns
     totals[0, largest : largest + high[0] + 1] = SKIP * np.arange(high[0] + 1)
-    steps = [np.full(high[0] + 1, len(shapes) - 1, np.uint8)]
+    steps = [np.full(high[0] + 1, len(shapes) - 1, np.uint16)]
     for start, costs in _costs(first, second, np.array(shapes[:-2]), band, ratio):
         for row, own in enumerate(costs.swapaxes(0, 1), start=start + 1):
             columns = np.arange(low[row], high[row] + 1)
@@ -276,7 +276,7 @@ def _search(
             step = candidates.argmin(0)
             total = candidates[step, columns - low[row]] - SKIP * columns
             cheapest = np.minimum.accumulate(total)  # with sentences of the second side skipped
-            steps.append(np.where(cheapest < total, len(shapes) - 1, step).astype(np.uint8))
+            steps.append(np.where(cheapest < total, len(shapes) - 1, step).astype(np.uint16))
             totals[row % largest, largest + low[max(0, row - largest)] : place[0]] = np.inf
             totals[row % largest, place] = cheapest + SKIP * columns
         if progress:
@@ -292,8 +292,8 @@ def _search(
 def _costs(
     first: Side, second: Side, shapes: np.ndarray, band: tuple[np.ndarray, np.ndarray], ratio: float
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield (first row, costs float32[shapes, rows, columns]) of blocks of rows, where the columns
-    are those of all rows of the block; inf where an alignment of a shape is impossible.
+    """Yield (first row, costs float32[shapes, rows, columns]) of blocks of rows; inf where an
+    alignment is impossible. The columns are the union of the rows' bands.
     """
     low, high = band
     most, (m, n) = shapes.max(), shapes.T - 1

@@ -53,7 +53,7 @@ class Row(NamedTuple):
 class AlignJob:
     """Documents to align: the model, and how to read them.
 
-    `split` splits lines into sentences; the numbers of lines are then those of sentences.
+    `split` splits lines into sentences, which are then numbered instead of lines.
     """
 
     model: str | None
