@@ -24,7 +24,8 @@ ems --version       prints the version, the commit and the encoder in it
 """
 LONGEST = 1000  # characters of a message
 GROUPS = {  # the other commands are stages, which Snakemake calls
-    "Use a model": "encode score mine align search serve export publish check-model",
+    "Use a model": "encode score mine align align-documents search serve export publish "
+    "check-model",
     "Prepare data": "init corpora inspect verify",
     "Run experiments": "check run eval compare table report import-released",
 }

@@ -252,3 +252,32 @@ def serve(
                 build_index(encoder, corpus, index_folder(index))
             opened = stack.enter_context(index_of(encoder, corpus))
         server.serve(server.Service(encoder, opened, language, query_language), host, port)
+
+
+def align_documents(
+    *,
+    model: ModelName = None,
+    source: Annotated[Path, "folder of documents with a sentence per line, or compressed"],
+    target: Annotated[Path, "folder of documents in another language"],
+    out: Annotated[Path, "TSV to write: score, source path, target path", Writes()],
+    source_language: LineLanguage = None,
+    target_language: OtherLanguage = None,
+    threshold: Annotated[float | None, "minimum score"] = None,
+    bad: BadLines = "error",
+    device: Device = "auto",
+    precision: Precision = "float32",
+) -> None:
+    """Find the documents of two folders that are translations."""
+    from ems.use import align_documents as documents
+    from ems.use.encoder import Encoder
+
+    documents.align_documents(
+        Encoder(model, device, precision),
+        (
+            documents.DocumentFolder(source, source_language, bad == "skip"),
+            documents.DocumentFolder(target, target_language, bad == "skip"),
+        ),
+        out,
+        float("-inf") if threshold is None else threshold,
+        device,
+    )
