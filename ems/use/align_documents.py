@@ -85,7 +85,8 @@ class DocumentFolder:
         if empty := len(paths) - len(files):
             log.warning("%s: documents without text, in no pair: %s", self.path, f"{empty:,}")
         sentences, counts = np.unique(np.concatenate([*map(np.unique, hashes)]), return_counts=True)
-        vectors, progress = [], Progress(f"encode {name}", len(files), "documents")
+        progress = Progress(f"encode {name}", len(files), "documents")
+        vectors = np.empty((len(files), WINDOWS * encoder.width(self.language)), np.float16)
         texts = batched(map(self.lines_of, files), lambda lines: sum(map(len, lines)))
         for batch in progress.over(texts, len):
             flat = [line for lines in batch for line in lines]
@@ -94,10 +95,11 @@ class DocumentFolder:
             ends = np.cumsum([*map(len, batch)])[:-1]
             rows = encoder.vectors(flat, self.language, normalise=True)
             parts = zip(np.split(rows, ends), np.split(weights, ends), strict=True)
-            vectors += [document_vector(*part) for part in parts]
+            for number, part in enumerate(parts, start=progress.done):
+                vectors[number] = document_vector(*part)
         encoder.warn_of_unknown(self.path)
         copies = (blake2b(own.tobytes()).hexdigest() for own in hashes)
-        return files, Distinct(np.stack(vectors), copies)
+        return files, Distinct(vectors, copies)
 
 
 def _hashes(lines: list[str]) -> np.ndarray:
