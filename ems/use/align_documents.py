@@ -5,7 +5,7 @@ sentence vectors, weighted by their distance from the middle of the window, log(
 log((1 + documents) / documents with this sentence), which is small for menus and footers. Source:
 Thompson and Koehn (EMNLP 2020, doi 10.18653/v1/2020.emnlp-main.483), who have 16 windows, the
 inverse number of documents, a PCA of the sentence vectors and no normalisation of windows.
-docs/align.md compares. The pairs are those of `ems.bench.margin` for exact neighbours.
+docs/align.md compares. `ems.bench.margin` then pairs the exact neighbours, one to one.
 """
 
 import re
