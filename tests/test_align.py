@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import yaml
 from conftest import SHARED, needs
+from made.browser import DESKTOP, PHONE, findings
 from made.cli import Cli
 from made.translated import documents, sentence_pairs, strict_and_lax
 
@@ -270,6 +271,11 @@ def test_every_form_has_the_same_pairs(ems, texts):
     cells = Cells(written(ems, "html").read_text()).cells
     shown = [text.replace(" ", "") for text in cells[1::5]]
     assert shown == [row[0].replace(" ", "") for row in texts]
+
+
+@pytest.mark.parametrize(("dark", "width"), [(False, DESKTOP), (True, PHONE)])
+def test_the_page_can_be_read_by_everybody(ems, texts, browser, dark, width):
+    assert findings(browser, written(ems, "html", name="out.html"), dark, width) == []
 
 
 def test_a_threshold_leaves_out_weak_pairs_and_lone_sentences(ems, texts):

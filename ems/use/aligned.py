@@ -164,7 +164,8 @@ def listed(folder: Path, languages: Languages) -> list[bytes]:
         log.warning("%s: %s files have no partner and are left out", folder, f"{alone:,}")
     times = [[path.stat().st_mtime_ns for path in pair] for pair in pairs]
     return [
-        f"{time}\t{one}\t{two}\n".encode() for time, (one, two) in zip(times, pairs, strict=True)
+        f"{time}\t{one}\t{two}\n".encode(errors="surrogateescape")
+        for time, (one, two) in zip(times, pairs, strict=True)
     ]
 
 
@@ -241,9 +242,9 @@ class Output:
 
     @property
     def endings(self) -> list[str]:
-        """The languages, or what stands for them."""
-        sides = zip(self.languages, ("source", "target"), strict=True)
-        return [language or side for language, side in sides]
+        """The languages; "source" and "target" if one is unknown or both are the same."""
+        own = [language for language in self.languages if language]
+        return own if len(set(own)) == 2 else ["source", "target"]
 
     def check(self, inputs: Iterable[Path]) -> None:
         """Raise `EmsError` if a file of Moses cannot be written, or is an input."""

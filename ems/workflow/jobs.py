@@ -172,7 +172,7 @@ class Jobs:
         from ems.use.aligned import listed  # imported late: it loads numpy
 
         rows = listed(Path(self._aligned(wildcards).folder), wildcards.pair.split("-"))
-        return digest([row.decode() for row in rows])
+        return digest([row.hex() for row in rows])
 
     def align_flags(self, wildcards: Wildcards) -> list[str]:
         documents, (source, target) = self._aligned(wildcards), wildcards.pair.split("-")
