@@ -123,6 +123,11 @@ class EvalSet:
     protocol: Settings | None = None
     embedded: bool = False
 
+    @property
+    def documents(self) -> list[str]:
+        """The names of the documents to read, of a set whose protocol chooses them."""
+        return getattr(self.protocol, "documents", [])
+
 
 @dataclass(frozen=True)
 class Experiment:

@@ -43,7 +43,8 @@ def _evalkeys(experiment: Experiment) -> Json:
 def _evalset(experiment: Experiment, name: str) -> Json:
     """Return the settings that decide which sentences a set has: not its location or protocol."""
     evalset = experiment.evalsets[name]
-    names = ("version", "languages", "part", *(("dev",) if evalset.dev else ()))
+    chosen = [key for key in ("dev", "documents") if getattr(evalset, key)]
+    names = ("version", "languages", "part", *chosen)
     split = _split(experiment, record_of(name).corpus, evalset.part)
     return {"name": name, "split": split, **{key: getattr(evalset, key) for key in names}}
 

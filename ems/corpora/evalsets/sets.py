@@ -39,12 +39,18 @@ def read_sides(experiment: Experiment, name: str, folder: Path, code: str) -> Si
 def _parts(experiment: Experiment, name: str) -> Json:
     """Return the reader's arguments that select a part of the set; {} if it has no parts."""
     record, evalset = benchmark(name), experiment.evalsets[name]
-    if record.dev:
-        return {"dev": evalset.dev}
     if not record.parts:
-        return {}
+        return _chosen(experiment, name)
     split = experiment.splits[record.corpus] if evalset.part else None
     return {"split": split, "part": evalset.part}
+
+
+def _chosen(experiment: Experiment, name: str) -> Json:
+    """Return the arguments that select files of the set; {} if it has no choice."""
+    evalset = experiment.evalsets[name]
+    if benchmark(name).dev:
+        return {"dev": evalset.dev}
+    return {"documents": evalset.documents} if evalset.documents else {}
 
 
 def _names(name: str, listed: str, *arguments: Any, **options: Any) -> tuple[str, ...]:
@@ -67,7 +73,7 @@ def default_folder(experiment: Experiment, name: str, data: Path) -> Path:
 def set_files(experiment: Experiment, name: str, folder: Path) -> list[Path]:
     """Return the files of a set; the classifier's training files only if it is a benchmark."""
     evalset, paths = experiment.evalsets[name], []
-    chosen = {"dev": evalset.dev} if benchmark(name).dev else {}
+    chosen = _chosen(experiment, name)
     for code in evalset.languages:
         own = [folder / path for path in _names(name, "file_names", code, **chosen)]
         others = [folder / path for path in _names(name, "other_names", code)]
@@ -89,7 +95,8 @@ def units_of(experiment: Experiment, name: str) -> list[str]:
         return []
     if _by_language(experiment, name):
         return list(evalset.languages)
-    units = [unit for code in evalset.languages for unit in _names(name, "units", code)]
+    chosen = _chosen(experiment, name)
+    units = [unit for code in evalset.languages for unit in _names(name, "units", code, **chosen)]
     for code in evalset.languages if name in experiment.benchmarks else ():
         units += _names(name, "training_units", code)
     return list(dict.fromkeys(units))

@@ -1,0 +1,30 @@
+"""Sentence alignment: which sentences of two documents are translations of each other."""
+
+from pydantic import Field
+
+from ems.base.records import whole
+from ems.base.schema import Settings, ShortName, listing
+from ems.config.plugins import Benchmark, same
+
+MAIN = "strict F1"  # the measure that systems are compared by
+MEASURES = ("strict P", "strict R", MAIN, "lax P", "lax R", "lax F1")
+LENGTHS = "by length alone"  # the baseline
+
+
+class Protocol(Settings):
+    """The documents, and how to align them."""
+
+    documents: listing(ShortName, least=1) = Field([f"test{number}" for number in range(7)])
+    """Names of the documents: NAME.de, NAME.fr and NAME.defr."""
+    largest: whole(ge=2, le=32) = 8
+    """Largest number of sentences of an alignment, on both sides together."""
+
+
+BENCHMARK = Benchmark(
+    title="sentence alignment",
+    licence="GPL-2.0",
+    source="a directory or a URL with test0.de",
+    codes=same("de fr"),
+    between="",
+    protocol=Protocol,
+)

@@ -1,0 +1,74 @@
+"""Bleualign: German and French documents, a sentence per line, and their gold alignments.
+
+A document is `NAME.de`, `NAME.fr` and `NAME.defr`. A line of the last one is an alignment, such as
+`[0]:[0, 1]`: the numbers of German and of French lines, from 0. A sentence without a partner has an
+empty list on the other side. A third field is ignored. Source: Sennrich and Volk (AMTA 2010), in
+https://github.com/thompsonb/vecalign, bleualign_data.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ems.base.errors import EmsError
+from ems.base.texts import is_visible
+from ems.corpora.evalsets.formats import check_count, numbered_lines
+
+SIDES = ("de", "fr")
+GOLD = "".join(SIDES)
+NUMBERS = r"\s*\[((?:[0-9]{1,9}(?:\s*,\s*[0-9]{1,9})*)?)\]\s*"
+ALIGNMENT = re.compile(f"{NUMBERS}:{NUMBERS}(?::.*)?")
+
+Pair = tuple[tuple[int, ...], ...]  # lines of both sides, numbered from 0
+
+
+def file_names(code: str, documents: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{name}.{part}" for name in documents for part in (code, GOLD))
+
+
+units = file_names
+
+
+def read_document(folder: Path, name: str) -> tuple[list[list[str]], list[Pair]]:
+    """Return (both sides, alignments): none has an empty side.
+
+    Raises `EmsError` for a malformed alignment, an unknown sentence, or one in two alignments.
+    """
+    sides = [_lines(folder / f"{name}.{code}") for code in SIDES]
+    path, taken, gold = folder / f"{name}.{GOLD}", (set(), set()), []
+    for number, pair in _alignments(path):
+        for own, lines, before, code in zip(pair, sides, taken, SIDES, strict=True):
+            for sentence in own:
+                problem = "occurs twice" if sentence in before else ""
+                if sentence >= len(lines):
+                    problem = f"does not exist; the last one is {len(lines) - 1}"
+                if problem:
+                    raise EmsError(f"{path}: line {number}: {code} sentence {sentence} {problem}")
+                before.add(sentence)
+        gold += [pair] if all(pair) else []
+    check_count(len(gold), path, "an alignment with two sides")
+    return sides, gold
+
+
+def _alignments(path: Path) -> Iterator[tuple[int, Pair]]:
+    for number, line in numbered_lines(path):
+        if not (match := ALIGNMENT.fullmatch(line)):
+            found = f"expected [numbers]:[numbers], found {line[:40]!r}"
+            raise EmsError(f"{path}: line {number}: {found}")
+        sides = [re.findall("[0-9]+", side) for side in match.groups()]
+        yield number, tuple(tuple(sorted(map(int, side))) for side in sides)
+
+
+def _lines(path: Path) -> list[str]:
+    lines = [line for _, line in numbered_lines(path)]
+    check_count(sum(map(is_visible, lines)), path, "a sentence per line")
+    return lines
+
+
+def read_sides(folder: Path, code: str, documents: Sequence[str]) -> list[list[str]]:
+    return [[*filter(is_visible, _lines(folder / f"{name}.{code}"))] for name in documents]
+
+
+def read_unit(folder: Path, unit: str) -> int:
+    read = _alignments if unit.endswith(f".{GOLD}") else _lines
+    return len(list(read(folder / unit)))
