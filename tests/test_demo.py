@@ -28,7 +28,7 @@ from ems.corpora.moses import read_pairs
 from ems.workflow.sources import missing_evalsets
 
 # SHA-256 of all texts. If a word of the lexicon changes, so do all scores of the demo.
-DIGEST = "48a08ca4ca1bad0fb285880a28736d2685f356117ab89bc0cd9ca52d14231f0a"
+DIGEST = "4a983efaed40a4b3c857f4b7630b479338c621801716022119e59f5510645310"
 RESULTS = ROOT / "results/demo"
 
 pytestmark = pytest.mark.slow
@@ -175,11 +175,11 @@ def evaluated(root, experiment):
 def test_sets_share_no_sentence_with_training_or_each_other_except_by_design(trained, evaluated):
     assert set(evaluated) == set(sets()) & set(PLACES) - DRAWN
     leaked = {name: keys & trained for name, keys in evaluated.items() if keys & trained}
-    assert set(leaked) == {"tatoeba", "flores200"}
-    assert leaked["flores200"] < leaked["tatoeba"]
+    assert set(leaked) == {"tatoeba", "flores200", "alignment"}
+    assert leaked["flores200"] | leaked["alignment"] <= leaked["tatoeba"]
     both = combinations(sorted(evaluated), 2)
     shared = {pair for pair in both if evaluated[pair[0]] & evaluated[pair[1]]}
-    assert shared == {("flores200", "tatoeba"), ("mldoc", "rcv2")}
+    assert shared == {("flores200", "tatoeba"), ("alignment", "tatoeba"), ("mldoc", "rcv2")}
 
 
 def test_classifier_training_text_is_neither_trained_on_nor_scored(root, trained, evaluated):
@@ -219,9 +219,11 @@ def test_the_demo_has_every_benchmark_and_a_language_without_training_text(exper
     assert all(experiment.scores_unseen("tatoeba", system) for system in experiment.systems)
     assert all("it" not in pair for corpus in experiment.corpora for pair in corpus.pairs)
     assert experiment.segmenters[UNSEEN] == experiment.segmenters["es"] == "sacremoses"
-    full = shipped("demo-full")
-    for key in ("evalsets", "decontaminate", "benchmarks", "probes"):
-        assert getattr(full, key) == getattr(experiment, key)
+    full, without = shipped("demo-full"), {"alignment"}  # some of its systems lack German
+    assert set(full.benchmarks) == set(experiment.benchmarks) - without
+    assert full.evalsets == {k: v for k, v in experiment.evalsets.items() if k not in without}
+    assert {*full.decontaminate.against} == {*experiment.decontaminate.against} - without
+    assert full.probes == experiment.probes
 
 
 def test_the_workflow_writes_the_mirror_and_fetches_only_tatoeba_from_it(fresh):

@@ -44,6 +44,8 @@ UNITS = {  # (set, unit) -> the archive if it is one, its members or files, what
     ("marc", "de.test"): ("", {MARC: made.marc()[MARC]}, 3),
     ("counterfactual", "DE_test.tsv"): ("", COUNTERFACTUAL, 2),
     ("wmt24pp", "en-de_DE"): ("", made.WMT, 2),
+    ("alignment", "dev.de"): ("", {"dev.de": b"eins\nzwei\n"}, 2),
+    ("alignment", "dev.defr"): ("", {"dev.defr": b"[0]:[0]\n[1]:[]\n[]:[1]\n"}, 3),
 }
 LANGUAGES = [("tatoeba", "deu"), ("flores200", "deu_Latn"), ("sib200", "deu_Latn")]
 every_unit = pytest.mark.parametrize(("name", "unit"), UNITS)
@@ -277,7 +279,8 @@ def test_every_set_has_a_reader_and_every_unit_an_address():
         assert unit.base.startswith("https://")
         assert len(unit.sha256) in (0, 64)
     documented = {unit.set for unit in every if unit.sha256}
-    assert documented == {"flores200", "bucc2018", "xnli", "marc", "counterfactual", "wmt24pp"}
+    names = {"flores200", "bucc2018", "xnli", "marc", "counterfactual", "wmt24pp", "alignment"}
+    assert documented == names
     fetched = {name for name in sets() if evalsets.units(name) or benchmark(name).by_language}
     assert all(hasattr(module(name, "data"), "read_unit") for name in fetched)
     assert fetched == {name for name, _ in UNITS}

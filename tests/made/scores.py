@@ -7,6 +7,7 @@ from itertools import permutations
 from made import golden
 
 from ems.bench.scores import read_score_file, unpacked
+from ems.benchmarks.alignment.table import LENGTHS, MAIN, MEASURES, TEST
 
 SHA = "d" * 64
 EN = "en"
@@ -77,6 +78,15 @@ def write_bucc(folder, system, values, protocol=BUCC, missed=None, **changes):
     details = {code: {"missed": (missed or {}).get(code, [])} for code in values}
     changes = {"version": "v2018", "protocol": protocol, "details": details, **changes}
     return write_file(folder, system, "bucc2018", "F1", rows, [*values], **changes)
+
+
+def write_alignment(folder, system, value, **changes):
+    """Sentence alignment: the six measures from `value` in steps of 1, and the lengths' 7."""
+    values = {"" if n == MAIN else n: value + at for at, n in enumerate(MEASURES)}
+    rows = [row("de", "fr", each, 9, measure=name) for name, each in values.items()]
+    rows += [row("de", "fr", 7.0, 9, split=name, measure=LENGTHS) for name in MEASURES]
+    changes = {"protocol": {"documents": TEST, "largest": 8}, "label": "direction", **changes}
+    return write_file(folder, system, "alignment", "F1", rows, ["de", "fr"], **changes)
 
 
 def write_accuracies(folder, benchmark, system, values, measures=None, /, **changes):

@@ -6,10 +6,6 @@ from ems.base.records import whole
 from ems.base.schema import Settings, ShortName, listing
 from ems.config.plugins import Benchmark, same
 
-MAIN = "strict F1"  # the measure that systems are compared by
-MEASURES = ("strict P", "strict R", MAIN, "lax P", "lax R", "lax F1")
-LENGTHS = "by length alone"  # the baseline
-
 
 class Protocol(Settings):
     """The documents, and how to align them."""

@@ -16,7 +16,7 @@ from ems.corpora.evalsets.formats import check_count, numbered_lines
 
 SIDES = ("de", "fr")
 GOLD = "".join(SIDES)
-NUMBERS = r"\s*\[((?:[0-9]{1,9}(?:\s*,\s*[0-9]{1,9})*)?)\]\s*"
+NUMBERS = r"\s*\[\s*((?:[0-9]{1,9}\s*(?:,\s*[0-9]{1,9}\s*)*)?)\]\s*"
 ALIGNMENT = re.compile(f"{NUMBERS}:{NUMBERS}(?::.*)?")
 
 Pair = tuple[tuple[int, ...], ...]  # lines of both sides, numbered from 0

@@ -2,14 +2,12 @@
 
 from random import Random
 
-from ems.benchmarks.alignment import Protocol
-from ems.benchmarks.alignment.data import GOLD, SIDES
 from ems.benchmarks.flores200.demo import SENTENCES
 from ems.corpora.demo.grammar import below
-from ems.corpora.demo.mirror import Files, lines
+from ems.corpora.demo.mirror import Files, demo_codes, lines
 from ems.corpora.demo.texts import SEED, Material
 
-ALIGNMENTS = 36  # of a document
+DOCUMENTS, ALIGNMENTS = 7, 36  # in all, in each document
 SHAPES = [(1, 1)] * 10 + [(1, 2), (2, 1)] * 2 + [(1, 3), (0, 1), (1, 0)]  # German, French lines
 
 
@@ -21,8 +19,8 @@ def demo_files(material: Material) -> Files:
     """
     random, sentences = Random(f"{SEED} alignment"), iter(material.benchmark[SENTENCES:])
     files: Files = {}
-    for name in Protocol().documents:
-        texts: dict[str, list[str]] = {code: [] for code in SIDES}
+    for number in range(DOCUMENTS):
+        texts: dict[str, list[str]] = {code: [] for code in demo_codes("alignment")}
         gold = []
         for _ in range(ALIGNMENTS):
             shape = SHAPES[below(random, len(SHAPES))]
@@ -34,6 +32,6 @@ def demo_files(material: Material) -> Files:
                 numbers.append(str(list(range(len(side), len(side) + size))))
                 side += parts
             gold.append(":".join(numbers))
-        files |= {f"{name}.{code}": lines(side) for code, side in texts.items()}
-        files[f"{name}.{GOLD}"] = lines(gold)
+        files |= {f"test{number}.{code}": lines(side) for code, side in texts.items()}
+        files[f"test{number}.{''.join(texts)}"] = lines(gold)
     return files
