@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of sentence alignments, with those of published aligners."""
+"""Precision, recall and F1 of sentence alignments, and figures of published aligners."""
 
 from collections.abc import Sequence
 
