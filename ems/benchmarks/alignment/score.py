@@ -1,9 +1,9 @@
 """Strict and lax precision, recall and F1 of sentence alignments, over all documents together.
 
 Every system is scored with the aligner of `ems align` (`ems.use.align`), on its vectors of adjacent
-sentences joined by spaces. The figures follow vecalign's score.py, except that sentences
-without a partner count nowhere (there they count in precision). In the baseline, all vectors are
-equal, so that only lengths decide, as in Gale and Church (1993).
+sentences joined by spaces, which its token limit may cut. The figures follow vecalign's score.py,
+except that sentences without a partner count nowhere (there they count in precision). In the
+baseline, all vectors are equal, so that only lengths decide, as in Gale and Church (1993).
 """
 
 from collections import defaultdict
