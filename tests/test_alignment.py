@@ -15,7 +15,14 @@ from made.tables import csv_rows
 
 from ems.benchmarks.alignment.data import read_document, read_sides
 from ems.benchmarks.alignment.demo import demo_files
-from ems.benchmarks.alignment.score import LENGTHS, MAIN, MEASURES, aligned, figures_of
+from ems.benchmarks.alignment.score import (
+    LENGTHS,
+    MAIN,
+    MEASURES,
+    aligned,
+    equal_vectors,
+    figures_of,
+)
 from ems.benchmarks.alignment.table import TABLES, TEST
 from ems.corpora.demo.texts import build
 from ems.corpora.evalsets.sets import units_of
@@ -177,10 +184,7 @@ def test_an_encoder_is_scored_on_all_documents_and_beats_the_lengths(folder, mea
     lengths = {score.split: score.value for score in file.rows if score.measure == LENGTHS}
     assert own.keys() == lengths.keys() == set(MEASURES)
     assert own[MAIN] > 90 > 70 > lengths[MAIN] > 20
-    pairs = [
-        aligned(read_document(folder, name)[0], lambda lines, _: np.ones((len(lines), 1)), 8)
-        for name in TEST.split()
-    ]
+    pairs = [aligned(read_document(folder, name)[0], equal_vectors, 8) for name in TEST.split()]
     assert lengths == pytest.approx(plain_figures(pairs, gold))
 
 
@@ -218,7 +222,7 @@ def test_the_development_document_is_read_whole():
     needs(published.is_dir(), f"{published} is not there")
     sides, gold = read_document(published, "dev")
     assert ([*map(len, sides)], len(gold)) == ([468, 554], 381)
-    figures = figures_of([aligned(sides, lambda lines, _: np.ones((len(lines), 1)), 8)], [gold])
+    figures = figures_of([aligned(sides, equal_vectors, 8)], [gold])
     assert figures["strict F1"] < 75 < figures["lax F1"]
 
 

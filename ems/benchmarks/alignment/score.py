@@ -1,9 +1,10 @@
 """Strict and lax precision, recall and F1 of sentence alignments, over all documents together.
 
-Every system is scored with the aligner of `ems align` (`ems.use.align`), on its vectors of adjacent
-sentences joined by spaces, which its token limit may cut. The figures follow vecalign's score.py,
-except that sentences without a partner count nowhere (there they count in precision). In the
-baseline, all vectors are equal, so that only lengths decide, as in Gale and Church (1993).
+Every system is scored with the aligner of `ems align` (`ems.use.align`): a model without layers
+adds the vectors of words, another one encodes adjacent sentences joined by spaces, up to its token
+limit. The figures follow vecalign's score.py, except that sentences without a partner count nowhere
+(there they count in precision). In the baseline, all vectors are equal, so that only lengths
+decide, as in Gale and Church (1993).
 """
 
 from collections import defaultdict
@@ -20,23 +21,25 @@ from ems.use.align import Side, align_sides
 MAIN = "strict F1"  # the measure that systems are compared by
 MEASURES = ("strict P", "strict R", MAIN, "lax P", "lax R", "lax F1")
 LENGTHS = "by length alone"  # the baseline
-Embed = Callable[[list[str], str], np.ndarray]  # lines and their code -> vectors of length 1
+Read = Callable[[list[str], str], Side]  # lines and their code
 
 
 def score(task: Task) -> Result:
     """Return strict F1 in percent; the other figures and the baseline are measures."""
     documents = [read_document(task.folder, name) for name in task.protocol.documents]
     gold = [alignments for _, alignments in documents]
-    count = sum(map(len, gold))
+    encoder, largest, count = task.encoder, task.protocol.largest, sum(map(len, gold))
 
-    def embed(lines: list[str], code: str) -> np.ndarray:
-        return task.embedded(lines, task.languages[code], f"{task.benchmark} {code}")
+    def read(lines: list[str], code: str) -> Side:
+        language, where = task.languages[code], f"{task.benchmark} {code}"
+        if hasattr(encoder, "sums"):
+            return Side.of_sums(lines, *encoder.sums(lines, language), encoder.vectors_of)
+        return Side.of_windows(lines, lambda own: task.embedded(own, language, where), largest)
 
-    def figures(vectors: Embed) -> dict[str, float]:
-        predicted = [aligned(sides, vectors, task.protocol.largest) for sides, _ in documents]
-        return figures_of(predicted, gold)
+    def figures(read: Read) -> dict[str, float]:
+        return figures_of([aligned(sides, read, largest) for sides, _ in documents], gold)
 
-    own, lengths = figures(embed), figures(lambda lines, _: np.ones((len(lines), 1)))
+    own, lengths = figures(read), figures(equal_vectors)
     rows = [
         Score(*SIDES, value, count, measure="" if name == MAIN else name)
         for name, value in own.items()
@@ -46,14 +49,19 @@ def score(task: Task) -> Result:
     return Result("F1", rows, task.languages, label="direction", protocol=protocol)
 
 
-def aligned(sides: Sequence[list[str]], embed: Embed, largest: int) -> list[Pair]:
+def equal_vectors(lines: list[str], code: str) -> Side:
+    return Side.of_sums(lines, np.ones((len(lines), 1)), np.ones((len(lines), 2)), _only_sums)
+
+
+def _only_sums(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    return sums
+
+
+def aligned(sides: Sequence[list[str]], read: Read, largest: int) -> list[Pair]:
     """Align the sentences of a document; leave out those without a partner."""
-    first, second = (
-        Side.of_windows(lines, lambda windows, code=code: embed(windows, code), largest)
-        for lines, code in zip(sides, SIDES, strict=True)
-    )
     pairs = [
-        (tuple(each.source), tuple(each.target)) for each in align_sides(first, second, largest)
+        (tuple(each.source), tuple(each.target))
+        for each in align_sides(*map(read, sides, SIDES), largest)
     ]
     return [pair for pair in pairs if all(pair)]
 
