@@ -11,7 +11,7 @@ from xml.dom import minidom
 import numpy as np
 import pytest
 import yaml
-from conftest import SHARED, needs
+from conftest import ROOT, SHARED, needs
 from made.browser import DESKTOP, PHONE, findings
 from made.cli import Cli
 from made.translated import documents, sentence_pairs, strict_and_lax
@@ -68,6 +68,16 @@ def test_the_development_document_of_bleualign_is_aligned_as_well_as_the_docs_sa
     strict, lax = strict_and_lax(gold, found)
     assert strict >= 0.88
     assert lax >= 0.99
+
+
+def test_the_story_in_examples_is_aligned_as_it_was_written(encoder):
+    texts = [
+        (ROOT / f"examples/story.{code}.txt").read_text().splitlines() for code in ("de", "en")
+    ]
+    found = align(encoder, *texts, "de", "en")
+    shapes = [(len(each.source), len(each.target)) for each in found]
+    assert shapes == [(1, 1), (2, 1), (1, 2), *[(1, 1)] * 5, (0, 1), (1, 1), (2, 1), (1, 2)]
+    assert min(each.score for each in found if each.source) > 0.6
 
 
 def test_other_text_scores_far_below_a_translation(encoder):

@@ -23,7 +23,7 @@ from ems.base.files import parse_json
 from ems.base.outputs import FlagPath, check_outputs
 from ems.base.progress import Progress, log
 from ems.base.provenance import source_hash
-from ems.base.texts import STREAM, one_field
+from ems.base.texts import STREAM, is_visible, one_field
 from ems.text.pieces import Advance, Piece, cut, done_pieces
 from ems.use.align import align
 from ems.use.encoder import Encoder
@@ -81,7 +81,7 @@ class AlignJob:
                 for text, language in zip(texts, self.languages, strict=True)
             ]
         source, target = texts
-        progress = Progress(what, len(source), "sentences")
+        progress = Progress(what, sum(map(is_visible, source)), "sentences")
         found = align(self.encoder, source, target, *self.languages, self.largest, progress)
         progress.close()
         return [
@@ -252,7 +252,7 @@ class Output:
             if self.path == STREAM:
                 raise EmsError("--format moses writes two files: expected --out with their name")
             flags = [FlagPath("--out", path) for path in self.files]
-            check_outputs(flags, [FlagPath("an input", path) for path in inputs])
+            check_outputs(flags, [FlagPath("an input", path) for path in inputs if path != STREAM])
 
     def write(self, rows: Callable[[], Iterable[Row]], title: str) -> None:
         """Write rows, which are read twice, and log their number and mean score."""
@@ -266,7 +266,7 @@ class Output:
         mean = score / max(1, shapes.total())
         common = ", ".join(f"{count:,} {shape}" for shape, count in shapes.most_common(5))
         log.info(
-            "%s: %s alignments (%s), %s sentences without a partner, mean score %.2f",
+            "%s: %s alignments (%s), %s without a partner, mean score %.2f",
             *(title, f"{shapes.total():,}", common, f"{alone:,}", mean),
         )
         if mean < WEAK:
