@@ -3,17 +3,27 @@
 import itertools
 import json
 
+import pytest
 from conftest import ROOT
 from made import golden
 from made.cli import Cli
 from made.experiments import REAL, Settings, shipped
 
+from ems.base.errors import EmsError
 from ems.config import languages as facts
 from ems.config.languages import load_languages, opus_codes, opus_files, opus_releases
 from ems.config.load import load_yaml
-from ems.corpora.catalogue import NOISE, catalogue, versions_of
+from ems.corpora.catalogue import (
+    NOISE,
+    catalogue,
+    check_corpora,
+    defect_of,
+    known_defects,
+    versions_of,
+)
 from ems.tables.printed import TOTAL, load_pairs
 from ems.workflow.downloads import as_json, as_text
+from ems.workflow.init import choose
 
 TED = {"name": "TED2020", "version": "v1"}
 
@@ -61,6 +71,32 @@ def test_the_catalogue_adds_rated_corpora_and_versions_that_opus_lacks():
         assert versions_of(name)
         assert not known.repeats or known.repeats in catalogue()
         assert "see" not in known.licence
+
+
+def test_a_known_defect_is_of_a_file_of_opus_and_of_no_file_besides_it():
+    for defect in known_defects():
+        files = opus_files(defect.corpus, defect.version)
+        newer = defect.version > max(opus_releases()[defect.corpus])
+        assert newer or any(defect.is_in(file) for file in files), defect
+        assert defect.what
+        assert defect.source.startswith("https://")
+    assert defect_of("pmindia", "v1", "bn-en").replaced_by == "pmindia v1b"
+    assert defect_of("pmindia", "v1", "en-hi") is None
+    assert defect_of("OpenSubtitles", "v2018", "ka-ru").defect == "mojibake"
+    assert defect_of("OpenSubtitles", "v2018", "en-kab") is None
+
+
+def test_a_release_with_a_known_defect_is_not_chosen_and_used_only_with_a_reason(tmp_path):
+    (pick,) = [each for each in choose([("bn", "en")], 10**6) if each.offer.corpus == "pmindia"]
+    assert pick.most == 0
+    assert "the bn file holds English" in pick.reason
+    settings = Settings(tmp_path)
+    entry = {"name": "pmindia", "version": "v1", "languages": ["en", "bn"]}
+    own = {"languages": ["en", "bn", "hi"], "segmenters": {"default": "none"}}
+    with pytest.raises(EmsError, match=r"^corpora\.0: pmindia v1 bn-en: swapped sides: .* v1b"):
+        check_corpora(settings.changed(**own, corpora=[entry]))
+    for better in (entry | {"accept": "swapped back"}, entry | {"languages": ["en", "hi"]}):
+        check_corpora(settings.changed(**own, corpora=[better]))
 
 
 def test_a_language_has_the_codes_of_the_table_or_its_own():

@@ -111,6 +111,7 @@ def _corpus(key: str, entry: CorpusEntry, known: KnownNames) -> Corpus:
         aligned=translated,
         threshold=entry.threshold,
         kind=entry.kind,
+        accept=entry.accept,
         path=entry.path or "",
         vocabularies=tuple(entry.vocabularies),
     )

@@ -89,6 +89,9 @@ class CorpusEntry(Settings):
     """`moses`: OPUS's Moses zips; `mined`: LASER's mined files with scores (WikiMatrix)."""
     threshold: number(ge=0, le=10) | None = None  # cosine by mean cosine: WikiMatrix 1.02 to 1.3
     """Minimum score of a mined sentence pair."""
+    accept: str = ""
+    """Why to use a release of OPUS with a known defect (default: it is refused; see
+    `ems/corpora/known_defects.tsv`)."""
     fallback: bool = False
     """Uses only the language pairs that no other training corpus has (the paper's rule for Tatoeba,
     EMS v2 IV-A)."""

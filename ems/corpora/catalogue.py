@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import read_table
+from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus, Experiment, other_language
@@ -51,6 +52,47 @@ def catalogue_entry(name: str) -> CatalogueEntry:
     return catalogue().get(name, CatalogueEntry())
 
 
+@dataclass(frozen=True)
+class Defect:
+    """A file of OPUS that is not what it seems: a row of known_defects.tsv. `pair` is the name of a
+    file, a code, or *; `replaced_by` a better release, '' for none.
+    """
+
+    corpus: str
+    version: str
+    pair: str
+    defect: str
+    what: str
+    replaced_by: str
+    source: str
+
+    def is_in(self, file: str) -> bool:
+        return self.pair in ("*", file, *file.split("-"))
+
+
+@cache
+def known_defects() -> list[Defect]:
+    return [Defect(**row) for row in read_table(Path(__file__).with_name("known_defects.tsv"))]
+
+
+def defect_of(corpus: str, version: str, file: str) -> Defect | None:
+    """Return the known defect of a file of a release."""
+    own = (each for each in known_defects() if (each.corpus, each.version) == (corpus, version))
+    return next((each for each in own if each.is_in(file)), None)
+
+
+def _check_defects(key: str, corpus: Corpus) -> None:
+    """Raise `EmsError` for files with a known defect that the entry does not `accept`."""
+    found: dict[Defect, list[str]] = {}
+    for file in [file for pair in corpus.pairs for file in corpus.files(pair)]:
+        if defect := defect_of(corpus.name, corpus.version, file):
+            found.setdefault(defect, []).append(file)
+    for defect, pairs in found.items() if not corpus.accept else ():
+        better = f"use {defect.replaced_by}, " if defect.replaced_by else ""
+        words = {"corpus": corpus.name, "version": corpus.version, "pairs": pairs}
+        raise mistake("known defect", key=key, defect=defect, better=better, **words)
+
+
 def licence_of(name: str) -> str:
     return catalogue_entry(name).licence or f"see https://opus.nlpl.eu/{name}.php"
 
@@ -67,6 +109,8 @@ def check_corpora(experiment: Experiment) -> None:
     newer = "a newer release or your own corpus needs `source:`, an address or a DIRECTORY"
     for key, corpus in entries:
         versions = versions_of(corpus.name)
+        if not (corpus.custom or corpus.documents):
+            _check_defects(key, corpus)
         if corpus.custom or corpus.documents or corpus.version in versions:
             continue
         if not versions:

@@ -180,6 +180,8 @@ def _reasons_against(offered: list[Offer]) -> dict[Offer, str]:
             reasons[offer] = "not counted"
         elif offer.pairs < least:
             reasons[offer] = f"fewer than {least:,} pairs"
+        elif defect := offer.defect:
+            reasons[offer] = f"{defect.defect}: {defect.what}"
         elif repeated in names:
             reasons[offer] = f"repeats {repeated}"
     return reasons

@@ -26,7 +26,15 @@ from ems.config.languages import (
     opus_releases,
     other_codes_of_languages,
 )
-from ems.corpora.catalogue import NOISE, catalogue, catalogue_entry, did_you_mean, licence_of
+from ems.corpora.catalogue import (
+    NOISE,
+    Defect,
+    catalogue,
+    catalogue_entry,
+    defect_of,
+    did_you_mean,
+    licence_of,
+)
 
 PIVOT = "en"
 SCRIPTS = {"Latn": "Latin", "Cyrl": "Cyrillic", "Arab": "Arabic", "Deva": "Devanagari"}
@@ -119,6 +127,12 @@ class Offer:
     def noise(self) -> str:
         """The class of the corpus: a key of NOISE."""
         return catalogue_entry(self.corpus).noise
+
+    @property
+    def defect(self) -> Defect | None:
+        """The first known defect of its files."""
+        found = (defect_of(self.corpus, self.version, file) for file in self.files)
+        return next(filter(None, found), None)
 
 
 def offers(first: str, second: str) -> list[Offer]:
