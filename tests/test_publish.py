@@ -118,7 +118,7 @@ def test_a_model_of_two_languages_or_without_scores_has_a_sane_card(tmp_path):
         (["CC0", "CC BY 2.0 FR", "MIT"], "cc-by-4.0"),
         (["CC0", "CC BY-SA 4.0", "MPL 2.0"], "cc-by-sa-4.0"),
         (["CC BY-SA 4.0", "CC BY-NC-ND, TED's usage policy"], None),
-        (["CC0", "see https://opus.nlpl.eu/GNOME.php"], None),
+        (["CC0", "see https://opus.nlpl.eu/legacy/GNOME.php"], None),
         (["CC0", "GPL-3.0 / Apache-2.0"], None),
         (["the user's own"], None),
         ([], None),

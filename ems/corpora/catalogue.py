@@ -94,7 +94,7 @@ def _check_defects(key: str, corpus: Corpus) -> None:
 
 
 def licence_of(name: str) -> str:
-    return catalogue_entry(name).licence or f"see https://opus.nlpl.eu/{name}.php"
+    return catalogue_entry(name).licence or f"see https://opus.nlpl.eu/legacy/{name}.php"
 
 
 def versions_of(name: str) -> tuple[str, ...]:
