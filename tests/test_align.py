@@ -387,6 +387,33 @@ def test_a_bad_pair_of_documents_is_an_error_or_is_skipped(ems, folder):
     )
 
 
+@pytest.mark.slow
+def test_documents_become_a_corpus_whose_pairs_name_their_documents(finished):
+    tiny = yaml.safe_load((finished.folder / "configs/tiny.yaml").read_text())
+    tiny |= {"languages": ["en", "de"], "segmenters": {"default": "none"}}
+    tiny["corpora"] = [{"name": "Mine", "documents": {"folder": "texts", "threshold": 0.6}}]
+    tiny["corpora"].append({"name": "Demo", "version": "v1", "max_pairs": 500})
+    finished.select("aligned", tiny)
+    folder = finished.folder / "texts"
+    folder.mkdir()
+    for number in range(4):
+        for lines, code in zip(documents(30, number)[:2], ("de", "en"), strict=True):
+            (folder / f"d{number}.{code}").write_text("".join(f"{line}\n" for line in lines))
+    finished.snakemake("--", "text")
+    text = finished.folder / "results/aligned/text"
+    rows = [json.loads(x) for x in (text / "aligned/Mine/own/de-en.jsonl").read_text().splitlines()]
+    assert {each["documents"][0] for each in rows} == {f"texts/d{n}.de" for n in range(4)}
+    assert min(each["score"] for each in rows) >= 0.6
+    clean = (text / "clean/Mine/own/de-en.tsv").read_text().splitlines()
+    assert len(clean) > 20
+    for line in clean:
+        german, english, number = line.split("\t")
+        origin = rows[int(number) - 1]
+        assert (german, english) == (origin["de"], origin["en"])
+        lines = (finished.folder / origin["documents"][0]).read_text().splitlines()
+        assert german == " ".join(lines[n - 1] for n in origin["lines"][0])
+
+
 # --- errors
 
 
