@@ -180,6 +180,7 @@ def test_text_from_right_to_left_is_set_so(page, served):
 def test_two_texts_are_compared(page, served, place):
     page.goto(served.url)
     page.get_by_role("link", name="Compare").click()
+    page.get_by_role("textbox").nth(1).wait_for()  # the tab opens a moment later
     first, second = page.get_by_role("textbox").all()
     first.fill(TEXT[0])
     second.fill(TEXT[1])
