@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from ems.benchmarks.alignment.score import figures_of
+
 PLACES = re.compile(r"[,;:،、，；。.]\s*|\s")  # where a line may be split
 EDGE = 8  # characters from its ends
 Span = tuple[tuple[int, ...], tuple[int, ...]]
@@ -63,19 +65,7 @@ def _split(rng: random.Random, line: str, parts: int) -> list[str]:
 
 
 def f1(gold: Iterable[Span], found: Iterable[Span]) -> tuple[float, float]:
-    """Return strict and lax F1 without sentences that have no partner, as docs/align.md defines."""
-    gold, found = ([span for span in spans if span[0] and span[1]] for spans in (gold, found))
-    shares = [_shares(found, gold), _shares(gold, found)]
-    strict, lax = (2 * p * r / max(1e-9, p + r) for p, r in zip(*shares, strict=True))
-    return strict, lax
-
-
-def _shares(spans: list[Span], others: list[Span]) -> tuple[float, float]:
-    partners: dict[int, set[int]] = {}
-    for one, other in others:
-        for line in one:
-            partners.setdefault(line, set()).update(other)
-    known = set(others)
-    strict = sum(span in known for span in spans)
-    lax = sum(any(set(other) & partners.get(line, set()) for line in one) for one, other in spans)
-    return strict / max(1, len(spans)), lax / max(1, len(spans))
+    """Return strict and lax F1 in percent, as the benchmark `alignment` does."""
+    both = ([span for span in spans if all(span)] for spans in (found, gold))
+    figures = figures_of(*([spans] for spans in both))
+    return figures["strict F1"], figures["lax F1"]

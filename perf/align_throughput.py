@@ -92,13 +92,13 @@ def texts_of(name: str, options: argparse.Namespace) -> list[Made]:
 def run(name: str, size: str, options: argparse.Namespace) -> dict[str, float]:
     """Align the documents of a size; return the seconds and the mean F1."""
     texts, aligner = texts_of(size, options), RUNS[name](tuple(options.codes))
-    aligner(made([("Hallo.", "Hello.")] * 4, 0))  # loads what is loaded once
+    aligner(made([("Hallo.", "Hello.")] * 4, 0))  # warm-up
     started = time.perf_counter()
     found = [aligner(text) for text in texts]
     seconds = time.perf_counter() - started
     scores = [f1(text.gold, own) for text, own in zip(texts, found, strict=True)]
     strict, lax = np.mean(scores, 0)
-    return {"seconds": seconds, "strict": 100 * float(strict), "lax": 100 * float(lax)}
+    return {"seconds": seconds, "strict": float(strict), "lax": float(lax)}
 
 
 def by_language(folder: Path) -> None:
@@ -116,7 +116,7 @@ def by_language(folder: Path) -> None:
         (strict, lax), (lengths, _) = (
             f1(text.gold, RUNS[name](("en", code))(text)) for name in ("ours", "lengths")
         )
-        say(f"{code:8} {100 * strict:8.1f} {100 * lax:8.1f} {100 * lengths:9.1f}")
+        say(f"{code:8} {strict:8.1f} {lax:8.1f} {lengths:9.1f}")
 
 
 def measure(name: str, size: str, options: argparse.Namespace) -> dict[str, float]:

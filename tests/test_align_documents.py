@@ -1,5 +1,5 @@
 """Laws of aligned documents: translations pair up whatever their names and boilerplate, each
-document once, and what is no text is an error or left out."""
+document once, and files without text are an error or left out."""
 
 import gzip
 from contextlib import chdir

@@ -54,8 +54,8 @@ def catalogue_entry(name: str) -> CatalogueEntry:
 
 @dataclass(frozen=True)
 class Defect:
-    """A file of OPUS that is not what it seems: a row of known_defects.tsv. `pair` is the name of a
-    file, a code, or *; `replaced_by` a better release, '' for none.
+    """A row of known_defects.tsv, about files of an OPUS release. `pair` is the name of a file, a
+    code, or *; `replaced_by` a better release, '' for none.
     """
 
     corpus: str
@@ -109,9 +109,10 @@ def check_corpora(experiment: Experiment) -> None:
     newer = "a newer release or your own corpus needs `source:`, an address or a DIRECTORY"
     for key, corpus in entries:
         versions = versions_of(corpus.name)
-        if not (corpus.custom or corpus.documents):
-            _check_defects(key, corpus)
-        if corpus.custom or corpus.documents or corpus.version in versions:
+        if corpus.custom or corpus.documents:
+            continue
+        _check_defects(key, corpus)
+        if corpus.version in versions:
             continue
         if not versions:
             named = did_you_mean(corpus.name, {*catalogue(), *opus_releases()})

@@ -19,6 +19,7 @@ joined text, from the sums of their words.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +55,7 @@ Span = tuple[int, int, int, int]  # sentences from (source, target) to (source, 
 
 
 def align(
-    encoder: Encoder | str,
+    encoder: Encoder | str | Path,
     source: Any,
     target: Any,
     source_language: str | None = None,

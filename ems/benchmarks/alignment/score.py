@@ -50,11 +50,8 @@ def score(task: Task) -> Result:
 
 
 def equal_vectors(lines: list[str], code: str) -> Side:
-    return Side.of_sums(lines, np.ones((len(lines), 1)), np.ones((len(lines), 2)), _only_sums)
-
-
-def _only_sums(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    return sums
+    sums, counts = np.ones((len(lines), 1)), np.ones((len(lines), 2))
+    return Side.of_sums(lines, sums, counts, lambda sums, _: sums)
 
 
 def aligned(sides: Sequence[list[str]], read: Read, largest: int) -> list[Pair]:
