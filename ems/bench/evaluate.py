@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import sha256_file
+from ems.base.mistakes import mistake
 from ems.base.provenance import digest
 from ems.base.templates import aligned
 from ems.bench.encoders import CACHE_FOLDER, cached, make_encoder, model_files
@@ -36,9 +37,8 @@ def evaluate(
     `benchmark`. Raises `EmsError` if `folders` lacks an evaluation set of the benchmark.
     """
     if missing := [name for name in sets_of(names["benchmark"]) if name not in folders]:
-        raise EmsError(
-            f"benchmark {names['benchmark']}: the folder of {' and '.join(missing)} is not given; "
-            "add --evalset NAME=FOLDER for each"
+        raise mistake(
+            "folders not given", benchmark=names["benchmark"], missing=" and ".join(missing)
         )
     task = Task(encoder, experiment, names["system"], names["benchmark"], folders, out.parent)
     header = task.header()  # first: it checks the checksums of the data
@@ -118,10 +118,7 @@ def _folder(experiment: Experiment, name: str, folders: Mapping[str, Path], data
     if name not in experiment.evalsets:
         sets = experiment.evalsets.keys()
         known = ", ".join(bench for bench in benchmarks() if sets >= set(sets_of(bench)))
-        raise EmsError(
-            f"--bench: configs/{experiment.name}.yaml has no evalsets.{name}; add "
-            f"`{name}: {{version: v1}}` to it, or choose another --experiment. It has: {known}"
-        )
+        raise mistake("no such evalset", experiment=experiment, name=name, known=known)
     folder = folders.get(name) or default_folder(experiment, name, data)
     missing = [str(p) for p in data_files(experiment, name, folder) if not p.exists()]
     if not missing:
@@ -130,6 +127,4 @@ def _folder(experiment: Experiment, name: str, folders: Mapping[str, Path], data
     files = f"{name}: {len(missing):,} files are missing: {' '.join(missing[:SHOWN_FILES])}{more}"
     if name in folders or experiment.evalsets[name].path:
         raise EmsError(f"{files}; check the folder")
-    raise EmsError(
-        f"{files}; fetch them: `snakemake --config experiment={experiment.name} -- evalsets`"
-    )
+    raise mistake("sets to fetch", files=files, experiment=experiment)

@@ -18,6 +18,7 @@ import numpy as np
 
 from ems.base.errors import STDERR_CHARACTERS, EmsError, NotFinite, failed_program
 from ems.base.files import check_readable, sha256_file, visible_files
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
 from ems.base.texts import batched
@@ -79,10 +80,7 @@ def _loaded(model: str, device: str | None) -> Any:
     if model.startswith((".", "/", "~")) and not Path(model).is_dir():
         raise EmsError(f"{model}: no such folder; expected a sentence-transformers model")
     if has_code(Path(model)):
-        raise EmsError(
-            f"{model}: the folder contains Python code that sentence-transformers would run; "
-            "declare the system with `kind: folder`, which does not run it"
-        )
+        raise mistake("code in the folder", model=model)
     from sentence_transformers import SentenceTransformer
 
     for path in Path(model).rglob("*") if Path(model).is_dir() else ():
@@ -98,10 +96,7 @@ def _reported(model: str, what: str) -> Iterator[None]:
         yield
     except Exception as error:
         said = " ".join(str(error).split())[:STDERR_CHARACTERS]
-        raise EmsError(
-            f"{model}: the library cannot {what} it: {said}. Expected a model folder, or a "
-            "name such as sentence-transformers/LaBSE, which is downloaded the first time"
-        ) from None
+        raise mistake("library failed", model=model, what=what, said=said) from None
 
 
 class CommandEncoder:
@@ -153,10 +148,7 @@ def command_words(command: str) -> list[str]:
         raise EmsError(f"command {command!r}: {error}; check its quotes") from None
     for field in ("{lines}", "{out}"):
         if not any(field in word for word in words):
-            raise EmsError(
-                f"command {command!r}: {field} is missing; {{lines}} stands for the file to read, "
-                "{out} for the .npy file to write, {language} for the language code"
-            )
+            raise mistake("field of a command", command=command, field=field)
     return words
 
 
@@ -168,9 +160,7 @@ def _call(call: list[str]) -> None:
                 call, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=complaints
             )
         except OSError as error:
-            raise EmsError(
-                f"command {call[0]}: {error.strerror}; install it, or give its full path"
-            ) from None
+            raise mistake("command not installed", program=call[0], error=error) from None
         if done.returncode:
             raise failed_program(f"command {call[0]}", done.returncode, complaints)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 import ems
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.provenance import DIGITS, digest
 from ems.base.records import Json
 from ems.base.schema import Settings
@@ -90,9 +91,7 @@ class Task:
         bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(bad):
             number, line = bad[0] + 1, lines[bad[0]][:60]
-            raise EmsError(
-                f"{location}: the embedding of sentence {number} is not finite: {line!r}"
-            )
+            raise mistake("not finite", location=location, number=number, line=line)
         return vectors
 
     def embedded(
@@ -156,7 +155,6 @@ def empty(shape: tuple[int, int], scratch: Path) -> np.ndarray:
                 os.posix_fallocate(file.fileno(), 0, size)
             return np.memmap(file, np.float32, "w+", shape=shape)
     except OSError as error:
-        raise EmsError(
-            f"{scratch}: no room for {size:,} bytes of embeddings ({error.strerror or error}); "
-            "free some space there, or put results/ on another disk"
+        raise mistake(
+            "no room for embeddings", scratch=scratch, size=size, error=error.strerror or error
         ) from error

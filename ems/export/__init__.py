@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ems.base.errors import EmsError
 from ems.base.files import EXPORTED, SUMS, sha256_file, write_text
+from ems.base.mistakes import mistake
 from ems.base.texts import read_lines
 
 NAMED = 3  # most files that an error names
@@ -28,10 +28,7 @@ def is_export(folder: Path, edited: str = "") -> bool:
     ]
     if own:
         more = f" and {len(own) - NAMED} more" if len(own) > NAMED else ""
-        raise EmsError(
-            f"{folder}: {', '.join(own[:NAMED])}{more}: added or edited since the export; nothing "
-            "was written: move such files away, or choose another name"
-        )
+        raise mistake("files of others", folder=folder, named=", ".join(own[:NAMED]), more=more)
     return True
 
 

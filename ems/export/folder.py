@@ -30,6 +30,7 @@ from ems.base.files import (
     write_json,
     write_text,
 )
+from ems.base.mistakes import mistake
 from ems.base.provenance import source_root
 from ems.base.records import Json
 from ems.base.templates import rendered
@@ -68,11 +69,7 @@ class Exported:
         self.description = read_model(model)
         sizes = self.description.model
         if sizes.layers and sizes.table:
-            raise EmsError(
-                f"{model}: ems export cannot write a model with layers and a table (layers: "
-                f"{sizes.layers}, table: {sizes.table}); use it with `ems encode` or "
-                "ems.Encoder, or train a model with `layers: 0` or `table: 0`"
-            )
+            raise mistake("layers and table", model=model, sizes=sizes)
         self.ours = SentenceEncoder(model, "cpu")
         languages = {UNSEEN, *self.ours.segmenters}
         self.ours.segmenters = dict.fromkeys(languages, segmenter)
@@ -93,10 +90,7 @@ class Exported:
             trained = matryoshka.get("dimensions", []) if matryoshka.get("weight") else []
             if dimensions not in trained:
                 known = ", ".join(map(str, [*trained, settings.pooled_width]))
-                raise EmsError(
-                    f"--dimensions {dimensions}: {model} was trained for {known}; choose one, or "
-                    "train with objectives.matryoshka"
-                )
+                raise mistake("unknown dimensions", dimensions=dimensions, model=model, known=known)
 
 
 def export(
@@ -109,10 +103,7 @@ def export(
     needed += ["onnx", "onnxruntime"] if exported.graph else []
     missing = [n for n in needed if not (find_spec(n.partition(".")[0]) and find_spec(n))]
     if missing:
-        raise EmsError(
-            f"ems export needs {', '.join(missing)}; in the folder of this project: pip install "
-            "'.[export]'"
-        )
+        raise mistake("export needs packages", missing=", ".join(missing))
     with atomic_path(out, ours=is_export) as folder:
         folder.mkdir()
         if exported.quantised:

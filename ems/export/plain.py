@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from ems.base.errors import EmsError
 from ems.base.files import ENCODER, VOCABULARY, write_json, write_text
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress, log
 from ems.base.texts import read_lines
 from ems.bench.retrieval import precision_at_1
@@ -87,10 +88,7 @@ def make_plain(exported: Exported, given: Sequence[Path]) -> Plain:
     """Train a plain table on text. Raises `EmsError` for a model with layers, and without text."""
     if exported.encoder.table is None or exported.graph:
         found = "--onnx or --int8" if exported.graph else f"layers: {exported.settings.layers}"
-        raise EmsError(
-            "--plain: expected a model with `model.table` and `layers: 0`, without an ONNX graph; "
-            f"found {found}; export {exported.model} without --plain"
-        )
+        raise mistake("not plain", found=found, exported=exported)
     width, ours = exported.dimensions, StaticEncoder(exported.model)
     ours.segmenters = dict.fromkeys(ours.segmenters, exported.segmenter)
     lines, held = read_text(text_files(exported.model, given))
@@ -136,10 +134,7 @@ def text_files(model: Path, given: Sequence[Path]) -> list[Path]:
     own = model.resolve().parent.parent / "text/segmented"
     paths = list(given) or sorted(own.rglob("*.tsv"))
     if not paths:
-        raise EmsError(
-            f"--plain: expected training text in {own}, found none; name files with --text: lines, "
-            "or pairs separated by a tab"
-        )
+        raise mistake("no text of the languages", own=own)
     return paths
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ems.base.errors import EmsError
 from ems.base.files import VOCABULARY, write_json
+from ems.base.mistakes import mistake
 from ems.bench.evaluate import evaluate_by_hand
 from ems.bench.scores import ENGLISH, read_score_file
 from ems.config.experiment import Experiment
@@ -137,11 +137,7 @@ def choose_segmenter(
             lost.setdefault(tool, []).append(language)
     if CHARACTERS in lost or (lost and not without_segmenters):
         named = "; ".join(f"{tool}: {', '.join(languages)}" for tool, languages in lost.items())
-        raise EmsError(
-            f"{model}: a tokenizer.json cannot express these segmenters: {named}. Train with "
-            "`segmenters: {default: unicode}` (or none), or add --without-segmenters, which "
-            "measures the loss of P@1 for the model card"
-        )
+        raise mistake("segmenters of a tokenizer", model=model, named=named)
     return segmenter, bool(lost)
 
 
@@ -154,10 +150,7 @@ def measure_loss(
     records = [(name, benchmark(name)) for name in experiment.benchmarks]
     names = [name for name, record in records if record.family == "retrieval" and not record.drawn]
     if not names:
-        raise EmsError(
-            f"--without-segmenters: experiment {experiment.name} has no benchmark of translations "
-            "to measure the loss on; name another --experiment"
-        )
+        raise mistake("no benchmark of the loss", experiment=experiment)
     name, values = names[0], []
     with tempfile.TemporaryDirectory(prefix="ems-export-") as folder:
         bare = Path(folder) / "model"  # links to the files of the model

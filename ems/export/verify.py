@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.processes import look_rarely
 from ems.bench.retrieval import normalised
 from ems.config.languages import UNSEEN
@@ -66,18 +67,15 @@ def verify_folder(folder: Path, expected: bytes) -> Figures:
     result = _in_another_process(folder, expected)
     if result["ids_differ"]:
         shown = ", ".join(repr(line[:80]) for line in result["wrong"])
-        raise EmsError(
-            f"the tokenizer.json differs from ours in {result['ids_differ']:,} of "
-            f"{result['lines']:,} lines, like {shown}; nothing was written. Leave such lines "
-            "out of --verify if you do not need them, or report them"
+        raise mistake(
+            "other tokens", differ=result["ids_differ"], lines=result["lines"], shown=shown
         )
     for name, least in LEAST_COSINES.items():
         comparison = result.get(name, {})
         cosine = comparison.get("mean_cosine" if name == "int8" else "least_cosine", 1.0)
         if "shape" in comparison or not cosine >= least:
-            raise EmsError(
-                f"the {name} vectors are not ours: cosine {cosine:.6f}, expected {least} or more "
-                f"({comparison}); nothing was written. Report it with the model"
+            raise mistake(
+                "other vectors", name=name, cosine=cosine, least=least, comparison=comparison
             )
     return result
 
@@ -117,9 +115,7 @@ def _in_another_process(folder: Path, expected: bytes) -> Figures:
         done = subprocess.run(command, input=expected, capture_output=True, env=environment)
     if done.returncode:
         said = " ".join(done.stderr.decode(errors="replace").split())[-800:]
-        raise EmsError(
-            f"the folder cannot be loaded, so nothing was written: {said}. Report it with the model"
-        )
+        raise mistake("folder cannot be loaded", said=said)
     return json.loads(done.stdout.decode().splitlines()[-1])
 
 

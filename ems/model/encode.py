@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged
 from ems.base.files import ENCODER, EXPORTED, SUMS, read_table, sha256_file
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
 from ems.model.devices import choose_device, read_tensors
@@ -106,9 +107,7 @@ class SentenceEncoder(Tokeniser):
         self.device, self.precision = self.encoder.device, precision
         if precision == "int8":
             if self.device.type == "cuda":
-                raise EmsError(
-                    "precision int8 runs on a CPU only, found a GPU; say cpu, or bfloat16"
-                )
+                raise mistake("int8 on a GPU")
             with warnings.catch_warnings():  # PyTorch announces that torchao will replace it
                 warnings.simplefilter("ignore")
                 quantised = torch.ao.quantization.quantize_dynamic

@@ -14,8 +14,9 @@ from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged
 from ems.base.files import ENCODER, EXPORTED, NGRAMS, SUMS, VOCABULARY, read_json
+from ems.base.mistakes import mistake
 from ems.base.records import BELOW, Below, Bounds, Json, NonBlank, Record, fitting, number
 from ems.base.texts import read_lines
 from ems.config.languages import UNSEEN
@@ -98,10 +99,7 @@ def _read(path: Path, record: type[_Described]) -> Any:
 def read_model(folder: Path) -> Description:
     """Read the model.json of a trained encoder. Raises `EmsError` for a system of n-grams."""
     if kind := kind_of(folder):
-        raise EmsError(
-            f"{folder}: expected the model folder of a trained encoder, found one of kind {kind}, "
-            "which only benchmarks can use (`ems eval`, or `kind: folder`)"
-        )
+        raise mistake("not trained here", folder=folder, kind=kind)
     path = folder / DESCRIPTION
     described = _read(path, Description)
     for name in (ENCODER, VOCABULARY):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ems.base.errors import EmsError, NotFinite
 from ems.base.files import VOCABULARY
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.model.folder import Description
 from ems.text import segmenters  # noqa: F401  puts all segmenters into the source hash of encoding
@@ -111,9 +112,8 @@ class Tokeniser:
             reason = f"cuts {', '.join(cut)} into characters"
         else:
             return tools[0]
-        raise EmsError(
-            f"{self.folder}: expected the language of the lines, since this model {reason}; give "
-            f"one of {', '.join(sorted(self.segmenters))}"
+        raise mistake(
+            "language of the lines", this=self, reason=reason, found=sorted(self.segmenters)
         )
 
     def token_counts(self, lines: list[str], language: str | None) -> list[int]:

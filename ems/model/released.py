@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from ems.base.errors import EmsError
 from ems.base.files import ENCODER, VOCABULARY, read_table, sha256_file, write_json
+from ems.base.mistakes import mistake
 from ems.base.schema import plain
 from ems.config.languages import UNSEEN
 from ems.config.model import EncoderSettings, HeadSettings
@@ -144,9 +145,7 @@ def _loaded(path: Path) -> dict[str, Tensor]:
             )
     except Exception as error:  # pickle, zip and torch each raise others
         reason = " ".join(str(error).split())[:300]
-        raise EmsError(
-            f"{path}: not a checkpoint of tensors and numbers only, so it is not loaded: {reason}"
-        ) from None
+        raise mistake("not a checkpoint", path=path, reason=reason) from None
     state = saved.get("state_dict") if isinstance(saved, dict) else None
     if not isinstance(state, dict) or not all(isinstance(v, Tensor) for v in state.values()):
         raise EmsError(f"{path}: expected a dict with a `state_dict` of tensors, found none")

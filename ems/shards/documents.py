@@ -20,6 +20,7 @@ import numpy as np
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, read_json, sha256_file, write_json
+from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.shards.index import MANIFEST, PAIRS, MinedManifest, is_mined
 from ems.shards.reader import Batch, PairStore, packed
@@ -51,10 +52,7 @@ class DocumentStore(PairStore):
         self.k = k
         for (code,), size in zip(self.groups, self.sizes.tolist(), strict=True):
             if size < 2:
-                raise EmsError(
-                    f"documents of {code}: expected at least two sentences, found {size}; add text "
-                    "or raise train.corpus_share"
-                )
+                raise mistake("too few sentences", code=code, size=size)
 
     def check(self, pieces: int) -> None:
         super().check(pieces)

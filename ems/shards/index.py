@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file, write_json
+from ems.base.mistakes import mistake
 from ems.base.records import Below, Bounds, Count, NonBlank, Record
 
 TRAIN = "train"  # a role that every index has
@@ -48,16 +49,11 @@ def write_index(folders: dict[str, list[Path]], out: Path) -> int:
         for shard in [shard for folder in each for shard in shards_in(folder)]:
             name = os.path.relpath(shard, out.parent)
             if name.startswith(os.pardir):
-                raise EmsError(
-                    f"{shard}: expected shards below {out.parent}, the folder of the index; move "
-                    "either"
-                )
+                raise mistake("shard elsewhere", shard=shard, out=out)
             index[role][name] = sha256_file(shard / MANIFEST)
     if not index[TRAIN]:
         listed = ", ".join(map(str, folders[TRAIN])) or "no folder"
-        raise EmsError(
-            f"{out}: expected shards to train on, found no pair of sentences in {listed}"
-        )
+        raise mistake("no shards to train on", out=out, listed=listed)
     write_json(out, index)
     return sum(map(len, index.values()))
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import sha256_file
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.base.provenance import digest
 from ems.shards.shard import Shard, ShardRow, allow_open_files
@@ -126,10 +127,7 @@ class PairStore:
     def check_vocabulary(self, path: Path, advice: str) -> None:
         """Raise `EmsError`, ending in `advice`, if `path` is not the vocabulary of the shards."""
         if sha256_file(path) != self.vocabulary_sha256:
-            raise EmsError(
-                f"{path}: not the vocabulary of the shards in {self.shards[0].folder.parent}; "
-                f"{advice}"
-            )
+            raise mistake("another vocabulary", path=path, this=self, advice=advice)
 
     def check(self, pieces: int) -> None:
         """Map all shards; check their numbers, and that token ids are below `pieces`."""

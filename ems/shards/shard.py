@@ -19,8 +19,9 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged
 from ems.base.files import read_json, sha256_file
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.base.records import Below, Bounds, Count, NonBlank, Record, are_unique
 from ems.shards.index import MANIFEST
@@ -152,10 +153,7 @@ def allow_open_files(count: int) -> None:
     """Raise the limit of open files by `count`, since Python keeps a file open for each map."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and count + OTHERS > hard:
-        raise EmsError(
-            f"the shards are {count:,} files, but a process may open only {hard:,} here (ulimit "
-            "-Hn); raise that limit, or write the shards again with more pairs each"
-        )
+        raise mistake("too many shards", count=count, hard=hard)
     if soft != resource.RLIM_INFINITY:
         wanted = soft + count if hard == resource.RLIM_INFINITY else min(soft + count, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

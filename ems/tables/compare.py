@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ems.base.errors import Damaged, EmsError
+from ems.base.mistakes import mistake
 from ems.bench.scores import RANGES, Score, ScoreFile, read_score_file
 from ems.bench.significance import Change, gain, holm, mcnemar, mean_change
 from ems.config.languages import short_code
@@ -102,10 +103,7 @@ def _paired(first: Path, second: Path) -> tuple[list[list[ScoreFile]], list[str]
         return [files], []
     for path in (first, second):
         if not path.is_dir():
-            raise EmsError(
-                f"{path}: expected a folder of score files like results/demo/scores/ems, or two "
-                "such files"
-            )
+            raise mistake("no scores to compare", path=path)
     names = [{path.stem for path in folder.glob("*.json")} for folder in (first, second)]
     common = sorted(names[0] & names[1])
     if not common:
@@ -120,10 +118,8 @@ def _same(pair: Sequence[ScoreFile], *keys: str) -> None:
     for key in keys:
         one, other = (getattr(file, key) for file in pair)
         if one != other:
-            raise EmsError(
-                f"{pair[0].path} and {pair[1].path}: {key} is {one} and {other}; only scores of "
-                "the same data can be compared: score one of the systems again"
-            )
+            paths = " and ".join(str(file.path) for file in pair)
+            raise mistake("scores of other data", paths=paths, key=key, both=f"{one} and {other}")
 
 
 def compare(first: ScoreFile, second: ScoreFile) -> Comparison:
@@ -173,10 +169,9 @@ def _hits(
     """Return way -> hits for both systems; {} for a system that lacks the hits of a way."""
     for one, other in ways.values():
         if one.hits and other.hits and one.count != other.count:
-            raise EmsError(
-                f"{pair[0].path} and {pair[1].path}: {label} has {one.count:,} and "
-                f"{other.count:,} sentences; score one of the systems again"
-            )
+            first, second = (file.path for file in pair)
+            words = {"label": label, "one": one, "other": other}
+            raise mistake("other sentences", first=first, second=second, **words)
     hits: list[Hits] = []
     for side, file in enumerate(pair):
         rows = {way: both[side] for way, both in ways.items()}
@@ -318,10 +313,7 @@ def plot_deltas(
     base, *others = (each.as_file for each in systems if each.values)
     alike = [other for other in others if other.labelled().keys() & base.labelled().keys()]
     if not alike:
-        raise EmsError(
-            f"{base.path}: no other system has a language of this one; leave the figure out, "
-            "or score another system"
-        )
+        raise mistake("no common language", base=base)
     rows = []
     for other in alike:
         mean = compare(base, other).rows[-1]

@@ -8,7 +8,8 @@ from pathlib import Path
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator, StrMethodFormatter
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged
+from ems.base.mistakes import mistake
 from ems.tables import canvas
 from ems.tables.logs import P1, PARTS, TRAIN, VALIDATION, LossEntry, Times, read_losses, read_times
 from ems.tables.printed import in_table_one_order
@@ -36,9 +37,7 @@ def plot_curves(losses: Mapping[str, Path], times: Times | None, out: Path) -> N
         places: list[float] = [entry.pairs for entry in entries]
         if times is not None:
             if system not in times:
-                raise EmsError(
-                    f"{path}: no times of {system} were given; name its .times.jsonl too"
-                )
+                raise mistake("no times of a system", path=path, system=system)
             seconds = read_times(times[system])
             if absent := [entry.step for entry in entries if entry.step not in seconds]:
                 raise Damaged(times[system], f"no time of step {absent[0]}, which {path} has")
@@ -52,10 +51,7 @@ def plot_curves(losses: Mapping[str, Path], times: Times | None, out: Path) -> N
     }
     if not numbers:
         listed = ", ".join(map(str, losses.values())) or "no file"
-        raise EmsError(
-            f"no system was trained, so there is no curve to draw (read: {listed}); "
-            "leave the figure out of the experiment, or train a system"
-        )
+        raise mistake("no curve", listed=listed)
     # P@1, then the parts of the loss in the order in which they first appear
     values = dict.fromkeys(n for name in numbers for _, entry in curves[name] for n in entry.values)
     panels = sorted(values, key=lambda name: name != P1)
@@ -109,10 +105,7 @@ def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
     for system, path in losses.items():
         curves[system] = [entry for entry in read_losses(path) if entry.languages]
         if not curves[system]:
-            raise EmsError(
-                f"{path}: no row has P@1 per language (`p1_by_language`); train this system again, "
-                "with `validation`"
-            )
+            raise mistake("no P@1 of languages", path=path)
     lines: dict[str, dict[int, list[tuple[int, float]]]] = {}  # language -> system's number -> line
     for number, rows in enumerate(curves.values()):
         for row in rows:

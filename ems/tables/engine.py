@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any, NamedTuple
 
-from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.bench.scores import ENGLISH, UNSEEN, ScoreFile
 from ems.tables.printed import AVERAGE
 from ems.tables.scores import Families, Label, Scores, read_scores
@@ -146,9 +146,7 @@ def write_sections(
     rows, models = [*ours, *theirs], [row.label.removesuffix(PRINTED) for row in theirs]
     labels = [row.label for row in rows]
     if len(set(labels)) < len(labels):
-        raise EmsError(
-            f"two rows of the table are named alike: {', '.join(labels)}; rename a system"
-        )
+        raise mistake("rows named alike", labels=", ".join(labels))
     blocks = table.blocks(columns)
     names = [name for block in blocks for name in block.columns]
     italic = {at for at, label in enumerate(labels) if UPPER_BOUND.fullmatch(label)}

@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.config.languages import language_families, language_names
 from ems.config.plugins import Benchmark, benchmark, joining
 from ems.tables import canvas
@@ -180,10 +181,8 @@ def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
             pairs[side] = pairs.get(side, 0) + entry.kept
     absent = {s.languages[code] for s in systems for code in s.values} - set(pairs)
     if absent:
-        raise EmsError(
-            f"{report}: no training corpus of {', '.join(sorted(absent))}, which "
-            f"{systems[0].file.path} scores as trained on; take the report and the scores of the "
-            "same experiment"
+        raise mistake(
+            "no corpus of a language", report=report, absent=sorted(absent), system=systems[0]
         )
     return {
         system.system: {

@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, HEADS, check_readable, read_json
+from ems.base.mistakes import mistake
 from ems.base.records import Bounds, Count, NonBlank, Percent, Record, number
 from ems.config.sizes import EncoderSizes
 from ems.config.sweep import SweepPoint, written
@@ -252,7 +253,5 @@ def _last_validation(system: str, losses: Mapping[str, Path]) -> LossEntry:
         raise EmsError(f"the sweep has {system}, but its losses.jsonl is missing; train it")
     rows = [entry for entry in read_losses(losses[system]) if entry.part == VALIDATION]
     if not rows or P1 not in rows[-1].values:  # validated on documents alone
-        raise EmsError(
-            f"{losses[system]}: no row of validation on pairs; set `validation` and train again"
-        )
+        raise mistake("no row of validation", system=losses[system])
     return next((entry for entry in rows if entry.kept), rows[-1])

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, read_text, write_text
+from ems.base.mistakes import mistake
 from ems.tables.table import escape, pages
 
 PACKAGES = "latexmk texlive-latex-base texlive-latex-recommended lmodern"
@@ -60,10 +61,7 @@ def check_latex() -> None:
     """Raise `EmsError` that names the packages if LaTeX is not installed."""
     absent = [name for name in ("latexmk", "pdflatex") if shutil.which(name) is None]
     if absent:
-        raise EmsError(
-            f"cannot make the PDF: {' and '.join(absent)} not found; install LaTeX (on Debian and "
-            f"Ubuntu: apt-get install {PACKAGES}), or use the .tex, .md and .csv tables without it"
-        )
+        raise mistake("no LaTeX", absent=" and ".join(absent), packages=PACKAGES)
 
 
 def _run_latexmk(folder: Path, out: Path) -> None:

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.config.experiment import Experiment
 from ems.config.plugins import benchmarks, joining, module
 from ems.config.tables import StudySettings, study_rows
@@ -269,10 +270,7 @@ def write_together(table: str, experiments: Sequence[Experiment], out: Path) -> 
         if output.benchmark and isinstance(made := tables_of(output.benchmark)[name], Declaration)
     }
     if table not in declared:
-        raise EmsError(
-            f"--experiments: expected a table of systems, found {table!r}; choose from "
-            f"{', '.join(declared)}"
-        )
+        raise mistake("table of experiments", table=table, declared=", ".join(declared))
     output = outputs()["table"][table]
     systems = {each.name: output.systems(each) for each in experiments}
     counts = Counter(name for each in experiments for name in {*systems[each.name], *each.families})
@@ -281,10 +279,7 @@ def write_together(table: str, experiments: Sequence[Experiment], out: Path) -> 
     for each in experiments:
         files = [Path(file) for file in output.inputs(each)]
         if not files:
-            raise EmsError(
-                f"configs/{each.name}.yaml: no scores for the table {table}; "
-                "add its benchmark, or leave the experiment out"
-            )
+            raise mistake("no scores of an experiment", each=each, table=table)
         rows = {
             name: f"{each.name}: {name}" if counts[name] > 1 else name
             for name in [*systems[each.name], *each.families]

@@ -9,6 +9,7 @@ from itertools import combinations
 from pathlib import Path
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.bench.scores import ENGLISH, UNSEEN, Score, ScoreFile, read_score_file
 
 Families = Mapping[str, Sequence[str]]
@@ -98,10 +99,7 @@ def read_scores(
     Raises `EmsError` for files that are malformed, cannot share a table or have no language left.
     """
     if not paths:
-        raise EmsError(
-            "no score files were given; name at least one results/<experiment>/scores/<system>/"
-            f"{benchmark}.json, or leave the table out of the experiment"
-        )
+        raise mistake("no score files", benchmark=benchmark)
     files = [read_score_file(Path(path), benchmark, metric) for path in paths]
     if names is not None:
         files = [replace(file, system=names[file.path]) for file in files]
@@ -153,10 +151,7 @@ def _narrowed(systems: list[Scores], seen: bool) -> list[Scores]:
         return [system for system in kept if seen or system.values or system.absent]
     path = systems[0].file.path
     kind = "that was trained on" if seen else f"that no encoder saw ({UNSEEN})"
-    raise EmsError(
-        f"{path}: expected a language {kind}, found only others; let the experiment score such "
-        "languages too, or leave this table out of it"
-    )
+    raise mistake("kind of languages", path=path, kind=kind)
 
 
 def _check_same_data(files: list[ScoreFile], several: bool) -> None:
@@ -164,10 +159,7 @@ def _check_same_data(files: list[ScoreFile], several: bool) -> None:
     first: dict[str, ScoreFile] = {}
     for file in files:
         if file.system in first:
-            raise EmsError(
-                f"system {file.system} has two score files, {first[file.system].path} and "
-                f"{file.path}; a table has one row per system: leave one of them out"
-            )
+            raise mistake("two score files", file=file, first=first[file.system].path)
         first[file.system] = file
     alike = several and all(a.same_data(b) for a, b in combinations(files, 2))
     for header in ("version", *(() if alike else ("data_sha256",)), "protocol"):

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.bench.scores import ENGLISH, Score, ScoreFile
 from ems.config.experiment import Experiment
 from ems.config.languages import UNSEEN
@@ -255,10 +256,7 @@ def write_ablation_table(
             metric, seen = part.table.metric, part.table.seen
             read[name] = read_scores(paths, name, metric, part.label, order, families, seen)
     if not read:
-        raise EmsError(
-            f"the ablation table needs scores of {', '.join(parts)}, found none of them; name "
-            "one under `benchmarks`"
-        )
+        raise mistake("parts of an ablation", parts=", ".join(parts))
     rows = {
         first.system: [row for each in read.values() for row in each if row.system == first.system]
         for first in next(iter(read.values()))

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 
 from ems.base.errors import EmsError, failed_program
 from ems.base.files import read_json
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.base.records import Json, NonBlank, Record
 from ems.config.text import CleanSettings, CommandFilter
@@ -100,10 +101,7 @@ class FilterCommand:
                     shown = " | ".join(side[:SHOWN] for side in sides)
                     report.remove(self.reason, 1, [(line, shown)])
         if row is not None:
-            raise EmsError(
-                f"filter {self.reason}: it wrote {row[:SHOWN]!r}, which it did not read, or not in "
-                "this order; expected a filter that only removes lines"
-            )
+            raise mistake("filter wrote more", this=self, shown=row[:SHOWN])
 
 
 def command_filters(settings: CleanSettings, pair: str, scratch: Path) -> list[FilterCommand]:
@@ -124,10 +122,7 @@ def check_commands(settings: CleanSettings, scratch: Path = Path()) -> list[Filt
         key, path = f"clean.commands.{number}", Path(chosen.filter)
         description = read_json(path, _Filter)
         if description.type != "bilingual":
-            raise EmsError(
-                f"{key}.filter: {path} is {description.type}; expected a bilingual filter, which "
-                "removes pairs"
-            )
+            raise mistake("no bilingual filter", key=key, path=path, description=description)
         values = _values(f"{key}.parameters", description.parameters, chosen)
         command = description.command
         if AS_YAML in command:

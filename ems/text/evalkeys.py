@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged
 from ems.base.files import atomic_path, reading_bytes
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.base.texts import batched
 from ems.config.experiment import VALIDATION, Experiment
@@ -68,10 +69,7 @@ def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Ca
     in its folder. Raises `EmsError` for one without a folder, `Damaged` for one that has changed.
     """
     if missing := set(experiment.decontaminate.against) - folders.keys():
-        raise EmsError(
-            f"decontaminate.against: the folder of {' and '.join(sorted(missing))} is not given; "
-            "add --evalset NAME=FOLDER for each"
-        )
+        raise mistake("sets without a folder", missing=" and ".join(sorted(missing)))
     for name in experiment.decontaminate.against:
         for path in data_files(experiment, name, folders[name]):
             if path.is_file():
@@ -147,7 +145,4 @@ def _blocks(path: Path, key_name: str) -> Iterator[list[str]]:
     if last != _last_line(whole.hexdigest(), name):
         raise Damaged(path, "cut short or changed: its last line is not the checksum of the others")
     if name != key_name:
-        raise EmsError(
-            f"{path}: expected keys made with decontaminate.key: {key_name}, found {name}; write "
-            "the file again with `ems evalkeys`"
-        )
+        raise mistake("keys of another kind", path=path, key_name=key_name, name=name)

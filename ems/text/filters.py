@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from itertools import chain, compress, islice
 from typing import Any
 
-from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.texts import INVISIBLE, batched, is_visible
 from ems.config.text import CleanSettings, LanguageFilter
 from ems.text.keys import KEYS, Keys
@@ -199,10 +199,7 @@ MACROLANGUAGES = ("bs hr sr", "id ms", "nn no", "wuu yue zh", "ar ary arz", "ku 
 def check_installed() -> None:
     """Raise `EmsError` if the package for language identification is not installed."""
     if find_spec(PACKAGE) is None:
-        raise EmsError(
-            f"clean.language: the package {PACKAGE} is not installed; `pip install -e .[lid]`, or "
-            "leave clean.language out"
-        )
+        raise mistake("no identifier", package=PACKAGE)
 
 
 @cache

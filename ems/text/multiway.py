@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, write_json
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.base.records import Json
 from ems.config.experiment import MULTIWAY, Experiment
@@ -83,10 +84,7 @@ def join_pairs(
         for pair in sorted(counts.taken):
             counts.kept[pair] = _distinct(rows / _name(pair), counts.taken[pair], folder)
         if not counts.kept:
-            raise EmsError(
-                f"multiway: no two sentences of these {len(sources)} files share a translation "
-                f"into {settings.through}; remove `multiway` from the experiment"
-            )
+            raise mistake("no shared translation", sources=len(sources), settings=settings)
         shutil.rmtree(rows)
         for pair in sorted(counts.read):
             write_json(report / _name(pair, "json"), _entry(pair, lines, counts, settings.through))
@@ -113,9 +111,7 @@ def _divide(
         for source in progress.over(sources, lambda source: lines[source]):
             codes = codes_of(source)
             if len(codes) != 2 or through not in codes:
-                raise EmsError(
-                    f"{source}: expected a pair file with {through}, to join it by that side"
-                )
+                raise mistake("file without the side", source=source, through=through)
             side = 1 - codes.index(through)
             numbers, lines[source] = count(before[codes[side]] + 1), 0
             for columns in read_columns(source):

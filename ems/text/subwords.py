@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 
 import sentencepiece
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged
 from ems.base.files import atomic_path, check_unchanged, reading_text
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.text.segmenters.base import RULE, SPACE
 from ems.text.tsv import codes_of, count_lines, count_texts, read_tsv
@@ -148,10 +149,8 @@ def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
     except (RuntimeError, OSError) as error:
         with reading_text(sample) as lines:
             deque(lines, 0)  # raises an error that names the line if it is not UTF-8
-        raise EmsError(
-            f"vocabulary.size: SentencePiece cannot make {settings.size:,} pieces from "
-            f"{sample}: {' '.join(str(error).split())}. Lower vocabulary.size or raise "
-            "vocabulary.sample_lines"
+        raise mistake(
+            "too many pieces", settings=settings, sample=sample, error=" ".join(str(error).split())
         ) from None
     check_unchanged(sample, size)
     progress.add(progress.total or 0)

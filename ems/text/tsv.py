@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, reading_bytes, sha256_file, write_json
+from ems.base.mistakes import mistake
 from ems.base.records import Count, NonBlank, Record
 from ems.base.texts import batched, other_than_text
 
@@ -36,10 +37,7 @@ def codes_of(path: Path) -> tuple[str, ...]:
     """Return the two languages of a pair file, or the one of documents, from the file name."""
     codes = tuple(path.stem.split("-"))
     if len(codes) > 2 or not all(codes):
-        raise EmsError(
-            f"{path}: expected the name of a pair file like de-en.tsv, or of documents like "
-            "en.tsv; rename it"
-        )
+        raise mistake("name of a pair file", path=path)
     return codes
 
 

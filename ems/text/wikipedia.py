@@ -16,6 +16,7 @@ from typing import Any
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, read_json, state_of, write_json
+from ems.base.mistakes import mistake
 from ems.base.provenance import source_hash
 from ems.base.records import Count
 from ems.base.texts import batched
@@ -203,8 +204,5 @@ def _grouped(command: list[str], parts: list[str]) -> list[list[str]]:
         elif line:
             groups[-1].append(line)
     if len(groups) != len(parts) + 1:
-        raise EmsError(
-            f"the Moses sentence splitter: expected {len(parts):,} paragraphs, found "
-            f"{len(groups) - 1:,}; reinstall the package mosestokenizer"
-        )
+        raise mistake("paragraphs lost", parts=len(parts), groups=len(groups) - 1)
     return groups[:-1]

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, parse_json, read_json, sha256_file, write_json, write_text
+from ems.base.mistakes import mistake
 from ems.base.progress import log
 from ems.base.provenance import digest
 from ems.base.records import Below, Count, Json, NonBlank, Record
@@ -185,10 +186,7 @@ def chosen_weights(state: Path, keep: Keep) -> tuple[dict[str, Tensor], list[int
             verified(folder)
         except EmsError as error:
             later = ", ".join(path.name for path in present if path >= folder)
-            raise EmsError(
-                f"the model is made of this checkpoint: {error.finding}; delete {later} in {state} "
-                "and run the same command again: training goes on from the checkpoint before"
-            ) from None
+            raise mistake("model of it", error=error, later=later, state=state) from None
     files = [safe_open(folder / MODEL, "pt") for folder in folders]
     names = list(files[-1].keys())
     weights = {name: _mean([file.get_tensor(name) for file in files]) for name in names}

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, HEADS, VOCABULARY, read_json, sha256_file
+from ems.base.mistakes import mistake
 from ems.base.progress import clock, log
 from ems.config.experiment import Experiment
 from ems.model.devices import read_tensors
@@ -130,10 +131,7 @@ class Start:
         """Load the encoder, plus every head that fits. Raises `EmsError` for other sizes."""
         encoder, heads = (read_tensors(self.folder / name) for name in (ENCODER, HEADS))
         if other := _difference(system.encoder, encoder):
-            raise EmsError(
-                f"train.start_from: the encoder in {self.folder} has other sizes, {other}; set "
-                "the same layers, width, heads, feed_forward and max_tokens"
-            )
+            raise mistake("sizes of the start", this=self, other=other)
         system.encoder.load_state_dict(encoder)
         anew = []
         for name, head in system.heads.items():

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from ems.base import torchrun
-from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 
 T = TypeVar("T")
 AGREE_EVERY = 10  # steps on a GPU between two exchanges about whether to stop
@@ -40,10 +40,7 @@ class World:
     def share(self, pairs: int) -> slice:
         """Return this process's part of a step's pairs. Raises `EmsError` for unequal parts."""
         if pairs % self.size:
-            raise EmsError(
-                f"train.batch_pairs: {pairs} pairs cannot be shared by {self.size} processes; "
-                f"choose a multiple of {self.size}, or other `gpus` in config.yaml"
-            )
+            raise mistake("pairs of processes", pairs=pairs, this=self)
         own = pairs // self.size
         return slice(self.rank * own, (self.rank + 1) * own)
 
@@ -81,11 +78,7 @@ class World:
         """Raise `EmsError` unless all processes are at the same step."""
         steps = self.gather(step)
         if min(steps) != max(steps):
-            raise EmsError(
-                f"the processes read different checkpoints, of step {min(steps)} and of step "
-                f"{max(steps)}: they need one file system; start again once all machines see the "
-                "same files"
-            )
+            raise mistake("other checkpoints", least=min(steps), most=max(steps))
 
 
 @contextmanager
@@ -98,9 +91,8 @@ def process_group(device: torch.device) -> Iterator[World]:
     if device.type == "cuda":
         own, present = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
         if own >= present:
-            raise EmsError(
-                f"{os.environ['LOCAL_WORLD_SIZE']} processes were started on this machine, but "
-                f"PyTorch finds {present} GPUs; set `gpus` in config.yaml to as many as there are"
+            raise mistake(
+                "processes without GPUs", local=os.environ["LOCAL_WORLD_SIZE"], present=present
             )
         torch.cuda.set_device(own)
     distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=WAIT)

@@ -31,6 +31,7 @@ from ems.base.files import (
     write_json,
     write_text,
 )
+from ems.base.mistakes import mistake
 from ems.base.progress import log
 from ems.base.provenance import digest, source_hash
 from ems.base.records import Json
@@ -152,9 +153,7 @@ def claimed(state: Path) -> Iterator[None]:
             log.warning("%s: no locks in this file system (%s); going on without", state, error)
             locked = True
         if not locked:
-            raise EmsError(
-                f"{state}: another process is training this system now; wait for it or stop it"
-            )
+            raise mistake("trained elsewhere", state=state)
         yield
         if {path.name for path in state.iterdir()} <= {"lock", MARK}:
             drop_state(state)

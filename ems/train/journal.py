@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from ems.base.errors import REQUEUE, EmsError
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress, log
 from ems.base.schema import plain
 from ems.shards.reader import Batch
@@ -40,10 +41,8 @@ class Journal:
         settings = trainer.settings
         documents = trainer.store.documents and settings.best_by == "loss"
         if settings.keep == "best" and (data.held_out if documents else data.validation) is None:
-            raise EmsError(
-                f"systems.{name}: train.keep: best compares validations, but there are no "
-                f"{'documents' if documents else 'pairs'} to validate on; set `validation`, or "
-                "keep: last"
+            raise mistake(
+                "nothing to validate on", name=name, documents="documents" if documents else "pairs"
             )
         self.name, self.trainer, self.settings = name, trainer, settings
         self.world, self.scalars = trainer.world, scalars

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from ems.base.errors import EmsError
 from ems.base.files import write_json
+from ems.base.mistakes import mistake
 from ems.config.train import TrainSettings
 from ems.model.devices import Adam
 from ems.model.objectives.system import DeviceBatch, System
@@ -60,10 +61,7 @@ class Trainer:
             system.encoder.compile_layers()
         for name, objective in system.objectives.items():
             if settings.grad_cache and objective.states:
-                raise EmsError(
-                    "train.grad_cache: it keeps the embeddings of sentences, but "
-                    f"objectives.{name} needs the states of their tokens; remove one of them"
-                )
+                raise mistake("states for gradients", name=name)
         groups, decay = _groups(system, settings.table_rate), settings.weight_decay
         self.optimizer = Adam(groups, weight_decay=decay, amsgrad=settings.amsgrad, fused=True)
         self.scaler = torch.amp.GradScaler(device.type, enabled=settings.precision == "float16")

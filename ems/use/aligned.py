@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from ems.base.errors import EmsError, needs_extra
 from ems.base.files import parse_json
+from ems.base.mistakes import mistake
 from ems.base.outputs import FlagPath, check_outputs
 from ems.base.progress import Progress, log
 from ems.base.provenance import source_hash
@@ -106,9 +107,7 @@ class AlignJob:
                 except (BadLine, EmsError) as error:
                     problem = f"documents, line {number:,}: {error}"
                     if not self.skip:
-                        raise EmsError(
-                            f"{problem}; correct it, or skip it with --bad skip"
-                        ) from None
+                        raise mistake("bad pair of documents", problem=problem) from None
                     log.warning("%s; skipped", problem)
                     continue
                 rows = self.rows(texts, names)
@@ -151,9 +150,7 @@ def listed(folder: Path, languages: Languages) -> list[bytes]:
     as rows of a list with the times of their last change. Raises `EmsError` if there are none.
     """
     if None in languages:
-        raise EmsError(
-            f"{folder}: expected --source-language and --target-language, which end the names"
-        )
+        raise mistake("languages of the names", folder=folder)
     files = {path.name: path for path in folder.iterdir() if path.is_file()}
     own, other = (f".{language}" for language in languages)
     stems = sorted(name.removesuffix(own) for name in files if name.endswith(own))

@@ -25,7 +25,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 
 log = logging.getLogger("ems")
 BODY = 4 << 20  # maximum bytes of a request body
@@ -78,10 +78,7 @@ def listen(host: str, port: int) -> socket.socket:
         return listening
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise EmsError(
-            f"--host {host} --port {port}: cannot listen there ({reason}); expected an address of "
-            "this machine and a free port, or 0 for any free one"
-        ) from None
+        raise mistake("cannot listen", host=host, port=port, reason=reason) from None
 
 
 def url_of(listening: socket.socket) -> str:

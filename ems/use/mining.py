@@ -18,6 +18,7 @@ import numpy as np
 
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, sha256_file
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress, log
 from ems.base.provenance import source_hash
 from ems.base.texts import one_field
@@ -158,10 +159,7 @@ def _nearest_by_faiss(queries: Distinct, others: Distinct, k: int) -> Neighbours
     try:
         import faiss
     except ModuleNotFoundError:
-        raise EmsError(
-            "faiss is not installed: pip install faiss-cpu, or leave out --faiss-above for an "
-            "exact search"
-        ) from None
+        raise mistake("no faiss") from None
     cells, k = max(1, round(len(others) ** 0.5)), min(k, len(others))
     width = others.vectors.width
     index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, cells, faiss.METRIC_INNER_PRODUCT)

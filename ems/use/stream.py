@@ -18,6 +18,7 @@ import numpy as np
 
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, claim_state, drop_state, standard_output, state_of
+from ems.base.mistakes import mistake
 from ems.base.progress import log
 from ems.base.texts import (
     BOM,
@@ -81,9 +82,8 @@ class TextInput:
                 if not self.skip:
                     latin = not is_utf8(line) and LATIN.search(line)
                     guess = " (Latin-1? iconv -f CP1252 -t UTF-8)" if latin else ""
-                    raise EmsError(
-                        f"{self}: line {number:,}: {fault}{guess}; correct it, or skip such lines "
-                        "with --bad skip"
+                    raise mistake(
+                        "bad line", this=self, number=number, fault=fault, guess=guess
                     ) from None
                 rows.append(None)
                 bad[str(fault)].append(number)

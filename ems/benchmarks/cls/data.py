@@ -12,6 +12,7 @@ from itertools import product
 from pathlib import Path
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.corpora.evalsets.formats import Document, Subset, check_count, parts, records
 
 CODES = ("en", "de", "fr", "jp")  # the Japanese folder is `jp`, as published
@@ -36,10 +37,7 @@ def read_split(folder: Path, code: str, domain: str, split: str) -> Iterator[Doc
         count += 1
         label = _label(fields.get("rating", ""))
         if not label and split in SPLITS:
-            raise EmsError(
-                f"{path}: line {line}: a review with the rating {fields.get('rating')!r}; expected "
-                "1, 2, 4 or 5"
-            )
+            raise mistake("rating of a review", path=path, line=line, fields=fields.get("rating"))
         title, text = fields.get("summary", ""), fields.get("text", "")
         if not (title or text):
             raise EmsError(f"{path}: line {line}: a review without text")

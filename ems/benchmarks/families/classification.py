@@ -24,6 +24,7 @@ import numpy as np
 import torch
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.bench.probe import Classifier, Pool, Run, train
 from ems.bench.scores import ENGLISH, Result, Score
@@ -112,10 +113,7 @@ def drawn(documents: Iterable[Document], count: int, seed: str, path: Path) -> l
     chance, left = random.Random(seed), iter(documents)
     kept = list(islice(left, count))
     if len(kept) < count:
-        raise EmsError(
-            f"{path}: expected at least {count:,} documents to draw from, found {len(kept):,}; "
-            "lower the sizes under `probes` of the experiment"
-        )
+        raise mistake("too few documents", path=path, count=count, kept=len(kept))
     for seen, document in enumerate(left, start=count + 1):
         place = chance.randrange(seen)
         if place < count:
@@ -200,10 +198,7 @@ def _directions(task: Task, reader: Reader) -> list[tuple[str, str, str]]:
     others = [code for code in task.languages if code not in first]
     if not first or not others:
         known = ", ".join(task.languages.values()) or "none"
-        raise EmsError(
-            f"evalsets.{task.benchmark}.languages: {task.system} is scored on {known}; expected "
-            f"{source} and at least one other language"
-        )
+        raise mistake("no other language", task=task, known=known, source=source)
     pairs = [(first[0], other) for other in others]
     both_ways = getattr(reader.settings, "both_ways", False)
     if getattr(reader.data, "FROM_ENGLISH", False) and not both_ways:

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.metrics import average_precision_score
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import Task
@@ -29,9 +30,7 @@ def score(task: Task) -> Result:
     names = task.evalset.languages
     english = [code for code in task.languages if names[code] == ENGLISH]
     if not english:
-        raise EmsError(
-            f"evalsets.{task.benchmark}.languages: en is missing; it chooses the threshold"
-        )
+        raise mistake("English is missing", task=task)
     test = module(task.benchmark, "data").read_numbered(task.folder, english[0], "test")
     part = "test" if any(pair.label for _, pair in test) else "odd rows of dev"
     chosen = _rows(task, english[0], "dev" if part == "test" else "even rows of dev")

@@ -7,7 +7,7 @@ many as MLDoc has from all items with a headline and one class; decontamination 
 from collections.abc import Iterator
 from pathlib import Path
 
-from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.benchmarks.mldoc.data import CLASSES, corpus_folder, read_item
 from ems.corpora.evalsets.formats import Document, Subset, parts
 
@@ -29,10 +29,7 @@ def read_titles(folder: Path, code: str) -> Iterator[Document]:
             count += 1
             yield Document(labels[0], headline, "")
     if not count:
-        raise EmsError(
-            f"{corpus}: expected news items (PART/NUMBER.xml) with a headline and one class, found "
-            "none"
-        )
+        raise mistake("no news", corpus=corpus)
 
 
 def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, Iterator[Document]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.corpora.evalsets.formats import Document, Subset, read_sentences
 
 HEADER = ["index_id", "category", "text"]
@@ -32,9 +33,8 @@ def read_split(path: Path) -> list[tuple[str, str]]:
         if not line[-1].strip():
             raise EmsError(f"{path}: line {number} has an empty text")
         if line[1] not in CLASSES:
-            raise EmsError(
-                f"{path}: line {number}: found the category {line[1]!r}; expected "
-                f"{', '.join(CLASSES)}"
+            raise mistake(
+                "unknown category", path=path, number=number, category=line[1], classes=CLASSES
             )
     return [(category, text) for _, category, text in lines]
 

@@ -6,7 +6,7 @@ English sides differ from language to language. EMS v2 section V-A.
 
 from pathlib import Path
 
-from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.corpora.evalsets.formats import read_sentences
 
 
@@ -19,10 +19,8 @@ def read_language(folder: Path, code: str) -> tuple[list[str], list[str]]:
     first, second = (read_sentences(folder / name) for name in file_names(code))
     if len(first) != len(second):
         names = file_names(code)
-        raise EmsError(
-            f"{folder}: {names[0]} has {len(first):,} lines and {names[1]} has {len(second):,}; "
-            "both sides must have the same number of lines: fetch the benchmark again"
-        )
+        (one, other), counts = names, {"lines": len(first), "others": len(second)}
+        raise mistake("sides of a benchmark", folder=folder, first=one, second=other, **counts)
     return first, second
 
 

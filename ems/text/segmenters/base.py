@@ -16,6 +16,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.progress import log
 from ems.base.texts import is_plain
 from ems.text.normalise import is_spaced
@@ -117,9 +118,8 @@ def defaults(languages: Iterable[str]) -> dict[str, str]:
     for name in names():
         for language in load(name).default_of:
             if language in claims:
-                raise EmsError(
-                    f"segmenters: {claims[language]} and {name} are both the default of "
-                    f"{language}; remove it from `default_of` in one of their files"
+                raise mistake(
+                    "two defaults", claimed=claims[language], name=name, language=language
                 )
             claims[language] = name
     return {language: claims.get(language, DEFAULT) for language in languages}
@@ -130,10 +130,7 @@ def check_available(name: str) -> None:
     """Raise `EmsError` that names the missing package if a segmenter cannot run here."""
     for need in load(name).needs:
         if not need.present():
-            raise EmsError(
-                f"segmenter {name}: {need.install}; or choose another segmenter under "
-                f"`segmenters` in the experiment ({', '.join(names())})"
-            )
+            raise mistake("segmenter not installed", name=name, need=need, found=", ".join(names()))
 
 
 @cache
@@ -153,9 +150,8 @@ def segmenter(name: str, language: str) -> Segment:
     def checked(lines: list[str]) -> list[str]:
         for number, line in enumerate(lines, start=1):
             if not is_plain(line) and (breaker := _BREAKERS.search(line)):
-                raise EmsError(
-                    f"{label}: line {number:,} of its input holds U+{ord(breaker[0]):04X}, which "
-                    "can shift or cut lines; clean the text first (ems.text.normalise.tidy)"
+                raise mistake(
+                    "a cutting letter", label=label, number=number, letter=ord(breaker[0])
                 )
         prepared = list(map(record.prepare, lines)) if record.prepare else lines
         words = segment(prepared)
@@ -179,10 +175,7 @@ def warn_of_marks(chosen: Mapping[str, str], languages: Mapping[str, Any]) -> No
 
 def check_count(lines: list[str], words: list[str], label: str) -> None:
     if len(words) != len(lines):
-        raise EmsError(
-            f"{label}: {len(lines):,} lines went in and {len(words):,} came out, so they cannot be "
-            "aligned; choose another segmenter and report the input"
-        )
+        raise mistake("lines lost", label=label, lines=len(lines), words=len(words))
 
 
 def segment_in_pieces(segment: Segment, lines: list[str], limit: int, name: str) -> list[str]:
