@@ -100,8 +100,12 @@ def test_a_search_shows_what_an_entry_of_corpora_takes():
     order = [list(NOISE).index(offer.noise) for offer in offers("en", "de")]
     assert order == sorted(order)
     for offer in offers("zh", "en"):
-        assert offer.files == tuple(opus_pair(offer.corpus, offer.version, "en", "zh"))
-        assert offer.version == opus_releases()[offer.corpus][-1]
+        assert set(offer.files) == set(opus_pair(offer.corpus, offer.version, "en", "zh"))
+        versions = opus_releases()[offer.corpus]
+        newer = versions[versions.index(offer.version) + 1 :]
+        assert not any(opus_pair(offer.corpus, version, "en", "zh") for version in newer)
+    (subtitles,) = [each for each in offers("zh", "en") if each.corpus == "OpenSubtitles"]
+    assert (subtitles.version, subtitles.files) == ("v2024", ("en-zh_CN", "en-zh_TW"))
 
 
 def test_what_is_not_there_is_one_line_with_what_is():
@@ -169,12 +173,27 @@ def test_every_corpus_of_a_pair_is_taken_or_left_out_and_names_never_are_taken()
     assert sum(pick.most for pick in init.choose([("de", "fr")], 50_000)) == 50_000
 
 
-def test_of_mined_corpora_the_smallest_download_that_is_enough_is_taken():
-    sw = [p for p in init.choose([("en", "sw")], 400_000) if p.offer.noise == "mined"]
-    (one,) = [pick for pick in sw if pick.most]
-    enough = [pick.offer.kilobytes for pick in sw if pick.offer.pairs >= one.most]
-    assert len(enough) > 1
-    assert one.offer.kilobytes == min(enough)
+def test_of_text_that_programs_found_the_cleaner_comes_first_and_two_crawls_are_better_than_one():
+    picks = {pick.offer.corpus: pick for pick in init.choose([("en", "cy")], 5_000_000)}
+    assert sum(pick.most for pick in picks.values()) == 5_000_000
+    assert picks["HPLT"].most > picks["NLLB"].most > 500_000
+    assert picks["CCAligned"].most == 0
+    assert picks["MultiHPLT"].reason == "repeats HPLT"
+    few = {pick.offer.corpus: pick for pick in init.choose([("en", "cy")], 1_200_000)}
+    assert few["NLLB"].reason == "too large for the share"
+    icelandic = init.choose([("en", "is")], 10**9)
+    repeated = {
+        pick.offer.corpus: pick.reason for pick in icelandic if "% of it is in" in pick.reason
+    }
+    assert repeated["NLLB"] == "100% of it is in CCMatrix"
+
+
+def test_licences_that_forbid_commercial_use_are_named_and_can_be_left_out(ems, tmp_path):
+    out = ems.run("init", "--languages", "en,cy", "--out", "configs/all.yaml")[0]
+    assert "no commercial use: QED" in out
+    out = ems.run("init", "--languages", "en,cy", "--commercial", "--out", "configs/some.yaml")[0]
+    assert "no commercial use" not in out
+    assert "QED" not in (tmp_path / "configs/some.yaml").read_text()
 
 
 def test_each_pair_validates_on_one_corpus_and_trains_on_what_is_left_of_it():
@@ -236,8 +255,9 @@ def test_the_file_is_a_valid_experiment_with_what_was_chosen(ems, tmp_path, lang
         cap = pick.most // len(pick.offer.files) if pick.most < pick.offer.pairs else None
         assert corpus.cap(pair) == cap
     assert f"{sum(pick.most for pick in picks):,} sentence pairs, budget 300,000" in out
-    mined = {pick.offer.corpus for pick in picks if pick.offer.noise == "mined"}
-    assert set(experiment.clean.language.corpora) == mined
+    found = {pick.offer.corpus for pick in picks if pick.offer.noise in init.FOUND}
+    filtered = experiment.clean.language
+    assert set(filtered.corpora if filtered else ()) == found
     validated = [pair for corpus in experiment.validation for pair in corpus.pairs]
     assert sorted(validated) == sorted({"-".join(sorted(pick.pair)) for pick in picks})
 
@@ -267,7 +287,7 @@ def test_a_file_that_is_there_stays_and_a_language_without_text_is_named(ems, tm
     assert "file already exists" in ems.error("init", "--languages", "en,pl")
     ems.run("init", "--languages", "en,cy", "--budget", "20k")  # the same again
     assert (tmp_path / "configs/mine.yaml").read_text() == before
-    message = ems.error("init", "--languages", "en,prs,nan", "--out", "configs/x.yaml")
-    assert "OPUS has no text of Min Nan Chinese (nan) with en, prs" in message
-    assert "related languages in OPUS: Chinese (zh)" in message
+    message = ems.error("init", "--languages", "en,prs,acq", "--out", "configs/x.yaml")
+    assert "OPUS has no text of Ta'izzi-Adeni Arabic (acq) with en, prs" in message
+    assert "related languages in OPUS: Arabic (ar)" in message
     assert not (tmp_path / "configs/x.yaml").exists()

@@ -77,14 +77,17 @@ def run(experiment: common.OtherExperiment = None) -> None:
 
 
 def corpora(
-    action: Annotated[Literal["list", "search"], Mark.POSITIONAL],
+    action: Annotated[Literal["list", "search", "update"], Mark.POSITIONAL],
     language: Annotated[str, "search: name or code of a language", Mark.POSITIONAL] = "",
     other: Annotated[str, "search: the other language (default: English)", Mark.POSITIONAL] = "",
     experiment: common.OtherExperiment = None,
     json: Annotated[bool, "list, search: output as JSON"] = False,
     all: Annotated[bool, "search: results that include small corpora"] = False,
+    source: Annotated[
+        str, "update: address of OPUS's API, or the folder of a clone of its repository"
+    ] = "",
 ) -> None:
-    """List downloads, or search OPUS."""
+    """List downloads; search or update the list of OPUS."""
     if bool(language) != (action == "search"):
         expected = "a language" if action == "search" else "nothing more"
         raise EmsError(f"ems corpora {action}: expected {expected}, found {language or 'none'}")
@@ -93,6 +96,10 @@ def corpora(
 
         form = as_json if json else as_text
         sys.stdout.write(form(common.experiment_of(experiment)))
+    elif action == "update":
+        from ems.corpora.update import API, update
+
+        sys.stdout.write(update(source or API, common.downloads()))
     else:
         from ems.workflow.search import search_text
 
@@ -103,11 +110,12 @@ def init(
     languages: Annotated[str, "names or codes of languages, like cy,uk,Polish"],
     budget: Annotated[str, "maximum number of pairs of all corpora together"] = "5M",
     out: Annotated[Path, "experiment file to write", Writes()] = Path("configs/mine.yaml"),
+    commercial: Annotated[bool, "leave out corpora whose licence forbids commercial use"] = False,
 ) -> None:
     """Create an experiment from OPUS corpora."""
     from ems.workflow.init import make_experiment
 
-    sys.stdout.write(make_experiment(languages, budget, out))
+    sys.stdout.write(make_experiment(languages, budget, out, commercial))
     common.log.info("%s is written; check it with: ems check --experiment %s", out, out.stem)
 
 

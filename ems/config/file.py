@@ -35,7 +35,6 @@ from ems.config.text import (
 )
 from ems.config.train import TrainOverrides
 
-OPUSTOOLS = "opustools"  # the source for downloads through the package of that name
 AFRESH = "EMS_AFRESH"  # environment variable that `--config afresh=true` sets for jobs
 Folder = text(
     r"^[^\x00-\x1f\x7f-\x9f{}-][^\x00-\x1f\x7f-\x9f{}]*$",
@@ -245,8 +244,7 @@ class SiteSources(Sources):
     """Locations of the data, for experiments that do not name their own."""
 
     opus: SourceName = "https://object.pouta.csc.fi"
-    """An OPUS host, a directory in OPUS layout, or `opustools` (through the package of that
-    name)."""
+    """An OPUS host, or a directory in OPUS layout."""
     wikimatrix: SourceName = "https://dl.fbaipublicfiles.com/laser"
     """URL or directory of LASER's mined files, with WikiMatrix/v1/WikiMatrix.de-en.tsv.gz."""
     wikipedia: SourceName = "https://dumps.wikimedia.org"

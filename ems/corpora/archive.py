@@ -24,6 +24,7 @@ from typing import BinaryIO
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import reading_bytes
+from ems.base.mistakes import mistake
 from ems.base.texts import form_of, unpacked
 
 BLOCK = 1 << 18  # bytes read at once
@@ -112,10 +113,7 @@ def stream_lines(stream: BinaryIO, location: str) -> Iterator[bytes]:
     lines = iter(partial(stream.readline, LONGEST_LINE + 1), b"")
     for number, line in enumerate(lines, start=1):
         if len(line) > LONGEST_LINE:
-            raise EmsError(
-                f"{location}: line {number:,} is longer than {LONGEST_LINE:,} bytes; expected one "
-                "sentence per line: check where the file came from"
-            )
+            raise mistake("line too long", location=location, number=number, limit=LONGEST_LINE)
         yield line
 
 
@@ -153,10 +151,7 @@ class _Bounded(io.FileIO):
 
     def read(self, size: int = -1) -> bytes:  # type: ignore[override]
         if size > self.max_read:
-            raise EmsError(
-                f"{self.name}: its table of contents has {size:,} bytes, more than "
-                f"{self.max_read:,}: too many members; {REFUSED}"
-            )
+            raise mistake("too many members", this=self, size=size, refused=REFUSED)
         return super().read(size)
 
 
@@ -205,10 +200,7 @@ def check_member(archive: Path, info: zipfile.ZipInfo) -> None:
     if info.flag_bits & 0x41:  # bit 0: encrypted; bit 6: strongly so
         raise EmsError(f"{archive}: {info.filename!r} is encrypted; fetch a plain copy")
     if info.compress_type not in METHODS:
-        raise EmsError(
-            f"{archive}: {info.filename!r} is packed by method {info.compress_type}, expected "
-            "stored or deflated (0 or 8); pack it again"
-        )
+        raise mistake("packing method", archive=archive, info=info)
 
 
 # --- unpacking
@@ -242,10 +234,7 @@ def unpack(
             raise EmsError(f"{archive}: two of its members lead to {target}; {REFUSED}") from None
         written.append(target)
     if not written:
-        raise EmsError(
-            f"{archive}: none of its {number:,} members has an expected name{example}; check "
-            "that the address is right"
-        )
+        raise mistake("no expected member", archive=archive, number=number, example=example)
     return written
 
 
@@ -300,10 +289,7 @@ def _tar_members(archive: Path, budget: Budget) -> Iterator[Member]:
                 packed.members = []  # tarfile would keep them all in memory
                 plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse()
                 if not (plain or member.isdir()):
-                    raise EmsError(
-                        f"{archive}: {member.name!r} is a link, a device or a sparse file; "
-                        f"{REFUSED}"
-                    )
+                    raise mistake("no file", archive=archive, member=member, refused=REFUSED)
                 content = packed.extractfile(member)
                 yield member.name, member.isdir(), partial(guarded, content, archive)
         while stream.read(BLOCK):  # the checksum follows the end mark

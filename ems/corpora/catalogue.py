@@ -1,15 +1,19 @@
-"""The catalogue of corpora (catalogue.tsv): known names and versions, licences, download sizes.
+"""The catalogue of corpora: known names and versions, licences, noise, overlaps, download sizes.
 
-It adds to OPUS's table (ems/config/languages.py) the licence, a rating of noise (NOISE), the corpus
-whose text this one `repeats`, and further `versions`. Your own corpus needs no entry; it gives its
-`source:` instead. Sizes need no network. A size that OPUS does not list (your own corpus, a newer
-release) is None, never 0. LASER's mined files only have an upper bound: OPUS's release is the same
-corpus at the lower threshold of 1.04.
+catalogue.tsv adds to OPUS's table (ems/config/languages.py) a rating of noise (NOISE), the corpus
+whose text this one `repeats`, and further `versions`; facts.tsv has what OPUS says of each corpus:
+kind, licence, page. overlaps.tsv.xz has, for pairs with English, the percentage of a corpus's
+different pairs that another one has too, if 10 or more (counted by OPUS; newer corpora are
+missing). Your own corpus needs no entry; it gives its `source:` instead. Sizes need no network. A
+size that OPUS does not list is None, never 0. LASER's mined files only have an upper bound: OPUS's
+release is the same corpus at the lower threshold of 1.04.
 """
 
 import difflib
+import lzma
+import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -19,33 +23,67 @@ from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus, Experiment, other_language
-from ems.config.languages import opus_date, opus_files, opus_releases, pair_name
+from ems.config.languages import opus_date, opus_files, opus_releases, pair_name, total
 from ems.config.plugins import benchmark
 from ems.corpora.split import span_of_part
 
 UNRATED = "unrated"
-_CLASSES = read_table(Path(__file__).with_name("noise.tsv"))
+HERE = Path(__file__).parent
+_CLASSES = read_table(HERE / "noise.tsv")
 NOISE = {row["class"]: row["meaning"] for row in _CLASSES}  # in the order `ems init` prefers
+NOISY = {row["class"]: float(row["noise"]) for row in _CLASSES}  # estimated share of bad pairs
+OF_KIND = {"crawled": "mined", "lexical": "names", "software": "strings"}  # class of a kind
+NOT_COMMERCIAL = re.compile(r"\bNC\b|non-commercial|research|\bTED\b|JParaCrawl")
 
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """One row of the catalogue. `versions` are not in OPUS's table; `licence` is '' if unknown."""
+    """What is known of a corpus. `versions` are not in OPUS's table; `licence` is '' if unknown."""
 
     versions: tuple[str, ...] = ()
     noise: str = UNRATED
     repeats: str = ""
     licence: str = ""
     note: str = ""
+    kind: str = ""
+    page: str = ""
+
+    @property
+    def commercial(self) -> bool:
+        """False if the licence forbids commercial use."""
+        return not NOT_COMMERCIAL.search(self.licence)
 
 
 @cache
 def catalogue() -> dict[str, CatalogueEntry]:
-    rows = read_table(Path(__file__).with_suffix(".tsv"))
-    return {
-        row.pop("name"): CatalogueEntry(tuple(row.pop("versions").split()), **row)
-        for row in map(dict, rows)
-    }
+    known: dict[str, CatalogueEntry] = {}
+    for row in read_table(HERE / "facts.tsv"):
+        name, noise = row.pop("name"), OF_KIND.get(row["kind"], UNRATED)
+        known[name] = CatalogueEntry(noise=noise, **row)
+    for row in read_table(HERE / "catalogue.tsv"):
+        name, versions = row.pop("name"), tuple(row.pop("versions").split())
+        fact, rated = (
+            known.get(name, CatalogueEntry()),
+            {key: text for key, text in row.items() if text},
+        )
+        known[name] = replace(fact, versions=versions, **rated)
+    return known
+
+
+@cache
+def _overlaps() -> dict[str, dict[tuple[str, str], float]]:
+    """Return language pair -> (corpus, another) -> the share of the first that is in the other."""
+    shares: dict[str, dict[tuple[str, str], float]] = {}
+    for line in lzma.decompress((HERE / "overlaps.tsv.xz").read_bytes()).decode().splitlines():
+        pair, known = line.split("\t")
+        rows = (each.split(":") for each in known.split(" "))
+        shares[pair] = {(first, second): int(percent) / 100 for first, second, percent in rows}
+    return shares
+
+
+def overlap(corpus: str, other: str, pair: str) -> float:
+    """Return the share of a corpus's pairs that another one has, 0 if it is small or unknown."""
+    return _overlaps().get(pair, {}).get((corpus, other), 0.0)
 
 
 def catalogue_entry(name: str) -> CatalogueEntry:
@@ -72,7 +110,7 @@ class Defect:
 
 @cache
 def known_defects() -> list[Defect]:
-    return [Defect(**row) for row in read_table(Path(__file__).with_name("known_defects.tsv"))]
+    return [Defect(**row) for row in read_table(HERE / "known_defects.tsv")]
 
 
 def defect_of(corpus: str, version: str, file: str) -> Defect | None:
@@ -120,9 +158,8 @@ def check_corpora(experiment: Experiment) -> None:
                 f"{key}.name: unknown corpus {corpus.name!r}{named}; `ems corpora search LANGUAGE` "
                 f"lists the corpora of OPUS, as of {opus_date()} ({newer})"
             )
-        raise EmsError(
-            f"{key}.version: unknown version {corpus.version!r} of {corpus.name}; "
-            f"allowed: {', '.join(versions)} ({newer})"
+        raise mistake(
+            "unknown version", key=key, corpus=corpus, versions=", ".join(versions), newer=newer
         )
 
 
@@ -190,7 +227,7 @@ def _size(role: str, corpus: Corpus, pair: str, split: Split | None, shared: boo
     if corpus.mined:
         return PairSize(role, corpus, pair, at_most=used, kilobytes=kilobytes, shared=shared)
     lines = sum(file.pairs for file in files)
-    kilobytes = 0 if shared else sum(file.kilobytes for file in files)
+    kilobytes = 0 if shared else total([file.kilobytes for file in files])
     return PairSize(role, corpus, pair, lines, used, used, kilobytes, shared)
 
 
@@ -204,8 +241,8 @@ def set_sizes(experiment: Experiment) -> list[Json]:
         known = opus_files(corpus, evalset.version)
         files = [known.get(pair_name("en", code)) for code in evalset.languages]
         place = {"evalset": name, "corpus": corpus, "version": evalset.version}
-        counts = [file.pairs if file else None for file in files]
-        lines = None if None in counts else sum(counts)
-        kilobytes = None if None in files else sum(file.kilobytes for file in files)
+        lines, kilobytes = (
+            total([getattr(file, key, None) for file in files]) for key in ("pairs", "kilobytes")
+        )
         sizes.append({**place, "files": len(files), "lines": lines, "kilobytes": kilobytes})
     return sizes

@@ -30,6 +30,7 @@ from urllib3.exceptions import HTTPError
 
 from ems.base.errors import EmsError
 from ems.base.files import cannot_write, read_json, write_json
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress, log
 from ems.base.records import Count, Json, NonBlank, Record
 from ems.corpora.content import MARKUP, START, WAY_OUT, check_start, short
@@ -147,10 +148,7 @@ class PartialFile:
             raise EmsError(f"{self.url}: {problem}; {WAY_OUT}")
         encoding = answer.headers.get("Content-Encoding") or "identity"
         if encoding.lower() != "identity" and not self.name.endswith((".gz", ".tgz")):
-            raise EmsError(
-                f"{self.url}: asked for the unpacked file, but the server compresses it "
-                f"({short(encoding)}); set `sources` to another host or to a directory"
-            )
+            raise mistake("compressed on its way", this=self, encoding=short(encoding))
         self.forget()
         self.response = {
             "url": self.url,
@@ -206,10 +204,7 @@ class PartialFile:
         """Raise `EmsError` and remove the part if the file has at least `size` bytes, too many."""
         if size > self.largest_gb * 1e9:
             self.remove()
-            raise EmsError(
-                f"{self.url}: larger than downloads.largest_gb in config.yaml, "
-                f"{self.largest_gb:,g} GB; check the address, or raise the limit"
-            )
+            raise mistake("file too large", this=self)
 
     def check(self) -> None:
         """Raise `EmsError` and remove the part if such a file cannot begin like this."""
@@ -271,10 +266,7 @@ def _complete(part: PartialFile, downloads: Downloads) -> None:
         best = max(best, part.size)
         if failures > downloads.retries:
             kept = f" (it resumes at byte {part.size:,})" if part.size and part.validator else ""
-            raise EmsError(
-                f"{part.url}: {again}, {failures} times; run the same command again later{kept}, "
-                "check the network, or set `sources` in config.yaml to a mirror directory"
-            )
+            raise mistake("download failed", part=part, again=again, failures=failures, kept=kept)
         pause = min(LONGEST_PAUSE, downloads.pause * 2 ** (failures - 1)) * random.uniform(0.5, 1.5)
         pause = max(pause, again.wait or 0)
         if pause > LONGEST_WAIT:

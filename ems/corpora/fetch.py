@@ -21,7 +21,6 @@ from ems.base.progress import Progress, log
 from ems.base.records import Json
 from ems.base.stamps import make_each
 from ems.base.workers import in_workers
-from ems.config.file import OPUSTOOLS
 from ems.corpora import locations
 from ems.corpora.archive import BLOCK
 from ems.corpora.content import START, Locked, check_start, lock_of, read_lock
@@ -29,7 +28,6 @@ from ems.corpora.download import DOWNLOADS, Downloads, download, part_path, writ
 from ems.corpora.locations import is_remote, local_path
 from ems.corpora.monolingual import check_dump, count_documents
 from ems.corpora.moses import count_mined, count_pairs
-from ems.corpora.opustools import moses_by_opustools
 from ems.corpora.slots import alone, held
 from ems.corpora.split import read_document_names
 
@@ -142,7 +140,7 @@ def is_here(out: Path, location: str) -> bool:
 
 def is_of(lock: Locked, location: str) -> bool:
     """Return whether a lock is of this location, and of what lies there now if that is a folder."""
-    if lock.url != location or is_remote(location) or location.startswith(f"{OPUSTOOLS}:"):
+    if lock.url != location or is_remote(location):
         return lock.url == location
     source = local_path(location)
     return not source.exists() or sha256_file(source) == lock.sha256
@@ -162,8 +160,6 @@ def fetch(
 
 def bring(location: str, out: Path, downloads: Downloads) -> AbstractContextManager[Path]:
     """Copy or download `location` to a temporary file next to `out`, for the caller to move."""
-    if location.startswith(f"{OPUSTOOLS}:"):
-        return moses_by_opustools(location, out, downloads)
     if is_remote(location):
         return download(location, out, downloads)
     return _copied(local_path(location), out)

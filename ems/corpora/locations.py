@@ -6,7 +6,6 @@ from urllib.request import url2pathname
 
 from ems.base.errors import EmsError
 from ems.config.experiment import Corpus
-from ems.config.file import OPUSTOOLS
 from ems.corpora.own import own_files
 
 
@@ -15,8 +14,6 @@ def is_remote(source: str) -> bool:
 
 
 def opus_location(source: str, corpus: str, version: str, pair: str) -> str:
-    if source == OPUSTOOLS:
-        return f"{OPUSTOOLS}:{corpus}/{version}/moses/{pair}.txt.zip"
     return f"{corpus_location(source, corpus, version)}/moses/{pair}.txt.zip"
 
 

@@ -21,6 +21,7 @@ from xml.etree.ElementTree import ParseError, iterparse
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import reading_bytes
+from ems.base.mistakes import mistake
 from ems.base.texts import opened
 from ems.corpora import archive
 
@@ -54,10 +55,7 @@ def read_documents(path: Path) -> Iterator[RawDocument]:
             lines.append(line)
             size += len(line)
             if size > LARGEST:
-                raise EmsError(
-                    f"{path}: the document that begins at line {first:,} is longer than "
-                    f"{LARGEST:,} bytes; add a blank line after each document"
-                )
+                raise mistake("document too long", path=path, first=first, largest=LARGEST)
         if lines:
             yield RawDocument(first, tuple(lines))
 
@@ -136,9 +134,6 @@ def open_pages(path: Path, head: int, start: int, end: int) -> BinaryIO:
         with bz2.open(io.BytesIO(pages)) as packed:
             page = archive.guarded(packed, path).read(64).lstrip()
         if not page.startswith((b"<page>", END.strip())):
-            raise EmsError(
-                f"{path}: expected a page at the start of the stream at byte {start:,}, found "
-                f"{page[:20]!r}; fetch the dump whose name has `multistream`"
-            )
+            raise mistake("no page of the dump", path=path, start=start, page=page[:20])
     content = first + pages + (b"" if whole else bz2.compress(END))
     return archive.guarded(bz2.open(io.BytesIO(content)), path, archive.Budget(path))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ems.base.errors import Damaged, EmsError
+from ems.base.mistakes import mistake
 from ems.base.texts import batched
 from ems.config.experiment import Corpus
 from ems.corpora import archive
@@ -43,10 +44,8 @@ def count_pairs(path: Path, corpus: str, pair: str) -> int:
     with _open(path, names) as sides:
         counts = [archive.count_stream_lines(side) for side in sides]
     if counts[0] != counts[1]:
-        raise EmsError(
-            f"{path}: its sides must have equally many lines, but {names[0]} has {counts[0]:,} "
-            f"and {names[1]} has {counts[1]:,} lines; the file is broken at its source"
-        )
+        sizes = [f"{name} has {count:,}" for name, count in zip(names, counts, strict=True)]
+        raise mistake("unequal sides", path=path, sizes=" and ".join(sizes))
     if not counts[0]:
         raise EmsError(f"{path}: contains no sentence pairs ({names[0]} is empty)")
     return counts[0]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.texts import LONGEST, PACKED, bounded_lines, opened, packing
 from ems.config.experiment import Corpus
 from ems.corpora.archive import count_stream_lines, reading
@@ -71,10 +72,7 @@ def _form(paths: list[Path]) -> str:
         return TWO_FILES
     if path.is_dir():
         raise EmsError(f"{path}: no parquet file in this folder; save the dataset as parquet")
-    raise EmsError(
-        f"{path}: expected a name that ends in {', '.join(FORMS)} (packed or not), or two files "
-        "with the same number of lines; rename it"
-    )
+    raise mistake("form of a file", path=path, forms=", ".join(FORMS))
 
 
 def count_own(paths: list[Path]) -> int:
@@ -86,10 +84,8 @@ def count_own(paths: list[Path]) -> int:
         with opened(path) as stream:
             counts.append(count_stream_lines(stream))
     if counts[0] != counts[-1]:
-        raise EmsError(
-            f"{paths[0]} has {counts[0]:,} lines, but {paths[1]} has {counts[1]:,}; line n of one "
-            "must be the translation of line n of the other"
-        )
+        sizes = [f"{path} has {count:,} lines" for path, count in zip(paths, counts, strict=True)]
+        raise mistake("unequal files", sizes=", but ".join(sizes))
     return counts[0]
 
 

@@ -20,7 +20,14 @@ from ems.base.templates import rendered
 from ems.config.languages import opus_date, other_codes_of_languages
 from ems.config.load import load_experiment, load_site
 from ems.config.plugins import benchmarks
-from ems.corpora.catalogue import NOISE, UNRATED, catalogue_entry, check_corpora, licence_of
+from ems.corpora.catalogue import (
+    NOISE,
+    UNRATED,
+    catalogue_entry,
+    check_corpora,
+    licence_of,
+    overlap,
+)
 from ems.corpora.split import shares
 from ems.tables.declarations import words_of
 from ems.workflow.search import PIVOT, Named, Offer, find_language, nearest, offers
@@ -33,7 +40,11 @@ HUGE = 10  # a corpus with 10 times its share is not fetched if the others suffi
 STRINGS = 10  # labels of programs are at most a tenth of a share
 HELD_OUT = 500  # validation pairs per language
 WORTH = 4  # a file has at least 4 times the pairs held out of it
-MINED = "mined"
+FAR_TOO_LARGE = 100  # the same for text that programs found, whose corpora are larger
+REPEATS = 0.5  # share of a corpus in another one, from which it is not taken
+FOUND = ("filtered", "mined")
+FILTERED = 0.75  # share of the text that programs found, if mined text can be the rest
+RANKS = {noise: rank for rank, noise in enumerate(NOISE)}
 DENSE = ("Han", "Japanese", "Hangul", "Hans", "Hant")  # scripts with a syllable or word per letter
 FULL = "the share is full"
 LanguagePair = tuple[str, str]
@@ -47,6 +58,11 @@ class Pick:
     offer: Offer
     most: int
     reason: str
+
+    @property
+    def free(self) -> bool:
+        """False if the licence forbids commercial use."""
+        return catalogue_entry(self.offer.corpus).commercial
 
     @property
     def validates(self) -> bool:
@@ -105,15 +121,15 @@ def language_pairs(languages: list[Named]) -> list[LanguagePair]:
     return [pair for pair in pairs if PIVOT in pair] or pairs
 
 
-def make_experiment(named: str, most: str, out: Path) -> str:
+def make_experiment(named: str, most: str, out: Path, commercial: bool = False) -> str:
     """Write an experiment of the languages `named` to `out`; return the reasons for its corpora."""
     budget, languages = read_budget(most), read_languages(named)
     check_name("--out", out.stem)
     pairs = language_pairs(languages)
-    picks = choose(pairs, budget)
+    picks = choose(pairs, budget, commercial)
     _check_covered(languages, picks)
     codes = ",".join(language.code for language in languages)
-    command = f"ems init --languages {codes} --budget {most}"
+    command = f"ems init --languages {codes} --budget {most}{' --commercial' * commercial}"
     text = experiment_text(out.stem, languages, picks, command)
     if out.exists() and out.read_bytes() != text.encode():
         raise EmsError(f"--out {out}: file already exists; choose another name, or delete it")
@@ -128,7 +144,9 @@ def make_experiment(named: str, most: str, out: Path) -> str:
         by_pair={pair: [pick for pick in picks if pick.pair == pair] for pair in pairs},
         budget=budget,
         total=sum(pick.most for pick in picks),
-        megabytes=sum(pick.offer.kilobytes for pick in picks if pick.most) / 1000,
+        megabytes=sum(pick.offer.kilobytes or 0 for pick in picks if pick.most) / 1000,
+        unknown=[pick.offer for pick in picks if pick.most and pick.offer.kilobytes is None],
+        closed=sorted({pick.offer.corpus for pick in picks if pick.most and not pick.free}),
         licence=licence_of,
         pivot=PIVOT,
     )
@@ -147,19 +165,19 @@ def _check_covered(languages: list[Named], picks: list[Pick]) -> None:
 # --- which corpora
 
 
-def choose(pairs: list[LanguagePair], budget: int) -> list[Pick]:
+def choose(pairs: list[LanguagePair], budget: int, commercial: bool = False) -> list[Pick]:
     """Return the picks of all language pairs, with corpora left out, in the order of the rule."""
     usable: list[list[Offer]] = []
     left_out: list[list[Pick]] = []
     available = []
     for pair in pairs:
-        reasons = _reasons_against(offers(*pair))
+        reasons = _reasons_against(offers(*pair), commercial)
         usable.append([offer for offer, reason in reasons.items() if not reason])
         left_out.append([Pick(pair, offer, 0, why) for offer, why in reasons.items() if why])
-        mined = sum(offer.pairs for offer in usable[-1] if offer.noise == MINED)
-        others = sum(offer.pairs for offer in usable[-1]) - mined
-        # mined text only up to an even share
-        available.append(others + min(mined, max(0, budget // len(pairs) - others)))
+        found = sum(offer.pairs for offer in usable[-1] if offer.noise in FOUND)
+        others = sum(offer.pairs for offer in usable[-1]) - found
+        # text that programs found only up to an even share
+        available.append(others + min(found, max(0, budget // len(pairs) - others)))
     parts = shares(available, budget)
     return [
         pick
@@ -168,12 +186,14 @@ def choose(pairs: list[LanguagePair], budget: int) -> list[Pick]:
     ]
 
 
-def _reasons_against(offered: list[Offer]) -> dict[Offer, str]:
+def _reasons_against(offered: list[Offer], commercial: bool = False) -> dict[Offer, str]:
     """Return offer -> the reason to leave it out, "" for a usable one."""
-    names, reasons = {offer.corpus for offer in offered}, dict.fromkeys(offered, "")
-    for offer in offered:
-        repeated = catalogue_entry(offer.corpus).repeats
+    names, reasons, kept = {offer.corpus for offer in offered}, dict.fromkeys(offered, ""), []
+    for offer in sorted(offered, key=lambda each: (RANKS[each.noise], -each.worth)):
+        known = catalogue_entry(offer.corpus)
         least = LEAST_UNRATED if offer.noise == UNRATED else LEAST_PAIRS
+        shared = {other: overlap(offer.corpus, other.corpus, offer.files[0]) for other in kept}
+        most = max(kept, key=shared.__getitem__, default=None)
         if offer.noise == "names":
             reasons[offer] = "names, not sentences"
         elif offer.pairs is None:
@@ -182,8 +202,14 @@ def _reasons_against(offered: list[Offer]) -> dict[Offer, str]:
             reasons[offer] = f"fewer than {least:,} pairs"
         elif defect := offer.defect:
             reasons[offer] = f"{defect.defect}: {defect.what}"
-        elif repeated in names:
-            reasons[offer] = f"repeats {repeated}"
+        elif commercial and not known.commercial:
+            reasons[offer] = f"no commercial use: {known.licence}"
+        elif known.repeats in names:
+            reasons[offer] = f"repeats {known.repeats}"
+        elif most and shared[most] >= REPEATS:
+            reasons[offer] = f"{shared[most]:.0%} of it is in {most.corpus}"
+        else:
+            kept.append(offer)
     return reasons
 
 
@@ -195,7 +221,10 @@ def _of_pair(pair: LanguagePair, usable: list[Offer], share: int) -> list[Pick]:
         left = share - sum(pick.most for pick in picks)
         if noise == "strings":
             left = min(left, share // STRINGS)
-        picks += (_mined if noise == MINED else _even)(pair, of_class, left)
+        if noise == "filtered":  # the rest is of another crawl, if there is one
+            mined = sum(offer.pairs for offer in usable if offer.noise == "mined")
+            left = max(round(FILTERED * left), left - mined)
+        picks += (_found if noise in FOUND else _even)(pair, of_class, left)
     return picks
 
 
@@ -209,12 +238,14 @@ def _even(pair: LanguagePair, of_class: list[Offer], left: int) -> list[Pick]:
     return [*picks, *(Pick(pair, offer, 0, why) for offer in of_class if offer not in small)]
 
 
-def _mined(pair: LanguagePair, of_class: list[Offer], left: int) -> list[Pick]:
-    """Take the smallest download that fills the rest, else the largest corpus first."""
-    filling = [offer for offer in of_class if offer.pairs >= left]
-    first = min(filling, key=lambda offer: offer.kilobytes, default=None)
+def _found(pair: LanguagePair, of_class: list[Offer], left: int) -> list[Pick]:
+    """Take the corpora with most good pairs first, but none that is huge against the rest."""
     picks = []
-    for offer in sorted(of_class, key=lambda offer: (offer != first, -offer.pairs)):
+    for offer in sorted(of_class, key=lambda offer: -offer.worth):
+        others = sum(each.pairs for each in of_class if each.pairs <= FAR_TOO_LARGE * left)
+        if offer.pairs > FAR_TOO_LARGE * left and others >= left >= LEAST_PAIRS:
+            picks.append(Pick(pair, offer, 0, "too large for the share"))
+            continue
         picks.append(_pick(pair, offer, min(offer.pairs, left)))
         left -= picks[-1].most
     return picks
@@ -283,7 +314,7 @@ def experiment_text(name: str, languages: list[Named], picks: list[Pick], comman
     taken = [pick for pick in picks if pick.most]
     pairs, corpora = sum(pick.most for pick in taken), _by_corpus(taken)
     size = size_for(len(languages), pairs)
-    mined = [corpus for corpus, own in corpora.items() if own[0].offer.noise == MINED]
+    mined = [corpus for corpus, own in corpora.items() if own[0].offer.noise in FOUND]
     dense = any(language.language.script in DENSE for language in languages)
     known = [f"{name} {licence_of(name)}" for name in corpora if "see" not in licence_of(name)]
     codes = " ".join(language.code for language in languages)

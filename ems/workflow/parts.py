@@ -59,7 +59,7 @@ def megabytes(size: PairSize, data: Path) -> float | None:
         return 0.0
     known = {} if corpus.custom or corpus.documents else opus_files(corpus.name, corpus.version)
     files = [known.get(name) for name in corpus.files(size.pair)]
-    if None not in files and None not in [file.pairs for file in files]:
+    if None not in files and None not in [n for file in files for n in vars(file).values()]:
         used = size.at_most if size.used is None else size.used
         share = used / max(1, sum(file.pairs for file in files))
         return share * sum(file.kilobytes for file in files) / 1000

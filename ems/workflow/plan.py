@@ -16,7 +16,7 @@ from ems.base.errors import EmsError
 from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.config.experiment import MULTIWAY, Experiment
-from ems.config.file import OPUSTOOLS, Site
+from ems.config.file import Site
 from ems.config.load import load_experiment, load_site
 from ems.config.plugins import benchmark
 from ems.config.stages import filter_contents, model_files
@@ -126,7 +126,7 @@ def plan(
     """Read and check config.yaml in `root`, with `overrides`, and the experiment that it names.
 
     Raises `EmsError` for a bad setting, an unknown corpus, a missing evaluation set, or a missing
-    program: a segmenter, OpusTools if a corpus needs it, TensorBoard. With `elsewhere` (no text is
+    program: a segmenter, TensorBoard. With `elsewhere` (no text is
     segmented here) missing segmenters are listed in `missing` instead. Files missing from local
     sources are listed in `sources`, since not every job needs them; with `jobs` (jobs are about to
     start) an error about evaluation sets lists them too.
@@ -135,10 +135,6 @@ def plan(
     experiment = load_experiment(site.experiment, site, root / "configs")
     check_corpora(experiment)
     outputs_of(experiment)  # raises for a study with the name of another table or figure
-    if OPUSTOOLS in {corpus.source for _, corpus in experiment.all_corpora()}:
-        from ems.corpora.opustools import opus_get  # imported late: it loads more libraries
-
-        opus_get()
     _check_text(experiment, elsewhere)
     _check_models(experiment)
     check_programs(experiment, site)

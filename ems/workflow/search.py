@@ -13,7 +13,6 @@ from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.base.templates import rendered
 from ems.config.languages import (
-    ANY,
     HERE,
     NOTHING,
     Language,
@@ -25,11 +24,13 @@ from ems.config.languages import (
     opus_pair,
     opus_releases,
     other_codes_of_languages,
+    standard,
+    total,
 )
 from ems.corpora.catalogue import (
     NOISE,
+    NOISY,
     Defect,
-    catalogue,
     catalogue_entry,
     defect_of,
     did_you_mean,
@@ -72,9 +73,17 @@ def _code_of_word() -> dict[str, str]:
     """Return lower-case name or code -> code of the language."""
     known = named_languages()
     words = {language.name.lower(): code for code, language in known.items()}
-    words |= other_codes_of_languages() | {code: code for code in known}
-    own = _language_of_code().items()
-    return words | {code.lower(): language for (corpus, code), language in own if corpus == ANY}
+    return words | other_codes_of_languages() | {code: code for code in known}
+
+
+@cache
+def _own_codes() -> dict[str, str]:
+    return {standard(code): code for code in (*named_languages(), *load_languages())}
+
+
+def _own(code: str) -> str:
+    """Return the code in EMS of a code of OPUS or of the user: "zh" for "cmn", "tl" for "fil"."""
+    return _own_codes().get(standard(code), code)
 
 
 @cache
@@ -87,22 +96,21 @@ def _language_of_code() -> dict[tuple[str, str], str]:
 
 def find_language(word: str) -> Named:
     """Return the language of a name or code, "cym" or "zh_CN". Raises `EmsError` for others."""
-    folded = word.strip().lower().replace("-", "_")
-    words = _code_of_word()
-    code = words.get(folded) or words.get(re.sub("_[a-z]{2,8}$", "", folded))
+    folded, words = word.strip().lower().replace("-", "_"), _code_of_word()
+    code = words.get(folded) or words.get(_own(folded))
+    code = code or words.get(re.sub("_[a-z]{2,8}$", "", folded))
     if code is None:
         names = {name for each in named_languages().values() for name in (str(each), each.name)}
         raise mistake("no such language", word=word, hint=did_you_mean(word, names))
-    return named_languages()[code]
+    return named_languages()[_own(code)]
 
 
 @cache
 def language_of(corpus: str, code: str) -> str:
     """Return a code's language in a corpus: "zh" for "zh_CN", '' if it means another there."""
-    for key in ((corpus, code), (ANY, code)):
-        if key in _language_of_code():
-            return _language_of_code()[key]
-    return _code_of_word().get(code.partition("_")[0].lower(), code)
+    if (corpus, code) in _language_of_code():
+        return _language_of_code()[corpus, code]
+    return _own(code)
 
 
 def relatives(language: Named) -> list[Named]:
@@ -115,18 +123,25 @@ def relatives(language: Named) -> list[Named]:
 
 @dataclass(frozen=True)
 class Offer:
-    """The newest release of a corpus for two languages; `pairs` is None if OPUS has no count."""
+    """The newest release of a corpus that has two languages, and no known defect if another has
+    one; None: unknown.
+    """
 
     corpus: str
     version: str
     files: tuple[str, ...]
     pairs: int | None
-    kilobytes: int
+    kilobytes: int | None
 
     @property
     def noise(self) -> str:
         """The class of the corpus: a key of NOISE."""
         return catalogue_entry(self.corpus).noise
+
+    @property
+    def worth(self) -> float:
+        """The estimated number of good pairs: all but the share of noise of the class."""
+        return (self.pairs or 0) * (1 - NOISY[self.noise])
 
     @property
     def defect(self) -> Defect | None:
@@ -139,11 +154,16 @@ def offers(first: str, second: str) -> list[Offer]:
     """Return the corpora with a language pair, the cleanest and largest first."""
     found, classes = [], list(NOISE)
     for corpus, versions in opus_releases().items():
-        if files := tuple(opus_pair(corpus, versions[-1], first, second)):
-            entries = [opus_files(corpus, versions[-1])[file] for file in files]
-            counts, kilobytes = [each.pairs for each in entries], sum(e.kilobytes for e in entries)
-            pairs = None if None in counts else sum(counts)
-            found.append(Offer(corpus, versions[-1], files, pairs, kilobytes))
+        named = (
+            (version, tuple(opus_pair(corpus, version, first, second))) for version in versions
+        )
+        there = [(version, files) for version, files in named if files]
+        sound = [each for each in there if not any(defect_of(corpus, each[0], f) for f in each[1])]
+        for version, files in (sound or there)[-1:]:
+            entries = [opus_files(corpus, version)[file] for file in files]
+            pairs = total([each.pairs for each in entries])
+            kilobytes = total([each.kilobytes for each in entries])
+            found.append(Offer(corpus, version, files, pairs, kilobytes))
     return sorted(found, key=lambda of: (classes.index(of.noise), -(of.pairs or 0), of.corpus))
 
 
@@ -200,7 +220,6 @@ def search_text(first: str, second: str, as_json: bool, complete: bool) -> str:
         licence=licence_of,
         classes=NOISE,
         date=opus_date(),
-        newer=[name for name, each in catalogue().items() if each.note.startswith("newer than")],
         others=[code for code in partners()[one.code] if code != other.code],
         pivot=PIVOT,
     )

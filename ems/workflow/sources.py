@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from ems.base.mistakes import mistake
 from ems.config.experiment import EMBEDDED, Corpus, Experiment
-from ems.config.file import OPUSTOOLS
 from ems.config.plugins import benchmark, benchmarks, has_module
 from ems.corpora.demo.grammar import LANGUAGES
 from ems.corpora.evalsets import sets
@@ -59,7 +58,7 @@ def missing_sources(experiment: Experiment, data: Path) -> Missing:
     expected: dict[tuple[str, str], dict[Path, None]] = {}  # in order, each once
     lacking = set()
     for fetch in (*_of_corpora(experiment, data), *_of_evalsets(experiment, data)):
-        of_directory = fetch.source not in ("", EMBEDDED, OPUSTOOLS) and not is_remote(fetch.source)
+        of_directory = fetch.source not in ("", EMBEDDED) and not is_remote(fetch.source)
         if of_directory and not exists(fetch.fetched):
             path = local_path(fetch.location)
             expected.setdefault((fetch.key, fetch.source), {})[path] = None

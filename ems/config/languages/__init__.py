@@ -3,11 +3,12 @@
 languages.tsv: the two-letter code (iso1) names a language in EMS; other columns are its codes in
 benchmarks.
 
-opus_codes.tsv lists the codes that differ from iso1, in the order in which the files are read. `-`:
-the corpus has no text in the language, whatever its files are called (the "ku" of TED2020 is
-another language). `*` stands for every corpus that has no line for the language and no file under
-its own code. The column `paper` marks the codes that EMS evidently used, by the counts in its Table
-I.
+OPUS writes a language in several ways ("zh", "zh_CN", "cmn_Hant"). `means` reads such codes with
+the package langcodes (BCP 47, CLDR). opus_codes.tsv lists what it cannot know: the codes of a
+language in a corpus, in the order in which the files are read. `-`: the corpus has no text in the
+language, whatever its files are called (the "ku" of TED2020 is another language). `*`: the meaning
+of a code of OPUS that is no BCP 47. The column `paper` marks the codes that EMS evidently used, by
+the counts in its Table I.
 
 names.tsv has all languages of OPUS, FLORES-200 and Tatoeba: the ISO 639-1 code (else ISO 639-3),
 the macrolanguage and the name (all by ISO 639-3, iso639-3.sil.org). A code in FLORES-200 is given
@@ -17,20 +18,26 @@ mean most often. families.tsv has the codes of each language family, related fam
 other; the large ones, such as Indo-European, by branch.
 
 opus.tsv.xz (perf/opus_table.py) has every Moses zip of OPUS: a line per release, the newest of a
-corpus last, with its language pairs, their sentence pairs (`?`: not counted) and their KB, rounded.
+corpus last, with its language pairs, their sentence pairs and their KB, rounded (`?`: unknown). A
+newer table that `ems corpora update` wrote (`UPDATED`) replaces it.
 """
 
 import lzma
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from ems.base.files import read_table
 
 HERE = Path(__file__).parent
 TABLE = HERE / "opus.tsv.xz"
+_DATA = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share")
+UPDATED = _DATA / "ems" / TABLE.name
+UNKNOWN = "?"  # in the table: no count, or no size
 NOTHING, ANY = "-", "*"  # in opus_codes.tsv: no code, and every corpus
 UNSEEN = "und"  # ISO 639-2 "undetermined": a language that was not trained on
 
@@ -64,10 +71,10 @@ def load_tatoeba_codes() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class OpusFile:
-    """One Moses zip of OPUS: its sentence pairs (None: not counted), and its size in KB."""
+    """One Moses zip of OPUS: its sentence pairs and its size in KB; None: unknown."""
 
     pairs: int | None
-    kilobytes: int
+    kilobytes: int | None
 
 
 @cache
@@ -79,14 +86,17 @@ def _codes() -> dict[tuple[str, str], list[dict[str, str]]]:
 
 
 @cache
-def _lines() -> tuple[str, dict[str, dict[str, str]]]:
-    """Return the first line of the table, and corpus -> version -> the columns of its files."""
-    head, *lines = lzma.decompress(TABLE.read_bytes()).decode().splitlines()
+def _lines() -> tuple[list[str], dict[str, dict[str, str]]]:
+    """Return (source, date), and corpus -> version -> columns, of the newer table."""
+    tables = [
+        lzma.decompress(path.read_bytes()).decode() for path in (TABLE, UPDATED) if path.is_file()
+    ]
+    head, *lines = max(tables, key=lambda text: text.partition("\n")[0].split("\t")[1]).splitlines()
     releases: dict[str, dict[str, str]] = {}
     for line in lines:
         corpus, version, columns = line.split("\t", 2)
         releases.setdefault(corpus, {})[version] = columns
-    return head, releases
+    return head.split("\t"), releases
 
 
 @cache
@@ -96,9 +106,7 @@ def other_codes_of_languages() -> dict[str, str]:
     for language in load_languages().values():
         for code in (language.tatoeba_v1, language.flores200.partition("_")[0]):
             codes |= {code: language.iso1} if code else {}
-    codes |= {row["code"]: row["language"] for row in read_table(HERE / "other_codes.tsv")}
-    opus = {code: own for corpus, own, code in opus_language_codes() if corpus == ANY}
-    return codes | {code.lower(): own for code, own in opus.items()}
+    return codes | {row["code"]: row["language"] for row in read_table(HERE / "other_codes.tsv")}
 
 
 @cache
@@ -150,8 +158,8 @@ def file_names(codes: Iterable[Sequence[str]]) -> dict[str, bool]:
 
 
 def opus_date() -> str:
-    """Return the date of the OPUS database that the table was made from."""
-    return _lines()[0].split("\t")[1]
+    """Return the day of the facts in the table of OPUS's files."""
+    return _lines()[0][1]
 
 
 def opus_releases() -> dict[str, tuple[str, ...]]:
@@ -168,24 +176,72 @@ def opus_files(corpus: str, version: str) -> dict[str, OpusFile]:
     packed, *numbers = columns.split("\t")
     groups = (group.split(":") for group in packed.split(" "))  # "de:en,fr" is de-en and de-fr
     names = [f"{first}-{second}" for first, others in groups for second in others.split(",")]
-    pairs, sizes = (column.split(" ") for column in numbers)
-    counts = [None] * len(sizes) if pairs == ["?"] else map(int, pairs)
-    files = zip(names, counts, map(int, sizes), strict=True)
-    return {name: OpusFile(count, size) for name, count, size in files}
+    counts = [
+        [None if number == UNKNOWN else int(number) for number in column.split(" ")]
+        if column != UNKNOWN
+        else [None] * len(names)
+        for column in numbers
+    ]
+    return {name: OpusFile(*both) for name, *both in zip(names, *counts, strict=True)}
 
 
-def opus_codes(corpus: str, language: str, paper: bool = False) -> tuple[str, ...]:
-    """Return a language's codes in a corpus, in order; with `paper` only codes that EMS used."""
-    rows = _codes().get((corpus, language), [{"code": language, "paper": "yes"}])
-    codes = [row["code"] for row in rows if row["paper"] == "yes" or not paper]
-    return tuple(code for code in codes if code != NOTHING)
+def compressed(table: str) -> bytes:
+    return lzma.compress(table.encode(), preset=9 | lzma.PRESET_EXTREME)
 
 
-def other_codes(corpus: str, language: str) -> tuple[str, ...]:
-    """Return the fallback codes of a language in a corpus that lists none for it."""
-    if (corpus, language) in _codes():
-        return ()
-    return tuple(row["code"] for row in _codes().get((ANY, language), ()))
+def forget() -> None:
+    """Read the table of OPUS's files anew, after an update."""
+    for each in (_lines, opus_files, _codes_of_release):
+        each.cache_clear()
+
+
+@cache
+def _codes_of_release(corpus: str, version: str) -> tuple[str, ...]:
+    return tuple(sorted({code for file in opus_files(corpus, version) for code in file.split("-")}))
+
+
+@cache
+def _tag(code: str) -> Any:
+    """Return a code as a tag of BCP 47, its language by ISO 639-1 where CLDR says so."""
+    from langcodes import Language, LanguageTagError  # no part of a model that is used alone
+
+    known = {own: meant for corpus, meant, own in opus_language_codes() if corpus == ANY}
+    try:
+        tag = Language.get(known.get(code, code), normalize=False)
+    except LanguageTagError:
+        return Language(code)
+    wider = Language.get(str(tag)).prefer_macrolanguage()
+    same = (wider.script, wider.territory) == (tag.script, tag.territory)
+    return wider if same else tag  # prs is fa-AF, sh is sr-Latn
+
+
+def standard(code: str) -> str:
+    """Return the language of a code of OPUS: "cmn_Hant" -> "zh"."""
+    return _tag(code).language or code
+
+
+@cache
+def means(code: str, language: str) -> bool:
+    """Return whether a code of OPUS means a language: "zh_TW" means "zh", "zh_Hant" and "zh_TW"."""
+    tag, asked = _tag(code), _tag(language)
+    if tag.language != asked.language or not tag.is_valid():
+        return code == language
+    script = tag.maximize().script if asked.script else None
+    return (script, asked.territory and tag.territory) == (asked.script, asked.territory)
+
+
+def total(numbers: Collection[int | None]) -> int | None:
+    """Return the sum, None if a number is unknown."""
+    return None if None in numbers else sum(numbers)
+
+
+def opus_codes(corpus: str, version: str, language: str, paper: bool = False) -> tuple[str, ...]:
+    """Return a language's codes in a release, in order; with `paper` only codes that EMS used."""
+    if rows := _codes().get((corpus, language), ()):
+        codes = [row["code"] for row in rows if row["paper"] == "yes" or not paper]
+        return tuple(code for code in codes if code != NOTHING)
+    others = () if paper else _codes_of_release(corpus, version)
+    return (language, *(code for code in others if code != language and means(code, language)))
 
 
 def opus_pair(
@@ -197,19 +253,18 @@ def opus_pair(
     paper: bool = False,
 ) -> dict[str, bool]:
     """Return a release's files of two languages; the value is true if the second one comes first.
-    Files are looked up by the languages' `codes`, by default the codes of the table (with `paper`
-    only codes that EMS used), and if there are none, also by `other_codes`.
+    Files are looked up by the languages' `codes`, by default `opus_codes` (with `paper` only codes
+    that EMS used). The codes of a few files are not sorted; a sorted one comes before its mirror.
     """
-    known = opus_files(corpus, version)
-    own, more = [], []
-    for language in (first, second):
-        named = (codes or {}).get(language)
-        own.append(tuple(named or opus_codes(corpus, language, paper)))
-        more.append(own[-1] + (() if named or paper else other_codes(corpus, language)))
-    for each in (own, more):
-        if there := {name: turned for name, turned in file_names(each).items() if name in known}:
-            return there
-    return {}
+    own = [
+        tuple((codes or {}).get(language) or opus_codes(corpus, version, language, paper))
+        for language in (first, second)
+    ]
+    known, names = opus_files(corpus, version), {}
+    for name, turned in file_names(own).items():
+        mirror = "-".join(name.split("-")[::-1])
+        names |= {name: turned} if name in known else {mirror: not turned}
+    return {name: turned for name, turned in names.items() if name in known}
 
 
 def opus_language_codes() -> list[tuple[str, str, str]]:

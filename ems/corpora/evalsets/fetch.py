@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, sha256_file, write_json
+from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.config.plugins import benchmark, module
 from ems.corpora.archive import unpack
@@ -117,11 +118,7 @@ class SetSource:
 def _lay_out(unit: Unit, file: str, folder: Path, path: Path) -> Json:
     sha256 = sha256_file(path)
     if unit.sha256 not in ("", sha256):
-        raise EmsError(
-            f"{path}: sha256 {sha256}, but the published file has {unit.sha256}; fetch it "
-            f"from {unit.base}, or, if you trust the file, unpack it and set "
-            f"evalsets.{unit.set}.path to its folder"
-        )
+        raise mistake("another checksum", path=path, sha256=sha256, unit=unit)
     if unit.is_archive:
         unpack(path, unit.place, folder)
     else:

@@ -16,6 +16,7 @@ from xml.parsers.expat import errors
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import parse_json
+from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.base.texts import LONGEST, bounded_lines, opened
 
@@ -64,10 +65,7 @@ def named_rows(path: Path, names: tuple[str, ...]) -> NumberedColumns:
     header = next(lines, (0, ""))[1].split("\t")
     missing = [name for name in names if name not in header]
     if missing:
-        raise EmsError(
-            f"{path}: expected the columns {', '.join(names)}, found no {missing[0]} in its first "
-            "line"
-        )
+        raise mistake("column missing", path=path, found=", ".join(names), missing=missing[0])
     places = [header.index(name) for name in names]
     for number, line in lines:
         columns = _split(path, number, line, len(header))
