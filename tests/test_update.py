@@ -119,7 +119,7 @@ def test_the_api_gives_a_new_table_and_a_list_of_what_changed():
     assert lines[3:] == [
         "+ Subs v10: 2 files, 1,000 pairs",
         "- Gone v1: 1 files, 9 pairs",
-        "~ Books v1: 1 new files, 0 gone, 1 with another count or size",
+        "~ Books v1: 1 new files, 0 gone, 1 with another count",
     ]
     assert facts.opus_pair("Books", "v1", "de", "fr") == {"fr-de": True}  # the codes are not sorted
     assert tuple(facts.opus_pair("Subs", "v10", "zh", "en")) == ("en-zh_CN", "en-zh_TW")

@@ -116,8 +116,8 @@ def update(place: str, downloads: Downloads) -> str:
 
 
 def _changes(old: Files, new: Files) -> tuple[int, int, int]:
-    """Return the numbers of files that are new, gone, and have another count or size."""
-    other = sum(new[name] != file for name, file in old.items() if name in new)
+    """Return the numbers of files that are new, gone, and have another count."""
+    other = sum(new[name].pairs != file.pairs for name, file in old.items() if name in new)
     return len(new.keys() - old), len(old.keys() - new), other
 
 
