@@ -43,6 +43,7 @@ NEEDS = (
     Need("typing_extensions", "typing-extensions"),
     Need("annotated_types", "annotated-types", rare=True),
     Need("anyascii", "anyascii", rare=True),
+    Need("langcodes", "langcodes", rare=True),
     Need("pydantic", "pydantic", rare=True),
     Need("pydantic_core", "pydantic-core", rare=True),
     Need("typing_inspection", "typing-inspection", rare=True),
