@@ -16,7 +16,7 @@ from pathlib import Path
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, read_table
 from ems.config.languages import OpusFile
-from ems.corpora.update import Files, Release, packed
+from ems.corpora.update import Files, OpusRelease, packed
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "ems/config/languages/opus.tsv.xz"
@@ -24,7 +24,7 @@ EMPTY = 8  # KB; a smaller zip that alone is not counted holds only its README a
 ELSEWHERE = ("ELRC-416-Swedish_Social_Secur",)  # its zips lie under another name
 
 
-def releases_of(folder: Path) -> list[Release]:
+def releases_of(folder: Path) -> list[OpusRelease]:
     """Return the releases whose files are in pairs.tsv.xz."""
     try:
         rows = read_table(folder / "releases.tsv")
@@ -44,7 +44,7 @@ def releases_of(folder: Path) -> list[Release]:
             if counted and file.pairs is None and file.kilobytes and file.kilobytes < EMPTY:
                 own[name] = OpusFile(0, file.kilobytes)
     return [
-        Release(corpus, (latest.get((corpus, version), False), version), version, own)
+        OpusRelease(corpus, (latest.get((corpus, version), False), version), version, own)
         for (corpus, version), own in files.items()
         if corpus not in ELSEWHERE
     ]

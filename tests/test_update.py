@@ -2,6 +2,7 @@
 
 import json
 import lzma
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler
 from itertools import groupby
 from urllib.parse import parse_qs, urlsplit
@@ -32,7 +33,7 @@ NEW = {
 
 def releases(files):
     return [
-        renewal.Release(*key[:1], (key[1] == "v10", key[1]), key[1], own)
+        renewal.OpusRelease(*key[:1], (key[1] == "v10", key[1]), key[1], own)
         for key, own in files.items()
     ]
 
@@ -51,7 +52,7 @@ def tables(tmp_path, monkeypatch):
 
 
 class Api:
-    """OPUS's API over some files; `spoil` maps a corpus to what is sent instead."""
+    """OPUS's API over some files; `spoil` maps a corpus to another answer."""
 
     def __init__(self, files, spoil=None):
         self.files, self.spoil, self.asked = files, spoil or {}, []
@@ -136,7 +137,7 @@ def test_an_interrupted_update_asks_only_for_the_rest_and_gives_the_same_bytes()
     assert not facts.UPDATED.exists()
     assert opus_date() == "2020-02-02"
     # the address of the server is part of the lock of an answer
-    kept = facts.UPDATED.with_name("update.part")
+    kept = facts.UPDATED.with_name(f"update.{datetime.now(UTC):%Y-%m-%d}.part")
     assert [path.name for path in kept.glob("*.corpus.json")] == ["Books.corpus.json"]
     Api(NEW).update()
     lines = [
@@ -203,7 +204,7 @@ def test_the_packed_table_is_as_it_was_read():
         for corpus, versions in opus_releases().items()
         for version in versions
     ]
-    again = [renewal.Release(c, at, v, files) for at, (c, v, files) in enumerate(everything)]
+    again = [renewal.OpusRelease(c, at, v, files) for at, (c, v, files) in enumerate(everything)]
     assert packed(again, "made", "2020-02-02") == facts.TABLE.read_bytes()
     assert [key for key, _ in groupby(everything, key=lambda row: row[0])] == sorted(
         {"Books", "Gone", "Subs"}

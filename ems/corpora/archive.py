@@ -289,7 +289,7 @@ def _tar_members(archive: Path, budget: Budget) -> Iterator[Member]:
                 packed.members = []  # tarfile would keep them all in memory
                 plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse()
                 if not (plain or member.isdir()):
-                    raise mistake("no file", archive=archive, member=member, refused=REFUSED)
+                    raise mistake("link or device", archive=archive, member=member, refused=REFUSED)
                 content = packed.extractfile(member)
                 yield member.name, member.isdir(), partial(guarded, content, archive)
         while stream.read(BLOCK):  # the checksum follows the end mark

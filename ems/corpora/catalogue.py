@@ -23,7 +23,7 @@ from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus, Experiment, other_language
-from ems.config.languages import opus_date, opus_files, opus_releases, pair_name, total
+from ems.config.languages import opus_date, opus_files, opus_releases, pair_name, summed
 from ems.config.plugins import benchmark
 from ems.corpora.split import span_of_part
 
@@ -31,7 +31,9 @@ UNRATED = "unrated"
 HERE = Path(__file__).parent
 _CLASSES = read_table(HERE / "noise.tsv")
 NOISE = {row["class"]: row["meaning"] for row in _CLASSES}  # in the order `ems init` prefers
-NOISY = {row["class"]: float(row["noise"]) for row in _CLASSES}  # estimated share of bad pairs
+NOISE_SHARE = {
+    row["class"]: float(row["noise"]) for row in _CLASSES
+}  # estimated share of bad pairs
 OF_KIND = {"crawled": "mined", "lexical": "names", "software": "strings"}  # class of a kind
 NOT_COMMERCIAL = re.compile(r"\bNC\b|non-commercial|research|\bTED\b|JParaCrawl")
 
@@ -158,9 +160,7 @@ def check_corpora(experiment: Experiment) -> None:
                 f"{key}.name: unknown corpus {corpus.name!r}{named}; `ems corpora search LANGUAGE` "
                 f"lists the corpora of OPUS, as of {opus_date()} ({newer})"
             )
-        raise mistake(
-            "unknown version", key=key, corpus=corpus, versions=", ".join(versions), newer=newer
-        )
+        raise mistake("unknown version", key=key, corpus=corpus, versions=versions, newer=newer)
 
 
 def did_you_mean(word: str, names: Collection[str]) -> str:
@@ -226,9 +226,9 @@ def _size(role: str, corpus: Corpus, pair: str, split: Split | None, shared: boo
         used += count if cap is None else min(count, cap)
     if corpus.mined:
         return PairSize(role, corpus, pair, at_most=used, kilobytes=kilobytes, shared=shared)
-    lines = sum(file.pairs for file in files)
-    kilobytes = 0 if shared else total([file.kilobytes for file in files])
-    return PairSize(role, corpus, pair, lines, used, used, kilobytes, shared)
+    whole = summed(files)
+    kilobytes = 0 if shared else whole.kilobytes
+    return PairSize(role, corpus, pair, whole.pairs, used, used, kilobytes, shared)
 
 
 def set_sizes(experiment: Experiment) -> list[Json]:
@@ -241,8 +241,8 @@ def set_sizes(experiment: Experiment) -> list[Json]:
         known = opus_files(corpus, evalset.version)
         files = [known.get(pair_name("en", code)) for code in evalset.languages]
         place = {"evalset": name, "corpus": corpus, "version": evalset.version}
-        lines, kilobytes = (
-            total([getattr(file, key, None) for file in files]) for key in ("pairs", "kilobytes")
+        whole = summed(files)
+        sizes.append(
+            {**place, "files": len(files), "lines": whole.pairs, "kilobytes": whole.kilobytes}
         )
-        sizes.append({**place, "files": len(files), "lines": lines, "kilobytes": kilobytes})
     return sizes

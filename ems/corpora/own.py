@@ -72,7 +72,7 @@ def _form(paths: list[Path]) -> str:
         return TWO_FILES
     if path.is_dir():
         raise EmsError(f"{path}: no parquet file in this folder; save the dataset as parquet")
-    raise mistake("form of a file", path=path, forms=", ".join(FORMS))
+    raise mistake("form of a file", path=path, forms=FORMS)
 
 
 def count_own(paths: list[Path]) -> int:
@@ -84,8 +84,9 @@ def count_own(paths: list[Path]) -> int:
         with opened(path) as stream:
             counts.append(count_stream_lines(stream))
     if counts[0] != counts[-1]:
-        sizes = [f"{path} has {count:,} lines" for path, count in zip(paths, counts, strict=True)]
-        raise mistake("unequal files", sizes=", but ".join(sizes))
+        raise mistake(
+            "unequal files", one=paths[0], has=counts[0], other=paths[1], others=counts[1]
+        )
     return counts[0]
 
 

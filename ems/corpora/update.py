@@ -6,6 +6,7 @@ in corpus/CORPUS/VERSION. They count alignments, which may be more than the line
 and have no sizes of the zips, so what the table knows of a file stays.
 """
 
+import lzma
 import shutil
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -33,7 +34,6 @@ WANTED = ("info.yaml", "statistics.yaml")
 MOST_GONE = 0.5  # share of the files that may be gone from one table to the next
 Number = Annotated[Any, lambda value: str(value or 0).isdecimal(), "a number or ''"]
 Files = dict[str, OpusFile]  # by name
-Table = dict[str, dict[str, Files]]  # corpus -> version -> files; the newest version last
 
 
 class _Answer(Record):
@@ -51,7 +51,7 @@ class _Zip(Record):
     size: Number  # KiB, the table has KB
 
 
-class Release(NamedTuple):
+class OpusRelease(NamedTuple):
     """A release of a corpus. `rank` orders the releases of a corpus, the newest last."""
 
     corpus: str
@@ -60,7 +60,7 @@ class Release(NamedTuple):
     files: Files
 
 
-def packed(releases: Iterable[Release], source: str, date: str) -> bytes:
+def packed(releases: Iterable[OpusRelease], source: str, date: str) -> bytes:
     """Return the content of opus.tsv.xz, which omits files without a pair."""
     lines = [f"{source}\t{date}"]
     for corpus, _, version, files in sorted(releases, key=lambda each: each[:3]):
@@ -75,15 +75,15 @@ def packed(releases: Iterable[Release], source: str, date: str) -> bytes:
             columns.append(" ".join(shown) if known else languages.UNKNOWN)
         if names:
             lines.append("\t".join(columns))  # Books v1 de:en,fr en:fr 5 8 3 1 ? 2
-    return languages.compressed("\n".join(lines) + "\n")
+    return lzma.compress(("\n".join(lines) + "\n").encode(), preset=9 | lzma.PRESET_EXTREME)
 
 
 def update(place: str, downloads: Downloads) -> str:
-    """Write the table from an API, or the folder of a clone; return what has changed.
-    Raises `EmsError`, and keeps the old table, if one of them does not answer or fit.
+    """Write the table from an API, or the folder of a clone; return the changes. Raises
+    `EmsError`, and keeps the old table, if one of them does not answer or fit.
     """
     out, date = languages.UPDATED, f"{datetime.now(UTC):%Y-%m-%d}"
-    kept = out.with_name("update.part")
+    kept = out.with_name(f"update.{date}.part")  # answers of another day may be out of date
     asked = is_remote(place)
     releases = list(_of_api(place, kept, downloads) if asked else _of_clone(place))
     old = {
@@ -99,9 +99,10 @@ def update(place: str, downloads: Downloads) -> str:
     with atomic_path(out) as temporary:
         temporary.write_bytes(content)
     if asked:
-        shutil.rmtree(kept)
+        for folder in out.parent.glob("update.*.part"):
+            shutil.rmtree(folder)
     languages.forget()
-    made = {key: opus_files(*key) for key in new}
+    made = {key: files for key in new if (files := opus_files(*key))}
     changed = {key: _changes(old[key], made[key]) for key in made if key in old}
     return rendered(
         Path(__file__).with_name("update.txt.jinja"),
@@ -124,7 +125,7 @@ def _changes(old: Files, new: Files) -> tuple[int, int, int]:
 # --- OPUS's API
 
 
-def _of_api(api: str, kept: Path, downloads: Downloads) -> Iterator[Release]:
+def _of_api(api: str, kept: Path, downloads: Downloads) -> Iterator[OpusRelease]:
     listed = kept / "corpora.json"
     fetch(
         f"{api}?corpora=True", listed, partial(_check, dict[str, list[NonBlank]]), False, downloads
@@ -146,7 +147,7 @@ def _of_api(api: str, kept: Path, downloads: Downloads) -> Iterator[Release]:
             size = _number(each.size)
             files[file] = OpusFile(_number(each.alignment_pairs), size and round(1.024 * size))
         for version, (latest, files) in releases.items():
-            yield Release(name, (latest, version), version, files)
+            yield OpusRelease(name, (latest, version), version, files)
     if elsewhere:
         log.warning("%s: %s files lie at another address and are left out", api, f"{elsewhere:,}")
 
@@ -176,7 +177,7 @@ def _check(schema: Any, path: Path) -> dict[str, int]:
 # --- a clone of OPUS's git repository
 
 
-def _of_clone(place: str) -> Iterator[Release]:
+def _of_clone(place: str) -> Iterator[OpusRelease]:
     paths = sorted(Path(place).glob("corpus/*/*/statistics.yaml"))
     if not paths:
         raise mistake("no statistics", place=place)
@@ -188,7 +189,7 @@ def _of_clone(place: str) -> Iterator[Release]:
             before = known.get(name, OpusFile(None, None))
             files[name] = OpusFile(before.pairs or numbers.get("alignments"), before.kilobytes)
         if files:
-            yield Release(
+            yield OpusRelease(
                 corpus, (_day(path, info.get("release date", "")), version), version, files
             )
 

@@ -28,7 +28,7 @@ def is_export(folder: Path, edited: str = "") -> bool:
     ]
     if own:
         more = f" and {len(own) - NAMED} more" if len(own) > NAMED else ""
-        raise mistake("files of others", folder=folder, named=", ".join(own[:NAMED]), more=more)
+        raise mistake("files of others", folder=folder, named=own[:NAMED], more=more)
     return True
 
 

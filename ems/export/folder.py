@@ -103,7 +103,7 @@ def export(
     needed += ["onnx", "onnxruntime"] if exported.graph else []
     missing = [n for n in needed if not (find_spec(n.partition(".")[0]) and find_spec(n))]
     if missing:
-        raise mistake("export needs packages", missing=", ".join(missing))
+        raise mistake("export needs packages", missing=missing)
     with atomic_path(out, ours=is_export) as folder:
         folder.mkdir()
         if exported.quantised:

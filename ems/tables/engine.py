@@ -146,7 +146,7 @@ def write_sections(
     rows, models = [*ours, *theirs], [row.label.removesuffix(PRINTED) for row in theirs]
     labels = [row.label for row in rows]
     if len(set(labels)) < len(labels):
-        raise mistake("rows named alike", labels=", ".join(labels))
+        raise mistake("rows named alike", labels=labels)
     blocks = table.blocks(columns)
     names = [name for block in blocks for name in block.columns]
     italic = {at for at, label in enumerate(labels) if UPPER_BOUND.fullmatch(label)}

@@ -270,7 +270,7 @@ def write_together(table: str, experiments: Sequence[Experiment], out: Path) -> 
         if output.benchmark and isinstance(made := tables_of(output.benchmark)[name], Declaration)
     }
     if table not in declared:
-        raise mistake("table of experiments", table=table, declared=", ".join(declared))
+        raise mistake("table of experiments", table=table, declared=declared)
     output = outputs()["table"][table]
     systems = {each.name: output.systems(each) for each in experiments}
     counts = Counter(name for each in experiments for name in {*systems[each.name], *each.families})

@@ -256,7 +256,7 @@ def write_ablation_table(
             metric, seen = part.table.metric, part.table.seen
             read[name] = read_scores(paths, name, metric, part.label, order, families, seen)
     if not read:
-        raise mistake("parts of an ablation", parts=", ".join(parts))
+        raise mistake("parts of an ablation", parts=parts)
     rows = {
         first.system: [row for each in read.values() for row in each if row.system == first.system]
         for first in next(iter(read.values()))

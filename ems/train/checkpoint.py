@@ -186,7 +186,7 @@ def chosen_weights(state: Path, keep: Keep) -> tuple[dict[str, Tensor], list[int
             verified(folder)
         except EmsError as error:
             later = ", ".join(path.name for path in present if path >= folder)
-            raise mistake("model of it", error=error, later=later, state=state) from None
+            raise mistake("damaged checkpoint", error=error, later=later, state=state) from None
     files = [safe_open(folder / MODEL, "pt") for folder in folders]
     names = list(files[-1].keys())
     weights = {name: _mean([file.get_tensor(name) for file in files]) for name in names}

@@ -44,7 +44,6 @@ FAR_TOO_LARGE = 100  # the same for text that programs found, whose corpora are 
 REPEATS = 0.5  # share of a corpus in another one, from which it is not taken
 FOUND = ("filtered", "mined")
 FILTERED = 0.75  # share of the text that programs found, if mined text can be the rest
-RANKS = {noise: rank for rank, noise in enumerate(NOISE)}
 DENSE = ("Han", "Japanese", "Hangul", "Hans", "Hant")  # scripts with a syllable or word per letter
 FULL = "the share is full"
 LanguagePair = tuple[str, str]
@@ -189,7 +188,7 @@ def choose(pairs: list[LanguagePair], budget: int, commercial: bool = False) -> 
 def _reasons_against(offered: list[Offer], commercial: bool = False) -> dict[Offer, str]:
     """Return offer -> the reason to leave it out, "" for a usable one."""
     names, reasons, kept = {offer.corpus for offer in offered}, dict.fromkeys(offered, ""), []
-    for offer in sorted(offered, key=lambda each: (RANKS[each.noise], -each.worth)):
+    for offer in offered:
         known = catalogue_entry(offer.corpus)
         least = LEAST_UNRATED if offer.noise == UNRATED else LEAST_PAIRS
         shared = {other: overlap(offer.corpus, other.corpus, offer.files[0]) for other in kept}
@@ -239,9 +238,9 @@ def _even(pair: LanguagePair, of_class: list[Offer], left: int) -> list[Pick]:
 
 
 def _found(pair: LanguagePair, of_class: list[Offer], left: int) -> list[Pick]:
-    """Take the corpora with most good pairs first, but none that is huge against the rest."""
+    """Take the largest corpora first, but none that is huge against the rest."""
     picks = []
-    for offer in sorted(of_class, key=lambda offer: -offer.worth):
+    for offer in of_class:
         others = sum(each.pairs for each in of_class if each.pairs <= FAR_TOO_LARGE * left)
         if offer.pairs > FAR_TOO_LARGE * left and others >= left >= LEAST_PAIRS:
             picks.append(Pick(pair, offer, 0, "too large for the share"))

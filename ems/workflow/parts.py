@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ems.base.texts import batched
 from ems.config.experiment import EMBEDDED, Experiment, name_of_part
-from ems.config.languages import opus_files
+from ems.config.languages import opus_files, summed
 from ems.corpora.catalogue import PairSize, pair_sizes
 from ems.corpora.locations import is_remote
 from ems.corpora.own import own_files
@@ -59,10 +59,10 @@ def megabytes(size: PairSize, data: Path) -> float | None:
         return 0.0
     known = {} if corpus.custom or corpus.documents else opus_files(corpus.name, corpus.version)
     files = [known.get(name) for name in corpus.files(size.pair)]
-    if None not in files and None not in [n for file in files for n in vars(file).values()]:
+    whole = summed(files)
+    if whole.pairs is not None and whole.kilobytes is not None:
         used = size.at_most if size.used is None else size.used
-        share = used / max(1, sum(file.pairs for file in files))
-        return share * sum(file.kilobytes for file in files) / 1000
+        return used / max(1, whole.pairs) * whole.kilobytes / 1000
     if corpus.dumped or is_remote(corpus.source):
         return math.inf if corpus.dumped else None
     own = [(path,) for path in own_files(corpus, size.pair)] if corpus.paths else []

@@ -126,10 +126,10 @@ def plan(
     """Read and check config.yaml in `root`, with `overrides`, and the experiment that it names.
 
     Raises `EmsError` for a bad setting, an unknown corpus, a missing evaluation set, or a missing
-    program: a segmenter, TensorBoard. With `elsewhere` (no text is
-    segmented here) missing segmenters are listed in `missing` instead. Files missing from local
-    sources are listed in `sources`, since not every job needs them; with `jobs` (jobs are about to
-    start) an error about evaluation sets lists them too.
+    program: a segmenter, TensorBoard. With `elsewhere` (no text is segmented here) missing
+    segmenters are listed in `missing` instead. Files missing from local sources are listed in
+    `sources`, since not every job needs them; with `jobs` (jobs are about to start) an error about
+    evaluation sets lists them too.
     """
     site = load_site(root / "config.yaml", overrides)
     experiment = load_experiment(site.experiment, site, root / "configs")

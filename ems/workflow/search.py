@@ -25,11 +25,11 @@ from ems.config.languages import (
     opus_releases,
     other_codes_of_languages,
     standard,
-    total,
+    summed,
 )
 from ems.corpora.catalogue import (
     NOISE,
-    NOISY,
+    NOISE_SHARE,
     Defect,
     catalogue_entry,
     defect_of,
@@ -141,7 +141,7 @@ class Offer:
     @property
     def worth(self) -> float:
         """The estimated number of good pairs: all but the share of noise of the class."""
-        return (self.pairs or 0) * (1 - NOISY[self.noise])
+        return (self.pairs or 0) * (1 - NOISE_SHARE[self.noise])
 
     @property
     def defect(self) -> Defect | None:
@@ -154,16 +154,13 @@ def offers(first: str, second: str) -> list[Offer]:
     """Return the corpora with a language pair, the cleanest and largest first."""
     found, classes = [], list(NOISE)
     for corpus, versions in opus_releases().items():
-        named = (
-            (version, tuple(opus_pair(corpus, version, first, second))) for version in versions
-        )
-        there = [(version, files) for version, files in named if files]
-        sound = [each for each in there if not any(defect_of(corpus, each[0], f) for f in each[1])]
-        for version, files in (sound or there)[-1:]:
-            entries = [opus_files(corpus, version)[file] for file in files]
-            pairs = total([each.pairs for each in entries])
-            kilobytes = total([each.kilobytes for each in entries])
-            found.append(Offer(corpus, version, files, pairs, kilobytes))
+        known = ((version, opus_files(corpus, version)) for version in versions)
+        offered = []
+        for version, files in known:
+            if names := tuple(opus_pair(corpus, version, first, second)):
+                whole = summed(files[name] for name in names)
+                offered.append(Offer(corpus, version, names, whole.pairs, whole.kilobytes))
+        found += ([each for each in offered if not each.defect] or offered)[-1:]
     return sorted(found, key=lambda of: (classes.index(of.noise), -(of.pairs or 0), of.corpus))
 
 

@@ -4,8 +4,8 @@ languages.tsv: the two-letter code (iso1) names a language in EMS; other columns
 benchmarks.
 
 OPUS writes a language in several ways ("zh", "zh_CN", "cmn_Hant"). `means` reads such codes with
-the package langcodes (BCP 47, CLDR). opus_codes.tsv lists what it cannot know: the codes of a
-language in a corpus, in the order in which the files are read. `-`: the corpus has no text in the
+the package langcodes (BCP 47, CLDR). opus_codes.tsv has exceptions: the codes of a language
+in a corpus, in the order in which the files are read. `-`: the corpus has no text in the
 language, whatever its files are called (the "ku" of TED2020 is another language). `*`: the meaning
 of a code of OPUS that is no BCP 47. The column `paper` marks the codes that EMS evidently used, by
 the counts in its Table I.
@@ -24,7 +24,7 @@ newer table that `ems corpora update` wrote (`UPDATED`) replaces it.
 
 import lzma
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -35,8 +35,8 @@ from ems.base.files import read_table
 
 HERE = Path(__file__).parent
 TABLE = HERE / "opus.tsv.xz"
-_DATA = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share")
-UPDATED = _DATA / "ems" / TABLE.name
+_DATA = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")  # also homeless
+UPDATED = Path(_DATA, "ems", TABLE.name)
 UNKNOWN = "?"  # in the table: no count, or no size
 NOTHING, ANY = "-", "*"  # in opus_codes.tsv: no code, and every corpus
 UNSEEN = "und"  # ISO 639-2 "undetermined": a language that was not trained on
@@ -185,10 +185,6 @@ def opus_files(corpus: str, version: str) -> dict[str, OpusFile]:
     return {name: OpusFile(*both) for name, *both in zip(names, *counts, strict=True)}
 
 
-def compressed(table: str) -> bytes:
-    return lzma.compress(table.encode(), preset=9 | lzma.PRESET_EXTREME)
-
-
 def forget() -> None:
     """Read the table of OPUS's files anew, after an update."""
     for each in (_lines, opus_files, _codes_of_release):
@@ -230,9 +226,11 @@ def means(code: str, language: str) -> bool:
     return (script, asked.territory and tag.territory) == (asked.script, asked.territory)
 
 
-def total(numbers: Collection[int | None]) -> int | None:
-    """Return the sum, None if a number is unknown."""
-    return None if None in numbers else sum(numbers)
+def summed(files: Iterable[OpusFile | None]) -> OpusFile:
+    """Return the sums of files; None if a number, or a file, is unknown."""
+    known = [file or OpusFile(None, None) for file in files]
+    counts, sizes = [file.pairs for file in known], [file.kilobytes for file in known]
+    return OpusFile(*(None if None in each else sum(each) for each in (counts, sizes)))
 
 
 def opus_codes(corpus: str, version: str, language: str, paper: bool = False) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ def named_rows(path: Path, names: tuple[str, ...]) -> NumberedColumns:
     header = next(lines, (0, ""))[1].split("\t")
     missing = [name for name in names if name not in header]
     if missing:
-        raise mistake("column missing", path=path, found=", ".join(names), missing=missing[0])
+        raise mistake("column missing", path=path, found=names, missing=missing[0])
     places = [header.index(name) for name in names]
     for number, line in lines:
         columns = _split(path, number, line, len(header))

@@ -130,7 +130,7 @@ def check_available(name: str) -> None:
     """Raise `EmsError` that names the missing package if a segmenter cannot run here."""
     for need in load(name).needs:
         if not need.present():
-            raise mistake("segmenter not installed", name=name, need=need, found=", ".join(names()))
+            raise mistake("segmenter not installed", name=name, need=need, found=names())
 
 
 @cache
