@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from ems.base.errors import EmsError
 from ems.commands import cli
 from ems.model.objectives.contrastive import Groups
 from ems.train import distributed
@@ -82,7 +83,7 @@ class Counted:
     def files(self):
         self.times += 1
         if not self.sound:
-            raise distributed.EmsError("spoilt")
+            raise EmsError("spoilt")
         return []
 
 
@@ -107,7 +108,7 @@ def error_of(function, *arguments):
     """The message of its `EmsError`, or ""."""
     try:
         function(*arguments)
-    except distributed.EmsError as error:
+    except EmsError as error:
         return str(error)
     return ""
 
