@@ -87,7 +87,7 @@ def _examples(task: Task, file: ScoreFile, code: str) -> list[Example]:
 
 
 def _sentences(task: Task, file: ScoreFile, code: str) -> list[list[str]]:
-    if file.label == "language":
+    if file.label != "source":  # "direction": own pairs
         return read_bitext(task.experiment, task.benchmark, task.folder, code)
     read = module(task.sets[0], "data").read_language
     (own,) = (name for name, known in file.languages.items() if known == "en")

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 FORECAST = "profiles of Snakemake: print the forecast of jobs, time and cluster resources"
 FORMATS = "OPUS's zip, LASER's WikiMatrix, documents of one language, or a Wikipedia dump"
+BUDGET = "maximum number of pairs of OPUS (default: 5M, or none with --files)"
+FILES = "files of pairs: a .tsv, .jsonl ..., or both of a.en a.da; en-da=FILE names the languages"
+MODEL = "folder for a copy of the exported model; its name is that of the experiment"
+OUR_EXPORT = Writes("whole folder", ours="ems.export:is_export")
 FetchSource = Annotated[str, "directory or address to fetch from", Mark.PLACE]
 
 
@@ -76,6 +80,17 @@ def run(experiment: common.OtherExperiment = None) -> None:
     sys.stdout.write(run_experiment(common.experiment_of(experiment)))
 
 
+def quickstart(
+    files: Annotated[list[str], FILES, Mark.POSITIONAL],
+    languages: Annotated[str, "both languages, in the order of the columns, like en,da"],
+    out: Annotated[Path | None, MODEL, OUR_EXPORT] = None,
+) -> None:
+    """Train and export a model of your own pairs, and measure it."""
+    from ems.workflow.quickstart import quickstart as train
+
+    sys.stdout.write(train(files, languages, out))
+
+
 def corpora(
     action: Annotated[Literal["list", "search", "update"], Mark.POSITIONAL],
     language: Annotated[str, "search: name or code of a language", Mark.POSITIONAL] = "",
@@ -108,14 +123,15 @@ def corpora(
 
 def init(
     languages: Annotated[str, "names or codes of languages, like cy,uk,Polish"],
-    budget: Annotated[str, "maximum number of pairs of all corpora together"] = "5M",
+    budget: Annotated[str, BUDGET] = "",
+    files: Annotated[list[str], FILES] = (),
     out: Annotated[Path, "experiment file to write", Writes()] = Path("configs/mine.yaml"),
     commercial: Annotated[bool, "leave out corpora whose licence forbids commercial use"] = False,
 ) -> None:
-    """Create an experiment from OPUS corpora."""
+    """Create an experiment from OPUS or from your own files."""
     from ems.workflow.init import make_experiment
 
-    sys.stdout.write(make_experiment(languages, budget, out, commercial))
+    sys.stdout.write(make_experiment(languages, budget, out, files, commercial))
     common.log.info("%s is written; check it with: ems check --experiment %s", out, out.stem)
 
 

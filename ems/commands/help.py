@@ -27,7 +27,7 @@ GROUPS = {  # the other commands are stages, which Snakemake calls
     "Use a model": "encode score mine align align-documents search serve export publish "
     "check-model",
     "Prepare data": "init corpora inspect verify",
-    "Run experiments": "check run eval compare table report import-released",
+    "Run experiments": "quickstart check run eval compare table report import-released",
 }
 STAGES = "Stages, which the workflow runs"
 

@@ -4,7 +4,6 @@ from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, WrapValidator, create_model
-from pydantic_core import PydanticCustomError
 
 from ems.base.records import whole
 from ems.base.schema import (
@@ -179,7 +178,7 @@ class ExperimentFile(Settings):
     """Search around one system, one setting at a time. `snakemake results/tables/sweep.tex` trains
     its systems and compares their validation losses."""
     benchmarks: list[str]
-    """Benchmarks to score."""
+    """Benchmarks to score; `[]`: none, so that there are models without scores."""
     documents: DocumentSettings = Field(default_factory=DocumentSettings)
     probes: Settings = Field(default_factory=Settings)
     """Classifiers on frozen embeddings, one for each benchmark that needs one."""
@@ -188,10 +187,8 @@ class ExperimentFile(Settings):
 
 
 def _in_order(value: Any, check: Any) -> dict[str, EvalsetEntry]:
-    """Return the entries of `evalsets` in the order of the file; there must be one."""
+    """Return the entries of `evalsets` in the order of the file."""
     entries = check(value)
-    if not value:
-        raise PydanticCustomError("shape", "should be non-empty")
     return {name: getattr(entries, name) for name in value}
 
 
@@ -225,14 +222,12 @@ def experiment_model() -> type[ExperimentFile]:
         objectives=objectives,
         systems=Annotated[dict[Name, system], Field(min_length=1)],
         sources=with_fields(Sources, "Sources", **sources),
-        evalsets=Annotated[
-            evalsets, WrapValidator(_in_order), Field(json_schema_extra={"minProperties": 1})
-        ],
+        evalsets=Annotated[evalsets, WrapValidator(_in_order)],
         decontaminate=with_fields(
             DecontaminateSettings, "Decontaminate", against=listing(Literal[held_out])
         ),
         segmenters=dict[str, Literal[segmenters().names()]],
-        benchmarks=listing(Literal[tuple(benchmarks())], least=1),
+        benchmarks=listing(Literal[tuple(benchmarks())]),
         probes=with_fields(Settings, "Probes", **probes),
     )
 

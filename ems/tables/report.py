@@ -97,16 +97,16 @@ def runs_of(experiments: Mapping[str, Experiment], chosen: Sequence[tuple[str, s
 
 
 def write_report(runs: Sequence[Run], out: Path, version: str) -> None:
-    """Write the page; `version`: of EMS. Raises `EmsError` if no system has a score file."""
+    """Write the page; `version`: of EMS. Raises `EmsError` if benchmarks have no score file."""
     columns, left_out = _columns(runs)
-    if not columns:
+    if not columns and any(run.experiment.benchmarks for run in runs):
         folders = ", ".join(f"{run.folder}/scores" for run in runs)
         reasons = "".join(f"\n  {reason}" for reason in left_out)
         raise EmsError(f"{folders}: expected score files, found none to show; run it{reasons}")
     trained = [label for run in runs for label in run.trained]
     headline = [_headline(column, trained) for column in columns]
     labels = dict.fromkeys(name for column in columns for name in column.systems)
-    drawn = _drawn(headline, trained)
+    drawn = _drawn(headline, trained) or trained[:MOST_DRAWN]
     page = rendered(
         Path(__file__).with_name("report.html.jinja"),
         title=" and ".join(run.experiment.name for run in runs),

@@ -6,8 +6,11 @@ the experiment, with a comment on each value to change.
 
 import json
 import re
+import shlex
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -30,8 +33,10 @@ from ems.corpora.catalogue import (
 )
 from ems.corpora.split import shares
 from ems.tables.declarations import words_of
+from ems.workflow.own_pairs import OwnFile, read_files
 from ems.workflow.search import PIVOT, Named, Offer, find_language, nearest, offers
 
+USUAL = "5M"  # pairs of OPUS, where nothing else is asked for
 UNITS = {"": 1, "k": 1000, "m": 1_000_000}
 LEAST_BUDGET, MOST_BUDGET = 1000, 1_000_000_000  # sentence pairs
 LEAST_PAIRS = 500  # pairs that are worth an entry
@@ -120,29 +125,47 @@ def language_pairs(languages: list[Named]) -> list[LanguagePair]:
     return [pair for pair in pairs if PIVOT in pair] or pairs
 
 
-def make_experiment(named: str, most: str, out: Path, commercial: bool = False) -> str:
-    """Write an experiment of the languages `named` to `out`; return the reasons for its corpora."""
-    budget, languages = read_budget(most), read_languages(named)
+def make_experiment(
+    named: str, most: str, out: Path, files: Sequence[str] = (), commercial: bool = False
+) -> str:
+    """Write an experiment of the languages `named` to `out`; return the reasons for its corpora.
+    With `files` of your own, text of OPUS is only added if there is a budget, `most`.
+    """
+    most = most or ("" if files else USUAL)
+    budget, languages = read_budget(most) if most else 0, read_languages(named)
     check_name("--out", out.stem)
     pairs = language_pairs(languages)
-    picks = choose(pairs, budget, commercial)
-    _check_covered(languages, picks)
-    codes = ",".join(language.code for language in languages)
-    command = f"ems init --languages {codes} --budget {most}{' --commercial' * commercial}"
-    text = experiment_text(out.stem, languages, picks, command)
-    if out.exists() and out.read_bytes() != text.encode():
-        raise EmsError(f"--out {out}: file already exists; choose another name, or delete it")
+    codes = list(dict.fromkeys(find_language(word).code for word in named.split(",") if word))
+    own, benchmark = read_files(files, codes), out.with_suffix("")
+    picks = choose(pairs, budget, commercial) if most else []
+    _check_covered(languages, picks, own)
+    codes = codes if files else [language.code for language in languages]
+    command = f"ems init --languages {','.join(codes)}"
+    command += f" --files {shlex.join(files)}" if files else ""
+    command += f" --budget {most}" if most else ""
+    command += " --commercial" if commercial else ""
+    text = experiment_text(out.stem, languages, picks, command, own, benchmark)
+    made = {out: text}
+    if own:
+        made[benchmark / "pairs.tsv"] = "".join(line for file in own for line in file.lines())
+    for path, content in made.items():
+        if path.exists() and path.read_bytes() != content.encode():
+            raise mistake("another file there", path=path)
     with tempfile.TemporaryDirectory() as folder:  # check that the pipeline accepts it
         write_text(Path(folder) / f"{out.stem}.yaml", text)
         site = load_site(Path("config.yaml"), {"experiment": out.stem})
         check_corpora(load_experiment(out.stem, site, Path(folder)))
-    write_text(out, text)
+    for path, content in made.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, content)
     return rendered(
         Path(__file__).with_name("init.txt.jinja"),
         names={language.code: language.name for language in languages},
-        by_pair={pair: [pick for pick in picks if pick.pair == pair] for pair in pairs},
+        own=own,
+        benchmark=benchmark,
+        by_pair={pair: [pick for pick in picks if pick.pair == pair] for pair in pairs if most},
         budget=budget,
-        total=sum(pick.most for pick in picks),
+        total=sum(pick.most for pick in picks) + sum(file.pairs for file in own),
         megabytes=sum(pick.offer.kilobytes or 0 for pick in picks if pick.most) / 1000,
         unknown=[pick.offer for pick in picks if pick.most and pick.offer.kilobytes is None],
         closed=sorted({pick.offer.corpus for pick in picks if pick.most and not pick.free}),
@@ -151,10 +174,13 @@ def make_experiment(named: str, most: str, out: Path, commercial: bool = False) 
     )
 
 
-def _check_covered(languages: list[Named], picks: list[Pick]) -> None:
+def _check_covered(languages: list[Named], picks: list[Pick], own: Sequence[OwnFile]) -> None:
     """Raise `EmsError` for a language without text; the message names related languages."""
     covered = {code for pick in picks if pick.most for code in pick.pair}
+    covered |= {code for file in own for code in file.key.split("-")}
     for language in languages:
+        if language.code not in covered and not picks:
+            raise mistake("language without a file", language=language)
         if language.code not in covered:
             others = [each.code for each in languages if each != language]
             words = {"date": opus_date(), "nearest": nearest(language)}
@@ -309,21 +335,33 @@ def _by_corpus(picks: list[Pick]) -> dict[str, list[Pick]]:
 # --- the file
 
 
-def experiment_text(name: str, languages: list[Named], picks: list[Pick], command: str) -> str:
+def experiment_text(
+    name: str,
+    languages: list[Named],
+    picks: list[Pick],
+    command: str,
+    own: Sequence[OwnFile] = (),
+    benchmark: Path = Path(),
+) -> str:
+    """Return the file of an experiment; `benchmark` has the pairs that are held out of `own`."""
     taken = [pick for pick in picks if pick.most]
     pairs, corpora = sum(pick.most for pick in taken), _by_corpus(taken)
+    pairs += sum(file.pairs for file in own)
     size = size_for(len(languages), pairs)
     mined = [corpus for corpus, own in corpora.items() if own[0].offer.noise in FOUND]
     dense = any(language.language.script in DENSE for language in languages)
     known = [f"{name} {licence_of(name)}" for name in corpora if "see" not in licence_of(name)]
     codes = " ".join(language.code for language in languages)
+    sources = [" ".join(path for file in own for path in file.paths)] if own else []
+    sources += ["OPUS"] if taken else []
+    about = f"An encoder for {codes}, from {pairs:,} sentence pairs of {' and '.join(sources)}."
     return rendered(
         Path(__file__).with_name("experiment.yaml.jinja"),
         name=name,
         command=command,
         date=opus_date(),
         pairs=pairs,
-        description=json.dumps(f"An encoder for {codes}, from {pairs:,} sentence pairs of OPUS."),
+        description=json.dumps(about, ensure_ascii=False),
         languages=languages,
         pivot=PIVOT,
         corpora=corpora,
@@ -331,7 +369,10 @@ def experiment_text(name: str, languages: list[Named], picks: list[Pick], comman
         held_out=_held_out,
         licences=known,
         others=len(corpora) - len(known),
-        sets=_sets(languages),
+        own=own,
+        benchmark=json.dumps(str(benchmark), ensure_ascii=False),
+        as_yaml=partial(json.dumps, ensure_ascii=False),
+        sets=_sets(languages) if taken else [],
         mined=mined,
         ratio=5 if mined and not dense else 9,  # of the lengths of both sides
         vocabulary=vocabulary_size(len(languages), pairs),

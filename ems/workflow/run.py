@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import check
 from ems.base.progress import Progress, clock
 from ems.base.templates import rendered
 from ems.bench.scores import read_score_file
 from ems.config.experiment import Experiment
 from ems.tables.registry import scores
+from ems.workflow.made import is_locked
 
 log = logging.getLogger("ems")
 STEPS = re.compile(r"(\d+) of (\d+) steps \(.*\) done")  # Snakemake's
@@ -26,13 +28,20 @@ MOST = 6  # benchmarks in the summary
 def run_experiment(experiment: Experiment) -> str:
     """Run what is missing or stale, and return a summary; raise the first error of a job."""
     start = time.monotonic()
-    messages = Path("results", experiment.name, "logs", "snakemake.log")
-    messages.parent.mkdir(parents=True, exist_ok=True)
-    log.info("%s: messages of Snakemake and its jobs go to %s", experiment.name, messages)
-    command = [sys.executable, "-m", "snakemake", "--config", f"experiment={experiment.name}"]
-    messages.write_text("", encoding="utf-8")
-    follow([*command, "--", "all"], str(messages), f"{experiment.name}: all")
+    messages = run_targets(experiment.name, "all")
     return summary(experiment, clock(time.monotonic() - start), messages)
+
+
+def run_targets(name: str, *targets: str) -> Path:
+    """Make targets of an experiment; return the file with the messages of Snakemake."""
+    check({"locked folder": is_locked()})
+    messages = Path("results", name, "logs", "snakemake.log")
+    messages.parent.mkdir(parents=True, exist_ok=True)
+    log.info("%s: messages of Snakemake and its jobs go to %s", name, messages)
+    command = [sys.executable, "-m", "snakemake", "--config", f"experiment={name}"]
+    messages.write_text("", encoding="utf-8")
+    follow([*command, "--", *targets], str(messages), f"{name}: {' '.join(targets)}")
+    return messages
 
 
 def follow(command: list[str], messages: str, title: str) -> None:

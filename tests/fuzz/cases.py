@@ -16,9 +16,9 @@ from made.experiments import SCHEMAS, parts_of
 from ems.commands import COMMANDS as EVERY_COMMAND
 from ems.commands.flags import SHARED, Assignment, flags_of, path
 
-# The law asks a command to end. This one ends by a signal: test_serve.py has the laws of its start,
-# of its end and of whatever arrives.
-ENDLESS = {"run", "serve"}
+# The law asks a command to end soon. `serve` ends by a signal: test_serve.py has the laws of its
+# start, of its end and of whatever arrives. The others run all stages.
+ENDLESS = {"quickstart", "run", "serve"}
 
 
 def subcommands() -> dict[str, list[argparse.Action]]:

@@ -30,6 +30,7 @@ COMPANIONS = (".tex", ".csv", ".md", ".png", ".svg", ".pdf", ".json", ".language
 SHARED = {  # that stages keep for each other, below the project
     **dict.fromkeys(("bench", "eval", "examples"), r"results/[^/]+/embeddings(/|$)"),
     "check": r"\.snakemake(/|$)",  # whose log Snakemake writes when it plans for a profile
+    "init": r"configs/own(/|$)",  # the pairs that it holds out
     "prepare": r"(.+/)?(clean|segmented)(/|$)|(text|odd/\w+)$",
     **dict.fromkeys(("fetch", "fetch-documents", "fetch-evalset"), r"data/\.downloads(/|$)"),
 }

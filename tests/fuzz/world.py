@@ -71,6 +71,8 @@ def write_mirror(mirror: Path) -> None:
     write_tatoeba(mirror, "deu", pairs)
     lines = [item["de"] for item in translations(7, LANGUAGES, 4)]
     write_lines(mirror.parent / "text" / "lines.de", lines)
+    own = [f"{item['en']}\t{item['de']}" for item in translations(600, LANGUAGES, 6, least=3)]
+    write_lines(mirror.parent / "text" / "own.tsv", own)
     for pair in (("de", "en"), ("en", "fr")):
         rows = enumerate(translations(12, [*LANGUAGES, "fr"], 5), start=1)
         lines = [f"{item[pair[0]]}\t{item[pair[1]]}\t{at}" for at, item in rows]

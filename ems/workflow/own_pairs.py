@@ -1,0 +1,150 @@
+"""`ems init --files`: your own files as corpora, and pairs held out of them as a benchmark.
+
+The pairs are held out once, in a file next to the experiment, so that scores remain comparable when
+the text grows. Decontamination keeps both of their sentences out of training.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ems.base.errors import EmsError
+from ems.base.texts import PACKED
+from ems.config.corpora import OWN_VERSION
+from ems.config.experiment import Corpus
+from ems.config.languages import pair_name
+from ems.config.text import CleanSettings
+from ems.corpora.moses import CorpusFile
+from ems.corpora.own import check_needs, own_files
+from ems.text.clean import CleanJob, CleanSource, check_form, clean_pairs
+
+LEAST = 500  # pairs of a file: a tenth is tested, a tenth validates
+HELD_OUT, SHARE = 1000, 10  # pairs of a file at most, and the share of a smaller one
+SEED = 1
+CLEAN = CleanSettings(  # as in experiment.yaml.jinja
+    undecodable="drop",
+    format_characters="drop",
+    max_bytes=10_000,
+    identical="drop",
+    max_characters=1000,
+    max_ratio=9,
+    duplicates="drop",
+)
+Place = tuple[str, list[str]]  # languages in the order of the columns, paths
+
+
+@dataclass(frozen=True)
+class OwnFile:
+    """A file, or two with a side each, as a corpus; `test` are held out of its `pairs`."""
+
+    name: str
+    key: str
+    paths: list[str]
+    pairs: int
+    test: list[tuple[str, str]]
+
+    @property
+    def divides(self) -> str:
+        """The language whose sentence decides whether a pair validates."""
+        codes = self.key.split("-")
+        return "en" if "en" in codes else codes[0]
+
+    @property
+    def validation(self) -> float:
+        """The share of the sentences that validate, to two digits."""
+        return float(f"{min(1 / SHARE, HELD_OUT / self.pairs):.2g}")
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the benchmark (ems/benchmarks/own/data.py)."""
+        first, second = pair_name(*self.key.split("-")).split("-")
+        return (f"{first}\t{second}\t{one}\t{other}\n" for one, other in self.test)
+
+
+def read_files(words: Sequence[str], codes: list[str]) -> list[OwnFile]:
+    """Read the files of `--files`; `codes` are in the order of `--languages`. Raises `EmsError` for
+    files without an obvious language pair, unreadable ones, and ones with fewer than LEAST pairs.
+    """
+    places = _places(words, codes)
+    names = [f"Mine{number}" if number > 1 else "Mine" for number in range(1, len(places) + 1)]
+    return [_read(name, *place) for name, place in zip(names, places, strict=True)]
+
+
+def _places(words: Sequence[str], codes: list[str]) -> list[Place]:
+    places: list[Place] = []
+    sides: dict[str, dict[str, str]] = {}  # name without the language -> language -> path
+    for word in words:
+        key, equals, path = word.partition("=")
+        name = re.sub(rf"({'|'.join(PACKED)})$", "", word)
+        stem, _, code = name.rpartition(".")
+        inside = re.search(r"(?:^|[./_])([a-z]{2,3}-[a-z]{2,3})\.", name)
+        if equals and not Path(word).exists():
+            places.append((_checked(word, key, codes), [path]))
+        elif code in codes:
+            sides.setdefault(stem, {})[code] = word
+        elif inside and set(inside[1].split("-")) <= {*codes}:
+            places.append((inside[1], [word]))
+        elif len(codes) == 2:
+            places.append(("-".join(codes), [word]))
+        else:
+            raise EmsError(
+                f"--files {word}: expected its two languages, since --languages has {len(codes)}; "
+                f"name them in the order of the columns: {codes[0]}-{codes[1]}={word}"
+            )
+    for stem, own in sides.items():
+        first = "en" if "en" in own else next(code for code in codes if code in own)
+        others = [code for code in codes if code in own and code != first]
+        if not others:
+            raise EmsError(
+                f"--files {own[first]}: expected the other side of its pairs too, like "
+                f"{stem}.{next(code for code in codes if code != first)}"
+            )
+        places += [(f"{first}-{code}", [own[first], own[code]]) for code in others]
+    return places
+
+
+def _checked(word: str, key: str, codes: list[str]) -> str:
+    pair = key.split("-")
+    if len({*pair}) != 2 or len(pair) != 2 or not {*pair} <= {*codes}:
+        expected = f"two of --languages {','.join(codes)} before `=`, like {codes[0]}-{codes[1]}"
+        raise EmsError(f"--files {word}: expected {expected}, found {key}")
+    return key
+
+
+def _read(name: str, key: str, paths: list[str]) -> OwnFile:
+    from ems.benchmarks.families.retrieval import draw  # imported late: it loads libraries
+
+    pair = pair_name(*key.split("-"))
+    turned = {key} - {pair}
+    variants = {pair: (key,)} if turned else {}
+    corpus = Corpus(
+        *(name, OWN_VERSION, "", True, (pair,), None),
+        variants=variants,
+        turned=frozenset(turned),
+        paths={pair: tuple(paths)},
+    )
+    files = tuple(own_files(corpus, pair))
+    if missing := [path for path in files if not path.exists()]:
+        raise EmsError(f"--files {missing[0]}: no such file; check the name")
+    check_needs(list(files))
+    source = CleanSource(name, OWN_VERSION, pair, files, small=True)
+    job = CleanJob(source, corpus, [CorpusFile(corpus, files, key)], None, "", CLEAN, {}, "primary")
+    with TemporaryDirectory() as scratch:
+        cleaned = clean_pairs(job, Path(scratch))
+        kept = sum(block.count("\n") for block in cleaned.blocks)
+        check_form(files[0], cleaned.report)
+        if kept < LEAST:
+            why = ", ".join(f"{n:,} {reason}" for reason, n in (+cleaned.report.removed).items())
+            raise EmsError(
+                f"--files {' '.join(paths)}: expected at least {LEAST} different sentence pairs to "
+                f"train and test on, found {kept:,} in {cleaned.report.read:,} rows (removed: "
+                f"{why or 'none'}); add pairs, or join small files"
+            )
+
+        def read() -> Iterator[list[str]]:
+            for block in clean_pairs(job, Path(scratch)).blocks:
+                yield from (line.split("\t")[:2] for line in block.split("\n")[:-1])
+
+        test = draw(read, min(HELD_OUT, kept // SHARE), SEED)
+    return OwnFile(name, key, paths, kept, test)
