@@ -1,16 +1,21 @@
 """Laws of the documentation: no link leads nowhere, and the generated pages are fresh."""
 
+import gzip
+import io
 import json
 import re
 import runpy
+import shlex
+from contextlib import chdir
 
 import pytest
 from conftest import ROOT
+from made.cli import Cli
+from made.corpora import translations, write_lines
 from made.experiments import SCHEMAS
-from ruamel.yaml import YAML
 
 from ems.commands import COMMANDS
-from ems.commands.flags import Mark, flags_of
+from ems.commands.flags import Mark, flags_of, parse
 from ems.config.load import load_experiment, load_site, load_yaml
 
 PAGES = [
@@ -70,17 +75,82 @@ def test_the_readme_is_read_in_a_minute_and_a_page_at_once():
 
 def test_the_experiments_of_running_md_load(tmp_path):
     page = (ROOT / "docs/running.md").read_text("utf-8")
-    own = page.partition("### With nothing but your own text")[2]
-    own = own[own.index("    languages:") :].partition("\nSet `train.steps`")[0]
-    made = {"own": load_yaml(ROOT / "configs/starter.yaml") | YAML(typ="safe").load(own)}
+    made = {}
     for name, key, value in re.findall(r"-S 'configs/(\w+)\.yaml:\+?([\w.]+)=(\S+)'", page):
         made[key] = load_yaml(ROOT / f"configs/{name}.yaml")
         section, _, setting = key.partition(".")
         made[key][section][setting] = int(value)
-    assert set(made) == {"own", "train.steps", "train.seed"}
+    assert set(made) == {"train.steps", "train.seed"}
     for name, settings in made.items():
         (tmp_path / f"{name}.yaml").write_text(json.dumps(settings), "utf-8")
         load_experiment(name, load_site(ROOT / "config.yaml"), tmp_path)
+
+
+# --- the examples
+
+BOX = ROOT / "models/ems-62"
+EXAMPLE = re.compile(
+    r"^ {4,}(?:echo [^|\n]+ \| )?(ems [a-z].*[^\\\n])$|^ems [a-z].*[^\\\n]$", re.MULTILINE
+)
+FOUND = {  # command -> the first page that shows it
+    match[1] or match[0]: str(page.relative_to(ROOT))
+    for page in reversed([each for each in PAGES if each.stem not in ("cli", "log")])
+    for match in EXAMPLE.finditer(page.read_text("utf-8"))
+}
+RUN = {"encode", "score", "mine", "search", "align", "init", "corpora"}
+ELSEWHERE = {  # need the result of a run; the tests of their commands have one
+    *("results", "ems62", "texts", "mine", "second", "theirs", "starter", "evalsets")
+}
+
+
+def words_of(command):
+    """The words of a command, with flags instead of redirections."""
+    words = command.replace(" < ", " --source ").replace(" > ", " --out ")
+    return shlex.split(words, comments=True)
+
+
+def offline():
+    """The examples that need nothing but the encoder in the box, and text in a file."""
+    for command in FOUND:
+        command = re.sub(r"--model \S+", f"--model {BOX}", command)
+        _, name, *words = words_of(command)
+        if name in RUN and not {*re.findall(r"\w+", " ".join(words))} & ELSEWHERE:
+            yield command
+
+
+def test_each_command_of_a_page_has_flags_that_exist():
+    assert len(FOUND) > 60
+    assert len({*offline()}) > 20
+    for command in FOUND:
+        words = words_of(command)
+        assert parse(COMMANDS, words[1:])[0] == words[1], FOUND[command]
+
+
+@pytest.mark.parametrize("command", sorted({*offline()}))
+def test_an_example_that_needs_no_run_does_what_it_says(command, tmp_path, monkeypatch):
+    ems, lines = Cli(tmp_path), (ROOT / "examples/phrases.txt").read_text("utf-8").splitlines()
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for name in ("lines.txt", "a.txt", "b.txt", "corpus.txt", "english.txt", "overlaps.de"):
+        write_lines(tmp_path / name, lines[:40])
+    (tmp_path / "lines.txt.gz").write_bytes(gzip.compress((tmp_path / "lines.txt").read_bytes()))
+    (tmp_path / "overlaps.en").symlink_to("overlaps.de")
+    items = [(item["en"], item["da"]) for item in translations(600, ["en", "da"], 1, least=3)]
+    write_lines(tmp_path / "pairs.tsv", map("\t".join, items))
+    for side, code in enumerate(("en", "da")):
+        write_lines(tmp_path / f"more.{code}", [pair[side] for pair in items])
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"Wo ist der Bahnhof?\n")))
+    ems.run(*words_of(command)[1:])
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/use.md", "docs/align.md"])
+def test_the_python_of_a_page_runs_with_the_encoder_in_the_box(page):
+    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.M | re.S)
+    own = [block for block in blocks if block.startswith("from ems")]
+    known = {"german_lines": ["Guten Tag."], "french_lines": ["Bonjour."]}
+    assert own
+    with chdir(ROOT):
+        for block in own:
+            exec(block.replace("results/demo/exports/ems", "models/ems-62"), known)
 
 
 # --- what `make pages` writes

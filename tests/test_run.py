@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from ems.base.errors import EmsError
-from ems.workflow.run import follow
+from ems.workflow.run import follow, run_targets
 
 SCRIPT = """
 print("Job stats: total 4")
@@ -48,6 +48,19 @@ def test_the_first_error_of_a_job_is_the_error(tmp_path):
         run(REFUSED, tmp_path)
     with pytest.raises(EmsError, match=r"^snakemake: exit status 3; .*log$"):
         run("raise SystemExit(3)", tmp_path)
+
+
+def test_the_messages_of_another_run_in_the_folder_stay(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in (".snakemake/locks/0.input.lock", "results/x/logs/snakemake.log"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_text("1 of 9 steps (11%) done")
+    with pytest.raises(
+        EmsError, match=r"another Snakemake runs in this folder.*`snakemake --unlock`"
+    ):
+        run_targets("x", "all")
+    assert path.read_text()
 
 
 def test_a_finished_experiment_ends_with_its_scores(finished):

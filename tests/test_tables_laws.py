@@ -72,6 +72,9 @@ FILES = {  # table -> the score files of a system
         write_scores(folder, name, {"de": 5.0, "fr": 6.0}, benchmark="ntrex")
     ],
     "flores": flores,
+    "own": lambda folder, name: [
+        write_file(folder, name, "own", "P@1", both_ways(WAYS), [*WAYS, "en"], label="direction")
+    ],
     "wmt24pp": lambda folder, name: [
         write_file(folder, name, "wmt24pp", "P@1", both_ways(WAYS), [*WAYS, "en"], label="source")
     ],

@@ -16,7 +16,7 @@ FORECAST = "profiles of Snakemake: print the forecast of jobs, time and cluster 
 FORMATS = "OPUS's zip, LASER's WikiMatrix, documents of one language, or a Wikipedia dump"
 BUDGET = "maximum number of pairs of OPUS (default: 5M, or none with --files)"
 FILES = "files of pairs: a .tsv, .jsonl ..., or both of a.en a.da; en-da=FILE names the languages"
-MODEL = "folder for a copy of the exported model; its name is that of the experiment"
+MODEL = "folder for a copy of the exported model, which also names the experiment"
 OUR_EXPORT = Writes("whole folder", ours="ems.export:is_export")
 FetchSource = Annotated[str, "directory or address to fetch from", Mark.PLACE]
 

@@ -25,8 +25,9 @@ class Benchmark:
     """One benchmark, or data that is only used for decontamination. `title` is its name; `task` is
     its name in a table of several benchmarks, if different.
 
-    Data: `status` (open, closed, withdrawn, yours), `licence`, how to `obtain` data that is not open, what
-    `source` a user may set, and the address where its files are `published` if units.tsv has none.
+    Data: `status` (open, closed, withdrawn, yours), `licence`, how to `obtain` data that is not
+    open, what `source` a user may set, and the address where its files are `published` if units.tsv
+    has none.
     `codes` maps our language codes to the benchmark's, or names the column of the language table
     that has them. `corpus` is the OPUS corpus that the data equals or, if `drawn`, is sampled from
     (no experiment may train on that one). `unseen`: all its codes that are scored even if they are

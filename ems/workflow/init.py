@@ -43,6 +43,7 @@ LEAST_PAIRS = 500  # pairs that are worth an entry
 LEAST_UNRATED = 5000
 HUGE = 10  # a corpus with 10 times its share is not fetched if the others suffice
 STRINGS = 10  # labels of programs are at most a tenth of a share
+BYTES = 256  # pieces of a vocabulary with `byte_fallback`
 HELD_OUT = 500  # validation pairs per language
 WORTH = 4  # a file has at least 4 times the pairs held out of it
 FAR_TOO_LARGE = 100  # the same for text that programs found, whose corpora are larger
@@ -352,6 +353,8 @@ def experiment_text(
     dense = any(language.language.script in DENSE for language in languages)
     known = [f"{name} {licence_of(name)}" for name in corpora if "see" not in licence_of(name)]
     codes = " ".join(language.code for language in languages)
+    # SentencePiece cannot make more pieces than text that repeats itself has
+    most = [BYTES + max(file.words for file in own)] if own and not taken else []
     sources = [" ".join(path for file in own for path in file.paths)] if own else []
     sources += ["OPUS"] if taken else []
     about = f"An encoder for {codes}, from {pairs:,} sentence pairs of {' and '.join(sources)}."
@@ -375,7 +378,7 @@ def experiment_text(
         sets=_sets(languages) if taken else [],
         mined=mined,
         ratio=5 if mined and not dense else 9,  # of the lengths of both sides
-        vocabulary=vocabulary_size(len(languages), pairs),
+        vocabulary=min([vocabulary_size(len(languages), pairs), *most]),
         size=size,
         steps=steps_for(size, pairs),
     )

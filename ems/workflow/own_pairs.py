@@ -23,6 +23,7 @@ from ems.text.clean import CleanJob, CleanSource, check_form, clean_pairs
 LEAST = 500  # pairs of a file: a tenth is tested, a tenth validates
 HELD_OUT, SHARE = 1000, 10  # pairs of a file at most, and the share of a smaller one
 SEED = 1
+ENOUGH = 100_000  # words for any vocabulary
 CLEAN = CleanSettings(  # as in experiment.yaml.jinja
     undecodable="drop",
     format_characters="drop",
@@ -43,6 +44,7 @@ class OwnFile:
     key: str
     paths: list[str]
     pairs: int
+    words: int  # different ones
     test: list[tuple[str, str]]
 
     @property
@@ -132,7 +134,11 @@ def _read(name: str, key: str, paths: list[str]) -> OwnFile:
     job = CleanJob(source, corpus, [CorpusFile(corpus, files, key)], None, "", CLEAN, {}, "primary")
     with TemporaryDirectory() as scratch:
         cleaned = clean_pairs(job, Path(scratch))
-        kept = sum(block.count("\n") for block in cleaned.blocks)
+        kept, words = 0, set()
+        for block in cleaned.blocks:
+            kept += block.count("\n")
+            if len(words) < ENOUGH:
+                words.update(word for word in block.lower().split() if not word.isdigit())
         check_form(files[0], cleaned.report)
         if kept < LEAST:
             why = ", ".join(f"{n:,} {reason}" for reason, n in (+cleaned.report.removed).items())
@@ -147,4 +153,4 @@ def _read(name: str, key: str, paths: list[str]) -> OwnFile:
                 yield from (line.split("\t")[:2] for line in block.split("\n")[:-1])
 
         test = draw(read, min(HELD_OUT, kept // SHARE), SEED)
-    return OwnFile(name, key, paths, kept, test)
+    return OwnFile(name, key, paths, kept, len(words), test)

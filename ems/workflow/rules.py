@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -270,6 +271,8 @@ class Workflow:
         if self.on_cluster and not self.dry_run:
             plan.check_queue()
         if not self.dry_run and not is_locked():
+            with suppress(FileExistsError):  # a link that leads nowhere, which jobs report
+                os.makedirs(self.data, exist_ok=True)  # own text alone fetches nothing into it
             made = Made(self.name)
             made.restore()
             made.save({})
