@@ -65,7 +65,6 @@ def test_a_stage_refuses_settings_that_changed_since_it_was_planned(ems):
 
 
 def test_check_says_what_is_going_to_run_and_what_filters_lack(ems):
-    needs(find_spec("py3langid"), "py3langid is not installed: pip install -e '.[lid]'")
     tiny = ems.folder / "configs" / "tiny.yaml"
     text = tiny.read_text().replace("ja]\n", "ja, {code: xq}]\n", 1)
     tiny.write_text(text.replace("clean: {}", "clean: {language: {}}"))

@@ -10,13 +10,12 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import redirect_stderr, redirect_stdout
-from importlib.util import find_spec
 from itertools import product
 from unittest.mock import patch
 
 import numpy as np
 import pytest
-from conftest import ROOT, needs
+from conftest import ROOT
 from made.corpora import write_form
 from made.experiments import one_line
 from made.models import write_model
@@ -27,10 +26,11 @@ from ems.commands.cli import main
 from ems.config.experiment import Corpus
 from ems.config.languages import load_languages
 from ems.config.text import CleanSettings, CommandFilter, LanguageFilter, SimilarityFilter
+from ems.corpora.identifier import MACROLANGUAGES, unknown
 from ems.corpora.own import own_files
 from ems.text.commands import check_commands
 from ems.text.evalkeys import write_keys
-from ems.text.filters import MACROLANGUAGES, LanguageCheck, unknown
+from ems.text.filters import LanguageCheck
 from ems.use.encoder import Encoder, mine, score
 
 GERMAN = ["Die Kinder spielen nach der Schule im Garten.", "Wir haben gestern kein Brot gekauft."]
@@ -45,11 +45,6 @@ def model(tmp_path_factory):
     return write_model(tmp_path_factory.mktemp("score") / "model", ["de", "en"], WORDS * 9, 30)
 
 
-@pytest.fixture
-def lid():
-    needs(find_spec("py3langid"), "py3langid is not installed: pip install -e '.[lid]'")
-
-
 def identified(pairs, sides=("de", "en"), **settings):
     return filtered_pairs(pairs, sides, language=LanguageFilter(**settings))
 
@@ -62,7 +57,7 @@ WRONG += [(GERMAN[0], GERMAN[0]), (ENGLISH[1], FRENCH[1])]
 TURNED = list(zip(ENGLISH, GERMAN, strict=True))
 
 
-def test_pairs_in_another_language_are_removed_and_swapped_ones_counted_or_turned(lid):
+def test_pairs_in_another_language_are_removed_and_swapped_ones_counted_or_turned():
     kept, report = identified([*WRONG, *TURNED, *RIGHT])
     assert kept == RIGHT
     assert [line for line, _ in report.examples["language"]] == [1, 2, 3]
@@ -73,7 +68,7 @@ def test_pairs_in_another_language_are_removed_and_swapped_ones_counted_or_turne
     assert report.changed == Counter(swapped=len(TURNED))
 
 
-def test_text_without_a_language_and_unknown_languages_are_kept(lid):
+def test_text_without_a_language_and_unknown_languages_are_kept():
     assert unknown(["de", "xq", "nb", "zh"]) == ["xq"]
     numbers = [("3,141.59 (27/11)", "https://a.example/b?c=1"), ("...", "!"), ("Ja", "Yes")]
     assert identified(numbers)[0] == numbers
@@ -84,7 +79,7 @@ def test_text_without_a_language_and_unknown_languages_are_kept(lid):
     assert +report.removed == Counter(language=1)
 
 
-def test_every_language_of_the_table_is_known_and_its_macrolanguage_is_kept(lid):
+def test_every_language_of_the_table_is_known_and_its_macrolanguage_is_kept():
     assert unknown(load_languages()) == []
     croatian = "Djeca se poslije škole igraju u vrtu i čekaju roditelje."
     for code in ("hr", "sr", "bs"):
@@ -93,7 +88,7 @@ def test_every_language_of_the_table_is_known_and_its_macrolanguage_is_kept(lid)
     assert other in MACROLANGUAGES[0].split()
 
 
-def test_a_higher_threshold_never_removes_more(lid):
+def test_a_higher_threshold_never_removes_more():
     counts = [identified([*WRONG, *RIGHT], threshold=at)[1].kept for at in (0, 0.4, 0.8, 1)]
     assert counts == sorted(counts)
     assert counts[0] < counts[-1] == len(WRONG) + len(RIGHT)

@@ -148,6 +148,13 @@ def check_text_keys(last, measures):
     assert measures == {"lines": 900, **last}
 
 
+def check_language_identifiers(last, measures):
+    own = measures["py3langid"]
+    assert own["whole"]["mean"] >= own["cut"]["mean"] > 50
+    assert len(own["whole"]["accuracy"]) == 4
+    assert last["whole"] == pytest.approx(own["whole"]["mean"], abs=0.01)
+
+
 def check_segmenters(last, measures):
     assert (last["languages"], last["lines"]) == (2, 600)
     rows = measures["languages"].values()

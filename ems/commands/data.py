@@ -56,7 +56,7 @@ def check(
 
 
 def _tell_of_settings(planned: "Plan") -> None:
-    from ems.text.filters import unknown
+    from ems.corpora.identifier import unknown
 
     settings = planned.experiment
     if settings.clean.language and (codes := unknown(settings.languages)):

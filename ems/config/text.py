@@ -25,7 +25,7 @@ class OfCorpora(Settings):
 class LanguageFilter(OfCorpora):
     """Removes pairs with a side in another language, as identified by the package py3langid.
 
-    Needs the extra `lid`. A side whose language the package does not know stays.
+    A side whose language the package does not know stays.
     """
 
     threshold: number(ge=0, le=1) = 0.5

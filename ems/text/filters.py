@@ -11,14 +11,12 @@ many as its English translation, so a limit below 5 removes good pairs.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
-from importlib.util import find_spec
+from functools import partial
 from itertools import chain, compress, islice
-from typing import Any
 
-from ems.base.mistakes import mistake
 from ems.base.texts import INVISIBLE, batched, is_visible
 from ems.config.text import CleanSettings, LanguageFilter
+from ems.corpora.identifier import NO_LANGUAGE, alike, identifier
 from ems.text.keys import KEYS, Keys
 from ems.text.normalise import tidy, tidy_lines, without_format
 from ems.text.tsv import Pair
@@ -189,46 +187,13 @@ def _without_evaluation(
 
 # --- language
 
-PACKAGE = "py3langid"  # Lui and Baldwin (ACL 2012 demos), retrained; compared in docs/log.md
-CODES = {"nb": "no"}  # our code -> the package's code
-NO_LANGUAGE = "zxx"  # numbers, markup, addresses
-# codes of the package that are not distinguished: short sentences often fit several
-MACROLANGUAGES = ("bs hr sr", "id ms", "nn no", "wuu yue zh", "ar ary arz", "ku sdh", "ltg lv")
-
-
-def check_installed() -> None:
-    """Raise `EmsError` if the package for language identification is not installed."""
-    if find_spec(PACKAGE) is None:
-        raise mistake("no identifier", package=PACKAGE)
-
-
-@cache
-def _identifier() -> Any:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-
-
-def unknown(languages: Iterable[str]) -> list[str]:
-    """Return the languages that the package cannot identify."""
-    known = set(_identifier().labels)
-    return [code for code in languages if CODES.get(code, code) not in known]
-
-
-def _alike(code: str) -> list[str]:
-    """Return the package's codes that count as this language."""
-    code = CODES.get(code, code)
-    return next((group for group in map(str.split, MACROLANGUAGES) if code in group), [code])
-
 
 class LanguageCheck:
     """Removes rows with a side in another language; removes or swaps pairs that are swapped."""
 
     def __init__(self, languages: Sequence[str], settings: LanguageFilter) -> None:
-        check_installed()
         self.reasons = (SWAPPED, "language") if len(languages) > 1 else ("language",)
-        self.settings, missing = settings, unknown(languages)
-        self.own = [None if code in missing else _alike(code) for code in languages]
+        self.settings, self.own = settings, [alike(code) for code in languages]
 
     def apply(self, batch: RowBatch, report: CleanReport) -> RowBatch:
         others = self.others([row[:-1] for row in batch])
@@ -247,10 +212,10 @@ class LanguageCheck:
     def others(self, rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
         """Return the detected language of each side of each row; "" if it is the right one."""
 
-        def other(text: str, own: list[str] | None) -> str:
-            if own is None:
+        def other(text: str, own: tuple[str, ...]) -> str:
+            if not own:
                 return ""
-            language, probability = _identifier().classify(text)
+            language, probability = identifier().classify(text)
             same = language in own or language == NO_LANGUAGE
             return "" if same or probability < self.settings.threshold else language
 
@@ -259,5 +224,5 @@ class LanguageCheck:
     def swapped(self, others: tuple[str, ...]) -> bool:
         """Return whether both sides of a pair are in each other's language."""
         return all(others) and all(
-            own and other in own for other, own in zip(others, reversed(self.own), strict=True)
+            other in own for other, own in zip(others, reversed(self.own), strict=True)
         )

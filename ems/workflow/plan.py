@@ -166,10 +166,6 @@ def _check_text(experiment: Experiment, elsewhere: bool) -> None:
         from ems.text.commands import check_commands
 
         check_commands(experiment.clean)
-    if experiment.clean.language and not elsewhere:
-        from ems.text.filters import check_installed
-
-        check_installed()
     if not elsewhere and any(corpus.dumped for corpus in corpora):
         from ems.text import wikipedia
 
