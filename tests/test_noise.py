@@ -102,7 +102,7 @@ ROWS = [(f"gut {at}", f"good {at}") for at in range(60)]
 def stage(folder, rows, **settings):
     """(the pairs that stay, the report) of the cleaning stage with some filters."""
     paths = {"de-en": (write_form(folder, "tsv", ("de", "en"), rows),)}
-    own = Corpus("Mine", "own", "", True, ("de-en",), None, paths=paths)
+    own = Corpus("Mine", "own", "", True, ("de-en",), None, paths=paths, accept="made rows")
     keys = folder / "keys.tsv"
     write_keys({}, keys)
     experiment = tiny(own, decontaminate={"against": []}, clean=settings)

@@ -92,9 +92,14 @@ def quickstart(
 
 
 def corpora(
-    action: Annotated[Literal["list", "search", "update"], Mark.POSITIONAL],
-    language: Annotated[str, "search: name or code of a language", Mark.POSITIONAL] = "",
-    other: Annotated[str, "search: the other language (default: English)", Mark.POSITIONAL] = "",
+    action: Annotated[Literal["list", "search", "update", "probe"], Mark.POSITIONAL],
+    language: Annotated[str, "search: a language; probe: a file", Mark.POSITIONAL] = "",
+    other: Annotated[
+        str,
+        "search: the other language (default: English); probe: file of the other side",
+        Mark.POSITIONAL,
+    ] = "",
+    languages: Annotated[str, "probe: languages of the sides, like en,da"] = "",
     experiment: common.OtherExperiment = None,
     json: Annotated[bool, "list, search: output as JSON"] = False,
     all: Annotated[bool, "search: results that include small corpora"] = False,
@@ -102,9 +107,9 @@ def corpora(
         str, "update: address of OPUS's API, or the folder of a clone of its repository"
     ] = "",
 ) -> None:
-    """List downloads; search or update the list of OPUS."""
-    if bool(language) != (action == "search"):
-        expected = "a language" if action == "search" else "nothing more"
+    """List downloads; search or update the list of OPUS; probe files of text."""
+    if bool(language) == (action in ("list", "update")):
+        expected = {"search": "a language", "probe": "a file"}.get(action, "nothing more")
         raise EmsError(f"ems corpora {action}: expected {expected}, found {language or 'none'}")
     if action == "list":
         from ems.workflow.downloads import as_json, as_text
@@ -115,6 +120,11 @@ def corpora(
         from ems.corpora.update import API, update
 
         sys.stdout.write(update(source or API, common.downloads()))
+    elif action == "probe":
+        from ems.corpora.moses import probe_files
+
+        paths = [Path(name) for name in (language, other) if name]
+        sys.stdout.write(f"{probe_files(paths, languages.split(',')).text}\n")
     else:
         from ems.workflow.search import search_text
 
@@ -153,6 +163,7 @@ def fetch(
     out: Annotated[Path, "file to write; {pair} stands for each of several pairs", Writes()],
     format: Annotated[Literal["moses", "mined", "text", "dump"], FORMATS] = "moses",
     generated: Annotated[bool, "data made by ems: no lock file"] = False,
+    accept: Annotated[str, "why to use a file of which more than half is wrong"] = "",
     receipt: common.Receipt = None,
 ) -> None:
     """Download language pairs, or languages, of a corpus."""
@@ -161,7 +172,8 @@ def fetch(
     paths = {name: Path(str(out).replace("{pair}", name)) for name in pair}
     if len({*paths.values()}) < len(pair):
         raise EmsError(f"--out {out}: expected {{pair}} in the name of {len(pair)} different files")
-    release = Release(format, source, corpus, version, not generated, common.downloads())
+    place = (format, source, corpus, version)
+    release = Release(*place, not generated, common.downloads(), accept)
     common.write_receipt(receipt, release.fetch_all(paths, not receipt))
 
 

@@ -90,8 +90,8 @@ class CorpusEntry(Settings):
     threshold: number(ge=0, le=10) | None = None  # cosine by mean cosine: WikiMatrix 1.02 to 1.3
     """Minimum score of a mined sentence pair."""
     accept: str = ""
-    """Why to use a release of OPUS with a known defect (default: it is refused; see
-    `ems/corpora/known_defects.tsv`)."""
+    """Why to use a release of OPUS with a known defect (`ems/corpora/known_defects.tsv`), or a file
+    of which more than half is wrong (default: both are refused)."""
     fallback: bool = False
     """Uses only the language pairs that no other training corpus has (the paper's rule for Tatoeba,
     EMS v2 IV-A)."""

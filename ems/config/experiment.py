@@ -51,7 +51,7 @@ class Corpus:
     aligned: TranslatedDocuments | None = None  # what the files in `paths` are made from
     threshold: float | None = None  # the minimum score of a mined pair; None: OPUS's Moses zips
     kind: Literal["pairs", "documents"] = "pairs"
-    accept: str = ""  # why a known defect of the release is accepted
+    accept: str = ""  # why a known defect, or a file that looks wrong, is accepted
     path: str = ""  # the user's folder with the documents, used in place
     vocabularies: tuple[str, ...] = ()  # vocabularies it is reserved for; (): all of them
 

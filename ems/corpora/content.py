@@ -7,6 +7,7 @@ from ems.base.errors import LOCK, MANIFEST, Damaged, EmsError
 from ems.base.files import read_json, read_table, sha256_file
 from ems.base.progress import Progress
 from ems.base.records import Below, Count, NonBlank, Record
+from ems.corpora.probe import Probe
 
 START = 512  # bytes that `check_start` looks at
 MARKUP = {".html": "html", ".htm": "html", ".xml": "xml", ".tmx": "xml"}
@@ -21,6 +22,7 @@ class Content(Record):
 
 class Locked(Content):
     url: NonBlank
+    probe: Probe | None = None  # of text; locks before 2026-12 have none
 
 
 class UnitManifest(Record):

@@ -19,6 +19,7 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, check_readable, sha256_file, write_json
 from ems.base.progress import Progress, log
 from ems.base.records import Json
+from ems.base.schema import plain
 from ems.base.stamps import make_each
 from ems.base.workers import in_workers
 from ems.corpora import locations
@@ -28,6 +29,7 @@ from ems.corpora.download import DOWNLOADS, Downloads, download, part_path, writ
 from ems.corpora.locations import is_remote, local_path
 from ems.corpora.monolingual import check_dump, count_documents
 from ems.corpora.moses import count_mined, count_pairs
+from ems.corpora.probe import Sample, check_probe, tell
 from ems.corpora.slots import alone, held
 from ems.corpora.split import read_document_names
 
@@ -49,6 +51,7 @@ class Release:
     version: str
     locked: bool = True
     downloads: Downloads = DOWNLOADS
+    accept: str = ""  # why files are right that are more than half wrong for `ems.corpora.probe`
 
     def fetch_all(self, paths: dict[str, Path], again: bool = False) -> dict[str, str]:
         """Fetch files by name, present ones only if asked `again`; return {path: SHA-256}."""
@@ -59,10 +62,14 @@ class Release:
     def _fetch_missing(self, paths: dict[str, Path], again: bool, name: str) -> Fetched:
         out, location = paths[name], self._location(name, paths[name])
         with alone(out, lock_of(out)) as made:
-            if made or (self.locked and not again and is_here(out, location)):
-                return read_lock(out).sha256, 0
-            lock = self.fetch(name, out)
-        return lock["sha256"], lock["bytes"]
+            here = made or (self.locked and not again and is_here(out, location))
+            if not here:
+                self.fetch(name, out)
+            lock = read_lock(out)
+        if lock.probe and not here:
+            tell(location, lock.probe)
+        check_probe(location, lock.probe, self.accept)
+        return lock.sha256, 0 if here else lock.bytes
 
     def fetch(self, name: str, out: Path) -> Lock:
         check = partial(self._counts, name)
@@ -82,19 +89,23 @@ class Release:
             case "dump":
                 return locations.dump_location(self.source, name, self.version)
 
-    def _counts(self, name: str, path: Path) -> dict[str, int]:
-        """Return the counts of a file for its lock. Raises `EmsError` for another form."""
+    def _counts(self, name: str, path: Path) -> Lock:
+        """Return the counts of a file for its lock, and what a sample of its text shows. Raises
+        `EmsError` for another form.
+        """
+        sample = Sample(name.split("-"))
         match self.form:
             case "moses":
-                return {"pairs": count_pairs(path, self.corpus, name)}
+                counts: Lock = {"pairs": count_pairs(path, self.corpus, name, sample)}
+            case "mined":
+                counts = {"pairs": count_mined(path, -math.inf, sample)}
+            case "text":
+                counts = count_documents(path, sample)
             case "documents":
                 return {"lines": len(read_document_names(path))}
-            case "mined":
-                return {"pairs": count_mined(path, -math.inf)}
-            case "text":
-                return count_documents(path)
             case "dump":
                 return check_dump(path)
+        return counts | {"probe": plain(sample.probe())}
 
 
 def fetch_each(

@@ -24,6 +24,7 @@ from ems.base.files import reading_bytes
 from ems.base.mistakes import mistake
 from ems.base.texts import opened
 from ems.corpora import archive
+from ems.corpora.probe import Sample
 
 LARGEST = 1 << 26  # bytes of a document; the Bible has 4 million
 # The first 80 bits of a bzip2 stream, which occur nowhere else, and the XML tags of a dump
@@ -85,12 +86,16 @@ def _raw_documents(path: Path) -> Iterator[RawDocument]:
             first += len(lines)
 
 
-def count_documents(path: Path) -> dict[str, int]:
-    """Count the documents with text and their lines. Raises `EmsError` if there are none."""
+def count_documents(path: Path, sample: Sample | None = None) -> dict[str, int]:
+    """Count the documents with text and their lines, and `sample` these. Raises `EmsError` if there
+    are none.
+    """
     counts = {"documents": 0, "sentences": 0}
     for document in read_documents(path):
         counts["documents"] += bool(document.lines)
         counts["sentences"] += len(document.lines)
+        if sample:
+            sample.add([document.lines])
     if not counts["documents"]:
         raise EmsError(f"{path}: contains no document (every line is blank)")
     return counts

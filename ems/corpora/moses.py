@@ -11,6 +11,7 @@ section IV-A is this file at 1.075 without 1,000 pairs for validation: inferred 
 """
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -22,7 +23,9 @@ from ems.base.mistakes import mistake
 from ems.base.texts import batched
 from ems.config.experiment import Corpus
 from ems.corpora import archive
+from ems.corpora.monolingual import count_documents
 from ems.corpora.own import Bad, count_own, read_own
+from ems.corpora.probe import BAD_ROW, Probe, Sample
 
 SHOWN = 10  # member names in an error
 LINES = 1000  # decoded at once
@@ -38,11 +41,16 @@ def members(corpus: str, pair: str) -> tuple[str, str]:
     return f"{corpus}.{pair}.{first}", f"{corpus}.{pair}.{second}"
 
 
-def count_pairs(path: Path, corpus: str, pair: str) -> int:
-    """Count the sentence pairs. Raises `EmsError` for a bad archive or unequal sides."""
+def count_pairs(path: Path, corpus: str, pair: str, sample: Sample | None = None) -> int:
+    """Count the sentence pairs, and `sample` them. Raises `EmsError` for a bad archive or unequal
+    sides.
+    """
     names = members(corpus, pair)
     with _open(path, names) as sides:
-        counts = [archive.count_stream_lines(side) for side in sides]
+        if sample:
+            counts = [sample.count(stream, side) for side, stream in enumerate(sides)]
+        else:
+            counts = [archive.count_stream_lines(side) for side in sides]
     if counts[0] != counts[1]:
         sizes = [f"{name} has {count:,}" for name, count in zip(names, counts, strict=True)]
         raise mistake("unequal sides", path=path, sizes=" and ".join(sizes))
@@ -106,9 +114,12 @@ def _open(path: Path, names: tuple[str, str]) -> Iterator[list[BinaryIO]]:
 # --- mined files
 
 
-def count_mined(path: Path, threshold: float = THRESHOLD) -> int:
-    """Count the pairs with a score of at least `threshold`. Raises `EmsError` if there are none."""
-    count = sum(1 for _ in read_mined(path, threshold))
+def count_mined(path: Path, threshold: float = THRESHOLD, sample: Sample | None = None) -> int:
+    """Count the pairs with a score of at least `threshold`, and `sample` them. Raises `EmsError` if
+    there are none.
+    """
+    rows = read_mined(path, threshold)
+    count = sum(1 for _ in (sample.over(rows) if sample else rows))
     if not count:
         raise EmsError(f"{path}: contains no pair with a score of {threshold:g} or more")
     return count
@@ -185,3 +196,35 @@ def read_rows(file: CorpusFile, undecodable: str = "error", before: int = 0) -> 
     turned = file.name in file.corpus.turned
     for line, (first, second) in enumerate(pairs, start=before + 1):
         yield (second, first, line) if turned else (first, second, line)
+
+
+def probe_rows(file: CorpusFile) -> Probe:
+    """Probe a file that is not fetched, in a pass of its own."""
+    sample = Sample(file.name.split("-"))
+    if file.corpus.documents:
+        count_documents(file.path, sample)
+    elif file.corpus.paths:
+        rows = read_own(list(file.paths), tuple(sample.codes))
+        deque(sample.over([BAD_ROW] * 2 if isinstance(row, Bad) else row for row in rows), maxlen=0)
+    else:
+        count_pairs(file.path, file.corpus.name, file.name, sample)
+    return sample.probe()
+
+
+def probe_files(paths: list[Path], codes: list[str]) -> Probe:
+    """Probe a Moses zip, text of one language, or files of the user's own, in these languages.
+    Raises `EmsError` for another number of languages.
+    """
+    name = "-".join(codes)
+    if len(codes) == 1 and codes[0]:
+        corpus = Corpus("", "", "", True, (name,), None, kind="documents")
+    elif len(codes) != 2:
+        raise EmsError(f"--languages: expected two, or one of documents, found {name or 'none'}")
+    elif paths[0].suffix == ".zip":
+        with archive.open_zip(paths[0]) as packed:
+            ends = {member.rpartition(f".{name}.")[0] for member in packed.namelist()}
+        corpus = Corpus(max(ends), "", "", True, (name,), None)
+    else:
+        corpus = Corpus("", "", "", True, (name,), None, paths={name: tuple(map(str, paths))})
+        count_own(paths)  # raises for two files of unequal lengths
+    return probe_rows(CorpusFile(corpus, tuple(paths), name))

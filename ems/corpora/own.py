@@ -1,4 +1,4 @@
-"""Read the user's own text in place: two columns, two files, JSON lines, or parquet.
+"""Read the user's own text in place: two columns, two files, JSON lines, TMX, or parquet.
 
 The file name decides the form, the first bytes the compression. Each row is a pair of texts or a
 `Bad` with the reason: one bad row among a million must not stop a run.
@@ -7,18 +7,24 @@ The file name decides the form, the first bytes the compression. Each row is a p
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element, ParseError, iterparse
 
-from ems.base.errors import EmsError
+from ems.base.errors import Damaged, EmsError
 from ems.base.mistakes import mistake
 from ems.base.texts import LONGEST, PACKED, bounded_lines, opened, packing
 from ems.config.experiment import Corpus
+from ems.config.languages import code_among
 from ems.corpora.archive import count_stream_lines, reading
 
 PARQUET, TWO_FILES = ".parquet", "two files"
-FORMS = (".tsv", ".jsonl", ".ndjson", ".json", PARQUET)
+TMX = ".tmx"
+FORMS = (".tsv", ".jsonl", ".ndjson", ".json", TMX, PARQUET)
+NATIVE = ("bpt", "ept", "it", "ph", "ut")  # elements of TMX that hold markup of the format
+XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 SHOWN = 80  # characters of a bad row in a message
 TRANSLATION = "translation"  # column or key in Hugging Face datasets
 BATCH = 1000  # rows of a parquet file read at once
@@ -79,6 +85,8 @@ def count_own(paths: list[Path]) -> int:
     """Count the rows, good and bad. Raises `EmsError` for unreadable files or unequal lengths."""
     if _form(paths) == PARQUET:
         return sum(_open_parquet(path).metadata.num_rows for path in paths)
+    if _form(paths) == TMX:
+        return sum(1 for _ in _units(paths[0]))
     counts = []
     for path in paths:
         with opened(path) as stream:
@@ -100,6 +108,12 @@ def read_own(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
         for first, second in zip(*map(_texts_of, paths), strict=False):  # `count_own` compared them
             bad = next((side for side in (first, second) if isinstance(side, Bad)), None)
             yield bad or _pair(first, second)
+        return
+    if form == TMX:
+        side = cache(partial(code_among, codes))  # "en" for "en-US"
+        for unit in _units(paths[0]):
+            chosen = {side(language): text for language, text in unit.items()}
+            yield _row_of_object(chosen, codes, str(unit))
         return
     for text in _texts_of(paths[0]):
         if isinstance(text, Bad):
@@ -130,6 +144,37 @@ def _texts_of(path: Path) -> Iterator[str | Bad]:
                 yield text.decode()
             except UnicodeDecodeError:
                 yield _bad("undecodable", text)
+
+
+# --- TMX 1.4b: a unit of translation has a variant for each language
+
+
+def _units(path: Path) -> Iterator[dict[str, str]]:
+    """Yield language -> text of each unit. Raises `Damaged` if the file is not XML."""
+    with opened(path) as stream:
+        try:
+            parents = []
+            for event, element in iterparse(stream, ("start", "end")):
+                if event == "start":
+                    parents.append(element)
+                    continue
+                parents.pop()
+                if element.tag == "tu":
+                    yield dict(map(_variant, element.iter("tuv")))
+                    parents[-1].clear()  # else the whole file stays in memory
+        except ParseError as error:
+            raise Damaged(path, f"expected TMX, an XML file ({error})") from None
+
+
+def _variant(element: Element) -> tuple[str, str]:
+    language = element.get(XML_LANG) or element.get("lang") or ""
+    segment = element.find("seg")
+    for inner in [] if segment is None else list(segment.iter()):
+        if inner.tag in NATIVE:
+            tail = inner.tail
+            inner.clear()
+            inner.tail = tail
+    return language, " ".join("".join([] if segment is None else segment.itertext()).split())
 
 
 # --- parquet: a column `translation` with the codes of both languages, or a column for each code

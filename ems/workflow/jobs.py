@@ -92,6 +92,10 @@ class Jobs:
         names = [path.name.removeprefix(before).partition(".")[0] for path in paths]
         place = paths[0].with_name(paths[0].name.replace(names[0], "{pair}", 1))
         flags = ["--pair", *names, "--format", "text" if form.startswith("txt") else form]
+        named = (wildcards.corpus, wildcards.version)
+        corpora = [c for _, c in self.experiment.all_corpora() if (c.name, c.version) == named]
+        if accept := next((corpus.accept for corpus in corpora if corpus.accept), ""):
+            flags.append(f"--accept={accept}")
         return [*flags, "--out", str(place), *(["--generated"] if input else [])]
 
     def opus_source(self, wildcards: Wildcards) -> str:

@@ -1,0 +1,314 @@
+"""Probe a file of text before it is believed: an even sample, judged row by row.
+
+A file lies about itself in its head (NLLB is sorted), so the sample is taken over all of it: every
+k-th row, where k doubles whenever twice SAMPLE rows are held. Both sides of a zip, which are read
+one after the other, so keep the same rows. Repetitions are counted by hash among the first HASHED
+rows: in a longer file the share is a lower bound.
+
+A row counts for the first reason that fits, in the order of probe.tsv, which has the wording and
+the least share that is reported. Languages are told apart on texts of at least LETTERS characters:
+neighbouring rows of the sample are joined until both sides have them.
+"""
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, BinaryIO, TypeVar
+
+import numpy as np
+
+from ems.base.files import read_table
+from ems.base.mistakes import mistake
+from ems.base.progress import log
+from ems.base.records import Bounds, Count, Record
+from ems.config.languages import language_names
+from ems.corpora.archive import BLOCK
+from ems.corpora.identifier import NO_LANGUAGE, alike, identifier, letters_of
+
+SAMPLE = 2000  # rows that are judged
+HASHED = 1 << 17  # rows among which repetitions are counted
+CUT, LONGEST = 1000, 1 << 20  # characters of a row that are judged, bytes that are hashed
+LETTERS = 30  # characters of a text whose language is identified
+LF = ord(b"\n")
+SURE = 0.7  # probability of a language that is believed
+SERIES = 3  # rows that differ in numbers only
+NAMED = 3  # languages in a message
+FEWEST = 50  # rows with text that an error needs
+HALF = 0.5  # share of wrong rows that is an error
+BAD_ROW = "\0"  # stands for a row that cannot be read, which cleaning counts
+SHOWN = 60  # characters of a side in a message
+# bytes of UTF-8 that were read as Latin-1 or CP1252: a lead byte and what may follow it
+_NEXT = "[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
+MOJIBAKE = re.compile(f"[Â-ß]{_NEXT}|[à-ï]{_NEXT}{{2}}|ð{_NEXT}{{3}}|\ufffd")
+LETTER, NOT_ASCII, DIGITS = re.compile(r"[^\W\d_]"), re.compile(r"[^\x00-\x7f]"), re.compile(r"\d+")
+BOILERPLATE = re.compile(
+    r"cookies?\b|powered by|all rights reserved|copyright|©|privacy policy|terms (of|and) "
+    r"(use|service|conditions)|\b(log|sign) (in|up|out)\b|subscribe|newsletter|click here|"
+    r"read more|add to (cart|basket)|skip to (main )?content|share (on|this)|back to top",
+    re.IGNORECASE,
+)
+Share = Annotated[float, Bounds(ge=0, le=1), "a share"]
+Row = TypeVar("Row", bound=Sequence[str])
+
+
+class Finding(Record):
+    """Rows that are wrong for one `reason`, and the first of them as an example. `side` is a code,
+    "" for both; `found` has the languages found there.
+    """
+
+    reason: str
+    side: str
+    share: Share
+    found: str
+    line: Count
+    text: str
+
+    @property
+    def sentence(self) -> str:
+        side = language_names().get(self.side, self.side)
+        words = _reasons()[self.reason]["sentence"].format(side=side, found=self.found)
+        return f"{100 * self.share:.0f} % {words}, like line {self.line:,}: {self.text!r}"
+
+
+class Probe(Record):
+    """Result for a file: `rows` judged, share of them that is `wrong`, findings by share; `unknown`
+    languages were not judged as such.
+    """
+
+    rows: Count
+    wrong: Share
+    findings: list[Finding]
+    unknown: list[str]
+
+    @property
+    def reported(self) -> list[Finding]:
+        return [
+            each for each in self.findings if each.share >= float(_reasons()[each.reason]["least"])
+        ]
+
+    @property
+    def text(self) -> str:
+        found = "; ".join(each.sentence for each in self.reported) or "nothing found"
+        judged = f"; languages not judged: {', '.join(self.unknown)}" if self.unknown else ""
+        return f"{self.rows:,} rows sampled: {found}{judged}"
+
+
+@cache
+def _reasons() -> dict[str, dict[str, str]]:
+    return {row["reason"]: row for row in read_table(Path(__file__).with_suffix(".tsv"))}
+
+
+def check_probe(place: str, probe: Probe | None, accept: str = "") -> None:
+    """Raise `EmsError` for a file that is more than half wrong, unless the user accepts it."""
+    if probe and probe.wrong > HALF and not accept:
+        raise mistake("wrong file", place=place, wrong=f"{100 * probe.wrong:.0f}", found=probe.text)
+
+
+def tell(place: str, probe: Probe) -> None:
+    """Log a warning with the findings, if there are any."""
+    if probe.reported:
+        log.warning("%s: %s", place, probe.text)
+
+
+class _Side:
+    """An even sample of the lines of one side, as bytes or text, and hashes of the first lines."""
+
+    def __init__(self) -> None:
+        self.lines, self.step, self.kept, self.hashes = 0, 1, list[bytes | str](), array("q")
+
+    def add(self, lines: Sequence[bytes | str]) -> None:
+        self.kept += [line[:CUT] for line in lines[-self.lines % self.step :: self.step]]
+        self.hashes.extend(map(hash, lines[: max(HASHED - self.lines, 0)]))
+        self.lines += len(lines)
+        self.thin()
+
+    def thin(self) -> None:
+        while len(self.kept) >= 2 * SAMPLE:
+            self.kept, self.step = self.kept[::2], 2 * self.step
+
+    def count(self, stream: BinaryIO) -> int:
+        """Add all lines of a stream, of which only some are cut out; return their number."""
+        rest = b""
+        while block := stream.read(BLOCK):
+            block = rest + block
+            ends = np.flatnonzero(np.frombuffer(block, np.uint8) == LF)
+            start = ends[-1] + 1 if len(ends) else 0
+            if self.lines < HASHED:
+                self.add(block[:start].split(b"\n")[:-1])
+            else:
+                wanted = range(-self.lines % self.step, len(ends), self.step)
+                starts = [ends[at - 1] + 1 if at else 0 for at in wanted]
+                self.kept += [block[first : first + CUT].partition(b"\n")[0] for first in starts]
+                self.lines += len(ends)
+                self.thin()
+            rest = block[start:][:LONGEST]
+        if rest:
+            self.add([rest])
+        return self.lines
+
+
+class Sample:
+    """A sample of the rows of a file; `codes` are the languages of their sides."""
+
+    def __init__(self, codes: Sequence[str]) -> None:
+        self.codes, self.sides = codes, [_Side() for _ in codes]
+
+    def count(self, stream: BinaryIO, side: int) -> int:
+        """Add the lines of a side from a stream of bytes, and return their number."""
+        return self.sides[side].count(stream)
+
+    def add(self, columns: Sequence[Sequence[bytes | str]]) -> None:
+        """Add rows, given as the texts of each side."""
+        for side, texts in zip(self.sides, columns, strict=True):
+            side.add(texts)
+
+    def over(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Add rows while they are read on."""
+        rows = iter(rows)
+        while batch := list(islice(rows, SAMPLE)):
+            self.add([[row[side] for row in batch] for side in range(len(self.sides))])
+            yield from batch
+
+    def probe(self) -> Probe:
+        kept = [side.kept for side in self.sides]
+        count = min(len(kept[0]), SAMPLE)
+        chosen = [at * len(kept[0]) // count for at in range(count)]
+        lines = [at * self.sides[0].step + 1 for at in chosen]
+        rows = [tuple(_text(side[at]) for side in kept) for at in chosen]
+        hashes = [np.array(side.hashes, np.int64) for side in self.sides]
+        mixed = sum(each * (2 * at + 1) for at, each in enumerate(hashes))[
+            hashes[0] != hash(BAD_ROW)
+        ]
+        repeated = 1 - len(np.unique(mixed)) / len(mixed) if len(mixed) else 0.0
+        return judge(self.codes, rows, lines, repeated)
+
+
+def _text(line: bytes | str) -> str:
+    if isinstance(line, str):
+        return line
+    text = line.decode(errors="replace")
+    return (text.rstrip("\ufffd") if len(line) == CUT else text).rstrip("\r\n")
+
+
+# --- the judgement
+
+Reason = tuple[str, str]  # of probe.tsv, and the code of a side, or "" for both
+
+
+def judge(
+    codes: Sequence[str], rows: Sequence[tuple[str, ...]], lines: Sequence[int], repeated: float
+) -> Probe:
+    """Judge rows of texts in the languages `codes`; `repeated` is the share of repeated rows."""
+    wrong: dict[Reason, dict[int, str]] = {}  # -> row: the language found there
+    readable = [at for at, row in enumerate(rows) if BAD_ROW not in row]
+    first = {rows[at]: at for at in reversed(readable)}
+    numberless = Counter(map(_numberless, first))
+    rest = []
+    for at in readable:
+        if reason := _reason(codes, rows[at], numberless):
+            wrong.setdefault(reason, {})[at] = ""
+        else:
+            rest.append(at)
+    for group in _joined(rows, rest):
+        texts = [" ".join(rows[at][side] for at in group) for side in range(len(codes))]
+        for reason, language in _languages(codes, texts) or _scripts(codes, texts):
+            wrong.setdefault(reason, {}).update(dict.fromkeys(group, language))
+    total = max(len(readable), 1)
+    bad = len(set().union(*wrong.values())) / total
+    shares = {reason: len(members) / total for reason, members in wrong.items()}
+    if repeated and readable:
+        again = (at for at in readable if first[rows[at]] != at)
+        reason = ("repeated", "")
+        wrong[reason], shares[reason] = {next(again, readable[0]): ""}, repeated
+    findings = []
+    for (reason, side), members in wrong.items():
+        at = _example(rows, members)
+        shown = " | ".join(text[:SHOWN] for text in rows[at])
+        share, found = round(shares[reason, side], 4), _counted(members.values(), total)
+        one = {"reason": reason, "side": side, "share": share, "found": found}
+        findings.append(Finding(**one, line=lines[at], text=shown))
+    enough = sum(any(rows[at]) for at in readable) >= FEWEST
+    return Probe(
+        rows=len(readable),
+        wrong=round(max(bad, repeated), 4) if enough else 0.0,
+        findings=sorted(findings, key=lambda each: -each.share),
+        unknown=[code for code in codes if not alike(code)],
+    )
+
+
+def _reason(
+    codes: Sequence[str], row: tuple[str, ...], numberless: Counter[tuple[str, ...]]
+) -> Reason | None:
+    for code, text in zip(codes, row, strict=True):
+        if not text.strip():
+            return "empty", code
+        broken = sum(map(len, MOJIBAKE.findall(text)))
+        if broken and 2 * broken > len(NOT_ASCII.findall(text)):
+            return "mojibake", code
+        if not LETTER.search(text):
+            return "numbers", code
+    if len(row) == 2 and row[0].strip().casefold() == row[1].strip().casefold():
+        return "identical", ""
+    if numberless[_numberless(row)] >= SERIES or any(map(BOILERPLATE.search, row)):
+        return "boilerplate", ""
+    return None
+
+
+def _numberless(row: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(DIGITS.sub("0", text) for text in row)
+
+
+def _joined(rows: Sequence[tuple[str, ...]], members: Iterable[int]) -> Iterator[list[int]]:
+    """Yield groups of neighbouring rows with LETTERS characters on each side; the rest is left."""
+    group, lengths = list[int](), [0, 0]
+    for at in members:
+        group.append(at)
+        lengths = [length + len(text) for length, text in zip(lengths, rows[at], strict=False)]
+        if min(lengths) >= LETTERS:
+            yield group
+            group, lengths = [], [0, 0]
+
+
+def _languages(codes: Sequence[str], texts: Sequence[str]) -> list[tuple[Reason, str]]:
+    """Return the reasons for which texts are in wrong languages, and the languages found."""
+    sure = [language if p >= SURE else "" for language, p in map(identifier().classify, texts)]
+    own = list(map(alike, codes))
+    known = [language if language != NO_LANGUAGE else "" for language in sure]
+    wrong = [
+        bool(right and code and code not in right) for code, right in zip(known, own, strict=True)
+    ]
+    if len(codes) == 2 and all(wrong) and known[0] in own[1] and known[1] in own[0]:
+        return [(("swapped", ""), "")]
+    if len(codes) == 2 and any(wrong) and all(known) and alike(known[0]) == alike(known[1]):
+        return [(("same language", ""), known[0])]
+    sides = zip(codes, known, wrong, strict=True)
+    return [(("wrong language", code), language) for code, language, bad in sides if bad]
+
+
+def _scripts(codes: Sequence[str], texts: Sequence[str]) -> list[tuple[Reason, str]]:
+    """Return the reasons for which less than a third of the letters are in the right script."""
+    reasons = []
+    for code, text in zip(codes, texts, strict=True):
+        own = letters_of(code)
+        if own and 3 * len(own.findall(text)) < len(LETTER.findall(text)):
+            reasons.append((("other script", code), ""))
+    return reasons
+
+
+def _counted(languages: Iterable[str], total: int) -> str:
+    """Return the names of the languages found most, with their shares of all rows."""
+    counts = Counter(filter(None, languages)).most_common(NAMED)
+    names = language_names()
+    shares = [(names.get(code, code), 100 * count / total) for code, count in counts]
+    return ", ".join(f"{name} {share:.0f} %" for name, share in shares if share >= 0.5)
+
+
+def _example(rows: Sequence[tuple[str, ...]], members: dict[int, str]) -> int:
+    """Return the first row that shows by itself the language found in its group, or the first."""
+    classify = identifier().classify
+    shows = (at for at in sorted(members) if members[at] in [classify(t)[0] for t in rows[at]])
+    return next(shows, min(members))
