@@ -1,6 +1,7 @@
 """Laws of the probe of a corpus: bad files are named with the reason, good ones are not; a file of
 which more than half is wrong is an error after it is in place, unless `accept` says why."""
 
+import ast
 import json
 import re
 from functools import cache
@@ -119,15 +120,16 @@ def test_a_bad_file_is_named_with_its_reason_and_is_an_error(tmp_path, name):
     codes = [LANGUAGE.get(name, "de"), "en"]
     path = Path(write_form(tmp_path, "tsv", codes, make()))
     probe = probe_files([path], codes)
-    assert {each.reason for each in probe.reported} == {reason}
+    assert {name.removesuffix(" de").removesuffix(" ru") for name in probe.findings} == {reason}
     assert probe.wrong > 0.5 or name == "latin-1"  # a third of the rows has an umlaut
-    first = probe.reported[0]
-    assert first.text.split(" | ") == [text[:60] for text in make()[first.line - 1]]
+    (sentence,) = probe.findings.values()
+    line, shown = re.fullmatch(r".*, like line (\d+): (['\"].*['\"])", sentence).groups()
+    assert ast.literal_eval(shown).split(" | ") == [text[:60] for text in make()[int(line) - 1]]
     if name == "latin-1":
         return
     message = one_line(check_probe, str(path), probe)
     assert message.startswith(f"{path}: {100 * probe.wrong:.0f} % of its rows are wrong: ")
-    assert first.sentence in message
+    assert sentence in message
     check_probe(str(path), probe, "it is a test")
 
 
@@ -142,7 +144,7 @@ def test_nothing_is_found_in_a_good_file(tmp_path, name):
     code, make = GOOD[name]
     rows = list(dict.fromkeys(make()))
     probe = probe_files([Path(write_form(tmp_path, "tsv", [code, "en"], rows))], [code, "en"])
-    assert probe.reported == []
+    assert probe.findings == {}
     assert probe.rows == len(rows) >= 50
     assert probe.unknown == (["xq"] if code == "xq" else [])
 
@@ -153,7 +155,7 @@ def test_few_rows_and_fewer_wrong_ones_than_half_are_no_error(tmp_path):
     for number, rows in enumerate((few, some)):
         path = Path(write_form(tmp_path / str(number), "tsv", ["de", "en"], rows))
         probe = probe_files([path], ["de", "en"])
-        assert probe.reported[0].reason == "swapped"
+        assert next(iter(probe.findings)) == "swapped"
         check_probe(str(path), probe)
 
 
@@ -181,8 +183,7 @@ def test_repetitions_far_apart_in_a_long_file_are_counted(tmp_path):
     rows = [(f"zeile {at % 20_000}", f"line {at % 20_000}") for at in range(100_000)]
     sample = Sample(["de", "en"])
     count_pairs(moses_of(tmp_path / "x.zip", rows), "C", "de-en", sample)
-    (finding,) = [each for each in sample.probe().findings if each.reason == "repeated"]
-    assert finding.share == 0.8
+    assert sample.probe().shares["repeated"] == 0.8
 
 
 def test_a_line_without_an_end_and_long_lines_are_counted(tmp_path, monkeypatch):
@@ -269,11 +270,10 @@ def test_flores_is_right_in_every_language_and_wrong_in_any_other(tmp_path):
     for code, other in zip(texts, [*list(texts)[7:], *list(texts)[:7]], strict=True):
         for claimed, right in ((code, True), (other, False)):
             sample = Sample([claimed])
-            sample.add([texts[code]])
+            sample.sides[0].add(texts[code])
             probe = sample.probe()
-            named = [each.reason for each in probe.reported]
             if right:  # FLORES itself has "ErdoÄŸan" in Indonesian
-                assert named == ["mojibake"] * (code == "id"), code
+                assert list(probe.findings) == ["mojibake id"] * (code == "id"), code
             else:
                 assert probe.wrong > 0.5, (code, claimed)
 
@@ -285,6 +285,6 @@ def test_no_real_file_is_named_but_one_with_slovak_for_slovenian():
     named = []
     for path in paths:
         pair = path.name.partition(".")[0]
-        if probe_files([path], pair.split("-")).reported:
+        if probe_files([path], pair.split("-")).findings:
             named.append(f"{path.parts[-4]} {pair}")
     assert named == ["Tatoeba en-sl"]

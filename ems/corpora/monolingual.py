@@ -95,7 +95,7 @@ def count_documents(path: Path, sample: Sample | None = None) -> dict[str, int]:
         counts["documents"] += bool(document.lines)
         counts["sentences"] += len(document.lines)
         if sample:
-            sample.add([document.lines])
+            sample.sides[0].add(document.lines)
     if not counts["documents"]:
         raise EmsError(f"{path}: contains no document (every line is blank)")
     return counts

@@ -47,10 +47,10 @@ def count_pairs(path: Path, corpus: str, pair: str, sample: Sample | None = None
     """
     names = members(corpus, pair)
     with _open(path, names) as sides:
-        if sample:
-            counts = [sample.count(stream, side) for side, stream in enumerate(sides)]
-        else:
-            counts = [archive.count_stream_lines(side) for side in sides]
+        counters = (
+            [side.count for side in sample.sides] if sample else [archive.count_stream_lines] * 2
+        )
+        counts = [count(side) for count, side in zip(counters, sides, strict=True)]
     if counts[0] != counts[1]:
         sizes = [f"{name} has {count:,}" for name, count in zip(names, counts, strict=True)]
         raise mistake("unequal sides", path=path, sizes=" and ".join(sizes))

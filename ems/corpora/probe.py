@@ -55,50 +55,26 @@ Share = Annotated[float, Bounds(ge=0, le=1), "a share"]
 Row = TypeVar("Row", bound=Sequence[str])
 
 
-class Finding(Record):
-    """Rows that are wrong for one `reason`, and the first of them as an example. `side` is a code,
-    "" for both; `found` has the languages found there.
-    """
-
-    reason: str
-    side: str
-    share: Share
-    found: str
-    line: Count
-    text: str
-
-    @property
-    def sentence(self) -> str:
-        side = language_names().get(self.side, self.side)
-        words = _reasons()[self.reason]["sentence"].format(side=side, found=self.found)
-        return f"{100 * self.share:.0f} % {words}, like line {self.line:,}: {self.text!r}"
-
-
 class Probe(Record):
-    """Result for a file: `rows` judged, share of them that is `wrong`, findings by share; `unknown`
-    languages were not judged as such.
+    """Result for a file: number of rows judged, share of them that is `wrong`, share by reason and
+    side ("swapped", "empty de"), a sentence on each that is reported, languages not known.
     """
 
     rows: Count
     wrong: Share
-    findings: list[Finding]
+    shares: dict[str, Share]
+    findings: dict[str, str]
     unknown: list[str]
 
     @property
-    def reported(self) -> list[Finding]:
-        return [
-            each for each in self.findings if each.share >= float(_reasons()[each.reason]["least"])
-        ]
-
-    @property
     def text(self) -> str:
-        found = "; ".join(each.sentence for each in self.reported) or "nothing found"
-        judged = f"; languages not judged: {', '.join(self.unknown)}" if self.unknown else ""
-        return f"{self.rows:,} rows sampled: {found}{judged}"
+        parts = list(self.findings.values()) or ["nothing found"]
+        parts += [f"not judged by language: {', '.join(self.unknown)}"] if self.unknown else []
+        return f"{self.rows:,} rows sampled: {'; '.join(parts)}"
 
 
 @cache
-def _reasons() -> dict[str, dict[str, str]]:
+def _sentences() -> dict[str, dict[str, str]]:
     return {row["reason"]: row for row in read_table(Path(__file__).with_suffix(".tsv"))}
 
 
@@ -109,12 +85,14 @@ def check_probe(place: str, probe: Probe | None, accept: str = "") -> None:
 
 
 def tell(place: str, probe: Probe) -> None:
-    """Log a warning with the findings, if there are any."""
-    if probe.reported:
+    """Log the findings, if there are any, and languages that were not judged."""
+    if probe.findings:
         log.warning("%s: %s", place, probe.text)
+    elif probe.unknown:
+        log.info("%s: %s", place, probe.text)
 
 
-class _Side:
+class Side:
     """An even sample of the lines of one side, as bytes or text, and hashes of the first lines."""
 
     def __init__(self) -> None:
@@ -155,22 +133,14 @@ class Sample:
     """A sample of the rows of a file; `codes` are the languages of their sides."""
 
     def __init__(self, codes: Sequence[str]) -> None:
-        self.codes, self.sides = codes, [_Side() for _ in codes]
-
-    def count(self, stream: BinaryIO, side: int) -> int:
-        """Add the lines of a side from a stream of bytes, and return their number."""
-        return self.sides[side].count(stream)
-
-    def add(self, columns: Sequence[Sequence[bytes | str]]) -> None:
-        """Add rows, given as the texts of each side."""
-        for side, texts in zip(self.sides, columns, strict=True):
-            side.add(texts)
+        self.codes, self.sides = codes, [Side() for _ in codes]
 
     def over(self, rows: Iterable[Row]) -> Iterator[Row]:
         """Add rows while they are read on."""
         rows = iter(rows)
         while batch := list(islice(rows, SAMPLE)):
-            self.add([[row[side] for row in batch] for side in range(len(self.sides))])
+            for at, side in enumerate(self.sides):
+                side.add([row[at] for row in batch])
             yield from batch
 
     def probe(self) -> Probe:
@@ -180,9 +150,8 @@ class Sample:
         lines = [at * self.sides[0].step + 1 for at in chosen]
         rows = [tuple(_text(side[at]) for side in kept) for at in chosen]
         hashes = [np.array(side.hashes, np.int64) for side in self.sides]
-        mixed = sum(each * (2 * at + 1) for at, each in enumerate(hashes))[
-            hashes[0] != hash(BAD_ROW)
-        ]
+        mixed = sum(each * (2 * at + 1) for at, each in enumerate(hashes))
+        mixed = mixed[hashes[0] != hash(BAD_ROW)]
         repeated = 1 - len(np.unique(mixed)) / len(mixed) if len(mixed) else 0.0
         return judge(self.codes, rows, lines, repeated)
 
@@ -197,6 +166,7 @@ def _text(line: bytes | str) -> str:
 # --- the judgement
 
 Reason = tuple[str, str]  # of probe.tsv, and the code of a side, or "" for both
+REPEATED: Reason = ("repeated", "")
 
 
 def judge(
@@ -215,29 +185,36 @@ def judge(
             rest.append(at)
     for group in _joined(rows, rest):
         texts = [" ".join(rows[at][side] for at in group) for side in range(len(codes))]
-        for reason, language in _languages(codes, texts) or _scripts(codes, texts):
+        for reason, language in _languages(codes, texts):
             wrong.setdefault(reason, {}).update(dict.fromkeys(group, language))
     total = max(len(readable), 1)
     bad = len(set().union(*wrong.values())) / total
     shares = {reason: len(members) / total for reason, members in wrong.items()}
     if repeated and readable:
-        again = (at for at in readable if first[rows[at]] != at)
-        reason = ("repeated", "")
-        wrong[reason], shares[reason] = {next(again, readable[0]): ""}, repeated
-    findings = []
-    for (reason, side), members in wrong.items():
-        at = _example(rows, members)
-        shown = " | ".join(text[:SHOWN] for text in rows[at])
-        share, found = round(shares[reason, side], 4), _counted(members.values(), total)
-        one = {"reason": reason, "side": side, "share": share, "found": found}
-        findings.append(Finding(**one, line=lines[at], text=shown))
+        again = next((at for at in readable if first[rows[at]] != at), readable[0])
+        wrong[REPEATED], shares[REPEATED] = {again: ""}, repeated
+    findings = {}
+    for reason, share in sorted(shares.items(), key=lambda each: -each[1]):
+        sentence = _sentences()[reason[0]]
+        if share >= float(sentence["least"]):
+            at, languages = min(wrong[reason]), Counter(filter(None, wrong[reason].values()))
+            found = [f"{_name(x)} {100 * n / total:.0f} %" for x, n in languages.most_common(NAMED)]
+            words = sentence["sentence"].format(side=_name(reason[1]), found=", ".join(found))
+            shown = " | ".join(text[:SHOWN] for text in rows[at])
+            example = f"line {lines[at]:,}: {shown!r}"
+            findings[" ".join(reason).strip()] = f"{100 * share:.0f} % {words}, like {example}"
     enough = sum(any(rows[at]) for at in readable) >= FEWEST
     return Probe(
         rows=len(readable),
         wrong=round(max(bad, repeated), 4) if enough else 0.0,
-        findings=sorted(findings, key=lambda each: -each.share),
+        shares={" ".join(reason).strip(): round(share, 4) for reason, share in shares.items()},
+        findings=findings,
         unknown=[code for code in codes if not alike(code)],
     )
+
+
+def _name(code: str) -> str:
+    return language_names().get(code, code)
 
 
 def _reason(
@@ -274,41 +251,28 @@ def _joined(rows: Sequence[tuple[str, ...]], members: Iterable[int]) -> Iterator
 
 
 def _languages(codes: Sequence[str], texts: Sequence[str]) -> list[tuple[Reason, str]]:
-    """Return the reasons for which texts are in wrong languages, and the languages found."""
-    sure = [language if p >= SURE else "" for language, p in map(identifier().classify, texts)]
+    """Return the reasons for which texts are in wrong languages or scripts, and what was found."""
+    classified = map(identifier().classify, texts)
+    sure = [language if p >= SURE and language != NO_LANGUAGE else "" for language, p in classified]
     own = list(map(alike, codes))
-    known = [language if language != NO_LANGUAGE else "" for language in sure]
     wrong = [
-        bool(right and code and code not in right) for code, right in zip(known, own, strict=True)
+        bool(right and code) and code not in right for code, right in zip(sure, own, strict=True)
     ]
-    if len(codes) == 2 and all(wrong) and known[0] in own[1] and known[1] in own[0]:
+    if len(codes) == 2 and all(wrong) and sure[0] in own[1] and sure[1] in own[0]:
         return [(("swapped", ""), "")]
-    if len(codes) == 2 and any(wrong) and all(known) and alike(known[0]) == alike(known[1]):
-        return [(("same language", ""), known[0])]
-    sides = zip(codes, known, wrong, strict=True)
-    return [(("wrong language", code), language) for code, language, bad in sides if bad]
+    if len(codes) == 2 and any(wrong) and all(sure) and alike(sure[0]) == alike(sure[1]):
+        return [(("same language", ""), sure[0])]
+    if any(wrong):
+        sides = zip(codes, sure, wrong, strict=True)
+        return [(("wrong language", code), language) for code, language, bad in sides if bad]
+    return [
+        (("other script", code), "")
+        for code, t in zip(codes, texts, strict=True)
+        if _other(code, t)
+    ]
 
 
-def _scripts(codes: Sequence[str], texts: Sequence[str]) -> list[tuple[Reason, str]]:
-    """Return the reasons for which less than a third of the letters are in the right script."""
-    reasons = []
-    for code, text in zip(codes, texts, strict=True):
-        own = letters_of(code)
-        if own and 3 * len(own.findall(text)) < len(LETTER.findall(text)):
-            reasons.append((("other script", code), ""))
-    return reasons
-
-
-def _counted(languages: Iterable[str], total: int) -> str:
-    """Return the names of the languages found most, with their shares of all rows."""
-    counts = Counter(filter(None, languages)).most_common(NAMED)
-    names = language_names()
-    shares = [(names.get(code, code), 100 * count / total) for code, count in counts]
-    return ", ".join(f"{name} {share:.0f} %" for name, share in shares if share >= 0.5)
-
-
-def _example(rows: Sequence[tuple[str, ...]], members: dict[int, str]) -> int:
-    """Return the first row that shows by itself the language found in its group, or the first."""
-    classify = identifier().classify
-    shows = (at for at in sorted(members) if members[at] in [classify(t)[0] for t in rows[at]])
-    return next(shows, min(members))
+def _other(code: str, text: str) -> bool:
+    """Return whether less than a third of the letters are in the script of a language."""
+    own = letters_of(code)
+    return bool(own) and 3 * len(own.findall(text)) < len(LETTER.findall(text))
