@@ -94,11 +94,7 @@ def quickstart(
 def corpora(
     action: Annotated[Literal["list", "search", "update", "probe"], Mark.POSITIONAL],
     language: Annotated[str, "search: a language; probe: a file", Mark.POSITIONAL] = "",
-    other: Annotated[
-        str,
-        "search: the other language (default: English); probe: file of the other side",
-        Mark.POSITIONAL,
-    ] = "",
+    other: Annotated[str, "other language (default: English), or file", Mark.POSITIONAL] = "",
     languages: Annotated[str, "probe: languages of the sides, like en,da"] = "",
     experiment: common.OtherExperiment = None,
     json: Annotated[bool, "list, search: output as JSON"] = False,

@@ -198,33 +198,23 @@ def read_rows(file: CorpusFile, undecodable: str = "error", before: int = 0) -> 
         yield (second, first, line) if turned else (first, second, line)
 
 
-def probe_rows(file: CorpusFile) -> Probe:
-    """Probe a file that is not fetched, in a pass of its own."""
-    sample = Sample(file.name.split("-"))
-    if file.corpus.documents:
-        count_documents(file.path, sample)
-    elif file.corpus.paths:
-        rows = read_own(list(file.paths), tuple(sample.codes))
-        deque(sample.over([BAD_ROW] * 2 if isinstance(row, Bad) else row for row in rows), maxlen=0)
-    else:
-        count_pairs(file.path, file.corpus.name, file.name, sample)
-    return sample.probe()
-
-
 def probe_files(paths: list[Path], codes: list[str]) -> Probe:
-    """Probe a Moses zip, text of one language, or files of the user's own, in these languages.
-    Raises `EmsError` for another number of languages.
+    """Probe documents of one language, a Moses zip, or files of the user's own, in one pass. Raises
+    `EmsError` for another number of languages.
     """
-    name = "-".join(codes)
-    if len(codes) == 1 and codes[0]:
-        corpus = Corpus("", "", "", True, (name,), None, kind="documents")
-    elif len(codes) != 2:
-        raise EmsError(f"--languages: expected two, or one of documents, found {name or 'none'}")
+    name, sample = "-".join(codes), Sample(codes)
+    if not all(codes) or len(codes) > 2:
+        problem = f"expected two languages, or one of documents, found {name or 'none'}"
+        raise EmsError(f"{paths[0]}: {problem}; name them: --languages en,da")
+    if len(codes) == 1:
+        count_documents(paths[0], sample)
     elif paths[0].suffix == ".zip":
         with archive.open_zip(paths[0]) as packed:
-            ends = {member.rpartition(f".{name}.")[0] for member in packed.namelist()}
-        corpus = Corpus(max(ends), "", "", True, (name,), None)
+            corpora = [member.rpartition(f".{name}.")[0] for member in packed.namelist()]
+        count_pairs(paths[0], max(corpora), name, sample)
     else:
-        corpus = Corpus("", "", "", True, (name,), None, paths={name: tuple(map(str, paths))})
-        count_own(paths)  # raises for two files of unequal lengths
-    return probe_rows(CorpusFile(corpus, tuple(paths), name))
+        if len(paths) == 2:
+            count_own(paths)  # raises for unequal lengths
+        rows = read_own(paths, (codes[0], codes[1]))
+        deque(sample.over([BAD_ROW] * 2 if isinstance(row, Bad) else row for row in rows), maxlen=0)
+    return sample.probe()

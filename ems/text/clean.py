@@ -25,7 +25,7 @@ from ems.config.experiment import Corpus, Experiment
 from ems.config.languages import opus_files
 from ems.config.text import CleanSettings
 from ems.corpora.content import check_lock
-from ems.corpora.moses import CorpusFile, count_rows, probe_rows, read_rows
+from ems.corpora.moses import CorpusFile, count_rows, probe_files, read_rows
 from ems.corpora.own import BAD, Bad
 from ems.corpora.probe import check_probe, tell
 from ems.corpora.split import lines_of_part, part_of_text, span_of_part
@@ -113,7 +113,7 @@ def clean_corpus(
     job, own = clean_job(experiment, source, keys), source.archives if corpus.paths else ()
     with atomic_path(out) as temporary, unchanged(own) as sha256:
         for file in job.files if own or corpus.path else ():
-            probe = probe_rows(file)
+            probe = probe_files(list(file.paths), file.name.split("-"))
             tell(file.place, probe)
             check_probe(file.place, probe, corpus.accept)
         cleaned = (clean_documents if corpus.documents else clean_pairs)(job, temporary.parent)
