@@ -6,7 +6,7 @@ one after the other, so keep the same rows. Repetitions are counted by hash amon
 rows: in a longer file the share is a lower bound.
 
 A row counts for the first reason that fits, in the order of probe.tsv, which has the wording and
-the least share that is reported. Languages are told apart on texts of at least LETTERS characters:
+the least share that is reported. Languages are identified on at least LETTERS characters:
 neighbouring rows of the sample are joined until both sides have them.
 """
 
@@ -198,7 +198,8 @@ def judge(
         sentence = _sentences()[reason[0]]
         if share >= float(sentence["least"]):
             at, languages = min(wrong[reason]), Counter(filter(None, wrong[reason].values()))
-            found = [f"{_name(x)} {100 * n / total:.0f} %" for x, n in languages.most_common(NAMED)]
+            top = [each for each in languages.most_common(NAMED) if 200 * each[1] >= total]
+            found = [f"{_name(x)} {100 * n / total:.0f} %" for x, n in top]
             words = sentence["sentence"].format(side=_name(reason[1]), found=", ".join(found))
             shown = " | ".join(text[:SHOWN] for text in rows[at])
             example = f"line {lines[at]:,}: {shown!r}"
