@@ -25,9 +25,8 @@ STDERR_CHARACTERS = 500  # quoted from another program's stderr in an error
 
 
 class EmsError(Exception):
-    """An error for the user: what was expected, what was found, where, and what to do. The command
-    line prints it without a traceback and exits with `status`: 1, or 75 for work that is saved and
-    goes on when the same command runs again.
+    """An error for the user: what was expected and found, where, and what to do. The command line
+    prints it without a traceback and exits with `status`: 75 if the same command resumes, else 1.
     """
 
     def __init__(self, message: object = "", status: int = FAILED) -> None:
@@ -70,9 +69,8 @@ def near(word: str, known: Iterable[str]) -> str:
 
 
 class Damaged(EmsError):
-    """A file that is missing or has unexpected content; the message ends in advice. `name` is a
-    pattern for the names of such files. A file of another name may be a different file, so the
-    message does not advise to delete it.
+    """A file that is missing or has unexpected content; the message ends in advice, but not to
+    delete a file whose name does not fit the pattern `name`: it may be a different file.
     """
 
     def __init__(self, path: Path, problem: str, name: str = "*") -> None:
@@ -166,8 +164,9 @@ def _of_data(data: Path, *parts: str) -> Remedy:
             demo = str(data / "embedded")  # made as a whole
             return [demo], [[f"{demo}/manifest.json"]]
         case ["evalsets", _, _, *file]:
-            manifest = _manifest(data.joinpath(*parts[:3]), file) or path
-            return [manifest, *_receipts(parts)], [["evalsets"]]
+            name, manifests = f'"{"/".join(file)}"', data.joinpath(*parts[:3]).glob(f"*{MANIFEST}")
+            of_file = (each for each in manifests if name in each.read_text("utf-8", "replace"))
+            return [str(next(of_file, path)), *_receipts(parts)], [["evalsets"]]
         case ["opus", _, _, _, _] | ["documents", _, _, _]:
             return [path, *_receipts(parts)], [["data"]]
         case ["opus" | "dumps", _, _, _] | ["wikipedia", _, _]:
@@ -178,11 +177,3 @@ def _of_data(data: Path, *parts: str) -> Remedy:
 def _receipts(parts: tuple[str, ...]) -> list[str]:
     """Return the folders in which experiments list the downloads of a corpus or set as fetched."""
     return sorted(map(str, Path("results").glob("/".join(("*", FETCHED, *parts[:3])))))
-
-
-def _manifest(folder: Path, file: list[str]) -> str:
-    name = f'"{"/".join(file)}"'
-    for path in folder.glob(f"*{MANIFEST}"):
-        if name in path.read_text(encoding="utf-8", errors="replace"):
-            return str(path)
-    return ""

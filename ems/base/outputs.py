@@ -28,8 +28,8 @@ LOST = "which would be lost; choose another name"
 class Writes:
     """The output that a command writes to a path. A file is written under each of `suffixes`, ""
     for the path itself; without "", the name must end in one of them. `names` are the files in a
-    folder that are known in advance. A whole folder is replaced if `ours` returns true for it: the
-    name "module:function" of a function.
+    folder that are known in advance. A whole folder is replaced if `ours`, "module:function", is
+    true for it.
     """
 
     kind: OutputKind = "file"

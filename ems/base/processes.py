@@ -27,9 +27,8 @@ INTERVAL = 1.0  # seconds between two checks of Snakemake
 @contextmanager
 def measured(stage: str, out: Path | None) -> Iterator[None]:
     """Log the costs of the work inside, including child processes, and write them to `out` if
-    given. `max_rss_mb` is the peak resident memory of this process or its largest child, in MB of
-    10^6 bytes, counted by the kernel, since most jobs end before a sampler would look twice. Work
-    that fails leaves no file.
+    given and nothing fails. `max_rss_mb` is the peak resident memory of this process or its largest
+    child, in MB of 10^6 bytes, by the kernel: most jobs end before a sampler would look twice.
     """
     started = time.monotonic()
     yield

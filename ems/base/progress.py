@@ -49,12 +49,11 @@ class Progress:
 
     def line(self, now: float, note: str = "") -> str:
         rate = (self.done - self.before) / max(now - self.started, 1e-9)
-        parts = [f"{self.what}: {self.done:,}"]
+        of, share = "", ""
         if self.total:
-            parts[0] += f"/{self.total:,} {self.unit} ({100 * self.done / self.total:.0f} %)"
-        else:
-            parts[0] += f" {self.unit}"
-        parts.append(f"{rate:,.1f} {self.unit}/s" if rate < 100 else f"{rate:,.0f} {self.unit}/s")
+            of, share = f"/{self.total:,}", f" ({100 * self.done / self.total:.0f} %)"
+        parts = [f"{self.what}: {self.done:,}{of} {self.unit}{share}"]
+        parts.append(f"{rate:,.{1 if rate < 100 else 0}f} {self.unit}/s")
         if self.total and rate > 0:
             parts.append(f"ETA {clock((self.total - self.done) / rate)}")
         return ", ".join([*parts, note] if note else parts)
@@ -67,8 +66,6 @@ class Progress:
 
 
 def clock(seconds: float) -> str:
-    whole = max(0, round(seconds))
-    hours, minutes = whole // 3600, whole % 3600 // 60
-    if hours:
-        return f"{hours}:{minutes:02}:{whole % 60:02}"
-    return f"{minutes}:{whole % 60:02}"
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, left = divmod(minutes, 60)
+    return f"{hours}:{left:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -5,9 +5,8 @@ Snakemake sees only shell text and files, so each rule carries both hashes in it
 The source of a stage is everything that its package imports within `ems` and the project's
 `extensions/`, and data files (DATA). The hash covers the set of top-level statements in all these
 files, without comments, docstrings, blank lines and imports of `ems`. So prose can be mended, and
-code can move between the files of a stage, without retraining a model. Modules that only check and
-word messages (LEFT_OUT) are left out, and so are settings (`ems.config`), which count by their
-values.
+code can move between the files of a stage, without retraining a model. Left out are modules that
+only check and word messages (LEFT_OUT), and settings (`ems.config`), which count by their values.
 
 Regular expressions scan the text, since Snakemake asks at each start and in each job of a cluster:
 parsing would take ten times as long. A test compares the two.

@@ -122,17 +122,14 @@ def _fit(schema: Any, value: Any, place: tuple[Any, ...], named: Any) -> Any:
     if origin is list and isinstance(value, list):
         each = parts[0]
         return [_fit(each, own, (*place, at), each) for at, own in enumerate(value)]
-    if not _is_simple(schema, value, parts):
+    fits = type(value) is schema
+    if origin is Literal:
+        fits = isinstance(value, str) and value in parts
+    elif schema is float:
+        fits = type(value) in (int, float) and -LARGEST <= value <= LARGEST  # false for NaN
+    if not fits:
         raise _misfit(named, place, value)
     return value
-
-
-def _is_simple(schema: Any, value: Any, parts: tuple[Any, ...]) -> bool:
-    if get_origin(schema) is Literal:
-        return isinstance(value, str) and value in parts
-    if schema is float:
-        return type(value) in (int, float) and -LARGEST <= value <= LARGEST  # false for NaN
-    return type(value) is schema
 
 
 @cache

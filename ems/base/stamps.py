@@ -41,19 +41,15 @@ class Stamp:
         """Return {output: SHA-256} if the item is done and nothing has changed, else None."""
         with suppress(EmsError):  # no stamp, or a damaged one; a file is gone
             made = read_json(self.path, _Made)
-            if (
-                made.key == digest(self.key)
-                and made.inputs == _sums(self.inputs)
-                and made.outputs == _sums(self.outputs)
-            ):
+            same = made.key == digest(self.key) and made.inputs == _sums(self.inputs)
+            if same and made.outputs == _sums(self.outputs):
                 return made.outputs
         return None
 
     @contextmanager
     def making(self) -> Iterator[dict[str, str]]:
         """Record the item as done after the block, from the inputs as they were before; yield a
-        dict that then has {output: SHA-256}. Until then an earlier stamp stays: of other bytes it
-        is not current.
+        dict that then has {output: SHA-256}. Until then an earlier stamp stays: it is not current.
         """
         inputs, outputs = _sums(self.inputs), dict[str, str]()
         yield outputs
@@ -83,16 +79,14 @@ def _sha256_of(path: Path, size: int, time: int) -> str:
 def make_each(items: Iterable[Item], make: Callable[[Item], object], name: Callable) -> None:
     """Make all items; a failure stops no other, and one error at the end names all that failed."""
     failed, count = dict[str, EmsError](), 0
-    for item in items:
-        count += 1
+    for count, item in enumerate(items, start=1):  # noqa: B007  used below
         try:
             make(item)
         except EmsError as error:
             failed[name(item)] = error
             log.error("%s: %s", name(item), error)
-    if not failed:
-        return
-    first, *others = failed.values()
-    if not others:
+    first = next(iter(failed.values()), None)
+    if len(failed) > 1:
+        raise mistake("several failed", number=len(failed), count=count, failed=failed, first=first)
+    if first:
         raise first
-    raise mistake("several failed", number=len(failed), count=count, failed=failed, first=first)

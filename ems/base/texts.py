@@ -19,6 +19,7 @@ from typing import BinaryIO, TypeVar
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import check_readable, read_table, unreadable
+from ems.base.mistakes import mistake
 
 STREAM = Path("-")  # standard input or output
 START = 4096  # bytes that show what a file is
@@ -152,8 +153,7 @@ def unpacked(file: Path | BinaryIO, form: str, path: Path) -> BinaryIO:
     try:
         from backports import zstd  # Python 3.14 has it as compression.zstd
     except ImportError:
-        problem = "unpacking it needs backports.zstd: pip install backports.zstd"
-        raise EmsError(f"{path}: {problem}") from None
+        raise mistake("no zstd", path=path) from None
 
     class File(zstd.ZstdFile):  # rejects windows over 128 MB and truncated files
         def read(self, size: int = -1) -> bytes:

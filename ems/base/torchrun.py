@@ -45,17 +45,15 @@ def become(count: int, nodes: int, threads: int, arguments: list[str]) -> None:
     Raises `EmsError` for several machines outside of a Slurm job.
     """
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
-    words = ["-m", "ems.base.torchrun", "--nproc-per-node", str(count)]
+    words = [sys.executable, "-m", "ems.base.torchrun", "--nproc-per-node", str(count)]
     if nodes == 1:
         words += ["--standalone"]
     else:
         with socket.create_server(("", 0)) as listening:  # finds a free port
-            port = listening.getsockname()[1]
-        words += ["--nnodes", str(nodes), "--master-addr", socket.gethostname()]
-        words += ["--master-port", str(port)]
+            port = str(listening.getsockname()[1])
+        words = [*_step(nodes, count * threads), *words, "--nnodes", str(nodes)]
+        words += ["--master-addr", socket.gethostname(), "--master-port", port]
     words += ["--signals-to-handle", SIGNALS, "-m", "--", "ems", *arguments]
-    words = [sys.executable, *words]
-    words = words if nodes == 1 else [*_step(nodes, count * threads), *words]
     sys.stderr.flush()
     os.execv(words[0], words)
 

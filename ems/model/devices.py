@@ -10,8 +10,9 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged
 from ems.base.files import ENCODER, HEADS, VOCABULARY, atomic_path, system_error
+from ems.base.mistakes import mistake
 from ems.model.weights import Shapes, check_fits, opened_weights
 
 LARGEST = 1e15  # a weight: the sum of squares of a vector of such numbers is finite in float32
@@ -21,14 +22,13 @@ def choose_device(setting: str) -> torch.device:
     """Choose a device by `auto`, `cpu` or `cuda`. Raises `EmsError` for cuda without a GPU."""
     present = torch.cuda.is_available()
     if setting == "cuda" and not present:
-        raise EmsError("train.device: cuda, but PyTorch finds no GPU here; set auto or cpu")
+        raise mistake("no GPU")
     return torch.device("cuda" if present and setting != "cpu" else "cpu")
 
 
 def check_precision(setting: str, device: torch.device) -> None:
     if setting == "float16" and device.type == "cpu":
-        problem = "float16 needs a GPU, and the training would be on a CPU here"
-        raise EmsError(f"train.precision: {problem}; set float32 or bfloat16")
+        raise mistake("float16 without a GPU")
 
 
 def onto(device: torch.device, tensor: Tensor) -> Tensor:
@@ -72,9 +72,8 @@ def save_tensors(
 def read_tensors(
     path: Path, shapes: Shapes | None = None, unused: Set[str] = frozenset()
 ) -> dict[str, Tensor]:
-    """Read a safetensors file of weights and check it; tensors in `unused` are left out. Raises
-    `Damaged` for other names, `shapes` (None: any) or types, before memory is used for tensors, and
-    for a weight that is not finite.
+    """Read a safetensors file of weights, without the `unused`. Raises `Damaged` for other names,
+    `shapes` (None: any) or types, before memory is used, and for a weight that is not finite.
     """
     with opened_weights(path, "pt") as file:
         slices = {name: file.get_slice(name) for name in sorted(set(file.keys()) - unused)}

@@ -99,7 +99,7 @@ def _read(path: Path, record: type[_Described]) -> Any:
 def read_model(folder: Path) -> Description:
     """Read the model.json of a trained encoder. Raises `EmsError` for a system of n-grams."""
     if kind := kind_of(folder):
-        raise mistake("not trained here", folder=folder, kind=kind)
+        raise mistake("model of n-grams", folder=folder, kind=kind)
     path = folder / DESCRIPTION
     described = _read(path, Description)
     for name in (ENCODER, VOCABULARY):

@@ -112,9 +112,8 @@ class Tokeniser:
             reason = f"cuts {', '.join(cut)} into characters"
         else:
             return tools[0]
-        raise mistake(
-            "language of the lines", this=self, reason=reason, found=sorted(self.segmenters)
-        )
+        words = {"reason": reason, "known": sorted(self.segmenters)}
+        raise mistake("no language of lines", folder=self.folder, **words)
 
     def token_counts(self, lines: list[str], language: str | None) -> list[int]:
         """Count the tokens of each line; vectors are of the first `max_tokens` only."""

@@ -74,10 +74,8 @@ def import_released(
     languages = languages_of(vocabulary, spm)
     pieces = len(state["tokens.weight"])
     if vocabulary.get_piece_size() != pieces:
-        raise EmsError(
-            f"{spm}: {vocabulary.get_piece_size():,} pieces, but {weights} has embeddings of "
-            f"{pieces:,}; give the SentencePiece model that it was trained with"
-        )
+        words = {"spm": spm, "found": vocabulary.get_piece_size(), "expected": pieces}
+        raise mistake("vocabulary of another model", weights=weights, **words)
     with torch.device("meta"):
         _check_shapes(state, Encoder(settings, pieces), weights)
     objectives = _objectives(of_training, settings, len(languages), pieces, weights)
@@ -145,7 +143,7 @@ def _loaded(path: Path) -> dict[str, Tensor]:
             )
     except Exception as error:  # pickle, zip and torch each raise others
         reason = " ".join(str(error).split())[:300]
-        raise mistake("not a checkpoint", path=path, reason=reason) from None
+        raise mistake("no checkpoint", path=path, reason=reason) from None
     state = saved.get("state_dict") if isinstance(saved, dict) else None
     if not isinstance(state, dict) or not all(isinstance(v, Tensor) for v in state.values()):
         raise EmsError(f"{path}: expected a dict with a `state_dict` of tensors, found none")
@@ -155,10 +153,8 @@ def _loaded(path: Path) -> dict[str, Tensor]:
 def _refuse(path: Path, problem: str, keys: list[str]) -> None:
     if keys:
         more = f" and {len(keys) - 3:,} more" if len(keys) > 3 else ""
-        raise EmsError(
-            f"{path}: {problem} weights, {', '.join(sorted(keys)[:3])}{more}; expected the "
-            "checkpoint of https://github.com/Mao-KU/EMS"
-        )
+        some = ", ".join(sorted(keys)[:3]) + more
+        raise mistake("other weights", path=path, problem=problem, some=some)
 
 
 def sizes(state: dict[str, Tensor], heads: int, path: Path) -> EncoderSettings:
@@ -213,10 +209,8 @@ def _check_shapes(state: dict[str, Tensor], module: nn.Module, path: Path) -> No
     """Raise `EmsError` unless all weights are finite and have the module's shapes."""
     for key, value in module.state_dict().items():
         if state[key].shape != value.shape:
-            raise EmsError(
-                f"{path}: {key} has the shape {list(state[key].shape)}, expected "
-                f"{list(value.shape)} by the sizes of its other weights"
-            )
+            words = {"found": str(list(state[key].shape)), "expected": str(list(value.shape))}
+            raise mistake("weight of another shape", path=path, key=key, **words)
         if not torch.isfinite(state[key]).all():
             raise EmsError(f"{path}: {key} has a value that is not finite; the file is damaged")
 

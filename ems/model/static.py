@@ -234,8 +234,7 @@ class StaticEncoder(Tokeniser):
 
     def _sum(self, tokens: list[Any], out: np.ndarray, places: np.ndarray) -> np.ndarray:
         """Write the sums over the token ids of each of N words to float32 out[places]: pieces,
-        n-grams. Return int64[N, 4], their counts, and the counts of unknown and of meaningful
-        pieces.
+        n-grams. Return int64[N, 4]: counts of these, of unknown and of meaningful pieces.
         """
         lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
         ids = np.fromiter(chain.from_iterable(tokens), np.int64, lengths.sum())
@@ -371,8 +370,7 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
 
 class Words:
     """The sums and counts of words: of frequent ones always, of the others for one block. If little
-    room is left, the quarter used least is dropped, and the uses of the others count half from then
-    on.
+    room is left, the quarter used least is dropped, and earlier uses of the others count half.
     """
 
     def __init__(self, megabytes: float, width: int, block: int) -> None:

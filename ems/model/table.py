@@ -3,11 +3,9 @@
 Each piece is romanised to Latin letters and digits (anyascii). A batch of pieces is then a row of
 letters in which everything else is a gap. An n-gram is n neighbouring letters, of which only the
 first or last may be a gap: `_na`, `nam`, `me_`. Its hash selects a row of a table, as in fastText
-(Bojanowski et al. 2017, https://aclanthology.org/Q17-1010). So the ids of pieces suffice, in
-training and in use.
+(Bojanowski et al. 2017, https://aclanthology.org/Q17-1010). So the ids of pieces suffice.
 
-An exported model runs this file (ems/export/folder.py), so it imports nothing but PyTorch
-and the numbers in hashing.py.
+An exported model runs this file (ems/export/folder.py): it imports PyTorch and hashing.py only.
 """
 
 from typing import Any
@@ -74,18 +72,14 @@ class Ngrams(nn.Module):
 
 
 def bag_means(table: Tensor, rows: Tensor, counts: Tensor) -> Tensor:
-    """Return the mean of the first counts[0] rows of a table, of the next counts[1] rows, and so
-    on: [N, d]; zero for none.
-    """
+    """Return the means of counts[N] successive rows of a table each, [N, d]; zeros for none."""
     if table.device.type == "cpu":
         return _Means.apply(table, rows, counts)
     return functional.embedding_bag(rows, table, counts.cumsum(0) - counts, mode="mean")
 
 
 class _Means(torch.autograd.Function):
-    """Computes `bag_means` on a CPU. The gradient of a row is itself a sum over a bag, which takes
-    half the time of PyTorch's gradient.
-    """
+    """Computes `bag_means` on a CPU; its gradient, sums over bags, takes half of PyTorch's time."""
 
     @staticmethod
     def forward(ctx: Any, table: Tensor, rows: Tensor, counts: Tensor) -> Tensor:

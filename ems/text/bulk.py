@@ -68,19 +68,14 @@ def _pieces(blocks: Iterable[str], lines: int) -> Iterator[str]:
 def segment_text(languages: Names, names: Names, text: str) -> str:
     """Return lines with segmented sides, lower-cased afterwards because Moses needs the case."""
     tools = [segmenter(name, code) for name, code in zip(names, languages, strict=True)]
-    if {*names} == {NONE} and _is_spaced(text):
+    sides = text.replace("\n\n", "\n").replace("\t", " | ").replace("\n", " | ")
+    if {*names} == {NONE} and is_spaced(f"| {sides}|"):  # all sides are, and none is empty
         return text.lower()  # a tab ends a word, so that each side has its own final sigma
     rows = [line.split("\t") if line else [""] * (len(names) + 1) for line in text.split("\n")[:-1]]
     *sides, origins = zip(*rows, strict=True) if rows else [()] * (len(names) + 1)
     words = map(_segmented, tools, sides)
     rows = zip(*words, origins, strict=True)
     return "".join(["\t".join(row) + "\n" if row[-1] else "\n" for row in rows]).lower()
-
-
-def _is_spaced(text: str) -> bool:
-    """Return whether `is_spaced` is true of all sides, of which none is empty."""
-    text = text.replace("\n\n", "\n").replace("\t", " | ").replace("\n", " | ")
-    return is_spaced(f"| {text}|")
 
 
 def _segmented(tool: Segment, lines: tuple[str, ...]) -> list[str]:

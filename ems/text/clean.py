@@ -16,6 +16,7 @@ from typing import NamedTuple, TextIO, TypeVar
 
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, read_json, write_json
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress, log
 from ems.base.records import Count, Json, NonBlank
 from ems.base.schema import plain
@@ -298,15 +299,13 @@ def unchanged(paths: Sequence[Path]) -> Iterator[dict[str, str]]:
         try:
             return [(stat.st_size, stat.st_mtime_ns) for stat in map(Path.stat, paths)]
         except OSError as error:
-            raise EmsError(
-                f"{error.filename}: {error.strerror}; restore this file of the corpus and run again"
-            ) from None
+            words = {"file": error.filename, "reason": error.strerror}
+            raise mistake("file of a corpus is gone", **words) from None
 
     before = state()
     yield {str(path): check_lock(path) for path in paths}
     if state() != before:
-        names = ", ".join(map(str, paths))
-        raise EmsError(f"{names}: changed while it was being read; run again when it is complete")
+        raise mistake("corpus changed", files=list(map(str, paths)))
 
 
 def _without_bad(rows: Iterable[Pair], report: CleanReport, progress: Progress) -> Iterator[Pair]:
@@ -323,10 +322,7 @@ def check_form(path: Path, report: CleanReport) -> None:
     counts = {reason: report.removed[reason] for reason in BAD if report.removed[reason]}
     if 2 * sum(counts.values()) <= report.left:
         return
-    worst = max(counts, key=lambda reason: counts[reason])
-    line, text = report.examples[worst][0]
-    why = ", ".join(f"{count:,} {BAD[reason]}" for reason, count in counts.items())
-    raise EmsError(
-        f"{path}: {sum(counts.values()):,} of {report.left:,} rows are no pairs ({why}), like line "
-        f"{line:,}: {text!r}; expected two UTF-8 texts per row, in the format of its file name"
-    )
+    line, text = report.examples[max(counts, key=counts.__getitem__)][0]
+    why = [f"{count:,} {BAD[reason]}" for reason, count in counts.items()]
+    words = {"bad": sum(counts.values()), "left": report.left, "line": line, "text": text}
+    raise mistake("rows are no pairs", path=path, why=why, **words)

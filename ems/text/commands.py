@@ -101,7 +101,7 @@ class FilterCommand:
                     shown = " | ".join(side[:SHOWN] for side in sides)
                     report.remove(self.reason, 1, [(line, shown)])
         if row is not None:
-            raise mistake("filter wrote more", this=self, shown=row[:SHOWN])
+            raise mistake("filter wrote another line", reason=self.reason, row=row[:SHOWN])
 
 
 def command_filters(settings: CleanSettings, pair: str, scratch: Path) -> list[FilterCommand]:
@@ -122,7 +122,7 @@ def check_commands(settings: CleanSettings, scratch: Path = Path()) -> list[Filt
         key, path = f"clean.commands.{number}", Path(chosen.filter)
         description = read_json(path, _Filter)
         if description.type != "bilingual":
-            raise mistake("no bilingual filter", key=key, path=path, description=description)
+            raise mistake("no bilingual filter", key=key, path=path, kind=description.type)
         values = _values(f"{key}.parameters", description.parameters, chosen)
         command = description.command
         if AS_YAML in command:

@@ -6,7 +6,6 @@ hash with a probability of n^2 / 2^65: 1 in 2,000 for 143 million texts, 1 in 37
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +13,13 @@ import numpy as np
 from ems.base.files import remove
 from ems.base.progress import Progress
 from ems.text.filters import CleanReport, RowBatch
+from ems.text.keys import HASH, hashes_of
 from ems.text.tsv import Pair, read_columns
 
 IN_MEMORY = 100_000_000  # pairs whose hashes fit in memory (1.2 GB); on disk beyond
 SORTED = 1 << 23  # hashes sorted at once: 0.6 GB of memory
 READ = 1 << 20  # hashes read at once
 REASON = "duplicates"
-HASH = np.dtype("<u8")
 
 
 def without_duplicates(
@@ -40,12 +39,6 @@ def without_duplicates(
 
 def _texts(batch: Iterable[Pair]) -> list[str]:
     return ["\t".join(row[:-1]) for row in batch]
-
-
-def hashes_of(texts: list[str]) -> np.ndarray:
-    """Return a non-zero hash of each text, uint64[n]."""
-    digests = b"".join([blake2b(text.encode(), digest_size=8).digest() for text in texts])
-    return np.maximum(np.frombuffer(digests, HASH), 1)
 
 
 class Seen:

@@ -69,7 +69,7 @@ def eval_files(experiment: Experiment, folders: dict[str, Path]) -> dict[str, Ca
     in its folder. Raises `EmsError` for one without a folder, `Damaged` for one that has changed.
     """
     if missing := set(experiment.decontaminate.against) - folders.keys():
-        raise mistake("sets without a folder", missing=" and ".join(sorted(missing)))
+        raise mistake("no folder of a set", sets=" and ".join(sorted(missing)))
     for name in experiment.decontaminate.against:
         for path in data_files(experiment, name, folders[name]):
             if path.is_file():
@@ -119,18 +119,16 @@ class EvalKeys:
         if self._last is not None and self._last[0] == wanted:
             return self._last[1]
         keys: Keys = {}
-        names_of = {labels: _sets(labels, wanted) for labels in self.combinations}
+        names_of = {}
+        for labels in self.combinations:
+            known = (label for label in labels.split(",") if wanted is None or label in wanted)
+            names_of[labels] = tuple(sorted({label.partition("/")[0] for label in known}))
         for texts, labels in self.files:
             all_names = map(names_of.__getitem__, labels)
             own = {key: names for key, names in zip(texts, all_names, strict=True) if names}
             keys |= own | {key: keys[key] + own[key] for key in own.keys() & keys}
         self._last = wanted, keys
         return keys
-
-
-def _sets(labels: str, wanted: Collection[str] | None) -> tuple[str, ...]:
-    known = [label for label in labels.split(",") if wanted is None or label in wanted]
-    return tuple(sorted({label.partition("/")[0] for label in known}))
 
 
 def _blocks(path: Path, key_name: str) -> Iterator[list[str]]:
@@ -145,4 +143,4 @@ def _blocks(path: Path, key_name: str) -> Iterator[list[str]]:
     if last != _last_line(whole.hexdigest(), name):
         raise Damaged(path, "cut short or changed: its last line is not the checksum of the others")
     if name != key_name:
-        raise mistake("keys of another kind", path=path, key_name=key_name, name=name)
+        raise mistake("keys of another kind", path=path, expected=key_name, found=name)

@@ -2,20 +2,28 @@
 
 `plain` is NFC, lower case, with single spaces. `folded` is NFKC, lower case, with only letters,
 digits and combining marks, which distinguish Indic and Thai words. `primary` (the default) also
-ignores accents, variants of letters and digits, and entities (`ems/text/primary.py`). EMS v2
-section IV-B: "we removed the sentences that appear in any evaluation dataset"; the paper does not
-say how sentences were compared.
+ignores accents, variants of letters and digits, and entities (`ems/text/primary.py`). EMS v2 IV-B
+does not say how sentences were compared: "removed the sentences that appear in any evaluation
+dataset".
 """
 
 import unicodedata
 from collections.abc import Callable
 from functools import cache
+from hashlib import blake2b
 
 import numpy as np
 
 from ems.text.primary import primary_keys
 
+HASH = np.dtype("<u8")
 Keys = dict[str, tuple[str, ...]]  # key -> evaluation sets that contain it
+
+
+def hashes_of(texts: list[str]) -> np.ndarray:
+    """Return a non-zero hash of each text, uint64[n]."""
+    digests = b"".join([blake2b(text.encode(), digest_size=8).digest() for text in texts])
+    return np.maximum(np.frombuffer(digests, HASH), 1)
 
 
 def plain_key(text: str) -> str:

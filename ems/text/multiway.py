@@ -2,8 +2,7 @@
 
 The segmented pairs of all corpora with the language `through` are joined by the key of that side,
 in the form that decontamination uses (`decontaminate.key`). Each sentence of `through` gives at
-most `most` pairs, from the language pairs that have the fewest so far: a few large language pairs
-then do not outnumber many small ones.
+most `most` pairs, from the language pairs with the fewest so far, so that large ones do not win.
 
 Memory is bounded: the rows are divided by the hash of their key into files that are sorted one by
 one. Keys are taken in the order of their hashes, so the number of files does not matter.
@@ -20,7 +19,6 @@ from itertools import combinations, count, groupby, islice, product
 from pathlib import Path
 from typing import NamedTuple
 
-from ems.base.errors import EmsError
 from ems.base.files import atomic_path, write_json
 from ems.base.mistakes import mistake
 from ems.base.progress import Progress
@@ -65,7 +63,7 @@ def join_pairs(
     """
     settings, counts = experiment.multiway, JoinCounts()
     if not settings.through:
-        raise EmsError("multiway.through: this key is missing; name the language in common")
+        raise mistake("no language in common")
     with atomic_path(reports, is_pairs) as report, atomic_path(out, is_pairs) as folder:
         report.mkdir()
         rows = folder / "rows"
@@ -84,7 +82,7 @@ def join_pairs(
         for pair in sorted(counts.taken):
             counts.kept[pair] = _distinct(rows / _name(pair), counts.taken[pair], folder)
         if not counts.kept:
-            raise mistake("no shared translation", sources=len(sources), settings=settings)
+            raise mistake("no common translation", files=len(sources), through=settings.through)
         shutil.rmtree(rows)
         for pair in sorted(counts.read):
             write_json(report / _name(pair, "json"), _entry(pair, lines, counts, settings.through))
@@ -97,9 +95,8 @@ def _divide(
     sources: list[Path], rows: Path, part: int, through: str, key_name: str
 ) -> tuple[list[Path], dict[Path, int]]:
     """Divide the rows of all sources into files, by the hash of the key of the sentence in
-    `through`; return these files, and the number of lines of each source. A row is key, language,
-    hash of the text, line and text, so rows sort in the order of use. Sentences without a key are
-    left out.
+    `through`, if it has one; return these files, and the number of lines of each source. A row is
+    key, language, hash of the text, line and text, so rows sort in the order of use.
     """
     keys_of = KEYS[key_name]
     number = min(1 + sum(path.stat().st_size for path in sources) // part, PARTS)
@@ -111,7 +108,7 @@ def _divide(
         for source in progress.over(sources, lambda source: lines[source]):
             codes = codes_of(source)
             if len(codes) != 2 or through not in codes:
-                raise mistake("file without the side", source=source, through=through)
+                raise mistake("file that cannot be joined", file=source, through=through)
             side = 1 - codes.index(through)
             numbers, lines[source] = count(before[codes[side]] + 1), 0
             for columns in read_columns(source):
@@ -131,13 +128,9 @@ def _divide(
 
 
 def _sentences(parts: list[Path]) -> Iterator[Translations]:
-    """Yield the translations of each sentence with at least two languages, by the hash of its key.
-    Of equal texts, the first line counts.
-    """
+    """Yield the translations of each sentence with two languages or more; first of equal texts."""
     for path in Progress("join pairs", len(parts), "parts").over(parts):
-        lines = path.read_bytes().split(b"\n")
-        lines.pop()  # empty: follows the last line end
-        lines.sort()
+        lines = sorted(path.read_bytes().split(b"\n")[:-1])  # without what follows the last end
         for _, rows in groupby(lines, lambda row: row[: 2 * KEY]):
             translations: Translations = {}
             last = None
@@ -185,9 +178,7 @@ def _append(waiting: dict[CodePair, list[bytes]], folder: Path) -> None:
 
 
 def _distinct(path: Path, pairs: int, folder: Path) -> int:
-    """Copy a pair file to `folder` without duplicates, which two sentences of `through` can give;
-    return the number of pairs left.
-    """
+    """Copy a pair file to `folder` without duplicates; return the number of pairs left."""
     seen, kept = Seen(pairs), 0
     with open(folder / path.name, "w", encoding="utf-8", newline="\n") as writer:
         for columns in read_columns(path):

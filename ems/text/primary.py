@@ -14,13 +14,12 @@ In this order:
    slash or space remains, and a minus before a number. Groups of three digits are joined (1,000).
 6. Everything else is removed, spaces included.
 
-Most lines need only a table of code points; the first three steps are for lines with code points
-that depend on their neighbours.
+Most lines need only a table; steps 1-3 are for lines with code points that depend on neighbours.
 """
 
 import re
 import unicodedata
-from functools import cache
+from functools import cache, partial
 from html import unescape
 from html.entities import html5
 
@@ -55,7 +54,8 @@ def primary_keys(texts: list[str]) -> list[str]:
         normalised = _normalised([texts[at] for at in odd])
         for at, key in zip(odd, _keys(normalised)[0], strict=True):
             keys[at] = key
-    return [_GROUPS.sub(_joined, key) if "." in key or " " in key else key for key in keys]
+    joined = partial(_GROUPS.sub, lambda number: number[0].replace(number[1], ""))
+    return [joined(key) if "." in key or " " in key else key for key in keys]
 
 
 def _normalised(texts: list[str]) -> list[str]:
@@ -77,10 +77,6 @@ def _unescaped(entity: re.Match[str]) -> str:
     name = next(filter(None, entity.groups())).replace(" ", "")
     names = [each for each in (name, name.lower()) if each[0] == "#" or f"{each};" in html5]
     return unescape(f"&{names[0]};") if names else entity[0]
-
-
-def _joined(number: re.Match[str]) -> str:
-    return number[0].replace(number[1], "")
 
 
 def _keys(texts: list[str]) -> tuple[list[str], list[int]]:

@@ -149,9 +149,8 @@ def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
     except (RuntimeError, OSError) as error:
         with reading_text(sample) as lines:
             deque(lines, 0)  # raises an error that names the line if it is not UTF-8
-        raise mistake(
-            "too many pieces", settings=settings, sample=sample, error=" ".join(str(error).split())
-        ) from None
+        words = {"size": settings.size, "sample": sample, "reason": " ".join(str(error).split())}
+        raise mistake("vocabulary too large", **words) from None
     check_unchanged(sample, size)
     progress.add(progress.total or 0)
     with atomic_path(out) as temporary:

@@ -37,7 +37,7 @@ def codes_of(path: Path) -> tuple[str, ...]:
     """Return the two languages of a pair file, or the one of documents, from the file name."""
     codes = tuple(path.stem.split("-"))
     if len(codes) > 2 or not all(codes):
-        raise mistake("name of a pair file", path=path)
+        raise mistake("no name of a pair file", path=path)
     return codes
 
 

@@ -204,5 +204,5 @@ def _grouped(command: list[str], parts: list[str]) -> list[list[str]]:
         elif line:
             groups[-1].append(line)
     if len(groups) != len(parts) + 1:
-        raise mistake("paragraphs lost", parts=len(parts), groups=len(groups) - 1)
+        raise mistake("paragraphs lost", expected=len(parts), found=len(groups) - 1)
     return groups[:-1]

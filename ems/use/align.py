@@ -112,9 +112,7 @@ class Side:
     def of_windows(
         cls, texts: list[str], embed: Callable[[list[str]], np.ndarray], most: int = LARGEST
     ) -> "Side":
-        """Read the lines of a document. `embed` returns vectors of length 1 of texts: of up to
-        `most` adjacent lines, joined by spaces.
-        """
+        """Read the lines of a document; `embed` is to return unit vectors of 1 to `most` lines."""
         lines, letters = _sentences(texts)
         ends = range(1, len(lines) + 1)
         kept = [texts[line] for line in lines]

@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 
 from ems.base.errors import EmsError
-from ems.base.files import atomic_path
+from ems.base.files import atomic_path, visible_files
 from ems.base.progress import Progress, log
 from ems.base.texts import batched, bounded_lines, is_visible, opened
 from ems.bench.margin import pairs_of
 from ems.bench.nearest import Distinct, nearest
 from ems.model.lines import unit_rows
+from ems.text.keys import hashes_of
 from ems.use.encoder import Encoder
 from ems.use.stream import TextInput
 
@@ -39,14 +40,10 @@ class DocumentFolder:
     skip: bool = False
 
     def files(self) -> list[Path]:
-        """Return all files but hidden ones, sorted. Raises `EmsError` if there are none, and for a
-        name that does not fit into a TSV.
-        """
+        """Return the visible files, sorted. Raises `EmsError` if none, or a name is not for TSV."""
         if not self.path.is_dir():
             raise EmsError(f"{self.path}: expected a folder of documents, found no folder")
-        files = [path for path in sorted(self.path.rglob("*")) if path.is_file()]
-        files = [path for path in files if "/." not in f"/{path.relative_to(self.path)}"]
-        if not files:
+        if not (files := visible_files(self.path)):
             raise EmsError(f"{self.path}: expected documents, found no file in this folder")
         for path in files:
             if re.search("[\t\n\r\ud800-\udfff]", str(path)):
@@ -72,14 +69,13 @@ class DocumentFolder:
     def encoded(self, encoder: Encoder, name: str) -> tuple[list[Path], Distinct]:
         """Return the documents with text and their vectors, float16[N, WINDOWS * d].
 
-        Documents are read twice, and a sentence needs 8 bytes of memory between both. Raises
-        `EmsError` if all documents are empty.
+        Documents are read twice, with 8 bytes a sentence kept. Raises `EmsError` if all are empty.
         """
         paths, files, hashes = self.files(), [], []
         for path in Progress(f"read {name}", len(paths), "documents").over(paths):
             if lines := self.lines_of(path, report=True):
                 files.append(path)
-                hashes.append(_hashes(lines))
+                hashes.append(hashes_of(lines))
         if not files:
             raise EmsError(f"{self.path}: expected documents with text, found only empty ones")
         if empty := len(paths) - len(files):
@@ -90,7 +86,7 @@ class DocumentFolder:
         texts = batched(map(self.lines_of, files), lambda lines: sum(map(len, lines)))
         for batch in progress.over(texts, len):
             flat = [line for lines in batch for line in lines]
-            found = np.searchsorted(sentences, _hashes(flat)).clip(max=len(sentences) - 1)
+            found = np.searchsorted(sentences, hashes_of(flat)).clip(max=len(sentences) - 1)
             weights = np.log1p([*map(len, flat)]) * np.log((1 + len(files)) / counts[found])
             ends = np.cumsum([*map(len, batch)])[:-1]
             rows = encoder.vectors(flat, self.language, normalise=True)
@@ -100,11 +96,6 @@ class DocumentFolder:
         encoder.warn_of_unknown(self.path)
         copies = (blake2b(own.tobytes()).hexdigest() for own in hashes)
         return files, Distinct(vectors, copies)
-
-
-def _hashes(lines: list[str]) -> np.ndarray:
-    digests = b"".join(blake2b(line.encode(), digest_size=8).digest() for line in lines)
-    return np.frombuffer(digests, np.uint64)
 
 
 def document_vector(vectors: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -107,7 +107,7 @@ class AlignJob:
                 except (BadLine, EmsError) as error:
                     problem = f"documents, line {number:,}: {error}"
                     if not self.skip:
-                        raise mistake("bad pair of documents", problem=problem) from None
+                        raise mistake("bad documents", problem=problem) from None
                     log.warning("%s; skipped", problem)
                     continue
                 rows = self.rows(texts, names)
@@ -150,7 +150,7 @@ def listed(folder: Path, languages: Languages) -> list[bytes]:
     as rows of a list with the times of their last change. Raises `EmsError` if there are none.
     """
     if None in languages:
-        raise mistake("languages of the names", folder=folder)
+        raise mistake("no languages of a folder", folder=folder)
     files = {path.name: path for path in folder.iterdir() if path.is_file()}
     own, other = (f".{language}" for language in languages)
     stems = sorted(name.removesuffix(own) for name in files if name.endswith(own))

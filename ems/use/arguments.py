@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.records import shown
 
 MISSING = ("None", "nan", "<NA>", "NaT", "--")  # what Python, numpy and pandas print for no value
@@ -50,8 +51,7 @@ def _text(value: Any, place: str, at: int | str = "") -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        found = "found half of a surrogate pair; decode the text again"
-        raise EmsError(f"{place}{at}: expected Unicode, {found}") from None
+        raise mistake("half a character", place=f"{place}{at}") from None
     return str(value)
 
 
@@ -105,9 +105,8 @@ def limit(threshold: Any) -> float:
 def one_of(value: Any, name: str, allowed: Sequence[Any] = (True, False)) -> None:
     """Raise `EmsError` for any other value; 1 is not True."""
     if not isinstance(value, str | bool | np.bool_) or value not in allowed:
-        raise EmsError(
-            f"{name}: found {shown(value)}; allowed values: {', '.join(map(str, allowed))}"
-        )
+        known = ", ".join(map(str, allowed))
+        raise EmsError(f"{name}: found {shown(value)}; allowed values: {known}")
 
 
 def as_ours(options: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 A connection has one request, which must arrive whole, head and body, within READING seconds. Its
 answer must be read within as many. Above MOST connections or HELD bytes, the oldest request that
-has not arrived is dropped, so slow clients keep no one out. A head that proxies and servers read
-differently is rejected.
+has not arrived is dropped, so slow clients keep no one out. An ambiguous head is rejected.
 """
 
 import asyncio
@@ -78,7 +77,7 @@ def listen(host: str, port: int) -> socket.socket:
         return listening
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise mistake("cannot listen", host=host, port=port, reason=reason) from None
+        raise mistake("no free address", host=host, port=port, reason=reason) from None
 
 
 def url_of(listening: socket.socket) -> str:

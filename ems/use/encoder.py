@@ -12,6 +12,7 @@ import numpy as np
 
 from ems.base.errors import EmsError
 from ems.base.files import EXPORTED, kind_of, unreadable
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress, log
 from ems.base.provenance import source_root
 from ems.base.texts import is_visible
@@ -73,10 +74,7 @@ class Encoder:
         of_hub = not folder.exists() and re.fullmatch("[^/.~][^/]*/[^/]+", self.model)
         if not of_hub and not (folder / "modules.json").is_file():
             found = "found none of them" if folder.exists() else "there is no such folder"
-            raise EmsError(
-                f"{folder}: expected a model folder with {DESCRIPTION}, {EXPORTED} or "
-                f"modules.json, or a name like sentence-transformers/LaBSE; {found}"
-            )
+            raise mistake("no model", folder=folder, found=found)
         if precision != "float32":
             raise EmsError(f"{model}: precision {precision} is for EMS models only; choose float32")
         own_device = None if device == "auto" else device
@@ -199,8 +197,7 @@ class Encoder:
         if not isinstance(language, str | None):
             codes = lines_of(language, "language")
             if len(codes) != len(lines):
-                expected = f"expected one, or {len(lines):,}"
-                raise EmsError(f"language: {expected}, found {len(codes):,}")
+                raise mistake("languages of lines", expected=len(lines), found=len(codes))
             language = list(map(self._code, codes))
         if not self._ours:
             known = np.fromiter(map(is_visible, lines), bool, len(lines))
@@ -257,9 +254,7 @@ class Encoder:
 
 
 def own_model() -> Path:
-    """Return the folder of the encoder that comes with EMS, in the project or in the wheel's files.
-    Raises `EmsError` if it is in neither.
-    """
+    """Return the folder of EMS's own encoder. Raises `EmsError` if project and wheel lack it."""
     roots = (source_root().parent, f"{sys.prefix}/share/ems", f"{site.getuserbase()}/share/ems")
     places = [Path(root, OWN_MODEL) for root in roots]
     for place in places:

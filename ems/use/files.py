@@ -43,13 +43,17 @@ class VectorForm:
         """Little-endian type of a number."""
         return np.dtype("<f2" if self.half else "<f4")
 
+    def header(self, lines: int, width: int) -> bytes:
+        """Return the header of a .npy file of vectors [lines, width]."""
+        about = {"descr": self.dtype.str, "fortran_order": False, "shape": (lines, width)}
+        np.lib.format.write_array_header_1_0(writer := io.BytesIO(), about)
+        return writer.getvalue()
+
 
 @dataclass(frozen=True)
 class EncodingJob:
-    """The encoding of a text: vectors in a form, or the bytes that `render` makes from them.
-
-    `render` takes vectors[N, sides, d] and N lines (None for a bad one). `key` holds any further
-    inputs of the result, as JSON.
+    """The encoding of a text: vectors in a form, or the bytes that `render` makes from them: from
+    vectors[N, sides, d] and N lines (None: bad). `key` is JSON, any further inputs of the result.
     """
 
     encoder: Encoder
@@ -159,8 +163,7 @@ def _to_stdout(job: EncodingJob) -> int:
 def encode(encoder: Encoder, text: TextInput, out: Path, form: VectorForm) -> None:
     """Write a row for each line of a text, with zeros for a skipped line.
 
-    The output is a .npy file, raw little-endian numbers in a .f32 file or on standard output, or
-    text on a terminal.
+    Into a .npy file, as raw little-endian numbers (.f32, standard output), as text on a terminal.
     """
     job = EncodingJob(encoder, text, form)
     if out == STREAM:
@@ -171,8 +174,7 @@ def encode(encoder: Encoder, text: TextInput, out: Path, form: VectorForm) -> No
 
     def write_head(writer: BinaryIO, lines: int) -> None:
         if out.suffix != ".f32":
-            about = {"descr": form.dtype.str, "fortran_order": False, "shape": (lines, width)}
-            np.lib.format.write_array_header_1_0(writer, about)
+            writer.write(form.header(lines, width))
 
     lines = run(job, out, write_head)
     log.info("%s: %s (%s, %s), one row per line", out, form.dtype.name, lines, width)

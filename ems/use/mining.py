@@ -2,8 +2,7 @@
 
 Both sides are encoded to files, so they may be larger than the memory. The search is exact
 (`ems.bench.nearest`), or uses faiss above a number of lines. Finished parts are kept, so a killed
-run resumes and writes the same bytes. Lines of zeros (`Encoder.encode`) and skipped bad lines are
-in no pair.
+run resumes and writes the same bytes. Lines of zeros and skipped bad lines are in no pair.
 """
 
 import os

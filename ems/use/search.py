@@ -8,7 +8,6 @@ The text itself stays where it is. The search is exact and reads the vectors blo
 """
 
 import hashlib
-import io
 import os
 import re
 import sys
@@ -49,20 +48,10 @@ class _About(Record):
     dtype: Literal["float32", "float16"]
     vectors: NonBlank  # SHA-256 of the file
 
-    @property
-    def header(self) -> bytes:
-        """The header that vectors.npy must have."""
-        dtype, shape = np.dtype(self.dtype).newbyteorder("<").str, (self.lines, self.width)
-        about = {"descr": dtype, "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(writer := io.BytesIO(), about)
-        return writer.getvalue()
-
 
 @dataclass(frozen=True)
 class Hit:
-    """A line of the text with its number, from 1, its cosine with the query, and its language if
-    the text has a file of languages.
-    """
+    """A line with its number, from 1, its cosine with the query, and its language, if known."""
 
     score: float
     number: int
@@ -90,8 +79,7 @@ def index_of(encoder: Encoder, corpus: TextInput) -> Iterator["Index"]:
 def build_index(encoder: Encoder, corpus: TextInput, folder: Path, half: bool = False) -> None:
     """Write the index of a text; a killed run is resumed.
 
-    Raises `EmsError` for standard input and compressed files, because results are read from the
-    text itself.
+    Raises `EmsError` for standard input and compressed files: results are read from the text.
     """
     path, vectors = corpus.path, folder / VECTORS
     if path == STREAM or packing(path) in FORMS:
@@ -120,10 +108,10 @@ def build_index(encoder: Encoder, corpus: TextInput, folder: Path, half: bool = 
 def _opened(path: Path, about: _About) -> np.ndarray:
     """Map the vectors of an index, after all of them have been compared with index.json.
 
-    Raises `EmsError` unless it is a regular file with the expected header, size and checksum, and
-    all rows have length 1 or 0.
+    Raises `EmsError` for another kind, header, size or checksum, and for rows of other lengths.
     """
-    header, row = about.header, about.width * np.dtype(about.dtype).itemsize
+    form = VectorForm(half=about.dtype == "float16")
+    header, row = form.header(about.lines, about.width), about.width * form.dtype.itemsize
     expected = f"{about.dtype}[{about.lines}, {about.width}] as in {ABOUT}"
     if path.is_symlink() or kind_of(path) != "a file":
         raise EmsError(f"{path}: expected a regular file, found another kind or none; {AGAIN}")

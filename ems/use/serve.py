@@ -83,9 +83,7 @@ class Service:
     created: int = field(default_factory=lambda: int(time.time()))  # Unix seconds
 
     def __post_init__(self) -> None:
-        """Raise `EmsError` for a missing language, one that the model does not know, and a model
-        whose vectors are not finite.
-        """
+        """Raise `EmsError` for a missing or unknown language, and vectors that are not finite."""
         languages = [code for code in (self.language, self.query_language) if code]
         if self.index and not self.query_language:
             languages.append(None)

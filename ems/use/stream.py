@@ -82,9 +82,8 @@ class TextInput:
                 if not self.skip:
                     latin = not is_utf8(line) and LATIN.search(line)
                     guess = " (Latin-1? iconv -f CP1252 -t UTF-8)" if latin else ""
-                    raise mistake(
-                        "bad line", this=self, number=number, fault=fault, guess=guess
-                    ) from None
+                    words = {"text": self, "number": number, "fault": f"{fault}{guess}"}
+                    raise mistake("bad line", **words) from None
                 rows.append(None)
                 bad[str(fault)].append(number)
         return rows, bad
@@ -179,8 +178,7 @@ def starts_of(path: Path, lines: int) -> np.ndarray:
         reader.seek(start)
         starts = np.cumsum(np.fromiter(chain([start], map(len, reader)), np.int64))
     if len(starts) != lines + 1:
-        problem = f"expected {lines:,} lines as before, found {len(starts) - 1:,}"
-        raise EmsError(f"{path}: {problem}; run again, or make its index again with --build")
+        raise mistake("other number of lines", path=path, lines=lines, found=len(starts) - 1)
     return starts
 
 

@@ -4,9 +4,8 @@ Snakemake keeps the record of an output (rule, params, inputs) in .snakemake/, w
 track: for a file that DVC restores from another revision the record is wrong, and a stale file
 could pass as current. So each folder that DVC tracks also has the records in `.made`. They contain
 hashes and no times: settings and source are hashed in the params; an input by its content or, if it
-is large, by its own record. A file restored by DVC (its time differs from Snakemake's record) is
-compared with the present inputs. If they match, it counts as just made, with the record in
-`.made`; if not, as older than any input.
+is large, by its own record. A file restored by DVC (its time differs from Snakemake's record)
+counts as just made, with the record in `.made`, if the present inputs match, else as the oldest.
 """
 
 import json

@@ -151,8 +151,6 @@ def kl_loss(
     dtype: torch.dtype | None = None,
     cross_entropy: Callable[..., Tensor] = fused_cross_entropy,
 ) -> Tensor:
-    """Sum KL(p || softmax(states output^T + bias)) over the rows p of `target`: `cross_entropy`
-    minus the entropy of the target.
-    """
+    """Sum KL(p || softmax(states output^T + bias)) over the rows p of `target`."""
     crossed = cross_entropy(states, output, target, bias=bias, dtype=dtype)
     return crossed - entropy(target, len(output))

@@ -196,8 +196,7 @@ class System(nn.Module):
         self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None
     ) -> tuple[Tensor | None, Tensor]:
         """Encode packed tokens[T] of N sentences to states[T, d] and embeddings[N, d]. In half
-        precision the residual stream stays float32. float16 is only for training: the authors
-        validate in float32.
+        precision the residual stream is float32; float16 is only for training, as the authors do.
         """
         on = self.half == torch.bfloat16 or (self.half is not None and self.training)
         with torch.autocast(tokens.device.type, self.half, enabled=on):

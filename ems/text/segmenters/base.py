@@ -118,9 +118,8 @@ def defaults(languages: Iterable[str]) -> dict[str, str]:
     for name in names():
         for language in load(name).default_of:
             if language in claims:
-                raise mistake(
-                    "two defaults", claimed=claims[language], name=name, language=language
-                )
+                both = f"{claims[language]} and {name}"
+                raise mistake("two default segmenters", both=both, language=language)
             claims[language] = name
     return {language: claims.get(language, DEFAULT) for language in languages}
 
@@ -130,7 +129,7 @@ def check_available(name: str) -> None:
     """Raise `EmsError` that names the missing package if a segmenter cannot run here."""
     for need in load(name).needs:
         if not need.present():
-            raise mistake("segmenter not installed", name=name, need=need, found=names())
+            raise mistake("segmenter not installed", name=name, need=need.install, names=names())
 
 
 @cache
@@ -150,9 +149,8 @@ def segmenter(name: str, language: str) -> Segment:
     def checked(lines: list[str]) -> list[str]:
         for number, line in enumerate(lines, start=1):
             if not is_plain(line) and (breaker := _BREAKERS.search(line)):
-                raise mistake(
-                    "a cutting letter", label=label, number=number, letter=ord(breaker[0])
-                )
+                words = {"number": number, "code": ord(breaker[0])}
+                raise mistake("line that is not tidy", label=label, **words)
         prepared = list(map(record.prepare, lines)) if record.prepare else lines
         words = segment(prepared)
         check_count(lines, words, label)
@@ -175,7 +173,7 @@ def warn_of_marks(chosen: Mapping[str, str], languages: Mapping[str, Any]) -> No
 
 def check_count(lines: list[str], words: list[str], label: str) -> None:
     if len(words) != len(lines):
-        raise mistake("lines lost", label=label, lines=len(lines), words=len(words))
+        raise mistake("lines lost", label=label, lines=len(lines), left=len(words))
 
 
 def segment_in_pieces(segment: Segment, lines: list[str], limit: int, name: str) -> list[str]:
