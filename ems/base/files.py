@@ -98,9 +98,8 @@ def _of_writing(error: OSError, place: str | None = None) -> bool:
     file has no name, and one of `shutil` names the input first, so its number must be one that
     only writing has. NumPy and Pillow give neither, but words.
     """
-    first, second = (
-        place and str(name).startswith(place) for name in (error.filename, error.filename2)
-    )
+    names = (error.filename, error.filename2)
+    first, second = (place and str(name).startswith(place) for name in names)
     if first or (error.filename and not second):
         return bool(first)
     words = error.errno is None and re.search("writ(ing|ten)", str(error))

@@ -54,8 +54,6 @@ class Writes:
 
 @dataclass(frozen=True)
 class FlagPath:
-    """A path given by a flag."""
-
     flag: str
     path: Path
     kind: OutputKind = "file"

@@ -95,7 +95,6 @@ def _source(path: Path) -> SourceFile:
 
 
 def scan(text: str) -> SourceFile:
-    """Return the statements and imports of a module's text."""
     code = without_prose(text)
     statements, imports = set(), []
     for module, some, others in _IMPORT.findall(code):

@@ -171,12 +171,8 @@ def plain(value: Any) -> Any:
     """Return settings as nested mappings and lists, without the keys that are not set."""
     if isinstance(value, Settings):
         fields = type(value).model_fields
-        later = {
-            key
-            for key in value.LATER
-            if getattr(value, key) == fields[key].get_default(call_default_factory=True)
-        }
-        return {key: plain(part) for key, part in value if part is not None and key not in later}
+        unset = {key: fields[key].get_default(call_default_factory=True) for key in value.LATER}
+        return {key: plain(part) for key, part in value if part not in (None, unset.get(key))}
     if is_dataclass(value):
         return plain(vars(value))
     if isinstance(value, dict):

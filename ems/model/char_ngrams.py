@@ -52,9 +52,8 @@ def _marked(word: str, romanise: bool) -> tuple[str, int]:
 
 
 def murmur_of_each(numbers: np.ndarray, seed: int) -> np.ndarray:
-    """Hash each number, uint32[N], as `murmur` hashes its four bytes.
-
-    MurmurHash3_x86_32 by A. Appleby, https://github.com/aappleby/smhasher/wiki/MurmurHash3.
+    """Hash each number, uint32[N], as `murmur` hashes its four bytes: MurmurHash3_x86_32,
+    https://github.com/aappleby/smhasher/wiki/MurmurHash3.
     """
     mixed = _turned(numbers * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
     hashes = _turned(mixed ^ np.uint32(seed), 13) * np.uint32(5) + np.uint32(0xE6546B64)

@@ -92,10 +92,6 @@ class SentenceEncoder(Tokeniser):
             if sha256_file(folder / name) != sha256:
                 problem = f"its SHA-256 is not the one in {sums}"
                 raise Damaged(folder / name, f"{problem}; it is damaged, or of another model")
-        if (description.dimensions or 0) > description.model.pooled_width:
-            most = description.model.pooled_width
-            problem = f"expected at most {most} under `dimensions`, found {description.dimensions}"
-            raise Damaged(folder / about, problem)
         super().__init__(folder, description)
         try:
             self.encoder = _loaded(folder, description, self.vocabulary.get_piece_size())
@@ -122,7 +118,6 @@ class SentenceEncoder(Tokeniser):
 
     @property
     def threads(self) -> int:
-        """PyTorch's number of threads at the moment."""
         return torch.get_num_threads()
 
     def of_one_language(self, lines: list[str], language: str | None, progress: Any) -> Encoded:

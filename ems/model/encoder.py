@@ -113,9 +113,8 @@ class Encoder(nn.Module):
         self.settings = settings
         if settings.attends:
             self.tokens = nn.Embedding(pieces, settings.width)
-            self.positions = None
-            if settings.positions == "learned":
-                self.positions = nn.Embedding(settings.max_tokens, settings.width)
+            learned = settings.positions == "learned"
+            self.positions = nn.Embedding(settings.max_tokens, settings.width) if learned else None
             self.input_norm = nn.LayerNorm(settings.width, settings.norm_eps)
         self.dropout = settings.dropout
         self.layers = nn.ModuleList(Layer(settings) for _ in range(settings.layers))
@@ -260,9 +259,7 @@ def _draws_itself(states: Tensor, share: float) -> bool:
 def embed_tokens(
     encoder: Encoder, sentences: list[np.ndarray], progress: Progress | None = None
 ) -> np.ndarray:
-    """Embed N arrays of token ids, in their order: float32[N, d]. Sets the encoder to eval mode.
-    Arrays are cut to its max_tokens and may not be empty.
-    """
+    """Embed N arrays of ids, not empty, cut to max_tokens: float32[N, d]. Sets eval mode."""
     encoder.eval()
     result = np.empty((len(sentences), encoder.settings.pooled_width), np.float32)
     if not sentences:
@@ -273,9 +270,8 @@ def embed_tokens(
     batch = np.cumsum(lengths[order]) // BATCH_TOKENS  # of each sentence in this order
     for members in np.split(order, np.flatnonzero(np.diff(batch)) + 1):
         tokens = np.concatenate([sentences[i][:limit] for i in members]).astype(np.int64)
-        vectors = encoder(
-            torch.from_numpy(tokens).to(device), torch.from_numpy(lengths[members]).to(device)
-        )
+        parts = (torch.from_numpy(each).to(device) for each in (tokens, lengths[members]))
+        vectors = encoder(*parts)
         result[members] = vectors.float().cpu().numpy()
         if progress:
             progress.add(len(members))

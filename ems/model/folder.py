@@ -137,7 +137,6 @@ def checksums(folder: Path) -> dict[str, str]:
 
 
 def _read_sums(path: Path) -> dict[str, str]:
-    """Read SHA256SUMS: name -> checksum."""
     sums = {}
     for at, line in enumerate(read_lines(path), start=1):
         row = re.fullmatch(rf"([0-9a-f]{{64}})  ({BELOW})", line)

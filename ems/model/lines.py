@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ems.base.errors import EmsError, NotFinite
-from ems.base.files import VOCABULARY
+from ems.base.errors import Damaged, EmsError, NotFinite
+from ems.base.files import EXPORTED, VOCABULARY
 from ems.base.mistakes import mistake
 from ems.base.progress import Progress
-from ems.model.folder import Description
+from ems.model.folder import DESCRIPTION, Description
 from ems.text import segmenters  # noqa: F401  puts all segmenters into the source hash of encoding
 from ems.text.normalise import tidier, tidy_lines
 from ems.text.segmenters.base import SPACE, load, segmenter
@@ -36,6 +36,10 @@ class Tokeniser:
     threads = 1  # of SentencePiece
 
     def __init__(self, folder: Path, description: Description) -> None:
+        most, found = description.model.pooled_width, description.dimensions or 0
+        if found > most:
+            about = folder / (EXPORTED if description.weights else DESCRIPTION)
+            raise Damaged(about, f"expected at most {most} under `dimensions`, found {found}")
         self.folder = folder
         self.segmenters: dict[str, str] = description.segmenters
         self.max_tokens = description.model.max_tokens
@@ -61,7 +65,6 @@ class Tokeniser:
     def encoded(
         self, lines: list[str], language: Languages = None, progress: Any = None
     ) -> Encoded:
-        """Return the vectors of lines, and counts of their tokens."""
         if not (isinstance(language, list) and lines):
             return self.of_one_language(lines, language, progress)
         codes = dict.fromkeys(language)  # the lines of each language are encoded together
@@ -76,15 +79,12 @@ class Tokeniser:
         raise NotImplementedError
 
     def tokenise(self, lines: list[str], language: str | None) -> list[np.ndarray]:
-        """Cut lines into pieces; return ids, int64[T] each, one <unk> for a line without a piece.
-        Raises `EmsError` for an unknown language, and for None if the tokens depend on it.
-        """
+        """Return ids, int64[T] each, one <unk> for a line without a piece. Errors: as `encode`."""
         words = self.words(lines, language)
         encoded = encode_lines(self.vocabulary, words, language or "", self.threads)
         return [np.array(ids or [UNK], np.int64) for ids in encoded]
 
     def words(self, lines: list[str], language: str | None) -> list[str]:
-        """Tidy, segment and lower-case lines."""
         segment = segmenter(self.segmenter(language), language or "")
         return [line.lower() for line in segment(tidy_lines(lines, self.tidy))]
 
@@ -93,7 +93,7 @@ class Tokeniser:
         return load(self.segmenter(language)).by_word
 
     def segmenter(self, language: str | None) -> str:
-        """Return the name of a language's segmenter. Raises `EmsError` as `tokenise` does."""
+        """Return the name of a language's segmenter. Raises `EmsError` as `encode` does."""
         if language is None:
             return self._of_all
         if language not in self.segmenters:

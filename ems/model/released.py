@@ -81,10 +81,8 @@ def import_released(
     objectives = _objectives(of_training, settings, len(languages), pieces, weights)
     save_model(out, state, of_training, spm)
     # EMS v2 IV-B segments, then lower-cases; their embed.py lower-cases before, by sacremoses
-    tools = {
-        code: segmenter if name == "moses" else name
-        for code, name in defaults((UNSEEN, *languages)).items()
-    }
+    chosen = defaults((UNSEEN, *languages)).items()
+    tools = {code: segmenter if name == "moses" else name for code, name in chosen}
     system = {"model": settings, "objectives": objectives, "train": TrainSettings(**TRAIN)}
     description = {
         "name": "released",
@@ -138,9 +136,8 @@ def _loaded(path: Path) -> dict[str, Tensor]:
         raise EmsError(f"{path}: no such file; https://github.com/Mao-KU/EMS says where to get it")
     try:
         with torch.serialization.safe_globals(SAFE):
-            saved = torch.load(
-                path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path)
-            )
+            zipped = zipfile.is_zipfile(path)
+            saved = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
     except Exception as error:  # pickle, zip and torch each raise others
         reason = " ".join(str(error).split())[:300]
         raise mistake("no checkpoint", path=path, reason=reason) from None

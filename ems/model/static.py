@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from ems.base.errors import Damaged, needs_extra
-from ems.base.files import ENCODER, EXPORTED
+from ems.base.errors import needs_extra
+from ems.base.files import ENCODER
 from ems.base.provenance import digest, source_hash
-from ems.model.folder import DESCRIPTION, STATIC, Description, describe
+from ems.model.folder import STATIC, Description, describe
 from ems.model.hashing import BASE, GAP, LONGEST, MIX, MOST, POSITIVE, SHIFT, WEIGHT
 from ems.model.lines import Encoded, Tokeniser, check_finite
 from ems.model.weights import in_bytes, mapped
@@ -88,9 +88,6 @@ class StaticEncoder(Tokeniser):
         exported = about.weights == STATIC
         width = (about.dimensions if exported else None) or about.model.pooled_width
         self.dimensions = about.dimensions or width
-        if self.dimensions > width:
-            problem = f"expected at most {width} under `dimensions`, found {self.dimensions}"
-            raise Damaged(folder / (EXPORTED if about.weights else DESCRIPTION), problem)
         pieces, buckets = self.vocabulary.get_piece_size(), 0 if exported else about.model.ngrams
         shapes = {"embedding.weight" if exported else "table.pieces.weight": (pieces, width)}
         if buckets:
@@ -100,9 +97,8 @@ class StaticEncoder(Tokeniser):
         weights = mapped(folder / (about.weights or ENCODER), shapes)
         tables = [weights[name] for name in shapes if name.endswith((".weight", ".bytes"))]
         scales = [weights[name] for name in shapes if name.endswith(".scales")]
-        self._tables = [
-            Table(rows, precision == "int8", own) for rows, own in zip_longest(tables, scales)
-        ]
+        pairs = zip_longest(tables, scales)
+        self._tables = [Table(rows, precision == "int8", own) for rows, own in pairs]
         self._letters = weights.get("table.ngrams.letters")
         self._cache = Words(cache_mb, len(tables) * width, UNITS + self.max_tokens)
         self._kinds: dict[str, str] = {}  # of words in the cache, by segmenter: their prefix
@@ -123,9 +119,8 @@ class StaticEncoder(Tokeniser):
         return Encoded(vectors, *counts.T[[0, 3, 4]])
 
     def sums(self, lines: list[str], language: str | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return sums float32[N, s] and counts int64[N, 4] of lines, for `vectors_of`.
-
-        Lines joined by spaces have the sum of their rows. A line without a known piece has zeros.
+        """Return sums float32[N, s] and counts int64[N, 4] of lines, for `vectors_of`; zeros for a
+        line without a known piece. Lines joined by spaces have the sum of their rows.
         """
         sums = np.empty((len(lines), self._cache.sums.shape[1]), np.float32)
         counts = np.empty((len(lines), 4), np.int64)
@@ -158,8 +153,8 @@ class StaticEncoder(Tokeniser):
     def _blocks(
         self, lines: list[str], language: str | None
     ) -> Iterator[tuple[int, list[list[str]], np.ndarray]]:
-        """Yield (first line, the words of each line, their number int64[N]), at most UNITS words
-        together. Lines whose pieces may cross words are without words.
+        """Yield (first line, the words of each, their number int64[N]), at most UNITS words; none
+        for lines whose pieces may cross words.
         """
         cut, start, count = self._cut(language), 0, 256
         while start < len(lines):
@@ -259,17 +254,14 @@ class StaticEncoder(Tokeniser):
 def call(function: str, *values: Any) -> None:
     """Call a function of static.c with arrays in C order, whole numbers and None (null)."""
     arrays = [each.ctypes if isinstance(each, np.ndarray) else each for each in values]
-    getattr(KERNEL, function)(
-        *(ctypes.c_int64(each) if isinstance(each, int) else each for each in arrays)
-    )
+    passed = [ctypes.c_int64(each) if isinstance(each, int) else each for each in arrays]
+    getattr(KERNEL, function)(*passed)
 
 
 def ngrams(
     letters: np.ndarray, buckets: int, ids: np.ndarray, lengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the row of each n-gram, word by word, and their counts, int64[N]: the same as
-    `ems.model.table.Ngrams.rows`, where each step is explained.
-    """
+    """Do `ems.model.table.Ngrams.rows`, where steps are explained: rows, and counts int64[N]."""
     if KERNEL:
         spelt = np.empty(LONGEST * lengths.max(initial=0) + 3, np.uint8)
         counts, hashing = np.empty_like(lengths), (LONGEST, GAP, MOST, BASE, MIX, POSITIVE, SHIFT)
@@ -356,7 +348,6 @@ class Table:
         out[places[order]] = sums
 
     def _take(self, index: np.ndarray) -> np.ndarray:
-        """Copy rows as float32."""
         rows = self.rows.take(index, 0)
         return as_float32(rows) if self.scales is None else rows * self.scales[index, None]
 
@@ -383,9 +374,7 @@ class Words:
         self._uses = np.zeros(self.capacity + block, np.int64)
 
     def slots(self, words: list[str], make: Make) -> np.ndarray:
-        """Return the slot of each word until the next call; make(new, sums, slots) writes the sums
-        of new ones and returns their counts.
-        """
+        """Return the slot of each word until the next call; `make` writes sums, returns counts."""
         if 8 * len(self._free) < self.capacity:
             self._drop()
         slots = np.fromiter(map(self._slots.get, words, repeat(-1)), np.int64, len(words))

@@ -26,9 +26,8 @@ class EmbeddingTable(nn.Module):
         self.ngrams = Ngrams(ngrams, width, pieces) if ngrams else None
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return the mean vector of the pieces plus WEIGHT times the mean of the n-grams, [N, d].
-
-        tokens[T] are the packed tokens of N sentences of lengths[N].
+        """Return the mean of the pieces plus WEIGHT times the mean of the n-grams, [N, d], for
+        packed tokens[T] of N sentences of lengths[N].
         """
         means = bag_means(self.pieces.weight, tokens, lengths)
         return means if self.ngrams is None else means + WEIGHT * self.ngrams(tokens, lengths)

@@ -30,9 +30,7 @@ def mapped(path: Path, shapes: Shapes | None) -> dict[str, np.ndarray]:
         check_fits(path, {k: (v["dtype"], v["shape"]) for k, v in header.items()}, shapes)
         content = np.memmap(path, np.uint8, "r", 8 + size)
     return {
-        name: np.asarray(content[slice(*of["data_offsets"])])
-        .view(TYPES[of["dtype"]])
-        .reshape(of["shape"])
+        name: np.ndarray(of["shape"], TYPES[of["dtype"]], content, of["data_offsets"][0])
         for name, of in header.items()
     }
 
@@ -49,9 +47,7 @@ def in_bytes(shapes: Shapes) -> dict[str, tuple[int, ...]]:
 
 @contextmanager
 def opened_weights(path: Path, library: str) -> Iterator[Any]:
-    """Open a safetensors file for a library ("np", "pt"). Raises `EmsError` for one that cannot be
-    read, and `Damaged` for another kind of file.
-    """
+    """Open a safetensors file for "np" or "pt". Raises `EmsError`; `Damaged` for another kind."""
     check_readable(path)
     try:
         with safe_open(path, library) as file:

@@ -1,9 +1,8 @@
 """The keys of all evaluation sentences: one file per experiment, with lines `key<TAB>label,...`.
 
 A label is `<evalset>/<code>` with the evaluation set's own code, so the file does not depend on the
-languages of an experiment (EMS v2 section IV-B). The last line has no key but the SHA-256 of all
-others and the name of the key, because a truncated file or one with keys of another kind would let
-evaluation sentences into the training data.
+languages of an experiment (EMS v2 IV-B). The last line has no key but the SHA-256 of all others and
+the key's name: a file cut short or of other keys would let evaluation sentences into training data.
 """
 
 import hashlib

@@ -42,10 +42,8 @@ class Piece:
 
 def numbered(source: Path, total: int, size: int) -> list[Piece]:
     """Split the numbers below `total` into pieces of `size`: `lines` numbers from `first` on."""
-    starts = range(0, total, size)
-    return [
-        Piece(source, i, 0, 0, start, min(size, total - start)) for i, start in enumerate(starts)
-    ]
+    starts = enumerate(range(0, total, size))
+    return [Piece(source, i, 0, 0, first, min(size, total - first)) for i, first in starts]
 
 
 Advance = Callable[[int], object]  # counts finished lines

@@ -121,8 +121,9 @@ def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
     known = marked or languages_of(sample).is_file()
     count = (count_sample if known else count_lines)(sample)
     size = sample.stat().st_size
-    name = settings.type.upper()
-    progress = Progress(f"train {name} of {settings.size:,} pieces", count, "lines")
+    symbols = [*map(LANGUAGE.format, experiment.languages), *map(CHARACTERS.format, marked)]
+    what = f"train {settings.type.upper()} of {settings.size:,} pieces"
+    progress = Progress(what, count, "lines")
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -139,11 +140,7 @@ def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
             unk_id=UNK,
             bos_id=-1,
             eos_id=-1,
-            control_symbols=[
-                "<mask>",
-                *map(LANGUAGE.format, experiment.languages),
-                *map(CHARACTERS.format, marked),
-            ],
+            control_symbols=["<mask>", *symbols],
             minloglevel=2,
         )
     except (RuntimeError, OSError) as error:

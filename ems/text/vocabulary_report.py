@@ -1,8 +1,7 @@
 """Report a vocabulary: pieces per script; unknown tokens and tokens per character by language.
 
-It is measured on up to LINES lines per language of the vocabulary's own training sample, so it
-shows how the pieces are shared among languages, not the effect on unseen text. Spaces do not count
-as characters, because Chinese and Japanese have none.
+It is measured on up to LINES lines per language of the vocabulary's training sample: it shows how
+languages share pieces, not the effect on unseen text. Spaces, which some lack, are no characters.
 """
 
 import unicodedata

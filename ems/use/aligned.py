@@ -85,17 +85,12 @@ class AlignJob:
         progress = Progress(what, sum(map(is_visible, source)), "sentences")
         found = align(self.encoder, source, target, *self.languages, self.largest, progress)
         progress.close()
-        return [
-            Row(
-                source[one.start : one.stop],
-                target[other.start : other.stop],
-                round(score, 4),
-                [line + 1 for line in one],
-                [line + 1 for line in other],
-                names,
-            )
-            for one, other, score in found
-        ]
+        rows = []
+        for one, other, score in found:
+            sides = source[one.start : one.stop], target[other.start : other.stop]
+            lines = [line + 1 for line in one], [line + 1 for line in other]
+            rows.append(Row(*sides, round(score, 4), *lines, names))
+        return rows
 
     def write_piece(self, piece: Piece, out: Path, advance: Advance) -> None:
         """Write the alignments of a piece of a list of pairs of documents, as JSON lines."""

@@ -139,7 +139,6 @@ class Connection(H11Protocol):
         return self.cycle is not None and not self.cycle.more_body
 
     def _drop_oldest(self) -> None:
-        """Drop the oldest request that has not arrived."""
         oldest = next(iter(self.unfinished), self)
         self.unfinished.pop(oldest, None)
         oldest.transport.abort()

@@ -144,14 +144,12 @@ class Encoder:
         given["show_progress"] = show_progress
         given |= as_ours(options, given)
         texts, single = texts_of(given.pop("lines"))
-        progress = None
-        if given.pop("show_progress"):
+        if shown := given.pop("show_progress"):
             logging.basicConfig(format="%(message)s")  # nothing if the program shows logs already
             log.setLevel(logging.INFO)
-            progress = Progress("encode", len(texts), "lines")
+        progress = Progress("encode" if shown else "", len(texts), "lines")
         vectors = self.vectors(texts, language, half=half, progress=progress, **given)
-        if progress:
-            progress.close()
+        progress.close()
         self._warned = self._warned or self.warn_of_unknown("encode")
         rows = vectors[0] if single else vectors
         if not convert_to_tensor:
@@ -285,12 +283,10 @@ def score(
     """
     one_of(margin, "margin", tuple(MARGINS))
     whole(neighbours, "neighbours")
-    (source, single), (target, other) = texts_of(source, "source"), texts_of(target, "target")
+    sides = texts_of(source, "source"), texts_of(target, "target")
+    (source, single), (target, other) = sides
     if single != other or len(source) != len(target):
-        found = [
-            "a text" if one else f"{len(side):,}"
-            for one, side in ((single, source), (other, target))
-        ]
+        found = ["a text" if one else f"{len(side):,}" for side, one in sides]
         raise EmsError(f"expected sides of equal length, found {found[0]} and {found[1]} sentences")
     first, second = _vectors(encoder, (source, source_language), (target, target_language))
     scores = cosines(first, second).astype(np.float64)

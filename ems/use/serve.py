@@ -125,13 +125,14 @@ class Service:
             known = f"the model {asked.model!r} does not exist"
             raise refused(404, f"{known}; here is {self.name!r}", "model", "model_not_found")
         rows: list[str] = []
-        tokens = 0
+        tokens, in_base64 = 0, asked.encoding_format == "base64"
         for texts in _portions(asked.input):
             vectors, counts = self._encoded(texts, asked)
             tokens += sum(counts)
-            for vector in vectors:
+            for vector in vectors.astype("<f4", copy=False):
+                coded = base64.b64encode(vector).decode() if in_base64 else vector.tolist()
                 at = {"object": "embedding", "index": len(rows)}
-                rows.append(json.dumps({**at, "embedding": _written(vector, asked)}))
+                rows.append(json.dumps({**at, "embedding": coded}))
             yield None
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         about = json.dumps({"object": "list", "model": self.name, "usage": usage})
@@ -139,7 +140,6 @@ class Service:
         yield Response(content, media_type="application/json")
 
     def _encoded(self, texts: list[str], asked: "_Request") -> tuple[np.ndarray, list[int]]:
-        """Return the vectors of texts, and their numbers of tokens."""
         language = asked.language or self.language
         try:
             vectors, counts = self.encoder.counted(texts, language, asked.dimensions, True)
@@ -159,12 +159,6 @@ class Service:
         return _FOLDERS.sub("", message)
 
 
-def _written(vector: np.ndarray, asked: "_Request") -> str | list[float]:
-    if asked.encoding_format == "base64":
-        return base64.b64encode(vector.astype("<f4").tobytes()).decode()
-    return vector.tolist()
-
-
 def _portions(texts: list[str]) -> Iterator[list[str]]:
     """Split texts into parts that keep the model busy for a short time."""
     portion: list[str] = []
@@ -179,7 +173,6 @@ def _portions(texts: list[str]) -> Iterator[list[str]]:
 
 
 def _question(query: str) -> tuple[str, int]:
-    """Read `q` and `k` from the query string of a search."""
     try:
         fields = dict(parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=20))
     except ValueError:  # not UTF-8, or too many fields
@@ -212,7 +205,6 @@ def _is_texts(value: Any) -> bool:
 
 
 def _texts(value: str | list[Any]) -> list[str]:
-    """Convert `input`, a string or a list of strings, to a list of texts."""
     texts = [value] if isinstance(value, str) else value
     if len(texts) > INPUTS:
         found = f"expected at most {INPUTS:,} texts under input, found {len(texts):,}"

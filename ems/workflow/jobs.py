@@ -254,7 +254,6 @@ class Jobs:
         return self.w.parts_with(self.w.part, pairs)
 
     def fit_flags(self, wildcards: Wildcards) -> list[str]:
-        """Return the flags of the clean text that a system is fitted on."""
         flags = []
         for flag, role in (("--text", "train"), ("--pairs", "validation")):
             pairs = self.experiment.fitted_on(role, wildcards.system)
@@ -312,7 +311,6 @@ class Jobs:
         return self.w.model_json if own else model_files(self._system(wildcards))
 
     def model_flag(self, wildcards: Wildcards) -> list[str]:
-        """Return `--model FOLDER` for a system trained or fitted here."""
         folder = self.w.model.format(system=wildcards.system)
         return ["--model", folder] if self._has_folder(wildcards) else []
 

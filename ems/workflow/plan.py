@@ -217,9 +217,8 @@ def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
             return vocabulary in experiment.vocabularies
         case ("text", "shards", vocabulary, name):
             joined = name == MULTIWAY and bool(experiment.multiway.through)
-            return vocabulary in experiment.vocabularies and (
-                joined or bool(experiment.part_named(name))
-            )
+            known = joined or bool(experiment.part_named(name))
+            return known and vocabulary in experiment.vocabularies
         case ("text", "multiway"):
             return bool(experiment.multiway.through)
         case ("text", stage, name):

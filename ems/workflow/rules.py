@@ -45,12 +45,10 @@ def one_of(names: Iterable[str]) -> str:
 
 
 def source_of(modules: Iterable[str]) -> str:
-    """Return the concatenated source hashes of the modules."""
     return "".join(map(source_hash, modules))
 
 
 def of_pairs(pattern: str, pairs: Pairs, **others: str) -> list[str]:
-    """Return the pattern filled in for each corpus and language pair."""
     return [
         pattern.format(label=corpus.label, version=corpus.version, pair=pair, **others)
         for corpus, pair in pairs
@@ -223,17 +221,13 @@ class Workflow:
 
     def parts_with(self, pattern: str, pairs: Pairs, **others: str) -> list[str]:
         """Return the pattern filled in for each part that has one of these language pairs."""
-        parts = dict.fromkeys(
-            (corpus.label, corpus.version, self.parts[corpus.label, corpus.version][pair])
-            for corpus, pair in pairs
-        )
+        places = [(c.label, c.version, self.parts[c.label, c.version][pair]) for c, pair in pairs]
         return [
             pattern.format(label=label, version=version, part=part, **others)
-            for label, version, part in parts
+            for label, version, part in dict.fromkeys(places)
         ]
 
     def evalset_folders(self, names: Iterable[str]) -> list[str]:
-        """Return NAME=FOLDER of each evaluation set."""
         data = Path(self.data)
         return [f"{name}={default_folder(self.experiment, name, data)}" for name in names]
 

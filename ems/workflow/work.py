@@ -70,7 +70,6 @@ class Workload:
         return sum(len(item.languages) * SET_SENTENCES / 1000 for item in sets)
 
     def units_of(self, job: tuple[str, ...]) -> tuple[str, Units]:
-        """Return the stage of a job and its units of work."""
         match job:
             case ("text", "evalkeys"):
                 return "evalkeys", {"thousand sentences": self.held}
@@ -225,9 +224,8 @@ class Workload:
         models = WEIGHT_BYTES * 1e6 * (sum(trained) + ADAM * max(trained, default=0))
         sets = {name for each in experiment.benchmarks for name in sets_of(each)}
         sentences = SET_SENTENCES * sum(len(experiment.evalsets[name].languages) for name in sets)
-        width = sum(
-            system.model.pooled_width for system in systems if system.trained or system.base_system
-        )
+        encoders = [system for system in systems if system.trained or system.base_system]
+        width = sum(system.model.pooled_width for system in encoders)
         width += NGRAM_WIDTH * sum(bool(system.base_system) for system in systems)
         embeddings = min(WEIGHT_BYTES * sentences * width, 1e6 * embeddings_mb)
         return zips + (2 + TOKENISED) * text + samples + models + embeddings

@@ -208,15 +208,13 @@ class System(nn.Module):
         """Compute the result of `forward` from states[T, d] and embeddings[2B, d] as encoded."""
         sentences = torch.empty_like(vectors).index_copy(0, batch.rows, vectors)  # (2B, d), by row
         encoded = Encoded(batch, states, sentences)
-        parts = {
-            name: objective.loss(self, encoded) / batch.total
-            for name, objective in self.objectives.items()
-        }
+        named = self.objectives.items()
+        parts = {name: each.loss(self, encoded) / batch.total for name, each in named}
         total = sum(getattr(self.settings, name).weight * part for name, part in parts.items())
         rates = {
-            f"{name}_accuracy": objective.accuracy(self, encoded) / batch.total
-            for name, objective in self.objectives.items()
-            if objective.accuracy
+            f"{name}_accuracy": each.accuracy(self, encoded) / batch.total
+            for name, each in named
+            if each.accuracy
         }
         return {**parts, **rates, "total": total}
 

@@ -28,9 +28,8 @@ def loss(system: System, encoded: Encoded) -> Tensor:
     if distinct:
         pieces = torch.cat([base.token, hidden]).amax() + 1
         own *= ~torch.isin(masked * pieces + hidden, base.row * pieces + base.token)
-    target = Target(
-        torch.cat([base.row, masked]), torch.cat([base.token, hidden]), torch.cat([weight, own])
-    )
+    row, token = torch.cat([base.row, masked]), torch.cat([base.token, hidden])
+    target = Target(row, token, torch.cat([weight, own]))
     return generate(system, kl_loss, encoded.sentences, batch.languages[batch.other], target)
 
 

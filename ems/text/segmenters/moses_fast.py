@@ -87,9 +87,7 @@ class Rules:
 
 
 def _apart(classes: dict[str, tuple[str, str]]) -> str:
-    """Return the pattern of separate words: special characters, and consecutive dots. It begins
-    with one class of characters, which the module re searches fast.
-    """
+    """Return the pattern of special characters and dots; it begins with a class, which is fast."""
     plane0, others = (classes["A"][at] + classes["D"][at] for at in (0, 1))
     special = rf"(?<=[^.{_OTHER_PLANES}])|(?<=[^\0-\uffff{others}])"
     return rf"([^{plane0} '`,\n-](?:{special}|(?<=\.)\.+))"
@@ -128,11 +126,9 @@ def _characters() -> dict[str, tuple[str, str]]:
     classes = {}
     for block in plain.split("\n\n"):
         name, *ranges = block.split()
-        ends = [[chr(int(end, 16)) for end in each.split("-")] for each in ranges]
-        classes[name] = (
-            "".join("-".join(each) for each in ends if each[0] <= "\uffff"),
-            "".join("-".join(each) for each in ends if each[0] > "\uffff"),
-        )
+        parts = ["-".join(chr(int(end, 16)) for end in each.split("-")) for each in ranges]
+        plane0 = "".join(part for part in parts if part[0] <= "\uffff")
+        classes[name] = plane0, "".join(part for part in parts if part[0] > "\uffff")
     return classes
 
 
