@@ -20,19 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from ems.bench.nearest import (
-    COLUMNS,
-    ROWS,
-    STRIP,
-    Distinct,
-    Neighbours,
-    block,
-    gpu_of,
-    keys_of,
-    nearest_distinct,
-    on_host,
-    parts_of,
-)
+from ems.bench import nearest
+from ems.bench.nearest import COLUMNS, ROWS, Distinct, Neighbours, block, gpu_of, nearest_distinct
 
 SLACK = 1e-5  # above the rounding differences between tiles
 
@@ -142,7 +131,7 @@ def best_candidates(
     rows = block(queries, 0, len(queries), gpu)
     best, winner = np.full(len(queries), -np.inf), np.zeros(len(queries), np.int64)
     for start in range(0, len(candidates), COLUMNS):
-        tile = on_host(rows @ block(candidates, start, COLUMNS, gpu).T)  # [N, COLUMNS]
+        tile = nearest.on_host(rows @ block(candidates, start, COLUMNS, gpu).T)  # [N, COLUMNS]
         means = (around[0][:, None] + around[1][start : start + COLUMNS]) / 2
         scores = MARGINS[margin](tile.astype(np.float64), means)
         index = scores.argmax(axis=1)
@@ -196,7 +185,7 @@ def _best_of_all(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the row numbers of the `keep` best pairs of `rows`, all with at least `least`."""
     gpu = gpu_of(device)
-    height = ROWS if gpu else min(ROWS, STRIP)
+    height = ROWS if gpu else min(ROWS, nearest.STRIP)
     best = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
     for top in range(0, len(rows[0]), height):
         ours = rows[0][top : top + height]
@@ -224,7 +213,8 @@ def _taken(vectors: np.ndarray, rows: np.ndarray, gpu: Any) -> Any:
 def _above(scores: Any, keep: int, least: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices and values of the `keep` best scores >= `least`, the first on ties."""
     above = scores >= least
-    places, values = np.flatnonzero(on_host(above)), on_host(scores[above])
+    places, values = np.flatnonzero(nearest.on_host(above)), nearest.on_host(scores[above])
     if len(places) > keep:
-        values, places = parts_of(np.partition(keys_of(values, places), -keep)[-keep:])
+        keys = np.partition(nearest.keys_of(values, places), -keep)
+        values, places = nearest.parts_of(keys[-keep:])
     return places, values

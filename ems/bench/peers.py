@@ -25,9 +25,6 @@ from ems.base.texts import batched
 from ems.model.folder import has_code
 from ems.text.normalise import tidy_lines
 
-HOW_TO_INSTALL = (
-    "sentence-transformers is not installed; in the folder of this project: pip install '.[peers]'"
-)
 MODEL_BATCH = 64  # sentences of similar length in a batch of sentence-transformers
 CALL_LINES = 100_000  # lines in one call of a command: 0.4 GB of vectors at d = 1,024
 
@@ -76,7 +73,7 @@ class SentenceTransformersEncoder:
 
 def _loaded(model: str, device: str | None) -> Any:
     if find_spec("sentence_transformers") is None:
-        raise EmsError(f"{model}: {HOW_TO_INSTALL}")
+        raise mistake("no sentence-transformers", model=model)
     if model.startswith((".", "/", "~")) and not Path(model).is_dir():
         raise EmsError(f"{model}: no such folder; expected a sentence-transformers model")
     if has_code(Path(model)):
@@ -156,9 +153,8 @@ def _call(call: list[str]) -> None:
     """Run a command; raise `EmsError` with the end of its stderr if it fails."""
     with tempfile.TemporaryFile() as complaints:
         try:
-            done = subprocess.run(
-                call, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=complaints
-            )
+            quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+            done = subprocess.run(call, **quiet, stderr=complaints)
         except OSError as error:
             raise mistake("command not installed", program=call[0], error=error) from None
         if done.returncode:

@@ -191,11 +191,8 @@ def start_layers(
     """
     layers = []
     for first, second in pairwise(sizes):
-        bound = first**-0.5
-        drawn = [
-            stream.start.uniform(-bound, bound, (second, first + 1)).astype(np.float32)
-            for stream in streams
-        ]
+        bound, shape = first**-0.5, (second, first + 1)
+        drawn = [stream.start.uniform(-bound, bound, shape).astype("float32") for stream in streams]
         both = torch.from_numpy(np.stack(drawn)).to(device)  # [R, out, in + 1]
         layers.append(pad(both, (0, -(first + 1) % ALIGNED)).requires_grad_())
     return layers

@@ -20,16 +20,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ems.base import files
 from ems.base.errors import EmsError
-from ems.base.files import (
-    ENCODER,
-    EXPORTED,
-    VOCABULARY,
-    atomic_path,
-    parse_json,
-    write_json,
-    write_text,
-)
+from ems.base.files import ENCODER, EXPORTED, VOCABULARY, atomic_path, write_json, write_text
 from ems.base.mistakes import mistake
 from ems.base.provenance import source_root
 from ems.base.records import Json
@@ -220,7 +213,7 @@ def _write_bert(exported: Exported, folder: Path) -> None:
     template, size = Path(__file__).with_name("bert.json.jinja"), vocabulary.get_piece_size()
     words = {"pieces": size, "pad": pad, "unknown": unknown, "dimensions": exported.dimensions}
     text = rendered(template, sizes=exported.settings, **words)
-    for name, content in parse_json(text).items():
+    for name, content in files.parse_json(text).items():
         write_json(folder / name, content)
 
 

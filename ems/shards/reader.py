@@ -21,6 +21,7 @@ from ems.base.progress import Progress
 from ems.base.provenance import digest
 from ems.shards.shard import Shard, ShardRow, allow_open_files
 
+Places = tuple[np.ndarray, np.ndarray]  # int64[B]: group (language pair), position in it
 MAPS = 4  # files of a shard that stay open during training
 
 
@@ -142,10 +143,8 @@ class PairStore:
         chosen, within = self.draw_indices(seed, step, batch_pairs, alpha)
         return self.assemble(chosen[share], within[share])
 
-    def draw_indices(
-        self, seed: int, step: int, batch_pairs: int, alpha: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw B pairs: the group (language pair) of each and its position there, both int64[B]."""
+    def draw_indices(self, seed: int, step: int, batch_pairs: int, alpha: float) -> Places:
+        """Draw B pairs, with replacement."""
         random = np.random.Generator(np.random.Philox(key=[seed, step]))
         weights = self.sizes.astype(np.float64) ** alpha
         chosen = random.choice(len(weights), size=batch_pairs, p=weights / weights.sum())
@@ -160,9 +159,7 @@ class PairStore:
             own._count()
         return stores
 
-    def places_in_order(
-        self, batch_pairs: int, limit: int | None = None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def places_in_order(self, batch_pairs: int, limit: int | None = None) -> Iterator[Places]:
         """Yield arguments of `assemble` for all pairs, or the first `limit` of each group."""
         for group, size in enumerate(self.sizes.tolist()):
             end = size if limit is None else min(size, limit)

@@ -18,17 +18,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from ems.base import files
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import (
-    as_json,
-    atomic_path,
-    check_target,
-    check_unchanged,
-    read_json,
-    sha256_file,
-    state_of,
-    write_json,
-)
+from ems.base.files import atomic_path, read_json, sha256_file, state_of, write_json
 from ems.base.progress import Progress, log
 from ems.base.provenance import source_hash
 from ems.base.records import Count, Json
@@ -67,7 +59,7 @@ def write_shards(
     `workers` processes write them into `state` (default: next to `out`) until all are finished;
     `small`: see `Progress`. Raises `EmsError` if no pair has tokens on both sides.
     """
-    check_target(out, is_shards)
+    files.check_target(out, is_shards)
     languages, vocabulary_sha256 = codes_of(source), sha256_file(vocabulary)
     work = partial(write_shard, (vocabulary, vocabulary_sha256))
     what, unit = f"encode {source.stem}", "pairs" if len(languages) > 1 else "lines"
@@ -79,14 +71,14 @@ def write_shards(
             progress = Progress(what, pieces[0].lines, unit, small=small)
             work(pieces[0], folder / pieces[0].name, progress.add)
             progress.close()
-            check_unchanged(source, pieces[-1].end)
+            files.check_unchanged(source, pieces[-1].end)
             return close_folder(folder, source)
     key = {"source": sha256, "vocabulary": vocabulary_sha256, "pairs": pairs}
     key |= {"languages": languages, "code": source_hash(__name__)}
     with done_pieces(what, work, pieces, state or state_of(out), key, workers, unit) as results:
         folder = results[0].parent
         manifest = close_folder(folder, source)
-        check_unchanged(source, pieces[-1].end)
+        files.check_unchanged(source, pieces[-1].end)
         with atomic_path(out, is_shards) as temporary:
             shutil.move(folder, temporary)
     return manifest
@@ -152,14 +144,14 @@ def write_several(
     """Encode the pair files of a folder in `languages` only (empty: all); return {language pair:
     SHA-256 of its manifest}. It is one job, since there may be a thousand small language pairs.
     """
-    check_target(out, is_several)
-    files = read_json(source / FILES, Sums)
-    paths = [source / name for name in sorted(files)]
+    files.check_target(out, is_several)
+    sums = read_json(source / FILES, Sums)
+    paths = [source / name for name in sorted(sums)]
     paths = [path for path in paths if not languages or {*codes_of(path)} <= {*languages}]
     pieces, key = [], {}
     for path in paths:
         own, key[path.name] = cut(path, pairs, size=None)
-        if key[path.name] != files[path.name]:
+        if key[path.name] != sums[path.name]:
             raise Damaged(path, f"its SHA-256 is not the one in {source / FILES}")
         pieces += own
     numbered = [replace(piece, number=number) for number, piece in enumerate(pieces)]
@@ -213,7 +205,7 @@ def close_folder(folder: Path, source: Path) -> Json:
 
 def _write_manifest(folder: Path, manifest: Json) -> None:
     """Write the manifest of a folder that gets its name, and is synced, later."""
-    (folder / MANIFEST).write_text(as_json(manifest), encoding="utf-8", newline="\n")
+    (folder / MANIFEST).write_text(files.as_json(manifest), encoding="utf-8", newline="\n")
 
 
 # --- one shard

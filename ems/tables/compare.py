@@ -101,16 +101,15 @@ def _paired(first: Path, second: Path) -> tuple[list[list[ScoreFile]], list[str]
         files = [read_score_file(path) for path in (first, second)]
         _same(files, "benchmark")
         return [files], []
-    for path in (first, second):
+    folders = first, second
+    for path in folders:
         if not path.is_dir():
             raise mistake("no scores to compare", path=path)
-    names = [{path.stem for path in folder.glob("*.json")} for folder in (first, second)]
+    names = [{path.stem for path in folder.glob("*.json")} for folder in folders]
     common = sorted(names[0] & names[1])
     if not common:
         raise EmsError(f"{first} and {second}: no benchmark has a score file in both")
-    pairs = [
-        [read_score_file(folder / f"{name}.json") for folder in (first, second)] for name in common
-    ]
+    pairs = [[read_score_file(folder / f"{name}.json") for folder in folders] for name in common]
     return pairs, sorted(names[0] ^ names[1])
 
 

@@ -57,9 +57,7 @@ def plot_curves(losses: Mapping[str, Path], times: Times | None, out: Path) -> N
     panels = sorted(values, key=lambda name: name != P1)
     heights = [TALL if panel == P1 else LOW for panel in panels]
     with canvas.drawing(out, WIDTH, sum(heights) + 0.8) as figure:
-        rows = figure.subplots(
-            len(panels), sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
-        )
+        rows = figure.subplots(len(panels), sharex=True, squeeze=False, height_ratios=heights)
         for axes, panel in zip(rows[:, 0], panels, strict=True):
             for name, number in numbers.items():
                 for part, look in ((TRAIN, THIN), (VALIDATION, MARKED)):

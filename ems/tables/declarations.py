@@ -15,19 +15,8 @@ from ems.bench.scores import ENGLISH, ScoreFile
 from ems.config.load import load_yaml
 from ems.config.plugins import benchmark as record_of
 from ems.config.plugins import folder, has_module, module
-from ems.tables.engine import (
-    BEST,
-    Column,
-    Declaration,
-    Models,
-    Order,
-    PrintedRows,
-    average,
-    headings,
-    labels_of,
-    one_each,
-    span,
-)
+from ems.tables import engine
+from ems.tables.engine import BEST, Column, Declaration, Models, PrintedRows, headings, labels_of
 from ems.tables.printed import AVERAGE, in_table_one_order, load_accuracies, load_classes
 from ems.tables.scores import Label, Scores
 from ems.tables.table import Block, balanced_blocks
@@ -127,7 +116,7 @@ def _columns(systems: Sequence[Scores], models: Models) -> list[Column]:
     arrows = {name: name.replace("-", "->", 1) for name in names}
     shown = {name: _parts(name)[1] if own in there else arrows[name] for name in names}
     columns = [Column(heading, [name], name) for name, heading in shown.items()]
-    return [*columns, average([name for name in names if name != own], models)]
+    return [*columns, engine.average([name for name in names if name != own], models)]
 
 
 def _blocks(columns: list[Column]) -> list[Block]:
@@ -167,7 +156,7 @@ def _about(systems: Sequence[Scores], title: str) -> list[str]:
     counts = {len(values) for system in systems for values in system.seeds.values()}
     seeds = ""
     if max(counts, default=0) > 1:
-        seeds = f", mean of {span(counts)} seeds ± standard deviation (of each column: .csv)"
+        seeds = f", mean of {engine.span(counts)} seeds ± standard deviation (of each column: .csv)"
     ranked = any(PRECISION in system.measures for system in systems)
     precision = "; AP: average precision of the cosine" if ranked else ""
     labels = labels_of(systems)
@@ -176,10 +165,8 @@ def _about(systems: Sequence[Scores], title: str) -> list[str]:
     own = f"{source}-{source}" in labels and not ranked
     ways = f", learnt in {name}; Avg. without {name}" if own else ""
     part = f", {systems[0].file.protocol['part']}" if systems[0].file.protocol.get("part") else ""
-    return [
-        f"{title}{ways}. Data {systems[0].version}{part}: accuracy in percent{seeds}{precision}. "
-        f"{BEST}"
-    ]
+    data = f"Data {systems[0].version}{part}: accuracy in percent{seeds}{precision}."
+    return [f"{title}{ways}. {data} {BEST}"]
 
 
 def retrieval_table(
@@ -187,7 +174,7 @@ def retrieval_table(
     version: str,
     margin: str,
     models: Callable[[], Models],
-    order: Order,
+    order: engine.Order,
     description: str,
     label: Label = ScoreFile.label_of,
 ) -> Declaration:
@@ -208,7 +195,7 @@ def retrieval_table(
         benchmarks={benchmark: ""},
         metric="P@1",
         label=label,
-        columns=lambda systems: one_each(systems, order, models()),
+        columns=lambda systems: engine.one_each(systems, order, models()),
         about=about,
         printed=PrintedRows(
             f"{source}, of other sentences drawn from {title}",

@@ -329,7 +329,5 @@ def _notes_on_systems(
         single = [column.heading for column in lacking if len(column.members) == 1]
         if lacking and (system.values or not system.absent):
             named = ", ".join(single or headings(lacking))
-            notes.append(
-                f"{system.system} has no score for {named}; a mean needs all of its parts."
-            )
+            notes += [f"{system.system} has no score for {named}; a mean needs all of its parts."]
     return notes

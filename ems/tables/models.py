@@ -175,9 +175,8 @@ def write_mining_table(manifests: Sequence[Path], out: Path) -> None:
         mined = list(manifest.by_pair.values())
         known = [each.known for each in mined if each.known]
         hidden |= bool(known)
-        counts = [
-            sum(getattr(each, key) for each in mined) for key in ("pairs", "distinct", "equal")
-        ]
+        keys = "pairs", "distinct", "equal"
+        counts = [sum(getattr(each, key) for each in mined) for key in keys]
         cosine = sum(each.cosine * each.pairs for each in mined)
         shown = f"{cosine / counts[0]:.3f}" if counts[0] else None
         row = [path.parents[1].name, manifest.mining.sample, manifest.rounds, *counts, shown]
@@ -217,9 +216,8 @@ def write_sweep_table(points: Sequence[SweepPoint], losses: Mapping[str, Path], 
         entry = last[point.system]
         values = [entry.total, *(entry.values.get(name) for name in parts)]
         shown = [None if value is None else f"{value:.3f}" for value in values]
-        rows.append(
-            [names.get(point.axis, point.axis), written(point.value), *shown, entry.values[P1]]
-        )
+        name = names.get(point.axis, point.axis)
+        rows.append([name, written(point.value), *shown, entry.values[P1]])
     axes = [point.axis for point in points]
     of_the_loss = {axis for axis in axes if axis.rpartition(".")[2] in OF_THE_LOSS}
     bold: set[Cell] = set()

@@ -229,10 +229,8 @@ def outputs_of(experiment: Experiment) -> dict[str, Outputs]:
         paper = paper_of_study(own.printed) if own.printed else ""
         report = f"{own.caption} {STUDIED}"
         shown = Shown(caption=own.caption, place=20_000 + place, paper=paper, report=report)
-        kinds = ["table"]
-        kinds += ["figure"] if own.figure else []
-        kinds += ["timed"] if own.costs else []
-        for kind in kinds:
+        kinds = {"table": True, "figure": own.figure, "timed": own.costs}
+        for kind in filter(kinds.get, kinds):
             every[kind][name] = Output(kind, name, shown, study=own)
     return every
 

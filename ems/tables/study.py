@@ -17,17 +17,10 @@ from ems.config.languages import UNSEEN
 from ems.config.plugins import benchmark as record_of
 from ems.config.plugins import joining, module
 from ems.config.tables import MEAN, StudyRow, StudySettings, study_rows
+from ems.tables import engine
 from ems.tables.corpora import read_report
 from ems.tables.declarations import MAJORITY, tables_of, words_of
-from ems.tables.engine import (
-    BEST,
-    Column,
-    Declaration,
-    PrintedRows,
-    labels_of,
-    part_of,
-    write_sections,
-)
+from ems.tables.engine import BEST, Column, Declaration, PrintedRows, labels_of, write_sections
 from ems.tables.logs import Times, last_time
 from ems.tables.models import fact_of
 from ems.tables.printed import load_study, load_table, paper_of_study
@@ -66,11 +59,8 @@ class Study:
 
     def row(self, row: StudyRow) -> Scores:
         """Return the scores of a row. Raises `EmsError` if two systems have the same direction."""
-        own = [
-            systems[name]
-            for benchmark, systems in self.scores.items()
-            for name in row.systems.get(benchmark, [])
-        ]
+        named = [(own, row.systems.get(name, [])) for name, own in self.scores.items()]
+        own = [systems[name] for systems, names in named for name in names]
         labels = [label for scores in own for label in scores.values]
         for label in labels:
             if labels.count(label) > 1:
@@ -136,9 +126,8 @@ def write_study(
             keep_mean=True,
             dagger=f"as printed, of {others}; ours are of other data",
         )
-    table = _side_by_side(
-        [*columns, *study.columns(scores)], [*notes, *_steps_note(steps)], printed
-    )
+    columns += study.columns(scores)
+    table = _side_by_side(columns, [*notes, *_steps_note(steps)], printed)
     table = replace(table, heading=settings.heading, shared=MAJORITY)
     write_sections(table, {"": scores}, out, [settings.printed] if settings.printed else [])
 
@@ -149,9 +138,7 @@ def plot_study(experiment: Experiment, name: str, sources: Sequence[Path], out: 
 
     study = Study.read(experiment, name, sources)
     scores = [study.row(row) for row in study.rows]
-    lines = {
-        column.heading: [column.value(each) for each in scores] for column in study.columns(scores)
-    }
+    lines = {c.heading: [c.value(each) for each in scores] for c in study.columns(scores)}
     labels = [row.label for row in study.rows]
     plot_lines(labels, lines, study.settings.heading, study.settings.caption.rstrip("."), out)
 
@@ -276,7 +263,7 @@ def write_ablation_table(
     known = len({*versions.values()}) == 1 and PRINTED_AS in printed and paper.fits(systems[0])
     if known:
         columns = [
-            part_of(heading, [f"{name} {label}" for label in labels], scored)
+            engine.part_of(heading, [f"{name} {label}" for label in labels], scored)
             for name in read
             for heading, labels in parts[name].columns().items()
         ]

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import Tensor, nn, optim
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, parse_json, read_json, sha256_file, write_json, write_text
@@ -84,7 +84,7 @@ def json_lines(rows: list[LogRow]) -> str:
 
 
 def save_checkpoint(
-    state: Path, modules: nn.Module, optimizer: torch.optim.Optimizer, done: RunProgress, keep: Keep
+    state: Path, modules: nn.Module, optimizer: optim.Optimizer, done: RunProgress, keep: Keep
 ) -> None:
     """Save the state after `done.step` steps; remove older checkpoints except those to `keep`."""
     ours = {*FILES, STATE}
@@ -136,9 +136,7 @@ def verified(folder: Path) -> Json:
     return value
 
 
-def load_checkpoint(
-    state: Path, modules: nn.Module, optimizer: torch.optim.Optimizer
-) -> RunProgress:
+def load_checkpoint(state: Path, modules: nn.Module, optimizer: optim.Optimizer) -> RunProgress:
     """Load the newest undamaged checkpoint and return its progress (step 0 if there is none)."""
     for folder in reversed(checkpoints(state)):
         try:
@@ -161,12 +159,12 @@ def _rows(path: Path) -> list[LogRow]:
     return [parse_json(line) for line in path.read_text().splitlines()]
 
 
-def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def _optimizer_tensors(optimizer: optim.Optimizer) -> dict[str, Tensor]:
     states = optimizer.state_dict()["state"].items()
     return {f"{index}.{name}": value for index, state in states for name, value in state.items()}
 
 
-def _restore(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+def _restore(optimizer: optim.Optimizer, tensors: dict[str, Tensor]) -> None:
     state: dict[int, dict[str, Tensor]] = {}
     for key, value in tensors.items():
         index, _, name = key.partition(".")

@@ -19,18 +19,9 @@ from anyascii import anyascii
 from sentencepiece import SentencePieceProcessor
 from torch import Tensor
 
+from ems.base import files
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import (
-    ENCODER,
-    MARK,
-    VOCABULARY,
-    claim_state,
-    drop_state,
-    read_json,
-    sha256_file,
-    write_json,
-    write_text,
-)
+from ems.base.files import ENCODER, VOCABULARY, read_json, sha256_file, write_json, write_text
 from ems.base.mistakes import mistake
 from ems.base.progress import log
 from ems.base.provenance import digest, source_hash
@@ -142,7 +133,7 @@ def claimed(state: Path) -> Iterator[None]:
     """Lock the state folder of a system; at the end, remove it if it is empty. The lock ends with
     the process, since the kernel holds it (flock). Raises `EmsError` if another process has it.
     """
-    claim_state(state)
+    files.claim_state(state)
     with open(state / "lock", "a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -155,8 +146,8 @@ def claimed(state: Path) -> Iterator[None]:
         if not locked:
             raise mistake("trained elsewhere", state=state)
         yield
-        if {path.name for path in state.iterdir()} <= {"lock", MARK}:
-            drop_state(state)
+        if {path.name for path in state.iterdir()} <= {"lock", files.MARK}:
+            files.drop_state(state)
 
 
 def claim_identity(state: Path, identity: Json, afresh: bool = False) -> Path:

@@ -201,9 +201,7 @@ class PairSearch:
         result = {}
         for number, turn in enumerate(self.rounds.turns[: self.rounds.count]):
             own = rows[(rows["languages"] == turn).all(axis=1)]
-            first, second = (
-                self._texts(own["languages"][:, side], own["rows"][:, side]) for side in (0, 1)
-            )
+            first, second = map(self._texts, own["languages"].T, own["rows"].T)
             about = {
                 "pairs": len(own),
                 "distinct": len(np.unique(own["rows"], axis=0)),

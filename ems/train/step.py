@@ -177,7 +177,7 @@ class Trainer:
         write_json(path, {"values": texts, "pairs": pairs})
         parts = ", ".join(f"{name} {value:.6g}" for name, value in values.items())
         few = "; ".join(
-            f"{p['corpus']} {p['version']} {p['pair']} line {p['line']:,}" for p in pairs[:SHOWN]
+            "{corpus} {version} {pair} line {line:,}".format(**p) for p in pairs[:SHOWN]
         )
         more = " ..." if len(pairs) > SHOWN else ""
         return f"({parts}); its pairs: {few}{more} (all {len(pairs)}: {path})"
@@ -202,9 +202,7 @@ class Guard:
         self.values: Tensor | None = None
 
     @torch.no_grad()
-    def look(
-        self, step: int, parts: dict[str, Tensor], parameters: Iterable[nn.Parameter]
-    ) -> Tensor:
+    def look(self, step: int, parts: dict[str, Tensor], parameters: Iterable[Tensor]) -> Tensor:
         """Return 1.0, on the device, if this or an earlier step is bad or this one is skipped."""
         norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
         self.names = [*parts, NORM]

@@ -63,10 +63,8 @@ def _extract(task: Task, code: str, language: str) -> Json:
     missed = []
     for index in np.flatnonzero(extracted & ~part.correct)[: protocol.missed]:
         own, english = part.ids[index]
-        sentences = {"sentence": part.texts.sentences[own], "english": part.texts.english[english]}
-        missed.append(
-            {"score": float(part.score[index]), "id": own, "english_id": english, **sentences}
-        )
+        texts = {"sentence": part.texts.sentences[own], "english": part.texts.english[english]}
+        missed += [{"score": float(part.score[index]), "id": own, "english_id": english, **texts}]
     return {
         "sentences": len(part.texts.sentences),
         "english": len(part.texts.english),

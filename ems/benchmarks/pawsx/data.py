@@ -19,7 +19,7 @@ SPLITS = ("dev", "test")
 units = ("x-final",)
 LABELS = ("0", "1")
 COLUMNS = ("sentence1", "sentence2", "label")
-ABSENT = ("", "NS")  # stands for an untranslated sentence
+ABSENT = {"", "NS"}  # stands for an untranslated sentence
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,7 @@ def read_numbered(folder: Path, code: str, split: str) -> list[tuple[int, Paraph
         lines = named_rows(path, COLUMNS)
     pairs = [_pair(path, number, *columns) for number, columns in lines]
     check_count(len(pairs), path, "pairs of sentences")
-    return [
-        (row, pair)
-        for row, pair in enumerate(pairs)
-        if pair.first not in ABSENT and pair.second not in ABSENT
-    ]
+    return [(row, pair) for row, pair in enumerate(pairs) if not {pair.first, pair.second} & ABSENT]
 
 
 def _pair(path: Path, number: int, first: str, second: str, label: str | None) -> Paraphrase:

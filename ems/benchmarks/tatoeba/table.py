@@ -5,18 +5,9 @@ from functools import partial
 from pathlib import Path
 
 from ems.config.plugins import benchmark
+from ems.tables import engine
 from ems.tables.declarations import words_of
-from ems.tables.engine import (
-    BEST,
-    BOTH_WAYS,
-    Column,
-    Declaration,
-    PrintedRows,
-    headings,
-    labels_of,
-    own_codes,
-    part_of,
-)
+from ems.tables.engine import BEST, BOTH_WAYS, Column, Declaration, PrintedRows, labels_of, part_of
 from ems.tables.printed import AVERAGE, TATOEBA, load_groups, load_tatoeba, tatoeba_codes
 from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.study import AblationColumns
@@ -29,7 +20,8 @@ GROUPS = (
 
 
 def _columns(systems: Sequence[Scores], groups: bool) -> list[Column]:
-    own = own_codes({label: code for each in systems for label, code in each.languages.items()})
+    codes = {label: code for each in systems for label, code in each.languages.items()}
+    own = engine.own_codes(codes)
     languages = sorted(labels_of(systems), key=own.__getitem__)
     whole = next((name for name in TATOEBA if set(tatoeba_codes(name)) == set(languages)), "")
     columns = [Column(own[label], [label], label) for label in languages]
@@ -40,7 +32,7 @@ def _columns(systems: Sequence[Scores], groups: bool) -> list[Column]:
 
 
 def _blocks(columns: list[Column]) -> list[Block]:
-    names = headings(columns)
+    names = engine.headings(columns)
     first = names.index(AVERAGE) + 1
     wide = [Block(names[first:], spread=True)] if names[first:] else []
     return [*balanced_blocks(names[:first]), *wide]

@@ -18,14 +18,7 @@ from ems.base.progress import Progress
 from ems.bench.probe import Classifier, Pool
 from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import Task
-from ems.benchmarks.families.classification import (
-    accuracies,
-    check_classes,
-    chosen,
-    mean_accuracy,
-    tested,
-    trained,
-)
+from ems.benchmarks.families import classification as family
 from ems.benchmarks.xnli.data import LABELS, TRAIN, Inference, read_split, read_train, split_path
 from ems.model.devices import choose_device
 
@@ -55,10 +48,11 @@ def score(task: Task) -> Result:
     for code in task.languages:
         test = read_split(task.folder, code, "test")
         pool, labels = _pool(task, test, code, "test")
-        rows += tested(classifiers, pool, np.array(labels), (ENGLISH, names[code], ""))
-        progress.add(1, f"{rows[-1].direction} {mean_accuracy(rows, rows[-1].direction):.1f}")
+        rows += family.tested(classifiers, pool, np.array(labels), (ENGLISH, names[code], ""))
+        way = rows[-1].direction
+        progress.add(1, f"{way} {family.mean_accuracy(rows, way):.1f}")
     progress.close()
-    return accuracies(task, rows, {"classifiers": chosen(classifiers)})
+    return family.accuracies(task, rows, {"classifiers": family.chosen(classifiers)})
 
 
 def _classifiers(task: Task, english: str) -> list[Classifier]:
@@ -70,10 +64,10 @@ def _classifiers(task: Task, english: str) -> list[Classifier]:
     path = task.folder / TRAIN
     if not cut:
         raise EmsError(f"{path}: expected pairs to train on, found none; fetch the benchmark again")
-    check_classes(labels[:cut], LABELS, str(path), "pairs is")
-    check_classes(labels[cut:], LABELS, str(split_path(task.folder, "dev")), "pairs is")
+    family.check_classes(labels[:cut], LABELS, str(path), "pairs is")
+    family.check_classes(labels[cut:], LABELS, str(split_path(task.folder, "dev")), "pairs is")
     parts = {english: (range(cut), range(cut, len(labels)))}
-    return trained(task, pool, labels, parts, len(LABELS))[english]
+    return family.trained(task, pool, labels, parts, len(LABELS))[english]
 
 
 def _pool(task: Task, pairs: Iterable[Inference], code: str, part: str) -> tuple[Pool, list[int]]:
