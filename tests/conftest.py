@@ -29,6 +29,7 @@ look_rarely()
 # tests run in parallel; more threads would wait for each other's cores
 os.environ.update({"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+os.environ["XDG_DATA_HOME"] = os.devnull  # no table of OPUS that the developer has updated
 LONG = [
     *("workflow_ems62", "workflow", "dvc", "workflow_killed", "perf", "slurm", "gpu"),
     "site",

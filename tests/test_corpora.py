@@ -9,13 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 from made import golden
-from made.corpora import moses, moses_of, write_lines, zipped
-from made.experiments import one_line
+from made.corpora import DOCUMENTS, moses, moses_of, write_lines, zipped
+from made.experiments import one_line, shipped
 from made.places import flip
 from made.web import source_of
 
 from ems.base.errors import EmsError
 from ems.base.files import sha256_file
+from ems.config.corpora import host_of
 from ems.corpora import moses as moses_module
 from ems.corpora.archive import Budget, Limits
 from ems.corpora.download import Downloads
@@ -214,6 +215,41 @@ def test_files_are_fetched_together_and_again_only_if_they_or_their_place_change
             assert fetch(place) == []
         else:
             assert "the source changed" in one_line(fetch, place)
+
+
+def test_ntrex_comes_from_its_repository_as_zips_of_its_lines(tmp_path):
+    """A host has the repository, whose names are ISO 639-3 with exceptions; no line is left out."""
+    texts = {"src.eng": ["A.", "A.", "B."], "ref.zho-CN": ["甲。", "甲。", "乙。"]}
+    texts["ref.deu"] = ["Eins.", "Eins.", "Zwei."]
+    for name, lines in texts.items():
+        write_lines(tmp_path / f"repository/NTREX-128/newstest2019-{name}.txt", lines)
+    write_lines(tmp_path / f"repository/{DOCUMENTS}", ["x", "x", "y"])
+    paths = {name: tmp_path / f"data/{name}.txt.zip" for name in ("en-zh", "de-en", "de-zh")}
+    with source_of("host", tmp_path / "repository") as source:
+        release = Release("moses", source, "NTREX", "v1")
+        sums = release.fetch_all(paths)
+        assert sums == release.fetch_all(paths, again=True)  # the same bytes
+        form = Release("documents", source, "NTREX", "v1")
+        form.fetch_all({DOCUMENTS: tmp_path / "data" / DOCUMENTS})
+        missing = {"en-fr": tmp_path / "data/en-fr.txt.zip"}
+        assert "newstest2019-ref.fra.txt" in one_line(release.fetch_all, missing)
+    english, chinese, german = texts.values()
+    pairs = list(zip(english, chinese, strict=True))
+    assert list(read_pairs(paths["en-zh"], "NTREX", "en-zh")) == pairs
+    pairs = list(zip(german, chinese, strict=True))
+    assert list(read_pairs(paths["de-zh"], "NTREX", "de-zh")) == pairs
+    names = {*(path.name for path in paths.values()), DOCUMENTS}
+    made = {path.name.removesuffix(".lock.json") for path in (tmp_path / "data").iterdir()}
+    assert made == names
+    lock = json.loads((tmp_path / "data/de-en.txt.zip.lock.json").read_text())
+    assert lock["url"] == f"{source}/NTREX-128/newstest2019-ref.deu.txt"
+
+
+def test_a_host_gives_ntrex_its_own_source_and_a_directory_of_opus_has_it():
+    sources = {"opus": "https://opus", "ntrex": "https://raw/NTREX"}
+    assert host_of("NTREX", sources) == "ntrex"
+    assert host_of("TED2020", sources) == host_of("NTREX", sources | {"opus": "folder"}) == "opus"
+    assert shipped("ems62").sources["ntrex"].endswith("/8561f6a622db9edad1217683e5c83daefd8bb2bf")
 
 
 def _times(path):

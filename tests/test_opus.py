@@ -2,30 +2,40 @@
 
 import itertools
 import json
+from pathlib import Path
 
 import pytest
+import yaml
 from conftest import ROOT
 from made import golden
 from made.cli import Cli
+from made.corpora import write_opus
 from made.experiments import REAL, Settings, shipped
 
 from ems.base.errors import EmsError
+from ems.base.files import sha256_file
 from ems.config import languages as facts
 from ems.config.languages import opus_codes, opus_files, opus_releases
 from ems.config.load import load_yaml
 from ems.corpora.catalogue import (
     NOISE,
+    Licence,
     catalogue,
+    catalogue_entry,
     check_corpora,
-    defect_of,
+    defects_of,
     known_defects,
+    licence_named,
+    page_of,
     versions_of,
 )
+from ems.corpora.fetch import Release
 from ems.tables.printed import TOTAL, load_pairs
-from ems.workflow.downloads import as_json, as_text
+from ems.workflow.downloads import as_json, as_text, licences_text, lock_text, pin
 from ems.workflow.init import choose
 from ems.workflow.search import named_languages
 
+NO_SETS = {"evalsets": {}, "benchmarks": [], "decontaminate": {"against": []}, "validation": None}
 TED = {"name": "TED2020", "version": "v1"}
 
 
@@ -84,17 +94,43 @@ def test_the_catalogue_adds_rated_corpora_and_versions_that_opus_lacks():
         assert not known.kind or known.page.startswith("http") or known.page == ""
 
 
-def test_a_known_defect_is_of_a_file_of_opus_and_of_no_file_besides_it():
-    for defect in known_defects():
-        files = opus_files(defect.corpus, defect.version)
-        newer = defect.version > max(opus_releases()[defect.corpus])
-        assert newer or any(defect.is_in(file) for file in files), defect
-        assert defect.what
-        assert defect.source.startswith("https://")
-    assert defect_of("pmindia", "v1", "bn-en").replaced_by == "pmindia v1b"
-    assert defect_of("pmindia", "v1", "en-hi") is None
-    assert defect_of("OpenSubtitles", "v2018", "ka-ru").defect == "mojibake"
-    assert defect_of("OpenSubtitles", "v2018", "en-kab") is None
+def test_a_known_defect_is_of_files_of_opus_and_names_a_better_release_that_has_them():
+    withdrawn = {"JW300"}
+    for (corpus, version), defects in known_defects().items():
+        for defect in defects:
+            files = opus_files(corpus, version)
+            assert corpus in withdrawn or any(defect.is_in(file) for file in files), defect
+            own = {*files} | {code for file in files for code in file.split("-")}
+            assert {word.strip("*!") for word in defect.pair.split()} <= {"", *own}, defect
+            assert defect.bad in ("yes", "")
+            assert defect.what
+            assert defect.source.startswith("https://")
+            if defect.replaced_by:
+                assert opus_files(*defect.replaced_by.split(" ")), defect
+    assert bad("pmindia", "v1", "bn-en").replaced_by == "pmindia v1b"
+    assert bad("pmindia", "v1", "en-hi") is None
+    assert bad("OpenSubtitles", "v2018", "ka-ru").defect == "mojibake"
+    assert bad("OpenSubtitles", "v2018", "en-kab") is None
+    assert bad("XLEnt", "v1.1", "de-fr").replaced_by == "XLEnt v1.2"
+    assert bad("XLEnt", "v1.1", "de-en") is None
+    assert len(known_defects()) > 50
+
+
+def bad(corpus, version, file):
+    return next((each for each in defects_of(corpus, version, [file]) if each.bad), None)
+
+
+def test_check_tells_of_defects_and_of_the_better_release(tmp_path):
+    ems = Cli(tmp_path)
+    own = {"languages": ["en", "bn", "th"], "segmenters": {"default": "none"}, **NO_SETS}
+    release = {"name": "pmindia", "version": "v1", "accept": "swapped back"}
+    corpora = [release | {"languages": ["en", "bn"]}, {"name": "bible-uedin", "version": "v1"}]
+    text = yaml.safe_dump(REAL | own | {"corpora": corpora})
+    (ems.folder / "configs/own.yaml").write_text(text, encoding="utf-8")
+    output = ems.run("check", "--experiment", "own")[1]
+    assert "pmindia v1, bn-en: swapped sides: the bn file holds English" in output
+    assert "; better: pmindia v1b" in output
+    assert "bible-uedin v1, en-th: duplicates: each verse occurs twice" in output
 
 
 def test_a_release_with_a_known_defect_is_not_chosen_and_used_only_with_a_reason(tmp_path):
@@ -192,3 +228,60 @@ def test_the_command_prints_text_and_json(tmp_path):
     for flags, form in ((), as_text), (("--json",), as_json):
         assert ems.run(*job, *flags)[0] == form(tiny)
     assert "expected nothing more, found cy" in ems.error("corpora", "list", "cy")
+
+
+# --- licences and locks
+
+
+def test_every_licence_has_its_terms_and_the_address_of_its_text_or_of_the_corpus():
+    for name, known in catalogue().items():
+        terms = licence_named(known.licence)
+        assert {terms.attribution, terms.share_alike, terms.commercial} <= {"yes", "no", ""}
+        if known.licence:
+            assert (terms.link or page_of(name)).startswith("http"), name
+            assert terms != Licence(known.licence) or "sector" in known.licence, name
+    closed = "Tanzil QED TED2020 NeuLab-TedTalks IITB fiskmo FFR EiTB-ParCC InterdialectCorpus"
+    closed += " TedTalks JParaCrawl TEP MBS JW300"
+    assert not any(catalogue_entry(name).commercial for name in closed.split())
+    assert all(catalogue_entry(name).commercial for name in ("NLLB", "HPLT", "Tatoeba", "GNOME"))
+
+
+def test_licences_are_a_table_for_the_model_card(tmp_path):
+    output = licences_text(shipped("small62"))
+    head, line, *rows = output.splitlines()[2:]
+    assert head.count("|") == line.count("|") == 10
+    assert all(row.count("|") == 10 for row in rows)
+    assert "https://creativecommons.org/licenses/by/2.0/fr/) | yes | no | yes |" in rows[0]
+    assert "| NTREX+train | v1 | train |" in output
+    assert "https://github.com/MicrosoftTranslator/NTREX |" in output
+    languages = {"languages": ["en", "de"], "validation": None}
+    own = Settings(tmp_path, REAL | languages | {"corpora": [OWN_TEXT]}).load()
+    assert "| Mine | 1 | train |  | yours |  |  |  |  |" in licences_text(own)
+
+
+def test_a_lock_made_elsewhere_refuses_other_bytes(tmp_path):
+    mirror, mine, theirs = (tmp_path / name for name in ("mirror", "mine", "theirs"))
+    write_opus(mirror, "Toy", "v1", [{"de": f"Satz {n}", "en": f"Row {n}"} for n in range(9)])
+    corpus = {"name": "Toy", "version": "v1", "source": str(mirror / "opus")}
+    own = {"languages": ["en", "de"], "corpora": [corpus], **NO_SETS}
+    experiment = Settings(tmp_path, REAL | own).load()
+    place = Path("opus/Toy/v1/moses/de-en.txt.zip")
+    with pytest.raises(EmsError, match=r"de-en\.txt\.zip: not fetched yet; .* -- data"):
+        lock_text(experiment, mine)
+    release = Release("moses", str(mirror / "opus"), "Toy", "v1")
+    release.fetch_all({"de-en": mine / place})
+    file = tmp_path / "lock.json"
+    file.write_text(lock_text(experiment, mine))
+    (entry,) = json.loads(file.read_text()).items()
+    assert entry[0] == str(place)
+    assert entry[1]["sha256"] == sha256_file(mine / place)
+    assert pin(file, theirs) == f"{file}: 1 files in {theirs} are locked\n" == pin(file, theirs)
+    release.fetch_all({"de-en": theirs / place})
+    assert lock_text(experiment, theirs) == file.read_text()
+    write_opus(mirror, "Toy", "v1", [{"de": "anders", "en": "other"}])
+    pin(file, tmp_path / "late")
+    with pytest.raises(EmsError, match="the source changed"):
+        release.fetch_all({"de-en": tmp_path / "late" / place})
+    release.fetch_all({"de-en": tmp_path / "alone" / place})
+    with pytest.raises(EmsError, match=r"is here with other bytes than .*lock\.json says"):
+        pin(file, tmp_path / "alone")

@@ -188,6 +188,15 @@ def test_of_text_that_programs_found_the_cleaner_comes_first_and_two_crawls_are_
     assert repeated["NLLB"] == "100% of it is in CCMatrix"
 
 
+def test_religious_text_is_a_tenth_unless_there_is_no_other():
+    taken = {pick.offer.corpus: pick.most for pick in init.choose([("en", "sw")], 300_000)}
+    assert (sum(taken.values()), taken["Tanzil"]) == (300_000, 30_000)
+    rest = {pick.offer.corpus: pick for pick in init.choose([("ha", "en")], 10**8)}
+    assert rest["Tanzil"].most == rest["Tanzil"].offer.pairs
+    only = [pick for pick in init.choose([("am", "dv")], 10**6) if pick.most]
+    assert {pick.offer.corpus for pick in only} & {"Tanzil"}
+
+
 def test_licences_that_forbid_commercial_use_are_named_and_can_be_left_out(ems, tmp_path):
     out = ems.run("init", "--languages", "en,cy", "--out", "configs/all.yaml")[0]
     assert "no commercial use: QED" in out

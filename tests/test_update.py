@@ -8,6 +8,7 @@ from itertools import groupby
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from made.experiments import one_line
 from made.web import Server
 
 from ems.base.errors import EmsError
@@ -209,3 +210,12 @@ def test_the_packed_table_is_as_it_was_read():
     assert [key for key, _ in groupby(everything, key=lambda row: row[0])] == sorted(
         {"Books", "Gone", "Subs"}
     )
+
+
+def test_a_damaged_table_of_the_user_is_one_line_that_says_what_to_do():
+    facts.UPDATED.parent.mkdir(parents=True)
+    facts.UPDATED.write_bytes(b"\xfd7zXZ")
+    facts.forget()
+    message = one_line(facts.opus_releases)
+    assert message.startswith(f"{facts.UPDATED}: is damaged (")
+    assert message.endswith("delete it, and run `ems corpora update` again")

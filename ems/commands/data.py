@@ -56,11 +56,16 @@ def check(
 
 
 def _tell_of_settings(planned: "Plan") -> None:
+    from ems.corpora.catalogue import defects_in
     from ems.corpora.identifier import unknown
 
     settings = planned.experiment
     if settings.clean.language and (codes := unknown(settings.languages)):
         common.log.warning("clean.language keeps all sides in %s: not known", ", ".join(codes))
+    for _, corpus in settings.all_corpora():
+        for defect, files in defects_in(corpus).items():
+            own = files[0] if len(files) == 1 else f"{len(files)} files"
+            common.log.info("%s %s, %s: %s", corpus.label, corpus.version, own, defect)
     swept = len(settings.systems) - len(settings.listed)
     corpora = ", ".join(f"{role} {c.label}/{c.version}" for role, c in settings.all_corpora())
     if through := settings.multiway.through:
@@ -92,8 +97,10 @@ def quickstart(
 
 
 def corpora(
-    action: Annotated[Literal["list", "search", "update", "probe"], Mark.POSITIONAL],
-    language: Annotated[str, "search: a language; probe: a file", Mark.POSITIONAL] = "",
+    action: Annotated[
+        Literal["list", "licences", "lock", "search", "update", "probe"], Mark.POSITIONAL
+    ],
+    language: Annotated[str, "search: a language; probe, lock: a file", Mark.POSITIONAL] = "",
     other: Annotated[str, "other language (default: English), or file", Mark.POSITIONAL] = "",
     languages: Annotated[str, "probe: languages of the sides, like en,da"] = "",
     experiment: common.OtherExperiment = None,
@@ -103,16 +110,11 @@ def corpora(
         str, "update: address of OPUS's API, or the folder of a clone of its repository"
     ] = "",
 ) -> None:
-    """List downloads; search or update the list of OPUS; probe files of text."""
-    if bool(language) == (action in ("list", "update")):
+    """List or lock downloads; search or update OPUS; probe files."""
+    if bool(language) == (action in ("list", "licences", "update")) and action != "lock":
         expected = {"search": "a language", "probe": "a file"}.get(action, "nothing more")
         raise EmsError(f"ems corpora {action}: expected {expected}, found {language or 'none'}")
-    if action == "list":
-        from ems.workflow.downloads import as_json, as_text
-
-        form = as_json if json else as_text
-        sys.stdout.write(form(common.experiment_of(experiment)))
-    elif action == "update":
+    if action == "update":
         from ems.corpora.update import API, update
 
         sys.stdout.write(update(source or API, common.downloads()))
@@ -121,10 +123,20 @@ def corpora(
 
         paths = [Path(name) for name in (language, other) if name]
         sys.stdout.write(f"{probe_files(paths, languages.split(',')).text}\n")
-    else:
+    elif action == "search":
         from ems.workflow.search import search_text
 
         sys.stdout.write(search_text(language, other, json, all))
+    else:
+        from ems.workflow import downloads
+
+        own, data = common.experiment_of(experiment), Path(common.site_settings().data)
+        if action == "lock":
+            pinned = downloads.pin(Path(language), data) if language else ""
+            sys.stdout.write(pinned or downloads.lock_text(own, data))
+        else:
+            form = downloads.as_json if json else downloads.as_text
+            sys.stdout.write((downloads.licences_text if action == "licences" else form)(own))
 
 
 def init(

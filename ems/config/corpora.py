@@ -5,7 +5,7 @@ that it names must exist. For any other corpus, and for one with its own `source
 is named, or that the experiment's languages make, is expected under the languages' own codes.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -28,6 +28,7 @@ from ems.config.languages import (
 
 PAPER = "paper"  # the value of `codes` for the codes that EMS used
 ENGLISH = "en"
+NTREX = "NTREX"
 OWN_VERSION = "own"  # default version of a corpus with `files`
 SHOWN = 5  # language pairs in an error
 PairFiles = dict[str, dict[str, bool]]  # pair -> its files; True if they have it reversed
@@ -147,11 +148,18 @@ def _source(key: str, entry: CorpusEntry, known: KnownNames) -> str:
     if custom or entry.files or entry.documents:
         return custom or ""
     if entry.kind == "pairs":
-        return known.sources["wikimatrix" if entry.format == "mined" else "opus"]
+        mined = entry.format == "mined"
+        return known.sources["wikimatrix" if mined else host_of(entry.name, known.sources)]
     shared = "wikipedia" if entry.name == WIKIPEDIA else "documents"
     if shared not in known.sources:
         raise mistake("no source", key=key, shared=shared, name=entry.name)
     return known.sources[shared]
+
+
+def host_of(corpus: str, sources: Mapping[str, str]) -> str:
+    """Return the key of `sources` for pairs of a corpus: OPUS's hosts have no NTREX."""
+    own = corpus == NTREX and "://" in sources["opus"] and NTREX.lower() in sources
+    return NTREX.lower() if own else "opus"
 
 
 def _caps(key: str, cap: int | dict[str, int] | None, named: list[str]) -> dict | int | None:

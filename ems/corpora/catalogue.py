@@ -11,8 +11,7 @@ release is the same corpus at the lower threshold of 1.04.
 
 import difflib
 import lzma
-import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -35,7 +34,28 @@ NOISE_SHARE = {
     row["class"]: float(row["noise"]) for row in _CLASSES
 }  # estimated share of bad pairs
 OF_KIND = {"crawled": "mined", "lexical": "names", "software": "strings"}  # class of a kind
-NOT_COMMERCIAL = re.compile(r"\bNC\b|non-commercial|research|\bTED\b|JParaCrawl")
+
+
+@dataclass(frozen=True)
+class Licence:
+    """A row of licences.tsv: the address of its text, and its terms, "yes", "no" or '' for unknown:
+    whether the source is to be named, a changed text keeps the licence, it may be sold.
+    """
+
+    licence: str = ""
+    link: str = ""
+    attribution: str = ""
+    share_alike: str = ""
+    commercial: str = ""
+
+
+@cache
+def _licences() -> dict[str, Licence]:
+    return {row["licence"]: Licence(**row) for row in read_table(HERE / "licences.tsv")}
+
+
+def licence_named(name: str) -> Licence:
+    return _licences().get(name, Licence(name))
 
 
 @dataclass(frozen=True)
@@ -43,6 +63,7 @@ class CatalogueEntry:
     """What is known of a corpus. `versions` are not in OPUS's table; `licence` is '' if unknown."""
 
     versions: tuple[str, ...] = ()
+    unit: str = ""  # of a line, if it is no sentence
     noise: str = UNRATED
     repeats: str = ""
     licence: str = ""
@@ -53,7 +74,7 @@ class CatalogueEntry:
     @property
     def commercial(self) -> bool:
         """False if the licence forbids commercial use."""
-        return not NOT_COMMERCIAL.search(self.licence)
+        return licence_named(self.licence).commercial != "no"
 
 
 @cache
@@ -94,43 +115,55 @@ def catalogue_entry(name: str) -> CatalogueEntry:
 
 @dataclass(frozen=True)
 class Defect:
-    """A row of known_defects.tsv, about files of an OPUS release. `pair` is the name of a file, a
-    code, or *; `replaced_by` a better release, '' for none.
+    """A row of known_defects.tsv, about files of an OPUS release. `pair` has names of files, codes,
+    `!code` for files without it, or *; a `bad` file is refused, of others `ems check` tells;
+    `replaced_by` is a better release, '' for none.
     """
 
     corpus: str
     version: str
     pair: str
+    bad: str
     defect: str
     what: str
     replaced_by: str
     source: str
 
     def is_in(self, file: str) -> bool:
-        return self.pair in ("*", file, *file.split("-"))
+        own = {"*", file, *file.split("-")}
+        words = self.pair.split()
+        return any(word in own or (word[0] == "!" and word[1:] not in own) for word in words)
+
+    def __str__(self) -> str:
+        better = f"; better: {self.replaced_by}" if self.replaced_by else ""
+        return f"{self.defect}: {self.what} ({self.source}){better}"
 
 
 @cache
-def known_defects() -> list[Defect]:
-    return [Defect(**row) for row in read_table(HERE / "known_defects.tsv")]
+def known_defects() -> dict[tuple[str, str], list[Defect]]:
+    """Return (corpus, version) -> defects, the bad ones first."""
+    releases: dict[tuple[str, str], list[Defect]] = {}
+    for row in read_table(HERE / "known_defects.tsv"):
+        releases.setdefault((row["corpus"], row["version"]), []).append(Defect(**row))
+    return releases
 
 
-def defect_of(corpus: str, version: str, file: str) -> Defect | None:
-    """Return the known defect of a file of a release."""
-    own = (each for each in known_defects() if (each.corpus, each.version) == (corpus, version))
-    return next((each for each in own if each.is_in(file)), None)
+def defects_of(corpus: str, version: str, files: Iterable[str]) -> dict[Defect, list[str]]:
+    """Return the known defects of files of a release, each with the files that have it."""
+    own = known_defects().get((corpus, version), [])
+    found = {defect: [file for file in files if defect.is_in(file)] for defect in own}
+    return {defect: names for defect, names in found.items() if names}
 
 
-def _check_defects(key: str, corpus: Corpus) -> None:
-    """Raise `EmsError` for files with a known defect that the entry does not `accept`."""
-    found: dict[Defect, list[str]] = {}
-    for file in [file for pair in corpus.pairs for file in corpus.files(pair)]:
-        if defect := defect_of(corpus.name, corpus.version, file):
-            found.setdefault(defect, []).append(file)
-    for defect, pairs in found.items() if not corpus.accept else ():
-        better = f"use {defect.replaced_by}, " if defect.replaced_by else ""
-        words = {"corpus": corpus.name, "version": corpus.version, "pairs": pairs}
-        raise mistake("known defect", key=key, defect=defect, better=better, **words)
+def defects_in(corpus: Corpus) -> dict[Defect, list[str]]:
+    named = [] if corpus.custom or corpus.documents else corpus.pairs
+    files = [file for pair in named for file in corpus.files(pair)]
+    return defects_of(corpus.name, corpus.version, files)
+
+
+def page_of(name: str) -> str:
+    """Return the address of a corpus's own page, or of OPUS's about it."""
+    return catalogue_entry(name).page or f"https://opus.nlpl.eu/legacy/{name}.php"
 
 
 def licence_of(name: str) -> str:
@@ -151,7 +184,9 @@ def check_corpora(experiment: Experiment) -> None:
         versions = versions_of(corpus.name)
         if corpus.custom or corpus.documents:
             continue
-        _check_defects(key, corpus)
+        for defect, pairs in defects_in(corpus).items():
+            if defect.bad and not corpus.accept:
+                raise mistake("known defect", key=key, corpus=corpus, pairs=pairs, defect=defect)
         if corpus.version in versions:
             continue
         if not versions:
@@ -194,7 +229,8 @@ class PairSize:
     def licence(self) -> str:
         if self.corpus.dumped:
             return "CC BY-SA 4.0"
-        return "yours" if self.corpus.custom else licence_of(self.corpus.name)
+        own = self.corpus.custom and not versions_of(self.corpus.name)
+        return "yours" if own else licence_of(self.corpus.name)
 
 
 def pair_sizes(experiment: Experiment) -> list[PairSize]:

@@ -14,6 +14,7 @@ from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Literal
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import atomic_path, check_readable, sha256_file, write_json
@@ -72,8 +73,10 @@ class Release:
         return lock.sha256, 0 if here else lock.bytes
 
     def fetch(self, name: str, out: Path) -> Lock:
-        check = partial(self._counts, name)
-        return fetch(self._location(name, out), out, check, self.locked, self.downloads)
+        check, location = partial(self._counts, name), self._location(name, out)
+        sides = locations.ntrex_sides(self.source, self.corpus, name)
+        brought = _zipped(sides, out, self.downloads) if sides and self.form == "moses" else None
+        return fetch(location, out, check, self.locked, self.downloads, brought)
 
     def _location(self, name: str, out: Path) -> str:
         match self.form:
@@ -158,10 +161,15 @@ def is_of(lock: Locked, location: str) -> bool:
 
 
 def fetch(
-    location: str, out: Path, check: Check, locked: bool = True, downloads: Downloads = DOWNLOADS
+    location: str,
+    out: Path,
+    check: Check,
+    locked: bool = True,
+    downloads: Downloads = DOWNLOADS,
+    brought: AbstractContextManager[Path] | None = None,
 ) -> Lock:
     """Fetch, check and move a file; return its lock. An `EmsError` leaves `out` unchanged."""
-    with bring(location, out, downloads) as path:
+    with brought or bring(location, out, downloads) as path:
         lock = lock_entry(path, out, location, check, locked)
         with atomic_path(out) as temporary:
             os.replace(path, temporary)
@@ -174,6 +182,21 @@ def bring(location: str, out: Path, downloads: Downloads) -> AbstractContextMana
     if is_remote(location):
         return download(location, out, downloads)
     return _copied(local_path(location), out)
+
+
+@contextmanager
+def _zipped(texts: dict[str, str], out: Path, downloads: Downloads) -> Iterator[Path]:
+    """Bring texts (name -> location), and yield a zip of them next to `out`."""
+    path = part_path(out)
+    try:
+        with ZipFile(path, "w") as archive:
+            for name, location in texts.items():
+                with bring(location, out.with_name(name), downloads) as text:
+                    archive.writestr(ZipInfo(name), text.read_bytes(), ZIP_DEFLATED)
+                    text.unlink()
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def lock_entry(path: Path, out: Path, location: str, check: Check, locked: bool = True) -> Lock:

@@ -5,7 +5,10 @@ from urllib.parse import SplitResult, urlsplit
 from urllib.request import url2pathname
 
 from ems.base.errors import EmsError
+from ems.base.files import read_table
+from ems.config.corpora import NTREX
 from ems.config.experiment import Corpus
+from ems.config.languages import HERE
 from ems.corpora.own import own_files
 
 
@@ -13,12 +16,33 @@ def is_remote(source: str) -> bool:
     return source.startswith(("https://", "http://"))
 
 
+# NTREX's names of languages that are not ISO 639-3's
+OF_NTREX = {"ar": "arb", "az": "aze-Latn", "ckb": "ckb-Arab", "ku": "kmr", "sd": "snd-Arab"}
+OF_NTREX |= {"sn": "sna-Latn", "sr": "srp-Cyrl", "tg": "tgk-Cyrl", "tl": "fil", "zh": "zho-CN"}
+
+
 def opus_location(source: str, corpus: str, version: str, pair: str) -> str:
+    if sides := ntrex_sides(source, corpus, pair):
+        return [*sides.values()][pair.startswith("en-")]
     return f"{corpus_location(source, corpus, version)}/moses/{pair}.txt.zip"
+
+
+def ntrex_sides(source: str, corpus: str, pair: str) -> dict[str, str]:
+    """Return member of a Moses zip -> its address, in NTREX's repository; {} for other corpora."""
+    if corpus != NTREX or not is_remote(source):
+        return {}
+    iso3 = {row["code"]: row["iso3"] for row in read_table(HERE / "names.tsv")}
+    folder, sides = f"{source.rstrip('/')}/NTREX-128", {}
+    for code in pair.split("-"):
+        name = "src.eng" if code == "en" else f"ref.{OF_NTREX.get(code, iso3.get(code, code))}"
+        sides[f"{corpus}.{pair}.{code}"] = f"{folder}/newstest2019-{name}.txt"
+    return sides
 
 
 def corpus_location(source: str, corpus: str, version: str) -> str:
     """Return the folder of a corpus in a source; OPUS hosts prefix its name with `OPUS-`."""
+    if corpus == NTREX and is_remote(source):
+        return source.rstrip("/")
     prefix = "OPUS-" if is_remote(source) else ""
     return f"{source.rstrip('/')}/{prefix}{corpus}/{version}"
 

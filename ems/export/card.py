@@ -13,7 +13,7 @@ from ems.bench.scores import ScoreFile, half_interval, read_score_file
 from ems.config.experiment import MULTIWAY
 from ems.config.languages import UNSEEN, language_names
 from ems.config.plugins import benchmark
-from ems.corpora.catalogue import licence_of, versions_of
+from ems.corpora.catalogue import licence_named, licence_of, versions_of
 from ems.export.folder import NGRAM_CODE, Exported
 from ems.export.tokenizer import Loss
 from ems.export.verify import Figures
@@ -23,10 +23,6 @@ from ems.tables.printed import tatoeba_codes
 
 BY_LANGUAGE = ("tatoeba", "flores200", "ntrex", "wmt24pp")  # columns of the table of languages
 JOINED = "as the other corpora, whose sentences it joins"
-SHARE_ALIKE = re.compile(r"CC BY-SA [\d.]+|MPL 2\.0")
-PERMISSIVE = re.compile(
-    r"CC0|CC BY [\d.]+( \w\w)?|MIT|Apache-2\.0|ODC-By|Unicode-3\.0|public domain.*"
-)
 
 
 def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
@@ -128,12 +124,12 @@ def _corpora(path: Path, languages: set[str]) -> Json:
     return {"corpora": rows, "removed": removed, "against": against}
 
 
-def licence_from(licences: Collection[str]) -> str | None:
+def licence_from(named: Collection[str]) -> str | None:
     """Return the hub's name of a licence that fits all corpora (share-alike wins); None if there is
-    no corpus, or one with another licence (unknown, non-commercial, GPL).
+    no corpus, or one whose licence is unknown or forbids commercial use.
     """
-    shared = {licence for licence in licences if SHARE_ALIKE.fullmatch(licence)}
-    free = all(PERMISSIVE.fullmatch(licence) for licence in {*licences} - shared - {JOINED})
-    if not licences or not free:
+    known = [licence_named(name) for name in {*named} - {JOINED}]
+    if not known or any(licence.commercial != "yes" for licence in known):
         return None
+    shared = any(licence.share_alike == "yes" for licence in known)
     return "cc-by-sa-4.0" if shared else "cc-by-4.0"

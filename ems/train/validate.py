@@ -14,12 +14,13 @@ from ems.train.distributed import World
 from ems.train.measures import BY_CORPUS, BY_LANGUAGE, LogRow
 
 PAIRS = "pairs"  # key of the number of pairs, next to the sums of losses
-ALONE = World()
 MOST = 1000  # first pairs to use of each corpus and language pair
 
 
 @torch.no_grad()
-def validate(system: System, store: PairStore, batch_pairs: int, world: World = ALONE) -> LogRow:
+def validate(
+    system: System, store: PairStore, batch_pairs: int, world: World | None = None
+) -> LogRow:
     """Return the mean losses over all pairs, `p1`, `p1_by_language` and `p1_by_corpus`.
 
     P@1 (%) is the mean of both directions, over MOST pairs of each corpus and language pair. `p1`
@@ -27,6 +28,7 @@ def validate(system: System, store: PairStore, batch_pairs: int, world: World = 
     which are named without English ("de", or "de-fr"). Documents have no P@1; a system that learns
     from documents has no losses on pairs. Several processes share the work.
     """
+    world = world or World()
     stores = {"": store} if store.documents else store.by_corpus()
     searches = [
         (name, pair, group)

@@ -1,16 +1,30 @@
-"""`ems corpora list`: the downloads and training pairs of an experiment.
+"""`ems corpora list`, `licences` and `lock`: the downloads of an experiment.
 
 `?` marks a number that is unknown without a network; a count with `?` is the known part, and
-`at most` an upper bound. Documents of single languages have no sentence pairs.
+`at most` an upper bound. Documents of single languages have no sentence pairs. A lock has, for
+each file in the folder `data`, its bytes, SHA-256 and address.
 """
 
 import json
 from pathlib import Path
 
-from ems.base.records import Json
+from ems.base.errors import LOCK
+from ems.base.files import read_json, write_json
+from ems.base.mistakes import mistake
+from ems.base.records import Below, Json
 from ems.base.templates import rendered
-from ems.config.experiment import Experiment
-from ems.corpora.catalogue import PairSize, pair_sizes, set_sizes
+from ems.config.experiment import EMBEDDED, Experiment
+from ems.corpora.catalogue import (
+    PairSize,
+    catalogue_entry,
+    licence_named,
+    page_of,
+    pair_sizes,
+    set_sizes,
+)
+from ems.corpora.content import Locked, lock_of, read_lock
+from ems.corpora.evalsets.sets import default_folder
+from ems.corpora.locations import path_of
 from ems.tables.printed import TOTAL, in_table_one_order, load_pairs
 
 
@@ -95,3 +109,56 @@ def as_text(experiment: Experiment) -> str:
         all_languages=trained | listing["total"]["train"],
         printed="EMS" in experiment.tables.printed,
     )
+
+
+def licences_text(experiment: Experiment) -> str:
+    """Return a Markdown table of the corpora's licences, for a model card."""
+    sizes = {(of.role, of.corpus.label, of.corpus.version): of for of in pair_sizes(experiment)}
+    return rendered(
+        Path(__file__).with_name("licences.md.jinja"),
+        experiment=experiment.name,
+        sizes=sizes.values(),
+        entry=catalogue_entry,
+        page=page_of,
+        terms=licence_named,
+    )
+
+
+# --- locks
+
+
+def lock_text(experiment: Experiment, data: Path) -> str:
+    """Return the lock of an experiment. Raises `EmsError` for a corpus that is not fetched."""
+    paths = {
+        path_of(size.corpus, file, data)
+        for size in pair_sizes(experiment)
+        for file in size.corpus.files(size.pair)
+        if not (size.corpus.paths or size.corpus.source == EMBEDDED)
+    }
+    for path in paths:
+        if not lock_of(path).is_file():
+            raise mistake("nothing to lock", path=path, name=experiment.name)
+    for name, evalset in experiment.evalsets.items():
+        if not (evalset.path or evalset.embedded):
+            found = default_folder(experiment, name, data).rglob(f"*{LOCK}")
+            paths |= {path.with_name(path.name.removesuffix(LOCK)) for path in found}
+    locks = ((path, read_lock(path)) for path in sorted(paths))
+    rows = {
+        str(path.relative_to(data)): {"bytes": of.bytes, "sha256": of.sha256, "url": of.url}
+        for path, of in locks
+    }
+    return json.dumps(rows, indent=1) + "\n"
+
+
+def pin(file: Path, data: Path) -> str:
+    """Write the locks of a file made by `lock`, so that only the same bytes are fetched. Raises
+    `EmsError` if one is here with others.
+    """
+    locks = {data / path: lock for path, lock in read_json(file, dict[Below, Locked]).items()}
+    for path, lock in locks.items():
+        if lock_of(path).is_file() and read_lock(path).sha256 != lock.sha256:
+            raise mistake("other bytes", path=path, file=file)
+    for path, lock in locks.items():
+        if not lock_of(path).is_file():
+            write_json(lock_of(path), vars(lock))
+    return f"{file}: {len(locks):,} files in {data} are locked\n"

@@ -43,6 +43,7 @@ LEAST_PAIRS = 500  # pairs that are worth an entry
 LEAST_UNRATED = 5000
 HUGE = 10  # a corpus with 10 times its share is not fetched if the others suffice
 STRINGS = 10  # labels of programs are at most a tenth of a share
+RELIGIOUS = 10  # and so is religious text, if there is enough of other text
 BYTES = 256  # pieces of a vocabulary with `byte_fallback`
 HELD_OUT = 500  # validation pairs per language
 WORTH = 4  # a file has at least 4 times the pairs held out of it
@@ -242,6 +243,10 @@ def _reasons_against(offered: list[Offer], commercial: bool = False) -> dict[Off
 def _of_pair(pair: LanguagePair, usable: list[Offer], share: int) -> list[Pick]:
     """Return the picks of a language pair, class by class, until its share is full."""
     picks: list[Pick] = []
+    religious = [offer for offer in usable if catalogue_entry(offer.corpus).kind == "religious"]
+    others = sum(offer.pairs for offer in usable if offer not in religious)
+    most = shares([offer.pairs for offer in religious], max(share // RELIGIOUS, share - others))
+    limits = dict(zip(religious, most, strict=True))
     for noise in NOISE:
         of_class = [offer for offer in usable if offer.noise == noise]
         left = share - sum(pick.most for pick in picks)
@@ -250,15 +255,20 @@ def _of_pair(pair: LanguagePair, usable: list[Offer], share: int) -> list[Pick]:
         if noise == "filtered":  # the rest is of another crawl, if there is one
             mined = sum(offer.pairs for offer in usable if offer.noise == "mined")
             left = max(round(FILTERED * left), left - mined)
-        picks += (_found if noise in FOUND else _even)(pair, of_class, left)
+        if noise in FOUND:
+            picks += _found(pair, of_class, left)
+        else:
+            picks += _even(pair, of_class, left, limits)
     return picks
 
 
-def _even(pair: LanguagePair, of_class: list[Offer], left: int) -> list[Pick]:
+def _even(
+    pair: LanguagePair, of_class: list[Offer], left: int, limits: dict[Offer, int]
+) -> list[Pick]:
     small = [offer for offer in of_class if offer.pairs <= HUGE * left]
     if sum(offer.pairs for offer in small) < left:
         small = of_class
-    parts = shares([offer.pairs for offer in small], left)
+    parts = shares([limits.get(offer, offer.pairs) for offer in small], left)
     picks = [_pick(pair, offer, most) for offer, most in zip(small, parts, strict=True)]
     why = FULL if left < LEAST_PAIRS else "too large for the share"
     return [*picks, *(Pick(pair, offer, 0, why) for offer in of_class if offer not in small)]

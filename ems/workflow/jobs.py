@@ -13,6 +13,7 @@ from ems.base.errors import EmsError
 from ems.base.provenance import digest
 from ems.bench.encoders import MODULES as ENCODERS
 from ems.bench.encoders import model_files
+from ems.config.corpora import host_of
 from ems.config.corpus_entries import TranslatedDocuments
 from ems.config.experiment import EMBEDDED, Corpus, Experiment, pairs_of_part
 from ems.config.plugins import benchmark, benchmarks, has_module, module_name, score_module, sets_of
@@ -105,7 +106,7 @@ class Jobs:
                 kind = "documents" if corpus.documents else "opus"
                 embedded = f"{Path(self.w.mirror).parent}/{kind}"
                 return embedded if corpus.source == EMBEDDED else corpus.source
-        return self.experiment.sources["opus"]
+        return self.experiment.sources[host_of(wildcards.corpus, self.experiment.sources)]
 
     def unit_source(self, wildcards: Wildcards) -> str:
         """Return the source of a set: a directory, a URL, "embedded", or "" (as published)."""

@@ -32,7 +32,7 @@ from ems.corpora.catalogue import (
     NOISE_SHARE,
     Defect,
     catalogue_entry,
-    defect_of,
+    defects_of,
     did_you_mean,
     licence_of,
 )
@@ -145,9 +145,9 @@ class Offer:
 
     @property
     def defect(self) -> Defect | None:
-        """The first known defect of its files."""
-        found = (defect_of(self.corpus, self.version, file) for file in self.files)
-        return next(filter(None, found), None)
+        """The first known defect of its files that makes them bad."""
+        found = defects_of(self.corpus, self.version, self.files)
+        return next((each for each in found if each.bad), None)
 
 
 def offers(first: str, second: str) -> list[Offer]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ems.base.mistakes import mistake
+from ems.config.corpora import host_of
 from ems.config.experiment import EMBEDDED, Corpus, Experiment
 from ems.config.plugins import benchmark, benchmarks, has_module
 from ems.corpora.demo.grammar import LANGUAGES
@@ -78,7 +79,7 @@ def _keys(experiment: Experiment) -> Iterator[tuple[Corpus, str]]:
     count = len(experiment.validation)
     entries += ["validation"] if count == 1 else [f"validation.{at}" for at in range(count)]
     for entry, (_, corpus) in zip(entries, experiment.all_corpora(), strict=True):
-        kind = "wikimatrix" if corpus.mined else "opus"
+        kind = "wikimatrix" if corpus.mined else host_of(corpus.name, experiment.sources)
         if corpus.documents:
             kind = "wikipedia" if corpus.dumped else "documents"
         kinds = {"path": corpus.path, "documents": corpus.aligned, "files": corpus.paths}
@@ -130,7 +131,8 @@ def _of_evalsets(experiment: Experiment, data: Path) -> Iterator[Fetch]:
         if corpus and not (evalset.path or evalset.embedded):
             release = (corpus, evalset.version)
             origins = {(c.name, c.version): (key, c.source) for c, key in _keys(experiment)}
-            key, source = origins.get(release, ("sources.opus", experiment.sources["opus"]))
+            host = host_of(corpus, experiment.sources)
+            key, source = origins.get(release, (f"sources.{host}", experiment.sources[host]))
             for path in sets.set_files(experiment, name, folder):
                 location = f"{corpus_location(source, *release)}/{path.relative_to(folder)}"
                 yield Fetch(key, source, location, path)

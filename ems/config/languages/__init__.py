@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from ems.base.files import read_table
+from ems.base.mistakes import mistake
 
 HERE = Path(__file__).parent
 TABLE = HERE / "opus.tsv.xz"
@@ -85,12 +86,17 @@ def _codes() -> dict[tuple[str, str], list[dict[str, str]]]:
     return codes
 
 
+def _table(path: Path) -> str:
+    try:
+        return lzma.decompress(path.read_bytes()).decode()
+    except (lzma.LZMAError, ValueError) as error:
+        raise mistake("table of OPUS", path=path, error=error) from None
+
+
 @cache
 def _lines() -> tuple[list[str], dict[str, dict[str, str]]]:
     """Return (source, date), and corpus -> version -> columns, of the newer table."""
-    tables = [
-        lzma.decompress(path.read_bytes()).decode() for path in (TABLE, UPDATED) if path.is_file()
-    ]
+    tables = list(map(_table, filter(Path.is_file, (TABLE, UPDATED))))
     head, *lines = max(tables, key=lambda text: text.partition("\n")[0].split("\t")[1]).splitlines()
     releases: dict[str, dict[str, str]] = {}
     for line in lines:
