@@ -1,25 +1,29 @@
-"""Make ems/config/languages/opus.tsv.xz, the table of OPUS's files, from collected facts.
+"""Make the packed tables of OPUS's files and of the overlaps of its corpora from collected facts.
 
     python perf/opus_table.py DIRECTORY DATE [--out FILE]
 
-The directory has pairs.tsv.xz (corpus, version, pair, pairs, bytes; `?` or nothing: unknown) and
-releases.tsv (corpus, version, latest), as collected by hand on DATE. `ems corpora update` makes the
-same table from what OPUS itself publishes.
+The directory has pairs.tsv.xz (corpus, version, pair, pairs, bytes; `?` or nothing: unknown),
+releases.tsv (corpus, version, latest) and overlaps.tsv.xz (pair, corpus_a, corpus_b, percent_of_a),
+as collected by hand on DATE. They become ems/config/languages/opus.tsv.xz, or FILE, and
+ems/corpora/overlaps.tsv.xz, or overlaps.tsv.xz in FILE's folder. `ems corpora update` makes the
+same tables from what OPUS itself publishes.
 """
 
 import argparse
 import csv
 import lzma
 import sys
+from operator import itemgetter
 from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, read_table
 from ems.config.languages import OpusFile
-from ems.corpora.update import Files, OpusRelease, packed
+from ems.corpora.update import Files, OpusRelease, packed, packed_overlaps
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "ems/config/languages/opus.tsv.xz"
+OVERLAPS = ROOT / "ems/corpora/overlaps.tsv.xz"
 EMPTY = 8  # KB; a smaller zip that alone is not counted holds only its README and licence
 ELSEWHERE = ("ELRC-416-Swedish_Social_Secur",)  # its zips lie under another name
 
@@ -60,8 +64,15 @@ def main() -> None:
         releases = releases_of(options.folder)
     except EmsError as error:
         sys.exit(str(error))
-    with atomic_path(options.out) as temporary:
-        temporary.write_bytes(packed(releases, "collected", options.date))
+    with lzma.open(options.folder / "overlaps.tsv.xz", "rt", encoding="utf-8") as lines:
+        rows = csv.DictReader(lines, delimiter="\t")
+        columns = map(itemgetter("pair", "corpus_a", "corpus_b", "percent_of_a"), rows)
+        overlaps = packed_overlaps((*row[:3], float(row[3])) for row in columns)
+    place = OVERLAPS if options.out == TABLE else options.out.with_name(OVERLAPS.name)
+    made = {options.out: packed(releases, "collected", options.date), place: overlaps}
+    for path, content in made.items():
+        with atomic_path(path) as temporary:
+            temporary.write_bytes(content)
     print(f"{options.out}: {sum(len(each.files) for each in releases):,} files")
 
 

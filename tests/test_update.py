@@ -8,13 +8,16 @@ from itertools import groupby
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from made.corpora import write_lines
 from made.experiments import one_line
 from made.web import Server
 
 from ems.base.errors import EmsError
 from ems.config import languages as facts
 from ems.config.languages import OpusFile, opus_date, opus_files, opus_releases
+from ems.corpora import catalogue
 from ems.corpora import update as renewal
+from ems.corpora.catalogue import overlap
 from ems.corpora.download import Downloads
 from ems.corpora.update import packed, update
 
@@ -46,10 +49,12 @@ def tables(tmp_path, monkeypatch):
     table.write_bytes(packed(releases(OLD), "made", "2020-02-02"))
     monkeypatch.setattr(facts, "TABLE", table)
     monkeypatch.setattr(facts, "UPDATED", tmp_path / "share/ems/opus.tsv.xz")
+    monkeypatch.setattr(catalogue, "UPDATED", tmp_path / "share/ems/overlaps.tsv.xz")
     facts.forget()
     yield
     monkeypatch.undo()
     facts.forget()
+    catalogue.overlaps.cache_clear()
 
 
 class Api:
@@ -187,11 +192,23 @@ def test_a_clone_of_the_repository_gives_counts_and_the_order_of_releases(tmp_pa
             f"  {name}:\n    alignments: {file.pairs or 5}\n" for name, file in files.items()
         )
         folder.joinpath("statistics.yaml").write_text(f"---\nbitexts:\n{rows}")
+    shared = root / "corpus/Books/v1/overlaps"
+    shared.mkdir()
+    head = "corpus A,release A,corpus B,release B,size A,size B,A∩B,A∩B/A,A∩B/B"
+    rows = ["Books,v1,Subs,v9,50,90,9,18.0,10.0", "Books,v1,Subs,v10,50,90,30,60.4,33.3"]
+    write_lines(shared / "de-en.tsv", [row.replace(",", "\t") for row in (head, *rows)])
+    write_lines(shared / "de-fr.tsv", ["no English"])
+    write_lines(shared / "en.tsv", ["one language"])
     said = update(str(root), FAST)
+    assert overlap("Books", "Subs", "de-en") == 0.6
+    assert overlap("Subs", "Books", "de-en") == overlap("Books", "Subs", "de-fr") == 0
     assert opus_releases() == {"Books": ("v1",), "Subs": ("v9", "v10")}
     assert opus_files("Books", "v1")["de-en"] == OpusFile(50, 5)  # known: the lines of the zip
     assert opus_files("Subs", "v10")["en-zh_CN"] == OpusFile(1000, None)
     assert str(root) in said
+    write_lines(shared / "de-en.tsv", ["corpus A\tshared", "Books\t9"])
+    with pytest.raises(EmsError, match=r"de-en\.tsv: expected the form .*'corpus B'"):
+        update(str(root), FAST)
     root.joinpath("corpus/Books/v1/statistics.yaml").write_text("- no mapping\n")
     with pytest.raises(EmsError, match=r"statistics\.yaml: expected the form .*found list"):
         update(str(root), FAST)

@@ -10,7 +10,6 @@ release is the same corpus at the lower threshold of 1.04.
 """
 
 import difflib
-import lzma
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -20,6 +19,7 @@ from ems.base.errors import EmsError
 from ems.base.files import read_table
 from ems.base.mistakes import mistake
 from ems.base.records import Json
+from ems.config import languages
 from ems.config.corpus_entries import Split
 from ems.config.experiment import Corpus, Experiment, other_language
 from ems.config.languages import opus_date, opus_files, opus_releases, pair_name, summed
@@ -28,6 +28,7 @@ from ems.corpora.split import span_of_part
 
 UNRATED = "unrated"
 HERE = Path(__file__).parent
+UPDATED = languages.UPDATED.with_name("overlaps.tsv.xz")  # of `ems corpora update` from a clone
 _CLASSES = read_table(HERE / "noise.tsv")
 NOISE = {row["class"]: row["meaning"] for row in _CLASSES}  # in the order `ems init` prefers
 NOISE_SHARE = {
@@ -94,10 +95,11 @@ def catalogue() -> dict[str, CatalogueEntry]:
 
 
 @cache
-def _overlaps() -> dict[str, dict[tuple[str, str], float]]:
+def overlaps() -> dict[str, dict[tuple[str, str], float]]:
     """Return language pair -> (corpus, another) -> the share of the first that is in the other."""
     shares: dict[str, dict[tuple[str, str], float]] = {}
-    for line in lzma.decompress((HERE / "overlaps.tsv.xz").read_bytes()).decode().splitlines():
+    path = UPDATED if UPDATED.is_file() else HERE / UPDATED.name
+    for line in languages.read_packed(path).splitlines():
         pair, known = line.split("\t")
         rows = (each.split(":") for each in known.split(" "))
         shares[pair] = {(first, second): int(percent) / 100 for first, second, percent in rows}
@@ -106,7 +108,7 @@ def _overlaps() -> dict[str, dict[tuple[str, str], float]]:
 
 def overlap(corpus: str, other: str, pair: str) -> float:
     """Return the share of a corpus's pairs that another one has, 0 if it is small or unknown."""
-    return _overlaps().get(pair, {}).get((corpus, other), 0.0)
+    return overlaps().get(pair, {}).get((corpus, other), 0.0)
 
 
 def catalogue_entry(name: str) -> CatalogueEntry:

@@ -3,7 +3,8 @@
 Its API (`API`) is asked for one corpus at a time; answers to an interrupted update are kept. A
 clone of its git repository (https://github.com/Helsinki-NLP/OPUS) has info.yaml and statistics.yaml
 in corpus/CORPUS/VERSION. They count alignments, which may be more than the lines of a Moses zip,
-and have no sizes of the zips, so what the table knows of a file stays.
+and have no sizes of the zips, so what the table knows of a file stays. Tables in overlaps/ there
+compare the different pairs of two releases.
 """
 
 import lzma
@@ -18,19 +19,21 @@ from urllib.parse import quote
 
 import yaml
 
-from ems.base.files import atomic_path, read_json
+from ems.base.files import atomic_path, read_json, read_table
 from ems.base.mistakes import mistake
 from ems.base.progress import Progress, log
 from ems.base.records import NonBlank, Record
 from ems.base.templates import rendered
 from ems.config import languages
 from ems.config.languages import OpusFile, opus_files, opus_releases
+from ems.corpora import catalogue
 from ems.corpora.download import Downloads
 from ems.corpora.fetch import Fetched, fetch, fetch_each, is_here
 from ems.corpora.locations import is_remote
 
 API = "https://opus.nlpl.eu/opusapi/"
 WANTED = ("info.yaml", "statistics.yaml")
+LEAST = 10  # percent; smaller overlaps are left out
 MOST_GONE = 0.5  # share of the files that may be gone from one table to the next
 Number = Annotated[Any, lambda value: str(value or 0).isdecimal(), "a number or ''"]
 Files = dict[str, OpusFile]  # by name
@@ -75,6 +78,26 @@ def packed(releases: Iterable[OpusRelease], source: str, date: str) -> bytes:
             columns.append(" ".join(shown) if known else languages.UNKNOWN)
         if names:
             lines.append("\t".join(columns))  # Books v1 de:en,fr en:fr 5 8 3 1 ? 2
+    return _compressed(lines)
+
+
+def packed_overlaps(rows: Iterable[tuple[str, str, str, float]]) -> bytes:
+    """Return the content of overlaps.tsv.xz from rows of language pair, corpus, another one, and
+    the percentage of its pairs in the other: the largest of any releases, if it is LEAST or more.
+    """
+    pairs: dict[str, dict[tuple[str, str], float]] = {}
+    for pair, corpus, other, percent in rows:
+        if corpus != other and percent >= LEAST:
+            known = pairs.setdefault(pair, {})
+            known[corpus, other] = max(percent, known.get((corpus, other), 0))
+    lines = []
+    for pair, known in sorted(pairs.items()):
+        shares = (f"{corpus}:{other}:{known[corpus, other]:.0f}" for corpus, other in sorted(known))
+        lines.append(f"{pair}\t{' '.join(shares)}")
+    return _compressed(lines)
+
+
+def _compressed(lines: list[str]) -> bytes:
     return lzma.compress(("\n".join(lines) + "\n").encode(), preset=9 | lzma.PRESET_EXTREME)
 
 
@@ -95,24 +118,28 @@ def update(place: str, downloads: Downloads) -> str:
     gone = sum(name not in new.get(key, ()) for key, files in old.items() for name in files)
     if not releases or gone > MOST_GONE * sum(map(len, old.values())):
         raise mistake("table shrinks", place=place, files=sum(map(len, new.values())), gone=gone)
-    content = packed(releases, place, date)
-    with atomic_path(out) as temporary:
-        temporary.write_bytes(content)
+    made = {out: packed(releases, place, date)}
+    if not asked and (overlaps := list(_overlaps_of_clone(place))):
+        made[catalogue.UPDATED] = packed_overlaps(overlaps)
+    for path, content in made.items():
+        with atomic_path(path) as temporary:
+            temporary.write_bytes(content)
     if asked:
         for folder in out.parent.glob("update.*.part"):
             shutil.rmtree(folder)
     languages.forget()
-    made = {key: files for key in new if (files := opus_files(*key))}
-    changed = {key: _changes(old[key], made[key]) for key in made if key in old}
+    catalogue.overlaps.cache_clear()
+    now = {key: files for key in new if (files := opus_files(*key))}
+    changed = {key: _changes(old[key], now[key]) for key in now if key in old}
     return rendered(
         Path(__file__).with_name("update.txt.jinja"),
         out=out,
         place=place,
         date=date,
-        new={key: files for key, files in made.items() if key not in old},
-        gone={key: files for key, files in old.items() if key not in made},
+        new={key: files for key, files in now.items() if key not in old},
+        gone={key: files for key, files in old.items() if key not in now},
         changed={key: counts for key, counts in changed.items() if any(counts)},
-        files=sum(map(len, made.values())),
+        files=sum(map(len, now.values())),
     )
 
 
@@ -192,6 +219,15 @@ def _of_clone(place: str) -> Iterator[OpusRelease]:
             yield OpusRelease(
                 corpus, (_day(path, info.get("release date", "")), version), version, files
             )
+
+
+def _overlaps_of_clone(place: str) -> Iterator[tuple[str, str, str, float]]:
+    for path in sorted(Path(place).glob("corpus/*/*/overlaps/*-*.tsv")):
+        try:
+            for row in read_table(path) if "en" in path.stem.split("-") else ():
+                yield path.stem, row["corpus A"], row["corpus B"], float(row["A∩B/A"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise mistake("no such statistics", path=path, problem=repr(error)) from None
 
 
 def _mapping(path: Path) -> dict[str, Any]:

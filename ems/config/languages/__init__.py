@@ -86,7 +86,8 @@ def _codes() -> dict[tuple[str, str], list[dict[str, str]]]:
     return codes
 
 
-def _table(path: Path) -> str:
+def read_packed(path: Path) -> str:
+    """Return the text of a compressed table. Raises `EmsError` for a damaged one."""
     try:
         return lzma.decompress(path.read_bytes()).decode()
     except (lzma.LZMAError, ValueError) as error:
@@ -96,7 +97,7 @@ def _table(path: Path) -> str:
 @cache
 def _lines() -> tuple[list[str], dict[str, dict[str, str]]]:
     """Return (source, date), and corpus -> version -> columns, of the newer table."""
-    tables = list(map(_table, filter(Path.is_file, (TABLE, UPDATED))))
+    tables = list(map(read_packed, filter(Path.is_file, (TABLE, UPDATED))))
     head, *lines = max(tables, key=lambda text: text.partition("\n")[0].split("\t")[1]).splitlines()
     releases: dict[str, dict[str, str]] = {}
     for line in lines:
