@@ -106,10 +106,7 @@ def _system(experiment: Experiment, model: str | None, command: str | None) -> S
     known = read_description(folder).languages if of_ngrams else describe(folder).segmenters
     codes = tuple(code for code in experiment.languages if code in known)
     if len(codes) < 2:
-        raise EmsError(
-            f"{model}: it was trained on {', '.join(sorted(known))}; fewer than two of them are in "
-            f"experiment {experiment.name}: choose another --experiment"
-        )
+        raise mistake("other languages", model=model, known=sorted(known), experiment=experiment)
     return SystemSettings("folder", languages=codes, place=model)
 
 

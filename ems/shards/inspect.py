@@ -10,6 +10,7 @@ import numpy as np
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file
+from ems.base.mistakes import mistake
 from ems.base.records import Count, Record
 from ems.shards.documents import DocumentStore, MinedPairs
 from ems.shards.index import MANIFEST, TRAIN, MinedManifest, read_index, shards_of
@@ -49,9 +50,7 @@ def inspect_mined(
     pairs = MinedPairs(mined, documents)
     rows = pairs.select(pair)
     if not 0 <= row < len(rows):
-        raise EmsError(
-            f"--row {row}: found {len(rows):,} mined pairs; give a row from 0 to {len(rows) - 1}"
-        )
+        raise mistake("no such mined pair", row=row, count=len(rows), last=len(rows) - 1)
     chosen = rows[row]
     names = "-".join(codes[at] for at in chosen["languages"])
     places = documents.places(chosen["languages"], chosen["rows"])

@@ -16,7 +16,7 @@ import numpy as np
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import sha256_file
-from ems.base.mistakes import mistake
+from ems.base.mistakes import check, mistake
 from ems.base.progress import Progress
 from ems.base.provenance import digest
 from ems.shards.shard import Shard, ShardRow, allow_open_files
@@ -112,16 +112,12 @@ class PairStore:
         )
 
     def _check_usable(self, shard: Shard) -> None:
-        missing = ", ".join(sorted({*shard.languages} - {*self.languages}))
-        if missing:
-            raise EmsError(
-                f"{shard.folder}: holds pairs of {'-'.join(shard.languages)}, the experiment has "
-                f"no {missing}; leave it out of the index"
-            )
-        if (len(shard.languages) == 1) != self.documents:
-            kinds = ["pairs", "documents of one language"]
-            expected, found = kinds[self.documents], kinds[not self.documents]
-            raise EmsError(f"{shard.folder}: expected shards of {expected}, found {found}")
+        if missing := sorted({*shard.languages} - {*self.languages}):
+            pair = "-".join(shard.languages)
+            raise mistake("shard of other languages", this=shard, pair=pair, missing=missing)
+        documents = len(shard.languages) == 1
+        wrong = documents != self.documents
+        check({"pairs expected": wrong and documents, "documents expected": wrong}, this=shard)
         if not shard.pairs:
             raise Damaged(shard.folder, "expected pairs of sentences, found none")
 

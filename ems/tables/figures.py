@@ -202,8 +202,7 @@ def plot_tradeoff(scores: list[Path], times: Times, out: Path) -> None:
     seconds = {s.system: last_time(times[s.system])[1] for s in systems}
     systems = [system for system in systems if seconds[system.system]]
     if not systems:
-        listed = ", ".join(map(str, scores))
-        raise EmsError(f"no system of {listed} was trained, so none has a cost; train one")
+        raise mistake("no costs", scores=list(map(str, scores)))
     with canvas.drawing(out, 6.0, 4.2) as figure:
         axes = figure.subplots()
         keys = []

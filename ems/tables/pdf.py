@@ -86,9 +86,5 @@ def _run_latexmk(folder: Path, out: Path) -> None:
         said = log.read_bytes() if log.is_file() else done.stdout + done.stderr
         lines = said.decode("utf-8", "replace").splitlines()
         first = next((at for at, line in enumerate(lines) if line.startswith("!")), len(lines))
-        relevant = "\n".join(lines[first:][:LINES] or lines[-LINES:])
-        raise EmsError(
-            f"{out}: LaTeX failed (latexmk exit status {done.returncode}); the end of its log:\n"
-            f"{relevant}\ncorrect the table or the caption that it names (table1.tex is the first "
-            "table)"
-        )
+        end = "\n".join(["", *(lines[first:][:LINES] or lines[-LINES:]), ""])
+        raise mistake("LaTeX failed", out=out, status=done.returncode, end=end)

@@ -8,7 +8,6 @@ from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
-from ems.base.errors import EmsError
 from ems.base.mistakes import mistake
 from ems.bench.scores import ENGLISH, UNSEEN, Score, ScoreFile, read_score_file
 
@@ -166,12 +165,8 @@ def _check_same_data(files: list[ScoreFile], several: bool) -> None:
         values = [getattr(file, header) for file in files]
         if any(value != values[0] for value in values):
             pairs = zip(values, files, strict=True)
-            listed = "\n".join(f"  {value}  {file.path}" for value, file in pairs)
-            raise EmsError(
-                f"the {files[0].benchmark} scores are of different data, so they cannot share a "
-                f"table; {header}:\n{listed}\ndelete the score files of the old data "
-                "and run the benchmark again"
-            )
+            lines = "\n".join(["", *(f"  {value}  {file.path}" for value, file in pairs), ""])
+            raise mistake("scores of several data", file=files[0], header=header, lines=lines)
 
 
 def _check_same_languages(systems: Iterable[Scores], unseen: bool) -> None:
@@ -183,8 +178,5 @@ def _check_same_languages(systems: Iterable[Scores], unseen: bool) -> None:
                 continue
             before = first.setdefault(label, system)
             if before.languages[label] != language:
-                raise EmsError(
-                    f"{system.file.path}: {label} is language {language}, but "
-                    f"{before.languages[label]} in {before.file.path}; delete the older of the two "
-                    "and run the benchmark again"
-                )
+                both = {"language": language, "other": before.languages[label]}
+                raise mistake("two languages", this=system, before=before, label=label, **both)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, HEADS, VOCABULARY, read_json, sha256_file
-from ems.base.mistakes import mistake
+from ems.base.mistakes import check, mistake
 from ems.base.progress import clock, log
 from ems.config.experiment import Experiment
 from ems.model.devices import read_tensors
@@ -54,10 +54,8 @@ def training_data(
     objectives, limit = settings.objectives, settings.model.max_tokens
     share, held_out = settings.train.corpus_share, None
     held = validation_pairs(settings, languages, index)
-    if bool(objectives.coherence.weight) != (mined is not None):
-        found = "found none" if mined is None else f"found {mined}"
-        expected = "mined pairs, for" if mined is None else "no mined pairs without"
-        raise EmsError(f"--mined: expected {expected} objectives.coherence, {found}")
+    needed, given = bool(objectives.coherence.weight), mined is not None
+    check({"no mined pairs": needed > given, "unused mined pairs": needed < given}, mined=mined)
     folders = shards_of(index[TRAIN], languages, 1 if objectives.documents else 2)
     if not objectives.documents:
         training = PairStore(folders, languages, limit, share)
@@ -153,13 +151,11 @@ def start_of(
     """
     setting = experiment.systems[name].train.start_from
     if setting and folder is None:
-        advice = "give its model folder, `ems train --start`"
-        raise EmsError(f"systems.{name}.train.start_from: {setting}; {advice}")
+        raise mistake("no folder to start from", name=name, setting=setting)
     if folder is None:
         return None
     if not setting:
-        problem = f"systems.{name} has no train.start_from; set it to a system"
-        raise EmsError(f"--start {folder}: {problem}")
+        raise mistake("no system to start from", name=name, folder=folder)
     description = read_model(folder)
     languages = read_json(folder / DESCRIPTION, LanguageList).languages  # keeps the heads
     store.check_vocabulary(folder / VOCABULARY, f"give the model of {setting}")

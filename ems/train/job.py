@@ -161,13 +161,8 @@ def claim_identity(state: Path, identity: Json, afresh: bool = False) -> Path:
                 saved: Json = {}
                 with suppress(EmsError):
                     saved = read_json(other / IDENTITY, Json)
-                step = step_of(checkpoints(other)[-1])
-                raise EmsError(
-                    f"{other}: an unfinished run of this system is at step {step:,}, of other "
-                    f"settings: {'; '.join(differences(saved, identity))}. Set it back to go on "
-                    "from there; to train from step 0 delete that folder, or say `ems train "
-                    "--afresh`, or `snakemake --config afresh=true -- ...`"
-                )
+                step, changes = step_of(checkpoints(other)[-1]), differences(saved, identity)
+                raise mistake("unfinished run", other=other, step=step, changes="; ".join(changes))
             log.warning("%s: deleted checkpoints of other settings, because of `afresh`", other)
         shutil.rmtree(other)
     for path in own.glob(".*.part"):

@@ -12,7 +12,7 @@ import psutil
 import torch
 from torch import Tensor
 
-from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.model.encoder import NoStartValues
 from ems.model.objectives.system import Parts, System
 
@@ -43,11 +43,8 @@ def check_fits(
     if device.type == "cuda":
         present = torch.cuda.get_device_properties(device).total_memory
     if needed > present:
-        raise EmsError(
-            f"systems.{name}: training {parameters:,} parameters needs {needed / 1e9:,.1f} GB of "
-            f"memory, {device.type} has {present / 1e9:,.1f} GB; lower model.width, model.layers, "
-            "model.feed_forward or vocabulary.size"
-        )
+        sizes = {"parameters": parameters, "needed": needed / 1e9, "present": present / 1e9}
+        raise mistake("too little memory", name=name, device=device, **sizes)
 
 
 def without_memory(settings: Parts, languages: int, pieces: int) -> System:

@@ -156,10 +156,7 @@ class Trainer:
                 raise self._diverged(f"the weights {name} are not finite after {done} steps")
 
     def _diverged(self, problem: str) -> EmsError:
-        return EmsError(
-            f"{problem}; lower train.learning_rate or raise train.warmup_steps. "
-            f"The checkpoints in {self.state} are from before it"
-        )
+        return mistake("diverged", problem=problem, state=self.state)
 
     def _write_bad_batch(self, step: int, values: dict[str, float]) -> str:
         """Write the values of a bad step and the origin of its pairs; return both as text."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.texts import is_visible
 from ems.corpora.evalsets.formats import check_count, numbered_lines
 
@@ -39,10 +39,8 @@ def read_document(folder: Path, name: str) -> tuple[list[list[str]], list[Pair]]
     for number, pair in _alignments(path):
         for own, lines, code in zip(pair, sides, SIDES, strict=True):
             if max(own, default=0) >= len(lines):
-                raise EmsError(
-                    f"{path}: line {number}: {code} sentence {max(own)} does not exist; the last "
-                    f"one is {len(lines) - 1}"
-                )
+                words = {"code": code, "sentence": max(own), "last": len(lines) - 1}
+                raise mistake("no such sentence", path=path, number=number, **words)
         gold += [pair] if all(pair) else []
     check_count(len(gold), path, "an alignment with two sides")
     return sides, gold
@@ -51,8 +49,7 @@ def read_document(folder: Path, name: str) -> tuple[list[list[str]], list[Pair]]
 def _alignments(path: Path) -> Iterator[tuple[int, Pair]]:
     for number, line in numbered_lines(path):
         if not (match := ALIGNMENT.fullmatch(line)):
-            found = f"expected [numbers]:[numbers], found {line[:40]!r}"
-            raise EmsError(f"{path}: line {number}: {found}")
+            raise mistake("malformed alignment", path=path, number=number, line=line[:40])
         sides = [re.findall("[0-9]+", side) for side in match.groups()]
         yield number, tuple(tuple(sorted(map(int, side))) for side in sides)
 

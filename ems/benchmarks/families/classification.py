@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from ems.base.errors import EmsError
 from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.bench.probe import Classifier, Pool, Run, train
@@ -102,10 +101,8 @@ def check_classes(labels: list[int], classes: tuple[str, ...], file: str, subjec
     """Raise `EmsError` if a class has no example."""
     for number, name in enumerate(classes):
         if number not in labels:
-            raise EmsError(
-                f"{file}: none of the {len(labels):,} {subject} {name}; expected "
-                f"some of each of {', '.join(classes)}: fetch the benchmark again"
-            )
+            words = {"count": len(labels), "subject": subject, "name": name, "classes": classes}
+            raise mistake("no example of a class", file=file, **words)
 
 
 def drawn(documents: Iterable[Document], count: int, seed: str, path: Path) -> list[Document]:

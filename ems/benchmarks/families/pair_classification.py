@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import average_precision_score
 
-from ems.base.errors import EmsError
 from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.bench.scores import ENGLISH, Result, Score
@@ -71,11 +70,8 @@ def _rows(task: Task, code: str, part: str) -> Rows:
         rows = [(row, pair) for row, pair in rows if row % 2 == part.startswith("odd")]
     labels = {pair.label for _, pair in rows}
     if labels != {"0", "1"}:
-        raise EmsError(
-            f"{task.folder}: {task.benchmark} {code}, {part}: expected pairs with the labels 0 "
-            f"and 1, found {', '.join(sorted(map(repr, labels))) or 'no pairs'}; fetch the "
-            "benchmark again"
-        )
+        found = ", ".join(sorted(map(repr, labels))) or "no pairs"
+        raise mistake("labels of pairs", task=task, code=code, part=part, found=found)
     return rows
 
 

@@ -15,7 +15,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.bench.margin import best_candidates
 from ems.bench.retrieval import nearest_is_own
@@ -58,12 +58,8 @@ def _hits_of_drawn(task: Task, code: str) -> DirectionHits:
     data.count(*archive)  # raises for a damaged archive
     pairs = draw(partial(data.read_language, *archive), protocol.candidates, protocol.seed)
     if len(pairs) < protocol.candidates:
-        raise EmsError(
-            f"{task.folder / data.file_names(code)[0]}: expected at least "
-            f"{protocol.candidates:,} pairs without repeated sentences, found "
-            f"{len(pairs):,}; lower evalsets.{task.benchmark}.protocol.candidates, or leave the "
-            "language out"
-        )
+        path = task.folder / data.file_names(code)[0]
+        raise mistake("too few pairs", path=path, task=task, protocol=protocol, found=len(pairs))
     generator = np.random.RandomState(protocol.seed)
     queries = generator.choice(len(pairs), protocol.queries, replace=False)
     where = f"{task.benchmark} {code}"

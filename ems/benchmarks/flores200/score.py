@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.bench.retrieval import all_directions
 from ems.bench.scores import Result, Score, packed
@@ -44,10 +44,8 @@ def read_translations(folder: Path, codes: list[str], name: str) -> dict[str, li
     for code in others:
         if len(lines[code]) != len(lines[first]):
             names = [folder / data.file_names(each)[0] for each in (code, first)]
-            raise EmsError(
-                f"{names[0]}: expected the {len(lines[first]):,} lines of {names[1]}, found "
-                f"{len(lines[code]):,}; every language has the same sentences: fetch both again"
-            )
+            counts = {"expected": len(lines[first]), "found": len(lines[code])}
+            raise mistake("unequal languages", path=names[0], other=names[1], **counts)
     return lines
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.schema import Settings
 from ems.corpora.evalsets.formats import Document, Subset, check_count, numbered_lines, parts, tree
 
@@ -50,9 +51,7 @@ def read_split(folder: Path, code: str, split: str) -> Iterator[Document]:
     for path in read_index(folder, code, split):
         labels, headline, text = read_item(path)
         if len(labels) != 1:
-            raise EmsError(
-                f"{path}: has {len(labels)} of the classes {', '.join(CLASSES)}, expected one"
-            )
+            raise mistake("classes of an item", path=path, count=len(labels), classes=CLASSES)
         yield Document(labels[0], headline, text)
 
 

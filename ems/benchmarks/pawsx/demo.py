@@ -7,7 +7,7 @@ always reveal it, so the set is easier than the real one. It lacks Korean, as th
 
 from pathlib import Path
 
-from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.corpora.demo.grammar import read_frames
 from ems.corpora.demo.mirror import Files, demo_codes, table
 from ems.corpora.demo.texts import Material
@@ -28,9 +28,7 @@ def demo_files(material: Material) -> Files:
             name = first.template.name
             second = reworded[name].sentence(meaning.fillers)
             if not material.drawer.admit(second):
-                raise EmsError(
-                    f"template {name}: the sentence {second.texts['en']!r} exists already"
-                )
+                raise mistake("sentence exists", name=name, sentence=second.texts["en"])
             pairs.append((first.texts, second.texts, str(at % 2)))
         pairs = material.shuffled(pairs)
         for code in demo_codes("pawsx"):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.corpora.evalsets.formats import check_count, json_rows, named_rows
 
 SPLITS = ("dev", "test")
@@ -62,9 +62,7 @@ def read_train(folder: Path) -> Iterator[Inference]:
 
 def _inference(path: Path, number: int, premise: str, hypothesis: str, label: str) -> Inference:
     if label not in LABELS:
-        raise EmsError(
-            f"{path}: line {number}: found the label {label!r}; expected {', '.join(LABELS)}"
-        )
+        raise mistake("unknown label", path=path, number=number, label=label, labels=LABELS)
     return Inference(premise, hypothesis, label)
 
 
