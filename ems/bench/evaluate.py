@@ -6,6 +6,7 @@ form as the workflow's. The system hash in them covers the bytes of the model's 
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -36,10 +37,8 @@ def evaluate(
     """Score `encoder` on a benchmark and write the score file; `names` has the keys `system` and
     `benchmark`. Raises `EmsError` if `folders` lacks an evaluation set of the benchmark.
     """
-    if missing := [name for name in sets_of(names["benchmark"]) if name not in folders]:
-        raise mistake(
-            "folders not given", benchmark=names["benchmark"], missing=" and ".join(missing)
-        )
+    if missing := " and ".join(each for each in sets_of(names["benchmark"]) if each not in folders):
+        raise mistake("folders not given", benchmark=names["benchmark"], missing=missing)
     task = Task(encoder, experiment, names["system"], names["benchmark"], folders, out.parent)
     header = task.header()  # first: it checks the checksums of the data
     result = import_module(score_module(task.benchmark)).score(task)
@@ -68,13 +67,10 @@ def evaluate_by_hand(
     place = Path(command.partition(" ")[0]) if model is None else Path(model).resolve()
     name = name or place.name or ("command" if model is None else "model")
     experiment = replace(experiment, systems={**experiment.systems, name: system})
-    data_folders = {
-        benchmark: {
-            evalset: _folder(experiment, evalset, folders or {}, data)
-            for evalset in sets_of(benchmark, "--bench")
-        }
-        for benchmark in names
-    }
+    folder_of = partial(_folder, experiment, folders=folders or {}, data=data)
+    data_folders = {}
+    for benchmark in names:
+        data_folders[benchmark] = {each: folder_of(each) for each in sets_of(benchmark, "--bench")}
     cache = Path("results") / experiment.name / CACHE_FOLDER
     encoder = cached(make_encoder(system), cache, cache_mb)
     rows = [f"benchmark | metric | {name}"]

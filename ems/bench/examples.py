@@ -51,11 +51,9 @@ def write_examples(
 
 def _from_weak_to_strong(file: ScoreFile) -> list[str]:
     """Return the codes of LANGUAGES languages at equal distances by their score into English."""
-    values = {
-        row.source: row.value
-        for row in file.rows
-        if row.target in file.english and file.languages.get(row.source, UNSEEN) != UNSEEN
-    }
+    rows = [row for row in file.rows if row.target in file.english]
+    known = [row for row in rows if file.languages.get(row.source, UNSEEN) != UNSEEN]
+    values = {row.source: row.value for row in known}
     order = sorted(values, key=lambda code: (values[code], code))
     places = np.linspace(0, len(order) - 1, min(LANGUAGES, len(order)))
     return [order[round(place)] for place in places]

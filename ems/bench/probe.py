@@ -177,10 +177,8 @@ class _Batched:
         return not perfect and not (patience and epoch - best.epoch >= patience)
 
     def _layers(self, at: int) -> Layers:
-        return [
-            (weight[at, :, :size].detach(), weight[at, :, size].detach())
-            for weight, size in zip(self.layers, self.sizes[:-1], strict=True)
-        ]
+        layers = zip(self.layers, self.sizes[:-1], strict=True)
+        return [(both[at, :, :size].detach(), both[at, :, size].detach()) for both, size in layers]
 
 
 def start_layers(

@@ -29,10 +29,8 @@ def nearest_is_own(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     """Return bool[N]: True if the candidate[N, d] nearest to query[n] is candidate[n]. Both have
     rows of length 1. On ties the first candidate counts.
     """
-    nearest = [
-        (queries[start : start + QUERIES] @ candidates.T).argmax(axis=1)
-        for start in range(0, len(queries), QUERIES)
-    ]
+    starts = range(0, len(queries), QUERIES)
+    nearest = [(queries[at : at + QUERIES] @ candidates.T).argmax(axis=1) for at in starts]
     return np.concatenate(nearest) == np.arange(len(queries))
 
 

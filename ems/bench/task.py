@@ -155,6 +155,5 @@ def empty(shape: tuple[int, int], scratch: Path) -> np.ndarray:
                 os.posix_fallocate(file.fileno(), 0, size)
             return np.memmap(file, np.float32, "w+", shape=shape)
     except OSError as error:
-        raise mistake(
-            "no room for embeddings", scratch=scratch, size=size, error=error.strerror or error
-        ) from error
+        problem = error.strerror or error
+        raise mistake("no room for embeddings", folder=scratch, size=size, error=problem) from error

@@ -70,10 +70,8 @@ def _turned(numbers: np.ndarray, bits: int) -> np.ndarray:
 
 def features(lines: list[str], settings: NgramSettings) -> csr_array:
     """Return a sparse float32[N, PLACES] that is 1 where a line has a feature, else 0."""
-    words_by_line = [
-        [_marked(word, settings.romanise) for word in words_of(line)]
-        for line in tidy_lines(lines, _tidy)
-    ]
+    unmarked = map(words_of, tidy_lines(lines, _tidy))
+    words_by_line = [[_marked(word, settings.romanise) for word in own] for own in unmarked]
     words = [marked for line_words in words_by_line for marked, _ in line_words]
     line = np.repeat(np.arange(len(lines)), list(map(len, words_by_line)))  # of each word
     lengths = np.fromiter(map(len, words), np.int64, len(words))

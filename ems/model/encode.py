@@ -5,6 +5,7 @@ normalised; retrieval normalises (EMS v2 Eq. 9 and section V use cosine).
 
 import warnings
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +74,9 @@ def bert_names(
         ours, theirs = f"layers.{number}.", f"encoder.layer.{number}."
         modules[f"{ours}attention.input"] = [f"{theirs}{attention}.{name}" for name in QKV]
         modules |= {ours + row["ours"]: [theirs + row["theirs"]] for row in IN_LAYER}
-    return EMBEDDINGS | {
-        f"{ours}.{kind}": [f"{name}.{kind}" for name in theirs]
-        for ours, theirs in modules.items()
-        for kind in ("weight", "bias")
-    }
+    both = product(modules.items(), ("weight", "bias"))
+    names = {f"{ours}.{kind}": [f"{name}.{kind}" for name in own] for (ours, own), kind in both}
+    return EMBEDDINGS | names
 
 
 class SentenceEncoder(Tokeniser):

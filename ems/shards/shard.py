@@ -84,18 +84,14 @@ class Shard:
     @cached_property
     def ids(self) -> list[np.ndarray]:
         """uint16[tokens] of both sides."""
-        return [
-            self._mapped(f"{code}.ids", ids_fault, self.pieces, offsets)
-            for code, offsets in zip(self.languages, self.offsets, strict=True)
-        ]
+        sides = zip(self.languages, self.offsets, strict=True)
+        return [self._mapped(f"{code}.ids", ids_fault, self.pieces, own) for code, own in sides]
 
     @cached_property
     def offsets(self) -> list[np.ndarray]:
         """int64[pairs + 1] of both sides."""
-        return [
-            self._mapped(f"{code}.offsets", offsets_fault, self.tokens[code])
-            for code in self.languages
-        ]
+        sides = [(f"{code}.offsets", self.tokens[code]) for code in self.languages]
+        return [self._mapped(name, offsets_fault, tokens) for name, tokens in sides]
 
     @cached_property
     def lines(self) -> np.ndarray:

@@ -44,11 +44,8 @@ def plot_curves(losses: Mapping[str, Path], times: Times | None, out: Path) -> N
             places = [seconds[entry.step] / 60 for entry in entries]
         curves[system] = list(zip(places, entries, strict=True))
     # a system keeps its number, and so its colour, if another has no curve
-    numbers = {
-        name: number
-        for number, (name, rows) in enumerate(curves.items())
-        if any(entry.step for _, entry in rows)
-    }
+    numbered = enumerate(curves.items())
+    numbers = {name: at for at, (name, rows) in numbered if any(entry.step for _, entry in rows)}
     if not numbers:
         listed = ", ".join(map(str, losses.values())) or "no file"
         raise mistake("no curve", listed=listed)
@@ -61,11 +58,8 @@ def plot_curves(losses: Mapping[str, Path], times: Times | None, out: Path) -> N
         for axes, panel in zip(rows[:, 0], panels, strict=True):
             for name, number in numbers.items():
                 for part, look in ((TRAIN, THIN), (VALIDATION, MARKED)):
-                    points = [
-                        (place, entry.values[panel])
-                        for place, entry in curves[name]
-                        if entry.part == part and panel in entry.values
-                    ]
+                    rows_of = [row for row in curves[name] if row[1].part == part]
+                    points = [(at, row.values[panel]) for at, row in rows_of if panel in row.values]
                     if points:
                         axes.plot(*zip(*points, strict=True), **line_style(number), **look)
             axes.set_ylabel(LABELS.get(panel, panel))
@@ -133,11 +127,8 @@ def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
         panels[0].set_xlim(left=0)
         panels[0].xaxis.set_major_locator(MaxNLocator(2, steps=(1, 2, 5, 10)))
         panels[0].xaxis.set_major_formatter(EngFormatter(sep=""))
-        chosen = (
-            f"the {len(codes)} hardest of {len(lines)} languages"
-            if len(codes) < len(lines)
-            else "each language"
-        )
+        some = f"the {len(codes)} hardest of {len(lines)} languages"
+        chosen = some if len(codes) < len(lines) else "each language"
         figure.suptitle(f"Validation P@1 (%) of {chosen} against sentence pairs seen")
         note = "Number above a panel: P@1 at the end of training of the best system, in its colour"
         canvas.add_legend(figure, _keys({name: number for number, name in enumerate(curves)}), note)

@@ -179,11 +179,9 @@ def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
     for entry in read_report(report).entries:
         for side in entry.sides if entry.role == TRAIN else ():
             pairs[side] = pairs.get(side, 0) + entry.kept
-    absent = {s.languages[code] for s in systems for code in s.values} - set(pairs)
-    if absent:
-        raise mistake(
-            "no corpus of a language", report=report, absent=sorted(absent), system=systems[0]
-        )
+    scored = {system.languages[label] for system in systems for label in system.values}
+    if absent := sorted(scored - set(pairs)):
+        raise mistake("no corpus of a language", report=report, absent=absent, this=systems[0])
     return {
         system.system: {
             (language := system.languages[label]): (pairs[language], value)

@@ -65,20 +65,12 @@ def check_latex() -> None:
 
 
 def _run_latexmk(folder: Path, out: Path) -> None:
-    command = [
-        *("latexmk", "-norc", "-pdf", "-interaction=nonstopmode", "-halt-on-error"),
-        *("-pdflatex=pdflatex -no-shell-escape %O %S", "main.tex"),
-    ]
+    options = ["-norc", "-pdf", "-interaction=nonstopmode", "-halt-on-error"]
+    command = ["latexmk", *options, "-pdflatex=pdflatex -no-shell-escape %O %S", "main.tex"]
     fixed = {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1", "max_print_line": "1000"}
     try:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env={**os.environ, **fixed},
-            capture_output=True,
-            timeout=TIMEOUT,
-            stdin=subprocess.DEVNULL,
-        )
+        quiet = {"capture_output": True, "stdin": subprocess.DEVNULL, "timeout": TIMEOUT}
+        done = subprocess.run(command, cwd=folder, env={**os.environ, **fixed}, **quiet)
     except subprocess.TimeoutExpired:
         raise EmsError(f"{out}: LaTeX did not end within {TIMEOUT} s; look at the tables") from None
     if done.returncode:

@@ -192,12 +192,8 @@ def _of_study(experiment: Experiment, settings: StudySettings) -> list[str]:
     if not (settings.facts or any(map(experiment.scored, settings.columns))):
         return []
     rows = study_rows(experiment, settings)
-    files = [
-        file
-        for row in rows
-        for name, systems in row.systems.items()
-        for file in scores(experiment, experiment.scored(name), systems)
-    ]
+    named = [(experiment.scored(name), own) for row in rows for name, own in row.systems.items()]
+    files = [file for name, systems in named for file in scores(experiment, name, systems)]
     if settings.costs or "parameters" in settings.facts:
         names = experiment.learning([row.model for row in rows])
         files += _of_models(experiment, names, "model.json")
@@ -262,11 +258,9 @@ def write_together(table: str, experiments: Sequence[Experiment], out: Path) -> 
     data that several experiments read must be the same. Raises `EmsError` for a table of one
     experiment alone, an experiment without its scores, and scores that cannot share a table.
     """
-    declared = {
-        name: made
-        for name, output in outputs()["table"].items()
-        if output.benchmark and isinstance(made := tables_of(output.benchmark)[name], Declaration)
-    }
+    named = {name: each.benchmark for name, each in outputs()["table"].items() if each.benchmark}
+    tables = {name: tables_of(benchmark)[name] for name, benchmark in named.items()}
+    declared = {name: each for name, each in tables.items() if isinstance(each, Declaration)}
     if table not in declared:
         raise mistake("table of experiments", table=table, declared=declared)
     output = outputs()["table"][table]
@@ -278,17 +272,12 @@ def write_together(table: str, experiments: Sequence[Experiment], out: Path) -> 
         files = [Path(file) for file in output.inputs(each)]
         if not files:
             raise mistake("no scores of an experiment", each=each, table=table)
-        rows = {
-            name: f"{each.name}: {name}" if counts[name] > 1 else name
-            for name in [*systems[each.name], *each.families]
-        }
+        names = [*systems[each.name], *each.families]
+        rows = {name: f"{each.name}: {name}" if counts[name] > 1 else name for name in names}
         paths |= {path: rows[path.parent.name] for path in files}
         order += [rows[system] for system in systems[each.name]]
-        families |= {
-            rows[family]: [rows[member] for member in members]
-            for family, members in each.families.items()
-            if set(members) <= rows.keys()
-        }
+        whole = {name: own for name, own in each.families.items() if {*own} <= rows.keys()}
+        families |= {rows[name]: [rows[member] for member in own] for name, own in whole.items()}
     printed = list(dict.fromkeys(name for each in experiments for name in each.tables.printed))
     write_systems(declared[table], [*paths], out, printed, order, families, paths)
     return list(paths)

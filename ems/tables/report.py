@@ -42,6 +42,11 @@ class Run:
     def folder(self) -> Path:
         return Path("results", self.experiment.name)
 
+    def files(self, kind: str, name: str) -> list[tuple[Path, str]]:
+        """Return (<kind>/<system>/<name>, label) of each system that has this file."""
+        paths = [(self.folder / kind / own / name, label) for own, label in self.labels.items()]
+        return [(path, label) for path, label in paths if path.is_file()]
+
     @cached_property
     def families(self) -> dict[str, list[str]]:
         """Name -> labels of the systems that share a row, one per language pair."""
@@ -131,12 +136,7 @@ def _columns(runs: Sequence[Run]) -> tuple[list[Column], list[str]]:
     columns, left_out = [], []
     families = {name: own for run in runs for name, own in run.families.items()}
     for name in dict.fromkeys(name for run in runs for name in run.experiment.benchmarks):
-        labels = {
-            path: label
-            for run in runs
-            for system, label in run.labels.items()
-            if (path := run.folder / "scores" / system / f"{name}.json").is_file()
-        }
+        labels = dict(each for run in runs for each in run.files("scores", f"{name}.json"))
         if not labels:
             continue
         try:
@@ -223,11 +223,9 @@ def _map(column: Column, system: str) -> Json:
     """Return P@1 of each direction of one system: codes, and a row of values per query."""
     scores = column.systems.get(system) or next(iter(column.systems.values()))
     languages = scores.file.languages
-    values = {
-        (languages[row.source], languages[row.target]): row.value
-        for row in scores.file.rows
-        if not row.measure and UNSEEN not in (languages[row.source], languages[row.target])
-    }
+    rows = [row for row in scores.file.rows if not row.measure]
+    every = {(languages[row.source], languages[row.target]): row.value for row in rows}
+    values = {pair: value for pair, value in every.items() if UNSEEN not in pair}
     codes = in_table_one_order({code for pair in values for code in pair})
     numbered = len(codes) <= MOST_NUMBERED
     if not numbered:
@@ -244,12 +242,9 @@ def _map(column: Column, system: str) -> Json:
 
 def _curves(runs: Sequence[Run], drawn: Sequence[str]) -> list[Json]:
     """Return P@1 and the loss of validation, against the pairs seen: a line per system."""
-    logs = {
-        label: [entry for entry in read_losses(path) if entry.part == VALIDATION]
-        for run in runs
-        for system, label in run.labels.items()
-        if label in drawn and (path := run.folder / f"models/{system}/losses.jsonl").is_file()
-    }
+    files = [each for run in runs for each in run.files("models", "losses.jsonl")]
+    rows = {label: read_losses(path) for path, label in files if label in drawn}
+    logs = {label: [each for each in own if each.part == VALIDATION] for label, own in rows.items()}
     panels: dict[str, Callable[[LossEntry], float | None]] = {
         "P@1 on the validation pairs (%), higher is better": lambda entry: entry.values.get(P1),
         "Loss on the validation pairs, lower is better": lambda entry: entry.total,
@@ -337,12 +332,9 @@ def _provenance(run: Run) -> Json:
     settings = Path("configs", f"{experiment.name}.yaml")
     receipts = [read_json(path, Json) for path in sorted(folder.glob("fetched/opus/**/*.json"))]
     files = {name: value for receipt in receipts for name, value in receipt.items()}
-    models = {
-        label: identity
-        for system, label in run.labels.items()
-        if (path := folder / f"models/{system}/model.json").is_file()
-        and (identity := read_json(path, Json, "model.json").get("identity"))
-    }
+    paths = run.files("models", "model.json")
+    described = [(label, read_json(path, Json, path.name)) for path, label in paths]
+    models = {label: own["identity"] for label, own in described if own.get("identity")}
     return {
         "settings": str(settings),
         "settings_sha256": digest(settings.read_text(encoding="utf-8")),

@@ -103,20 +103,16 @@ def read_scores(
     if names is not None:
         files = [replace(file, system=names[file.path]) for file in files]
     _check_same_data(files, several=names is not None)
-    systems = {
-        file.system: Scores(
-            file, file.system, tuple((label(file, s), _language(file, s), s) for s in file.rows)
-        )
-        for file in files
-    }
+    systems = {}
+    for file in files:
+        rows = tuple((label(file, row), _language(file, row), row) for row in file.rows)
+        systems[file.system] = Scores(file, file.system, rows)
     _check_same_languages(systems.values(), unseen=names is None)
-    missing = {
-        name: Scores(files[0], name, absent=(f"{name}/{files[0].path.name}",))
-        for name in order
-        if name not in systems
-    }
-    rows = [(systems | missing)[name] for name in dict.fromkeys([*order, *systems])]
-    return _joined(rows if seen is None else _narrowed(rows, seen), families or {})
+    for name in order:
+        missing = Scores(files[0], name, absent=(f"{name}/{files[0].path.name}",))
+        systems.setdefault(name, missing)
+    shown = [systems[name] for name in dict.fromkeys([*order, *systems])]
+    return _joined(shown if seen is None else _narrowed(shown, seen), families or {})
 
 
 def _language(file: ScoreFile, score: Score) -> str:
@@ -142,10 +138,8 @@ def _joined(systems: list[Scores], families: Families) -> list[Scores]:
 
 def _narrowed(systems: list[Scores], seen: bool) -> list[Scores]:
     """Keep only the languages trained on, or only the others, and the systems that have any."""
-    kept = [
-        replace(system, rows=tuple(row for row in system.rows if (row[1] != UNSEEN) == seen))
-        for system in systems
-    ]
+    rows = (tuple(row for row in each.rows if (row[1] != UNSEEN) == seen) for each in systems)
+    kept = [replace(each, rows=own) for each, own in zip(systems, rows, strict=True)]
     if any(system.values for system in kept):
         return [system for system in kept if seen or system.values or system.absent]
     path = systems[0].file.path

@@ -244,11 +244,9 @@ def write_ablation_table(
             read[name] = read_scores(paths, name, metric, part.label, order, families, seen)
     if not read:
         raise mistake("parts of an ablation", parts=parts)
-    rows = {
-        first.system: [row for each in read.values() for row in each if row.system == first.system]
-        for first in next(iter(read.values()))
-    }
-    systems = [in_one_row(parts_of, name) for name, parts_of in rows.items()]
+    every = [row for each in read.values() for row in each]
+    names = [row.system for row in next(iter(read.values()))]
+    systems = [in_one_row([row for row in every if row.system == name], name) for name in names]
     scored = sorted(labels_of(systems))
     versions = {name: rows[0].version for name, rows in read.items()}
     paper = PrintedRows(
@@ -275,7 +273,7 @@ def write_ablation_table(
     counts = "n/m are n of the paper's m" if known else "in brackets: languages or directions"
     notes = [f"{data}. Means in percent: {means}; {counts}. {BEST}"]
     if times is not None:
-        logs = {name: last_time(times[name]) for name in rows if name in times}
+        logs = {name: last_time(times[name]) for name in names if name in times}
         values = {name: 1000 * time / step if step else None for name, (step, time) in logs.items()}
         columns.append(Column(SECONDS, [], SECONDS, by_system=values))
         notes.append(

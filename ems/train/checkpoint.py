@@ -15,7 +15,6 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn, optim
@@ -196,7 +195,4 @@ def _mean(tensors: list[Tensor]) -> Tensor:
     last = tensors[-1]
     if not last.is_floating_point():
         return last
-    total = torch.zeros_like(last, dtype=torch.float64)
-    for tensor in tensors:
-        total += tensor
-    return (total / len(tensors)).to(last.dtype)
+    return (sum(tensor.double() for tensor in tensors) / len(tensors)).to(last.dtype)

@@ -91,9 +91,8 @@ def process_group(device: torch.device) -> Iterator[World]:
     if device.type == "cuda":
         own, present = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
         if own >= present:
-            raise mistake(
-                "processes without GPUs", local=os.environ["LOCAL_WORLD_SIZE"], present=present
-            )
+            local = os.environ["LOCAL_WORLD_SIZE"]
+            raise mistake("processes without GPUs", local=local, present=present)
         torch.cuda.set_device(own)
     distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=WAIT)
     try:

@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
+from functools import partial
 from types import FrameType
 from typing import NoReturn
 
@@ -41,9 +42,8 @@ class Journal:
         settings = trainer.settings
         documents = trainer.store.documents and settings.best_by == "loss"
         if settings.keep == "best" and (data.held_out if documents else data.validation) is None:
-            raise mistake(
-                "nothing to validate on", name=name, documents="documents" if documents else "pairs"
-            )
+            kind = "documents" if documents else "pairs"
+            raise mistake("nothing to validate on", name=name, documents=kind)
         self.name, self.trainer, self.settings = name, trainer, settings
         self.world, self.scalars = trainer.world, scalars
         self.validation = [store for store in (data.validation, data.held_out) if store]
@@ -71,10 +71,8 @@ class Journal:
         self.world.check_same(start)
         trainer.set_scaling(self.done.scaling)
         self.started = time.monotonic() - self.done.seconds  # include earlier attempts
-        self.sums = {
-            name: torch.tensor(value, dtype=torch.float64, device=trainer.device)
-            for name, value in self.done.sums.items()
-        }
+        scalar = partial(torch.tensor, dtype=torch.float64, device=trainer.device)
+        self.sums = {name: scalar(value) for name, value in self.done.sums.items()}
         resumed = f"resumed at step {start} (attempt {self.done.attempts})"
         log.info("train %s: %s", self.name, resumed if start else "from step 0")
         parameters = sum(value.numel() for value in trainer.system.parameters())

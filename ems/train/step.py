@@ -160,11 +160,9 @@ class Trainer:
 
     def _write_bad_batch(self, step: int, values: dict[str, float]) -> str:
         """Write the values of a bad step and the origin of its pairs; return both as text."""
-        alpha = self.settings.sampling_alpha
-        pairs = []
-        for shard, row in self.store.places(
-            *self.store.draw_indices(self.seed, step, self.pairs, alpha)
-        ):
+        alpha, pairs = self.settings.sampling_alpha, []
+        drawn = self.store.draw_indices(self.seed, step, self.pairs, alpha)
+        for shard, row in self.store.places(*drawn):
             corpus, version, pair = shard.folder.resolve().parts[-4:-1]
             origin = {"corpus": corpus, "version": version, "pair": pair}
             origin["line"] = int(shard.lines[row])
@@ -173,9 +171,8 @@ class Trainer:
         texts = {name: str(value) for name, value in values.items()}  # JSON has no NaN
         write_json(path, {"values": texts, "pairs": pairs})
         parts = ", ".join(f"{name} {value:.6g}" for name, value in values.items())
-        few = "; ".join(
-            "{corpus} {version} {pair} line {line:,}".format(**p) for p in pairs[:SHOWN]
-        )
+        place = "{corpus} {version} {pair} line {line:,}"
+        few = "; ".join(place.format(**pair) for pair in pairs[:SHOWN])
         more = " ..." if len(pairs) > SHOWN else ""
         return f"({parts}); its pairs: {few}{more} (all {len(pairs)}: {path})"
 

@@ -30,11 +30,8 @@ def validate(
     """
     world = world or World()
     stores = {"": store} if store.documents else store.by_corpus()
-    searches = [
-        (name, pair, group)
-        for name, corpus in stores.items()
-        for group, pair in enumerate(() if store.documents else corpus.groups)
-    ]
+    corpora = [] if store.documents else stores.items()
+    searches = [(name, pair, at) for name, own in corpora for at, pair in enumerate(own.groups)]
     system.eval()
     learnt = system.settings.documents == store.documents
     size = system.negatives or batch_pairs
@@ -58,10 +55,8 @@ def _means(searches: list[tuple[str, tuple[str, ...], int]], scores: list[float]
         by_corpus[corpus].append(score)
         by_pair[pair].append(score)
     corpora = {name: float(np.mean(own)) for name, own in by_corpus.items()}
-    languages = {
-        "-".join(code for code in pair if code != "en"): float(np.mean(own))
-        for pair, own in sorted(by_pair.items())
-    }
+    names = {pair: "-".join(code for code in pair if code != "en") for pair in sorted(by_pair)}
+    languages = {name: float(np.mean(by_pair[pair])) for pair, name in names.items()}
     several = {BY_CORPUS: corpora} if len(corpora) > 1 else {}
     return {"p1": float(np.mean(list(corpora.values()))), BY_LANGUAGE: languages, **several}
 
@@ -72,11 +67,8 @@ def _sums(
     """Sum each loss over the pairs of this process; the last value is the number of pairs."""
     device = system.encoder.device
     sums = dict.fromkeys([*system.parts, PAIRS], 0.0)
-    batches = (
-        (store, places)
-        for store in stores
-        for places in store.places_in_order(batch_pairs, None if store.documents else MOST)
-    )
+    limit = None if stores[0].documents else MOST
+    batches = ((own, at) for own in stores for at in own.places_in_order(batch_pairs, limit))
     own_batches = islice(batches, world.rank, None, world.size)
     for number, (store, places) in enumerate(own_batches):
         # seed 0: masks are the same in each validation

@@ -40,10 +40,8 @@ def score(task: Task) -> Result:
         return figures_of([aligned(sides, read, largest) for sides, _ in documents], gold)
 
     own, lengths = figures(read), figures(equal_vectors)
-    rows = [
-        Score(*SIDES, value, count, measure="" if name == MAIN else name)
-        for name, value in own.items()
-    ]
+    measures = {"" if name == MAIN else name: value for name, value in own.items()}
+    rows = [Score(*SIDES, value, count, measure=name) for name, value in measures.items()]
     rows += [Score(*SIDES, v, count, split=n, measure=LENGTHS) for n, v in lengths.items()]
     protocol = plain(task.protocol) | {"documents": " ".join(task.protocol.documents)}
     return Result("F1", rows, task.languages, label="direction", protocol=protocol)
@@ -56,10 +54,8 @@ def equal_vectors(lines: list[str], code: str) -> Side:
 
 def aligned(sides: Sequence[list[str]], read: Read, largest: int) -> list[Pair]:
     """Align the sentences of a document; leave out those without a partner."""
-    pairs = [
-        (tuple(each.source), tuple(each.target))
-        for each in align_sides(*map(read, sides, SIDES), largest)
-    ]
+    alignments = align_sides(*map(read, sides, SIDES), largest)
+    pairs = [(tuple(each.source), tuple(each.target)) for each in alignments]
     return [pair for pair in pairs if all(pair)]
 
 

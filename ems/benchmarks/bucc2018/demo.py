@@ -31,7 +31,5 @@ def demo_files(material: Material) -> Files:
 
 def _numbered(language: str, sentences: list[DemoSentence]) -> dict[int, tuple[str, str]]:
     """Map the identity of each sentence to (id, text): ("de-000000001", "...")."""
-    return {
-        id(sentence): (f"{language}-{at:09}", sentence.texts[language])
-        for at, sentence in enumerate(sentences, start=1)
-    }
+    numbered = enumerate(sentences, start=1)
+    return {id(each): (f"{language}-{at:09}", each.texts[language]) for at, each in numbered}

@@ -76,10 +76,8 @@ def reviews_of(
     titles = _worded(material, labels["title"], words, count)
     feelings = _worded(material, labels["feeling"][classes[1]], labels["words"][classes[1]], count)
     others = material.draw_from(frames, count)
-    return [
-        Review(rating, title, tuple(body))
-        for rating, title, *body in zip(ratings, titles, feelings, others, strict=True)
-    ]
+    rows = zip(ratings, titles, feelings, others, strict=True)
+    return [Review(rating, title, tuple(body)) for rating, title, *body in rows]
 
 
 def _worded(

@@ -41,11 +41,8 @@ def training_files(code: str, settings: Settings | None) -> tuple[str, ...]:
 
 def read_split(folder: Path, code: str, split: str) -> list[Document]:
     """Return the sentences of a file; raise `EmsError` with file and line for bad input."""
-    return _read(folder / file_name(code, split))
-
-
-def _read(path: Path) -> list[Document]:
-    lines, documents = _rows(path), []
+    path, documents = folder / file_name(code, split), []
+    lines = _rows(path)
     _, header = next(lines, (0, []))
     if header != HEADER:
         raise EmsError(f"{path}: expected the columns {', '.join(HEADER)}, found {header}")
@@ -71,8 +68,8 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, list[Document]]:
-    path = folder / file_name(place.code, place.part)
-    return path, _read(path)
+    file = folder / file_name(place.code, place.part)
+    return file, read_split(folder, place.code, place.part)
 
 
 def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
@@ -81,4 +78,4 @@ def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
 
 
 def read_unit(folder: Path, unit: str) -> int:
-    return len(_read(folder / unit))
+    return len(read_split(folder, *unit.removesuffix(".tsv").split("_")))

@@ -21,13 +21,11 @@ HEADER = ("sentence", "is_counterfactual")
 
 def demo_files(material: Material) -> Files:
     frames = read_frames(Path(__file__).with_name("demo.yaml"))
+    classes = {label: [frames[name] for name in names.split()] for label, names in CLASSES.items()}
     files: Files = {}
     for split, count in PER_CLASS.items():
-        labelled = [
-            (sentence, label)
-            for label, names in CLASSES.items()
-            for sentence in material.drawer.draw_evenly([frames[n] for n in names.split()], count)
-        ]
+        drawn = ((label, material.drawer.draw_evenly(own, count)) for label, own in classes.items())
+        labelled = [(sentence, label) for label, own in drawn for sentence in own]
         mixed = material.shuffled(labelled)
         for language, code in demo_codes("counterfactual").items():
             rows = [(sentence.texts[language], label) for sentence, label in mixed]

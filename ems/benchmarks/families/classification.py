@@ -15,7 +15,7 @@ import random
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import accumulate, islice, product
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -242,13 +242,9 @@ def trained(
     several weight decays, keep the best on validation, the first on ties.
     """
     settings = task.experiment.probes[task.benchmark]
-    decays, seeds = settings.weight_decay, range(1, settings.seeds + 1)
-    runs = {
-        (key, seed, decay): Run((task.experiment.seed, seed), *both, decay)
-        for key, both in parts.items()
-        for seed in seeds
-        for decay in decays
-    }
+    decays, seeds, own = settings.weight_decay, range(1, settings.seeds + 1), task.experiment.seed
+    every = product(parts, seeds, decays)
+    runs = {(key, seed, decay): Run((own, seed), *parts[key], decay) for key, seed, decay in every}
     what = f"{task.benchmark} {task.system}, train classifiers"
     targets = torch.tensor(labels, device=pool.device)
     done = train(pool, targets, classes, list(runs.values()), settings, what)

@@ -74,13 +74,10 @@ def draw(read: Callable[[], Iterable[AlignedPair]], count: int, seed: int) -> li
     """Return up to `count` pairs of `read()`, which may be called several times: the first by a
     seeded hash, without empty or repeated sentences.
     """
-    pool, key = count + count // 4, str(seed).encode()
+    pool, hash_of = count + count // 4, partial(blake2b, digest_size=8, key=str(seed).encode())
     while True:
-        hashed = (
-            (blake2b(f"{one}\t{other}".encode(), digest_size=8, key=key).digest(), one, other)
-            for one, other in read()
-            if one.strip() and other.strip()
-        )
+        pairs = ((one, other) for one, other in read() if one.strip() and other.strip())
+        hashed = ((hash_of("\t".join(pair).encode()).digest(), *pair) for pair in pairs)
         first = heapq.nsmallest(pool, hashed)
         drawn = list(_each_once(pair for _, *pair in first))[:count]
         if len(drawn) == count or len(first) < pool:

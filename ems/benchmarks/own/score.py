@@ -12,10 +12,9 @@ def score(task: Task) -> Result:
     progress = Progress(f"{task.benchmark} {task.system}", len(pairs), "language pairs")
     rows: list[Score] = []
     for (one, other), sides in progress.over(pairs.items()):
-        first, second = (
-            task.vectors(lines, task.languages[code], f"{task.benchmark} {one}-{other}, {code}")
-            for code, lines in zip((one, other), sides, strict=True)
-        )
+        where = f"{task.benchmark} {one}-{other}, "
+        first = task.vectors(sides[0], task.languages[one], where + one)
+        second = task.vectors(sides[1], task.languages[other], where + other)
         rows.append(Score.from_hits(one, other, nearest_is_own(first, second)))
         rows.append(Score.from_hits(other, one, nearest_is_own(second, first)))
     return Result("P@1", rows, task.languages, label="direction")

@@ -33,9 +33,8 @@ def read_split(path: Path) -> list[tuple[str, str]]:
         if not line[-1].strip():
             raise EmsError(f"{path}: line {number} has an empty text")
         if line[1] not in CLASSES:
-            raise mistake(
-                "unknown category", path=path, number=number, category=line[1], classes=CLASSES
-            )
+            words = {"category": line[1], "classes": CLASSES}
+            raise mistake("unknown category", path=path, number=number, **words)
     return [(category, text) for _, category, text in lines]
 
 

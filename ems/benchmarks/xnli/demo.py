@@ -37,11 +37,8 @@ def demo_files(material: Material) -> Files:
 
 def _inferences(material: Material, premises: int) -> list[tuple[Facts, Facts, str]]:
     """Return (premise, hypothesis, label), all three labels for each premise, in random order."""
-    statements = [
-        template
-        for template in material.templates.values()
-        if not template.name.startswith(REQUESTS) and template.frames["en"].text.endswith(".")
-    ]
+    others = [each for each in material.templates.values() if not each.name.startswith(REQUESTS)]
+    statements = [each for each in others if each.frames["en"].text.endswith(".")]
     facts, pairs = material.drawer.draw_evenly(statements, 3 * premises), []
     for at in range(0, len(facts), 3):
         premise, third = (facts[at], facts[at + 1]), facts[at + 2]
