@@ -62,7 +62,7 @@ class Slow:
 @pytest.fixture
 def slow():
     """A slow encoder, and `ems serve` in this process that uses it."""
-    encoder, listening = Slow(), serve.listen("127.0.0.1", 0)
+    encoder, listening = Slow(), serve.connection.listen("127.0.0.1", 0)
     server = serve.server_of(serve.Service(encoder), listening)
     server.url = serve.url_of(listening)
     server.running = threading.Thread(target=server.run, args=[[listening]])

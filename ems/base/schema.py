@@ -11,17 +11,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    ValidationError,
-    create_model,
-    model_validator,
-)
+import pydantic
+from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag, ValidationError
 from pydantic_core import PydanticCustomError
 
 from ems.base.errors import EmsError, near
@@ -31,7 +22,7 @@ from ems.base.records import Json, number
 
 Model = TypeVar("Model", bound=BaseModel)
 LONGEST = 800  # characters in a message: enough for all keys of a section, not for any value
-STRICT = ConfigDict(  # deferred: most models are only parts of others
+STRICT = pydantic.ConfigDict(  # deferred: most models are only parts of others
     strict=True, frozen=True, allow_inf_nan=False, protected_namespaces=(), defer_build=True
 )
 
@@ -43,9 +34,9 @@ class Settings(BaseModel):
     """
 
     LATER: ClassVar[frozenset[str]] = frozenset()
-    model_config = STRICT | ConfigDict(extra="forbid")
+    model_config = STRICT | pydantic.ConfigDict(extra="forbid")
 
-    @model_validator(mode="before")
+    @pydantic.model_validator(mode="before")
     @classmethod
     def _known_keys(cls, value: Any) -> Any:
         # only code may set a key to null
@@ -189,7 +180,7 @@ def with_fields(base: type[Settings], name: str, **types: Any) -> type[Settings]
         default = {"default_factory": annotation} if optional else {"default": old.default}
         fields[key] = (annotation, Field(**default))
     about = None if base is Settings else base.__doc__
-    return create_model(name, __base__=base, __doc__=about, **fields)
+    return pydantic.create_model(name, __base__=base, __doc__=about, **fields)
 
 
 def is_section(annotation: Any) -> bool:

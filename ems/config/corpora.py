@@ -11,20 +11,12 @@ from itertools import combinations
 
 from ems.base.errors import EmsError
 from ems.base.mistakes import check, mistake
+from ems.config import languages as language_table
 from ems.config.benchmarks import EvalsetEntry
 from ems.config.corpus_entries import CorpusEntry, Split, TranslatedDocuments
 from ems.config.experiment import MULTIWAY, WIKIPEDIA, Corpus
 from ems.config.file import ExperimentFile
-from ems.config.languages import (
-    Language,
-    OpusFile,
-    code_among,
-    file_names,
-    load_languages,
-    opus_files,
-    opus_pair,
-    pair_name,
-)
+from ems.config.languages import OpusFile, file_names, load_languages, opus_pair, pair_name
 
 PAPER = "paper"  # the value of `codes` for the codes that EMS used
 ENGLISH = "en"
@@ -38,7 +30,7 @@ PairFiles = dict[str, dict[str, bool]]  # pair -> its files; True if they have i
 class KnownNames:
     """Names that entries refer to: languages, sources of data, divided corpora."""
 
-    languages: dict[str, Language]
+    languages: dict[str, language_table.Language]
     sources: dict[str, str]
     splits: dict[str, Split]
     aligned: str  # folder of the pairs that are aligned from documents
@@ -204,7 +196,7 @@ def _of_pairs(key: str, entry: CorpusEntry, languages: list[str]) -> PairFiles:
     may name any language of the table, so that an entry also fits experiments with fewer.
     """
     pairs = _pairs(key, entry, languages)
-    release = {} if entry.source else opus_files(entry.name, entry.version)
+    release = {} if entry.source else language_table.opus_files(entry.name, entry.version)
     _check_codes(key, entry, release)
     files = {pair: _files(entry, pair, release) for pair in pairs}
     missing = [pair for pair in pairs if not files[pair]]
@@ -254,9 +246,9 @@ def _split_pair(key: str, pair: str, languages: list[str]) -> str:
 
 
 def _files(entry: CorpusEntry, pair: str, release: dict[str, OpusFile]) -> dict[str, bool]:
-    codes = {} if entry.codes == PAPER else entry.codes
+    paper = entry.codes == PAPER
+    codes = {} if paper else entry.codes
     if release:
-        paper = entry.codes == PAPER
         return opus_pair(entry.name, entry.version, *pair.split("-"), codes=codes, paper=paper)
     return file_names(codes.get(language, [language]) for language in pair.split("-"))
 
@@ -311,7 +303,7 @@ def _check_distinct(corpora: list[Corpus]) -> None:
 def check_languages(key: str, codes: Iterable[str], allowed: Collection[str]) -> None:
     for code in sorted(codes):
         if code not in allowed:
-            own = code_among(allowed, code)
+            own = language_table.code_among(allowed, code)
             hint = f" (here it is {own})" if own else ""
             words = {"code": code, "hint": hint, "allowed": list(allowed)}
             raise mistake("unknown language", key=key, **words)

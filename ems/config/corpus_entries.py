@@ -4,23 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ems.base import schema
 from ems.base.mistakes import check, mistake
 from ems.base.records import number, whole
-from ems.base.schema import (
-    UNIQUE,
-    Code,
-    CodeOrNone,
-    Name,
-    PartName,
-    Settings,
-    ShortName,
-    SourceName,
-    by_type,
-    listing,
-)
+from ems.base.schema import Name, Settings, ShortName, SourceName, by_type, listing
 
 LineCount = whole(ge=1, le=1_000_000_000)  # no file of OPUS has half as many
-TwoFiles = Annotated[list[SourceName], Field(min_length=2, max_length=2), *UNIQUE]
+TwoFiles = Annotated[list[SourceName], Field(min_length=2, max_length=2), *schema.UNIQUE]
 
 
 class TranslatedDocuments(Settings):
@@ -75,7 +65,7 @@ class CorpusEntry(Settings):
     corpora of its languages (default: all vocabularies)."""
     part: str = ""
     """Part of the corpus to use, as `splits` divides it."""
-    codes: by_type(Literal["paper"], dict[str, listing(Code, least=1)]) = Field({})
+    codes: by_type(Literal["paper"], dict[str, listing(schema.Code, least=1)]) = Field({})
     """Codes of a language in this corpus, like `{zh: [zh_cn, zh_tw]}` (default: the codes in
     ems/config/languages/opus_codes.tsv); `paper`: only the codes that EMS used. With `files`: the
     one code of a language in JSON or parquet, `{en: [eng_Latn]}`."""
@@ -100,7 +90,7 @@ class CorpusEntry(Settings):
 class MultiwaySettings(Settings):
     """Further sentence pairs from multi-parallel text: sentences that share a translation."""
 
-    through: CodeOrNone = ""
+    through: schema.CodeOrNone = ""
     """Language of the shared translation, like `en`: its corpora with other languages are joined
     (default: none, no further pairs are made)."""
     most: whole(ge=1, le=1000) = 4
@@ -113,18 +103,18 @@ class Split(Settings):
     one language, or by position.
     """
 
-    first: Annotated[dict[PartName, LineCount], Field(min_length=1)] | None = None
+    first: Annotated[dict[schema.PartName, LineCount], Field(min_length=1)] | None = None
     """Parts at the start of each file, in lines: `{validation: 1000}`. A file with no more lines
     than that leaves nothing for `rest`."""
-    rest: PartName | None = None
+    rest: schema.PartName | None = None
     """Name of the part with all other lines."""
     documents: ShortName | None = None
     """Name of the file next to moses/ that gives the document of each line (not with `kind:
     documents`)."""
-    sentences: Code | None = None
+    sentences: schema.Code | None = None
     """Language whose sentence decides the part of a pair, compared without case and punctuation.
     All translations of a sentence are in the same part, in every language pair and experiment."""
-    parts: Annotated[dict[PartName, number(gt=0, lt=1)], Field(min_length=2)] | None = None
+    parts: Annotated[dict[schema.PartName, number(gt=0, lt=1)], Field(min_length=2)] | None = None
     """Share of each part. A document or sentence goes to one part, the same in all languages."""
 
     @property

@@ -5,21 +5,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WrapValidator, create_model
 
+from ems.base import schema
 from ems.base.records import whole
-from ems.base.schema import (
-    CodeOrNone,
-    Name,
-    OwnCode,
-    Seed,
-    Settings,
-    SomeLanguages,
-    SourceName,
-    by_type,
-    listing,
-    text,
-    text_or,
-    with_fields,
-)
+from ems.base.schema import Name, Settings, SourceName, by_type, listing, with_fields
 from ems.config.benchmarks import DocumentSettings, EvalsetEntry
 from ems.config.corpus_entries import CorpusEntry, DownloadSettings, MultiwaySettings, Split
 from ems.config.model import EncoderSettings, ExportSettings, NgramSettings
@@ -35,7 +23,7 @@ from ems.config.text import (
 from ems.config.train import TrainOverrides
 
 AFRESH = "EMS_AFRESH"  # environment variable that `--config afresh=true` sets for jobs
-Folder = text(
+Folder = schema.text(
     r"^[^\x00-\x1f\x7f-\x9f{}-][^\x00-\x1f\x7f-\x9f{}]*$",
     "expected a folder without control characters, `{` and `}`, not starting with `-`",
 )
@@ -47,11 +35,11 @@ Corpora = Annotated[list[CorpusEntry], Field(min_length=1)]
 class LanguageEntry(Settings):
     """A language that ems/config/languages/languages.tsv does not have."""
 
-    code: OwnCode
+    code: schema.OwnCode
     """Code of the language."""
-    tatoeba_v1: CodeOrNone = ""
+    tatoeba_v1: schema.CodeOrNone = ""
     """Code in LASER's Tatoeba v1; empty: not in it."""
-    flores200: CodeOrNone = ""
+    flores200: schema.CodeOrNone = ""
     """Code in FLORES-200 and SIB-200; empty: not in them."""
     script: str = ""
     """Name of the script."""
@@ -90,7 +78,7 @@ class SystemEntry(Overrides):
     {language} for the language code."""
     vocabulary: str | None = None
     """Name of one of the `vocabularies` (default: `vocabulary`)."""
-    languages: SomeLanguages | None = None
+    languages: schema.SomeLanguages | None = None
     """Languages to train and score on, in this order, out of the languages of the vocabulary
     (default: all of them)."""
     each: _each(Overrides) | None = None
@@ -100,7 +88,7 @@ class SystemEntry(Overrides):
     """Length of a chain of systems NAME-1, NAME-2, ... Each starts from the one before, the first
     from `train.start_from`. With the objective `coherence`, each learns from the sentences that the
     one before has mined (CCL 2019, section 3.2)."""
-    model: text_or(SourceName, EncoderSettings) = Field(default_factory=EncoderSettings)
+    model: schema.text_or(SourceName, EncoderSettings) = Field(default_factory=EncoderSettings)
     """Sizes of the encoder, or the location of an external model."""
 
 
@@ -136,7 +124,7 @@ class ExperimentFile(Settings):
 
     description: str
     """Purpose of the experiment."""
-    seed: Seed
+    seed: schema.Seed
     """Seed of everything random."""
     languages: Annotated[list[by_type(str, LanguageEntry)], Field(min_length=2)]
     """Languages: codes in ems/config/languages/languages.tsv, or languages of your own."""

@@ -40,20 +40,8 @@ from starlette.routing import Route
 
 from ems.base.errors import EmsError, NotFinite
 from ems.base.records import Bounds, Misfit, Record, fitting
-from ems.use.connection import (
-    NOTHING,
-    allow_files,
-    body_of,
-    finished,
-    is_local,
-    listen,
-    names_loopback,
-    query_of,
-    refuse,
-    refused,
-    server_for,
-    url_of,
-)
+from ems.use import connection
+from ems.use.connection import finished, is_local, refused, url_of
 from ems.use.encoder import Encoder
 from ems.use.search import Index
 
@@ -252,8 +240,8 @@ def serve(service: Service, host: str, port: int) -> None:
 
     Print the address to standard output. Raises `EmsError` if the address cannot be used.
     """
-    allow_files()
-    with closing(listen(host, port)) as listening, suppress(KeyboardInterrupt):
+    connection.allow_files()
+    with closing(connection.listen(host, port)) as listening, suppress(KeyboardInterrupt):
         url = url_of(listening)
         if not is_local(listening):
             log.warning("anyone who reaches %s can use it: no password, no encryption", url)
@@ -263,7 +251,8 @@ def serve(service: Service, host: str, port: int) -> None:
 
 
 def server_of(service: Service, listening: socket.socket) -> uvicorn.Server:
-    return server_for(application(service, url_of(listening) if is_local(listening) else None))
+    local = url_of(listening) if is_local(listening) else None
+    return connection.server_for(application(service, local))
 
 
 def application(service: Service, local: str | None) -> Starlette:
@@ -273,10 +262,10 @@ def application(service: Service, local: str | None) -> Starlette:
 
     async def asked(request: Request) -> str | bytes:
         """Wait for the whole request; return its body, or its query."""
-        if local and not names_loopback(request.headers.get("Host", "")):
+        if local and not connection.names_loopback(request.headers.get("Host", "")):
             raise refused(403, f"expected localhost or {local} as the host")
-        body = await body_of(request)
-        return body if request.method == "POST" else query_of(request)
+        body = await connection.body_of(request)
+        return body if request.method == "POST" else connection.query_of(request)
 
     async def at_once(answer: Callable[[], Response], request: Request) -> Response:
         await asked(request)
@@ -303,7 +292,7 @@ def application(service: Service, local: str | None) -> Starlette:
         Route("/v1/models", partial(at_once, service.models)),
         Route("/v1/embeddings", partial(by_model, service.embeddings), methods=["POST"]),
     ]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: refuse})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: connection.refuse})
     app.router.redirect_slashes = False
     return app
 
@@ -316,7 +305,7 @@ def page_of(service: Service) -> Response:
         about |= {"lines": index.lines, "corpus": index.corpus.name}
         about["examples"] = index.examples(DEFAULT_LINES)
     page = page.replace("{{ABOUT}}", html.escape(json.dumps(about)))
-    rules = [NOTHING]
+    rules = [connection.NOTHING]
     for element in ("script", "style"):
         contents = re.findall(f"<{element}>(.*?)</{element}>", page, re.DOTALL)
         digests = [hashlib.sha256(content.encode()).digest() for content in contents]

@@ -16,20 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ems.base import texts
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, claim_state, drop_state, standard_output, state_of
 from ems.base.mistakes import mistake
 from ems.base.progress import log
-from ems.base.texts import (
-    BOM,
-    LONGEST,
-    LONGEST_ROW,
-    STREAM,
-    bounded_lines,
-    is_utf8,
-    opened,
-    packing,
-)
+from ems.base.texts import BOM, LONGEST, LONGEST_ROW, STREAM, bounded_lines, opened, packing
 
 NAMED = 5  # line numbers in a message about bad lines
 # A letter of Latin-1 next to one of ASCII
@@ -80,7 +72,7 @@ class TextInput:
                 rows.append(self.sides_of(line))
             except BadLine as fault:
                 if not self.skip:
-                    latin = not is_utf8(line) and LATIN.search(line)
+                    latin = not texts.is_utf8(line) and LATIN.search(line)
                     guess = " (Latin-1? iconv -f CP1252 -t UTF-8)" if latin else ""
                     words = {"text": self, "number": number, "fault": f"{fault}{guess}"}
                     raise mistake("bad line", **words) from None
