@@ -23,11 +23,6 @@ def aligned(table: str, sides: str) -> str:
     """Align lines of cells that ` | ` separates; `sides`: l(eft) or r(ight) per column."""
     rows = [line.split(" | ") for line in table.splitlines()]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        "  ".join(
-            cell.rjust(width) if side == "r" else cell.ljust(width)
-            for cell, width, side in zip(row, widths, sides, strict=True)
-        )
-        for row in rows
-    )
-    return "".join(f"{line.rstrip()}\n" for line in lines)
+    marks = ({"l": "<", "r": ">"}[side] for side in sides)
+    line = "  ".join(f"{{:{mark}{width}}}" for mark, width in zip(marks, widths, strict=True))
+    return "".join(f"{line.format(*row).rstrip()}\n" for row in rows)

@@ -140,11 +140,8 @@ def _report(error: BaseException, experiment: str) -> int:
         log.error("error: %s", mistake("no package", package=error.name))
     elif any(word in f"{error!r}" for word in OUT_OF_MEMORY):
         words = " ".join(str(error).split())[:300] or type(error).__name__
-        log.error(
-            "error: out of memory: %s; close other programs; a training needs less with a lower "
-            "train.batch_pairs",
-            words,
-        )
+        advice = "close other programs; a training needs less with a lower train.batch_pairs"
+        log.error("error: out of memory: %s; %s", words, advice)
     elif isinstance(error, OSError):
         advice = "check the disks of the inputs and outputs"
         if isinstance(error, FileNotFoundError):  # of no file
@@ -160,10 +157,8 @@ def _fault(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename.startswith(str(PACKAGE))] or frames
     place = os.path.relpath(own[-1].filename, PACKAGE.parent)
-    return (
-        f"a fault of EMS at {place}:{own[-1].lineno} ({type(error).__name__}: {error}); please "
-        f"report it; with {TRACEBACK}=1 before the command it shows more"
-    )
+    found = f"a fault of EMS at {place}:{own[-1].lineno} ({type(error).__name__}: {error})"
+    return f"{found}; please report it; with {TRACEBACK}=1 before the command it shows more"
 
 
 def _set_up_log(path: Path | None) -> None:

@@ -162,17 +162,10 @@ def eval_(
     from ems.bench.evaluate import evaluate_by_hand
 
     site = common.site_settings()
-    summary = evaluate_by_hand(
-        common.experiment_of(experiment),
-        [each.strip() for each in bench.split(",")],
-        out,
-        Path(site.data),
-        model=model,
-        command=command,
-        name=name,
-        folders=evalset,
-        cache_mb=0 if no_cache else site.embeddings_mb,
-    )
+    names = [each.strip() for each in bench.split(",")]
+    settings, data = common.experiment_of(experiment), Path(site.data)
+    options = {"folders": evalset, "cache_mb": 0 if no_cache else site.embeddings_mb}
+    summary = evaluate_by_hand(settings, names, out, data, model, command, name, **options)
     sys.stdout.write(summary)
 
 

@@ -114,15 +114,12 @@ def mine(
     from ems.use.encoder import Encoder
     from ems.use.stream import TextInput
 
+    encoder, skip = Encoder(model, device, precision), bad == "skip"
+    first = TextInput(source, (source_language,), skip)
+    second = TextInput(target, (target_language,), skip)
+    search = mining.SearchOptions(neighbours, margin, device, faiss_above)
     mining.mine(
-        Encoder(model, device, precision),
-        TextInput(source, (source_language,), bad == "skip"),
-        TextInput(target, (target_language,), bad == "skip"),
-        out,
-        mining.SearchOptions(neighbours, margin, device, faiss_above),
-        threshold=float("-inf") if threshold is None else threshold,
-        one_to_one=one_to_one,
-        numbers=numbers,
+        encoder, first, second, out, search, threshold, one_to_one=one_to_one, numbers=numbers
     )
 
 
@@ -152,10 +149,9 @@ def align(
     precision: Precision = "float32",
 ) -> None:
     """Align the sentences of translated documents."""
-    os.environ |= dict.fromkeys(
-        ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"
-    )  # of small products
-    from ems.use import aligned  # numpy reads them once
+    # numpy reads them once; its products are small here
+    os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    from ems.use import aligned
 
     languages = source_language, target_language
     job = aligned.AlignJob(model, languages, largest, split, bad == "skip", device, precision)
@@ -271,13 +267,7 @@ def align_documents(
     from ems.use import align_documents as documents
     from ems.use.encoder import Encoder
 
-    documents.align_documents(
-        Encoder(model, device, precision),
-        (
-            documents.DocumentFolder(source, source_language, bad == "skip"),
-            documents.DocumentFolder(target, target_language, bad == "skip"),
-        ),
-        out,
-        float("-inf") if threshold is None else threshold,
-        device,
-    )
+    encoder, skip = Encoder(model, device, precision), bad == "skip"
+    first = documents.DocumentFolder(source, source_language, skip)
+    second = documents.DocumentFolder(target, target_language, skip)
+    documents.align_documents(encoder, (first, second), out, threshold, device)

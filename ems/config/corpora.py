@@ -45,9 +45,7 @@ def build_corpora(file: ExperimentFile, known: KnownNames) -> tuple[list[Corpus]
     documented = [e.name for e in [*file.corpora, *entries.values()] if e.kind == "documents"]
     for name, split in file.splits.items():
         split.check(f"splits.{name}", name in documented)
-    corpora = [
-        _corpus(f"corpora.{index}", entry, known) for index, entry in enumerate(file.corpora)
-    ]
+    corpora = [_corpus(f"corpora.{at}", entry, known) for at, entry in enumerate(file.corpora)]
     both = zip(corpora, file.corpora, strict=True)
     covered = {pair for corpus, entry in both if not entry.fallback for pair in corpus.pairs}
     for index, entry in enumerate(file.corpora):
@@ -158,9 +156,8 @@ def _caps(key: str, cap: int | dict[str, int] | None, named: list[str]) -> dict 
     if not isinstance(cap, dict):
         return cap
     check_languages(key, {name for name in cap if "-" not in name} - {"default"}, named)
-    return {
-        _split_pair(key, name, named) if "-" in name else name: most for name, most in cap.items()
-    }
+    pairs = {name: _split_pair(key, name, named) for name in cap if "-" in name}
+    return {pairs.get(name, name): most for name, most in cap.items()}
 
 
 def _check_split(key: str, entry: CorpusEntry, split: Split, pairs: Iterable[str]) -> None:

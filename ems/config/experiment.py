@@ -211,19 +211,15 @@ class Experiment:
         """Return (corpus, pair) of a role ("train", "validation") in the languages of a vocabulary.
         A corpus reserved for the vocabulary replaces the other corpora of its languages.
         """
-        known = self.vocabularies[vocabulary].languages
-        every = [
-            (corpus, pair)
-            for corpus_role, corpus in self.all_corpora()
-            if corpus_role == role and vocabulary in (corpus.vocabularies or [vocabulary])
-            for pair in corpus.pairs
-            if set(pair.split("-")) <= set(known)
-        ]
-        own = {code for corpus, pair in every if corpus.vocabularies for code in pair.split("-")}
+        known = set(self.vocabularies[vocabulary].languages)
+        corpora = self.corpora if role == "train" else self.validation
+        own = [each for each in corpora if vocabulary in (each.vocabularies or [vocabulary])]
+        every = [(each, pair) for each in own for pair in each.pairs if known >= {*pair.split("-")}]
+        taken = {code for each, pair in every if each.vocabularies for code in pair.split("-")}
         return [
             (corpus, pair)
             for corpus, pair in every
-            if corpus.vocabularies or not own.issuperset(pair.split("-"))
+            if corpus.vocabularies or not taken.issuperset(pair.split("-"))
         ]
 
     def joined(self) -> list[tuple[Corpus, str]]:
@@ -275,12 +271,9 @@ class Experiment:
             name: replace(item, languages={c: n for c, n in item.languages.items() if n in codes})
             for name, item in self.evalsets.items()
         }
-        return replace(
-            self,
-            languages={code: self.languages[code] for code in codes},
-            evalsets=evalsets,
-            segmenters={code: self.segmenters[code] for code in (UNSEEN, *codes)},
-        )
+        languages = {code: self.languages[code] for code in codes}
+        segmenters = {code: self.segmenters[code] for code in (UNSEEN, *codes)}
+        return replace(self, languages=languages, evalsets=evalsets, segmenters=segmenters)
 
     def spoken(self, evalset: str) -> dict[str, str]:
         """Map an evaluation set's codes to languages, or to UNSEEN if not trained on."""

@@ -8,18 +8,14 @@ from pydantic import Field, WrapValidator, create_model
 from ems.base import schema
 from ems.base.records import whole
 from ems.base.schema import Name, Settings, SourceName, by_type, listing, with_fields
+from ems.config import text as text_settings
 from ems.config.benchmarks import DocumentSettings, EvalsetEntry
 from ems.config.corpus_entries import CorpusEntry, DownloadSettings, MultiwaySettings, Split
 from ems.config.model import EncoderSettings, ExportSettings, NgramSettings
 from ems.config.objectives import Objectives, objectives_model
 from ems.config.plugins import benchmarks, segmenters, sets
 from ems.config.tables import TablesSettings
-from ems.config.text import (
-    CleanSettings,
-    DecontaminateSettings,
-    VocabularyOverrides,
-    VocabularySettings,
-)
+from ems.config.text import CleanSettings, DecontaminateSettings, VocabularySettings
 from ems.config.train import TrainOverrides
 
 AFRESH = "EMS_AFRESH"  # environment variable that `--config afresh=true` sets for jobs
@@ -154,7 +150,7 @@ class ExperimentFile(Settings):
     script without -a and without escapes, as in the papers. `moses-fast` gives the same words
     without Perl. Names ending in -aggressive or -escaped have these flags."""
     vocabulary: VocabularySettings
-    vocabularies: dict[Name, VocabularyOverrides] = Field({})
+    vocabularies: dict[Name, text_settings.VocabularyOverrides] = Field({})
     """Vocabularies for some of the languages: `vocabulary` plus overrides, like `{fr: {languages:
     [en, fr]}}`."""
     model: EncoderSettings
@@ -188,18 +184,14 @@ def overrides_model() -> type[Overrides]:
 @cache
 def experiment_model() -> type[ExperimentFile]:
     data = {name: benchmarks()[name] for name in sets()}
-    held_out = tuple(name for name, record in data.items() if not record.drawn)
-    entries = dict.fromkeys(data, EvalsetEntry | None)
+    against = listing(Literal[tuple(name for name, record in data.items() if not record.drawn)])
+    entries, sources = dict.fromkeys(data, EvalsetEntry | None), dict.fromkeys(data, MADE)
     for name, record in data.items():
         if record.protocol:
             own = with_fields(EvalsetEntry, f"Evalset_{name}", protocol=record.protocol)
             entries[name] = own | None
-    sources = {
-        name: Annotated[SourceName, Field(description=record.source)] | None
-        if record.source
-        else MADE
-        for name, record in data.items()
-    }
+        if record.source:
+            sources[name] = Annotated[SourceName, Field(description=record.source)] | None
     probes = {name: record.probe for name, record in benchmarks().items() if record.probe}
     objectives, each = objectives_model(), _each(overrides_model()) | None
     system = with_fields(SystemEntry, "SystemEntry", objectives=objectives, each=each)
@@ -211,9 +203,7 @@ def experiment_model() -> type[ExperimentFile]:
         systems=Annotated[dict[Name, system], Field(min_length=1)],
         sources=with_fields(Sources, "Sources", **sources),
         evalsets=Annotated[evalsets, WrapValidator(_in_order)],
-        decontaminate=with_fields(
-            DecontaminateSettings, "Decontaminate", against=listing(Literal[held_out])
-        ),
+        decontaminate=with_fields(DecontaminateSettings, "Decontaminate", against=against),
         segmenters=dict[str, Literal[segmenters().names()]],
         benchmarks=listing(Literal[tuple(benchmarks())]),
         probes=with_fields(Settings, "Probes", **probes),

@@ -49,10 +49,7 @@ BASES = {"0o": 8, "0x": 16}
 def load_site(path: Path, overrides: Json | None = None) -> Site:
     """Read and check config.yaml, with `overrides` (from `--config`) and defaults filled in."""
     words = {"true": True, "false": False}  # Snakemake converts only `True` and `False`
-    converted = {
-        key: words.get(value, value) if isinstance(value, str) else value
-        for key, value in (overrides or {}).items()
-    }
+    converted = {key: words.get(str(value), value) for key, value in (overrides or {}).items()}
     site = checked(site_model(), merge(load_yaml(path), converted), path)
     folder = path.parent / site.data
     try:

@@ -180,10 +180,8 @@ class Objectives(Settings):
 @cache
 def objectives_model() -> type[Objectives]:
     package = import_module(OBJECTIVES)  # at run time: the objectives import these settings
-    own = {
-        module.name: import_module(f"{OBJECTIVES}.{module.name}").Settings
-        for module in iter_modules(package.__path__[1:])
-    }
+    names = [module.name for module in iter_modules(package.__path__[1:])]
+    own = {name: import_module(f"{OBJECTIVES}.{name}").Settings for name in names}
     return with_fields(Objectives, "Objectives", **own) if own else Objectives
 
 

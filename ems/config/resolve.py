@@ -6,16 +6,9 @@ from pathlib import Path
 from ems.base.errors import EmsError
 from ems.base.mistakes import check, mistake
 from ems.base.schema import plain
+from ems.config import corpora as entry_names
 from ems.config.benchmarks import DrawnProtocol, EvalsetEntry
-from ems.config.corpora import (
-    KnownNames,
-    build_corpora,
-    check_languages,
-    check_left,
-    check_part,
-    chosen_languages,
-    with_table,
-)
+from ems.config.corpora import KnownNames, build_corpora, check_languages, check_left, check_part
 from ems.config.experiment import EMBEDDED, UNSEEN, EvalSet, Experiment
 from ems.config.file import ExperimentFile, LanguageEntry
 from ems.config.languages import Language, load_languages
@@ -31,20 +24,18 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     systems = build_systems(file, written)
     sweep, added = swept(file.sweep, bool(file.validation), systems) if file.sweep else ((), {})
     languages = _languages(file.languages)
-    known = KnownNames(
-        languages, {**sources, **plain(file.sources)}, file.splits, f"results/{name}/text/aligned"
-    )
+    sources, aligned = {**sources, **plain(file.sources)}, f"results/{name}/text/aligned"
+    known = KnownNames(languages, sources, file.splits, aligned)
     corpora, validation = build_corpora(file, known)
     vocabularies = build_vocabularies(file, list(languages))
-    systems = {
-        key: system.placed(f"systems.{key}", vocabularies)
-        for key, system in (systems | added).items()
-    }
+    systems |= added
+    systems = {key: own.placed(f"systems.{key}", vocabularies) for key, own in systems.items()}
+    each = {key: entry.each for key, entry in file.systems.items() if entry.each}
     experiment = Experiment(
         name=name,
         seed=file.seed,
         languages=languages,
-        sources=known.sources,
+        sources=sources,
         splits=file.splits,
         corpora=tuple(corpora),
         validation=tuple(validation),
@@ -55,11 +46,7 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
         vocabulary=file.vocabulary,
         vocabularies=vocabularies,
         systems=systems,
-        families={
-            key: tuple(f"{key}-{vocabulary}" for vocabulary in entry.each)
-            for key, entry in file.systems.items()
-            if entry.each
-        },
+        families={key: tuple(f"{key}-{own}" for own in names) for key, names in each.items()},
         benchmarks=tuple(file.benchmarks),
         tables=file.tables,
         export=file.export,
@@ -103,7 +90,7 @@ def _languages(entries: list[str | LanguageEntry]) -> dict[str, Language]:
 
 
 def _segmenters(named: dict[str, str], languages: Iterable[str]) -> dict[str, str]:
-    check_languages("segmenters", set(named) - {"default"}, with_table(languages))
+    check_languages("segmenters", set(named) - {"default"}, entry_names.with_table(languages))
     codes, others = (UNSEEN, *languages), named.get("default")
     usual = dict.fromkeys(codes, others) if others else segmenters().defaults(codes)
     return {code: named.get(code, usual[code]) for code in codes}
@@ -130,16 +117,10 @@ def _evalset(name: str, entry: EvalsetEntry, known: KnownNames) -> EvalSet:
     check(mistakes, key=key, name=name, record=record, drawn=drawn)
     languages = _codes(name, entry, known.languages)
     check_left(key, entry, languages, "none of the languages is in the benchmark")
-    return EvalSet(
-        version=entry.version,
-        languages=languages,
-        part=entry.part,
-        path=entry.path or "",
-        dev=entry.dev,
-        protocol=entry.protocol,
-        # used in place if a demo writes the set; otherwise fetched as from any source
-        embedded=not entry.path and has_module(name, "demo") and source == EMBEDDED,
-    )
+    # used in place if a demo writes the set; otherwise fetched as from any source
+    embedded = not entry.path and has_module(name, "demo") and source == EMBEDDED
+    same = {key: getattr(entry, key) for key in ("version", "part", "dev", "protocol")}
+    return EvalSet(languages=languages, path=entry.path or "", embedded=embedded, **same)
 
 
 def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> dict[str, str]:
@@ -154,7 +135,7 @@ def _codes(name: str, entry: EvalsetEntry, languages: dict[str, Language]) -> di
     # a language of the experiment replaces one of the table with the same code in the set
     taken = {known[code] for code in languages}
     codes = {c: own for c, own in known.items() if own and (c in languages or own not in taken)}
-    chosen = chosen_languages(key, entry, list(codes))
+    chosen = entry_names.chosen_languages(key, entry, list(codes))
     seen = [code for code in codes if code in languages]
     if listed and chosen and not set(chosen) & set(seen):
         shown = seen or "none of the languages is in the benchmark"

@@ -99,11 +99,7 @@ def study_rows(experiment: "Experiment", study: StudySettings) -> list[StudyRow]
         own = row if isinstance(row, dict) else dict.fromkeys([*study.columns, MODEL], row)
         names = {benchmark: own[benchmark] for benchmark in study.columns if benchmark in own}
         systems = {
-            benchmark: [
-                system
-                for system in experiment.members(name)
-                if _has_one(experiment.systems[system].languages, study.columns[benchmark])
-            ]
+            benchmark: _with_one(experiment, name, study.columns[benchmark])
             for benchmark, name in names.items()
         }
         model = own.get(MODEL, next(iter(own.values())))
@@ -111,8 +107,11 @@ def study_rows(experiment: "Experiment", study: StudySettings) -> list[StudyRow]
     return rows
 
 
-def _has_one(languages: Collection[str], directions: Iterable[str]) -> bool:
-    return any(name == MEAN or set(name.split("-")) <= set(languages) for name in directions)
+def _with_one(experiment: "Experiment", name: str, directions: Iterable[str]) -> list[str]:
+    """Return the systems of a name that have the languages of one of the directions."""
+    pairs = [{*direction.split("-")} - {MEAN} for direction in directions]
+    languages = {own: experiment.systems[own].languages for own in experiment.members(name)}
+    return [own for own, codes in languages.items() if any(pair <= {*codes} for pair in pairs)]
 
 
 def check_studies(tables: TablesSettings, systems: Collection[str]) -> None:

@@ -121,7 +121,6 @@ def write_model(exported: Exported, folder: Path) -> None:
     tokenizer = make_tokenizer(vocabulary, exported.segmenter, format_, settings.max_tokens)
     copyfile(vocabulary, folder / VOCABULARY)
     write_json(folder / EXPORTED, _ours(exported))
-    write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "cosine"})
     body = (folder / STATIC).parent if exported.static else folder
     if exported.static:
         if encoder.table is not None:
@@ -140,7 +139,7 @@ def write_model(exported: Exported, folder: Path) -> None:
     else:
         _write_bert(exported, folder)
     write_text(body / "tokenizer.json", tokenizer.to_str(pretty=True))
-    write_json(folder / "modules.json", write_modules(exported, folder))
+    write_modules(exported, folder)
     graph = folder / "onnx/model.onnx"
     if exported.graph and encoder.table is not None:
         write_table(table_weights(encoder, dimensions), graph)
@@ -184,8 +183,8 @@ def _ours(exported: Exported) -> Json:
     return {**kept, "dimensions": exported.dimensions, "static": exported.static}
 
 
-def write_modules(exported: Exported, folder: Path) -> list[Json]:
-    """Write the weights of a prefix of vectors, if it is one; return modules.json."""
+def write_modules(exported: Exported, folder: Path) -> None:
+    """Write modules.json, what its modules need, and the measure of similarity."""
     if exported.static or exported.plain:
         steps = [(f"{MODULES}.StaticEmbedding", "" if exported.plain else "0_StaticEmbedding")]
     elif exported.ngrams:
@@ -199,10 +198,10 @@ def write_modules(exported: Exported, folder: Path) -> list[Json]:
             write_tensors(prefix, folder / "2_Dense/model.safetensors")
     steps.append((f"{MODULES}.Normalize", f"{len(steps)}_Normalize"))
     write_json(folder / steps[-1][1] / "config.json", {})
-    return [
-        {"idx": at, "name": str(at), "path": path, "type": kind}
-        for at, (kind, path) in enumerate(steps)
-    ]
+    modules = [{"path": path, "type": kind} for kind, path in steps]
+    modules = [{"idx": at, "name": str(at), **module} for at, module in enumerate(modules)]
+    write_json(folder / "modules.json", modules)
+    write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "cosine"})
 
 
 def _write_bert(exported: Exported, folder: Path) -> None:

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ems.base.errors import EmsError
 from ems.base.files import ENCODER, VOCABULARY, write_json, write_text
 from ems.base.mistakes import mistake
 from ems.base.progress import Progress, log
@@ -73,9 +72,7 @@ class Plain:
         write_text(folder / "tokenizer.json", self.tokenizer.to_str())
         of_model2vec = {"model_type": "model2vec", "normalize": True, "max_length": limit}
         write_json(folder / "config.json", of_model2vec)
-        similarity = {"similarity_fn_name": "cosine"}
-        write_json(folder / "config_sentence_transformers.json", similarity)
-        write_json(folder / "modules.json", write_modules(exported, folder))
+        write_modules(exported, folder)
         about = {"exported_from": exported.description.sha256, "entries": len(self.rows)}
         write_json(folder / PLAIN, {**about, "loss": self.loss})
         tokens = [encoded.ids for encoded in self.tokenizer.encode_batch_fast(list(lines))]
@@ -158,10 +155,8 @@ def read_text(paths: Sequence[Path]) -> tuple[list[str], list[tuple[str, str]]]:
     for side in (side for pair in held for side in pair):
         seen.pop(side, None)
     if not seen or not held:
-        raise EmsError(
-            f"--text: expected at least {HELD_BACK} pairs separated by a tab, found {len(seen)} "
-            f"lines and {len(held)} pairs to measure on in {len(paths)} files; name more text"
-        )
+        words = {"lines": len(seen), "pairs": len(held), "files": len(paths)}
+        raise mistake("little text", least=HELD_BACK, **words)
     return list(seen), list(held)[:: -(-len(held) // MEASURED)]
 
 

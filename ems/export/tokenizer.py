@@ -70,15 +70,9 @@ def _model(model: Any) -> Any:
         return models.Unigram(scored, unk_id=UNK, byte_fallback=fallback)
     ids = {piece: at for at, piece in enumerate(pieces)}
     normal = {piece.piece for piece in model.pieces if piece.type == NORMAL}
-    merges = [
-        (at, ids[left], ids[right], left, right)
-        for at, piece in enumerate(pieces)
-        if piece in normal
-        for left, right in ((piece[:cut], piece[cut:]) for cut in range(1, len(piece)))
-        if left in normal and right in normal
-    ]
-    merges.sort(key=lambda merge: merge[:3])  # SentencePiece joins the lowest id first
-    pairs = [merge[3:] for merge in merges]
+    cuts = ((piece[:cut], piece[cut:]) for piece in normal for cut in range(1, len(piece)))
+    pairs = [pair for pair in cuts if normal.issuperset(pair)]
+    pairs.sort(key=lambda pair: [ids["".join(pair)], *map(ids.get, pair)])  # the lowest id first
     return models.BPE(ids, pairs, unk_token=pieces[UNK], fuse_unk=True, byte_fallback=fallback)
 
 

@@ -67,16 +67,14 @@ def verify_folder(folder: Path, expected: bytes) -> Figures:
     result = _in_another_process(folder, expected)
     if result["ids_differ"]:
         shown = ", ".join(repr(line[:80]) for line in result["wrong"])
-        raise mistake(
-            "other tokens", differ=result["ids_differ"], lines=result["lines"], shown=shown
-        )
+        counts = {"differ": result["ids_differ"], "lines": result["lines"]}
+        raise mistake("other tokens", shown=shown, **counts)
     for name, least in LEAST_COSINES.items():
         comparison = result.get(name, {})
         cosine = comparison.get("mean_cosine" if name == "int8" else "least_cosine", 1.0)
         if "shape" in comparison or not cosine >= least:
-            raise mistake(
-                "other vectors", name=name, cosine=cosine, least=least, comparison=comparison
-            )
+            words = {"name": name, "cosine": cosine, "least": least}
+            raise mistake("other vectors", comparison=comparison, **words)
     return result
 
 
@@ -96,13 +94,8 @@ def expected_of(ours: SentenceEncoder, dimensions: int, lines: Sequence[str]) ->
 def packed(lines: list[str], ids: list[np.ndarray], vectors: np.ndarray) -> bytes:
     """Return EXPECTED of lines, the ids of each, and vectors[N, d] of any length."""
     buffer = io.BytesIO()
-    np.savez(
-        buffer,
-        lines=np.array(lines),
-        ids=np.concatenate(ids),
-        counts=np.array([len(row) for row in ids]),
-        vectors=normalised(vectors, "the expected vectors"),
-    )
+    texts = {"lines": lines, "ids": np.concatenate(ids), "counts": [len(row) for row in ids]}
+    np.savez(buffer, vectors=normalised(vectors, "the expected vectors"), **texts)
     return buffer.getvalue()
 
 

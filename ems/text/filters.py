@@ -223,6 +223,5 @@ class LanguageCheck:
 
     def swapped(self, others: tuple[str, ...]) -> bool:
         """Return whether both sides of a pair are in each other's language."""
-        return all(others) and all(
-            other in own for other, own in zip(others, reversed(self.own), strict=True)
-        )
+        sides = zip(others, reversed(self.own), strict=True)
+        return all(others) and all(other in own for other, own in sides)

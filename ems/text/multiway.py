@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import combinations, count, groupby, islice, product
+from itertools import combinations, compress, count, groupby, islice, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -184,9 +184,8 @@ def _distinct(path: Path, pairs: int, folder: Path) -> int:
         for columns in read_columns(path):
             rows = list(zip(*columns, strict=True))
             new = seen.add(["\t".join(row[:2]) for row in rows])
-            left = [row for row, is_new in zip(rows, new, strict=True) if is_new]
-            writer.writelines("\t".join(row) + "\n" for row in left)
-            kept += len(left)
+            writer.writelines("\t".join(row) + "\n" for row in compress(rows, new))
+            kept += sum(new)
     return kept
 
 

@@ -23,6 +23,7 @@ from ems.bench.margin import pairs_of
 from ems.bench.nearest import Distinct, nearest
 from ems.model.lines import unit_rows
 from ems.text.keys import hashes_of
+from ems.use.arguments import limit
 from ems.use.encoder import Encoder
 from ems.use.stream import TextInput
 
@@ -110,7 +111,7 @@ def align_documents(
     encoder: Encoder,
     folders: tuple[DocumentFolder, DocumentFolder],
     out: Path,
-    threshold: float = -np.inf,
+    threshold: float | None = None,
     device: str = "auto",
 ) -> None:
     """Write the pairs that reach `threshold`, the best first: score<TAB>source path<TAB>target
@@ -123,7 +124,7 @@ def align_documents(
     read = [folder.encoded(encoder, name) for folder, name in zip(folders, names, strict=True)]
     (sources, first), (targets, second) = read
     neighbours = nearest(first, second, NEIGHBOURS, device, "compare documents")
-    pairs = pairs_of(neighbours, (first, second), "ratio", least=threshold)
+    pairs = pairs_of(neighbours, (first, second), "ratio", least=limit(threshold))
     rows = zip(pairs.score.tolist(), pairs.first.tolist(), pairs.second.tolist(), strict=True)
     with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
         writer.writelines(f"{score!r}\t{sources[i]}\t{targets[k]}\n" for score, i, k in rows)

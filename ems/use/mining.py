@@ -24,6 +24,7 @@ from ems.base.texts import one_field
 from ems.bench.margin import pairs_of, scores_of
 from ems.bench.nearest import ROWS, Distinct, Neighbours, blocks, merged, nearest, spread
 from ems.text.pieces import Advance, Piece, done_pieces, numbered
+from ems.use.arguments import limit
 from ems.use.encoder import Encoder, cosines
 from ems.use.files import EncodingJob, VectorForm, rows_of, score_lines
 from ems.use.stream import BadLine, TextInput, lines_at, plain, scratch, starts_of, write
@@ -184,8 +185,8 @@ def mine(
     target: TextInput,
     out: Path,
     search: SearchOptions,
+    threshold: float | None,
     *,
-    threshold: float,
     one_to_one: bool,
     numbers: bool,
 ) -> None:
@@ -205,7 +206,7 @@ def mine(
         key = [encoder.identity, [sha256_file(first_text), sha256_file(second_text)]]
         sides = first, second
         with compared(sides, search, key, state / "compared") as found:
-            pairs = pairs_of(found, sides, search.margin, one_to_one, threshold)
+            pairs = pairs_of(found, sides, search.margin, one_to_one, limit(threshold))
             columns = [
                 map(repr, pairs.score.tolist()),
                 _lines(first_text, len(first.vectors), pairs.first),
@@ -219,8 +220,7 @@ def mine(
 
 
 def _lines(text: Path, count: int, rows: np.ndarray) -> Iterator[str]:
-    lines = lines_at(text, starts_of(text, count), rows)
-    return map(one_field, lines)
+    return map(one_field, lines_at(text, starts_of(text, count), rows))
 
 
 def score_by_margin(

@@ -65,10 +65,8 @@ class Segmenter:
 
 
 def package(module: str, name: str = "") -> Need:
-    return Need(
-        lambda: importlib.util.find_spec(module) is not None,
-        f"needs the Python package `{name or module}`",
-    )
+    install = f"needs the Python package `{name or module}`"
+    return Need(lambda: importlib.util.find_spec(module) is not None, install)
 
 
 def program(name: str, install: str) -> Need:
