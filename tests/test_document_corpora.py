@@ -165,7 +165,7 @@ def test_the_paragraphs_of_prose_of_a_page_are_kept():
 def test_every_page_is_counted_with_the_same_bytes_in_any_pieces(tmp_path, size, workers):
     dump = write_dump(tmp_path / "de.xml.bz2", dump_pages(23), per_stream=4)
     out = tmp_path / "de.txt.gz"
-    counts = write_wikipedia(dump, "de", out, workers=workers, size=size)
+    counts = write_wikipedia(dump, "de", out, None, workers, size)
     articles = [at for at in range(23) if at % 5 in (0, 4)]
     expected = [[f"Satz {at} hier.", f"Und noch einer von {at}.", "Ein Absatz."] for at in articles]
     assert documents(out) == expected
@@ -202,12 +202,12 @@ def test_a_bad_dump_is_one_error(tmp_path):
     }.items():
         path.write_bytes(content)
         with pytest.raises(EmsError, match=message) as caught:
-            write_wikipedia(path, "de", out)
+            write_wikipedia(path, "de", out, None, 1)
         assert str(path) in str(caught.value)
         assert not out.exists()
         shutil.rmtree(state_of(out), ignore_errors=True)
     path.write_bytes(bz2.compress((HEAD + "".join(dump_pages(5)) + END).encode()))
-    write_wikipedia(path, "de", out)  # a dump in one stream
+    write_wikipedia(path, "de", out, None, 1)  # a dump in one stream
     assert len(documents(out)) == 2
 
 

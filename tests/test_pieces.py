@@ -89,7 +89,7 @@ class Bench:
         pieces, sha256 = cut(self.source, 9)
         key = {"source": sha256, "key": key}
         work = partial(copy, self.notes, trouble, at)
-        with done_pieces("copy", work, pieces, self.state, key, workers) as results:
+        with done_pieces("copy", work, pieces, self.state, key, workers, "pairs") as results:
             return b"".join(result.read_bytes() for result in results)
 
     def worked(self):

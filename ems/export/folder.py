@@ -102,8 +102,7 @@ def export(
         if exported.quantised:
             figures = write_quantised(exported, folder, lines)
         elif exported.plain:
-            expected = exported.plain.write(exported, folder, lines)
-            figures = verify_folder(folder, expected)
+            figures = verify_folder(folder, exported.plain.write(exported, folder, lines))
         else:
             write_model(exported, folder)
             expected = expected_of(exported.ours, exported.dimensions, lines)
@@ -123,10 +122,8 @@ def write_model(exported: Exported, folder: Path) -> None:
     write_json(folder / EXPORTED, _ours(exported))
     body = (folder / STATIC).parent if exported.static else folder
     if exported.static:
-        if encoder.table is not None:
-            weights = encoder.table.pieces.weight
-        else:
-            weights = encoder.input_norm(encoder.tokens.weight)
+        table = encoder.table
+        weights = table.pieces.weight if table else encoder.input_norm(encoder.tokens.weight)
         write_tensors({"embedding.weight": weights[:, :dimensions].contiguous()}, folder / STATIC)
     elif exported.ngrams:
         write_tensors(table_weights(encoder, dimensions), folder / ENCODER)

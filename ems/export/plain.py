@@ -174,13 +174,8 @@ def make_entries(exported: Exported, lines: Sequence[str], most: int) -> Any:
     tokenizer.normalizer = normalizers.Sequence([tokenizer.normalizer, ends])
     tokenizer.pre_tokenizer = pre_tokenizer("unicode")
     tokenizer.model = models.BPE()
-    trainer = trainers.BpeTrainer(
-        vocab_size=most,
-        min_frequency=2,
-        limit_alphabet=LETTERS,
-        max_token_length=LONGEST,
-        show_progress=False,
-    )
+    limits = {"limit_alphabet": LETTERS, "max_token_length": LONGEST, "min_frequency": 2}
+    trainer = trainers.BpeTrainer(vocab_size=most, show_progress=False, **limits)
     progress = Progress("count words", len(lines), "lines")
     tokenizer.train_from_iterator(progress.over(lines), trainer)  # the merges take a minute or two
     log.info("entries: %s", f"{tokenizer.get_vocab_size():,}")
@@ -221,11 +216,8 @@ def trained(table: Tensor, ids: np.ndarray, counts: np.ndarray, exact: np.ndarra
     starts, unit = np.cumsum(counts) - counts, RATE * table.square().mean().sqrt()
     mean, square = torch.zeros_like(table), torch.zeros(len(table), 1)
     draw, rows = np.random.default_rng(0), np.flatnonzero(counts)
-    batches = [
-        np.sort(part)
-        for _ in range(EPOCHS)
-        for part in np.array_split(draw.permutation(rows), -(-len(rows) // BATCH))
-    ]
+    orders, parts = [draw.permutation(rows) for _ in range(EPOCHS)], -(-len(rows) // BATCH)
+    batches = [np.sort(part) for order in orders for part in np.array_split(order, parts)]
     progress, total = Progress("train plain table", len(rows) * EPOCHS, "lines"), 0.0
     for step, lines in enumerate(batches, start=1):
         own = counts[lines]

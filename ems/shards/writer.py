@@ -160,7 +160,7 @@ def write_several(
     key |= {"vocabulary": sha256, "pairs": str(pairs), "code": source_hash(__name__)}
     work, state = partial(write_shard, (vocabulary, sha256)), state or state_of(out)
     with (
-        done_pieces(f"encode {source}", work, numbered, state, key, workers) as results,
+        done_pieces(f"encode {source}", work, numbered, state, key, workers, "pairs") as results,
         atomic_path(out, is_several) as folder,
     ):
         for result, piece in zip(results, pieces, strict=True):

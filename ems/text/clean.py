@@ -33,7 +33,7 @@ from ems.corpora.split import lines_of_part, part_of_text, span_of_part
 from ems.text.commands import command_filters
 from ems.text.duplicates import REASON, without_duplicates
 from ems.text.evalkeys import EvalKeys
-from ems.text.filters import OFF, CleanReport, Filter, RowBatch, filtered, in_batches, row_filters
+from ems.text.filters import OFF, Batches, CleanReport, Filter, filtered, in_batches, row_filters
 from ems.text.keys import Keys, folded_keys
 from ems.text.normalise import tidy_lines
 from ems.text.tsv import Counted, Pair
@@ -225,7 +225,7 @@ def clean_pairs(job: CleanJob, scratch: Path) -> Cleaned:
     return Cleaned(_blocks(batches, report), lines, report)
 
 
-def _blocks(batches: Iterable[RowBatch], report: CleanReport) -> Iterator[str]:
+def _blocks(batches: Batches, report: CleanReport) -> Iterator[str]:
     for batch in batches:
         report.kept += len(batch)
         yield "".join([f"{first}\t{second}\t{line}\n" for first, second, line in batch])

@@ -20,6 +20,7 @@ from ems.text.tsv import MIN_SENTENCES
 
 NO_CONTEXT = "no_context"
 DocumentRow = tuple[str | None, tuple[int, int]]  # text, (document number, line)
+Document = list[DocumentRow]
 
 
 def clean_documents(job: CleanJob, scratch: Path) -> Cleaned:
@@ -42,10 +43,7 @@ def clean_documents(job: CleanJob, scratch: Path) -> Cleaned:
 
 
 def _blocks(
-    groups: Iterable[list[DocumentRow]],
-    seen: Seen | None,
-    report: CleanReport,
-    documents: CleanReport,
+    groups: Iterable[Document], seen: Seen | None, report: CleanReport, documents: CleanReport
 ) -> Iterator[str]:
     for document in groups:
         if reason := _reason(document, seen):
@@ -58,7 +56,7 @@ def _blocks(
     documents.removed["empty"] = documents.read - documents.kept - documents.removed.total()
 
 
-def _reason(document: list[DocumentRow], seen: Seen | None) -> str:
+def _reason(document: Document, seen: Seen | None) -> str:
     if len(document) < MIN_SENTENCES:
         return NO_CONTEXT
     if seen is not None and not seen.add(["\n".join(text for text, _ in document)])[0]:

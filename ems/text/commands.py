@@ -11,7 +11,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.base.records import Json, NonBlank, Record
 from ems.config.text import CleanSettings, CommandFilter
-from ems.text.filters import SHOWN, CleanReport, RowBatch, in_batches
+from ems.text.filters import SHOWN, Batches, CleanReport, RowBatch, in_batches
 from ems.text.tsv import Pair
 
 AS_YAML = "PARAMETERS_AS_YAML"  # variable that holds all parameters, for filters that name it
@@ -47,11 +47,9 @@ class FilterCommand:
     folder: Path
     scratch: Path
 
-    def apply(self, batches: Iterable[RowBatch], report: CleanReport) -> Iterator[RowBatch]:
+    def apply(self, batches: Batches, report: CleanReport) -> Iterator[RowBatch]:
         """Yield the kept pairs. Raises `EmsError` if the program fails or writes other lines."""
-        with tempfile.TemporaryDirectory(
-            dir=self.scratch, prefix=".filter.", suffix=".part"
-        ) as name:
+        with tempfile.TemporaryDirectory(".part", ".filter.", self.scratch) as name:
             read, lines, kept = (Path(name, each) for each in ("read.tsv", "lines", "kept.tsv"))
             with open(read, "w", encoding="utf-8") as texts, open(lines, "w") as numbers:
                 for batch in batches:

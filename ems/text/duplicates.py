@@ -12,7 +12,7 @@ import numpy as np
 
 from ems.base.files import remove
 from ems.base.progress import Progress
-from ems.text.filters import CleanReport, RowBatch
+from ems.text.filters import Batches, CleanReport, RowBatch
 from ems.text.keys import HASH, hashes_of
 from ems.text.tsv import Pair, read_columns
 
@@ -23,10 +23,7 @@ REASON = "duplicates"
 
 
 def without_duplicates(
-    batches: Iterable[RowBatch],
-    report: CleanReport,
-    scratch: Path,
-    earlier: Sequence[Path] | None = None,
+    batches: Batches, report: CleanReport, scratch: Path, earlier: Sequence[Path] | None = None
 ) -> Iterator[RowBatch]:
     """Keep the first of equal pairs, and remove pairs that are in one of the pair files `earlier`.
     With `earlier`, or if the hashes do not fit in memory, the folder `scratch` holds them.
@@ -73,11 +70,7 @@ class Seen:
 
 
 def distinct(
-    batches: Iterable[RowBatch],
-    earlier: Sequence[Path],
-    folder: Path,
-    report: CleanReport,
-    part: int = SORTED,
+    batches: Batches, earlier: Sequence[Path], folder: Path, report: CleanReport, part: int = SORTED
 ) -> Iterator[RowBatch]:
     """Yield each distinct pair that is in none of the pair files `earlier`; count the others.
 

@@ -25,6 +25,7 @@ DROP, SWAPPED = "drop", "swapped"
 OFF = (0, "keep", "error", None)  # setting values that turn a filter off
 EXAMPLES, SHOWN = 3, 80  # examples per reason, characters shown per side
 RowBatch = list[Pair]  # rows: the text of each side, and the line or (document, line)
+Batches = Iterable[RowBatch]
 
 
 @dataclass
@@ -82,7 +83,7 @@ class Filter:
 
 
 def filtered(
-    batches: Iterable[RowBatch], filters: Sequence[Filter], report: CleanReport
+    batches: Batches, filters: Sequence[Filter], report: CleanReport
 ) -> Iterator[RowBatch]:
     for batch in batches:
         for step in filters:
@@ -100,7 +101,7 @@ def row_filters(
 ) -> list[Filter]:
     """Return the filters of one row at a time, in order; a row has one text per language."""
     empty = ("both_empty", "one_empty") if len(languages) > 1 else ("empty",)
-    evaluation = partial(_without_evaluation, languages, eval_keys, KEYS[key_name])
+    evaluation = partial(_without_evaluation, languages, eval_keys, key_name)
     filters = [
         Filter((), partial(_tidied, settings.format_characters == DROP)),
         Filter(empty, partial(_without_empty, empty)),
@@ -164,14 +165,10 @@ def _without_empty(reasons: tuple[str, ...], batch: RowBatch, report: CleanRepor
 
 
 def _without_evaluation(
-    languages: Sequence[str],
-    eval_keys: Keys,
-    keys_of: Callable[[list[str]], list[str]],
-    batch: RowBatch,
-    report: CleanReport,
+    languages: Sequence[str], eval_keys: Keys, key_name: str, batch: RowBatch, report: CleanReport
 ) -> RowBatch:
     """Remove rows with an evaluation sentence on either side; count them per evaluation set."""
-    sides = range(len(languages))
+    sides, keys_of = range(len(languages)), KEYS[key_name]
     found = [list(map(eval_keys.get, keys_of([row[side] for row in batch]))) for side in sides]
     if not any(map(any, found)):
         return batch

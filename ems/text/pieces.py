@@ -48,6 +48,7 @@ def numbered(source: Path, total: int, size: int) -> list[Piece]:
 
 Advance = Callable[[int], object]  # counts finished lines
 Work = Callable[[Piece, Path, Advance], object]  # writes the file or folder of a piece; must pickle
+TextWork = Callable[[str], str]  # returns the result of a text; must pickle
 
 
 def cut(
@@ -77,13 +78,7 @@ def cut(
 
 @contextmanager
 def done_pieces(
-    title: str,
-    work: Work,
-    pieces: list[Piece],
-    state: Path,
-    key: object,
-    workers: int,
-    unit: str = "pairs",
+    title: str, work: Work, pieces: list[Piece], state: Path, key: object, workers: int, unit: str
 ) -> Iterator[list[Path]]:
     """Process all pieces in `workers` processes; yield the paths of the results, in order. They lie
     in one folder below `state`, named by the hash of `key` (JSON: everything that they depend on).
@@ -110,12 +105,7 @@ def done_pieces(
 
 
 def done_texts(
-    title: str,
-    work: Callable[[str], str],
-    texts: Iterable[str],
-    state: Path,
-    key: object,
-    workers: int,
+    title: str, work: TextWork, texts: Iterable[str], state: Path, key: object, workers: int
 ) -> Iterator[str]:
     """Yield `work` of each text, in order, after all have arrived. Results stay in `state` as in
     `done_pieces`, until the caller removes it; a run with the same key makes only missing ones.
@@ -135,7 +125,7 @@ def done_texts(
         yield (folder / "pieces" / f"{number:05}").read_bytes().decode()
 
 
-def _do_text(work: Callable[[str], str], piece: tuple[Path, str, str]) -> bool:
+def _do_text(work: TextWork, piece: tuple[Path, str, str]) -> bool:
     """Write the result of a text unless its stamp is current; return whether it was."""
     folder, name, text = piece
     out, sha256 = folder / "pieces" / name, hashlib.sha256(text.encode()).hexdigest()

@@ -51,12 +51,7 @@ def check_needs() -> None:
 
 
 def write_wikipedia(
-    dump: Path,
-    language: str,
-    out: Path,
-    state: Path | None = None,
-    workers: int = 1,
-    size: int = STREAMS,
+    dump: Path, language: str, out: Path, state: Path | None, workers: int, size: int = STREAMS
 ) -> dict[str, int]:
     """Write the articles of a dump as gzipped documents, and the counts as JSON next to them:
     `pages` is `documents` plus the pages left out for one of REASONS. `workers` processes share

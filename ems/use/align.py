@@ -52,6 +52,8 @@ class Alignment(NamedTuple):
 
 
 Span = tuple[int, int, int, int]  # sentences from (source, target) to (source, target)
+Band = tuple[np.ndarray, np.ndarray]  # first and last column to search in each row, int64[rows + 1]
+VectorsOf = Callable[[np.ndarray, np.ndarray], np.ndarray]  # from sums and counts to vectors
 
 
 def align(
@@ -92,16 +94,12 @@ class Side:
 
     parts: np.ndarray  # float32[N, s + 3]
     lines: np.ndarray  # int64[N]: the numbers of their lines
-    vectors_of: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    vectors_of: VectorsOf
     joined: np.ndarray | None = None  # vectors [most, N, d] of windows, which do not add up
 
     @classmethod
     def of_sums(
-        cls,
-        texts: list[str],
-        sums: np.ndarray,
-        counts: np.ndarray,
-        vectors_of: Callable[[np.ndarray, np.ndarray], np.ndarray],
+        cls, texts: list[str], sums: np.ndarray, counts: np.ndarray, vectors_of: VectorsOf
     ) -> "Side":
         """Read the lines of a document with what `Encoder.sums` returns for them."""
         lines, letters = _sentences(texts)
@@ -160,15 +158,13 @@ class Side:
 
         `mean` is of the sentences of the other document.
         """
-        before, rows = max(0, start - most + 1), np.arange(start, end)
+        before, rows, joined = max(0, start - most + 1), np.arange(start, end), self.joined
         parts, vectors, letters, legal = np.zeros_like(self.parts[before:end]), [], [], []
         for size in range(1, most + 1):
             parts[size - 1 :] += self.parts[before : max(before, end - size + 1)]
             own, first = parts[start - before :], np.maximum(rows - size + 1, 0)
             near = self.lines[rows] - self.lines[first] == size - 1
-            vectors.append(
-                self.units(own) if self.joined is None else self.joined[size - 1, start:end]
-            )
+            vectors.append(self.units(own) if joined is None else joined[size - 1, start:end])
             letters.append(own[:, -1].copy())
             legal.append(near & (rows + 1 >= size))
         stacked = np.stack(vectors)
@@ -231,7 +227,7 @@ def _ratio(first: Side, second: Side, spans: list[Span]) -> float:
     return np.log(one / other)
 
 
-def _band(spans: list[Span] | None, rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+def _band(spans: list[Span] | None, rows: int, columns: int) -> Band:
     """Return the first and the last column to search in each row, int64[rows + 1]: those near the
     spans of the level with half as many sentences.
     """
@@ -248,12 +244,7 @@ def _band(spans: list[Span] | None, rows: int, columns: int) -> tuple[np.ndarray
 
 
 def _search(
-    first: Side,
-    second: Side,
-    largest: int,
-    band: tuple[np.ndarray, np.ndarray],
-    ratio: float,
-    progress: Progress | None,
+    first: Side, second: Side, largest: int, band: Band, ratio: float, progress: Progress | None
 ) -> list[Span]:
     """Return the cheapest path from the beginning to the end of both sides within a band."""
     low, high = band
@@ -289,7 +280,7 @@ def _search(
 
 
 def _costs(
-    first: Side, second: Side, shapes: np.ndarray, band: tuple[np.ndarray, np.ndarray], ratio: float
+    first: Side, second: Side, shapes: np.ndarray, band: Band, ratio: float
 ) -> Iterator[tuple[int, np.ndarray]]:
     """Yield (first row, costs float32[shapes, rows, columns]) of blocks of rows; inf where an
     alignment is impossible. The columns are the union of the rows' bands.

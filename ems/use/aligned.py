@@ -77,9 +77,9 @@ class AlignJob:
     def rows(self, texts: list[Text], names: list[str], what: str = "") -> list[Row]:
         """Align two documents; log progress as `what`."""
         if self.split:
+            both = zip(texts, self.languages, strict=True)
             texts = [
-                [part for line in text for part in sentences(line, language)]
-                for text, language in zip(texts, self.languages, strict=True)
+                [part for line in text for part in sentences(line, code)] for text, code in both
             ]
         source, target = texts
         progress = Progress(what, sum(map(is_visible, source)), "sentences")
@@ -257,10 +257,8 @@ class Output:
                 alone += 1
         mean = score / max(1, shapes.total())
         common = ", ".join(f"{count:,} {shape}" for shape, count in shapes.most_common(5))
-        log.info(
-            "%s: %s alignments (%s), %s without a partner, mean score %.2f",
-            *(title, f"{shapes.total():,}", common, f"{alone:,}", mean),
-        )
+        counts = f"{shapes.total():,} alignments ({common}), {alone:,} without a partner"
+        log.info("%s: %s, mean score %.2f", title, counts, mean)
         if mean < WEAK:
             log.warning("%s: a mean score below %s: hardly translations of each other", title, WEAK)
         kept = partial(filter, self._keeps)
@@ -317,9 +315,8 @@ def align_documents(job: AlignJob, documents: Path, output: Output, threads: int
         output.check([documents])
         pieces, sha256 = cut(source, DOCUMENTS)
         key = [job.encoder.identity, repr(job), sha256, source_hash(__name__)]
-        made = done_pieces(
-            "align", job.write_piece, pieces, state / "pieces", key, threads, "documents"
-        )
+        work, place = job.write_piece, state / "pieces"
+        made = done_pieces("align", work, pieces, place, key, threads, "documents")
         files = stack.enter_context(made)
         output.write(lambda: chain.from_iterable(map(_rows_of, files)), str(documents))
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -118,15 +118,10 @@ def _report(parts: list[Faults], job: EncodingJob) -> None:
     job.encoder.warn_of_unknown(job.text)
 
 
-def run(
-    job: EncodingJob,
-    out: Path,
-    write_head: Callable[[BinaryIO, int], object] = lambda writer, lines: None,
-) -> int:
-    """Write the rows of a text to a file, after `write_head(writer, lines)`, or to standard output.
-
-    Return the number of lines. An interrupted run is resumed. Raises `EmsError` for a bad line, a
-    full disk, and a source that cannot be read.
+def run(job: EncodingJob, out: Path, head: Callable[[int], bytes] = lambda lines: b"") -> int:
+    """Write the rows of a text to a file, after `head(lines)`, or to standard output; return the
+    number of lines. An interrupted run is resumed. Raises `EmsError` for a bad line, a full disk,
+    and a source that cannot be read.
     """
     if out == STREAM:
         return _to_stdout(job)
@@ -137,7 +132,7 @@ def run(
         atomic_path(out) as temporary,
         open(temporary, "wb") as writer,
     ):
-        write_head(writer, lines)
+        writer.write(head(lines))
         for path in files:
             with open(path, "rb") as reader:
                 shutil.copyfileobj(reader, writer, 1 << 20)
@@ -172,11 +167,10 @@ def encode(encoder: Encoder, text: TextInput, out: Path, form: VectorForm) -> No
         return
     width = encoder.width(text.languages[0], form.dimensions)
 
-    def write_head(writer: BinaryIO, lines: int) -> None:
-        if out.suffix != ".f32":
-            writer.write(form.header(lines, width))
+    def head(lines: int) -> bytes:
+        return b"" if out.suffix == ".f32" else form.header(lines, width)
 
-    lines = run(job, out, write_head)
+    lines = run(job, out, head)
     log.info("%s: %s (%s, %s), one row per line", out, form.dtype.name, lines, width)
 
 

@@ -39,6 +39,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from ems.base.errors import EmsError, NotFinite
+from ems.base.mistakes import mistake
 from ems.base.records import Bounds, Misfit, Record, fitting
 from ems.use import connection
 from ems.use.connection import finished, is_local, refused, url_of
@@ -198,12 +199,7 @@ def _texts(value: str | list[Any]) -> list[str]:
         found = f"expected at most {INPUTS:,} texts under input, found {len(texts):,}"
         raise refused(400, f"{found}; send several requests", "input")
     if any(isinstance(text, int | list) for text in texts):
-        raise refused(
-            400,
-            "expected strings under input, found token ids; this model has other tokens: send the "
-            "text itself (in LangChain: check_embedding_ctx_length=False)",
-            "input",
-        )
+        raise refused(400, str(mistake("token ids")), "input")
     for text in texts:
         _check_text(text, "input")
     return texts
