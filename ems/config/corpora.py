@@ -257,10 +257,8 @@ def _absent(key: str, entry: CorpusEntry, missing: list[str], release: dict[str,
     others = [code for pair in missing for code in pair.split("-") if code != ENGLISH]
     languages = [code for code in load_languages() if code != ENGLISH]
     present = [code for code in languages if _files(entry, pair_name(ENGLISH, code), release)]
-    return (
-        f"{key}.languages: {entry.name} {entry.version} has no {', '.join(others)} "
-        f"with English{used}; it has: {', '.join(present)}"
-    )
+    lacks = f"{entry.name} {entry.version} has no {', '.join(others)} with English{used}"
+    return f"{key}.languages: {lacks}; it has: {', '.join(present)}"
 
 
 def _check_codes(key: str, entry: CorpusEntry, release: dict[str, OpusFile]) -> None:

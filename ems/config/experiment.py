@@ -224,12 +224,10 @@ class Experiment:
 
     def joined(self) -> list[tuple[Corpus, str]]:
         """Return (corpus, pair) of the training pairs that `multiway` joins, sorted."""
-        if not (through := self.multiway.through):
-            return []
         pairs = [
             (corpus, pair)
             for corpus, pair in self.pairs_of("train")
-            if through in pair.split("-") and not corpus.documents
+            if self.multiway.through in pair.split("-") and not corpus.documents
         ]
         return sorted(pairs, key=lambda item: (item[1], item[0].label, item[0].version))
 

@@ -3,7 +3,7 @@
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,13 +12,10 @@ from ems.base.records import number, whole
 from ems.base.schema import Settings, Steps, by_type, listing, with_fields
 from ems.config.model import EncoderSettings, HeadSettings
 from ems.config.sizes import WIDEST, WidthOrNone
-
-if TYPE_CHECKING:
-    from ems.config.train import TrainSettings
+from ems.config.train import Pairs, TrainSettings
 
 OBJECTIVES = "ems.model.objectives"  # the package, with a file for each objective
 Weight = number(ge=0, le=1_000_000)  # squares of the gradients stay far inside float32
-Pairs = whole(ge=2, le=1_048_576)  # SigLIP's largest contrastive batch
 Neighbourhood = whole(ge=1, le=100)  # sentences before and after one
 PairCount = whole(ge=1, le=1_000_000_000)  # as the lines of a corpus
 
@@ -186,7 +183,7 @@ def objectives_model() -> type[Objectives]:
 
 
 def check_objectives(
-    key: str, objectives: Objectives, model: EncoderSettings, train: "TrainSettings"
+    key: str, objectives: Objectives, model: EncoderSettings, train: TrainSettings
 ) -> None:
     """Raise `EmsError` if the objectives of the system at `key` contradict each other."""
     active, dimensions = objectives.active, objectives.matryoshka.dimensions

@@ -6,7 +6,8 @@ from typing import ClassVar, Literal
 from ems.base.mistakes import check, mistake
 from ems.base.records import number, whole
 from ems.base.schema import Decay, Interval, Name, Rate, Seed, Settings, Steps
-from ems.config.objectives import Pairs
+
+Pairs = whole(ge=2, le=1_048_576)  # SigLIP's largest contrastive batch
 
 
 class TrainSettings(Settings):

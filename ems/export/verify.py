@@ -122,9 +122,8 @@ def figures(folder: Path, expected: Any) -> dict[str, Any]:
     lines = expected["lines"].tolist()
     ids = np.split(expected["ids"], np.cumsum(expected["counts"])[:-1])
     code = any(folder.glob("*.py"))  # written by ems a moment ago
-    model = SentenceTransformer(
-        str(folder), device="cpu", local_files_only=True, trust_remote_code=code
-    )
+    options = {"device": "cpu", "local_files_only": True, "trust_remote_code": code}
+    model = SentenceTransformer(str(folder), **options)
     if hasattr(model.tokenizer, "encode_batch"):  # the tokenizer of a table
         own = [encoded.ids for encoded in model.tokenizer.encode_batch(lines)]
     else:

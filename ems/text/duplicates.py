@@ -72,9 +72,8 @@ class Seen:
 def distinct(
     batches: Batches, earlier: Sequence[Path], folder: Path, report: CleanReport, part: int = SORTED
 ) -> Iterator[RowBatch]:
-    """Yield each distinct pair that is in none of the pair files `earlier`; count the others.
-
-    A file holds the hashes of all pairs, earlier files first. About `part` of them, a range of
+    """Yield each distinct pair that is in none of the pair files `earlier`; count the others. A
+    file holds the hashes of all pairs, earlier files first. About `part` of them, a range of
     values, are sorted at a time, and the first of equal ones stays. A pair takes its text and 8
     bytes in `folder`, which is cleared first and removed at the end, and one byte of memory.
     """

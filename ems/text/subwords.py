@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import sentencepiece
+from sentencepiece import SentencePieceNormalizer, SentencePieceProcessor, SentencePieceTrainer
 
 from ems.base.errors import Damaged
 from ems.base.files import atomic_path, check_unchanged, reading_text
@@ -126,7 +126,7 @@ def train_vocabulary(experiment: "Experiment", sample: Path, out: Path) -> int:
     progress = Progress(what, count, "lines")
     model = io.BytesIO()
     try:
-        sentencepiece.SentencePieceTrainer.train(
+        SentencePieceTrainer.train(
             sentence_iterator=_texts(sample, marked),
             model_writer=model,
             model_type=settings.type,
@@ -170,7 +170,7 @@ def _texts(sample: Path, marked: list[str], inside: bool = False) -> Iterator[st
 
 def _required(sample: Path, marked: list[str], coverage: float) -> dict[str, str]:
     """Name the characters that must be pieces: the share `coverage` of the text in `marked`."""
-    normalise = sentencepiece.SentencePieceNormalizer(rule_name=RULE).normalize
+    normalise = SentencePieceNormalizer(rule_name=RULE).normalize
     texts = _texts(sample, marked, True)
     counts = Counter(character for text in texts for character in normalise(text))
     del counts[SPACE]
@@ -183,10 +183,7 @@ def _required(sample: Path, marked: list[str], coverage: float) -> dict[str, str
 
 
 def encode_lines(
-    processor: sentencepiece.SentencePieceProcessor,
-    lines: list[str],
-    language: str,
-    threads: int = 1,
+    processor: SentencePieceProcessor, lines: list[str], language: str, threads: int = 1
 ) -> list[list[int]]:
     """Return the token ids of each line, one per character if the vocabulary marks the language. A
     space is a character, without one at the start. The ids do not depend on `threads`.
@@ -208,16 +205,16 @@ def encode_lines(
     return encoded
 
 
-def by_characters(processor: sentencepiece.SentencePieceProcessor, language: str) -> bool:
+def by_characters(processor: SentencePieceProcessor, language: str) -> bool:
     return bool(language) and processor.piece_to_id(CHARACTERS.format(language)) != UNK
 
 
-def load_vocabulary(path: Path) -> sentencepiece.SentencePieceProcessor:
+def load_vocabulary(path: Path) -> SentencePieceProcessor:
     """Load a subword model. Raises `Damaged` if the file is missing or not one."""
     if not path.is_file():
         raise Damaged(path, "no such file", MODEL)
     try:
-        return sentencepiece.SentencePieceProcessor(model_file=str(path))
+        return SentencePieceProcessor(model_file=str(path))
     except (RuntimeError, OSError) as error:
         raise Damaged(path, f"not a SentencePiece model ({error})", MODEL) from None
 
@@ -229,7 +226,7 @@ class WordEncoder:
     model (its sums of scores may round differently), a language of characters.
     """
 
-    def __init__(self, processor: sentencepiece.SentencePieceProcessor, language: str = "") -> None:
+    def __init__(self, processor: SentencePieceProcessor, language: str = "") -> None:
         self.processor, self.language = processor, language
         self.by_words = has_words(processor) and not by_characters(processor, language)
         self.known: dict[str, bytes] = {}
@@ -253,7 +250,7 @@ class WordEncoder:
 
 
 @lru_cache(maxsize=1)
-def has_words(processor: sentencepiece.SentencePieceProcessor) -> bool:
+def has_words(processor: SentencePieceProcessor) -> bool:
     """Return whether no piece has a space inside, and scores are the numbers of BPE's merges."""
     ids = [*range(processor.get_piece_size())]
     inside = any(SPACE in piece[1:] for piece in processor.id_to_piece(ids))

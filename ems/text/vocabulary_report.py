@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import sentencepiece
+from sentencepiece import SentencePieceProcessor
 
 from ems.base.files import reading_text, sha256_file, write_json
 from ems.base.progress import Progress
@@ -48,7 +48,7 @@ def write_vocabulary_report(vocabulary: Path, sample: Path, out: Path) -> dict[s
     return report
 
 
-def _scripts(processor: sentencepiece.SentencePieceProcessor) -> Iterator[str]:
+def _scripts(processor: SentencePieceProcessor) -> Iterator[str]:
     """Yield the script of each piece; BYTES for a byte piece, CONTROL for a symbol."""
     for piece in range(processor.get_piece_size()):
         if processor.is_control(piece) or processor.is_unknown(piece):

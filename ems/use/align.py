@@ -155,7 +155,6 @@ class Side:
 
     def windows(self, start: int, end: int, most: int, mean: np.ndarray) -> "Windows":
         """Return the windows of 1 to `most` sentences that end with those from `start` to `end`.
-
         `mean` is of the sentences of the other document.
         """
         before, rows, joined = max(0, start - most + 1), np.arange(start, end), self.joined

@@ -68,9 +68,8 @@ class DocumentFolder:
         return [row[0].strip() for row in rows if row and is_visible(row[0])]
 
     def encoded(self, encoder: Encoder, name: str) -> tuple[list[Path], Distinct]:
-        """Return the documents with text and their vectors, float16[N, WINDOWS * d].
-
-        Documents are read twice, with 8 bytes a sentence kept. Raises `EmsError` if all are empty.
+        """Return the documents with text and their vectors, float16[N, WINDOWS * d]. Documents are
+        read twice, with 8 bytes a sentence kept. Raises `EmsError` if all are empty.
         """
         paths, files, hashes = self.files(), [], []
         for path in Progress(f"read {name}", len(paths), "documents").over(paths):

@@ -16,10 +16,9 @@ BLOCK = 1 << 22  # numbers in memory at once
 
 
 def check_model(folder: Path) -> int:
-    """Return the number of files of a trained or exported model, all of which are whole.
-
-    Raises `Damaged` for a file with another checksum or with a weight that is not finite, and
-    `EmsError` if the model cannot encode.
+    """Return the number of files of a trained or exported model, all of which are whole. Raises
+    `Damaged` for a file with another checksum or with a weight that is not finite, and `EmsError`
+    if the model cannot encode.
     """
     sums = checksums(folder)
     sizes = {name: (folder / name).stat().st_size for name in sums if (folder / name).is_file()}

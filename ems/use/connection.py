@@ -152,7 +152,6 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Collect the head, check it and escape its address; what follows the request is ignored.
-
         An address that is not ASCII, which curl sends, is rejected by h11.
         """
         if self.rejected or self.arrived:

@@ -172,7 +172,6 @@ class Encoder:
         progress: Any = None,
     ) -> tuple[np.ndarray, list[int]]:
         """Return `vectors`, and the number of tokens of each line ([]: use `token_counts`).
-
         `progress.add(count)` is called as lines are finished.
         """
         one_of(normalise, "normalise")
@@ -230,11 +229,9 @@ class Encoder:
         pieces, unknown, lines, without = self._seen.tolist()
         self._seen[:] = 0
         if large := unknown > UNKNOWN_SHARE * pieces:
-            log.warning(
-                "%s: %.0f %% of the pieces are unknown to the model, which was not trained for "
-                "such characters; %s of %s lines have no known piece, and vectors of zeros",
-                *(text, 100 * unknown / pieces, f"{without:,}", f"{lines:,}"),
-            )
+            share = f"{100 * unknown / pieces:.0f} % of the pieces are unknown to the model"
+            zeros = f"{without:,} of {lines:,} lines have no known piece, and vectors of zeros"
+            log.warning("%s: %s, which was not trained for such characters; %s", text, share, zeros)
         return large
 
     def token_counts(self, lines: Any, language: Language = None) -> list[int]:

@@ -64,9 +64,8 @@ class EncodingJob:
     key: Any = None
 
     def block(self, lines: list[bytes], first: int, progress: Any = None) -> tuple[bytes, Faults]:
-        """Encode lines numbered from `first`; return the output bytes and the bad lines.
-
-        Raises `EmsError` for a bad line unless bad lines are skipped.
+        """Encode lines numbered from `first`; return the output bytes and the bad lines. Raises
+        `EmsError` for a bad line unless bad lines are skipped.
         """
         rows, bad = self.text.rows(lines, first)
         vectors = self._vectors(rows, progress)
@@ -98,9 +97,8 @@ class EncodingJob:
 
 @contextmanager
 def rows_of(job: EncodingJob, source: Path, state: Path) -> Iterator[tuple[list[Path], int]]:
-    """Encode a plain text; yield the files of rows, one per piece, and the number of lines.
-
-    The files stay in `state` until the block ends, and longer if it fails.
+    """Encode a plain text; yield the files of rows, one per piece, and the number of lines. The
+    files stay in `state` until the block ends, and longer if it fails.
     """
     pieces, sha256 = cut(source, PIECE_LINES, MAX_BYTES)
     torch = sys.modules.get("torch")  # without it, vectors depend on no threads

@@ -76,9 +76,8 @@ class Vectors:
 def encoded(
     encoder: Encoder, text: TextInput, state: Path, what: str
 ) -> Iterator[tuple[Path, list[Distinct]]]:
-    """Encode a text, or pairs; yield its plain file and the vectors of each side.
-
-    The files stay in `state` until the block ends.
+    """Encode a text, or pairs; yield its plain file and the vectors of each side. The files stay in
+    `state` until the block ends.
     """
     job = EncodingJob(encoder, text, VectorForm(normalise=True), what)
     width, sides = encoder.width(text.languages[0]), len(text.languages)
@@ -105,7 +104,6 @@ def compared(
     sides: Sequence[Distinct], search: SearchOptions, key: Any, state: Path
 ) -> Iterator[tuple[Neighbours, Neighbours]]:
     """Find the neighbours of each side in the other; the parts stay in `state` for the block.
-
     Raises `EmsError` for a side without lines, and if faiss is needed but not installed.
     """
     first, second = sides
@@ -151,10 +149,9 @@ def _stacked(parts: list[Neighbours]) -> Neighbours:
 
 
 def _nearest_by_faiss(queries: Distinct, others: Distinct, k: int) -> Neighbours:
-    """Find about the k nearest rows in others[M, d] for each of queries[N, d], of length 1.
-
-    A query is compared with the rows in the nearest CELLS of about sqrt(M) cells (IVFFlat), so it
-    may miss neighbours. Raises `EmsError` if faiss is not installed.
+    """Find about the k nearest rows in others[M, d] for each of queries[N, d], of length 1. A query
+    is compared with the rows in the nearest CELLS of about sqrt(M) cells (IVFFlat), so it may miss
+    neighbours. Raises `EmsError` if faiss is not installed.
     """
     try:
         import faiss
@@ -226,10 +223,9 @@ def _lines(text: Path, count: int, rows: np.ndarray) -> Iterator[str]:
 def score_by_margin(
     encoder: Encoder, pairs: TextInput, out: Path, search: SearchOptions, threshold: float | None
 ) -> None:
-    """Write the margin of each pair of a TSV, or the rows that reach a threshold.
-
-    Neighbours are searched among all sentences of the other side. Output to standard output needs
-    room in the folder for temporary files.
+    """Write the margin of each pair of a TSV, or the rows that reach a threshold. Neighbours are
+    searched among all sentences of the other side. Output to standard output needs room in the
+    folder for temporary files.
     """
 
     def row_of(line: bytes) -> bytes | None:

@@ -77,9 +77,8 @@ def index_of(encoder: Encoder, corpus: TextInput) -> Iterator["Index"]:
 
 
 def build_index(encoder: Encoder, corpus: TextInput, folder: Path, half: bool = False) -> None:
-    """Write the index of a text; a killed run is resumed.
-
-    Raises `EmsError` for standard input and compressed files: results are read from the text.
+    """Write the index of a text; a killed run is resumed. Raises `EmsError` for standard input and
+    compressed files: results are read from the text.
     """
     path, vectors = corpus.path, folder / VECTORS
     if path == STREAM or packing(path) in FORMS:
@@ -106,9 +105,8 @@ def build_index(encoder: Encoder, corpus: TextInput, folder: Path, half: bool = 
 
 
 def _opened(path: Path, about: _About) -> np.ndarray:
-    """Map the vectors of an index, after all of them have been compared with index.json.
-
-    Raises `EmsError` for another kind, header, size or checksum, and for rows of other lengths.
+    """Map the vectors of an index, after all of them have been compared with index.json. Raises
+    `EmsError` for another kind, header, size or checksum, and for rows of other lengths.
     """
     form = VectorForm(half=about.dtype == "float16")
     header, row = form.header(about.lines, about.width), about.width * form.dtype.itemsize
@@ -158,10 +156,9 @@ class Index:
 
     def search(self, queries: Any, language: Language = None, k: int = 5) -> Any:
         """Find the k nearest lines of each query, the nearest first, then by line number: a list of
-        `Hit` per query, or one list for one text.
-
-        Raises `EmsError` if the text or the index has changed since it was opened: to read vectors
-        after the end of a file that became shorter would kill the process.
+        `Hit` per query, or one list for one text. Raises `EmsError` if the text or the index has
+        changed since it was opened: to read vectors after the end of a file that became shorter
+        would kill the process.
         """
         if _states(self._files) != self._states:
             raise EmsError(self._changed)
@@ -196,7 +193,6 @@ def _ordered(hits: list[Hit]) -> list[Hit]:
 
 def _languages_of(corpus: Path, lines: int) -> dict[int, str]:
     """Read the language of each line, by its number, from NAME.languages; {} without that file.
-
     Raises `EmsError` unless it has a code, or nothing, for each of the `lines`.
     """
     path = corpus.with_name(f"{corpus.name}.languages")

@@ -232,9 +232,8 @@ def _request(body: bytes) -> _Request:
 
 
 def serve(service: Service, host: str, port: int) -> None:
-    """Answer requests until SIGINT or SIGTERM; then finish the requests that have arrived.
-
-    Print the address to standard output. Raises `EmsError` if the address cannot be used.
+    """Answer requests until SIGINT or SIGTERM; then finish the requests that have arrived. Print
+    the address to standard output. Raises `EmsError` if the address cannot be used.
     """
     connection.allow_files()
     with closing(connection.listen(host, port)) as listening, suppress(KeyboardInterrupt):

@@ -61,9 +61,8 @@ class TextInput:
         return text_of(columns[0]), text_of(columns[1])
 
     def rows(self, lines: Iterable[bytes], first: int = 1) -> tuple[list[Row], Faults]:
-        """Split lines numbered from `first`; return the rows and the bad lines.
-
-        Raises `EmsError` for a bad line unless bad lines are skipped.
+        """Split lines numbered from `first`; return the rows and the bad lines. Raises `EmsError`
+        for a bad line unless bad lines are skipped.
         """
         rows: list[Row] = []
         bad: Faults = defaultdict(list)
@@ -131,9 +130,8 @@ def plain(source: Path, copy: Path) -> Iterator[Path]:
 
 @contextmanager
 def scratch(out: Path) -> Iterator[Path]:
-    """Yield the state folder of an output file, or a temporary folder for standard output.
-
-    It is deleted at the end, unless there was an error and a piece of a file is done.
+    """Yield the state folder of an output file, or a temporary folder for standard output. It is
+    deleted at the end, unless there was an error and a piece of a file is done.
     """
     if out == STREAM:
         with tempfile.TemporaryDirectory(prefix="ems-") as folder:
@@ -161,9 +159,8 @@ def write(out: Path, parts: Iterable[bytes]) -> None:
 
 
 def starts_of(path: Path, lines: int) -> np.ndarray:
-    """Return the byte offsets of the lines of a text and of its end, int64[lines + 1].
-
-    Raises `EmsError` for another number of lines.
+    """Return the byte offsets of the lines of a text and of its end, int64[lines + 1]. Raises
+    `EmsError` for another number of lines.
     """
     with open(path, "rb") as reader:
         start = len(BOM) if reader.read(len(BOM)) == BOM else 0

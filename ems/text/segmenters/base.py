@@ -161,12 +161,10 @@ def warn_of_marks(chosen: Mapping[str, str], languages: Mapping[str, Any]) -> No
     """Warn of languages, with their `script`, whose words their segmenter cuts."""
     known = [code for code in chosen if code in languages and load(chosen[code]).cuts_marks]
     if cut := [code for code in known if languages[code].script.startswith(MARKED)]:
-        log.warning(
-            "segmenters: viramas and tone marks are words of their own with %s; to keep words "
-            "whole, write %s",
-            ", ".join(sorted({chosen[code] for code in cut})),
-            ", ".join(f"{code}: unicode" for code in cut),
-        )
+        tools = ", ".join(sorted({chosen[code] for code in cut}))
+        whole = ", ".join(f"{code}: unicode" for code in cut)
+        apart = f"viramas and tone marks are words of their own with {tools}"
+        log.warning("segmenters: %s; to keep words whole, write %s", apart, whole)
 
 
 def check_count(lines: list[str], words: list[str], label: str) -> None:

@@ -15,15 +15,11 @@ def prepare(line: str) -> str:
     return full_width_kana(text.replace(" ", "\u3000"))
 
 
+ABSENT = "the program `jumanpp` is not on PATH: install Juman++ 2 from its release tarball"
+TARBALL = "github.com/ku-nlp/jumanpp"
 SEGMENTER = Segmenter(
     command=lambda language: ["jumanpp", "--segment"],
-    needs=(
-        program(
-            "jumanpp",
-            "the program `jumanpp` is not on PATH: install Juman++ 2 from its release tarball "
-            "(github.com/ku-nlp/jumanpp), which holds the model",
-        ),
-    ),
+    needs=(program("jumanpp", f"{ABSENT} ({TARBALL}), which holds the model"),),
     prepare=prepare,
     limit=4000,  # bytes; Juman++ 2 silently drops longer lines (its limit is 4,096)
     default_of=("ja",),
