@@ -25,20 +25,16 @@ SystemName = Annotated[str, "name of the system", Mark.NAME]
 Folders = Annotated[dict[str, Path], "folders of evaluation data"]
 VocabularyPath = Annotated[Path, "SentencePiece model"]
 ModelFolder = Annotated[Path, "model folder"]
-Dimensions = Annotated[
-    int, "numbers of a vector to keep, from the first (default: all)", Bounds(0, 65536)
-]  # the widest encoder of `ems.config.model`
+PREFIX = "numbers of a vector to keep, from the first (default: all)"
+Dimensions = Annotated[int, PREFIX, Bounds(0, 65536)]  # the widest encoder of `ems.config.model`
 State = Annotated[Path | None, "folder for the progress of an interrupted run", Writes("state")]
 Workers = Annotated[int, "number of processes that share a large file", Bounds(1, 256)]
 PieceLines = Annotated[int | None, Bounds(1, 1_000_000_000), Mark.HIDDEN]  # for tests
 
 OutFile = Annotated[Path, "file to write", Writes()]
 OutFolder = Annotated[Path, "folder to write into", Writes("folder")]
-Receipt = Annotated[
-    Path | None,
-    "list of all outputs with checksums to write; outputs that are current stay",
-    Writes(),
-]
+RECEIPT = "list of all outputs with checksums to write; outputs that are current stay"
+Receipt = Annotated[Path | None, RECEIPT, Writes()]
 STAGES = {"train": "trained", "mine": "trained", "fit": "fitted"}  # of such systems alone
 
 

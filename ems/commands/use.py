@@ -10,29 +10,24 @@ from ems.base.outputs import Writes
 from ems.commands import common
 from ems.commands.flags import Bounds, Mark
 
-ModelName = Annotated[
-    str | None,
-    "model folder, exported folder, or sentence-transformers model (default: the one in EMS)",
-    Mark.PLACE,
-]
+MODEL = "model folder, exported folder, or sentence-transformers model (default: the one in EMS)"
+ModelName = Annotated[str | None, MODEL, Mark.PLACE]
 LineLanguage = Annotated[str | None, "language of the lines, if the model segments by language"]
 OtherLanguage = Annotated[str | None, "language of the second side"]
 QueryLanguage = Annotated[str | None, "language of the queries, if the model segments by language"]
 TextPath = Annotated[Path, "text with a sentence per line, or compressed; - for stdin", Mark.STREAM]
 VectorsPath = Annotated[Path, "file .npy or .f32; - for stdout", Mark.STREAM, Writes()]
 PairLines = Annotated[Path, "TSV with a pair per line, or compressed; - for stdin", Mark.STREAM]
-BadLines = Annotated[
-    Literal["error", "skip"], "action for a line that is not UTF-8, has a NUL or over 1 MB"
-]
+BAD = "action for a line that is not UTF-8, has a NUL or over 1 MB"
+BadLines = Annotated[Literal["error", "skip"], BAD]
 Device = Annotated[Literal["auto", "cpu", "cuda"], "device; auto: a GPU if there is one"]
-Precision = Annotated[
-    Literal["float32", "bfloat16", "int8"], "precision of matrix products; int8 on a CPU only"
-]
-MarginKind = Annotated[
-    Literal["ratio", "distance", "absolute"],
-    "score relative to the neighbours; absolute: the cosine",
-]
+PRODUCTS = "precision of matrix products; int8 on a CPU only"
+Precision = Annotated[Literal["float32", "bfloat16", "int8"], PRODUCTS]
+MARGIN = "score relative to the neighbours; absolute: the cosine"
+MarginKind = Annotated[Literal["ratio", "distance", "absolute"], MARGIN]
 NeighbourCount = Annotated[int, "number of neighbours, for the margin", Bounds(1, 100)]
+MANY = "many: a folder of NAME.de and NAME.fr; or a TSV of two paths, or of Bitextor"
+FORM = "form of the output; moses: two files, OUT.<language>"
 Faiss = Annotated[int, "lines above which faiss searches (default: never)", Bounds(0, 1 << 40)]
 
 
@@ -128,16 +123,9 @@ def align(
     model: ModelName = None,
     source: Annotated[Path | None, "document with a sentence per line, or compressed"] = None,
     target: Annotated[Path | None, "its translation"] = None,
-    documents: Annotated[
-        Path | None,
-        "many: a folder of NAME.de and NAME.fr; or a TSV of two paths, or of Bitextor",
-        Mark.STREAM,
-    ] = None,
+    documents: Annotated[Path | None, MANY, Mark.STREAM] = None,
     out: Annotated[Path, "file to write; - for stdout", Mark.STREAM, Writes()] = Path("-"),
-    format: Annotated[
-        Literal["tsv", "jsonl", "moses", "tmx", "vecalign", "html"],
-        "form of the output; moses: two files, OUT.<language>",
-    ] = "tsv",
+    format: Annotated[Literal["tsv", "jsonl", "moses", "tmx", "vecalign", "html"], FORM] = "tsv",
     source_language: LineLanguage = None,
     target_language: OtherLanguage = None,
     split: Annotated[bool, "splitting of lines into sentences"] = False,
