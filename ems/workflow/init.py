@@ -23,14 +23,8 @@ from ems.base.templates import rendered
 from ems.config.languages import opus_date, other_codes_of_languages
 from ems.config.load import load_experiment, load_site
 from ems.config.plugins import benchmarks
-from ems.corpora.catalogue import (
-    NOISE,
-    UNRATED,
-    catalogue_entry,
-    check_corpora,
-    licence_of,
-    overlap,
-)
+from ems.corpora import catalogue
+from ems.corpora.catalogue import NOISE, catalogue_entry, licence_of
 from ems.corpora.split import shares
 from ems.tables.declarations import words_of
 from ems.workflow.own_pairs import OwnFile, read_files
@@ -156,7 +150,7 @@ def make_experiment(
     with tempfile.TemporaryDirectory() as folder:  # check that the pipeline accepts it
         write_text(Path(folder) / f"{out.stem}.yaml", text)
         site = load_site(Path("config.yaml"), {"experiment": out.stem})
-        check_corpora(load_experiment(out.stem, site, Path(folder)))
+        catalogue.check_corpora(load_experiment(out.stem, site, Path(folder)))
     for path, content in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, content)
@@ -218,8 +212,9 @@ def _reasons_against(offered: list[Offer], commercial: bool = False) -> dict[Off
     names, reasons, kept = {offer.corpus for offer in offered}, dict.fromkeys(offered, ""), []
     for offer in offered:
         known = catalogue_entry(offer.corpus)
-        least = LEAST_UNRATED if offer.noise == UNRATED else LEAST_PAIRS
-        shared = {other: overlap(offer.corpus, other.corpus, offer.files[0]) for other in kept}
+        least = LEAST_UNRATED if offer.noise == catalogue.UNRATED else LEAST_PAIRS
+        file = offer.files[0]
+        shared = {each: catalogue.overlap(offer.corpus, each.corpus, file) for each in kept}
         most = max(kept, key=shared.__getitem__, default=None)
         if offer.noise == "names":
             reasons[offer] = "names, not sentences"

@@ -6,11 +6,12 @@ the text grows. Decontamination keeps both of their sentences out of training.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.texts import PACKED
 from ems.config.corpora import OWN_VERSION
 from ems.config.experiment import Corpus
@@ -24,15 +25,9 @@ LEAST = 500  # pairs of a file: a tenth is tested, a tenth validates
 HELD_OUT, SHARE = 1000, 10  # pairs of a file at most, and the share of a smaller one
 SEED = 1
 ENOUGH = 100_000  # words for any vocabulary
-CLEAN = CleanSettings(  # as in experiment.yaml.jinja
-    undecodable="drop",
-    format_characters="drop",
-    max_bytes=10_000,
-    identical="drop",
-    max_characters=1000,
-    max_ratio=9,
-    duplicates="drop",
-)
+# as in experiment.yaml.jinja
+_DROPPED = dict.fromkeys(("undecodable", "format_characters", "identical", "duplicates"), "drop")
+CLEAN = CleanSettings(**_DROPPED, max_bytes=10_000, max_characters=1000, max_ratio=9)
 Place = tuple[str, list[str]]  # languages in the order of the columns, paths
 
 
@@ -68,13 +63,12 @@ def read_files(words: Sequence[str], codes: list[str]) -> list[OwnFile]:
     """Read the files of `--files`; `codes` are in the order of `--languages`. Raises `EmsError` for
     files without an obvious language pair, unreadable ones, and ones with fewer than LEAST pairs.
     """
-    places = _places(words, codes)
-    names = [f"Mine{number}" if number > 1 else "Mine" for number in range(1, len(places) + 1)]
-    return [_read(name, *place) for name, place in zip(names, places, strict=True)]
+    places = enumerate(_places(words, codes), start=1)
+    return [_read(f"Mine{number}" if number > 1 else "Mine", *place) for number, place in places]
 
 
 def _places(words: Sequence[str], codes: list[str]) -> list[Place]:
-    places: list[Place] = []
+    places, like = list[Place](), "-".join(codes[:2])
     sides: dict[str, dict[str, str]] = {}  # name without the language -> language -> path
     for word in words:
         key, equals, path = word.partition("=")
@@ -82,7 +76,11 @@ def _places(words: Sequence[str], codes: list[str]) -> list[Place]:
         stem, _, code = name.rpartition(".")
         inside = re.search(r"(?:^|[./_])([a-z]{2,3}-[a-z]{2,3})\.", name)
         if equals and not Path(word).exists():
-            places.append((_checked(word, key, codes), [path]))
+            pair = key.split("-")
+            if len({*pair}) != 2 or len(pair) != 2 or not {*pair} <= {*codes}:
+                known = ",".join(codes)
+                raise mistake("other languages", word=word, known=known, like=like, key=key)
+            places.append((key, [path]))
         elif code in codes:
             sides.setdefault(stem, {})[code] = word
         elif inside and set(inside[1].split("-")) <= {*codes}:
@@ -90,42 +88,24 @@ def _places(words: Sequence[str], codes: list[str]) -> list[Place]:
         elif len(codes) == 2:
             places.append(("-".join(codes), [word]))
         else:
-            raise EmsError(
-                f"--files {word}: expected its two languages, since --languages has {len(codes)}; "
-                f"name them in the order of the columns: {codes[0]}-{codes[1]}={word}"
-            )
+            raise mistake("languages of a file", word=word, count=len(codes), like=like)
     for stem, own in sides.items():
         first = "en" if "en" in own else next(code for code in codes if code in own)
         others = [code for code in codes if code in own and code != first]
         if not others:
-            raise EmsError(
-                f"--files {own[first]}: expected the other side of its pairs too, like "
-                f"{stem}.{next(code for code in codes if code != first)}"
-            )
+            other = next(code for code in codes if code != first)
+            raise mistake("one side", path=own[first], other=f"{stem}.{other}")
         places += [(f"{first}-{code}", [own[first], own[code]]) for code in others]
     return places
-
-
-def _checked(word: str, key: str, codes: list[str]) -> str:
-    pair = key.split("-")
-    if len({*pair}) != 2 or len(pair) != 2 or not {*pair} <= {*codes}:
-        expected = f"two of --languages {','.join(codes)} before `=`, like {codes[0]}-{codes[1]}"
-        raise EmsError(f"--files {word}: expected {expected}, found {key}")
-    return key
 
 
 def _read(name: str, key: str, paths: list[str]) -> OwnFile:
     from ems.benchmarks.families.retrieval import draw  # imported late: it loads libraries
 
     pair = pair_name(*key.split("-"))
-    turned = {key} - {pair}
-    variants = {pair: (key,)} if turned else {}
-    corpus = Corpus(
-        *(name, OWN_VERSION, "", True, (pair,), None),
-        variants=variants,
-        turned=frozenset(turned),
-        paths={pair: tuple(paths)},
-    )
+    corpus = Corpus(name, OWN_VERSION, "", True, (pair,), None, paths={pair: tuple(paths)})
+    if key != pair:
+        corpus = replace(corpus, variants={pair: (key,)}, turned=frozenset({key}))
     files = tuple(own_files(corpus, pair))
     if missing := [path for path in files if not path.exists()]:
         raise EmsError(f"--files {missing[0]}: no such file; check the name")
@@ -141,12 +121,9 @@ def _read(name: str, key: str, paths: list[str]) -> OwnFile:
                 words.update(word for word in block.lower().split() if not word.isdigit())
         check_form(files[0], cleaned.report)
         if kept < LEAST:
-            why = ", ".join(f"{n:,} {reason}" for reason, n in (+cleaned.report.removed).items())
-            raise EmsError(
-                f"--files {' '.join(paths)}: expected at least {LEAST} different sentence pairs to "
-                f"train and test on, found {kept:,} in {cleaned.report.read:,} rows (removed: "
-                f"{why or 'none'}); add pairs, or join small files"
-            )
+            why = [f"{count:,} {reason}" for reason, count in (+cleaned.report.removed).items()]
+            found = {"kept": kept, "report": cleaned.report, "why": why}
+            raise mistake("few pairs", files=" ".join(paths), least=LEAST, **found)
 
         def read() -> Iterator[list[str]]:
             for block in clean_pairs(job, Path(scratch)).blocks:

@@ -12,30 +12,10 @@ from ems.base.files import read_table
 from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.base.templates import rendered
-from ems.config.languages import (
-    HERE,
-    NOTHING,
-    Language,
-    load_languages,
-    load_tatoeba_codes,
-    opus_date,
-    opus_files,
-    opus_language_codes,
-    opus_pair,
-    opus_releases,
-    other_codes_of_languages,
-    standard,
-    summed,
-)
-from ems.corpora.catalogue import (
-    NOISE,
-    NOISE_SHARE,
-    Defect,
-    catalogue_entry,
-    defects_of,
-    did_you_mean,
-    licence_of,
-)
+from ems.config import languages
+from ems.config.languages import NOTHING, load_languages, opus_files, opus_releases, standard
+from ems.corpora import catalogue
+from ems.corpora.catalogue import NOISE, catalogue_entry
 
 PIVOT = "en"
 SCRIPTS = {"Latn": "Latin", "Cyrl": "Cyrillic", "Arab": "Arabic", "Deva": "Devanagari"}
@@ -55,17 +35,17 @@ class Named:
         return f"{self.name} ({self.code})"
 
     @property
-    def language(self) -> Language:
+    def language(self) -> languages.Language:
         if self.code in load_languages():
             return load_languages()[self.code]
-        tatoeba = self.iso3 if self.iso3 in load_tatoeba_codes() else ""
+        tatoeba = self.iso3 if self.iso3 in languages.load_tatoeba_codes() else ""
         script = self.flores200.partition("_")[2]
-        return Language(self.code, tatoeba, self.flores200, SCRIPTS.get(script, script))
+        return languages.Language(self.code, tatoeba, self.flores200, SCRIPTS.get(script, script))
 
 
 @cache
 def named_languages() -> dict[str, Named]:
-    return {row["code"]: Named(**row) for row in read_table(HERE / "names.tsv")}
+    return {row["code"]: Named(**row) for row in read_table(languages.HERE / "names.tsv")}
 
 
 @cache
@@ -73,7 +53,7 @@ def _code_of_word() -> dict[str, str]:
     """Return lower-case name or code -> code of the language."""
     known = named_languages()
     words = {language.name.lower(): code for code, language in known.items()}
-    return words | other_codes_of_languages() | {code: code for code in known}
+    return words | languages.other_codes_of_languages() | {code: code for code in known}
 
 
 @cache
@@ -89,7 +69,7 @@ def _own(code: str) -> str:
 @cache
 def _language_of_code() -> dict[tuple[str, str], str]:
     """Return (corpus, its code) -> language, from ems/config/languages/opus_codes.tsv."""
-    rows = opus_language_codes()
+    rows = languages.opus_language_codes()
     own = {(corpus, language): "" for corpus, language, code in rows if code == NOTHING}
     return own | {(corpus, code): language for corpus, language, code in rows if code != NOTHING}
 
@@ -101,7 +81,7 @@ def find_language(word: str) -> Named:
     code = code or words.get(re.sub("_[a-z]{2,8}$", "", folded))
     if code is None:
         names = {name for each in named_languages().values() for name in (str(each), each.name)}
-        raise mistake("no such language", word=word, hint=did_you_mean(word, names))
+        raise mistake("no such language", word=word, hint=catalogue.did_you_mean(word, names))
     return named_languages()[_own(code)]
 
 
@@ -141,12 +121,12 @@ class Offer:
     @property
     def worth(self) -> float:
         """The estimated number of good pairs: all but the share of noise of the class."""
-        return (self.pairs or 0) * (1 - NOISE_SHARE[self.noise])
+        return (self.pairs or 0) * (1 - catalogue.NOISE_SHARE[self.noise])
 
     @property
-    def defect(self) -> Defect | None:
+    def defect(self) -> catalogue.Defect | None:
         """The first known defect of its files that makes them bad."""
-        found = defects_of(self.corpus, self.version, self.files)
+        found = catalogue.defects_of(self.corpus, self.version, self.files)
         return next((each for each in found if each.bad), None)
 
 
@@ -157,8 +137,8 @@ def offers(first: str, second: str) -> list[Offer]:
         known = ((version, opus_files(corpus, version)) for version in versions)
         offered = []
         for version, files in known:
-            if names := tuple(opus_pair(corpus, version, first, second)):
-                whole = summed(files[name] for name in names)
+            if names := tuple(languages.opus_pair(corpus, version, first, second)):
+                whole = languages.summed(files[name] for name in names)
                 offered.append(Offer(corpus, version, names, whole.pairs, whole.kilobytes))
         found += ([each for each in offered if not each.defect] or offered)[-1:]
     return sorted(found, key=lambda of: (classes.index(of.noise), -(of.pairs or 0), of.corpus))
@@ -191,7 +171,7 @@ def search(first: Named, second: Named) -> list[Offer]:
     counts = partners()[first.code]
     most = sorted(counts, key=lambda code: (-counts[code], code))[:8]
     others = f"; it has {first} with {', '.join(most)}" if most else ""
-    words = {"date": opus_date(), "others": others, "nearest": nearest(first)}
+    words = {"date": languages.opus_date(), "others": others, "nearest": nearest(first)}
     raise mistake("no text of a pair", first=first, second=second, **words)
 
 
@@ -204,9 +184,8 @@ def search_text(first: str, second: str, as_json: bool, complete: bool) -> str:
     if as_json:
         return json.dumps([_entry(offer) for offer in found], indent=1, ensure_ascii=False) + "\n"
     counted = sum(offer.pairs or 0 for offer in found)
-    shown = [
-        offer for offer in found if complete or offer.pairs is None or offer.pairs * 1000 > counted
-    ]
+    least = -1 if complete else counted // 1000
+    shown = [offer for offer in found if offer.pairs is None or offer.pairs > least]
     return rendered(
         Path(__file__).with_name("search.txt.jinja"),
         first=one,
@@ -214,9 +193,9 @@ def search_text(first: str, second: str, as_json: bool, complete: bool) -> str:
         counted=counted,
         found=found,
         shown=shown,
-        licence=licence_of,
+        licence=catalogue.licence_of,
         classes=NOISE,
-        date=opus_date(),
+        date=languages.opus_date(),
         others=[code for code in partners()[one.code] if code != other.code],
         pivot=PIVOT,
     )
