@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from contextlib import chdir
+from xml.sax.saxutils import escape
 
 import pytest
 from conftest import ROOT, copy_project
@@ -13,11 +14,18 @@ from made.cli import Cli
 from made.corpora import translations, write_lines
 from made.experiments import MINIMAL, Settings
 
+from ems.base.errors import EmsError
 from ems.bench.scores import read_score_file
 from ems.benchmarks.own.data import read_language, read_pairs, read_sides
 from ems.config.load import load_experiment, load_site
 from ems.workflow.own_pairs import read_files
 
+SWAPPED = [
+    "Jeg vil gerne have en kop kaffe, hvis du har mere.\tI would like some coffee, please.",
+    "Hvor mange børn har I, og hvad hedder de alle sammen?\tHow many children do you have there?",
+    "Vi skal huske at købe brød og smør på vejen hjem.\tWe must remember to buy bread and butter.",
+    "Det regnede hele natten, og vejene er våde.\tIt rained all night and the roads are wet.",
+] * 30
 PAIRS = list(translations(1200, ["en", "da", "sv"], seed="own pairs", least=3, most=9))
 
 
@@ -28,7 +36,11 @@ def ems(tmp_path):
 
 def write_pairs(path, codes="en da", count=600):
     items = [[item[code] for code in codes.split()] for item in PAIRS[:count]]
-    if path.suffix == ".jsonl":
+    if path.suffix == ".tmx":
+        variant = '<tuv xml:lang="{}"><seg>{}</seg></tuv>'.format
+        units = (map(variant, codes.upper().split(), map(escape, row)) for row in items)
+        rows = ["<tmx><body>", *(f"<tu>{''.join(unit)}</tu>" for unit in units), "</body></tmx>"]
+    elif path.suffix == ".jsonl":
         rows = (json.dumps(dict(zip(codes.split(), row, strict=True))) for row in items)
     else:
         rows = map("\t".join, items)
@@ -45,17 +57,24 @@ def loaded(folder, name="mine"):
 def test_each_form_of_files_gives_the_same_pairs(tmp_path):
     write_pairs(tmp_path / "pairs.tsv")
     write_pairs(tmp_path / "pairs.jsonl")
+    write_pairs(tmp_path / "pairs.tmx")
     write_pairs(tmp_path / "turned.da-en.tsv", "da en")
     (tmp_path / "pairs.tsv.gz").write_bytes(gzip.compress((tmp_path / "pairs.tsv").read_bytes()))
     for code in ("en", "da"):
         write_lines(tmp_path / f"text.{code}", [item[code] for item in PAIRS[:600]])
     forms = ["pairs.tsv"], ["pairs.tsv.gz"], ["pairs.jsonl"], ["text.da", "text.en"]
-    forms = [*forms, ["en-da=pairs.tsv"], ["turned.da-en.tsv"]]
+    forms = [*forms, ["pairs.tmx"], ["en-da=pairs.tsv"], ["turned.da-en.tsv"]]
     with chdir(tmp_path):
         files = [read_files(words, ["en", "da"])[0] for words in forms]
     assert {tuple(file.lines()) for file in files} == {tuple(files[0].lines())}
     assert {file.pairs for file in files} == {len({tuple(item.items()) for item in PAIRS[:600]})}
-    assert [file.key for file in files] == ["en-da"] * 5 + ["da-en"]
+    assert [file.key for file in files] == ["en-da"] * 6 + ["da-en"]
+
+
+def test_swapped_columns_are_an_error_that_shows_a_row(tmp_path):
+    rows = write_lines(tmp_path / "rows.tsv", SWAPPED)
+    with pytest.raises(EmsError, match=r"100 % of its rows are wrong: .* sides swapped, like line"):
+        read_files([str(rows)], ["en", "da"])
 
 
 def test_several_files_are_corpora_each_with_its_languages(ems, tmp_path):

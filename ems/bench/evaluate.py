@@ -102,7 +102,7 @@ def _system(experiment: Experiment, model: str | None, command: str | None) -> S
     known = read_description(folder).languages if of_ngrams else describe(folder).segmenters
     codes = tuple(code for code in experiment.languages if code in known)
     if len(codes) < 2:
-        raise mistake("other languages", model=model, known=sorted(known), experiment=experiment)
+        raise mistake("few languages", model=model, known=sorted(known), experiment=experiment)
     return SystemSettings("folder", languages=codes, place=model)
 
 

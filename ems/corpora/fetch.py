@@ -67,9 +67,9 @@ class Release:
             if not here:
                 self.fetch(name, out)
             lock = read_lock(out)
+        check_probe(location, lock.probe, self.accept)
         if lock.probe and not here:
             tell(location, lock.probe)
-        check_probe(location, lock.probe, self.accept)
         return lock.sha256, 0 if here else lock.bytes
 
     def fetch(self, name: str, out: Path) -> Lock:

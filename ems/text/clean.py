@@ -113,10 +113,8 @@ def clean_corpus(
     role, corpus = experiment.corpus(source.label, source.version)
     job, own = clean_job(experiment, source, keys), source.archives if corpus.paths else ()
     with atomic_path(out) as temporary, unchanged(own) as sha256:
-        for file in job.files if own or corpus.path else ():
-            probe = probe_files(list(file.paths), file.name.split("-"))
-            tell(file.place, probe)
-            check_probe(file.place, probe, corpus.accept)
+        if own or corpus.path:
+            check_text(job)
         cleaned = (clean_documents if corpus.documents else clean_pairs)(job, temporary.parent)
         with open(temporary, "w", encoding="utf-8", newline="\n") as writer:
             then(_written(cleaned.blocks, writer))
@@ -145,6 +143,14 @@ def clean_corpus(
         entry["documents"] = _counts(cleaned.documents, "read", "removed", "kept")
     write_json(out.with_suffix(".json"), entry)
     return entry
+
+
+def check_text(job: CleanJob) -> None:
+    """Probe the files of a job. Raises `EmsError` for one of which more than half is wrong."""
+    for file in job.files:
+        probe = probe_files(list(file.paths), file.name.split("-"))
+        check_probe(file.place, probe, job.corpus.accept)
+        tell(file.place, probe)
 
 
 def _written(blocks: Iterable[str], writer: TextIO) -> Iterator[str]:

@@ -19,7 +19,7 @@ from ems.config.languages import pair_name
 from ems.config.text import CleanSettings
 from ems.corpora.moses import CorpusFile
 from ems.corpora.own import check_needs, own_files
-from ems.text.clean import CleanJob, CleanSource, check_form, clean_pairs
+from ems.text.clean import CleanJob, CleanSource, check_form, check_text, clean_pairs
 
 LEAST = 500  # pairs of a file: a tenth is tested, a tenth validates
 HELD_OUT, SHARE = 1000, 10  # pairs of a file at most, and the share of a smaller one
@@ -112,6 +112,7 @@ def _read(name: str, key: str, paths: list[str]) -> OwnFile:
     check_needs(list(files))
     source = CleanSource(name, OWN_VERSION, pair, files, small=True)
     job = CleanJob(source, corpus, [CorpusFile(corpus, files, key)], None, "", CLEAN, {}, "primary")
+    check_text(job)
     with TemporaryDirectory() as scratch:
         cleaned = clean_pairs(job, Path(scratch))
         kept, words = 0, set()
