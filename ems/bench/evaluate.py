@@ -98,8 +98,7 @@ def _system(experiment: Experiment, model: str | None, command: str | None) -> S
     folder = Path(model)
     if not (folder / DESCRIPTION).is_file() and not has_code(folder):
         return SystemSettings("sentence-transformers", languages=languages, place=model)
-    of_ngrams = kind_of(folder)
-    known = read_description(folder).languages if of_ngrams else describe(folder).segmenters
+    known = read_description(folder).languages if kind_of(folder) else describe(folder).segmenters
     codes = tuple(code for code in experiment.languages if code in known)
     if len(codes) < 2:
         raise mistake("few languages", model=model, known=sorted(known), experiment=experiment)

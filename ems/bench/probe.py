@@ -181,9 +181,7 @@ class _Batched:
         return [(both[at, :, :size].detach(), both[at, :, size].detach()) for both, size in layers]
 
 
-def start_layers(
-    sizes: list[int], streams: Sequence[Streams], device: torch.device
-) -> list[Tensor]:
+def start_layers(sizes: list[int], streams: list[Streams], device: torch.device) -> list[Tensor]:
     """Draw the parameters of R runs, uniform in +-1 / sqrt(in) like `torch.nn.Linear`. A layer is
     [R, out, in']: the weights, the biases, and zeros up to a multiple of ALIGNED.
     """

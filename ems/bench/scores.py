@@ -75,11 +75,9 @@ class Mean(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """The scores of one system on one benchmark.
-
-    `label` says which rows a comparison groups: both directions of a "language", the seeds of a
-    "direction", or all targets of a "source". Only scores with the same `protocol` share a table.
-    Only this benchmark's own tables read `details`.
+    """The scores of one system on one benchmark. `label` says which rows a comparison groups: both
+    directions of a "language", the seeds of a "direction", or all targets of a "source". Only
+    scores with the same `protocol` share a table; only the benchmark's own tables read `details`.
     """
 
     metric: str
@@ -99,9 +97,7 @@ class Result:
     def label_of(self, row: Score) -> str:
         if self.label == "direction":
             return row.direction
-        if self.label == "source" or row.target in self.english:
-            return row.source
-        return row.target
+        return row.source if self.label == "source" or row.target in self.english else row.target
 
     def labelled(self, measure: str = "") -> dict[str, dict[str, Score]]:
         """Map label -> way -> row, in file order; by default the rows of the file's metric."""

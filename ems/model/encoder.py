@@ -119,9 +119,8 @@ class Encoder(nn.Module):
         self.dropout = settings.dropout
         self.layers = nn.ModuleList(Layer(settings) for _ in range(settings.layers))
         self.checkpoint_layers = False  # True: keep a layer's input only and run it again
-        self.table = (
-            EmbeddingTable(settings.table, pieces, settings.ngrams) if settings.table else None
-        )
+        table = (settings.table, pieces, settings.ngrams)
+        self.table = EmbeddingTable(*table) if settings.table else None
         if settings.table and settings.attends:
             self.widen = nn.Linear(settings.width, settings.table, bias=False)
         start_values(self, settings.start)
@@ -205,12 +204,8 @@ def shapes_of(settings: EncoderSizes, pieces: int) -> dict[str, tuple[int, ...]]
 class NoStartValues(TorchFunctionMode):
     """Skips `normal_`, which on the meta device loads PyTorch's compiler (seconds)."""
 
-    def __torch_function__(
-        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        if function is nn.init.normal_:
-            return kwargs["tensor"]
-        return function(*args, **(kwargs or {}))
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return kwargs["tensor"] if func is nn.init.normal_ else func(*args, **(kwargs or {}))
 
 
 def start_values(module: nn.Module, start: str) -> None:
@@ -271,8 +266,7 @@ def embed_tokens(
     for members in np.split(order, np.flatnonzero(np.diff(batch)) + 1):
         tokens = np.concatenate([sentences[i][:limit] for i in members]).astype(np.int64)
         parts = (torch.from_numpy(each).to(device) for each in (tokens, lengths[members]))
-        vectors = encoder(*parts)
-        result[members] = vectors.float().cpu().numpy()
+        result[members] = encoder(*parts).float().cpu().numpy()
         if progress:
             progress.add(len(members))
     return result

@@ -114,9 +114,7 @@ def grid(settings: NgramSettings) -> list[Weighting]:
     return [(weight, power) for weight in weights for power in (powers if weight else powers[:1])]
 
 
-def _p1(
-    path: Path, points: list[Weighting], trained: Tokeniser, ngrams: NgramEncoder
-) -> np.ndarray:
+def _p1(path: Path, points: list[Weighting], base: Tokeniser, ngrams: NgramEncoder) -> np.ndarray:
     """Return P@1 (%) of each point on a file's first pairs, mean of both directions, [points]."""
     pairs = list(islice(read_tsv(path), PAIRS))
     if not pairs:
@@ -125,7 +123,7 @@ def _p1(
     embeddings, vectors, counts = [], [], []  # of each side: [N, d], [N, buckets], [N]
     for lines, language in zip((first, second), codes_of(path), strict=True):
         own_vectors, own_counts = ngrams.vectors(lines)
-        embeddings.append(unit_rows(trained.encode(lines, language, what="")))
+        embeddings.append(unit_rows(base.encode(lines, language, what="")))
         vectors.append(unit_rows(own_vectors.toarray()))
         counts.append(own_counts)
     cosines, ngram_cosines = (one @ other.T for one, other in (embeddings, vectors))  # (N, N) each

@@ -88,11 +88,9 @@ class Unpad(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         grads = grad.split([len(places) for places in ctx.places])
-        pieces = zip(grads, ctx.places, ctx.sizes, strict=True)
-        return None, *(
-            piece.new_zeros(size, piece.shape[1]).index_copy_(0, places, piece)
-            for piece, places, size in pieces
-        )
+        zeros = (grad.new_zeros(size, grad.shape[1]) for size in ctx.sizes)
+        pieces = zip(zeros, ctx.places, grads, strict=True)
+        return None, *(rows.index_copy_(0, places, piece) for rows, places, piece in pieces)
 
 
 def rounded(rows: Tensor, count: int) -> Tensor:

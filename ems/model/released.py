@@ -95,10 +95,8 @@ def import_released(
         "sha256": {name: sha256_file(out / name) for name in (ENCODER, VOCABULARY)},
     }
     write_json(out / "model.json", description)
-    return (
-        f"{settings.layers} layers, width {settings.width}, {settings.heads} heads, {pieces:,} "
-        f"pieces, {len(languages)} languages"
-    )
+    encoder = f"{settings.layers} layers, width {settings.width}, {settings.heads} heads"
+    return f"{encoder}, {pieces:,} pieces, {len(languages)} languages"
 
 
 def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

@@ -62,8 +62,7 @@ def load_encoder(
     cache_mb: float = CACHE_MB,
 ) -> Any:
     """Load the encoder of a model folder; a static one in NumPy unless `device` is cuda."""
-    description = describe(folder)
-    if is_static(description) and device != "cuda":
+    if is_static(describe(folder)) and device != "cuda":
         return StaticEncoder(folder, precision, cache_mb, threads)
     with needs_extra(f"{folder}: a model with layers, or on a GPU,", "layers"):
         from ems.model.encode import SentenceEncoder

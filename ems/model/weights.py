@@ -58,9 +58,7 @@ def opened_weights(path: Path, library: str) -> Iterator[Any]:
         raise Damaged(path, f"no file of safetensors ({' '.join(str(error).split())})") from None
 
 
-def check_fits(
-    path: Path, found: Mapping[str, tuple[str, list[int]]], shapes: Shapes | None
-) -> None:
+def check_fits(path: Path, found: dict[str, tuple[str, list[int]]], shapes: Shapes | None) -> None:
     """Raise `Damaged` for a tensor that is missing or unknown, or has another shape or type."""
     for name in sorted(found.keys() | (shapes or found).keys()):
         kind, shape = found.get(name, ("nothing", []))

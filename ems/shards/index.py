@@ -88,9 +88,8 @@ def _read(path: Path, model: Any) -> Any:
 
 def is_shards(folder: Path) -> bool:
     manifest = _read(folder / MANIFEST, FolderManifest)
-    if manifest is None or manifest.shards is None:
-        return False
-    return {path.name for path in folder.iterdir()} <= {MANIFEST, *manifest.shards}
+    listed = manifest and manifest.shards
+    return listed is not None and {path.name for path in folder.iterdir()} <= {MANIFEST, *listed}
 
 
 def is_several(folder: Path) -> bool:

@@ -47,19 +47,15 @@ def inspect_mined(
     listed = read_index(index)[TRAIN]
     codes = read_json(mined / MANIFEST, MinedManifest).languages
     documents = DocumentStore(shards_of(listed, codes, 1), codes, max_tokens=1, k=1)
-    pairs = MinedPairs(mined, documents)
-    rows = pairs.select(pair)
+    rows = MinedPairs(mined, documents).select(pair)
     if not 0 <= row < len(rows):
         raise mistake("no such mined pair", row=row, count=len(rows), last=len(rows) - 1)
     chosen = rows[row]
     names = "-".join(codes[at] for at in chosen["languages"])
     places = documents.places(chosen["languages"], chosen["rows"])
-    lines = [
-        f"mined pair {row:,} of {len(rows):,}, {names}, round {int(chosen['round']):,}: CSLS "
-        f"{chosen['score']:.4f}, cosine {chosen['similarity']:.4f}",
-        *(describe(place, vocabulary) for place in places),
-    ]
-    return "\n\n".join(lines)
+    scores = f"CSLS {chosen['score']:.4f}, cosine {chosen['similarity']:.4f}"
+    which = f"mined pair {row:,} of {len(rows):,}, {names}, round {int(chosen['round']):,}"
+    return "\n\n".join([f"{which}: {scores}", *(describe(place, vocabulary) for place in places)])
 
 
 def describe(place: ShardRow, vocabulary: Path | None = None) -> str:
@@ -78,18 +74,14 @@ def describe(place: ShardRow, vocabulary: Path | None = None) -> str:
     processor = load_vocabulary(path)
     shard.pieces = processor.get_piece_size()
     kind = "pair" if len(shard.languages) > 1 else "language"
-    lines = [
-        f"corpus {corpus} {version}, {kind} {pair}, shard {shard.folder.name}, row "
-        f"{place.row:,} of {shard.pairs:,}"
-    ]
+    row = f"row {place.row:,} of {shard.pairs:,}"
+    lines = [f"corpus {corpus} {version}, {kind} {pair}, shard {shard.folder.name}, {row}"]
     if kind == "language":
         bounds = shard.documents
         number = int(np.searchsorted(bounds, place.row, side="right")) - 1
         start, end = bounds[number : number + 2].tolist()
-        lines.append(
-            f"document {number:,} of {len(bounds) - 1:,}, its sentence {place.row - start:,} of "
-            f"{end - start:,} (rows {start:,} to {end - 1:,})"
-        )
+        sentence = f"{place.row - start:,} of {end - start:,} (rows {start:,} to {end - 1:,})"
+        lines.append(f"document {number:,} of {len(bounds) - 1:,}, its sentence {sentence}")
     report = experiment / "text" / "clean" / corpus / version / f"{pair}.json"
     lines.append(_origin(report, int(shard.lines[place.row])))
     for side, code in enumerate(shard.languages):
@@ -110,8 +102,5 @@ def _origin(path: Path, line: int) -> str:
         if line <= before + lines:
             return f"line {line - before:,}{scored} of {report.archives.get(name, name)}"
         before += lines
-    raise Damaged(
-        path,
-        f"its files have {before:,} lines, but the pair comes from line {line:,}; it is damaged "
-        "or from another run",
-    )
+    problem = f"its files have {before:,} lines, but the pair comes from line {line:,}"
+    raise Damaged(path, f"{problem}; it is damaged or from another run")

@@ -107,9 +107,8 @@ class PairStore:
         self._begins = np.cumsum(whole) - whole  # first pair of each group, int64[groups]
         self._order = np.concatenate(list(self.groups.values()))  # shards in this order
         self._ends = np.cumsum(pairs[self._order])  # end of each of these shards
-        self._codes = np.array(  # language index of both sides, int64[shards, 2]
-            [[self.languages.index(code) for code in shard.languages] for shard in self.shards]
-        )
+        codes = [[self.languages.index(code) for code in own.languages] for own in self.shards]
+        self._codes = np.array(codes)  # language index of both sides, int64[shards, 2]
 
     def _check_usable(self, shard: Shard) -> None:
         if missing := sorted({*shard.languages} - {*self.languages}):

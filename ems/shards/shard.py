@@ -178,10 +178,8 @@ def offsets_fault(path: Path, tokens: int) -> str:
         wrong = (block <= begins) | (block > tokens)
         if wrong.any():
             at = int(np.argmax(wrong))
-            return (
-                f"row {start + at - 1:,} begins at {begins[at]:,}: expected its end above that and "
-                f"up to {tokens:,}, found {block[at]:,}"
-            )
+            end = f"expected its end above that and up to {tokens:,}, found {block[at]:,}"
+            return f"row {start + at - 1:,} begins at {begins[at]:,}: {end}"
         last = int(block[-1])
     if last != tokens:
         return f"expected {tokens:,}, the number of ids, as its last offset, found {last:,}"

@@ -159,10 +159,8 @@ def write_several(
     sha256 = sha256_file(vocabulary)
     key |= {"vocabulary": sha256, "pairs": str(pairs), "code": source_hash(__name__)}
     work, state = partial(write_shard, (vocabulary, sha256)), state or state_of(out)
-    with (
-        done_pieces(f"encode {source}", work, numbered, state, key, workers, "pairs") as results,
-        atomic_path(out, is_several) as folder,
-    ):
+    shards = done_pieces(f"encode {source}", work, numbered, state, key, workers, "pairs")
+    with shards as results, atomic_path(out, is_several) as folder:
         for result, piece in zip(results, pieces, strict=True):
             pair = folder / piece.source.stem
             pair.mkdir(parents=True, exist_ok=True)

@@ -279,8 +279,7 @@ def plot_changes(panels: list[Comparison], names: list[str], out: Path) -> None:
             if languages:
                 axes.axhline(len(languages) - 0.5, color=LINE, linewidth=0.8, linestyle=":")
             axes.set_title(panel.benchmark + (" (less is better)" if panel.sign < 0 else ""))
-        title = f"{names[1]} minus {names[0]}, in percentage points"
-        figure.suptitle(title, y=1 - 0.15 / whole)
+        figure.suptitle(f"{names[1]} minus {names[0]}, in percentage points", y=1 - 0.15 / whole)
         figure.supxlabel(INTERVALS, y=0.1 / whole)
 
 

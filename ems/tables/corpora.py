@@ -74,11 +74,9 @@ def read_report(path: Path) -> Report:
         for counts in filter(None, (entry, entry.documents)):
             removed = sum(counts.removed.values())
             if counts.read - removed != counts.kept:
-                raise Damaged(
-                    path,
-                    f"corpora[{number}] ({entry.corpus}, {entry.pair}): {counts.read:,} read less "
-                    f"{removed:,} removed is not the {counts.kept:,} kept",
-                )
+                where = f"corpora[{number}] ({entry.corpus}, {entry.pair})"
+                rest = f"{counts.read:,} read less {removed:,} removed"
+                raise Damaged(path, f"{where}: {rest} is not the {counts.kept:,} kept")
     if not report.entries:
         raise EmsError(f"{path}: lists no corpora; name some in the experiment and run again")
     held_out = [VALIDATION] if report.validation else []
@@ -120,8 +118,7 @@ def write_corpora_table(report: Path, out: Path, printed: Collection[str] = ()) 
         notes.append(note("corpora_printed", paper=paper, totals=totals))
     columns = ["Language", "Read", "Decontaminated", "Other removals", "Kept"]
     columns += [name + PRINTED for name in models]
-    rules = {len(languages), len(languages) + 1}
-    write_table(Table(columns, rows, rules=rules, notes=notes), out)
+    write_table(Table(columns, rows, rules={len(languages), len(languages) + 1}, notes=notes), out)
 
 
 def _counts(entries: Iterable[ReportEntry]) -> list[Value]:
@@ -182,8 +179,7 @@ def write_filters_table(report: Path, out: Path) -> None:
         rows.append([corpus, role, read, *(removed.get(reason) for reason in reasons), kept])
     notes = [note("filters"), *_documents_notes(data.entries)]
     columns = ["Corpus", "Role", "Read", *(labels.get(name, name) for name in reasons), "Kept"]
-    table = Table(columns, rows, rules={len(groups) - 1}, text={"Role"}, notes=notes)
-    write_table(table, out)
+    write_table(Table(columns, rows, rules={len(groups) - 1}, text={"Role"}, notes=notes), out)
 
 
 # --- vocabularies

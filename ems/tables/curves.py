@@ -47,8 +47,7 @@ def plot_curves(losses: Mapping[str, Path], times: Times | None, out: Path) -> N
     numbered = enumerate(curves.items())
     numbers = {name: at for at, (name, rows) in numbered if any(entry.step for _, entry in rows)}
     if not numbers:
-        listed = ", ".join(map(str, losses.values())) or "no file"
-        raise mistake("no curve", listed=listed)
+        raise mistake("no curve", listed=", ".join(map(str, losses.values())) or "no file")
     # P@1, then the parts of the loss in the order in which they first appear
     values = dict.fromkeys(n for name in numbers for _, entry in curves[name] for n in entry.values)
     panels = sorted(values, key=lambda name: name != P1)

@@ -186,10 +186,8 @@ def retrieval_table(
     def about(systems: Sequence[Scores]) -> list[str]:
         protocol = systems[0].file.setting
         measure = MARGINS[protocol("margin", Literal[tuple(MARGINS)])].format(k=protocol("k"))
-        return [
-            f"{title} {systems[0].version}: {description}, of {protocol('queries'):,} queries "
-            f"among {protocol('candidates'):,} candidates, by {measure}. {BEST}"
-        ]
+        drawn = f"{protocol('queries'):,} queries among {protocol('candidates'):,} candidates"
+        return [f"{title} {systems[0].version}: {description}, of {drawn}, by {measure}. {BEST}"]
 
     return Declaration(
         benchmarks={benchmark: ""},

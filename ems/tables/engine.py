@@ -160,7 +160,7 @@ def write_sections(
     daggers = {(at, name) for at, row in enumerate(rows) for name in row.daggers}
     notes = [
         *table.about(systems),
-        *_notes_on_systems(systems, columns, families or {}),
+        *_system_notes(systems, columns, families or {}),
         *printed_notes,
         *([UPPER_BOUND_NOTE] if italic else []),
     ]
@@ -254,9 +254,9 @@ def _our_rows(
         for system in section:
             groups[-1].append(len(rows))
             label = prefix + system.system
-            rows.append(TableRow(label, {c.heading: c.value(system) for c in columns}))
+            rows.append(TableRow(label, {each.heading: each.value(system) for each in columns}))
             if table.spread and seeded:
-                spread = {c.heading: _deviation(system, c.members) for c in columns}
+                spread = {each.heading: _deviation(system, each.members) for each in columns}
                 rows.append(TableRow(label + DEVIATION, spread))
             for measure in (name for name in table.below if name in measured):
                 means = _means(system.measures.get(measure, {}), columns)
@@ -289,10 +289,8 @@ def _printed_rows(
     models = paper.models()
     names = [name for name in models if paper.all_rows or name in requested]
     if names and not paper.fits(system):
-        return [], [
-            f"Printed rows left out ({', '.join(names)}): they are of {paper.data}, these scores "
-            f"of {system.file.version}."
-        ]
+        reason = f"they are of {paper.data}, these scores of {system.file.version}"
+        return [], [f"Printed rows left out ({', '.join(names)}): {reason}."]
     rows = []
     for name in names:
         values, daggers = {}, set()
@@ -315,9 +313,7 @@ def _printed_rows(
     return rows, notes
 
 
-def _notes_on_systems(
-    systems: Sequence[Scores], columns: list[Column], families: Families
-) -> list[str]:
+def _system_notes(systems: list[Scores], columns: list[Column], families: Families) -> list[str]:
     """Name rows of several systems, missing score files and missing scores."""
     names = dict.fromkeys(row.system for row in systems if row.system in families)
     files = dict.fromkeys(file for system in systems for file in system.absent)
@@ -325,7 +321,7 @@ def _notes_on_systems(
     notes += [f"A dash: no score file {', '.join(files)}."] if files else []
     ranked = [column for column in columns if column.ranked]
     for system in systems:
-        lacking = [c for c in ranked if c.members and c.value(system) is None]
+        lacking = [each for each in ranked if each.members and each.value(system) is None]
         single = [column.heading for column in lacking if len(column.members) == 1]
         if lacking and (system.values or not system.absent):
             named = ", ".join(single or headings(lacking))

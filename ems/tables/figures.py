@@ -17,6 +17,7 @@ from ems.config.languages import language_families, language_names
 from ems.config.plugins import Benchmark, benchmark, joining
 from ems.tables import canvas
 from ems.tables.corpora import TRAIN, read_report
+from ems.tables.engine import span
 from ems.tables.logs import Times, last_time
 from ems.tables.printed import in_given_order, in_table_one_order
 from ems.tables.scores import Families, Scores, read_scores
@@ -133,8 +134,7 @@ def plot_pairs(
     if max(counts) >= SAME * min(counts):
         _plot_cloud(shown, f"{title} against training data, one point per language", note, out)
         return
-    span = " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)}))
-    note = f"\ntraining pairs of each language: {span}{note}"
+    note = f"\ntraining pairs of each language: {span(counts)}{note}"
     values = {n: {code: value for code, (_, value) in each.items()} for n, each in shown.items()}
     plot_strip(values, f"{title} of languages with about as many training pairs", out, note)
 
@@ -159,10 +159,8 @@ def _plot_cloud(shown: Mapping[str, Points], title: str, note: str, out: Path) -
         canvas.number_logarithms(axes.xaxis, EngFormatter(sep=""))  # "5k"
         axes.set_ylim(0, 100)
         axes.set_ylabel(BETTER)
-        axes.set_xlabel(
-            "training pairs of the language, after decontamination\nlines: the trend of each "
-            f"system; names: languages far from the trend of {first}{note}"
-        )
+        key = f"lines: the trend of each system; names: languages far from the trend of {first}"
+        axes.set_xlabel(f"training pairs of the language, after decontamination\n{key}{note}")
         figure.suptitle(title)
         keys = [Line2D([], [], label=name, **_look(at)) for at, name in enumerate(places)]
         canvas.add_legend(figure, keys)
@@ -182,13 +180,11 @@ def read_points(systems: list[Scores], report: Path) -> dict[str, Points]:
     scored = {system.languages[label] for system in systems for label in system.values}
     if absent := sorted(scored - set(pairs)):
         raise mistake("no corpus of a language", report=report, absent=absent, this=systems[0])
-    return {
-        system.system: {
-            (language := system.languages[label]): (pairs[language], value)
-            for label, value in system.values.items()
-        }
-        for system in systems
-    }
+    points: dict[str, Points] = {}
+    for system in systems:
+        values = {system.languages[label]: value for label, value in system.values.items()}
+        points[system.system] = {code: (pairs[code], value) for code, value in values.items()}
+    return points
 
 
 def plot_tradeoff(scores: list[Path], times: Times, out: Path) -> None:
@@ -228,8 +224,7 @@ def plot_lines(
     """Draw a line for each entry of `lines`: "Tatoeba en->fr" -> a percentage per label; None is a
     gap. Lines of one benchmark (the words before the last) share a style.
     """
-    names = list(lines)
-    benchmarks = list(dict.fromkeys(name.rpartition(" ")[0] for name in names))
+    benchmarks = list(dict.fromkeys(name.rpartition(" ")[0] for name in lines))
     with canvas.drawing(out, 6.0, 4.0) as figure:
         axes = figure.subplots()
         keys = []

@@ -127,7 +127,7 @@ def write_study(
             dagger=f"as printed, of {others}; ours are of other data",
         )
     columns += study.columns(scores)
-    table = _side_by_side(columns, [*notes, *_steps_note(steps)], printed)
+    table = _declared(columns, [*notes, *_steps_note(steps)], printed)
     table = replace(table, heading=settings.heading, shared=MAJORITY)
     write_sections(table, {"": scores}, out, [settings.printed] if settings.printed else [])
 
@@ -138,7 +138,8 @@ def plot_study(experiment: Experiment, name: str, sources: Sequence[Path], out: 
 
     study = Study.read(experiment, name, sources)
     scores = [study.row(row) for row in study.rows]
-    lines = {c.heading: [c.value(each) for each in scores] for c in study.columns(scores)}
+    columns = study.columns(scores)
+    lines = {column.heading: [column.value(each) for each in scores] for column in columns}
     labels = [row.label for row in study.rows]
     plot_lines(labels, lines, study.settings.heading, study.settings.caption.rstrip("."), out)
 
@@ -183,9 +184,7 @@ def _all_steps(experiment: Experiment, system: str) -> int:
     return training.steps + before
 
 
-def _side_by_side(
-    columns: list[Column], notes: list[str], printed: PrintedRows | None
-) -> Declaration:
+def _declared(columns: list[Column], notes: list[str], printed: PrintedRows | None) -> Declaration:
     names = [column.heading for column in columns]
     return Declaration(
         benchmarks={},
@@ -276,9 +275,8 @@ def write_ablation_table(
         logs = {name: last_time(times[name]) for name in names if name in times}
         values = {name: 1000 * time / step if step else None for name, (step, time) in logs.items()}
         columns.append(Column(SECONDS, [], SECONDS, by_system=values))
-        notes.append(
-            f"{SECONDS}: wall seconds of training, validation included (lower is better), on our "
-            f"machine{'; the printed ones are for four V100' if known else ''}."
-        )
-    table = _side_by_side(columns, [*notes, *_steps_note(steps or {})], paper)
+        about = "wall seconds of training, validation included (lower is better), on our machine"
+        about += "; the printed ones are for four V100" if known else ""
+        notes.append(f"{SECONDS}: {about}.")
+    table = _declared(columns, [*notes, *_steps_note(steps or {})], paper)
     write_sections(table, {"": systems}, out, [PRINTED_AS] if known else [], families)

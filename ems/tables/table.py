@@ -172,10 +172,8 @@ def markdown(table: Table) -> str:
             cells = []
             for name in [label, *block.columns]:
                 text = _plain(table.shown(row, name, "" if name == label else "–"))
-                italic = row in table.italic and (
-                    name == label or table.cell(row, name) is not None
-                )
-                text = f"*{text}*" if italic else text
+                filled = name == label or table.cell(row, name) is not None
+                text = f"*{text}*" if filled and row in table.italic else text
                 text = f"**{text}**" if (row, name) in table.bold else text
                 cells.append(text + "†" if (row, name) in table.dagger else text)
             lines.append(cells)
@@ -203,11 +201,8 @@ def tabular(table: Table) -> str:
     blocks, label = table.stacked, table.columns[0]
     width = max(len(block.columns) for block in blocks)
     spans = [_spans(block, width) for block in blocks]
-    letters = [
-        _longer_line(name) / span
-        for block, of in zip(blocks, spans, strict=True)
-        for name, span in (of.items() if block.spread else ())
-    ]
+    spread = [of for block, of in zip(blocks, spans, strict=True) if block.spread]
+    letters = [_longer_line(name) / span for of in spread for name, span in of.items()]
     tightest = max(letters, default=0)
     least = round(0.6 * tightest, 2) if tightest > 4.5 else 0  # em; evens out spread columns
     left = {**dict.fromkeys(table.text, "l"), **dict.fromkeys(table.wide, WIDE)}

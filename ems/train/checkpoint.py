@@ -192,7 +192,5 @@ def chosen_weights(state: Path, keep: Keep) -> tuple[dict[str, Tensor], list[int
 
 def _mean(tensors: list[Tensor]) -> Tensor:
     """Average tensors in float64 and return their own dtype; for integers, return the last."""
-    last = tensors[-1]
-    if not last.is_floating_point():
-        return last
-    return (sum(tensor.double() for tensor in tensors) / len(tensors)).to(last.dtype)
+    mean = sum(tensor.double() for tensor in tensors) / len(tensors)
+    return mean.to(tensors[-1].dtype) if tensors[-1].is_floating_point() else tensors[-1]

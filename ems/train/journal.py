@@ -125,8 +125,7 @@ class Journal:
         if not last and asks and self.world.any(bool(self.stop.name)):
             self._save_and_stop()
         best = self.best() if self.validate_if_due() else None
-        due = done % self.settings.checkpoint_every == 0 or last
-        if due or (best and best["step"] == done):
+        if last or done % self.settings.checkpoint_every == 0 or (best and best["step"] == done):
             self._save()
 
     def _means(self) -> dict[str, float]:
@@ -158,11 +157,9 @@ class Journal:
 
     def _save_and_stop(self) -> NoReturn:
         self._save()
-        raise EmsError(
-            f"stopped by {self.stop.name} after step {self.done.step:,}, which is saved; the same "
-            f"command continues from there (exit status {REQUEUE})",
-            REQUEUE,
-        )
+        done = f"stopped by {self.stop.name} after step {self.done.step:,}, which is saved"
+        advice = f"the same command continues from there (exit status {REQUEUE})"
+        raise EmsError(f"{done}; {advice}", REQUEUE)
 
     def best(self) -> LogRow | None:
         """Return the best validation after step 0, the latest on ties; None if `keep: last`."""

@@ -116,7 +116,5 @@ class Meter:
         used = f"{100 * sums['flops'] / seconds / self.peak:.1f} %" if self.peak else "-"
         each = seconds / self.processes
         self.sums, self.since = Counter(), now
-        return (
-            f"{sums['pairs'] / each:,.0f} pairs/s, {sums['tokens'] / each:,.0f} tokens/s, "
-            f"MFU {used}, {100 * sums['waited'] / seconds:.1f} % waiting for data"
-        )
+        rates = f"{sums['pairs'] / each:,.0f} pairs/s, {sums['tokens'] / each:,.0f} tokens/s"
+        return f"{rates}, MFU {used}, {100 * sums['waited'] / seconds:.1f} % waiting for data"

@@ -157,8 +157,7 @@ class PairSearch:
         self.hidden: dict[tuple[int, int], list[range]] = {}  # their numbers, side by side
         for turn in rounds.turns[: rounds.count]:
             for side in translations(truth, *(self.languages[one] for one in turn)):
-                numbers = range(len(self), len(self) + len(side))
-                self.hidden.setdefault(turn, []).append(numbers)
+                self.hidden.setdefault(turn, []).append(range(len(self), len(self) + len(side)))
                 self.tokens += side
 
     def __len__(self) -> int:
@@ -223,10 +222,8 @@ class PairSearch:
 
     def _vectors_of_round(self, number: int) -> list[np.ndarray]:
         drawn = zip(self.rounds.languages(number), self.rounds.drawn(number), strict=True)
-        return [
-            self._taken(self.begins[language] + np.searchsorted(self.drawn[language], rows))
-            for language, rows in drawn
-        ]
+        numbers = [self.begins[at] + np.searchsorted(self.drawn[at], rows) for at, rows in drawn]
+        return list(map(self._taken, numbers))
 
     def _taken(self, numbers: np.ndarray | range) -> np.ndarray:
         """Read the vectors of sentences, float32[len(numbers), d]."""
@@ -244,11 +241,8 @@ def translations(store: PairStore | None, first: str, second: str) -> tuple[Toke
     language pair, of sentences with the same translation into a third language, preferably English.
     """
     pairs = store.groups if store else {}
-    pivots = (
-        code
-        for code in dict.fromkeys(["en", *chain.from_iterable(pairs)])
-        if all(tuple(sorted((side, code))) in pairs for side in (first, second))
-    )
+    codes, sides = dict.fromkeys(["en", *chain.from_iterable(pairs)]), (first, second)
+    pivots = (code for code in codes if all(tuple(sorted((own, code))) in pairs for own in sides))
     if tuple(sorted((first, second))) in pairs:
         known = list(_sides(store, first, second))
     elif pivot := next(pivots, ""):

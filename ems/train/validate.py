@@ -61,14 +61,12 @@ def _means(searches: list[tuple[str, tuple[str, ...], int]], scores: list[float]
     return {"p1": float(np.mean(list(corpora.values()))), BY_LANGUAGE: languages, **several}
 
 
-def _sums(
-    system: System, stores: list[PairStore], batch_pairs: int, world: World
-) -> dict[str, float]:
+def _sums(system: System, stores: list[PairStore], size: int, world: World) -> dict[str, float]:
     """Sum each loss over the pairs of this process; the last value is the number of pairs."""
     device = system.encoder.device
     sums = dict.fromkeys([*system.parts, PAIRS], 0.0)
     limit = None if stores[0].documents else MOST
-    batches = ((own, at) for own in stores for at in own.places_in_order(batch_pairs, limit))
+    batches = ((own, at) for own in stores for at in own.places_in_order(size, limit))
     own_batches = islice(batches, world.rank, None, world.size)
     for number, (store, places) in enumerate(own_batches):
         # seed 0: masks are the same in each validation

@@ -16,6 +16,9 @@ from ems.corpora.evalsets.formats import check_count, numbered_lines
 
 SIDES = ("de", "fr")
 GOLD = "".join(SIDES)
+MAIN = "strict F1"  # the measure that systems are compared by
+MEASURES = ("strict P", "strict R", MAIN, "lax P", "lax R", "lax F1")
+LENGTHS = "by length alone"  # the baseline
 NUMBERS = r"\s*\[\s*((?:[0-9]{1,9}\s*(?:,\s*[0-9]{1,9}\s*)*)?)\]\s*"
 ALIGNMENT = re.compile(f"{NUMBERS}:{NUMBERS}(?::.*)?")
 
@@ -30,9 +33,8 @@ units = file_names
 
 
 def read_document(folder: Path, name: str) -> tuple[list[list[str]], list[Pair]]:
-    """Return (both sides, alignments): none has an empty side.
-
-    Raises `EmsError` for a malformed alignment or an unknown sentence.
+    """Return (both sides, alignments): none has an empty side. Raises `EmsError` for a malformed
+    alignment or an unknown sentence.
     """
     sides = [_lines(folder / f"{name}.{code}") for code in SIDES]
     path, gold = folder / f"{name}.{GOLD}", []

@@ -12,10 +12,8 @@ SHAPES = [(1, 1)] * 10 + [(1, 2), (2, 1)] * 2 + [(1, 3), (0, 1), (1, 0)]  # Germ
 
 
 def demo_files(material: Material) -> Files:
-    """Return both sides and the alignments of each document.
-
-    A side with fewer lines than the other has its sentences joined. Nothing is drawn from
-    `material`, so other data keep their bytes.
+    """Return both sides and the alignments of each document. The sentences of the shorter side are
+    joined. Nothing is drawn from `material`, so other data keep their bytes.
     """
     random, sentences = Random(f"{SEED} alignment"), iter(material.benchmark[SENTENCES:])
     files: Files = {}

@@ -15,12 +15,9 @@ import numpy as np
 from ems.base.schema import plain
 from ems.bench.scores import Result, Score
 from ems.bench.task import Task
-from ems.benchmarks.alignment.data import SIDES, Pair, read_document
+from ems.benchmarks.alignment.data import LENGTHS, MAIN, MEASURES, SIDES, Pair, read_document
 from ems.use.align import Side, align_sides
 
-MAIN = "strict F1"  # the measure that systems are compared by
-MEASURES = ("strict P", "strict R", MAIN, "lax P", "lax R", "lax F1")
-LENGTHS = "by length alone"  # the baseline
 Read = Callable[[list[str], str], Side]  # lines and their code
 
 
@@ -72,9 +69,8 @@ def figures_of(predicted: Sequence[list[Pair]], gold: Sequence[list[Pair]]) -> d
 
 
 def counts(pairs: list[Pair], others: list[Pair]) -> np.ndarray:
-    """Return how many pairs are in `others`, how many overlap with one of them, and their number.
-
-    To overlap is to share a source sentence and a target sentence.
+    """Return how many pairs are in `others`, how many overlap with one of them (share a source and
+    a target sentence), and their number.
     """
     targets: dict[int, set[int]] = defaultdict(set)
     for source, target in others:

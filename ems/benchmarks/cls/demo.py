@@ -37,8 +37,7 @@ def demo_files(material: Material) -> Files:
             mixed = material.shuffled(reviews)
             for language, code in demo_codes("cls").items():
                 values = {"reviews": mixed, "domain": domain, "language": language}
-                text = rendered(ITEMS, **values, escape=escape)
-                files[f"{code}/{domain}/{split}.review"] = text
+                files[f"{code}/{domain}/{split}.review"] = rendered(ITEMS, **values, escape=escape)
     return files
 
 

@@ -25,8 +25,7 @@ def demo_files(material: Material) -> Files:
     files: Files = {}
     for split, count in PER_CLASS.items():
         drawn = ((label, material.drawer.draw_evenly(own, count)) for label, own in classes.items())
-        labelled = [(sentence, label) for label, own in drawn for sentence in own]
-        mixed = material.shuffled(labelled)
+        mixed = material.shuffled([(sentence, label) for label, own in drawn for sentence in own])
         for language, code in demo_codes("counterfactual").items():
             rows = [(sentence.texts[language], label) for sentence, label in mixed]
             files[f"{code}_{split}.tsv"] = table([HEADER, *rows])

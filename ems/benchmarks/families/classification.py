@@ -142,14 +142,12 @@ def embed_documents(task: Task, texts: list[str], language: str, location: str) 
     return sums / np.array(counts, np.float32)[:, None]
 
 
-def split_long(
-    encoder: LineEncoder, texts: list[str], language: str, limit: int
-) -> list[list[str]]:
-    """Return the lines of each text: sentences if it has over `limit` (not 0) tokens, or itself."""
+def split_long(encoder: LineEncoder, texts: list[str], language: str, most: int) -> list[list[str]]:
+    """Return the lines of each text: sentences if it has over `most` (not 0) tokens, or itself."""
     whole = [" ".join(text.split()) for text in texts]
-    counts = token_counts(encoder, whole, language) if limit else [0] * len(whole)
+    counts = token_counts(encoder, whole, language) if most else [0] * len(whole)
     return [
-        ([" ".join(part.split()) for part in sentences(text)] if count > limit else []) or [line]
+        ([" ".join(part.split()) for part in sentences(text)] if count > most else []) or [line]
         for text, line, count in zip(texts, whole, counts, strict=True)
     ]
 

@@ -53,9 +53,8 @@ def score(task: Task) -> Result:
 
 def _extract(task: Task, code: str, language: str) -> Json:
     protocol = task.evalset.protocol
-    part = chosen_on = _mine(task, code, language, SCORED)
-    if protocol.threshold == "sample":
-        chosen_on = _mine(task, code, language, CHOSEN_ON)
+    part, on_sample = _mine(task, code, language, SCORED), protocol.threshold == "sample"
+    chosen_on = _mine(task, code, language, CHOSEN_ON) if on_sample else part
     threshold = best_threshold(chosen_on.score, chosen_on.correct, len(chosen_on.texts.gold))
     extracted = part.score >= threshold
     gold, count = len(part.texts.gold), int(extracted.sum())

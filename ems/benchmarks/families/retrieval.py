@@ -37,8 +37,7 @@ def score(task: Task) -> Result:
         rows += [Score.from_hits(code, ENGLISH, there), Score.from_hits(ENGLISH, code, back)]
         progress.add(1, f"{code} {rows[-2].value:.1f}")
     protocol = task.evalset.protocol if drawn else {}
-    parallel = task.record.parallel
-    result = Result("P@1", rows, task.languages, parallel=parallel, protocol=protocol)
+    result = Result("P@1", rows, task.languages, parallel=task.record.parallel, protocol=protocol)
     means = [f"{mean.value:.1f} of {mean.over}" for mean in result.means()]
     progress.close(f"mean P@1 {', '.join(means)}")
     return result

@@ -56,8 +56,7 @@ def read_split(folder: Path, code: str, split: str) -> Iterator[Document]:
 
 
 def read_part(folder: Path, place: Subset, size: int | None) -> tuple[Path, Iterator[Document]]:
-    names = {"train": f"train.{size}", "valid": "dev", "test": "test"}
-    split = names[place.part]
+    split = {"train": f"train.{size}", "valid": "dev", "test": "test"}[place.part]
     return folder / file_name(place.code, split), read_split(folder, place.code, split)
 
 

@@ -36,13 +36,9 @@ def demo_files(material: Material) -> Files:
                     corpus, part, file = "rcv1", DAY, f"{number}newsML"
                 index.append(f"{part}-{file}")
                 headline, *texts = (escape(sentence.texts[language]) for sentence in sentences)
-                files[f"{corpus}/{part}/{file}.xml"] = item.format(
-                    number=number,
-                    language=language,
-                    headline=headline,
-                    paragraphs="".join(f"<p>{text}</p>\n" for text in texts),
-                    label=label,
-                )
+                words = {"number": number, "language": language, "label": label}
+                words["paragraphs"] = "".join(f"<p>{text}</p>\n" for text in texts)
+                files[f"{corpus}/{part}/{file}.xml"] = item.format(**words, headline=headline)
             files[f"mldoc-indices/{name}.{split}"] = lines(index)
     return files
 

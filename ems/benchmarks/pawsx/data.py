@@ -48,10 +48,9 @@ def read_numbered(folder: Path, code: str, split: str) -> list[tuple[int, Paraph
     """Return the pairs of `read_split` with their row numbers, which all languages share."""
     place = SPLITS.index(split)
     path, flat = folder / file_names(code)[place], folder / other_names(code)[place]
+    lines = named_rows(path, COLUMNS)
     if flat.is_file() and not path.is_file():
         path, lines = flat, _flat_rows(flat)
-    else:
-        lines = named_rows(path, COLUMNS)
     pairs = [_pair(path, number, *columns) for number, columns in lines]
     check_count(len(pairs), path, "pairs of sentences")
     return [(row, pair) for row, pair in enumerate(pairs) if not {pair.first, pair.second} & ABSENT]

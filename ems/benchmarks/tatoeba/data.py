@@ -18,8 +18,7 @@ def read_language(folder: Path, code: str) -> tuple[list[str], list[str]]:
     """Return (sentences, English sentences), aligned line by line."""
     first, second = (read_sentences(folder / name) for name in file_names(code))
     if len(first) != len(second):
-        names = file_names(code)
-        (one, other), counts = names, {"lines": len(first), "others": len(second)}
+        (one, other), counts = file_names(code), {"lines": len(first), "others": len(second)}
         raise mistake("sides of a benchmark", folder=folder, first=one, second=other, **counts)
     return first, second
 

@@ -46,8 +46,7 @@ def score(task: Task) -> Result:
     progress = Progress(f"xnli {task.system}", len(task.languages), "languages")
     rows: list[Score] = []
     for code in task.languages:
-        test = read_split(task.folder, code, "test")
-        pool, labels = _pool(task, test, code, "test")
+        pool, labels = _pool(task, read_split(task.folder, code, "test"), code, "test")
         rows += family.tested(classifiers, pool, np.array(labels), (ENGLISH, names[code], ""))
         way = rows[-1].direction
         progress.add(1, f"{way} {family.mean_accuracy(rows, way):.1f}")
@@ -58,8 +57,7 @@ def score(task: Task) -> Result:
 def _classifiers(task: Task, english: str) -> list[Classifier]:
     """Train a classifier per seed on the training part; English dev chooses the epoch."""
     dev = read_split(task.folder, english, "dev")
-    pairs = chain(read_train(task.folder), dev)
-    pool, labels = _pool(task, pairs, english, "train and dev")
+    pool, labels = _pool(task, chain(read_train(task.folder), dev), english, "train and dev")
     cut = len(labels) - len(dev)
     path = task.folder / TRAIN
     if not cut:

@@ -211,11 +211,8 @@ class System(nn.Module):
         named = self.objectives.items()
         parts = {name: each.loss(self, encoded) / batch.total for name, each in named}
         total = sum(getattr(self.settings, name).weight * part for name, part in parts.items())
-        rates = {
-            f"{name}_accuracy": each.accuracy(self, encoded) / batch.total
-            for name, each in named
-            if each.accuracy
-        }
+        rated = [(name, each.accuracy(self, encoded)) for name, each in named if each.accuracy]
+        rates = {f"{name}_accuracy": percent / batch.total for name, percent in rated}
         return {**parts, **rates, "total": total}
 
     @property
