@@ -88,6 +88,10 @@ class Corpus:
         """The name in the experiment: "Tatoeba", or "NTREX+train" for a part."""
         return f"{self.name}+{self.part}" if self.part else self.name
 
+    @property
+    def all_files(self) -> list[str]:
+        return [file for pair in self.pairs for file in self.files(pair)]
+
 
 def name_of_part(pairs: Sequence[str]) -> str:
     """Return the name of neighbouring pairs of a corpus that share a job: `af-en..de-en`."""

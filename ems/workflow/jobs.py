@@ -5,6 +5,7 @@ Snakemake calls each method with `wildcards` when it plans a job, and passes oth
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -29,12 +30,11 @@ from ems.workflow.rules import Wildcards, Workflow, of_pairs, source_of
 def per_attempt(per_thread: int = 0, **resources: int) -> dict[str, Callable[..., int]]:
     """Return functions of resources that grow with each attempt, `mem_mb` also per thread."""
 
-    def grow(base: int, per_thread: int) -> Callable[..., int]:
-        return lambda wildcards, threads, attempt: (base + per_thread * threads) * attempt
+    def grow(name: str, base: int) -> Callable[..., int]:
+        more = per_thread if name == "mem_mb" else 0
+        return lambda wildcards, threads, attempt: (base + more * threads) * attempt
 
-    return {
-        name: grow(base, per_thread if name == "mem_mb" else 0) for name, base in resources.items()
-    }
+    return {name: grow(name, base) for name, base in resources.items()}
 
 
 def options(*names: str, folders: bool = False) -> Callable[..., list[str]]:
@@ -93,20 +93,21 @@ class Jobs:
         names = [path.name.removeprefix(before).partition(".")[0] for path in paths]
         place = paths[0].with_name(paths[0].name.replace(names[0], "{pair}", 1))
         flags = ["--pair", *names, "--format", "text" if form.startswith("txt") else form]
-        named = (wildcards.corpus, wildcards.version)
-        corpora = [c for _, c in self.experiment.all_corpora() if (c.name, c.version) == named]
-        if accept := next((corpus.accept for corpus in corpora if corpus.accept), ""):
-            flags.append(f"--accept={accept}")
+        accepted = [corpus.accept for corpus in self._of_release(wildcards) if corpus.accept]
+        flags += [f"--accept={accept}" for accept in accepted[:1]]
         return [*flags, "--out", str(place), *(["--generated"] if input else [])]
+
+    def _of_release(self, wildcards: Wildcards) -> list[Corpus]:
+        """Return the corpora of a release: one, or its parts, also of both roles."""
+        named = (wildcards.corpus, wildcards.version)
+        return [c for _, c in self.experiment.all_corpora() if (c.name, c.version) == named]
 
     def opus_source(self, wildcards: Wildcards) -> str:
         """Return the source of a corpus: its own, or the one for OPUS corpora."""
-        for _, corpus in self.experiment.all_corpora():
-            if (corpus.name, corpus.version) == (wildcards.corpus, wildcards.version):
-                kind = "documents" if corpus.documents else "opus"
-                embedded = f"{Path(self.w.mirror).parent}/{kind}"
-                return embedded if corpus.source == EMBEDDED else corpus.source
-        return self.experiment.sources[host_of(wildcards.corpus, self.experiment.sources)]
+        if not (corpora := self._of_release(wildcards)):
+            return self.experiment.sources[host_of(wildcards.corpus, self.experiment.sources)]
+        kind, source = "documents" if corpora[0].documents else "opus", corpora[0].source
+        return f"{Path(self.w.mirror).parent}/{kind}" if source == EMBEDDED else source
 
     def unit_source(self, wildcards: Wildcards) -> str:
         """Return the source of a set: a directory, a URL, "embedded", or "" (as published)."""
@@ -142,9 +143,8 @@ class Jobs:
 
     def per_part(self, pattern: str, *roles: str) -> Callable[..., list[str]]:
         """Return an input function: the pattern for each part with pairs of these `roles`."""
-        return lambda wildcards: self.w.parts_with(
-            pattern, self._pairs(roles, wildcards), **wildcards
-        )
+        pairs = partial(self._pairs, roles)
+        return lambda wildcards: self.w.parts_with(pattern, pairs(wildcards), **wildcards)
 
     def _corpus(self, wildcards: Wildcards) -> tuple[str, Corpus]:
         return self.experiment.corpus(wildcards.label, wildcards.version)
@@ -168,9 +168,7 @@ class Jobs:
         return files
 
     def _aligned(self, wildcards: Wildcards) -> TranslatedDocuments:
-        named = (wildcards.corpus, wildcards.version)
-        corpora = [c for _, c in self.experiment.all_corpora() if (c.name, c.version) == named]
-        return next(corpus.aligned for corpus in corpora if corpus.aligned)
+        return next(each.aligned for each in self._of_release(wildcards) if each.aligned)
 
     def translated(self, wildcards: Wildcards) -> str:
         """Return a hash of the names and times of the documents of a language pair."""
@@ -201,11 +199,8 @@ class Jobs:
 
     def earlier(self, wildcards: Wildcards) -> list[str]:
         """Return the parts of preceding corpora whose pairs this one must not repeat."""
-        pairs = [
-            (corpus, pair)
-            for pair in self.pairs(wildcards)
-            for corpus in self.experiment.before(wildcards.label, wildcards.version, pair)
-        ]
+        before, place = self.experiment.before, (wildcards.label, wildcards.version)
+        pairs = [(each, pair) for pair in self.pairs(wildcards) for each in before(*place, pair)]
         return self.w.parts_with(self.w.part, pairs)
 
     def prepare_modules(self, wildcards: Wildcards) -> list[str]:
@@ -371,9 +366,8 @@ def demo_modules() -> list[str]:
 
 def demo_source() -> str:
     """Return a hash of the source and the language codes that the demo's mirror is made from."""
-    codes = {
-        name: record.codes for name, record in benchmarks().items() if has_module(name, "demo")
-    }
+    records = benchmarks().items()
+    codes = {name: record.codes for name, record in records if has_module(name, "demo")}
     return source_of(demo_modules()) + digest(codes)
 
 
@@ -396,11 +390,9 @@ def bench_modules(name: str, kind: str) -> list[str]:
 
 def table_modules(table: str, experiment: Experiment | None = None) -> list[str]:
     """Return the modules that write a table or figure: the engine and the benchmarks' own."""
-    owners = [
-        name
-        for name, record in benchmarks().items()
-        if table in {*record.joins, *chain(*words_of(name).values())}
-    ]
+    records = benchmarks().items()
+    shown = {name: {*record.joins, *chain(*words_of(name).values())} for name, record in records}
+    owners = [name for name, tables in shown.items() if table in tables]
     studies = (experiment and experiment.tables.studies) or {}
     owners += studies[table].columns if table in studies else []
     parts = [module_name(owner, part) for owner in owners for part in ("__init__", "table")]

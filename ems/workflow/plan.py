@@ -196,21 +196,13 @@ def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
         case ("data", "fetch", name):
             corpora = [corpus for _, corpus in experiment.all_corpora()]
             releases = [f"{corpus.name}-{corpus.version}-" for corpus in corpora]
-            releases += [
-                f"{benchmark(name).corpus}-{evalset.version}-"
-                for name, evalset in experiment.evalsets.items()
-            ]
+            sets = experiment.evalsets.items()
+            releases += [f"{benchmark(each).corpus}-{evalset.version}-" for each, evalset in sets]
             rests = [name.removeprefix(each) for each in releases if name.startswith(each)]
             return any(each.startswith(OF_RELEASE) or each.endswith("-dump") for each in rests)
         case ("data", "wikipedia", name):
-            files = (
-                f"{corpus.version}-{file}"
-                for _, corpus in experiment.all_corpora()
-                for pair in corpus.pairs
-                for file in corpus.files(pair)
-                if corpus.dumped
-            )
-            return name in files
+            dumped = [corpus for _, corpus in experiment.all_corpora() if corpus.dumped]
+            return name in [f"{each.version}-{file}" for each in dumped for file in each.all_files]
         case ("data", "fetch-evalset", name):
             return name.partition("-")[0] in experiment.evalsets
         case ("text", "sample" | "vocabulary", vocabulary):

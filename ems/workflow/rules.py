@@ -121,11 +121,9 @@ class Workflow:
         systems, site, export = self.experiment.systems, self.site, self.experiment.export
         self.trained = [name for name, system in systems.items() if system.trained]
         self.fitted = [name for name, system in systems.items() if system.fitted]
-        self.on_nodes = [  # trained on several machines
-            name
-            for name in self.trained
-            if site.nodes > 1 and systems[name].train.device != "cpu" and systems[name].train.steps
-        ]
+        trains = {name: systems[name].train for name in self.trained}
+        on_gpus = [name for name, train in trains.items() if train.device != "cpu" and train.steps]
+        self.on_nodes = on_gpus if site.nodes > 1 else []  # trained on several machines
         self.on_one = [name for name in self.trained if name not in self.on_nodes]
         tabled = [systems[name] for name in self.experiment.tabled]  # others are made on request
         used = [system.vocabulary for system in tabled if system.trained or system.base_system]
@@ -170,17 +168,12 @@ class Workflow:
         self.reported += [f"{self.costs}/summary/{name}" for name in summary]
         made = [name for name in experiment.tabled if name in self.trained + self.fitted]
         evalsets = self.evalset_files(*experiment.evalsets)
-        archives = [
-            file
-            for _, corpus in experiment.all_corpora()
-            if not corpus.aligned  # from documents, as the first step of their text
-            for file in self.fetched_of(corpus, corpus.pairs)
-        ]
-        per_vocabulary = [
-            pattern.format(vocabulary=name)
-            for pattern in (self.index, self.vocabulary_report)
-            for name in self.vocabularies
-        ]
+        archives = []
+        for _, corpus in experiment.all_corpora():
+            if not corpus.aligned:  # from documents, as the first step of their text
+                archives += self.fetched_of(corpus, corpus.pairs)
+        patterns, names = (self.index, self.vocabulary_report), self.vocabularies
+        per_vocabulary = [each.format(vocabulary=name) for each in patterns for name in names]
         self.targets = {  # name of the rule -> files
             "data": [*dict.fromkeys(archives), *evalsets],  # parts of a corpus share its archives
             "evalsets": evalsets,

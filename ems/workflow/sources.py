@@ -13,25 +13,13 @@ from ems.base.mistakes import mistake
 from ems.config.corpora import host_of
 from ems.config.experiment import EMBEDDED, Corpus, Experiment
 from ems.config.plugins import benchmark, benchmarks, has_module
+from ems.corpora import locations
 from ems.corpora.demo.grammar import LANGUAGES
 from ems.corpora.evalsets import sets
-from ems.corpora.locations import (
-    corpus_location,
-    dump_location,
-    is_remote,
-    local_path,
-    mined_location,
-    opus_location,
-    path_of,
-    text_location,
-)
+from ems.corpora.locations import is_remote, local_path, path_of
 from ems.corpora.own import own_files
 
 SHOWN = 3  # files that a message names
-ADVICE = (
-    "sources: add the missing files to these directories, or set the keys to a directory in the "
-    "same layout or to a URL"
-)
 
 
 class Fetch(NamedTuple):
@@ -51,7 +39,8 @@ class Missing:
     files: frozenset[Path]
 
     def __str__(self) -> str:
-        return "\n".join([*self.lines, ADVICE] if self.lines else [])
+        advice = [str(mistake("missing sources"))] if self.lines else []
+        return "\n".join([*self.lines, *advice])
 
 
 def missing_sources(experiment: Experiment, data: Path) -> Missing:
@@ -65,11 +54,9 @@ def missing_sources(experiment: Experiment, data: Path) -> Missing:
             expected.setdefault((fetch.key, fetch.source), {})[path] = None
             if not exists(path):
                 lacking.add(fetch.fetched)
-    lines = [
-        line
-        for (key, source), files in expected.items()
-        for line in missing_files(key, local_path(source), list(files))
-    ]
+    lines: list[str] = []
+    for (key, source), files in expected.items():
+        lines += missing_files(key, local_path(source), list(files))
     return Missing(lines, frozenset(lacking))
 
 
@@ -106,7 +93,7 @@ def _of_corpora(experiment: Experiment, data: Path) -> Iterator[Fetch]:
 
 
 def _release(root: Path | str, corpus: Corpus) -> str:
-    return corpus_location(str(root), corpus.name, corpus.version)
+    return locations.corpus_location(str(root), corpus.name, corpus.version)
 
 
 def places_of(corpus: Corpus, file: str, data: Path) -> tuple[str, Path]:
@@ -115,13 +102,13 @@ def places_of(corpus: Corpus, file: str, data: Path) -> tuple[str, Path]:
         made = path_of(corpus, file, data)  # the dump may have been deleted since
         dump = data / "dumps" / corpus.name / corpus.version / f"{file}.xml.bz2"
         fetched = made if exists(made) else dump
-        return dump_location(corpus.source, file, corpus.version), fetched
+        return locations.dump_location(corpus.source, file, corpus.version), fetched
     if corpus.documents:
-        location = text_location(corpus, file, data)
+        location = locations.text_location(corpus, file, data)
     elif corpus.mined:
-        location = mined_location(corpus.source, file)
+        location = locations.mined_location(corpus.source, file)
     else:
-        location = opus_location(corpus.source, corpus.name, corpus.version, file)
+        location = locations.opus_location(corpus.source, corpus.name, corpus.version, file)
     return location, path_of(corpus, file, data)
 
 
@@ -134,8 +121,8 @@ def _of_evalsets(experiment: Experiment, data: Path) -> Iterator[Fetch]:
             host = host_of(corpus, experiment.sources)
             key, source = origins.get(release, (f"sources.{host}", experiment.sources[host]))
             for path in sets.set_files(experiment, name, folder):
-                location = f"{corpus_location(source, *release)}/{path.relative_to(folder)}"
-                yield Fetch(key, source, location, path)
+                place = locations.corpus_location(source, *release)
+                yield Fetch(key, source, f"{place}/{path.relative_to(folder)}", path)
         source = sets.unit_source(experiment, name)
         for code in sets.units_of(experiment, name):
             for file in sets.unit(name, code).files:

@@ -127,13 +127,9 @@ class Workload:
     @cached_property
     def _releases(self) -> list[str]:
         """The beginning of the name of the job that fetches a file, for each file once."""
-        files = {
-            (f"{corpus.name}-{corpus.version}-", file)
-            for _, corpus in self.experiment.all_corpora()
-            for pair in corpus.pairs
-            for file in corpus.files(pair)
-        }
-        return [release for release, _ in sorted(files)]
+        corpora = [corpus for _, corpus in self.experiment.all_corpora()]
+        files = {(each.name, each.version, file) for each in corpora for file in each.all_files}
+        return [f"{name}-{version}-" for name, version, _ in sorted(files)]
 
     def learning(self, system: SystemSettings) -> Learning:
         """Return the work of a training step, counted on PyTorch's meta device."""

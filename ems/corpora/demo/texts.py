@@ -15,20 +15,8 @@ from typing import Any
 
 from ems.base.errors import EmsError
 from ems.config.load import parse_yaml
-from ems.corpora.demo.grammar import (
-    HERE,
-    LANGUAGES,
-    OTHERS,
-    DemoSentence,
-    Drawer,
-    Template,
-    below,
-    key,
-    read_frames,
-    read_free,
-    read_lexicon,
-    shuffled,
-)
+from ems.corpora.demo import grammar
+from ems.corpora.demo.grammar import OTHERS, DemoSentence, Drawer, Template, below, shuffled
 
 SEED = 20250101
 BENCH_HELDOUT, BENCH_FREE, BENCH_TRAIN = 300, 40, 260
@@ -70,12 +58,12 @@ def build() -> Material:
     """Draw the corpus: every call returns the same sentences in the same order."""
     random = Random(SEED)
     drawer = Drawer(random)
-    free = [DemoSentence(texts) for texts in shuffled(read_free(), random)]
+    free = [DemoSentence(texts) for texts in shuffled(grammar.read_free(), random)]
     if not all(drawer.admit(sentence) for sentence in free):
         raise EmsError("free.tsv: two sentences have the same letters in one of the languages")
-    templates = read_frames(HERE / "train.yaml", heldout=False)
+    templates = grammar.read_frames(grammar.HERE / "train.yaml", heldout=False)
     learnt = list(templates.values())
-    templates |= read_frames(HERE / "heldout.yaml")
+    templates |= grammar.read_frames(grammar.HERE / "heldout.yaml")
     heldout = drawer.draw_evenly([t for t in templates.values() if t.heldout], BENCH_HELDOUT)
     free_train = free[BENCH_FREE + DEV_FREE :]
     wanted = BENCH_TRAIN + DEV_TRAIN + COMMON - len(free_train) + POOL
@@ -123,7 +111,7 @@ def disguise(text: str, number: int) -> str:
     )
     for turn in range(len(disguises)):
         changed = disguises[(number + turn) % len(disguises)]
-        if changed != text and key(changed) == key(text):
+        if changed != text and grammar.key(changed) == grammar.key(text):
             return changed
     raise EmsError(f"no disguise keeps the key of {text!r}")
 
@@ -135,11 +123,11 @@ def stories(material: Material) -> dict[str, str]:
     """Return {language: documents}, one sentence per line, a blank line after each document. They
     are not parallel. Each is about one person, so that the context of a sentence is informative.
     """
-    random, people = material.drawer.random, read_lexicon()[HERO]
+    random, people = material.drawer.random, grammar.read_lexicon()[HERO]
     learnt = [template for template in material.templates.values() if not template.heldout]
     templates = [template for template in learnt if people in template.slots]
     texts = {}
-    for language in LANGUAGES:
+    for language in grammar.LANGUAGES:
         lines = []
         for _ in range(STORIES):
             length = SHORTEST + below(random, LONGEST - SHORTEST + 1)
