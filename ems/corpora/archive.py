@@ -25,9 +25,8 @@ from typing import BinaryIO
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import reading_bytes
 from ems.base.mistakes import mistake
-from ems.base.texts import form_of, unpacked
+from ems.base.texts import BLOCK, form_of, unpacked
 
-BLOCK = 1 << 18  # bytes read at once
 SMALL = 1 << 24  # bytes that every archive may unpack to, whatever its ratio (repeated lines)
 LONGEST_LINE = 1 << 24  # bytes
 LONGEST_HEADER = 1 << 16  # bytes of a tar header: a long name, or pax records
@@ -137,10 +136,10 @@ def decompressed(archive: Path) -> BinaryIO:
     return unpacked(archive, form, archive) if form else open(archive, "rb")
 
 
-def open_packed(archive: Path, limits: Limits = LIMITS) -> BinaryIO:
+def open_packed(archive: Path) -> BinaryIO:
     if not first_bytes(archive):
         raise Damaged(archive, "is empty")
-    return guarded(decompressed(archive), archive, Budget(archive, limits))
+    return guarded(decompressed(archive), archive, Budget(archive))
 
 
 # --- zip
@@ -182,9 +181,8 @@ def open_member(packed: zipfile.ZipFile, member: str | zipfile.ZipInfo, budget: 
     if isinstance(member, str):
         members = [info for info in packed.infolist() if info.filename == member]
         if len(members) != 1:
-            raise EmsError(
-                f"{budget.archive}: expected one member {member}, found {len(members)}; {REFUSED}"
-            )
+            words = {"archive": budget.archive, "member": member, "count": len(members)}
+            raise mistake("which member", **words, refused=REFUSED)
         member = members[0]
     check_member(budget.archive, member)
     with reading(budget.archive):
@@ -251,9 +249,8 @@ def _members(archive: Path, limits: Limits) -> Iterator[Member]:
     if compressed:
         name = archive.name.removesuffix(".gz").removesuffix(".bz2")
         return iter([(name, False, lambda: guarded(decompressed(archive), archive, budget))])
-    raise Damaged(
-        archive, f"expected a zip, tar, gz or bz2, found a file that begins with {start[:16]!r}"
-    )
+    found = f"a file that begins with {start[:16]!r}"
+    raise Damaged(archive, f"expected a zip, tar, gz or bz2, found {found}")
 
 
 def _tidy(archive: Path, name: str, is_folder: bool = False) -> str:

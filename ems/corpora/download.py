@@ -33,17 +33,18 @@ from ems.base.files import cannot_write, read_json, write_json
 from ems.base.mistakes import mistake
 from ems.base.progress import Progress, log
 from ems.base.records import Count, Json, NonBlank, Record
+from ems.base.texts import BLOCK
 from ems.corpora.content import MARKUP, START, WAY_OUT, check_start, short
 from ems.corpora.locations import address
 from ems.corpora.slots import MACHINE, held, slot
 
-BLOCK = 1 << 18  # bytes read at once
 CONNECT = 20.0  # seconds to connect
 NEW = 1 << 20  # bytes of progress with which a failed attempt does not count
 LONGEST_PAUSE = 60.0  # seconds
 LONGEST_WAIT = 900.0  # seconds; the most that a server may ask for
 PASSING = {408, 425, 429}  # temporary, as is 5xx
 BYTES = "[0-9]{1,18}"  # a number of bytes; more digits are an error
+MARKS = {"etag": "ETag", "modified": "Last-Modified"}  # headers that change with the file
 HEADERS = {"Accept-Encoding": "identity", "User-Agent": "ems"}
 
 
@@ -150,12 +151,9 @@ class PartialFile:
         if encoding.lower() != "identity" and not self.name.endswith((".gz", ".tgz")):
             raise mistake("compressed on its way", this=self, encoding=short(encoding))
         self.forget()
-        self.response = {
-            "url": self.url,
-            "length": _length(answer.headers.get("Content-Length")),
-            "etag": answer.headers.get("ETag"),
-            "modified": answer.headers.get("Last-Modified"),
-        }
+        length = _length(answer.headers.get("Content-Length"))
+        marks = {key: answer.headers.get(name) for key, name in MARKS.items()}
+        self.response = {"url": self.url, "length": length, **marks}
         self.check_size(self.length or 0)
         write_json(self.memory, self.response)
 
@@ -165,15 +163,13 @@ class PartialFile:
         match = re.fullmatch(rf"bytes ({BYTES})-({BYTES})/({BYTES}|\*)", content_range.strip())
         same = match is not None and int(match[1]) == self.size
         same = same and match[3] in ("*", str(self.length))
-        for key, name in (("etag", "ETag"), ("modified", "Last-Modified")):
+        for key, name in MARKS.items():
             same = same and answer.headers.get(name, self.response[key]) == self.response[key]
         if not same:
-            size, length = self.size, self.length
+            asked = f"asked to go on from byte {self.size:,} of {self.length or 'unknown'}"
+            given = f"the server gave {short(content_range) or 'no range'} or another file"
             self.forget()
-            raise Again(
-                f"asked to go on from byte {size:,} of {length or 'unknown'}, the server gave "
-                f"{short(content_range) or 'no range'} or another file; starting from zero"
-            )
+            raise Again(f"{asked}, {given}; starting from zero")
 
     def write(self, block: bytes) -> None:
         """Append a block. Raises `EmsError` for a full disk, for too large a file, and for a web
@@ -305,11 +301,9 @@ def _attempt(part: PartialFile, downloads: Downloads) -> None:
 
 def _request(part: PartialFile, stall: float) -> requests.Response:
     try:
-        timeout, hooks = (min(CONNECT, stall), stall), {"response": _without_body}
+        options = {"timeout": (min(CONNECT, stall), stall), "hooks": {"response": _without_body}}
         with _deadline(stall):
-            return requests.get(
-                part.url, stream=True, timeout=timeout, headers=part.headers(), hooks=hooks
-            )
+            return requests.get(part.url, stream=True, headers=part.headers(), **options)
     except (requests.RequestException, ValueError) as error:  # ValueError: an invalid Location
         problem = f"download failed ({type(error).__name__}: {short(str(error), 500)})"
         if isinstance(error, ValueError) or "CERTIFICATE_VERIFY_FAILED" in problem:

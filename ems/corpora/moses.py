@@ -47,9 +47,8 @@ def count_pairs(path: Path, corpus: str, pair: str, sample: Sample | None = None
     """
     names = members(corpus, pair)
     with _open(path, names) as sides:
-        counters = (
-            [side.count for side in sample.sides] if sample else [archive.count_stream_lines] * 2
-        )
+        plain = [archive.count_stream_lines] * 2
+        counters = [side.count for side in sample.sides] if sample else plain
         counts = [count(side) for count, side in zip(counters, sides, strict=True)]
     if counts[0] != counts[1]:
         sizes = [f"{name} has {count:,}" for name, count in zip(names, counts, strict=True)]

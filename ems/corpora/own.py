@@ -92,9 +92,8 @@ def count_own(paths: list[Path]) -> int:
         with opened(path) as stream:
             counts.append(count_stream_lines(stream))
     if counts[0] != counts[-1]:
-        raise mistake(
-            "unequal files", one=paths[0], has=counts[0], other=paths[1], others=counts[1]
-        )
+        sizes = {"one": paths[0], "has": counts[0], "other": paths[1], "others": counts[1]}
+        raise mistake("unequal files", **sizes)
     return counts[0]
 
 
@@ -215,10 +214,8 @@ def _columns(path: Path, file: Any, codes: Codes) -> list[str]:
         names = fields
     elif set(codes) <= names:
         return list(codes)
-    raise EmsError(
-        f"{path}: expected the column {TRANSLATION} with {' and '.join(codes)}, found "
-        f"{', '.join(sorted(names))}; `codes` of the corpus may name other codes"
-    )
+    words = {"codes": " and ".join(codes), "found": ", ".join(sorted(names))}
+    raise mistake("no column", path=path, column=TRANSLATION, **words)
 
 
 def _values(batch: Any, first: int = 0) -> list[Any]:

@@ -14,7 +14,6 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, BinaryIO, TypeVar
@@ -25,8 +24,8 @@ from ems.base.files import read_table
 from ems.base.mistakes import mistake
 from ems.base.progress import log
 from ems.base.records import Bounds, Count, Record
+from ems.base.texts import BLOCK
 from ems.config.languages import language_names
-from ems.corpora.archive import BLOCK
 from ems.corpora.identifier import NO_LANGUAGE, alike, identifier, letters_of
 
 SAMPLE = 2000  # rows that are judged
@@ -71,11 +70,6 @@ class Probe(Record):
         parts = list(self.findings.values()) or ["nothing found"]
         parts += [f"not judged by language: {', '.join(self.unknown)}"] if self.unknown else []
         return f"{self.rows:,} rows sampled: {'; '.join(parts)}"
-
-
-@cache
-def _sentences() -> dict[str, dict[str, str]]:
-    return {row["reason"]: row for row in read_table(Path(__file__).with_suffix(".tsv"))}
 
 
 def check_probe(place: str, probe: Probe | None, accept: str = "") -> None:
@@ -193,9 +187,10 @@ def judge(
     if repeated and readable:
         again = next((at for at in readable if first[rows[at]] != at), readable[0])
         wrong[REPEATED], shares[REPEATED] = {again: ""}, repeated
-    findings = {}
+    findings: dict[str, str] = {}
+    sentences = {row["reason"]: row for row in read_table(Path(__file__).with_suffix(".tsv"))}
     for reason, share in sorted(shares.items(), key=lambda each: -each[1]):
-        sentence = _sentences()[reason[0]]
+        sentence = sentences[reason[0]]
         if share >= float(sentence["least"]):
             at, languages = min(wrong[reason]), Counter(filter(None, wrong[reason].values()))
             top = [each for each in languages.most_common(NAMED) if 200 * each[1] >= total]
@@ -255,25 +250,21 @@ def _languages(codes: Sequence[str], texts: Sequence[str]) -> list[tuple[Reason,
     """Return the reasons for which texts are in wrong languages or scripts, and what was found."""
     classified = map(identifier().classify, texts)
     sure = [language if p >= SURE and language != NO_LANGUAGE else "" for language, p in classified]
-    own = list(map(alike, codes))
-    wrong = [
-        bool(right and code) and code not in right for code, right in zip(sure, own, strict=True)
-    ]
-    if len(codes) == 2 and all(wrong) and sure[0] in own[1] and sure[1] in own[0]:
+    own = {code: alike(code) for code in codes}
+    sides = [(code, found) for code, found in zip(codes, sure, strict=True) if found and own[code]]
+    wrong = [(code, found) for code, found in sides if found not in own[code]]
+    pair = len(codes) == 2 and all(sure) and bool(wrong)
+    if pair and len(wrong) == 2 and sure[0] in own[codes[1]] and sure[1] in own[codes[0]]:
         return [(("swapped", ""), "")]
-    if len(codes) == 2 and any(wrong) and all(sure) and alike(sure[0]) == alike(sure[1]):
+    if pair and alike(sure[0]) == alike(sure[1]):
         return [(("same language", ""), sure[0])]
-    if any(wrong):
-        sides = zip(codes, sure, wrong, strict=True)
-        return [(("wrong language", code), language) for code, language, bad in sides if bad]
-    return [
-        (("other script", code), "")
-        for code, t in zip(codes, texts, strict=True)
-        if _other(code, t)
-    ]
+    if wrong:
+        return [(("wrong language", code), found) for code, found in wrong]
+    scripts = zip(codes, texts, strict=True)
+    return [(("other script", code), "") for code, text in scripts if _in_other_script(code, text)]
 
 
-def _other(code: str, text: str) -> bool:
+def _in_other_script(code: str, text: str) -> bool:
     """Return whether less than a third of the letters are in the script of a language."""
     own = letters_of(code)
     return bool(own) and 3 * len(own.findall(text)) < len(LETTER.findall(text))

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged
+from ems.base.mistakes import mistake
 from ems.base.texts import read_lines
 from ems.config.corpus_entries import Split
 from ems.corpora.content import check_lock
@@ -54,11 +55,8 @@ def lines_of_part(documents: Path, split: Split, part: str, lines: int, corpus: 
     """Return for each line whether it belongs to `part`. Raises `EmsError` for unequal lengths."""
     check_lock(documents)
     names = read_document_names(documents)
-    if len(names) != lines:
-        raise EmsError(
-            f"{documents}: names the documents of {len(names):,} lines, but {corpus} has "
-            f"{lines:,}; both must be from the same release: fetch them again"
-        )
+    if (named := len(names)) != lines:
+        raise mistake("another release", path=documents, named=named, corpus=corpus, lines=lines)
     return [name == part for name in part_of_line(names, split.parts)]
 
 
