@@ -20,7 +20,7 @@ from ems.base.mistakes import mistake
 from ems.base.progress import log
 from ems.base.schema import check_name
 from ems.base.templates import rendered
-from ems.config.languages import opus_date, other_codes_of_languages
+from ems.config.languages import opus_date
 from ems.config.load import load_experiment, load_site
 from ems.config.plugins import benchmarks
 from ems.corpora import catalogue
@@ -106,9 +106,9 @@ def read_languages(text: str) -> list[Named]:
         named = {word: find_language(word) for word in text.split(",") if word.strip()}
     except EmsError as error:
         raise EmsError(f"--languages: {error}") from None
-    codes = other_codes_of_languages()
-    if others := [f"{word} is {named[word]}" for word in named if word.strip().lower() in codes]:
-        log.info("--languages: %s", ", ".join(others))
+    plain = {word: (language.code, language.name.lower()) for word, language in named.items()}
+    if others := [word for word in named if word.strip().lower() not in plain[word]]:
+        log.info("--languages: %s", ", ".join(f"{word} is {named[word]}" for word in others))
     languages = list(dict.fromkeys(named.values()))
     if len(languages) < 2:
         raise EmsError(f"--languages {text}: expected two or more, like en,cy,uk")
