@@ -1,6 +1,7 @@
 """Laws of `ems corpora search` and `ems init`: what is chosen by the rule, and a file that runs."""
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
@@ -274,7 +275,7 @@ def test_the_file_is_a_valid_experiment_with_what_was_chosen(ems, tmp_path, lang
 def settings_for(text):
     languages = init.read_languages(text)
     picks = init.choose(init.language_pairs(languages), 10**5)
-    return yaml.safe_load(init.experiment_text("x", languages, picks, "ems init"))
+    return yaml.safe_load(init.experiment_text(Path("x"), languages, picks, "ems init"))
 
 
 def test_text_that_is_not_mined_is_not_filtered_by_language():

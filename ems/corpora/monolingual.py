@@ -87,9 +87,7 @@ def _raw_documents(path: Path) -> Iterator[RawDocument]:
 
 
 def count_documents(path: Path, sample: Sample | None = None) -> dict[str, int]:
-    """Count the documents with text and their lines, and `sample` these. Raises `EmsError` if there
-    are none.
-    """
+    """Count documents with text and their lines, and `sample` these. Raises `EmsError` if none."""
     counts = {"documents": 0, "sentences": 0}
     for document in read_documents(path):
         counts["documents"] += bool(document.lines)

@@ -42,9 +42,7 @@ def members(corpus: str, pair: str) -> tuple[str, str]:
 
 
 def count_pairs(path: Path, corpus: str, pair: str, sample: Sample | None = None) -> int:
-    """Count the sentence pairs, and `sample` them. Raises `EmsError` for a bad archive or unequal
-    sides.
-    """
+    """Count and `sample` the pairs. Raises `EmsError` for a bad archive, unequal sides, or none."""
     names = members(corpus, pair)
     with _open(path, names) as sides:
         plain = [archive.count_stream_lines] * 2
@@ -114,9 +112,7 @@ def _open(path: Path, names: tuple[str, str]) -> Iterator[list[BinaryIO]]:
 
 
 def count_mined(path: Path, threshold: float = THRESHOLD, sample: Sample | None = None) -> int:
-    """Count the pairs with a score of at least `threshold`, and `sample` them. Raises `EmsError` if
-    there are none.
-    """
+    """Count and `sample` the pairs with a score of `threshold` or more; `EmsError` if none."""
     rows = read_mined(path, threshold)
     count = sum(1 for _ in (sample.over(rows) if sample else rows))
     if not count:

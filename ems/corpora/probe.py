@@ -52,6 +52,7 @@ BOILERPLATE = re.compile(
 )
 Share = Annotated[float, Bounds(ge=0, le=1), "a share"]
 Row = TypeVar("Row", bound=Sequence[str])
+Texts = tuple[str, ...]  # of a row, a text for each side
 
 
 class Probe(Record):
@@ -163,9 +164,7 @@ Reason = tuple[str, str]  # of probe.tsv, and the code of a side, or "" for both
 REPEATED: Reason = ("repeated", "")
 
 
-def judge(
-    codes: Sequence[str], rows: Sequence[tuple[str, ...]], lines: Sequence[int], repeated: float
-) -> Probe:
+def judge(codes: Sequence[str], rows: list[Texts], lines: list[int], repeated: float) -> Probe:
     """Judge rows of texts in the languages `codes`; `repeated` is the share of repeated rows."""
     wrong: dict[Reason, dict[int, str]] = {}  # -> row: the language found there
     readable = [at for at, row in enumerate(rows) if BAD_ROW not in row]
@@ -213,9 +212,7 @@ def _name(code: str) -> str:
     return language_names().get(code, code)
 
 
-def _reason(
-    codes: Sequence[str], row: tuple[str, ...], numberless: Counter[tuple[str, ...]]
-) -> Reason | None:
+def _reason(codes: Sequence[str], row: Texts, numberless: Counter[Texts]) -> Reason | None:
     for code, text in zip(codes, row, strict=True):
         if not text.strip():
             return "empty", code
@@ -231,11 +228,11 @@ def _reason(
     return None
 
 
-def _numberless(row: tuple[str, ...]) -> tuple[str, ...]:
+def _numberless(row: Texts) -> Texts:
     return tuple(DIGITS.sub("0", text) for text in row)
 
 
-def _joined(rows: Sequence[tuple[str, ...]], members: Iterable[int]) -> Iterator[list[int]]:
+def _joined(rows: list[Texts], members: Iterable[int]) -> Iterator[list[int]]:
     """Yield groups of neighbouring rows with LETTERS characters on each side; the rest is left."""
     group, lengths = list[int](), [0, 0]
     for at in members:

@@ -140,7 +140,7 @@ def make_experiment(
     command += f" --files {shlex.join(files)}" if files else ""
     command += f" --budget {most}" if most else ""
     command += " --commercial" if commercial else ""
-    text = experiment_text(out.stem, languages, picks, command, own, benchmark)
+    text = experiment_text(out, languages, picks, command, own)
     made = {out: text}
     if own:
         made[benchmark / "pairs.tsv"] = "".join(line for file in own for line in file.lines())
@@ -200,11 +200,10 @@ def choose(pairs: list[LanguagePair], budget: int, commercial: bool = False) -> 
         # text that programs found only up to an even share
         available.append(others + min(found, max(0, budget // len(pairs) - others)))
     parts = shares(available, budget)
-    return [
-        pick
-        for pair, own, share, others in zip(pairs, usable, parts, left_out, strict=True)
-        for pick in (*_of_pair(pair, own, share), *others)
-    ]
+    picks: list[Pick] = []
+    for pair, own, share, others in zip(pairs, usable, parts, left_out, strict=True):
+        picks += [*_of_pair(pair, own, share), *others]
+    return picks
 
 
 def _reasons_against(offered: list[Offer], commercial: bool = False) -> dict[Offer, str]:
@@ -342,14 +341,9 @@ def _by_corpus(picks: list[Pick]) -> dict[str, list[Pick]]:
 
 
 def experiment_text(
-    name: str,
-    languages: list[Named],
-    picks: list[Pick],
-    command: str,
-    own: Sequence[OwnFile] = (),
-    benchmark: Path = Path(),
+    out: Path, languages: list[Named], picks: list[Pick], command: str, own: Sequence[OwnFile] = ()
 ) -> str:
-    """Return the file of an experiment; `benchmark` has the pairs that are held out of `own`."""
+    """Return the content of an experiment's file `out`; `own` are tested on pairs next to it."""
     taken = [pick for pick in picks if pick.most]
     pairs, corpora = sum(pick.most for pick in taken), _by_corpus(taken)
     pairs += sum(file.pairs for file in own)
@@ -365,7 +359,7 @@ def experiment_text(
     about = f"An encoder for {codes}, from {pairs:,} sentence pairs of {' and '.join(sources)}."
     return rendered(
         Path(__file__).with_name("experiment.yaml.jinja"),
-        name=name,
+        name=out.stem,
         command=command,
         date=opus_date(),
         pairs=pairs,
@@ -378,7 +372,7 @@ def experiment_text(
         licences=known,
         others=len(corpora) - len(known),
         own=own,
-        benchmark=json.dumps(str(benchmark), ensure_ascii=False),
+        benchmark=json.dumps(str(out.with_suffix("")), ensure_ascii=False),
         as_yaml=partial(json.dumps, ensure_ascii=False),
         sets=_sets(languages) if taken else [],
         mined=mined,

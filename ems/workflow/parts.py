@@ -33,12 +33,11 @@ def parts_of(experiment: Experiment, data: Path, most_mb: float) -> Parts:
         pairs[size.pair] = megabytes(size, data)
     known = [mb for pairs in sizes.values() for mb in pairs.values() if mb not in (None, math.inf)]
     limit = min(most_mb, max(LEAST, sum(known) / SHARE))
-    return {
-        place: {
-            pair: name_of_part(part) for part in together(pairs.items(), limit) for pair in part
-        }
-        for place, pairs in sizes.items()
-    }
+    parts: Parts = {}
+    for place, pairs in sizes.items():
+        own = together(pairs.items(), limit)
+        parts[place] = {pair: name_of_part(part) for part in own for pair in part}
+    return parts
 
 
 def together(sizes: Collection[tuple[str, float | None]], limit: float) -> Iterator[list[str]]:

@@ -63,11 +63,6 @@ def plans_jobs(words: list[str]) -> bool:
     return not OTHERS & set(words)
 
 
-def segments_elsewhere(words: list[str]) -> bool:
-    """Return True if no `prepare` job runs on this machine: its programs cannot be checked here."""
-    return on_slurm(words) or not plans_jobs(words)
-
-
 def check_cluster(run: Plan) -> None:
     """Raise `EmsError` if this machine cannot submit jobs, or a path cannot be passed to Slurm.
     Without `sbatch` the executor would run the local jobs and then wait for ever.
@@ -118,10 +113,7 @@ def check_queue() -> None:
 
 
 def plan(
-    overrides: Json | None = None,
-    root: Path = Path("."),
-    elsewhere: bool = False,
-    jobs: bool = False,
+    overrides: Json | None = None, root: Path = Path(), elsewhere: bool = False, jobs: bool = False
 ) -> Plan:
     """Read and check config.yaml in `root`, with `overrides`, and the experiment that it names.
 

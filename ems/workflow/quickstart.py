@@ -27,15 +27,14 @@ def quickstart(files: Sequence[str], languages: str, out: Path | None) -> str:
     path = Path("configs", f"{name}.yaml")
     make_experiment(languages, "", path, files)
     run_targets(name, "all", "exports")
-    folder = Path("results", name, "exports", AFTER)
+    results = Path("results", name)
+    folder = results / "exports" / AFTER
     if out:
         with atomic_path(out, ours=is_export) as copy:
             copytree(folder, copy)
     experiment = load_experiment(name, load_site(Path("config.yaml"), {"experiment": name}))
-    scores = {
-        system: read_score_file(Path("results", name, "scores", system, "own.json"))
-        for system in (BEFORE, AFTER)
-    }
+    files = {system: results / "scores" / system / "own.json" for system in (BEFORE, AFTER)}
+    scores = {system: read_score_file(path) for system, path in files.items()}
     pairs = read_pairs(Path(experiment.evalsets["own"].path), experiment.languages)
     examples = [pair for sides in pairs.values() for pair in zip(*sides, strict=True)]
     return rendered(

@@ -65,7 +65,8 @@ class Workflow:
         self.read_at, self.main, self.dry_run = time.time(), main, dry_run
         self.starts = main and plan.plans_jobs(words)
         self.on_cluster = main and plan.on_slurm(words)
-        elsewhere = not main or dry_run or plan.segments_elsewhere(words)
+        # no `prepare` job runs on this machine: its programs cannot be checked here
+        elsewhere = dry_run or self.on_cluster or not self.starts
         self.plan = plan.plan(config, elsewhere=elsewhere, jobs=self.starts)
         self.experiment, self.site = self.plan.experiment, self.plan.site
         self.name, self.data = self.experiment.name, self.site.data

@@ -1,6 +1,5 @@
 """`ems run`: Snakemake with a progress line, its messages in a file, and the scores at the end."""
 
-import logging
 import re
 import subprocess
 import sys
@@ -10,14 +9,13 @@ from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.base.mistakes import check
-from ems.base.progress import Progress, clock
+from ems.base.progress import Progress, clock, log
 from ems.base.templates import rendered
 from ems.bench.scores import read_score_file
 from ems.config.experiment import Experiment
 from ems.tables.registry import scores
 from ems.workflow.made import is_locked
 
-log = logging.getLogger("ems")
 STEPS = re.compile(r"(\d+) of (\d+) steps \(.*\) done")  # Snakemake's
 STEP = re.compile(r"\d\d:\d\d:\d\d (.*?: [\d,]+/[\d,]+ .*? \(\d+ %\))")  # of a job: `Progress.line`
 ERROR = re.compile(r"\d\d:\d\d:\d\d error: (.*)|(?:WorkflowError|\w*Exception)\b.*")

@@ -27,6 +27,7 @@ from ems.config.load import parse_yaml
 from ems.corpora.split import shares
 
 T = TypeVar("T")
+Choice = Callable[[], Sequence[int]]  # returns the index of a word for each slot
 
 HERE = Path(__file__).parent
 LANGUAGES = ("en", "de", "fr", "es", "ru", "zh", "ja", "ar")
@@ -171,9 +172,7 @@ class Drawer:
             self.seen.update(keys)
         return is_new
 
-    def find(
-        self, template: Template, choose: Callable[[], Sequence[int]], tries: int
-    ) -> DemoSentence | None:
+    def find(self, template: Template, choose: Choice, tries: int) -> DemoSentence | None:
         """Return the first new sentence with distinct words among the fillers from `choose`."""
         for _ in range(tries):
             fillers = choose()
@@ -182,9 +181,7 @@ class Drawer:
                 return new
         return None
 
-    def new(
-        self, template: Template, choose: Callable[[], Sequence[int]], tries: int = 1000
-    ) -> DemoSentence:
+    def new(self, template: Template, choose: Choice, tries: int = 1000) -> DemoSentence:
         """Call `find`. Raises `EmsError` if it returns None."""
         if sentence := self.find(template, choose, tries):
             return sentence
