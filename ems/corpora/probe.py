@@ -26,7 +26,7 @@ from ems.base.progress import log
 from ems.base.records import Bounds, Count, Record
 from ems.base.texts import BLOCK
 from ems.config.languages import language_names
-from ems.corpora.identifier import NO_LANGUAGE, alike, identifier, letters_of
+from ems.corpora.identifier import NO_LANGUAGE, alike, identifier, letters_of, unknown
 
 SAMPLE = 2000  # rows that are judged
 HASHED = 1 << 17  # rows among which repetitions are counted
@@ -204,7 +204,7 @@ def judge(codes: Sequence[str], rows: list[Texts], lines: list[int], repeated: f
         wrong=round(max(bad, repeated), 4) if enough else 0.0,
         shares={" ".join(reason).strip(): round(share, 4) for reason, share in shares.items()},
         findings=findings,
-        unknown=[code for code in codes if not alike(code)],
+        unknown=unknown(codes),
     )
 
 

@@ -60,11 +60,6 @@ class Pick:
     reason: str
 
     @property
-    def free(self) -> bool:
-        """False if the licence forbids commercial use."""
-        return catalogue_entry(self.offer.corpus).commercial
-
-    @property
     def validates(self) -> bool:
         """True if enough pairs remain for training when some are held out for validation."""
         return self.most >= WORTH * HELD_OUT
@@ -154,6 +149,8 @@ def make_experiment(
     for path, content in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, content)
+    taken = [pick.offer for pick in picks if pick.most]
+    closed = {offer.corpus for offer in taken if not catalogue_entry(offer.corpus).commercial}
     return rendered(
         Path(__file__).with_name("init.txt.jinja"),
         names={language.code: language.name for language in languages},
@@ -162,9 +159,9 @@ def make_experiment(
         by_pair={pair: [pick for pick in picks if pick.pair == pair] for pair in pairs if most},
         budget=budget,
         total=sum(pick.most for pick in picks) + sum(file.pairs for file in own),
-        megabytes=sum(pick.offer.kilobytes or 0 for pick in picks if pick.most) / 1000,
-        unknown=[pick.offer for pick in picks if pick.most and pick.offer.kilobytes is None],
-        closed=sorted({pick.offer.corpus for pick in picks if pick.most and not pick.free}),
+        megabytes=sum(offer.kilobytes or 0 for offer in taken) / 1000,
+        unknown=[offer for offer in taken if offer.kilobytes is None],
+        closed=sorted(closed),
         licence=licence_of,
         pivot=PIVOT,
     )
@@ -370,7 +367,6 @@ def experiment_text(
         held=validation_of(taken),
         held_out=_held_out,
         licences=known,
-        others=len(corpora) - len(known),
         own=own,
         benchmark=json.dumps(str(out.with_suffix("")), ensure_ascii=False),
         as_yaml=partial(json.dumps, ensure_ascii=False),

@@ -12,8 +12,7 @@ from typing import Any
 
 from ems.base.errors import EmsError
 from ems.base.provenance import digest
-from ems.bench.encoders import MODULES as ENCODERS
-from ems.bench.encoders import model_files
+from ems.bench import encoders
 from ems.config.corpora import host_of
 from ems.config.corpus_entries import TranslatedDocuments
 from ems.config.experiment import EMBEDDED, Corpus, Experiment, pairs_of_part
@@ -182,7 +181,7 @@ class Jobs:
         flags = ["--documents", documents.folder, "--threshold", str(documents.threshold)]
         flags += ["--source-language", source, "--target-language", target]
         flags += ["--split"] if documents.split else []
-        return [*flags, *(["--model", documents.model] if documents.model else [])]
+        return flags + (["--model", documents.model] if documents.model else [])
 
     def documents(self, wildcards: Wildcards) -> str | list[str]:
         """Return the file with the document of each line, for a divided corpus."""
@@ -304,7 +303,7 @@ class Jobs:
     def model(self, wildcards: Wildcards) -> str | list[str]:
         """Return the model of a system, or the local files of an external one."""
         own = self._has_folder(wildcards)
-        return self.w.model_json if own else model_files(self._system(wildcards))
+        return self.w.model_json if own else encoders.model_files(self._system(wildcards))
 
     def model_flag(self, wildcards: Wildcards) -> list[str]:
         folder = self.w.model.format(system=wildcards.system)
@@ -330,7 +329,7 @@ class Jobs:
         """Return the modules that find examples: data of the sets, and all encoders in use."""
         kinds = {system.kind for system in self.experiment.systems.values()}
         data = [module_name(name, "data") for name in self.experiment.evalsets]
-        return ["ems.bench.examples", *data, *(ENCODERS[kind] for kind in sorted(kinds))]
+        return ["ems.bench.examples", *data, *(encoders.MODULES[kind] for kind in sorted(kinds))]
 
     # --- tables
 
@@ -385,7 +384,7 @@ def bench_modules(name: str, kind: str) -> list[str]:
     """Return the modules that score a system of this kind: protocol, data and encoder."""
     own = [module_name(name, "score")] if has_module(name, "score") else []
     data = [module_name(each, "data") for each in sets_of(name)]
-    return [score_module(name), *own, *data, ENCODERS[kind]]
+    return [score_module(name), *own, *data, encoders.MODULES[kind]]
 
 
 def table_modules(table: str, experiment: Experiment | None = None) -> list[str]:

@@ -85,15 +85,12 @@ def _of_corpora(experiment: Experiment, data: Path) -> Iterator[Fetch]:
                 yield Fetch(key, str(path.parent), str(path), path)
         if corpus.paths:
             continue
-        for file in [file for pair in corpus.pairs for file in corpus.files(pair)]:
+        for file in corpus.all_files:
             yield Fetch(key, corpus.source, *places_of(corpus, file, data))
         if file := experiment.document_names(corpus):
-            location = f"{_release(corpus.source, corpus)}/{file}"
-            yield Fetch(key, corpus.source, location, Path(_release(data / "opus", corpus), file))
-
-
-def _release(root: Path | str, corpus: Corpus) -> str:
-    return locations.corpus_location(str(root), corpus.name, corpus.version)
+            release = locations.corpus_location(corpus.source, corpus.name, corpus.version)
+            fetched = data / "opus" / corpus.name / corpus.version / file
+            yield Fetch(key, corpus.source, f"{release}/{file}", fetched)
 
 
 def places_of(corpus: Corpus, file: str, data: Path) -> tuple[str, Path]:

@@ -25,7 +25,6 @@ ENTITIES = "declares entities of its own; check where it came from"
 SENTENCE_ENDS = re.compile(r"\s*\n\s*|(?<=[.!?…])\s+|(?<=[。！？])\s*")
 
 NumberedColumns = Iterator[tuple[int, list[str]]]
-FieldRecord = tuple[int, dict[str, str]]  # (line where it begins, its fields)
 
 
 def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
@@ -100,8 +99,8 @@ def read_sentences(path: Path) -> list[str]:
 # --- XML: entity declarations are refused, since a few lines of them can expand to gigabytes
 
 
-def records(path: Path, name: str) -> Iterator[FieldRecord]:
-    """Yield (line number, {child: text}) of each element `name`. Raises `EmsError` for bad XML."""
+def records(path: Path, name: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield (first line, {child: text}) of each element `name`. Raises `EmsError` for bad XML."""
     parser, begin = ElementTree.XMLPullParser(("start", "end")), 0
     with _opened(path) as reader:
         try:
