@@ -43,6 +43,7 @@ class Shown(Settings):
     heading: str = Field("", description="Makes it a table of accuracies; begins its note.")
     printed: str = Field("", description="The file of ems/tables/printed with the paper's rows.")
     every: bool = Field(False, description="Shows all rows of the paper.")
+    note: str = Field("", description="Describes the numbers; {version}, {counted}: sentences.")
 
     @property
     def paragraph(self) -> str:
@@ -73,12 +74,27 @@ def words_of(benchmark: str = "") -> dict[str, dict[str, Shown]]:
 
 @cache
 def tables_of(benchmark: str) -> Mapping[str, Declaration | Callable[[Iterable[Path], Path], None]]:
-    """Return name -> table of a benchmark: tables of accuracies, and TABLES of its `table.py`."""
+    """Return name -> table of a benchmark: TABLES of its `table.py`, tables of accuracies, and of
+    P@1 if all that one needs is a `note`.
+    """
     shown = words_of(benchmark)["table"].items()
-    tables = {name: accuracy_table(benchmark, name) for name, words in shown if words.heading}
+    tables = {name: precision_table(benchmark, name) for name, words in shown if words.note}
+    tables |= {name: accuracy_table(benchmark, name) for name, words in shown if words.heading}
     if has_module(benchmark, "table"):
         tables |= getattr(module(benchmark, "table"), "TABLES", {})
     return tables
+
+
+def noted(benchmark: str, table: str) -> Callable[[Sequence[Scores]], list[str]]:
+    """Return the function that fills in the `note` of a table."""
+    note = words_of(benchmark)["table"][table].note
+    return lambda scores: [note.format(version=scores[0].version, counted=engine.counted(scores))]
+
+
+def precision_table(benchmark: str, table: str) -> Declaration:
+    """Return a table of P@1 with a column per label, and their mean."""
+    columns = partial(engine.one_each, order=in_table_one_order)
+    return Declaration({benchmark: ""}, "P@1", columns, noted(benchmark, table))
 
 
 def accuracy_table(benchmark: str, table: str) -> Declaration:

@@ -232,7 +232,7 @@ def part_of(heading: str, paper: Sequence[str], scored: Container[str]) -> Colum
 
 def span(numbers: Iterable[int]) -> str:
     """Return the range of the numbers: "1,000" or "99 to 1,000"."""
-    numbers = set(numbers)
+    numbers = set(numbers) or {0}
     return " to ".join(f"{end:,}" for end in sorted({min(numbers), max(numbers)}))
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ems.bench.scores import ENGLISH, Score, ScoreFile
 from ems.config.plugins import benchmark
-from ems.tables.declarations import words_of
-from ems.tables.engine import BEST, Column, Declaration, PrintedRows, counted, headings, part_of
+from ems.tables.declarations import noted, words_of
+from ems.tables.engine import Column, Declaration, PrintedRows, headings, part_of
 from ems.tables.printed import load_flores_groups, load_table
 from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.study import AblationColumns
@@ -45,11 +45,7 @@ FLORES = Declaration(
     label=_direction,
     columns=_columns,
     blocks=lambda columns: [Block(headings(columns))],
-    about=lambda systems: [
-        f"FLORES-200 {systems[0].version}, devtest: P@1 in percent by cosine among "
-        f"{counted(systems)} sentences per language: means over the directions with English, "
-        f"over the other directions, and over all; their number is in brackets. {BEST}"
-    ],
+    about=noted("flores200", "flores"),
     printed=PrintedRows(
         words_of("flores200")["table"]["flores"].paper,
         _models,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ems.config.plugins import benchmark
 from ems.tables import engine
-from ems.tables.declarations import words_of
-from ems.tables.engine import BEST, BOTH_WAYS, Column, Declaration, PrintedRows, labels_of, part_of
+from ems.tables.declarations import noted, words_of
+from ems.tables.engine import Column, Declaration, PrintedRows, labels_of, part_of
 from ems.tables.printed import AVERAGE, TATOEBA, load_groups, load_tatoeba, tatoeba_codes
 from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.study import AblationColumns
@@ -38,17 +38,14 @@ def _blocks(columns: list[Column]) -> list[Block]:
     return [*balanced_blocks(names[:first]), *wide]
 
 
-def _table(name: str, seen: bool, languages: str, models: str = "") -> Declaration:
+def _table(name: str, seen: bool, models: str) -> Declaration:
     return Declaration(
         benchmarks={"tatoeba": ""},
         metric="P@1",
         columns=partial(_columns, groups=seen),
         blocks=_blocks,
         seen=seen,
-        about=lambda systems: [
-            f"Tatoeba {systems[0].version}: {BOTH_WAYS}, for each language that our systems were "
-            f"{languages}trained on, then the mean over these languages. {BEST}"
-        ],
+        about=noted("tatoeba", name),
         printed=PrintedRows(
             words_of("tatoeba")["table"][name].paper + models,
             load_tatoeba,
@@ -60,9 +57,10 @@ def _table(name: str, seen: bool, languages: str, models: str = "") -> Declarati
 
 
 TABLES = {
-    "tatoeba": _table("tatoeba", True, "", "; the text of LASER2 on id and ja has two readings"),
+    "tatoeba": _table("tatoeba", True, "; the text of LASER2 on id and ja has two readings"),
     "tatoeba_unseen": _table(
-        *("tatoeba_unseen", False, "not "),
+        "tatoeba_unseen",
+        False,
         ", whose LASER and LaBSE were trained on several of these languages; the text of "
         "LaBSE-EMS-joint on ast has two readings",
     ),

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from ems.bench.scores import ENGLISH
 from ems.config.languages import UNSEEN
-from ems.tables.engine import BEST, BOTH_WAYS, Column, Declaration, average, counted, own_codes
+from ems.tables.declarations import noted
+from ems.tables.engine import Column, Declaration, average, own_codes
 from ems.tables.scores import Scores
 
 
@@ -27,10 +28,6 @@ TABLES = {
         metric="P@1",
         label=lambda file, row: row.direction,
         columns=_columns,
-        about=lambda systems: [
-            f"WMT24++ {systems[0].version}: {BOTH_WAYS} with English, among {counted(systems)} "
-            "segments. Avg.: of the languages that were trained on. With unseen, and all "
-            f"directions between two languages: of all languages shown. {BEST}"
-        ],
+        about=noted("wmt24pp", "wmt24pp"),
     )
 }

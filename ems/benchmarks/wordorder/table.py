@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from ems.tables.declarations import words_of
+from ems.tables.declarations import noted, words_of
 from ems.tables.engine import Column, Declaration, PrintedRows
 from ems.tables.printed import load_table
 
@@ -13,10 +13,7 @@ TABLES = {
         label=lambda file, row: "Cosine",
         columns=lambda systems: [Column("Cosine", ["Cosine"], "Cosine")],
         decimals=2,
-        about=lambda systems: [
-            "Cosine of the two sentences of EMS v2 section V-H, which differ in word order and "
-            "meaning: lower is better."
-        ],
+        about=noted("wordorder", "wordorder"),
         printed=PrintedRows(
             words_of("wordorder")["table"]["wordorder"].paper,
             partial(load_table, "ems-v2-section5h-similarity", "Cosine", "cosine_similarity"),
