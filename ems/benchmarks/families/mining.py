@@ -5,7 +5,6 @@ sentence in one pair at most, and the threshold with the best F1 on the scored p
 `sample` chooses it on the sample part, as XTREME and LASER do. Our search is exact, unlike theirs.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,16 +19,6 @@ from ems.bench.task import Task
 from ems.config.plugins import module
 
 SCORED, CHOSEN_ON = "training", "sample"  # the gold pairs of `test` were never published
-
-
-@dataclass(frozen=True)
-class MinedPart:
-    """Mined pairs of one part: texts, ids, `score` float64[P], `correct` bool[P] (gold pairs)."""
-
-    texts: Any
-    ids: list[tuple[str, str]]
-    score: np.ndarray
-    correct: np.ndarray
 
 
 def score(task: Task) -> Result:
@@ -53,20 +42,21 @@ def score(task: Task) -> Result:
 
 def _extract(task: Task, code: str, language: str) -> Json:
     protocol = task.evalset.protocol
-    part, on_sample = _mine(task, code, language, SCORED), protocol.threshold == "sample"
-    chosen_on = _mine(task, code, language, CHOSEN_ON) if on_sample else part
-    threshold = best_threshold(chosen_on.score, chosen_on.correct, len(chosen_on.texts.gold))
-    extracted = part.score >= threshold
-    gold, count = len(part.texts.gold), int(extracted.sum())
-    right = int((extracted & part.correct).sum())
+    part, ids, scores, correct = scored = _mine(task, code, language, SCORED)
+    on_sample = protocol.threshold == "sample"
+    chosen_on, _, *pairs = _mine(task, code, language, CHOSEN_ON) if on_sample else scored
+    threshold = best_threshold(*pairs, len(chosen_on.gold))
+    extracted = scores >= threshold
+    gold, count = len(part.gold), int(extracted.sum())
+    right = int((extracted & correct).sum())
     missed = []
-    for index in np.flatnonzero(extracted & ~part.correct)[: protocol.missed]:
-        own, english = part.ids[index]
-        texts = {"sentence": part.texts.sentences[own], "english": part.texts.english[english]}
-        missed += [{"score": float(part.score[index]), "id": own, "english_id": english, **texts}]
+    for index in np.flatnonzero(extracted & ~correct)[: protocol.missed]:
+        own, english = ids[index]
+        texts = {"sentence": part.sentences[own], "english": part.english[english]}
+        missed += [{"score": float(scores[index]), "id": own, "english_id": english, **texts}]
     return {
-        "sentences": len(part.texts.sentences),
-        "english": len(part.texts.english),
+        "sentences": len(part.sentences),
+        "english": len(part.english),
         "gold": gold,
         "extracted": count,
         "correct": right,
@@ -78,7 +68,10 @@ def _extract(task: Task, code: str, language: str) -> Json:
     }
 
 
-def _mine(task: Task, code: str, language: str, name: str) -> MinedPart:
+def _mine(
+    task: Task, code: str, language: str, name: str
+) -> tuple[Any, list[tuple[str, str]], np.ndarray, np.ndarray]:
+    """Return texts, and ids, scores float64[P] and bool[P], whether correct, of the mined pairs."""
     texts = module(task.benchmark, "data").read_part(task.folder, code, name)
     where = f"{task.benchmark} {code} {name}"
     lines, english_lines = list(texts.sentences.values()), list(texts.english.values())
@@ -89,7 +82,7 @@ def _mine(task: Task, code: str, language: str, name: str) -> MinedPart:
     own, english, gold = list(texts.sentences), list(texts.english), set(texts.gold)
     rows = zip(pairs.first, pairs.second, strict=True)
     ids = [(own[one], english[other]) for one, other in rows]
-    return MinedPart(texts, ids, pairs.score, np.array([pair in gold for pair in ids], bool))
+    return texts, ids, pairs.score, np.array([pair in gold for pair in ids], bool)
 
 
 def best_threshold(scores: np.ndarray, correct: np.ndarray, gold: int) -> float:
