@@ -248,6 +248,7 @@ def test_little_text_gets_a_small_model_and_much_text_that_of_small62_or_more():
 @pytest.mark.parametrize("languages", ["en,cy,uk,pl", "sw,yo,en", "en,zh,ja,ka,gd,ckb"])
 def test_the_file_is_a_valid_experiment_with_what_was_chosen(ems, tmp_path, languages):
     out = ems.run("init", "--languages", languages, "--budget", "300k")[0]
+    assert ("zh takes OPUS's" in out) == ("zh" in languages)  # its codes are zh_CN and so on
     assert "experiment mine is fine" in ems.run("check", "--experiment", "mine")[1]
     site = load_site(tmp_path / "config.yaml", {"experiment": "mine"})
     experiment = load_experiment("mine", site, tmp_path / "configs")

@@ -28,7 +28,7 @@ from ems.corpora.catalogue import NOISE, catalogue_entry, licence_of
 from ems.corpora.split import shares
 from ems.tables.declarations import words_of
 from ems.workflow.own_pairs import OwnFile, read_files
-from ems.workflow.search import PIVOT, Named, Offer, find_language, nearest, offers
+from ems.workflow.search import PIVOT, Named, Offer, find_language, language_of, nearest, offers
 
 USUAL = "5M"  # pairs of OPUS, where nothing else is asked for
 UNITS = {"": 1, "k": 1000, "m": 1_000_000}
@@ -151,6 +151,8 @@ def make_experiment(
         write_text(path, content)
     taken = [pick.offer for pick in picks if pick.most]
     closed = {offer.corpus for offer in taken if not catalogue_entry(offer.corpus).commercial}
+    files = {(offer.corpus, code) for offer in taken for code in "-".join(offer.files).split("-")}
+    codes = {code: language_of(corpus, code) for corpus, code in files}
     return rendered(
         Path(__file__).with_name("init.txt.jinja"),
         names={language.code: language.name for language in languages},
@@ -162,6 +164,7 @@ def make_experiment(
         megabytes=sum(offer.kilobytes or 0 for offer in taken) / 1000,
         unknown=[offer for offer in taken if offer.kilobytes is None],
         closed=sorted(closed),
+        merged=sorted((own, code) for code, own in codes.items() if own != code),
         licence=licence_of,
         pivot=PIVOT,
     )
