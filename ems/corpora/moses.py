@@ -124,21 +124,19 @@ def read_mined(path: Path, threshold: float = THRESHOLD) -> Iterator[tuple[str, 
     """Yield the pairs with a score of at least `threshold`. Raises `Damaged` for a bad line."""
     with archive.open_packed(path) as stream:
         for number, line in enumerate(archive.stream_lines(stream, str(path)), start=1):
-            line_name = f"line {number:,}"
+            place = f"line {number:,}"
             try:
                 columns = line.decode("utf-8").rstrip("\r\n").split("\t")
             except UnicodeDecodeError as error:
-                raise Damaged(path, f"{line_name} is not UTF-8 ({error.reason})") from None
-            if len(columns) != 3:
-                problem = f"{len(columns)} columns, expected score, text and text"
-                raise Damaged(path, f"{line_name} has {problem}")
+                raise Damaged(path, f"{place} is not UTF-8 ({error.reason})") from None
+            if (count := len(columns)) != 3:
+                raise Damaged(path, f"{place} has {count} columns, expected score, text and text")
             try:
                 score = float(columns[0])
             except ValueError:
                 score = math.nan
             if not math.isfinite(score):
-                problem = f"begins with {columns[0][:40]!r}, expected a score"
-                raise Damaged(path, f"{line_name} {problem}")
+                raise Damaged(path, f"{place} begins with {columns[0][:40]!r}, expected a score")
             if score >= threshold:
                 yield columns[1], columns[2]
 

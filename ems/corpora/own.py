@@ -20,8 +20,7 @@ from ems.config.experiment import Corpus
 from ems.config.languages import code_among
 from ems.corpora.archive import count_stream_lines, reading
 
-PARQUET, TWO_FILES = ".parquet", "two files"
-TMX = ".tmx"
+PARQUET, TMX, TWO_FILES = ".parquet", ".tmx", "two files"
 FORMS = (".tsv", ".jsonl", ".ndjson", ".json", TMX, PARQUET)
 NATIVE = ("bpt", "ept", "it", "ph", "ut")  # elements of TMX that hold markup of the format
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -167,13 +166,14 @@ def _units(path: Path) -> Iterator[dict[str, str]]:
 
 def _variant(element: Element) -> tuple[str, str]:
     language = element.get(XML_LANG) or element.get("lang") or ""
-    segment = element.find("seg")
-    for inner in [] if segment is None else list(segment.iter()):
+    found = element.find("seg")
+    segment = Element("seg") if found is None else found
+    for inner in list(segment.iter()):
         if inner.tag in NATIVE:
             tail = inner.tail
             inner.clear()
             inner.tail = tail
-    return language, " ".join("".join([] if segment is None else segment.itertext()).split())
+    return language, " ".join("".join(segment.itertext()).split())
 
 
 # --- parquet: a column `translation` with the codes of both languages, or a column for each code
@@ -191,8 +191,7 @@ def _rows_of_parquet(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
             if batch is None:
                 break
             for value in _values(batch):
-                is_bad = isinstance(value, Bad)
-                yield value if is_bad else _row_of_object(value, codes, str(value))
+                yield value if isinstance(value, Bad) else _row_of_object(value, codes, str(value))
 
 
 def _open_parquet(path: Path) -> Any:

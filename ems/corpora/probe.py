@@ -32,7 +32,6 @@ SAMPLE = 2000  # rows that are judged
 HASHED = 1 << 17  # rows among which repetitions are counted
 CUT, LONGEST = 1000, 1 << 20  # characters of a row that are judged, bytes that are hashed
 LETTERS = 30  # characters of a text whose language is identified
-LF = ord(b"\n")
 SURE = 0.7  # probability of a language that is believed
 SERIES = 3  # rows that differ in numbers only
 NAMED = 3  # languages in a message
@@ -108,7 +107,7 @@ class Side:
         rest = b""
         while block := stream.read(BLOCK):
             block = rest + block
-            ends = np.flatnonzero(np.frombuffer(block, np.uint8) == LF)
+            ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
             start = ends[-1] + 1 if len(ends) else 0
             if self.lines < HASHED:
                 self.add(block[:start].split(b"\n")[:-1])

@@ -19,8 +19,7 @@ from ems.corpora.content import check_lock
 
 def read_document_names(path: Path) -> list[str]:
     """Return the document name of each corpus line. Raises `Damaged` for a missing or bad file."""
-    lines = read_lines(path)
-    names = [line.strip(" \t\r") for line in lines]
+    names = [line.strip(" \t\r") for line in read_lines(path)]
     if not (names and all(names)):
         raise Damaged(path, "expected a document name on every line, found an empty line")
     return names

@@ -270,8 +270,7 @@ class Jobs:
 
     def one_gpu(self, wildcards: Wildcards) -> int:
         """Return 1 if there is a GPU that the system can encode with, else 0."""
-        useless = self._system(wildcards).kind == "char-ngram"
-        return 0 if useless else min(1, self.gpus(wildcards))
+        return 0 if self._system(wildcards).kind == "char-ngram" else min(1, self.gpus(wildcards))
 
     def train_resources(self, on_nodes: bool = False) -> dict[str, Any]:
         """Return the resources of a training on one machine, or on all nodes in one Slurm step."""

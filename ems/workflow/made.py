@@ -108,16 +108,14 @@ class Made:
         inputs = made["inputs"]
         for name in inputs:
             self._settle(name, fits)
-        fits[path] = all(
-            fits.get(name, True) and self._identity(name, text.startswith("sha256:")) == text
-            for name, text in inputs.items()
-        )
+        sums = {name: text for name, text in inputs.items() if text.startswith("sha256:")}
+        same = (self._identity(name, name in sums) == text for name, text in inputs.items())
+        fits[path] = all(fits.get(name, True) for name in inputs) and all(same)
         now = time.time() if fits[path] else EARLIEST
         for file in filter(os.path.lexists, (path, f"{path}/{STAMP}")):
             os.utime(file, (now, now), follow_symlinks=False)
         file = _record_file(path, RECORDS)
         if fits[path]:
-            sums = {name: text for name, text in inputs.items() if text.startswith("sha256:")}
             record = {key: made[key] for key in KEPT} | {"input": sorted(inputs)}
             record |= {"input_checksums": sums, "incomplete": False}
             self.records[path] = record | {"starttime": now, "endtime": _time(path)}

@@ -57,8 +57,7 @@ def megabytes(size: PairSize, data: Path) -> float | None:
     if corpus.source == EMBEDDED:
         return 0.0
     known = {} if corpus.custom or corpus.documents else opus_files(corpus.name, corpus.version)
-    files = [known.get(name) for name in corpus.files(size.pair)]
-    whole = summed(files)
+    whole = summed(known.get(name) for name in corpus.files(size.pair))
     if whole.pairs is not None and whole.kilobytes is not None:
         used = size.at_most if size.used is None else size.used
         return used / max(1, whole.pairs) * whole.kilobytes / 1000

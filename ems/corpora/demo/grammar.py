@@ -60,8 +60,7 @@ class Category:
         return [cell[min(index, len(cell) - 1)] for cell in cells]
 
     def genders(self, language: str) -> list[str]:
-        in_all = GENDER in self.rows[0]
-        return self.column(GENDER) if in_all else self.column(language, GENDER)
+        return self.column(GENDER) if GENDER in self.rows[0] else self.column(language, GENDER)
 
 
 @cache
