@@ -92,6 +92,7 @@ def fetch(tmp_path, site):
     """Start `ems fetch` of the file on a named machine."""
     ems, data = Cli(tmp_path), tmp_path / "shared"
     words = ["fetch", "--format", "text", "--source", site.address, "--corpus", "C", "--pair", "de"]
+    words += ["--accept", "made of one sentence"]
     (tmp_path / "network").mkdir()
     (tmp_path / "network/sitecustomize.py").write_text(NETWORK)
     paths = [str(tmp_path / "network"), *filter(None, [os.environ.get("PYTHONPATH")])]
