@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from ems.base.files import read_table
-from ems.config.languages import HERE, code_among, load_languages
+from ems.config.languages import code_among, flores_codes
 
 CODES = {"nb": "no"}  # our code -> the package's code
 NO_LANGUAGE = "zxx"  # numbers, markup, addresses
@@ -47,10 +46,8 @@ def letters_of(code: str) -> Any:
     """Return the regular expression of the letters of a language; None: any script is right."""
     import regex
 
-    codes = {row["code"]: row["flores200"] for row in read_table(HERE / "names.tsv")}
-    codes |= {key: language.flores200 for key, language in load_languages().items()}
-    known = code_among(codes, code)
-    script = codes.get(known or "", "").partition("_")[2]
+    known = code_among(flores_codes(), code)
+    script = flores_codes().get(known or "", "").partition("_")[2]
     if not script or known in TWO_SCRIPTS:
         return None
     names = SCRIPTS.get(script, script).split()

@@ -5,10 +5,9 @@ from urllib.parse import SplitResult, urlsplit
 from urllib.request import url2pathname
 
 from ems.base.errors import EmsError
-from ems.base.files import read_table
 from ems.config.corpora import NTREX
 from ems.config.experiment import Corpus
-from ems.config.languages import HERE
+from ems.config.languages import names_by_code
 from ems.corpora.own import own_files
 
 
@@ -31,10 +30,10 @@ def ntrex_sides(source: str, corpus: str, pair: str) -> dict[str, str]:
     """Return member of a Moses zip -> its address, in NTREX's repository; {} for other corpora."""
     if corpus != NTREX or not is_remote(source):
         return {}
-    iso3 = {row["code"]: row["iso3"] for row in read_table(HERE / "names.tsv")}
     folder, sides = f"{source.rstrip('/')}/NTREX-128", {}
     for code in pair.split("-"):
-        name = "src.eng" if code == "en" else f"ref.{OF_NTREX.get(code, iso3.get(code, code))}"
+        iso3 = names_by_code().get(code, {}).get("iso3", code)
+        name = "src.eng" if code == "en" else f"ref.{OF_NTREX.get(code, iso3)}"
         sides[f"{corpus}.{pair}.{code}"] = f"{folder}/newstest2019-{name}.txt"
     return sides
 

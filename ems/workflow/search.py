@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 
 from ems.base.errors import EmsError
-from ems.base.files import read_table
 from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.base.templates import rendered
@@ -45,7 +44,7 @@ class Named:
 
 @cache
 def named_languages() -> dict[str, Named]:
-    return {row["code"]: Named(**row) for row in read_table(languages.HERE / "names.tsv")}
+    return {code: Named(**row) for code, row in languages.names_by_code().items()}
 
 
 @cache

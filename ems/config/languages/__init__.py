@@ -107,9 +107,15 @@ def _lines() -> tuple[list[str], dict[str, dict[str, str]]]:
 
 
 @cache
+def names_by_code() -> dict[str, dict[str, str]]:
+    """Return code -> row of names.tsv."""
+    return {row["code"]: row for row in read_table(HERE / "names.tsv")}
+
+
+@cache
 def other_codes_of_languages() -> dict[str, str]:
     """Return lower-case code -> code in EMS: "deu", "ger", "iw" and "zh_cn", but not "de"."""
-    codes = {row["iso3"]: row["code"] for row in read_table(HERE / "names.tsv")}
+    codes = {row["iso3"]: code for code, row in names_by_code().items()}
     for language in load_languages().values():
         for code in (language.tatoeba_v1, language.flores200.partition("_")[0]):
             codes |= {code: language.iso1} if code else {}
@@ -119,7 +125,7 @@ def other_codes_of_languages() -> dict[str, str]:
 @cache
 def language_names() -> dict[str, str]:
     """Return code -> English name."""
-    return {row["code"]: row["name"] for row in read_table(HERE / "names.tsv")}
+    return {code: row["name"] for code, row in names_by_code().items()}
 
 
 @cache
@@ -130,13 +136,18 @@ def language_families() -> dict[str, str]:
 
 
 @cache
+def flores_codes() -> dict[str, str]:
+    """Return code -> code in FLORES-200 of all languages, with the script; '' for none."""
+    named = {code: row["flores200"] for code, row in names_by_code().items()}
+    return named | {code: language.flores200 for code, language in load_languages().items()}
+
+
+@cache
 def short_code(code: str) -> str:
     """Return the shortest BCP 47 code: "cmn", "zho_Hans" -> "zh", "zho_Hant" -> "zh-Hant"."""
     language, _, script = code.partition("_")
     short = other_codes_of_languages().get(language.lower(), language)
-    main = {row["code"]: row["flores200"] for row in read_table(HERE / "names.tsv")}
-    main |= {key: each.flores200 for key, each in load_languages().items()}
-    return f"{short}-{script}" if script and code != main.get(short) else short
+    return f"{short}-{script}" if script and code != flores_codes().get(short) else short
 
 
 def code_among(known: Iterable[str], word: str) -> str | None:
