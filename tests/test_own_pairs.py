@@ -18,7 +18,7 @@ from ems.base.errors import EmsError
 from ems.bench.scores import read_score_file
 from ems.benchmarks.own.data import read_language, read_pairs, read_sides
 from ems.config.load import load_experiment, load_site
-from ems.workflow.own_pairs import read_files
+from ems.workflow.own_pairs import CLEAN, read_files
 
 SWAPPED = [
     "Jeg vil gerne have en kop kaffe, hvis du har mere.\tI would like some coffee, please.",
@@ -99,6 +99,7 @@ def test_the_experiment_has_three_parts_and_needs_no_network(ems, tmp_path):
     assert "as en-da, of which 1" in out
     assert "OPUS" not in out
     experiment = loaded(tmp_path)
+    assert experiment.clean == CLEAN  # so the pairs are counted as they will be cleaned
     assert experiment.benchmarks == ("own",)
     assert [(c.label, c.custom) for c in experiment.corpora] == [("Mine+train", True)]
     assert [corpus.label for corpus in experiment.validation] == ["Mine+validation"]

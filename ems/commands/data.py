@@ -111,9 +111,10 @@ def corpora(
     ] = "",
 ) -> None:
     """List or lock downloads; search or update OPUS; probe files."""
-    if bool(language) == (action in ("list", "licences", "update")) and action != "lock":
-        expected = {"search": "a language", "probe": "a file"}.get(action, "nothing more")
-        raise EmsError(f"ems corpora {action}: expected {expected}, found {language or 'none'}")
+    needed = {"search": "a language", "probe": "a file"}.get(action, "")
+    if action != "lock" and bool(language) != bool(needed):
+        found = f"expected {needed or 'nothing more'}, found {language or 'none'}"
+        raise EmsError(f"ems corpora {action}: {found}")
     if action == "update":
         from ems.corpora.update import API, update
 
@@ -127,16 +128,21 @@ def corpora(
         from ems.workflow.search import search_text
 
         sys.stdout.write(search_text(language, other, json, all))
+    elif action == "lock" and language:
+        from ems.workflow.downloads import pin
+
+        sys.stdout.write(pin(Path(language), Path(common.site_settings().data)))
+    elif action == "lock":
+        from ems.workflow.downloads import lock_text
+
+        own, data = common.experiment_of(experiment), Path(common.site_settings().data)
+        sys.stdout.write(lock_text(own, data))
     else:
         from ems.workflow import downloads
 
-        own, data = common.experiment_of(experiment), Path(common.site_settings().data)
-        if action == "lock":
-            pinned = downloads.pin(Path(language), data) if language else ""
-            sys.stdout.write(pinned or downloads.lock_text(own, data))
-        else:
-            form = downloads.as_json if json else downloads.as_text
-            sys.stdout.write((downloads.licences_text if action == "licences" else form)(own))
+        form = downloads.as_json if json else downloads.as_text
+        form = downloads.licences_text if action == "licences" else form
+        sys.stdout.write(form(common.experiment_of(experiment)))
 
 
 def init(

@@ -143,7 +143,7 @@ class Defect:
 
 @cache
 def known_defects() -> dict[tuple[str, str], list[Defect]]:
-    """Return (corpus, version) -> defects, the bad ones first."""
+    """Return (corpus, version) -> defects, in the order of the table."""
     releases: dict[tuple[str, str], list[Defect]] = {}
     for row in read_table(HERE / "known_defects.tsv"):
         releases.setdefault((row["corpus"], row["version"]), []).append(Defect(**row))
@@ -158,9 +158,10 @@ def defects_of(corpus: str, version: str, files: Iterable[str]) -> dict[Defect, 
 
 
 def defects_in(corpus: Corpus) -> dict[Defect, list[str]]:
-    named = [] if corpus.custom or corpus.documents else corpus.pairs
-    files = [file for pair in named for file in corpus.files(pair)]
-    return defects_of(corpus.name, corpus.version, files)
+    """Return the known defects of a corpus of OPUS, each with the files that have it."""
+    if corpus.custom or corpus.documents:
+        return {}
+    return defects_of(corpus.name, corpus.version, corpus.all_files)
 
 
 def page_of(name: str) -> str:

@@ -243,7 +243,7 @@ def _joined(rows: list[Texts], members: Iterable[int]) -> Iterator[list[int]]:
 
 
 def _languages(codes: Sequence[str], texts: Sequence[str]) -> list[tuple[Reason, str]]:
-    """Return the reasons for which texts are in wrong languages or scripts, and what was found."""
+    """Return (reason, language found) for texts in wrong languages or scripts."""
     classified = map(identifier().classify, texts)
     sure = [language if p >= SURE and language != NO_LANGUAGE else "" for language, p in classified]
     own = {code: alike(code) for code in codes}

@@ -129,13 +129,11 @@ def licences_text(experiment: Experiment) -> str:
 
 def lock_text(experiment: Experiment, data: Path) -> str:
     """Return the lock of an experiment. Raises `EmsError` for a corpus that is not fetched."""
-    paths = {
-        path_of(size.corpus, file, data)
-        for size in pair_sizes(experiment)
-        for file in size.corpus.files(size.pair)
-        if not (size.corpus.paths or size.corpus.source == EMBEDDED)
-    }
-    for path in paths:
+    paths: set[Path] = set()
+    for _, corpus in experiment.all_corpora():
+        if not (corpus.paths or corpus.source == EMBEDDED):
+            paths |= {path_of(corpus, file, data) for file in corpus.all_files}
+    for path in sorted(paths):
         if not lock_of(path).is_file():
             raise mistake("nothing to lock", path=path, name=experiment.name)
     for name, evalset in experiment.evalsets.items():

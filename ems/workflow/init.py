@@ -130,8 +130,8 @@ def make_experiment(
     own, benchmark = read_files(files, codes), out.with_suffix("")
     picks = choose(pairs, budget, commercial) if most else []
     _check_covered(languages, picks, own)
-    codes = codes if files else [language.code for language in languages]
-    command = f"ems init --languages {','.join(codes)}"
+    listed = codes if files else [language.code for language in languages]
+    command = f"ems init --languages {','.join(listed)}"
     command += f" --files {shlex.join(files)}" if files else ""
     command += f" --budget {most}" if most else ""
     command += " --commercial" if commercial else ""
@@ -151,8 +151,8 @@ def make_experiment(
         write_text(path, content)
     taken = [pick.offer for pick in picks if pick.most]
     closed = {offer.corpus for offer in taken if not catalogue_entry(offer.corpus).commercial}
-    files = {(offer.corpus, code) for offer in taken for code in "-".join(offer.files).split("-")}
-    codes = {code: language_of(corpus, code) for corpus, code in files}
+    used = {(offer.corpus, code) for offer in taken for code in "-".join(offer.files).split("-")}
+    merged = {(language_of(corpus, code), code) for corpus, code in used}
     return rendered(
         Path(__file__).with_name("init.txt.jinja"),
         names={language.code: language.name for language in languages},
@@ -164,7 +164,7 @@ def make_experiment(
         megabytes=sum(offer.kilobytes or 0 for offer in taken) / 1000,
         unknown=[offer for offer in taken if offer.kilobytes is None],
         closed=sorted(closed),
-        merged=sorted((own, code) for code, own in codes.items() if own != code),
+        merged=sorted(each for each in merged if len({*each}) == 2),
         licence=licence_of,
         pivot=PIVOT,
     )

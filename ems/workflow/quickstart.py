@@ -21,7 +21,7 @@ SHORT = 60  # characters of an example
 
 
 def quickstart(files: Sequence[str], languages: str, out: Path | None) -> str:
-    """Do what is missing or stale; return P@1 without and with training, and how to go on."""
+    """Run what is missing or stale; tell P@1 without and with training, how to use the model."""
     start = time.monotonic()
     name = out.name if out else re.sub(r"[^A-Za-z0-9_-].*", "", Path(files[0]).name) or "mine"
     path = Path("configs", f"{name}.yaml")
