@@ -8,7 +8,7 @@ stage's source (`ems.base.provenance`). It needs no package, so that a static mo
 
 import re
 from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, make_dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -24,6 +24,11 @@ class Record:
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, kw_only=True)(cls)
+
+
+def only(key: str, schema: Any) -> type:
+    """Return the record of a single key."""
+    return make_dataclass("Only", [(key, schema)], frozen=True, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,13 @@ German), and retrieval among many candidates.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
+from string import Formatter
 from typing import Literal
 
 from pydantic import Field
 
 from ems.base.files import read_text
+from ems.base.records import Count, NonBlank
 from ems.base.schema import Settings, checked
 from ems.bench.scores import ENGLISH, ScoreFile
 from ems.config.load import load_yaml
@@ -21,6 +23,7 @@ from ems.tables.printed import AVERAGE, in_table_one_order, load_accuracies, loa
 from ems.tables.scores import Label, Scores
 from ems.tables.table import Block, balanced_blocks
 
+TEXTS = ("margin", "documents")  # settings of protocols that are no numbers
 PRECISION, MAJORITY = "average precision", "most frequent class"
 MARGINS = {
     "ratio": "the ratio margin with {k} neighbours",
@@ -42,8 +45,10 @@ class Shown(Settings):
     first: bool = Field(False, description="Shows only the first system.")
     heading: str = Field("", description="Makes it a table of accuracies; begins its note.")
     printed: str = Field("", description="The file of ems/tables/printed with the paper's rows.")
-    every: bool = Field(False, description="Shows all rows of the paper.")
-    note: str = Field("", description="Describes the numbers; {version}, {counted}: sentences.")
+    rows: PrintedRows = Field(PrintedRows(), description="What the paper's rows are of.")
+    note: str = Field(
+        "", description="Describes the numbers; {version}, {counted} sentences, or a {setting}."
+    )
 
     @property
     def paragraph(self) -> str:
@@ -86,9 +91,24 @@ def tables_of(benchmark: str) -> Mapping[str, Declaration | Callable[[Iterable[P
 
 
 def noted(benchmark: str, table: str) -> Callable[[Sequence[Scores]], list[str]]:
-    """Return the function that fills in the `note` of a table."""
+    """Return the function that fills in the `note` of a table, of the first score file."""
     note = words_of(benchmark)["table"][table].note
-    return lambda scores: [note.format(version=scores[0].version, counted=engine.counted(scores))]
+
+    def about(systems: Sequence[Scores]) -> list[str]:
+        file = systems[0].file
+        known = {"version": file.version, "counted": engine.counted(systems)}
+        for name in {part[1] for part in Formatter().parse(note)} - {*known, None}:
+            known[name] = file.setting(name, NonBlank if name in TEXTS else Count)
+        return [note.format(**known)]
+
+    return about
+
+
+def printed_rows(benchmark: str, table: str, models: Callable[[], Models]) -> PrintedRows:
+    """Return the rows of the paper that table.yaml describes."""
+    words = words_of(benchmark)["table"][table]
+    own = {"source": words.paper + words.rows.source, "models": models}
+    return words.rows.model_copy(update=own)
 
 
 def precision_table(benchmark: str, table: str) -> Declaration:
@@ -100,10 +120,8 @@ def precision_table(benchmark: str, table: str) -> Declaration:
 def accuracy_table(benchmark: str, table: str) -> Declaration:
     shown = words_of(benchmark)["table"][table]
     models = partial(load_accuracies, shown.printed) if shown.printed else dict
-    classes = partial(load_classes, shown.printed)
-    paper = PrintedRows(
-        shown.paper, models, "version v1", version="v1", all_rows=shown.every, classes=classes
-    )
+    own = {"version": "v1", "data": "version v1", "classes": partial(load_classes, shown.printed)}
+    paper = printed_rows(benchmark, table, models).model_copy(update=own)
     return Declaration(
         benchmarks={benchmark: ""},
         metric="accuracy",
@@ -187,8 +205,6 @@ def _about(systems: Sequence[Scores], title: str) -> list[str]:
 
 def retrieval_table(
     benchmark: str,
-    version: str,
-    margin: str,
     models: Callable[[], Models],
     order: engine.Order,
     description: str,
@@ -197,7 +213,7 @@ def retrieval_table(
     """Return the table of a benchmark whose paper drew 2,000 queries and 200,000 candidates. These
     are not published, so a note with the paper's rows says that ours differ.
     """
-    title, source = record_of(benchmark).title, words_of(benchmark)["table"][benchmark].paper
+    title = record_of(benchmark).title
 
     def about(systems: Sequence[Scores]) -> list[str]:
         protocol = systems[0].file.setting
@@ -211,11 +227,5 @@ def retrieval_table(
         label=label,
         columns=lambda systems: engine.one_each(systems, order, models()),
         about=about,
-        printed=PrintedRows(
-            f"{source}, of other sentences drawn from {title}",
-            models,
-            f"{title} {version}, 2,000 queries among 200,000, by {MARGINS[margin].format(k=4)}",
-            version=version,
-            protocol={"queries": 2000, "candidates": 200_000, "margin": margin},
-        ),
+        printed=printed_rows(benchmark, benchmark, models),
     )

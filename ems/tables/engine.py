@@ -10,7 +10,10 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any, NamedTuple
 
+from pydantic import Field
+
 from ems.base.mistakes import mistake
+from ems.base.schema import Settings
 from ems.bench.scores import ENGLISH, UNSEEN, ScoreFile
 from ems.tables.printed import AVERAGE
 from ems.tables.scores import Families, Label, Scores, read_scores
@@ -54,15 +57,14 @@ class Column:
         return sum(shares.values()) / len(labels) if labels else None
 
 
-@dataclass(frozen=True)
-class PrintedRows:
-    """Rows that a paper prints for the same data and protocol."""
+class PrintedRows(Settings):
+    """Rows that a paper prints for the same data and protocol: `rows` in table.yaml."""
 
-    source: str  # names the table
-    models: Callable[[], Models]
+    source: str = ""  # names the table; in table.yaml, what follows `paper`
+    models: Callable[[], Models] = dict
     data: str = ""  # describes its data, which the next three check
     version: str = ""
-    protocol: Mapping[str, Any] = field(default_factory=dict)
+    protocol: dict[str, Any] = Field({})
     count: int = 0  # of sentences
     all_rows: bool = False  # one requested row shows all rows of the paper
     keep_mean: bool = False  # of more columns than ours; else it is computed again over ours

@@ -19,7 +19,7 @@ from ems.config.plugins import joining, module
 from ems.config.tables import MEAN, StudyRow, StudySettings, study_rows
 from ems.tables import engine
 from ems.tables.corpora import read_report
-from ems.tables.declarations import MAJORITY, tables_of, words_of
+from ems.tables.declarations import MAJORITY, printed_rows, tables_of
 from ems.tables.engine import BEST, Column, Declaration, PrintedRows, labels_of, write_sections
 from ems.tables.logs import Times, last_time
 from ems.tables.models import fact_of
@@ -120,8 +120,8 @@ def write_study(
     if settings.printed:
         others = _titles(name for name in study.scores if study.is_other(name))
         printed = PrintedRows(
-            paper_of_study(settings.printed),
-            partial(load_study, settings.printed),
+            source=paper_of_study(settings.printed),
+            models=partial(load_study, settings.printed),
             all_rows=True,
             keep_mean=True,
             dagger=f"as printed, of {others}; ours are of other data",
@@ -248,15 +248,8 @@ def write_ablation_table(
     systems = [in_one_row([row for row in every if row.system == name], name) for name in names]
     scored = sorted(labels_of(systems))
     versions = {name: rows[0].version for name, rows in read.items()}
-    paper = PrintedRows(
-        words_of()["table"]["ablation"].paper,
-        partial(load_table, "ems-v2-table14-ablation", "column"),
-        "version v1 of all benchmarks",
-        version="v1",
-        all_rows=True,
-        keep_mean=True,
-        dagger="as printed, over all languages or directions of the paper",
-    )
+    models = partial(load_table, "ems-v2-table14-ablation", "column")
+    paper = printed_rows("", "ablation", models)
     known = len({*versions.values()}) == 1 and PRINTED_AS in printed and paper.fits(systems[0])
     if known:
         columns = [

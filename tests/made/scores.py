@@ -7,9 +7,11 @@ from itertools import permutations
 from made import golden
 
 from ems.bench.scores import read_score_file, unpacked
-from ems.benchmarks.alignment.table import LENGTHS, MAIN, MEASURES, TEST
+from ems.benchmarks.alignment.data import LENGTHS, MAIN, MEASURES
+from ems.benchmarks.alignment.table import TABLES
 
 SHA = "d" * 64
+TEST = TABLES["alignment"].printed.protocol["documents"]
 EN = "en"
 LOWER = ("error rate", "cosine")
 BUCC = {"k": 4, "margin": "ratio", "threshold": "oracle", "missed": 10, "part": "training"}

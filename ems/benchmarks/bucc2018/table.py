@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Literal
 
 from ems.base.errors import Damaged
-from ems.base.records import NonBlank, Record, fitting
+from ems.base.records import Record, fitting, only
 from ems.base.texts import is_plain
 from ems.bench.scores import read_score_file
-from ems.tables.declarations import words_of
-from ems.tables.engine import BEST, Declaration, PrintedRows, headings, one_each
+from ems.tables.declarations import noted, printed_rows, words_of
+from ems.tables.engine import Declaration, headings, one_each
 from ems.tables.printed import in_given_order, load_table
 from ems.tables.scores import Scores
 from ems.tables.table import Block, Table, Value, write_table
@@ -34,13 +34,8 @@ _models = partial(load_table, "ems-v2-table09-bucc", "pair")
 
 
 def _about(systems: Sequence[Scores]) -> list[str]:
-    protocol = systems[0].file.setting
-    return [
-        f"BUCC {systems[0].version}, training part: F1 in percent of mined pairs "
-        f"({protocol('margin', NonBlank)} margin, {protocol('k')} neighbours, exact search from "
-        f"both sides, each sentence in at most one pair). {BEST}",
-        THRESHOLDS[protocol("threshold", Literal[tuple(THRESHOLDS)])],
-    ]
+    threshold = systems[0].file.setting("threshold", Literal[tuple(THRESHOLDS)])
+    return [*noted("bucc2018", "bucc2018")(systems), THRESHOLDS[threshold]]
 
 
 BUCC = Declaration(
@@ -50,13 +45,7 @@ BUCC = Declaration(
     columns=lambda systems: one_each(systems, partial(in_given_order, first=PAIRS), _models()),
     blocks=lambda columns: [Block(headings(columns))],
     about=_about,
-    printed=PrintedRows(
-        words_of("bucc2018")["table"]["bucc2018"].paper,
-        _models,
-        "BUCC v2018, ratio margin, 4 neighbours, threshold chosen on the scored gold pairs",
-        version="v2018",
-        protocol={"k": 4, "margin": "ratio", "threshold": "oracle"},
-    ),
+    printed=printed_rows("bucc2018", "bucc2018", _models),
 )
 
 
@@ -68,10 +57,6 @@ class _Pair(Record):
     score: float
 
 
-class _Language(Record):
-    missed: list[_Pair]
-
-
 def write_missed_table(scores: Iterable[Path], out: Path) -> None:
     """Write the best extracted pairs of the first system that are missing from the gold standard,
     as `out`, .md and .csv. pdfLaTeX supports Latin script only, so the .tex has a dash for other
@@ -79,7 +64,7 @@ def write_missed_table(scores: Iterable[Path], out: Path) -> None:
     """
     file = read_score_file(next(iter(scores)), "bucc2018", "F1")
     try:
-        missed = fitting(dict[str, _Language], file.details, "details")
+        missed = fitting(dict[str, only("missed", list[_Pair])], file.details, "details")
     except ValueError as error:
         raise Damaged(file.path, str(error)) from None
     rows: list[list[Value]] = []

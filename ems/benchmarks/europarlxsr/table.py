@@ -17,8 +17,6 @@ def _both_ways(labels: set[str]) -> list[str]:
 TABLES = {
     "europarlxsr": retrieval_table(
         "europarlxsr",
-        "v7",
-        "absolute",
         load_europarl,
         _both_ways,
         "P@1 in percent; en->fr has English queries and French candidates",

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ems.bench.scores import ENGLISH, Score, ScoreFile
 from ems.config.plugins import benchmark
-from ems.tables.declarations import noted, words_of
-from ems.tables.engine import Column, Declaration, PrintedRows, headings, part_of
+from ems.tables.declarations import noted, printed_rows
+from ems.tables.engine import Column, Declaration, headings, part_of
 from ems.tables.printed import load_flores_groups, load_table
 from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.study import AblationColumns
@@ -46,17 +46,7 @@ FLORES = Declaration(
     columns=_columns,
     blocks=lambda columns: [Block(headings(columns))],
     about=noted("flores200", "flores"),
-    printed=PrintedRows(
-        words_of("flores200")["table"]["flores"].paper,
-        _models,
-        "FLORES-200 v1 with 1,012 sentences",
-        version="v1",
-        count=1012,
-        keep_mean=True,
-        dagger="as printed, over all directions of the group",
-        groups="mUSE and <300k: mean over the directions between the languages of the paper's "
-        "group; n/m means n of its m directions. A language pair: mean of both directions.",
-    ),
+    printed=printed_rows("flores200", "flores", _models),
 )
 TABLES = {"flores": FLORES}
 

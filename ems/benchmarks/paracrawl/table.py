@@ -7,6 +7,4 @@ from ems.tables.engine import BOTH_WAYS
 from ems.tables.printed import in_table_one_order, load_table
 
 _models = partial(load_table, "ems-v2-table10-paracrawl", "language")
-TABLES = {
-    "paracrawl": retrieval_table("paracrawl", "v5", "ratio", _models, in_table_one_order, BOTH_WAYS)
-}
+TABLES = {"paracrawl": retrieval_table("paracrawl", _models, in_table_one_order, BOTH_WAYS)}

@@ -6,17 +6,12 @@ from pathlib import Path
 
 from ems.config.plugins import benchmark
 from ems.tables import engine
-from ems.tables.declarations import noted, words_of
-from ems.tables.engine import Column, Declaration, PrintedRows, labels_of, part_of
+from ems.tables.declarations import noted, printed_rows
+from ems.tables.engine import Column, Declaration, labels_of, part_of
 from ems.tables.printed import AVERAGE, TATOEBA, load_groups, load_tatoeba, tatoeba_codes
 from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.study import AblationColumns
 from ems.tables.table import Block, balanced_blocks
-
-GROUPS = (
-    "The last columns are means over the groups of EMS v2 Table V: n/m has n of the m languages of "
-    "the paper's mean; the paper's numbers count English, which has no score of its own."
-)
 
 
 def _columns(systems: Sequence[Scores], groups: bool) -> list[Column]:
@@ -38,7 +33,7 @@ def _blocks(columns: list[Column]) -> list[Block]:
     return [*balanced_blocks(names[:first]), *wide]
 
 
-def _table(name: str, seen: bool, models: str) -> Declaration:
+def _table(name: str, seen: bool) -> Declaration:
     return Declaration(
         benchmarks={"tatoeba": ""},
         metric="P@1",
@@ -46,25 +41,11 @@ def _table(name: str, seen: bool, models: str) -> Declaration:
         blocks=_blocks,
         seen=seen,
         about=noted("tatoeba", name),
-        printed=PrintedRows(
-            words_of("tatoeba")["table"][name].paper + models,
-            load_tatoeba,
-            "Tatoeba v1",
-            version="v1",
-            groups=GROUPS,
-        ),
+        printed=printed_rows("tatoeba", name, load_tatoeba),
     )
 
 
-TABLES = {
-    "tatoeba": _table("tatoeba", True, "; the text of LASER2 on id and ja has two readings"),
-    "tatoeba_unseen": _table(
-        "tatoeba_unseen",
-        False,
-        ", whose LASER and LaBSE were trained on several of these languages; the text of "
-        "LaBSE-EMS-joint on ast has two readings",
-    ),
-}
+TABLES = {"tatoeba": _table("tatoeba", True), "tatoeba_unseen": _table("tatoeba_unseen", False)}
 ABLATION = AblationColumns(
     "P@1 of both directions",
     TABLES["tatoeba"],

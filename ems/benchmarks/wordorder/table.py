@@ -2,10 +2,11 @@
 
 from functools import partial
 
-from ems.tables.declarations import noted, words_of
-from ems.tables.engine import Column, Declaration, PrintedRows
+from ems.tables.declarations import noted, printed_rows
+from ems.tables.engine import Column, Declaration
 from ems.tables.printed import load_table
 
+_models = partial(load_table, "ems-v2-section5h-similarity", "Cosine", "cosine_similarity")
 TABLES = {
     "wordorder": Declaration(
         benchmarks={"wordorder": ""},
@@ -14,9 +15,6 @@ TABLES = {
         columns=lambda systems: [Column("Cosine", ["Cosine"], "Cosine")],
         decimals=2,
         about=noted("wordorder", "wordorder"),
-        printed=PrintedRows(
-            words_of("wordorder")["table"]["wordorder"].paper,
-            partial(load_table, "ems-v2-section5h-similarity", "Cosine", "cosine_similarity"),
-        ),
+        printed=printed_rows("wordorder", "wordorder", _models),
     )
 }
