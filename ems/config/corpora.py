@@ -88,23 +88,20 @@ def _corpus(key: str, entry: CorpusEntry, known: KnownNames) -> Corpus:
     if entry.part and not documents:
         _check_split(key, entry, known.splits[entry.name], files)
     cap = "max_documents" if documents else "max_pairs"
+    same = {key: getattr(entry, key) for key in ("name", "part", "threshold", "kind", "accept")}
     return Corpus(
-        name=entry.name,
         version=version,
         source=_source(key, entry, known),
         custom=bool(entry.source or entry.path or paths),
         pairs=tuple(files),
         max_pairs=_caps(f"{key}.{cap}", getattr(entry, cap), named),
-        part=entry.part,
         variants={pair: tuple(names) for pair, names in files.items() if [*names] != [pair]},
         turned=frozenset(n for names in files.values() for n, turned in names.items() if turned),
         paths=paths,
         aligned=translated,
-        threshold=entry.threshold,
-        kind=entry.kind,
-        accept=entry.accept,
         path=entry.path or "",
         vocabularies=tuple(entry.vocabularies),
+        **same,
     )
 
 

@@ -18,6 +18,9 @@ from ems.config.systems import SHARED, Entries, build_systems, build_vocabularie
 from ems.config.tables import check_studies
 from ems.config.text import CleanSettings, check_clean, check_vocabulary
 
+AS_WRITTEN = ("seed", "splits", "decontaminate", "clean", "vocabulary", "tables", "export")
+AS_WRITTEN += ("documents", "multiway")  # keys of the file that the experiment has unchanged
+
 
 def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Entries) -> Experiment:
     """Return the experiment of a file; `written` are its systems as in YAML. Raises `EmsError`."""
@@ -33,27 +36,19 @@ def build(name: str, file: ExperimentFile, sources: dict[str, str], written: Ent
     each = {key: entry.each for key, entry in file.systems.items() if entry.each}
     experiment = Experiment(
         name=name,
-        seed=file.seed,
         languages=languages,
         sources=sources,
-        splits=file.splits,
         corpora=tuple(corpora),
         validation=tuple(validation),
         evalsets={key: _evalset(key, entry, known) for key, entry in file.evalsets.items()},
-        decontaminate=file.decontaminate,
-        clean=file.clean,
         segmenters=_segmenters(file.segmenters, languages),
-        vocabulary=file.vocabulary,
         vocabularies=vocabularies,
         systems=systems,
         families={key: tuple(f"{key}-{own}" for own in names) for key, names in each.items()},
         benchmarks=tuple(file.benchmarks),
-        tables=file.tables,
-        export=file.export,
         probes=dict(file.probes),
-        documents=file.documents,
         sweep=sweep,
-        multiway=file.multiway,
+        **{key: getattr(file, key) for key in AS_WRITTEN},
     )
     _check_names(experiment)
     _check_held_out(experiment)

@@ -6,7 +6,7 @@ from pathlib import Path
 from ems.base.errors import LOCK, MANIFEST, Damaged, EmsError
 from ems.base.files import read_json, read_table, sha256_file
 from ems.base.progress import Progress
-from ems.base.records import Below, Count, NonBlank, Record
+from ems.base.records import Below, Count, NonBlank, Record, only
 from ems.corpora.probe import Probe
 
 START = 512  # bytes that `check_start` looks at
@@ -25,8 +25,7 @@ class Locked(Content):
     probe: Probe | None = None  # of text; locks before 2026-12 have none
 
 
-class UnitManifest(Record):
-    files: dict[Below, Content]
+UnitManifest = only("files", dict[Below, Content])
 
 
 def lock_of(path: Path) -> Path:

@@ -12,23 +12,20 @@ from typing import Annotated, Any
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file, write_json
 from ems.base.mistakes import mistake
-from ems.base.records import Below, Bounds, Count, NonBlank, Record
+from ems.base.records import Below, Bounds, Count, NonBlank, Record, only
 
 TRAIN = "train"  # a role that every index has
 MANIFEST = "manifest.json"
 PAIRS = "pairs.npy"  # file of mined pairs, in the folder of their manifest
 LIST = "pairs.json"  # list of a folder that has a folder of shards per language pair
 Sums = dict[Below, NonBlank]  # shard or language pair -> SHA-256 of its manifest
+LanguageList = only("languages", Annotated[list[NonBlank], Bounds(min_length=1)])
 
 
 class FolderManifest(Record):
     """The manifest of a folder of shards, or of a single shard, which has no `shards`."""
 
     shards: Sums | None = None
-
-
-class LanguageList(Record):
-    languages: Annotated[list[NonBlank], Bounds(min_length=1)]
 
 
 class MinedManifest(Record):

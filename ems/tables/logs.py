@@ -39,11 +39,6 @@ class _Loss(Record):
     p1_by_corpus: Annotated[Json, "P@1 of each corpus"] = field(default_factory=dict)
 
 
-class _Time(Record):
-    step: Count
-    seconds: Drawn
-
-
 @dataclass(frozen=True)
 class LossEntry:
     """One row of losses.jsonl."""
@@ -66,10 +61,11 @@ def read_losses(path: Path) -> list[LossEntry]:
 
 def read_times(path: Path) -> dict[int, float]:
     """Return step -> seconds of training so far, with the validation of the step."""
-    keys = _Time.__annotations__
-    rows = [(place, {key: row.get(key) for key in keys}) for place, row in _rows(path)]
-    times = [_fitting(path, place, _Time, row) for place, row in rows]
-    return {time.step: float(time.seconds) for time in times}
+    forms, times = {"step": Count, "seconds": Drawn}, {}
+    for place, row in _rows(path):
+        step, seconds = (_fitting(path, place, form, row.get(k), k) for k, form in forms.items())
+        times[step] = float(seconds)
+    return times
 
 
 def last_time(path: Path) -> tuple[int, float]:
@@ -90,9 +86,9 @@ def _rows(path: Path) -> Iterator[tuple[str, Json]]:
         yield place, _fitting(path, place, Json, row)
 
 
-def _fitting(path: Path, place: str, form: Any, value: Any) -> Any:
+def _fitting(path: Path, place: str, form: Any, value: Any, *keys: str) -> Any:
     try:
-        return fitting(form, value)
+        return fitting(form, value, *keys)
     except ValueError as error:
         raise Damaged(path, f"{place}: {error}", "*.jsonl") from None
 

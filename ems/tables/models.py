@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from ems.base.errors import Damaged, EmsError
 from ems.base.files import ENCODER, HEADS, check_readable, read_json
 from ems.base.mistakes import mistake
-from ems.base.records import Bounds, Count, NonBlank, Percent, Record, number
+from ems.base.records import Bounds, Count, NonBlank, Percent, Record, number, only
 from ems.config.sizes import EncoderSizes
 from ems.config.sweep import SweepPoint, written
 from ems.config.systems import SystemSettings
@@ -27,25 +27,14 @@ from ems.tables.printed import model_of, read_rows
 from ems.tables.table import PRINTED, Cell, Table, Value, best_rows, headings_of, note, write_table
 
 INPUT_EMBEDDING = "tokens.weight"
-
-
-class _Train(Record):
-    corpus_share: Annotated[number(ge=0, le=1), "a share"]
-
-
-class _System(Record):
-    train: _Train
-
-
-class _Training(Record):
-    system: _System
+Share = Annotated[number(ge=0, le=1), "a share"]
 
 
 class _Model(Record):
     name: NonBlank
     languages: Annotated[list[NonBlank], Bounds(min_length=1)]
     model: EncoderSizes
-    training: _Training
+    training: only("system", only("train", only("corpus_share", Share)))
 
 
 def write_models_table(models: list[Path], report: Path, printed: list[str], out: Path) -> None:
@@ -154,13 +143,9 @@ class _Mined(Record):
     known: _Truth | None = None
 
 
-class _Mining(Record):
-    sample: Count
-
-
 class _Manifest(Record):
     rounds: Count
-    mining: _Mining
+    mining: only("sample", Count)
     by_pair: Annotated[dict[str, _Mined], Bounds(min_length=1)]
 
 
