@@ -26,9 +26,9 @@ class Record:
         dataclass(frozen=True, kw_only=True)(cls)
 
 
-def only(key: str, schema: Any) -> type:
+def only(key: str, schema: Any, *default: Any) -> type:
     """Return the record of a single key."""
-    return make_dataclass("Only", [(key, schema)], frozen=True, kw_only=True)
+    return make_dataclass("Only", [(key, schema, *default)], frozen=True, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 from ems.base.errors import Damaged
 from ems.base.files import ENCODER, EXPORTED, NGRAMS, SUMS, VOCABULARY, read_json
 from ems.base.mistakes import mistake
-from ems.base.records import BELOW, Below, Bounds, Json, NonBlank, Record, fitting, number
+from ems.base.records import BELOW, Below, Bounds, Json, NonBlank, Record, fitting, number, only
 from ems.base.texts import read_lines
 from ems.config.languages import UNSEEN
 from ems.config.sizes import EncoderSizes, NgramSizes
@@ -80,10 +80,6 @@ class FusedModel(NgramModel):
     weight: Annotated[number(ge=0, le=10_000), "a number from 0 to 10,000"]
     power: Annotated[number(ge=0, le=2), "a number from 0 to 2"]
     of: TrainedModel
-
-
-class _Kind(Record):
-    kind: NgramKind | None = None  # None: a trained encoder
 
 
 def _read(path: Path, record: type[_Described]) -> Any:
@@ -149,7 +145,9 @@ def _read_sums(path: Path) -> dict[str, str]:
 
 def kind_of(folder: Path) -> str:
     """Return `kind` of a model folder; "" for a trained or exported encoder. Raises `Damaged`."""
-    return "" if _exported(folder) else read_json(folder / DESCRIPTION, _Kind).kind or ""
+    if _exported(folder):
+        return ""
+    return read_json(folder / DESCRIPTION, only("kind", NgramKind | None, None)).kind or ""
 
 
 def read_description(folder: Path) -> Any:

@@ -19,13 +19,8 @@ MANIFEST = "manifest.json"
 PAIRS = "pairs.npy"  # file of mined pairs, in the folder of their manifest
 LIST = "pairs.json"  # list of a folder that has a folder of shards per language pair
 Sums = dict[Below, NonBlank]  # shard or language pair -> SHA-256 of its manifest
+FolderManifest = only("shards", Sums | None, None)  # of a folder of shards; of a shard: None
 LanguageList = only("languages", Annotated[list[NonBlank], Bounds(min_length=1)])
-
-
-class FolderManifest(Record):
-    """The manifest of a folder of shards, or of a single shard, which has no `shards`."""
-
-    shards: Sums | None = None
 
 
 class MinedManifest(Record):

@@ -6,22 +6,13 @@ https://comparable.limsi.fr/bucc2018.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from ems.base.errors import EmsError
 from ems.corpora.evalsets.formats import check_count, numbered_lines, rows
 
 PARTS = ("sample", "training")
-
-
-@dataclass(frozen=True)
-class Mining:
-    """One part of one language: sentences and English sentences by id, and the gold pairs."""
-
-    sentences: dict[str, str]
-    english: dict[str, str]
-    gold: list[tuple[str, str]]
+Mining = tuple[dict[str, str], dict[str, str], list[tuple[str, str]]]
 
 
 def part_files(code: str, part: str) -> tuple[str, str, str]:
@@ -48,7 +39,9 @@ def read_sentences(path: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def read_part(folder: Path, code: str, part: str) -> Mining:
-    """Read one part; raise `EmsError` for a malformed line, a duplicate or an unknown id."""
+    """Return the sentences and English sentences of a part, by id, and the gold pairs. Raises
+    `EmsError` for a malformed line, a duplicate or an unknown id.
+    """
     first, second, gold = (folder / name for name in part_files(code, part))
     sides = (_by_id(first), _by_id(second))
     pairs: dict[tuple[str, str], None] = {}  # an ordered set
@@ -60,7 +53,7 @@ def read_part(folder: Path, code: str, part: str) -> Mining:
             raise EmsError(f"{gold}: line {number}: {one} {other} occurs twice")
         pairs[one, other] = None
     check_count(len(pairs), gold, "pairs of ids")
-    return Mining(*sides, list(pairs))
+    return *sides, list(pairs)
 
 
 def _by_id(path: Path) -> dict[str, str]:
@@ -81,4 +74,4 @@ def read_sides(folder: Path, code: str) -> list[Iterator[str]]:
 
 def read_unit(folder: Path, unit: str) -> int:
     code, _, part = unit.partition("-en.")
-    return len(read_part(folder, code, part).sentences)
+    return len(read_part(folder, code, part)[0])

@@ -42,27 +42,27 @@ def score(task: Task) -> Result:
 
 def _extract(task: Task, code: str, language: str) -> Json:
     protocol = task.evalset.protocol
-    part, ids, scores, correct = scored = _mine(task, code, language, SCORED)
+    scored = _mine(task, code, language, SCORED)
+    (sentences, english, gold), ids, scores, correct = scored
     on_sample = protocol.threshold == "sample"
     chosen_on, _, *pairs = _mine(task, code, language, CHOSEN_ON) if on_sample else scored
-    threshold = best_threshold(*pairs, len(chosen_on.gold))
+    threshold = best_threshold(*pairs, len(chosen_on[-1]))
     extracted = scores >= threshold
-    gold, count = len(part.gold), int(extracted.sum())
-    right = int((extracted & correct).sum())
+    count, right = int(extracted.sum()), int((extracted & correct).sum())
     missed = []
     for index in np.flatnonzero(extracted & ~correct)[: protocol.missed]:
-        own, english = ids[index]
-        texts = {"sentence": part.sentences[own], "english": part.english[english]}
-        missed += [{"score": float(scores[index]), "id": own, "english_id": english, **texts}]
+        own, other = ids[index]
+        texts = {"sentence": sentences[own], "english": english[other]}
+        missed += [{"score": float(scores[index]), "id": own, "english_id": other, **texts}]
     return {
-        "sentences": len(part.sentences),
-        "english": len(part.english),
-        "gold": gold,
+        "sentences": len(sentences),
+        "english": len(english),
+        "gold": len(gold),
         "extracted": count,
         "correct": right,
         "precision": 100 * right / max(count, 1),
-        "recall": 100 * right / gold,
-        "f1": 200 * right / (count + gold),
+        "recall": 100 * right / len(gold),
+        "f1": 200 * right / (count + len(gold)),
         "threshold": threshold,
         "missed": missed,
     }
@@ -73,16 +73,16 @@ def _mine(
 ) -> tuple[Any, list[tuple[str, str]], np.ndarray, np.ndarray]:
     """Return texts, and ids, scores float64[P] and bool[P], whether correct, of the mined pairs."""
     texts = module(task.benchmark, "data").read_part(task.folder, code, name)
+    sentences, english, gold = texts
     where = f"{task.benchmark} {code} {name}"
-    lines, english_lines = list(texts.sentences.values()), list(texts.english.values())
+    lines, english_lines = list(sentences.values()), list(english.values())
     first = Distinct(task.embedded(lines, language, where), lines)
     second = task.embedded(english_lines, "en", f"{where}, English")
     sides, protocol = (first, Distinct(second, english_lines)), task.evalset.protocol
     pairs = pairs_of(nearest(*sides, protocol.k, what=where), sides, protocol.margin)
-    own, english, gold = list(texts.sentences), list(texts.english), set(texts.gold)
-    rows = zip(pairs.first, pairs.second, strict=True)
-    ids = [(own[one], english[other]) for one, other in rows]
-    return texts, ids, pairs.score, np.array([pair in gold for pair in ids], bool)
+    own, others, right = list(sentences), list(english), set(gold)
+    ids = [(own[one], others[two]) for one, two in zip(pairs.first, pairs.second, strict=True)]
+    return texts, ids, pairs.score, np.array([pair in right for pair in ids], bool)
 
 
 def best_threshold(scores: np.ndarray, correct: np.ndarray, gold: int) -> float:
