@@ -5,7 +5,6 @@ text: words alone are too weak a signal for the demo's small encoder. The last s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from itertools import cycle, islice
 from pathlib import Path
@@ -15,13 +14,14 @@ from xml.sax.saxutils import escape
 from ems.base.templates import rendered
 from ems.corpora.demo.grammar import DemoSentence, Template, below
 from ems.corpora.demo.mirror import Files, demo_codes
-from ems.corpora.demo.texts import Material, read_labels
+from ems.corpora.demo.texts import Material, joined, read_labels
 
 PLACE = 10
 EACH = 50  # reviews per class, domain and split
 ITEMS = Path(__file__).with_name("demo.xml.jinja")
 STARS = {"negative": ("1.0", "2.0"), "positive": ("5.0", "4.0")}
 
+Review = tuple[str, DemoSentence, list[DemoSentence]]  # rating, as in the file; title; body
 WordsBySlot = dict[str, Sequence[str]]  # category of a slot -> English words that may fill it
 
 
@@ -36,22 +36,10 @@ def demo_files(material: Material) -> Files:
                 reviews += reviews_of(material, (label, label), ratings, kind["frames"], things)
             mixed = material.shuffled(reviews)
             for language, code in demo_codes("cls").items():
-                values = {"reviews": mixed, "domain": domain, "language": language}
-                files[f"{code}/{domain}/{split}.review"] = rendered(ITEMS, **values, escape=escape)
+                words = {"reviews": mixed, "domain": domain, "language": language}
+                review = rendered(ITEMS, **words, escape=escape, joined=joined)
+                files[f"{code}/{domain}/{split}.review"] = review
     return files
-
-
-@dataclass(frozen=True)
-class Review:
-    """A review in all languages; `rating` is text, as in the file."""
-
-    rating: str
-    title: DemoSentence
-    body: tuple[DemoSentence, ...]
-
-    def text(self, language: str) -> str:
-        space = "" if language in ("zh", "ja") else " "
-        return space.join(sentence.texts[language] for sentence in self.body)
 
 
 @cache
@@ -76,7 +64,7 @@ def reviews_of(
     feelings = _worded(material, labels["feeling"][classes[1]], labels["words"][classes[1]], count)
     others = material.draw_from(frames, count)
     rows = zip(ratings, titles, feelings, others, strict=True)
-    return [Review(rating, title, tuple(body)) for rating, title, *body in rows]
+    return [(rating, title, body) for rating, title, *body in rows]
 
 
 def _worded(

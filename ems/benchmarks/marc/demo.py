@@ -4,7 +4,7 @@ import json
 
 from ems.benchmarks.cls.demo import plan, reviews_of
 from ems.corpora.demo.mirror import Files, demo_codes, lines
-from ems.corpora.demo.texts import Material, read_labels
+from ems.corpora.demo.texts import Material, joined, read_labels
 
 PLACE = 11
 SPLITS = {"train": 40, "dev": 12, "test": 24}  # reviews per number of stars
@@ -21,9 +21,9 @@ def demo_files(material: Material) -> Files:
         mixed = material.shuffled(reviews)
         for code in demo_codes("marc"):
             entries = []
-            for at, review in enumerate(mixed):
-                words = {"code": code, "split": split, "at": at, "stars": review.rating}
-                words |= {"title": review.title.texts[code], "body": review.text(code)}
+            for at, (rating, title, body) in enumerate(mixed):
+                words = {"code": code, "split": split, "at": at, "stars": rating}
+                words |= {"title": title.texts[code], "body": joined(body, code)}
                 entry = {key: form.format(**words) for key, form in labels["entry"].items()}
                 entries.append(json.dumps(entry, ensure_ascii=False))
             files[f"{split}/dataset_{code}_{split}.json"] = lines(entries)

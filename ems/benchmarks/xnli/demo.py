@@ -7,7 +7,7 @@ in XNLI, each premise is in three pairs, one per label, and neither side alone r
 
 from ems.corpora.demo.grammar import DemoSentence
 from ems.corpora.demo.mirror import Files, demo_codes, lines, table
-from ems.corpora.demo.texts import Material, read_labels
+from ems.corpora.demo.texts import Material, joined, read_labels
 
 PLACE = 8
 PREMISES = {"train": 400, "dev": 50, "test": 100}  # three pairs each
@@ -18,8 +18,8 @@ Facts = tuple[DemoSentence, ...]  # two in a premise, one in a hypothesis
 
 def demo_files(material: Material) -> Files:
     rows = [
-        (_text(premise, "en"), _text(other, "en"), label.replace("contradiction", "contradictory"))
-        for premise, other, label in _inferences(material, PREMISES["train"])
+        (*(joined(each, "en") for each in texts), label.replace("contradiction", "contradictory"))
+        for *texts, label in _inferences(material, PREMISES["train"])
     ]
     train = table([("premise", "hypo", "label"), *rows])
     files: Files = {"XNLI-MT-1.0/multinli/multinli.train.en.tsv": train}
@@ -27,7 +27,7 @@ def demo_files(material: Material) -> Files:
     for split in ("dev", "test"):
         pairs = _inferences(material, PREMISES[split])
         rows_of = [
-            labels["row"].format(code, _text(premise, code), _text(other, code), label, number)
+            labels["row"].format(code, joined(premise, code), joined(other, code), label, number)
             for code in demo_codes("xnli")
             for number, (premise, other, label) in enumerate(pairs, start=1)
         ]
@@ -49,7 +49,3 @@ def _inferences(material: Material, premises: int) -> list[tuple[Facts, Facts, s
             (premise, (material.drawer.neighbour(fact),), "contradiction"),
         ]
     return material.shuffled(pairs)
-
-
-def _text(facts: Facts, language: str) -> str:
-    return ("" if language == "zh" else " ").join(fact.texts[language] for fact in facts)

@@ -6,7 +6,7 @@ pool. One drawer draws everything, so no sentence is used twice unless a set say
 """
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -147,6 +147,12 @@ def _about(person: int, template: Template, drawer: Drawer) -> DemoSentence | No
         return [*fillers[:index], person, *fillers[index + 1 :]]
 
     return drawer.find(template, choose, TRIES)
+
+
+def joined(sentences: Iterable[DemoSentence], language: str) -> str:
+    """Return one text; Chinese and Japanese have no spaces between sentences."""
+    space = "" if language in ("zh", "ja") else " "
+    return space.join(sentence.texts[language] for sentence in sentences)
 
 
 def read_labels(module: str) -> Any:
