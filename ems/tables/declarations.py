@@ -97,8 +97,9 @@ def noted(benchmark: str, table: str) -> Callable[[Sequence[Scores]], list[str]]
     def about(systems: Sequence[Scores]) -> list[str]:
         file = systems[0].file
         known = {"version": file.version, "counted": engine.counted(systems)}
-        for name in {part[1] for part in Formatter().parse(note)} - {*known, None}:
-            known[name] = file.setting(name, NonBlank if name in TEXTS else Count)
+        for _, name, *_ in Formatter().parse(note):
+            if name and name not in known:
+                known[name] = file.setting(name, NonBlank if name in TEXTS else Count)
         return [note.format(**known)]
 
     return about
