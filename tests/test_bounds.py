@@ -150,7 +150,8 @@ def test_checkpoints_sort_by_their_steps(tmp_path):
         _folder(tmp_path, step).mkdir()
     assert checkpoints(tmp_path) == [_folder(tmp_path, step) for step in steps]
     most = TRAIN["keep_checkpoints"]["maximum"]
-    assert Keep(most, most, STEPS[1], STEPS[1]).kept(steps) == set(steps)
+    settings = {"keep_checkpoints": most, "average_checkpoints": most, "steps": STEPS[1]}
+    assert Keep(TrainSettings(**settings, checkpoint_every=STEPS[1])).kept(steps) == set(steps)
 
 
 def test_of_fewer_items_than_neighbours_all_are():

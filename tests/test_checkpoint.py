@@ -13,6 +13,7 @@ from made.shards import contents
 from made.train import MAX_TOKENS, rows, train_into, train_stopped, train_until, weights_of
 
 from ems.base.errors import EmsError
+from ems.config.train import TrainSettings
 from ems.shards.reader import PairStore
 from ems.train import checkpoint, journal
 from ems.train.checkpoint import Keep
@@ -83,11 +84,12 @@ def test_the_newest_checkpoints_are_kept_and_none_after_the_end(settings, kept, 
 
 
 def test_checkpoints_to_average_are_kept():
-    keep = Keep(newest=2, regular=3, interval=10, last=45)
+    settings = {"average_checkpoints": 3, "checkpoint_every": 10, "steps": 45}
+    keep = Keep(TrainSettings(keep_checkpoints=2, **settings))
     assert keep.kept([10, 20, 23]) == {10, 20, 23}
     assert keep.kept([10, 20, 23, 30, 31]) == {10, 20, 30, 31}
     assert keep.kept([10, 20, 30, 40, 45]) == {30, 40, 45}
-    assert Keep(newest=2).kept([1, 2, 3]) == {2, 3}
+    assert Keep(TrainSettings(steps=3, keep_checkpoints=2)).kept([1, 2, 3]) == {2, 3}
 
 
 def test_a_newer_corrupt_checkpoint_does_not_replace_the_good_one(toy, tmp_path):
@@ -96,7 +98,8 @@ def test_a_newer_corrupt_checkpoint_does_not_replace_the_good_one(toy, tmp_path)
     (state / "step-00000020").rename(state / "step-00000025")
     model, adam = torch.nn.Linear(1, 1), torch.optim.Adam([torch.zeros(1)])
     done = checkpoint.RunProgress(step=22)
-    checkpoint.save_checkpoint(state, model, adam, done, Keep(newest=1))
+    keep = Keep(TrainSettings(steps=22, keep_checkpoints=1))
+    checkpoint.save_checkpoint(state, model, adam, done, keep)
     assert steps(state) == [22, 25]
 
 

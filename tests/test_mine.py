@@ -22,7 +22,7 @@ from ems.config.objectives import MiningSettings
 from ems.model.encode import SentenceEncoder
 from ems.model.encoder import embed_tokens
 from ems.shards import inspect
-from ems.shards.documents import DocumentStore, MinedPairs, MinedStore
+from ems.shards.documents import DocumentStore, MinedStore
 from ems.shards.index import read_index, shards_of
 from ems.train import mine_documents as mining
 from ems.train.data import training_data
@@ -117,8 +117,13 @@ def test_there_are_as_many_rounds_as_give_the_pairs_and_no_more(pairs, sample):
 # --- what is mined
 
 
+def mined_in(documents, folder):
+    folders = [shard.folder for shard in documents.shards]
+    return MinedStore(folder, folders, LANGUAGES, LIMIT, K)
+
+
 def test_each_round_keeps_the_best_pairs_of_plain_loops(toy, documents, never_killed):
-    pairs = MinedPairs(never_killed[0], documents)
+    pairs = mined_in(documents, never_killed[0])
     encoder = SentenceEncoder(toy.folder / "start" / "model", "cpu").encoder
     settings = MiningSettings(**MINING)
     rounds = Rounds(settings, tuple(documents.sizes.tolist()), SEED)
@@ -276,7 +281,7 @@ def test_a_batch_has_the_sentences_in_exchanged_places_and_their_similarity(
         batch = store.assemble(np.zeros(5, np.int64), np.arange(20, 25))
         texts = np.split(batch.tokens, np.cumsum(batch.lengths)[:-1])
         by_row = dict(zip(batch.rows.tolist(), texts, strict=True))
-        for at, row in enumerate(MinedPairs(never_killed[0], documents).rows[20:25]):
+        for at, row in enumerate(store.rows[20:25]):
             (one, other), (first, second) = row["languages"], row["rows"]
             own = contextual(documents, one, first, text(documents, other, second))
             assert by_row[at].tolist() == own
@@ -319,8 +324,7 @@ def test_a_system_learns_and_is_validated_on_the_similarity_of_mined_pairs(
 
 
 def test_inspect_shows_both_sentences_with_scores_and_origins(toy, documents, never_killed):
-    pairs = MinedPairs(never_killed[0], documents)
-    row = pairs.rows[7]
+    row = mined_in(documents, never_killed[0]).rows[7]
     shown = inspect.inspect_mined(never_killed[0], toy.index(), "en-de", 7, toy.vocabulary)
     head, *lines = shown.splitlines()
     scores = f"CSLS {row['score']:.4f}, cosine {row['similarity']:.4f}"

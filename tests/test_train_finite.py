@@ -123,14 +123,14 @@ def test_the_guard_remembers_the_first_bad_step_and_skips_overflows(skips, flags
 
 def test_a_row_of_the_log_has_the_mean_losses_since_the_row_before(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(journal, "LOG_EVERY", 4)
-    values, forward = [], Trainer.forward
+    values, backward = [], Trainer.backward
 
     def spy(trainer, batch):
-        parts = forward(trainer, batch)
+        parts = backward(trainer, batch)
         values.append({name: part.item() for name, part in parts.items()})
         return parts
 
-    monkeypatch.setattr(Trainer, "forward", spy)
+    monkeypatch.setattr(Trainer, "backward", spy)
     out = toy.train(tmp_path, train={"steps": 10})
     logged = rows(out, "train")
     assert [row["step"] for row in logged] == [4, 8, 10]

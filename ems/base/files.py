@@ -349,3 +349,9 @@ def sha256_file(path: Path) -> str:
     check_readable(path)
     with reading_bytes(path) as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def check_sha256(path: Path, expected: str | None, listed: str) -> None:
+    """Raise `Damaged` for a file with another SHA-256 than the one that the file `listed` has."""
+    if sha256_file(path) != expected:
+        raise Damaged(path, f"its SHA-256 is not the one in {listed}")

@@ -20,7 +20,7 @@ from mmh3 import hash as murmur
 from scipy.sparse import csr_array
 
 from ems.base.errors import Damaged
-from ems.base.files import NGRAMS, sha256_file
+from ems.base.files import NGRAMS, check_sha256, sha256_file
 from ems.base.progress import Progress
 from ems.base.texts import BATCH, batched
 from ems.config.model import NgramSettings
@@ -126,8 +126,7 @@ class NgramEncoder:
     def load(cls, folder: Path) -> "NgramEncoder":
         """Load the encoder of a folder. Raises `Damaged` if a file is missing or damaged."""
         about, path = read_description(folder), folder / NGRAMS
-        if sha256_file(path) != about.sha256.get(NGRAMS):
-            raise Damaged(path, "its SHA-256 is not the one in model.json")
+        check_sha256(path, about.sha256.get(NGRAMS), DESCRIPTION)
         weights = read_tensors(path, {"weights": (PLACES,)})["weights"]
         return cls(about.ngrams, weights.float().numpy())
 

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from ems.base.errors import Damaged
-from ems.base.files import ENCODER, EXPORTED, SUMS, read_table, sha256_file
+from ems.base.files import ENCODER, EXPORTED, SUMS, check_sha256, read_table
 from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
@@ -88,9 +88,7 @@ class SentenceEncoder(Tokeniser):
         self._description = description = describe(folder)
         about, sums = (EXPORTED, SUMS) if description.weights else (DESCRIPTION, DESCRIPTION)
         for name, sha256 in description.sha256.items():
-            if sha256_file(folder / name) != sha256:
-                problem = f"its SHA-256 is not the one in {sums}"
-                raise Damaged(folder / name, f"{problem}; it is damaged, or of another model")
+            check_sha256(folder / name, sha256, f"{sums}; it is damaged, or of another model")
         super().__init__(folder, description)
         try:
             self.encoder = _loaded(folder, description, self.vocabulary.get_piece_size())

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from ems.base.errors import Damaged, EmsError
-from ems.base.files import atomic_path, read_json, sha256_file, write_json
+from ems.base.files import atomic_path, check_sha256, read_json, sha256_file, write_json
 from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.shards.index import MANIFEST, PAIRS, MinedManifest, is_mined
@@ -106,35 +106,6 @@ class DocumentStore(PairStore):
         return (within + steps) % sizes
 
 
-class MinedPairs:
-    """A folder of mined pairs. Raises `EmsError` if it is damaged or from other documents."""
-
-    def __init__(self, folder: Path, documents: DocumentStore) -> None:
-        manifest = read_json(folder / MANIFEST, MinedManifest)
-        self.folder, self.sha256 = folder, manifest.sha256
-        self.languages: list[str] = manifest.languages
-        if sha256_file(folder / PAIRS) != self.sha256:
-            raise Damaged(folder / PAIRS, f"its SHA-256 is not the one in {MANIFEST}")
-        self.rows = np.load(folder / PAIRS)  # PAIR[pairs]
-        mine = documents.fingerprint, documents.vocabulary_sha256, languages_of(documents)
-        if (manifest.shards, manifest.vocabulary_sha256, self.languages) != mine:
-            raise Damaged(folder, "mined in other documents than these shards")
-        self.starts = _starts(self.rows)  # first row of each language pair, and the end
-
-        firsts = self.rows["languages"][self.starts[:-1]].tolist()
-        self.groups = [tuple(self.languages[at] for at in pair) for pair in firsts]
-
-    def select(self, pair: str | None) -> np.ndarray:
-        """Return the rows of a language pair like "de-en" (None: all). Raises `EmsError` for 0."""
-        if pair is None:
-            return self.rows
-        for at, codes in enumerate(self.groups):
-            if sorted(codes) == sorted(pair.split("-")):
-                return self.rows[self.starts[at] : self.starts[at + 1]]
-        names = ", ".join("-".join(codes) for codes in self.groups)
-        raise EmsError(f"--pair {pair}: no mined pairs; the language pairs are {names}")
-
-
 def _starts(rows: np.ndarray) -> np.ndarray:
     """Return the first row of each language pair, and the end, int64[language pairs + 1]."""
     codes = rows["languages"]
@@ -167,6 +138,8 @@ def write_mined(out: Path, documents: DocumentStore, rows: np.ndarray, extra: Js
 
 
 class MinedStore(DocumentStore):
+    """A folder of mined pairs. Raises `EmsError` if it is damaged or from other documents."""
+
     def __init__(
         self,
         mined: Path,
@@ -177,15 +150,34 @@ class MinedStore(DocumentStore):
         target: str = "cosine",
     ) -> None:
         super().__init__(folders, languages, max_tokens, k)
-        self.mined, self.target = MinedPairs(mined, self), TARGETS[target]
-        self.groups = dict.fromkeys(self.mined.groups)
-        self.sizes = np.diff(self.mined.starts)
+        manifest, self.target = read_json(mined / MANIFEST, MinedManifest), TARGETS[target]
+        self.sha256 = manifest.sha256
+        check_sha256(mined / PAIRS, self.sha256, MANIFEST)
+        self.rows = np.load(mined / PAIRS)  # PAIR[pairs]
+        codes = languages_of(self)
+        mine = self.fingerprint, self.vocabulary_sha256, codes
+        if (manifest.shards, manifest.vocabulary_sha256, manifest.languages) != mine:
+            raise Damaged(mined, "mined in other documents than these shards")
+        self.starts = _starts(self.rows)  # first row of each language pair, and the end
+        firsts = self.rows["languages"][self.starts[:-1]].tolist()
+        self.groups = dict.fromkeys(tuple(codes[at] for at in pair) for pair in firsts)
+        self.sizes = np.diff(self.starts)
 
     draw = PairStore.draw
 
+    def select(self, pair: str | None) -> np.ndarray:
+        """Return the rows of a language pair like "de-en" (None: all). Raises `EmsError` for 0."""
+        if pair is None:
+            return self.rows
+        for at, codes in enumerate(self.groups):
+            if sorted(codes) == sorted(pair.split("-")):
+                return self.rows[self.starts[at] : self.starts[at + 1]]
+        names = ", ".join("-".join(codes) for codes in self.groups)
+        raise EmsError(f"--pair {pair}: no mined pairs; the language pairs are {names}")
+
     @property
     def contents(self) -> str:
-        return f"{super().contents}, mined {self.mined.sha256}"
+        return f"{super().contents}, mined {self.sha256}"
 
     def assemble(self, groups: np.ndarray, within: np.ndarray, others: None = None) -> Batch:
         first, second = (self.places(groups, within, side) for side in (0, 1))
@@ -197,4 +189,4 @@ class MinedStore(DocumentStore):
         return super().places(rows["languages"][:, side].astype(np.int64), rows["rows"][:, side])
 
     def _rows(self, groups: np.ndarray, within: np.ndarray) -> np.ndarray:
-        return self.mined.rows[self.mined.starts[groups] + within]
+        return self.rows[self.starts[groups] + within]

@@ -12,7 +12,7 @@ from ems.base.errors import Damaged, EmsError
 from ems.base.files import read_json, sha256_file
 from ems.base.mistakes import mistake
 from ems.base.records import Count, Record
-from ems.shards.documents import DocumentStore, MinedPairs
+from ems.shards.documents import DocumentStore, MinedStore
 from ems.shards.index import MANIFEST, TRAIN, MinedManifest, read_index, shards_of
 from ems.shards.shard import Shard, ShardRow
 from ems.text.subwords import load_vocabulary
@@ -46,13 +46,13 @@ def inspect_mined(
     """Describe mined pair `row` (from 0, best first) of a language pair (None: all)."""
     listed = read_index(index)[TRAIN]
     codes = read_json(mined / MANIFEST, MinedManifest).languages
-    documents = DocumentStore(shards_of(listed, codes, 1), codes, max_tokens=1, k=1)
-    rows = MinedPairs(mined, documents).select(pair)
+    store = MinedStore(mined, shards_of(listed, codes, 1), codes, max_tokens=1, k=1)
+    rows = store.select(pair)
     if not 0 <= row < len(rows):
         raise mistake("no such mined pair", row=row, count=len(rows), last=len(rows) - 1)
     chosen = rows[row]
     names = "-".join(codes[at] for at in chosen["languages"])
-    places = documents.places(chosen["languages"], chosen["rows"])
+    places = DocumentStore.places(store, chosen["languages"], chosen["rows"])
     scores = f"CSLS {chosen['score']:.4f}, cosine {chosen['similarity']:.4f}"
     which = f"mined pair {row:,} of {len(rows):,}, {names}, round {int(chosen['round']):,}"
     return "\n\n".join([f"{which}: {scores}", *(describe(place, vocabulary) for place in places)])

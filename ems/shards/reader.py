@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -21,13 +22,14 @@ from ems.base.progress import Progress
 from ems.base.provenance import digest
 from ems.shards.shard import Shard, ShardRow, allow_open_files
 
+Array = TypeVar("Array")
 Places = tuple[np.ndarray, np.ndarray]  # int64[B]: group (language pair), position in it
 MAPS = 4  # files of a shard that stay open during training
 
 
 @dataclass
-class Batch:
-    """B pairs as 2B sentences, packed without padding.
+class Batch(Generic[Array]):
+    """B pairs as 2B sentences, packed without padding, in arrays of NumPy or tensors.
 
     `tokens[T]` are the token ids of all sentences, shortest sentence first, so that attention works
     on groups of similar length; `lengths[2B]` are their lengths in this order. `rows[2B]` are their
@@ -39,14 +41,14 @@ class Batch:
     `keys[2B]` by row are equal for equal sentences, and `step` is the number of the step.
     """
 
-    tokens: np.ndarray
-    lengths: np.ndarray
-    rows: np.ndarray
-    languages: np.ndarray
-    targets: np.ndarray | None = None
-    inputs: np.ndarray | None = None
-    places: np.ndarray | None = None
-    keys: np.ndarray | None = None
+    tokens: Array
+    lengths: Array
+    rows: Array
+    languages: Array
+    targets: Array | None = None
+    inputs: Array | None = None
+    places: Array | None = None
+    keys: Array | None = None
     step: int = 0
 
     @property

@@ -20,7 +20,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ems.base.errors import Damaged
-from ems.base.files import read_json, sha256_file
+from ems.base.files import check_sha256, read_json
 from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.base.records import Below, Bounds, Count, NonBlank, Record, are_unique
@@ -141,8 +141,7 @@ def verify_shards(shards: Sequence[Shard]) -> None:
     sizes = {path: path.stat().st_size for _, path in files}
     progress = Progress("verify shards", sum(sizes.values()), "bytes")
     for shard, path in progress.over(files, lambda file: sizes[file[1]]):
-        if sha256_file(path) != shard.sha256.get(path.name):
-            raise Damaged(path, "its SHA-256 is not the one in the manifest")
+        check_sha256(path, shard.sha256.get(path.name), "the manifest")
 
 
 def allow_open_files(count: int) -> None:

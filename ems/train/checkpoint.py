@@ -25,6 +25,7 @@ from ems.base.mistakes import mistake
 from ems.base.progress import log
 from ems.base.provenance import digest
 from ems.base.records import Below, Count, Json, NonBlank, Record
+from ems.config.train import TrainSettings
 from ems.model.devices import save_tensors
 from ems.train.measures import LogRow
 
@@ -59,23 +60,25 @@ class RunProgress:
 
 @dataclass(frozen=True)
 class Keep:
-    """Which checkpoints to keep, and which make the model: the `best` or the `regular` ones."""
+    """Which checkpoints to keep, and which make the model: the `best` one, or the last regular
+    ones, to be averaged. A regular one is of a multiple of `checkpoint_every` or of the last step,
+    not of a signal.
+    """
 
-    newest: int  # number to keep in any case
-    regular: int = 0  # number of the last regular ones, to be averaged
-    interval: int = 1  # in steps: a regular one is at a multiple or at `last`, not after a signal
-    last: int = 0
+    settings: TrainSettings
     best: int | None = None
 
     def kept(self, steps: list[int]) -> set[int]:
-        return {*steps[-self.newest :], *self.chosen(steps)}
+        return {*steps[-self.settings.keep_checkpoints :], *self.chosen(steps)}
 
     def chosen(self, steps: list[int]) -> list[int]:
         """Choose, from ascending steps, the ones that make the model; empty: the last weights."""
         if self.best is not None:
             return [self.best]
-        regular = [step for step in steps if step % self.interval == 0 or step == self.last]
-        return regular[-self.regular :] if self.regular else []
+        every, last = self.settings.checkpoint_every, self.settings.steps
+        regular = [step for step in steps if step % every == 0 or step == last]
+        count = self.settings.average_checkpoints
+        return regular[-count:] if count else []
 
 
 def json_lines(rows: list[LogRow]) -> str:

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor, nn
 
-from ems.base.errors import Damaged, EmsError
-from ems.base.files import ENCODER, HEADS, VOCABULARY, read_json, sha256_file
+from ems.base.errors import EmsError
+from ems.base.files import ENCODER, HEADS, VOCABULARY, check_sha256, read_json, sha256_file
 from ems.base.mistakes import check, mistake
 from ems.base.progress import clock, log
 from ems.config.experiment import Experiment
@@ -159,8 +159,7 @@ def start_of(
     description = read_model(folder)
     languages = read_json(folder / DESCRIPTION, LanguageList).languages  # keeps the heads
     store.check_vocabulary(folder / VOCABULARY, f"give the model of {setting}")
-    if sha256_file(folder / ENCODER) != description.sha256[ENCODER]:
-        raise Damaged(folder / ENCODER, "its SHA-256 is not the one in model.json")
+    check_sha256(folder / ENCODER, description.sha256[ENCODER], DESCRIPTION)
     sha256 = " ".join(sha256_file(folder / file) for file in (ENCODER, HEADS))
     return Start(folder, languages, sha256)
 

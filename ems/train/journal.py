@@ -171,14 +171,8 @@ class Journal:
         return min(reversed(rows), key=lambda row: row["total"])
 
     def _keep(self) -> Keep:
-        settings, best = self.settings, self.best()
-        return Keep(
-            newest=settings.keep_checkpoints,
-            regular=settings.average_checkpoints,
-            interval=settings.checkpoint_every,
-            last=settings.steps,
-            best=best["step"] if best else None,
-        )
+        best = self.best()
+        return Keep(self.settings, best["step"] if best else None)
 
     def choose(self) -> None:
         """Load the best weights or the mean of the last checkpoints, as the settings say."""

@@ -81,41 +81,31 @@ class Trainer:
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
         """Train on the batch of a step; return the losses and `total` over all processes."""
-        torch.manual_seed(dropout_seed(self.seed, batch.step, self.world.rank))
-        parts = self.forward(batch)
-        self.backward(parts)
+        self.optimizer.zero_grad(set_to_none=True)
+        parts = self.backward(DeviceBatch.copy(batch, self.device, self.share.start, self.pairs))
+        self.gradients.finish()
+        self.scaler.unscale_(self.optimizer)
         parts = self.world.sums(parts)
         self.update(batch.step, parts)
         return parts
 
-    def forward(self, batch: Batch) -> dict[str, Tensor]:
-        """Compute the losses of this process's pairs and their weighted `total`."""
-        on_device = DeviceBatch.copy(batch, self.device, self.share.start, self.pairs)
+    def backward(self, batch: DeviceBatch) -> dict[str, Tensor]:
+        """Return the losses of this process's pairs; add the gradient of their weighted `total`."""
+        seed = partial(dropout_seed, self.seed, batch.step, self.world.rank)
+        torch.manual_seed(seed())
         if not self.settings.grad_cache:
-            return self.system(on_device)
-        self.cache = GradCache(
-            lambda *packed: self.system.encode(*packed)[1],
-            on_device.inputs,
-            on_device.lengths,
-            self.settings.grad_cache,
-            partial(dropout_seed, self.seed, batch.step, self.world.rank),
-        )
+            parts = self.system(batch)
+            self.scaler.scale(parts["total"]).backward()
+            return parts
+        packed, count = (batch.inputs, batch.lengths), self.settings.grad_cache
+        cache = GradCache(lambda *part: self.system.encode(*part)[1], *packed, count, seed)
         with torch.no_grad():
-            self.vectors = self.cache.vectors()  # (2B, d)
-        return self.system.losses(on_device, None, self.vectors.requires_grad_())
-
-    def backward(self, parts: dict[str, Tensor]) -> None:
-        """Compute the gradient of the total, summed over all processes."""
-        self.optimizer.zero_grad(set_to_none=True)
-        total = self.scaler.scale(parts["total"])
-        if not self.settings.grad_cache:
-            total.backward()
-        else:
-            with self.gradients.paused():  # each parameter has several backward passes
-                total.backward()
-                self.cache.backward(self.vectors.grad)
-        self.gradients.finish()
-        self.scaler.unscale_(self.optimizer)
+            vectors = cache.vectors()  # (2B, d)
+        parts = self.system.losses(batch, None, vectors.requires_grad_())
+        with self.gradients.paused():  # each parameter has several backward passes
+            self.scaler.scale(parts["total"]).backward()
+            cache.backward(vectors.grad)
+        return parts
 
     def update(self, step: int, parts: dict[str, Tensor]) -> None:
         """Step the optimiser, unless a loss or gradient of this or an earlier step is bad."""

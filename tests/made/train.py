@@ -138,14 +138,14 @@ def train_into(toy, folder, step, **changes):
 
 def signal_in_step(monkeypatch, step):
     """Raise SIGTERM within `step` of a training."""
-    one = Trainer.forward
+    one = Trainer.backward
 
-    def forward(trainer, batch):
+    def backward(trainer, batch):
         if batch.step == step:
             signal.raise_signal(signal.SIGTERM)
         return one(trainer, batch)
 
-    monkeypatch.setattr(Trainer, "forward", forward)
+    monkeypatch.setattr(Trainer, "backward", backward)
 
 
 def train_stopped(toy, folder, step, **changes):

@@ -35,22 +35,13 @@ class Parts(Protocol):
     train: TrainSettings
 
 
-@dataclass
-class DeviceBatch:
+@dataclass(kw_only=True)
+class DeviceBatch(Batch[Tensor]):
     """A `Batch` on a device: pairs from number `first` on, of the `total` pairs of the step."""
 
-    tokens: Tensor
-    lengths: Tensor
-    rows: Tensor
-    languages: Tensor
-    inputs: Tensor
     sizes: Tensor  # lengths on the host, to pack without waiting for a GPU
     total: int
-    first: int = 0
-    step: int = 0
-    targets: Tensor | None = None
-    places: Tensor | None = None
-    keys: Tensor | None = None
+    first: int
 
     @classmethod
     def copy(
@@ -62,10 +53,6 @@ class DeviceBatch:
         tensors = {name: onto(device, torch.from_numpy(value)) for name, value in fields.items()}
         tensors.setdefault("inputs", tensors["tokens"])
         return cls(**tensors, sizes=sizes, total=total or batch.pairs, first=first, step=step)
-
-    @property
-    def pairs(self) -> int:
-        return len(self.rows) // 2
 
     @cached_property
     def packing(self) -> Packing:
