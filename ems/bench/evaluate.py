@@ -1,7 +1,6 @@
-"""Score an encoder on a benchmark: as a job of the workflow, or by hand with `ems eval`.
-
-By hand, the encoder is added to the experiment as one more system, so its score files have the same
-form as the workflow's. The system hash in them covers the bytes of the model's files.
+"""Score an encoder on a benchmark: as a job of the workflow, or by hand with `ems eval`. By hand,
+it is one more system of the experiment, so its score files have the same form as the workflow's.
+The system hash in them covers the bytes of the model's files.
 """
 
 from collections.abc import Mapping
@@ -85,10 +84,8 @@ def evaluate_by_hand(
 
 
 def _system(experiment: Experiment, model: str | None, command: str | None) -> SystemSettings:
-    """Return a `systems` entry for a model or a command.
-
-    A folder with model.json, or one that EMS exported with code, is one of our models and has the
-    languages that it was trained on. sentence-transformers loads everything else.
+    """Return a `systems` entry for a model or a command. A folder with model.json, or an export of
+    ours with code, has the languages it was trained on; sentence-transformers loads all others.
     """
     if (model is None) == (command is None):
         raise EmsError("ems eval: give either --model or --command")

@@ -1,7 +1,6 @@
-"""Examples of retrieval for the report: right and wrong answers of the best trained system.
-
-Languages range from the weakest to the strongest of each benchmark. A sentence of the language is
-the query, and English sentences are the candidates, so that a reader can judge the answer.
+"""Examples of retrieval for the report: right and wrong answers of the best trained system, from
+the weakest to the strongest language of each benchmark. The query is in the language, the
+candidates in English, so that a reader can judge the answer.
 """
 
 from collections.abc import Callable, Mapping, Sequence

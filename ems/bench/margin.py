@@ -53,11 +53,10 @@ def pairs_of(
     once: bool = True,
     least: float = -np.inf,
 ) -> Mined:
-    """Pair each row of either set with its best neighbour; return the best pairs first.
-
-    `found` are the neighbours of the distinct rows. The first copy of a row pairs with the first
-    copy of its best neighbour, and so on. With `once`, a row is in one pair at most, as in LASER
-    and sentence-transformers. Without it, a row may be in several pairs, but no pair occurs twice.
+    """Pair each row of either set with its best neighbour; return the best pairs first. `found` are
+    the neighbours of the distinct rows. The first copy of a row pairs with the first copy of its
+    best neighbour, and so on. With `once`, a row is in one pair at most, as in LASER and
+    sentence-transformers. Without it, it may be in several pairs, but no pair occurs twice.
     """
     if not (len(sides[0]) and len(sides[1])):
         return Mined(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
@@ -116,11 +115,10 @@ def _each_once(first: np.ndarray, second: np.ndarray, counts: tuple[int, int]) -
 def best_candidates(
     queries: np.ndarray, candidates: np.ndarray, k: int = 4, margin: str = "ratio"
 ) -> np.ndarray:
-    """Return the candidate[M, d] with the highest score for each query[N, d], the first on ties.
-
-    The result is int64[N]. Every candidate is scored, not only the nearest; the neighbours of a
-    candidate are queries, as in MUSE's CSLS. N x COLUMNS scores are in memory at a time. Copies of
-    a candidate are compared once, since a product of matrices may give them other bits.
+    """Return the candidate[M, d] with the highest score for each query[N, d], int64[N], first on
+    ties. Every candidate is scored, not only the nearest; the neighbours of a candidate are
+    queries, as in MUSE's CSLS. N x COLUMNS scores are in memory at a time. Copies of a candidate
+    are compared once, since a product of matrices may give them other bits.
     """
     distinct = Distinct(candidates)
     candidates = distinct[: len(distinct)]
@@ -147,10 +145,9 @@ def best_candidates(
 def best_pairs(
     first: np.ndarray, second: np.ndarray, keep: int, k: int, device: str = "auto"
 ) -> Mined:
-    """Return the `keep` best of all pairs of first[N, d] and second[M, d], the first on ties.
-
-    Both are float32 with rows of length 1. A row may be in several pairs. The score is CSLS, or
-    2 cos with k = 0. The search needs memory for a few tiles.
+    """Return the `keep` best of all pairs of first[N, d] and second[M, d], float32 with rows of
+    length 1, the first on ties. A row may be in several pairs. The score is CSLS, or 2 cos if k is
+    0. The search needs memory for a few tiles.
     """
     forward, backward = nearest_distinct(first, second, max(k, 1), device, what="")
     around = [side.mean if k else np.zeros(len(side.index)) for side in (forward, backward)]

@@ -45,11 +45,10 @@ class Neighbours:
 
 
 class Distinct:
-    """The distinct rows of vectors[N, d], without rows of zeros; slicing reads them.
-
-    `rows` int64[U] are the first copies. `number` int64[N] says which of them each row equals (U
-    for zeros), by 64-bit hashes. Rows of equal `texts` are equal: in another batch, the same text
-    has other bits.
+    """The distinct rows of vectors[N, d], without rows of zeros; slicing reads them. `rows`
+    int64[U] are the first copies. `number` int64[N] says which of them each row equals (U for
+    zeros), by 64-bit hashes. Rows of equal `texts` are equal: in another batch, the same text has
+    other bits.
     """
 
     def __init__(self, vectors: np.ndarray, texts: Iterable[str] = ()) -> None:
@@ -126,11 +125,10 @@ def nearest_distinct(
 def nearest(
     first: np.ndarray, second: np.ndarray, k: int, device: str = "auto", what: str = "search"
 ) -> tuple[Neighbours, Neighbours]:
-    """Return the k nearest rows in `second` of each row of `first`, and the reverse.
-
-    first[N, d] and second[M, d] are float32 with rows of length 1, in memory or mapped, with fewer
-    than 2^32 rows. A set of fewer than k rows gives fewer neighbours. On ties the first row is
-    nearer. Progress is logged as `what`; "" logs nothing.
+    """Return the k nearest rows in `second` of each row of `first`, and the reverse. first[N, d]
+    and second[M, d] are float32 with rows of length 1, in memory or mapped, with fewer than 2^32
+    rows. A set of fewer than k rows gives fewer neighbours. On ties the first row is nearer.
+    Progress is logged as `what`; "" logs nothing.
     """
     gpu = gpu_of(device)
     height = ROWS if gpu else min(ROWS, STRIP)
@@ -181,9 +179,7 @@ def on_host(array: Any) -> np.ndarray:
 
 
 def _improve(keys: np.ndarray, tile: Any, start: int) -> None:
-    """Replace `keys` int64[R, k] by the k best of them and of a tile[R, C], largest first, whose
-    first column is row `start` of the other set.
-    """
+    """Keep in `keys` int64[R, k], sorted, the best of them and a tile[R, C] from row `start` on."""
     k = keys.shape[1]
     groups = _grouped(tile)  # [R, GROUP, C / GROUP]
     maxima = on_host(groups.max(1) if isinstance(tile, np.ndarray) else groups.amax(1))

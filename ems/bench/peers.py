@@ -1,7 +1,6 @@
-"""External encoders: any sentence-transformers model, and any command that writes a .npy file.
-
-EMS v2 section V compares with LASER, LASER2, SBERT-distill and LaBSE. External encoders get tidied
-lines, as ours do, and apply their own preprocessing. `identity` is the key of the embedding cache.
+"""External encoders: any sentence-transformers model, and any command that writes a .npy file. EMS
+v2 section V compares with LASER, LASER2, SBERT-distill and LaBSE. They get tidied lines, as ours
+do, and apply their own preprocessing. `identity` is the key of the embedding cache.
 """
 
 import shlex

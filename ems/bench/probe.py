@@ -85,10 +85,9 @@ class Streams:
 def train(
     pool: Pool, labels: Tensor, classes: int, runs: Sequence[Run], probe: ProbeSettings, what: str
 ) -> list[Classifier]:
-    """Train every run; return the network of each one's best epoch.
-
-    `labels` int64[N] are the classes of the pool's rows; `what` names the work in the log. Runs
-    with equally many examples are batched, up to MOST_PARAMETERS parameters.
+    """Train every run; return the network of each one's best epoch. `labels` int64[N] are the
+    classes of the pool's rows; `what` names the work in the log. Runs with equally many examples
+    are batched, up to MOST_PARAMETERS parameters.
     """
     sizes = [pool.width, *probe.hidden, classes]
     count = max(1, MOST_PARAMETERS // sum((one + 1) * other for one, other in pairwise(sizes)))

@@ -1,6 +1,5 @@
-"""Cosine search between aligned sets of embeddings that fit into memory.
-
-Training validates with this module; a change to `nearest` must not make it run again.
+"""Cosine search between aligned sets of embeddings that fit into memory. Training validates with
+this module; a change to `nearest` must not make it run again.
 """
 
 import numpy as np
@@ -26,19 +25,15 @@ def precision_at_1(queries: np.ndarray, candidates: np.ndarray) -> float:
 
 
 def nearest_is_own(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """Return bool[N]: True if the candidate[N, d] nearest to query[n] is candidate[n]. Both have
-    rows of length 1. On ties the first candidate counts.
-    """
+    """Return bool[N]: is candidate[n] nearest to query[n], first on ties? Rows have length 1."""
     starts = range(0, len(queries), QUERIES)
     nearest = [(queries[at : at + QUERIES] @ candidates.T).argmax(axis=1) for at in starts]
     return np.concatenate(nearest) == np.arange(len(queries))
 
 
 def all_directions(vectors: np.ndarray, progress: Progress | None = None) -> np.ndarray:
-    """Return hits bool[L, L, N] for vectors[L, N, d] of length 1: N sentences in L languages.
-
-    [i, j] is `nearest_is_own` with queries in language i and candidates in language j; [i, i] is
-    False. One product serves both directions; `progress` counts language pairs.
+    """Return hits bool[L, L, N] for vectors[L, N, d] of length 1: N sentences in L languages. Of
+    [i, j], queries are in language i and candidates in language j; [i, i] is False. One product serves both directions; `progress` counts language pairs.
     """
     count, sentences, _ = vectors.shape
     hits = np.zeros((count, count, sentences), bool)

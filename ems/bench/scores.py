@@ -1,7 +1,6 @@
-"""The score file: the results of one system on one benchmark.
-
-A file is a header and rows. A row is one number; if each sentence is right or wrong, the row also
-keeps a bit per sentence, so that two systems can be compared sentence by sentence.
+"""The score file: the results of one system on one benchmark. It is a header and rows, of a number
+each; if each sentence is right or wrong, the row also keeps a bit per sentence, so that two
+systems can be compared sentence by sentence.
 """
 
 import base64
@@ -271,9 +270,7 @@ class Examples(Record):
 
 
 def interval(right: int, count: int) -> tuple[float, float]:
-    """Return (low, high), the percentile bootstrap interval of 100 * right / count: drawing N of N
-    sentences with replacement is Binomial(count, right / count).
-    """
+    """Return the percentile bootstrap interval of 100 * right / count: resamples are Binomial."""
     from scipy.stats import binom  # here: it is slow to import
 
     tail = (1 - LEVEL) / 2

@@ -45,16 +45,12 @@ def holm(values: list[float]) -> list[float]:
 
 
 def gain(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return each sentence's contribution to the difference, float64[N] in -1..1: the mean over the
-    directions, which both arguments map to hits bool[N].
-    """
+    """Return each sentence's mean difference of hits bool[N] over directions, float64 in -1..1."""
     return np.mean([second[name].astype(np.float64) - first[name] for name in first], axis=0)
 
 
 def mean_change(gains: list[np.ndarray], parallel: bool) -> Change:
-    """Return the change of the mean over languages, given the `gain` of each. With `parallel`, all
-    languages have the same sentences, which are drawn together.
-    """
+    """Return the change of the mean over languages by `gain`s, drawn together if `parallel`."""
     draw = np.random.default_rng(SEED)
     if parallel:
         means = _means(np.mean(gains, axis=0), draw)

@@ -84,9 +84,7 @@ class Task:
         return normalised(self.encoder.encode(lines, language, f"encode {location}"), location)
 
     def features(self, lines: list[str], language: str, location: str) -> np.ndarray:
-        """Return embeddings without normalisation, float32[len(lines), d], for a classifier. Raises
-        `EmsError` if one is not finite.
-        """
+        """Return `vectors` as encoded, for a classifier. Raises `EmsError` if one is not finite."""
         vectors = self.encoder.encode(lines, language, f"encode {location}")
         bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(bad):

@@ -137,9 +137,7 @@ class Encoder(nn.Module):
         return next(self.parameters()).device
 
     def forward(self, tokens: Tensor, lengths: Tensor, packing: Packing | None = None) -> Tensor:
-        """Embed packed tokens[T] of sentences of ascending lengths[N]: [N, d], mean-max [N, 2 d]
-        (Eq. 1). Give the `packing` to avoid waiting for a GPU.
-        """
+        """Embed packed tokens[T] of ascending lengths[N]: [N, d], or mean-max [N, 2 d] (Eq. 1)."""
         return self.both(tokens, lengths, packing)[1]
 
     def both(

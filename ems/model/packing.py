@@ -42,9 +42,7 @@ class Packing:
 
 
 def pack(lengths: Tensor) -> Packing:
-    """Pack sentences with `lengths[N]`, ascending and at least 1. A GPU would wait for the lengths:
-    pack on the CPU and move the packing instead.
-    """
+    """Pack sentences with `lengths[N]`, ascending and at least 1, on the CPU: a GPU would wait."""
     sentence = torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths)
     starts = torch.cumsum(lengths, 0) - lengths
     position = torch.arange(len(sentence), device=lengths.device) - starts[sentence]

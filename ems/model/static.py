@@ -70,11 +70,10 @@ def load_encoder(
 
 
 class StaticEncoder(Tokeniser):
-    """An encoder without layers, with its segmenters and its vocabulary.
-
-    `precision` int8 keeps the tables as int8 with a scale per row; bfloat16 is float32 here. The
-    cache of words has about `cache_mb` MB. `threads` share the work of a call. Vectors depend on
-    neither. Raises `EmsError` for a missing or damaged file.
+    """An encoder without layers, with its segmenters and its vocabulary. `precision` int8 keeps the
+    tables as int8 with a scale per row; bfloat16 is float32 here. The cache of words has about
+    `cache_mb` MB. `threads` share the work of a call. Vectors depend on neither. Raises `EmsError`
+    for a missing or damaged file.
     """
 
     def __init__(
@@ -152,9 +151,7 @@ class StaticEncoder(Tokeniser):
     def _blocks(
         self, lines: list[str], language: str | None
     ) -> Iterator[tuple[int, list[list[str]], np.ndarray]]:
-        """Yield (first line, the words of each, their number int64[N]), at most UNITS words; none
-        for lines whose pieces may cross words.
-        """
+        """Yield (first line, the words of each, their number int64[N]), at most UNITS words."""
         cut, start, count = self._cut(language), 0, 256
         while start < len(lines):
             units = cut(lines[start : start + count])
@@ -166,7 +163,7 @@ class StaticEncoder(Tokeniser):
             count = max(16, int(0.9 * UNITS * len(units) / max(1, ends[-1])))
 
     def _cut(self, language: str | None) -> Callable[[list[str]], list[list[str]]]:
-        """Return the function from lines to the words of each, by which they are cached."""
+        """Return the function from lines to their words; to no words if pieces may cross them."""
         by_word, prefix = self.by_word(language), self._prefix(language)
         if not has_words(self.vocabulary) or by_characters(self.vocabulary, language or ""):
             return lambda lines: [[]] * len(lines)

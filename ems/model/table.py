@@ -26,9 +26,7 @@ class EmbeddingTable(nn.Module):
         self.ngrams = Ngrams(ngrams, width, pieces) if ngrams else None
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return the mean of the pieces plus WEIGHT times the mean of the n-grams, [N, d], for
-        packed tokens[T] of N sentences of lengths[N].
-        """
+        """Return [N, d], means of pieces + WEIGHT * means of n-grams, for packed tokens[T]."""
         means = bag_means(self.pieces.weight, tokens, lengths)
         return means if self.ngrams is None else means + WEIGHT * self.ngrams(tokens, lengths)
 

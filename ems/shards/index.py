@@ -1,7 +1,5 @@
-"""index.json, the list of an experiment's shards by role.
-
-The trainer and the workflow depend on this one file, because a job with a thousand inputs would
-keep Snakemake's scheduler busy longer than many stages run.
+"""index.json, the list of an experiment's shards by role. The trainer and the workflow depend on it
+alone: a job with a thousand inputs would keep Snakemake's scheduler busy for longer than a stage.
 """
 
 import os

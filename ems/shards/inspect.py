@@ -59,9 +59,7 @@ def inspect_mined(
 
 
 def describe(place: ShardRow, vocabulary: Path | None = None) -> str:
-    """Return where a pair comes from, and the text and pieces of its sides. `vocabulary` (default:
-    the workflow's) must be the one that the shard was encoded with.
-    """
+    """Return a pair's origin, text, pieces; `vocabulary` (default: the workflow's) is its own."""
     shard = place.shard
     folder = shard.folder.resolve()
     experiment, (name, corpus, version, pair) = folder.parents[:6][-1], folder.parts[-5:-1]

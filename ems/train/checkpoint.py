@@ -176,9 +176,7 @@ def _restore(optimizer: optim.Optimizer, tensors: dict[str, Tensor]) -> None:
 
 
 def chosen_weights(state: Path, keep: Keep) -> tuple[dict[str, Tensor], list[int]]:
-    """Average the weights of the checkpoints that `keep` chooses; return them and the steps. Raises
-    `EmsError` if one of them is damaged.
-    """
+    """Average the chosen checkpoints; return weights and steps. Raises `EmsError` if damaged."""
     present = checkpoints(state)
     folders = [_folder(state, step) for step in keep.chosen([step_of(path) for path in present])]
     for folder in folders:

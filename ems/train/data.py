@@ -1,8 +1,7 @@
-"""Inputs of a training run: shards, which are verified on the way, and weights to start from.
-
-If more than an hour is left, by the median of the first steps, every byte is compared with the
-checksums before the first checkpoint; sizes are checked before anything is saved. Several processes
-verify a share each and all raise the same error.
+"""Inputs of a training run: shards, which are verified on the way, and weights to start from. If
+more than an hour is left, by the median of the first steps, every byte is compared with the
+checksums before the first checkpoint; sizes are checked before anything is saved. Several
+processes verify a share each and all raise the same error.
 """
 
 import time

@@ -7,9 +7,7 @@ from ems.model.objectives.system import Encoded, Objective, System, similarity_f
 
 
 def loss(system: System, encoded: Encoded) -> Tensor:
-    """Compute -sum_j log softmax(u_j v_k) at k = j, in both directions, with k over j's group:
-    inner products, without cosine, temperature or MLP.
-    """
+    """Sum -log softmax(u_j v_k) at k = j over j's group, both ways; no cosine, temperature, MLP."""
     groups = groups_of(system, encoded.batch)
     first, second = encoded.sides  # (B, d) each
     positive = groups.positives(first.device)  # (n, a)

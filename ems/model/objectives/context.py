@@ -1,6 +1,5 @@
 """Whether a sentence belongs to its context: the classifier of Wang et al. (CCL 2019, section 3.1).
-
-The two texts of a pair are a context with its own sentence and the same context with another one
+The two texts of a pair are a context with its own sentence and with another one
 (`ems.shards.documents`). A linear classifier of the text's embedding tells them apart.
 """
 

@@ -1,7 +1,6 @@
-"""The sentence-level contrastive objective with in-batch negatives (EMS v2 Eq. 8-11).
-
-`margin` is LaBSE's additive margin softmax, (cosine - margin) / T for the true pair, in both
-directions (LaBSE-EMS in EMS v2). `both_sides` and `mask_duplicates` are ours.
+"""The sentence-level contrastive objective with in-batch negatives (EMS v2 Eq. 8-11). `margin` is
+LaBSE's additive margin softmax, (cosine - margin) / T for the true pair, in both directions
+(LaBSE-EMS in EMS v2). `both_sides` and `mask_duplicates` are ours.
 """
 
 import math
@@ -196,9 +195,7 @@ def duplicates(anchors: Tensor, candidates: Tensor) -> Tensor:
 
 
 def repeated(keys: Tensor, size: int) -> Tensor:
-    """Return where `duplicates` marks pairs with keys[B, 2] in groups of `size`: indices of the
-    flat scores[B / size, size, size], without their diagonals.
-    """
+    """Return where `duplicates` of keys[B, 2] are in flat scores[n, size, size], off diagonals."""
     _, place, count = keys.unique(return_inverse=True, return_counts=True)
     pairs = (count[place] > 1).any(1).nonzero()[:, 0]
     one, other = pairs[duplicates(keys[pairs], keys[pairs]).nonzero()].unbind(1)

@@ -97,8 +97,7 @@ class Encoded:
 @dataclass(frozen=True)
 class Objective:
     """An objective: its `loss(system, encoded)`, summed over the pairs of a batch, and its needs.
-
-    `add_head(heads, settings, languages, pieces)` adds to the heads of a system. `flops(system,
+    `add_head(heads, settings, languages, pieces)` adds to a system's heads. `flops(system,
     lengths[2B])` counts the operations of a forward pass, without the encoder.
     """
 

@@ -1,7 +1,6 @@
-"""Cross-lingual token-level reconstruction, XTR (EMS v2 Eq. 6-7).
-
-For a sentence and its translation S': KL(p_S' || q), where q = softmax(logits) is predicted from
-the sentence (Eq. 4-5, generative.py), and p_S'(w) = N_w / |S'| counts the pieces of S'.
+"""Cross-lingual token-level reconstruction, XTR (EMS v2 Eq. 6-7): for a sentence and its
+translation S', KL(p_S' || q), where q = softmax(logits) is predicted from the sentence (Eq. 4-5,
+generative.py), and p_S'(w) = N_w / |S'| counts the pieces of S'.
 """
 
 from functools import partial
@@ -37,11 +36,10 @@ def sampled_cross_entropy(
     bias: Tensor | None = None,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Compute `fused_cross_entropy` over a sample of the vocabulary (`xtr.sampled`).
-
-    The normaliser Z = sum_w exp z(w) of each row is estimated from the L distinct labels of the
-    batch and n = `count` other pieces, drawn uniformly without replacement. Each of these counts
-    (V - L) / n times, by a constant bias of its logit, so the estimate of Z is unbiased.
+    """Compute `fused_cross_entropy` over a sample of the vocabulary (`xtr.sampled`). The normaliser
+    sum_w exp z(w) of a row is estimated from the L distinct labels of the batch and n = `count`
+    other pieces, drawn uniformly without replacement. Each of these counts (V - L) / n times, by a
+    constant bias of its logit, so the estimate is unbiased.
     """
     chosen, token, times = sample(target.token, len(output), count)
     correction = times.log().to(states.dtype)  # (n,)
