@@ -33,7 +33,8 @@ def nearest_is_own(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
 
 def all_directions(vectors: np.ndarray, progress: Progress | None = None) -> np.ndarray:
     """Return hits bool[L, L, N] for vectors[L, N, d] of length 1: N sentences in L languages. Of
-    [i, j], queries are in language i and candidates in language j; [i, i] is False. One product serves both directions; `progress` counts language pairs.
+    [i, j], queries are in language i and candidates in language j; [i, i] is False. One product
+    serves both directions; `progress` counts language pairs.
     """
     count, sentences, _ = vectors.shape
     hits = np.zeros((count, count, sentences), bool)
