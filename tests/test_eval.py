@@ -13,7 +13,7 @@ from made.models import export, write_command, write_model, write_peer
 from made.scores import means
 
 from ems.bench.encoders import CACHE_FOLDER
-from ems.bench.evaluate import evaluate
+from ems.bench.evaluate import Task, evaluate
 from ems.bench.scores import read_score_file
 from ems.commands.cli import main
 from ems.model.encode import SentenceEncoder
@@ -59,9 +59,9 @@ def run(capfd, *arguments, expect=0):
 def test_the_scores_are_those_of_the_workflow_and_the_summary_has_their_mean(here, capfd):
     printed = run(capfd, *OURS, "--name", "mine").splitlines()
     written = json.loads(Path("scores/ours/tatoeba.json").read_text())
-    names = {"system": "ems", "benchmark": "tatoeba"}
     folders = {"tatoeba": Path("data/evalsets/tatoeba/toy")}
-    evaluate(SentenceEncoder(Path("ours")), here.load(), names, folders, Path("x.json"))
+    task = Task(SentenceEncoder(Path("ours")), here.load(), "ems", "tatoeba", folders)
+    evaluate(task, Path("x.json"))
     expected = json.loads(Path("x.json").read_text())
     assert {key for key in expected if expected[key] != written[key]} == {"system", "system_hash"}
     assert set(written) == set(expected)

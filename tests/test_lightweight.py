@@ -11,7 +11,7 @@ from made.experiments import shipped
 from made.train import LANGUAGES, MODEL, Toy
 
 from ems.base.schema import plain
-from ems.bench.evaluate import evaluate
+from ems.bench.evaluate import Task, evaluate
 from ems.config.load import load_yaml
 from ems.model.encode import SentenceEncoder
 from ems.shards.reader import PairStore
@@ -159,12 +159,10 @@ def test_an_entry_of_the_twin_trains_with_its_losses_and_scores_its_language(
         assert set(row) & {*OBJECTIVES, "total"} == expected | {"total"}
     description = json.loads((tmp_path / "model/model.json").read_text())
     assert description["languages"] == ["en", "fr"]
-    names = {"system": name, "benchmark": "tatoeba"}
-    encoder, folders = (
-        SentenceEncoder(tmp_path / "model", "cpu"),
-        {"tatoeba": small.folder / "tatoeba"},
-    )
-    scores = evaluate(encoder, experiment, names, folders, tmp_path / "s.json")
+    encoder = SentenceEncoder(tmp_path / "model", "cpu")
+    folders = {"tatoeba": small.folder / "tatoeba"}
+    task = Task(encoder, experiment, name, "tatoeba", folders)
+    scores = evaluate(task, tmp_path / "s.json")
     assert set(scores.labelled()) == {"fra"}
 
 

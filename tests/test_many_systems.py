@@ -17,7 +17,7 @@ from made.tables import write_lines
 from safetensors.numpy import load_file
 
 from ems.base.errors import EmsError
-from ems.bench.evaluate import evaluate
+from ems.bench.evaluate import Task, evaluate
 from ems.bench.scores import read_score_file
 from ems.commands.cli import main
 from ems.config.model import EncoderSettings, NgramSettings
@@ -122,9 +122,9 @@ def test_a_system_is_scored_on_its_languages_and_says_that_the_data_are_the_same
     for code in ("deu", "jpn"):
         write_tatoeba(tmp_path, code, [(f"{code} {at}", f"{code} {at}") for at in range(8)])
     for name in ("all", "pair-ja"):
-        names, out = {"system": name, "benchmark": "tatoeba"}, tmp_path / f"{name}.json"
+        encoder, out = NgramEncoder(NgramSettings(buckets=64)), tmp_path / f"{name}.json"
         folders = {"tatoeba": tmp_path / "tatoeba"}
-        evaluate(NgramEncoder(NgramSettings(buckets=64)), experiment, names, folders, out)
+        evaluate(Task(encoder, experiment, name, "tatoeba", folders), out)
         scores[name] = read_score_file(out)
     assert set(scores["all"].labelled()) == {"deu", "jpn"}
     assert set(scores["pair-ja"].labelled()) == {"jpn"}

@@ -16,7 +16,7 @@ from ems.base.provenance import digest
 from ems.base.templates import aligned
 from ems.bench.encoders import CACHE_FOLDER, cached, make_encoder, model_files
 from ems.bench.scores import RANGES, Result, write_scores
-from ems.bench.task import LineEncoder, Task
+from ems.bench.task import Task
 from ems.config.experiment import Experiment
 from ems.config.plugins import benchmarks, score_module, sets_of
 from ems.config.systems import SystemSettings
@@ -26,19 +26,13 @@ from ems.model.folder import DESCRIPTION, describe, has_code, kind_of, read_desc
 SHOWN_FILES = 3  # missing files that an error lists
 
 
-def evaluate(
-    encoder: LineEncoder,
-    experiment: Experiment,
-    names: dict[str, str],
-    folders: Mapping[str, Path],
-    out: Path,
-) -> Result:
-    """Score `encoder` on a benchmark and write the score file; `names` has the keys `system` and
-    `benchmark`. Raises `EmsError` if `folders` lacks an evaluation set of the benchmark.
+def evaluate(task: Task, out: Path) -> Result:
+    """Write the score file of a task; it may write arrays next to it. Raises `EmsError` if its
+    `folders` lack an evaluation set of the benchmark.
     """
-    if missing := " and ".join(each for each in sets_of(names["benchmark"]) if each not in folders):
-        raise mistake("folders not given", benchmark=names["benchmark"], missing=missing)
-    task = Task(encoder, experiment, names["system"], names["benchmark"], folders, out.parent)
+    if missing := " and ".join(each for each in task.sets if each not in task.folders):
+        raise mistake("folders not given", benchmark=task.benchmark, missing=missing)
+    task = replace(task, scratch=out.parent)
     header = task.header()  # first: it checks the checksums of the data
     result = import_module(score_module(task.benchmark)).score(task)
     write_scores(out, header, result)
@@ -74,8 +68,8 @@ def evaluate_by_hand(
     encoder = cached(make_encoder(system), cache, cache_mb)
     rows = [f"benchmark | metric | {name}"]
     for benchmark, of_sets in data_folders.items():
-        both = {"system": name, "benchmark": benchmark}
-        result = evaluate(encoder, experiment, both, of_sets, out / f"{benchmark}.json")
+        task = Task(encoder, experiment, name, benchmark, of_sets)
+        result = evaluate(task, out / f"{benchmark}.json")
         decimals = 2 if result.metric in RANGES else 1
         for mean in result.means():
             value = f"{mean.value:.{decimals}f}"

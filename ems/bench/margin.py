@@ -186,11 +186,11 @@ def _best_of_all(
     best = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
     for top in range(0, len(rows[0]), height):
         ours = rows[0][top : top + height]
-        queries = 2 * _taken(sets[0], ours, gpu)
+        queries = 2 * block(sets[0][ours], 0, height, gpu)
         own = block(around[0][ours, None], 0, height, gpu)
         for left in range(0, len(rows[1]), COLUMNS):
             theirs = rows[1][left : left + COLUMNS]
-            tile = queries @ _taken(sets[1], theirs, gpu).T  # at most [height, COLUMNS]
+            tile = queries @ block(sets[1][theirs], 0, COLUMNS, gpu).T  # at most [height, COLUMNS]
             tile -= own
             tile -= block(around[1][theirs], 0, COLUMNS, gpu)
             flat, scores = _above(tile.reshape(-1), keep, least)
@@ -201,10 +201,6 @@ def _best_of_all(
             if len(best[2]) == keep:
                 least = max(least, float(best[2].min()) - SLACK)
     return best[:2]
-
-
-def _taken(vectors: np.ndarray, rows: np.ndarray, gpu: Any) -> Any:
-    return block(vectors[rows], 0, len(rows), gpu)
 
 
 def _above(scores: Any, keep: int, least: float) -> tuple[np.ndarray, np.ndarray]:

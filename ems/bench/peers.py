@@ -98,12 +98,19 @@ def _reported(model: str, what: str) -> Iterator[None]:
 class CommandEncoder:
     """A program that reads lines from the file `{lines}` (UTF-8, LF) and writes float32[n, d] to
     the .npy file `{out}`; `{language}` becomes the language code, "und" for an unseen language.
+    A command is split like a shell's. Raises `EmsError` for bad quotes and a missing file.
     """
 
     def __init__(self, command: str) -> None:
         from ems.bench.encoders import command_files  # here: it loads the settings of experiments
 
-        self.words = command_words(command)
+        try:
+            self.words = shlex.split(command)
+        except ValueError as error:
+            raise EmsError(f"command {command!r}: {error}; check its quotes") from None
+        for field in ("{lines}", "{out}"):
+            if not any(field in word for word in self.words):
+                raise mistake("field of a command", command=command, field=field)
         self.width = 0  # of the vectors; unknown before the first call
         files = {path: sha256_file(Path(path)) for path in command_files(self.words)}
         self.identity = digest([self.words, files, source_hash("ems.bench.peers")])
@@ -134,18 +141,6 @@ class CommandEncoder:
             raise EmsError(f"{what}: vectors of width {width}; earlier ones had {self.width}")
         self.width = width
         return vectors
-
-
-def command_words(command: str) -> list[str]:
-    """Split a command like a shell; raise `EmsError` for bad quotes or missing {lines} or {out}."""
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise EmsError(f"command {command!r}: {error}; check its quotes") from None
-    for field in ("{lines}", "{out}"):
-        if not any(field in word for word in words):
-            raise mistake("field of a command", command=command, field=field)
-    return words
 
 
 def _call(call: list[str]) -> None:

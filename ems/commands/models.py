@@ -114,14 +114,14 @@ def bench(
 ) -> None:
     """Score a system on a benchmark."""
     from ems.bench.encoders import CACHE_FOLDER, cached, make_encoder
-    from ems.bench.evaluate import evaluate
+    from ems.bench.evaluate import Task, evaluate
 
     names = {"system": system, "benchmark": benchmark}
     settings = common.planned(experiment, expect, "bench", **names)
     encoder = make_encoder(settings.systems[system], model)
     folder = Path("results") / settings.name / CACHE_FOLDER
     encoder = cached(encoder, folder, common.site_settings().embeddings_mb)
-    evaluate(encoder, settings, names, evalset, out)
+    evaluate(Task(encoder, settings, system, benchmark, evalset), out)
 
 
 def examples(

@@ -34,7 +34,6 @@ from ems.text.segmenters.base import defaults
 from ems.text.subwords import LANGUAGE, PAD, UNK, load_vocabulary
 
 HEAD_WIDTH = 64
-NORM_EPS = 1e-12
 MODULE, BERT = "module.", "model.bert."  # prefixes of their keys
 LAYER = re.compile(rf"{re.escape(BERT)}encoder\.layer\.(\d+)\.")
 EMBEDDINGS = {  # ours: theirs
@@ -58,6 +57,7 @@ SAFE = [  # types that `best_loss` may have: a number of NumPy
     *(type(np.dtype(kind)) for kind in ("float32", "float64", "int64")),
 ]
 # EMS v2 IV-C and IV-D; the masked token is in the authors' code only
+MODEL = {"dropout": 0.1, "attention_dropout": 0.1, "start": "pytorch", "norm_eps": 1e-12}
 TRAIN = {"steps": 733176, "batch_pairs": 608, "amsgrad": True, "input_mask": "one"}
 
 
@@ -159,17 +159,9 @@ def sizes(state: dict[str, Tensor], heads: int, path: Path) -> EncoderSettings:
     heads = heads or max(1, width // HEAD_WIDTH)
     if width % heads:
         raise EmsError(f"--heads {heads}: the width of {path}, {width}, is no multiple of it")
-    return EncoderSettings(
-        layers=1 + max(int(key.split(".")[1]) for key in state if key.startswith("layers.")),
-        width=width,
-        heads=heads,
-        feed_forward=inner,
-        dropout=0.1,
-        attention_dropout=0.1,
-        max_tokens=positions,
-        start="pytorch",
-        norm_eps=NORM_EPS,
-    )
+    layers = 1 + max(int(key.split(".")[1]) for key in state if key.startswith("layers."))
+    counted = {"layers": layers, "width": width, "heads": heads, "feed_forward": inner}
+    return EncoderSettings(**counted, max_tokens=positions, **MODEL)
 
 
 def _size(state: dict[str, Tensor], key: str, path: Path) -> tuple[int, int]:

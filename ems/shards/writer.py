@@ -155,8 +155,8 @@ def write_several(
             raise Damaged(path, f"its SHA-256 is not the one in {source / FILES}")
         pieces += own
     numbered = [replace(piece, number=number) for number, piece in enumerate(pieces)]
-    check_vocabulary(vocabulary)
     sha256 = sha256_file(vocabulary)
+    _processor((vocabulary, sha256))
     key |= {"vocabulary": sha256, "pairs": str(pairs), "code": source_hash(__name__)}
     work, state = partial(write_shard, (vocabulary, sha256)), state or state_of(out)
     shards = done_pieces(f"encode {source}", work, numbered, state, key, workers, "pairs")
@@ -209,15 +209,6 @@ def _write_manifest(folder: Path, manifest: Json) -> None:
 # --- one shard
 
 
-def check_vocabulary(path: Path) -> Any:
-    """Load a `SentencePieceProcessor`. Raises `EmsError` if its ids do not fit uint16."""
-    processor = load_vocabulary(path)
-    size = processor.get_piece_size()
-    if size > MAX_PIECES:
-        raise EmsError(f"{path}: {size:,} pieces; expected at most {MAX_PIECES:,}")
-    return processor
-
-
 @lru_cache(maxsize=2)  # the language that the pairs of a job share stays
 def _encoder(vocabulary: VocabularyFile, language: str) -> WordEncoder:
     return WordEncoder(_processor(vocabulary), language)
@@ -225,7 +216,12 @@ def _encoder(vocabulary: VocabularyFile, language: str) -> WordEncoder:
 
 @lru_cache(maxsize=1)
 def _processor(vocabulary: VocabularyFile) -> Any:
-    return check_vocabulary(vocabulary[0])
+    """Load a `SentencePieceProcessor`. Raises `EmsError` if its ids do not fit uint16."""
+    processor = load_vocabulary(vocabulary[0])
+    size = processor.get_piece_size()
+    if size > MAX_PIECES:
+        raise EmsError(f"{vocabulary[0]}: {size:,} pieces; expected at most {MAX_PIECES:,}")
+    return processor
 
 
 def write_shard(vocabulary: VocabularyFile, piece: Piece, folder: Path, advance: Advance) -> None:

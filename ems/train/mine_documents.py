@@ -275,11 +275,6 @@ def share_right(
     known = int(has_hidden.sum())
     right = int((has_hidden & (pairs.first == pairs.second)).sum())
     candidates = len(pools[0]) * len(pools[1]) - len(others[0]) * len(others[1])
-    return {
-        "hidden": count,
-        "among": [len(pool) for pool in pools],
-        "known": known,
-        "right": right,
-        "share": 100 * right / known if known else None,
-        "chance": 100 * count / candidates,
-    }
+    sizes = {"hidden": count, "among": list(map(len, pools)), "known": known, "right": right}
+    share = 100 * right / known if known else None
+    return {**sizes, "share": share, "chance": 100 * count / candidates}

@@ -8,7 +8,7 @@ import pytest
 from made.experiments import MINIMAL, Settings, changed
 
 from ems.base.errors import EmsError
-from ems.bench.evaluate import evaluate
+from ems.bench.evaluate import Task, evaluate
 from ems.bench.scores import read_score_file
 from ems.config.plugins import benchmark, module, sets_of
 from ems.corpora.evalsets.formats import Subset, sentences
@@ -21,7 +21,7 @@ def scored(tmp_path, benchmark, folder, encoder, system="ems", base=MINIMAL, **c
     experiment = Settings(tmp_path / "settings", base).changed(**changes)
     out = tmp_path / "scores" / f"{benchmark}.json"
     folders = folder if isinstance(folder, dict) else {sets_of(benchmark)[0]: folder}
-    evaluate(encoder, experiment, {"system": system, "benchmark": benchmark}, folders, out)
+    evaluate(Task(encoder, experiment, system, benchmark, folders), out)
     return read_score_file(out)
 
 
