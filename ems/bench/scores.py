@@ -283,16 +283,11 @@ def half_interval(scores: ScoreFile, labels: Collection[str] | None = None) -> f
     normal approximation. None if a row lacks the hits of its sentences.
     """
     labelled = scores.labelled()
-    gains = []
-    for ways in (labelled[label] for label in (labelled if labels is None else labels)):
-        if not all(row.hits for row in ways.values()):
-            return None
-        bits = [row.bits() for row in ways.values()]
-        if len({len(row) for row in bits}) > 1:
-            return None
-        gains.append(np.mean(bits, axis=0))
-    if not gains:
+    chosen = [list(labelled[label].values()) for label in (labelled if labels is None else labels)]
+    alike = all(row.hits and row.count == rows[0].count for rows in chosen for row in rows)
+    if not chosen or not alike:
         return None
+    gains = [np.mean([row.bits() for row in rows], axis=0) for rows in chosen]
     if scores.parallel and len({len(gain) for gain in gains}) == 1:
         gains = [np.mean(gains, axis=0)]  # the same sentences in all languages
     variance = sum(gain.var() / len(gain) for gain in gains) / len(gains) ** 2

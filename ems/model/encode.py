@@ -16,7 +16,6 @@ from torch import nn
 from ems.base.errors import Damaged
 from ems.base.files import ENCODER, EXPORTED, SUMS, check_sha256, read_table
 from ems.base.mistakes import mistake
-from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
 from ems.model.devices import choose_device, read_tensors
 from ems.model.encoder import Encoder, embed_tokens, shapes_of
@@ -122,12 +121,7 @@ class SentenceEncoder(Tokeniser):
         read = [ids[: self.max_tokens] for ids in tokens]
         tokens_of, read_of = (np.array(list(map(len, each)), np.int64) for each in (tokens, read))
         ids = np.concatenate([np.empty(0, np.int64), *read])
-        return Encoded(self.embed(read, progress), tokens_of, *self.known(ids, read_of))
-
-    def embed(self, tokens: list[np.ndarray], progress: Progress | None = None) -> np.ndarray:
-        """Return float32[N, d] of N arrays of token ids. Raises `EmsError` if one is not finite."""
         with torch.autocast(self.device.type, torch.bfloat16, self.precision == "bfloat16"):
-            vectors = embed_tokens(self.encoder, tokens, progress)
-        vectors = vectors[:, : self._description.dimensions]
+            vectors = embed_tokens(self.encoder, read, progress)[:, : self._description.dimensions]
         check_finite(vectors, self.folder)
-        return vectors
+        return Encoded(vectors, tokens_of, *self.known(ids, read_of))

@@ -101,7 +101,8 @@ class StaticEncoder(Tokeniser):
         self._cache = Words(cache_mb, len(tables) * width, UNITS + self.max_tokens)
         self._kinds: dict[str, str] = {}  # of words in the cache, by segmenter: their prefix
         self._lock = Lock()
-        check_finite(self.embed([np.array([UNK])]), folder)
+        sums = np.empty((1, len(tables) * width), np.float32)
+        check_finite(self.vectors_of(sums, self._sum([[UNK]], sums, np.zeros(1, np.int64))), folder)
 
     @property
     def identity(self) -> str:
@@ -139,12 +140,6 @@ class StaticEncoder(Tokeniser):
             yield part, *sums
             if progress:
                 progress.add(len(block[0]))
-
-    def embed(self, tokens: list[np.ndarray]) -> np.ndarray:
-        """Return embeddings float32[N, d] of N arrays of token ids."""
-        sums = np.empty((len(tokens), self._cache.sums.shape[1]), np.float32)
-        read = [ids[: self.max_tokens] for ids in tokens]
-        return self.vectors_of(sums, self._sum(read, sums, np.arange(len(tokens))))
 
     # --- blocks of lines
 

@@ -109,8 +109,8 @@ class PairStore:
         self._begins = np.cumsum(whole) - whole  # first pair of each group, int64[groups]
         self._order = np.concatenate(list(self.groups.values()))  # shards in this order
         self._ends = np.cumsum(pairs[self._order])  # end of each of these shards
-        codes = [[self.languages.index(code) for code in own.languages] for own in self.shards]
-        self._codes = np.array(codes)  # language index of both sides, int64[shards, 2]
+        codes = [[self.languages.index(code) for code in pair] for pair in self.groups]
+        self._codes = np.array(codes)  # language index of both sides, int64[groups, 2]
 
     def _check_usable(self, shard: Shard) -> None:
         if missing := sorted({*shard.languages} - {*self.languages}):
@@ -166,18 +166,14 @@ class PairStore:
 
     def assemble(self, groups: np.ndarray, within: np.ndarray) -> Batch:
         """Return the batch of pairs, each at position `within[i]` of group `groups[i]`."""
-        shard_of, row_of = self._locate(groups, within)
-        places = list(zip(shard_of.tolist(), row_of.tolist(), strict=True))
-        pieces = [  # many shards with few rows each: slices are faster than indexing by shard
-            self.shards[at].piece(side, row, self.max_tokens)
-            for side in (0, 1)
-            for at, row in places
-        ]
-        return packed(pieces, self._codes[shard_of].T.flatten())  # languages[2B]
+        places, most = self.places(groups, within), self.max_tokens
+        # many shards with few rows each: slices are faster than indexing by shard
+        pieces = [shard.piece(side, row, most) for side in (0, 1) for shard, row in places]
+        return packed(pieces, self._codes[groups].T.flatten())  # languages[2B]
 
     def places(self, groups: np.ndarray, within: np.ndarray) -> list[ShardRow]:
-        located = zip(*self._locate(groups, within), strict=True)
-        return [ShardRow(self.shards[at], int(row)) for at, row in located]
+        located = (numbers.tolist() for numbers in self._locate(groups, within))
+        return [ShardRow(self.shards[at], row) for at, row in zip(*located, strict=True)]
 
     def _locate(self, groups: np.ndarray, within: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the index of the shard and the row in it of each pair, both int64[len(groups)]."""

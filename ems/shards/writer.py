@@ -183,15 +183,13 @@ def close_folder(folder: Path, source: Path) -> Json:
         raise EmsError(f"{source}: no {what}")
     for path in set(paths).difference(kept):  # a small part of a corpus may be empty
         shutil.rmtree(path.parent)
+    lengths = [part.lengths for part in parts]
     manifest = {
         "languages": languages,
         "pairs": sum(part.pairs for part in parts),
         "dropped": dropped,
         "tokens": {code: sum(part.tokens[code] for part in parts) for code in languages},
-        "lengths": {
-            code: np.sum([part.lengths[code] for part in parts], axis=0).tolist()
-            for code in languages
-        },
+        "lengths": {code: np.sum([of[code] for of in lengths], 0).tolist() for code in languages},
         "vocabulary_sha256": parts[0].vocabulary_sha256,
         "shards": {path.parent.name: sha256_file(path) for path in kept},
     }
@@ -265,11 +263,8 @@ def _encoded(
     """Yield batches of the pairs with tokens on both sides: packed ids of each, lines."""
     for *sides, origins in read_columns(piece.source, piece.start, piece.lines, piece.first):
         ids = [encoder.encode(side) for encoder, side in zip(encoders, sides, strict=True)]
-        columns = [*ids, list(map(int, origins))]
-        if not (all(columns[0]) and all(columns[1])):
-            both = [bool(first and second) for first, second, _ in zip(*columns, strict=True)]
-            columns = [list(compress(column, both)) for column in columns]
-        yield tuple(columns)
+        both = [bool(first and second) for first, second in zip(*ids, strict=True)]
+        yield tuple(list(compress(column, both)) for column in (*ids, map(int, origins)))
         advance(len(origins))
 
 

@@ -10,7 +10,7 @@ import json
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from functools import partial
 from types import FrameType
 from typing import NoReturn
@@ -234,12 +234,10 @@ class Stop:
     @contextmanager
     def catching(self) -> Iterator[None]:
         """Note signals instead of dying of them within this block."""
-        before = {number: signal.signal(number, self._received) for number in SIGNALS}
-        try:
+        with ExitStack() as stack:
+            for number in SIGNALS:
+                stack.callback(signal.signal, number, signal.signal(number, self._received))
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _received(self, number: int, frame: FrameType | None) -> None:
         self.name = signal.Signals(number).name

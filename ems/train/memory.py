@@ -5,8 +5,10 @@ gradient of the embeddings, and each part is encoded again, with the same dropou
 """
 
 import ctypes
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import psutil
 import torch
@@ -76,13 +78,9 @@ class GradCache:
         return self.encode(self.tokens[tokens], self.lengths[sentences])
 
     def _parts(self) -> Iterator[tuple[int, slice, slice]]:
-        ends = torch.cumsum(self.lengths, 0).tolist()
-        token = sentence = 0
-        for number in range(self.count):
-            limit = ends[-1] * (number + 1) / self.count
-            last = sentence
-            while last < len(ends) and ends[last] <= limit:
-                last += 1
-            if last > sentence:
-                yield number, slice(token, ends[last - 1]), slice(sentence, last)
-                token, sentence = ends[last - 1], last
+        ends = [0, *torch.cumsum(self.lengths, 0).tolist()]
+        limits = (ends[-1] * number / self.count for number in range(self.count + 1))
+        bounds = [bisect_right(ends, limit) - 1 for limit in limits]
+        for number, (first, last) in enumerate(pairwise(bounds)):
+            if last > first:
+                yield number, slice(ends[first], ends[last]), slice(first, last)
