@@ -50,13 +50,10 @@ def make_encoder(system: SystemSettings, trained: Path | None = None) -> LineEnc
     cls = getattr(import_module(module), name)
     if (system.trained or system.fitted) and trained is None:
         raise EmsError(f"kind: {system.kind} needs its model folder; give it with --model")
-    match system.kind:
-        case "encoder" | "fused":
-            return cls(trained)
-        case "folder":
-            return cls(Path(system.place))
-        case "char-ngram":
-            return cls.load(trained) if system.fitted else cls(system.ngrams)
+    if system.kind == "char-ngram":
+        return cls.load(trained) if system.fitted else cls(system.ngrams)
+    if system.kind in ("encoder", "fused", "folder"):
+        return cls(trained or Path(system.place))
     return cls(system.place)
 
 

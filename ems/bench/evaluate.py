@@ -27,9 +27,7 @@ SHOWN_FILES = 3  # missing files that an error lists
 
 
 def evaluate(task: Task, out: Path) -> Result:
-    """Write the score file of a task; it may write arrays next to it. Raises `EmsError` if its
-    `folders` lack an evaluation set of the benchmark.
-    """
+    """Write the score file of a task. Raises `EmsError` if `folders` lack one of its sets."""
     if missing := " and ".join(each for each in task.sets if each not in task.folders):
         raise mistake("folders not given", benchmark=task.benchmark, missing=missing)
     task = replace(task, scratch=out.parent)

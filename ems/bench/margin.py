@@ -86,14 +86,12 @@ def scores_of(
 def best_by_margin(
     queries: np.ndarray, candidates: np.ndarray, k: int = 4, margin: str = "ratio"
 ) -> np.ndarray:
-    """Return the candidate[M, d] with the best score among the k nearest of each query[N, d],
-    int64[N]; on ties the nearest wins, then the first.
-    """
+    """Return the best of the k nearest candidates[M, d] of each query[N, d], int64[N]."""
     return _best(*nearest_distinct(queries, candidates, k), margin)[0]
 
 
 def _best(own: Neighbours, other: Neighbours, margin: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the neighbour with the highest score of each row, int64[N], and its score."""
+    """Return each row's neighbour of the highest score (ties: nearest), int64[N], and the score."""
     around = (own.mean[:, None] + other.mean[own.index]) / 2  # [N, k]
     scores = MARGINS[margin](own.similarity.astype(np.float64), around)
     best = scores.argmax(axis=1)[:, None]
@@ -154,7 +152,26 @@ def best_pairs(
     keep = min(keep, len(first) * len(second))
     least = max(_least(forward, *around, keep), _least(backward, *around[::-1], keep)) - SLACK
     rows, columns = _able(forward, *around, least), _able(backward, *around[::-1], least)
-    one, other = _best_of_all((first, second), (rows, columns), around, keep, least, device)
+    gpu = gpu_of(device)
+    height = ROWS if gpu else min(ROWS, nearest.STRIP)
+    best = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
+    for top in range(0, len(rows), height):
+        ours = rows[top : top + height]
+        queries = 2 * block(first[ours], 0, height, gpu)
+        own = block(around[0][ours, None], 0, height, gpu)
+        for left in range(0, len(columns), COLUMNS):
+            theirs = columns[left : left + COLUMNS]
+            tile = queries @ block(second[theirs], 0, COLUMNS, gpu).T  # at most [height, COLUMNS]
+            tile -= own
+            tile -= block(around[1][theirs], 0, COLUMNS, gpu)
+            flat, scores = _above(tile.reshape(-1), keep, least)
+            pairs = ours[flat // len(theirs)], theirs[flat % len(theirs)], scores
+            one, other, score = map(np.append, best, pairs)
+            order = np.lexsort((other, one, -score))[:keep]
+            best = one[order], other[order], score[order]
+            if len(order) == keep:
+                least = max(least, float(best[2].min()) - SLACK)
+    one, other, _ = best
     similarity = np.einsum("nd,nd->n", first[one], second[other], dtype=np.float64)
     score = 2 * similarity - around[0][one] - around[1][other]
     order = np.lexsort((other, one, -score))
@@ -170,37 +187,6 @@ def _least(own: Neighbours, means: np.ndarray, other_means: np.ndarray, keep: in
 def _able(own: Neighbours, means: np.ndarray, other_means: np.ndarray, least: float) -> np.ndarray:
     """Return the rows, int64, that may be in a pair with a score of at least `least`."""
     return np.flatnonzero(2.0 * own.similarity[:, 0] - means - other_means.min() >= least)
-
-
-def _best_of_all(
-    sets: tuple[np.ndarray, np.ndarray],
-    rows: tuple[np.ndarray, np.ndarray],
-    around: list[np.ndarray],
-    keep: int,
-    least: float,
-    device: str,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the row numbers of the `keep` best pairs of `rows`, all with at least `least`."""
-    gpu = gpu_of(device)
-    height = ROWS if gpu else min(ROWS, nearest.STRIP)
-    best = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
-    for top in range(0, len(rows[0]), height):
-        ours = rows[0][top : top + height]
-        queries = 2 * block(sets[0][ours], 0, height, gpu)
-        own = block(around[0][ours, None], 0, height, gpu)
-        for left in range(0, len(rows[1]), COLUMNS):
-            theirs = rows[1][left : left + COLUMNS]
-            tile = queries @ block(sets[1][theirs], 0, COLUMNS, gpu).T  # at most [height, COLUMNS]
-            tile -= own
-            tile -= block(around[1][theirs], 0, COLUMNS, gpu)
-            flat, scores = _above(tile.reshape(-1), keep, least)
-            pairs = ours[flat // len(theirs)], theirs[flat % len(theirs)], scores
-            first, second, score = map(np.append, best, pairs)
-            order = np.lexsort((second, first, -score))[:keep]
-            best = first[order], second[order], score[order]
-            if len(best[2]) == keep:
-                least = max(least, float(best[2].min()) - SLACK)
-    return best[:2]
 
 
 def _above(scores: Any, keep: int, least: float) -> tuple[np.ndarray, np.ndarray]:

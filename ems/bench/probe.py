@@ -196,9 +196,7 @@ def start_layers(sizes: list[int], streams: list[Streams], device: torch.device)
 def forward(
     features: Tensor, layers: list[Tensor], activation: str, dropout: list[Tensor] | None = None
 ) -> Tensor:
-    """Return logits [R, B, classes] of features [R, B, width], each run with its own parameters.
-    `dropout` has a tensor of factors [R, B, in] for the input of each layer.
-    """
+    """Return logits[R, B, classes] of features[R, B, width], with factors `dropout` [R, B, in]."""
     count, width = features.shape[1:]
     hidden = _inputs(features * dropout[0] if dropout else features, layers[0])
     hidden[:, width] = 1  # for the biases

@@ -279,9 +279,7 @@ def interval(right: int, count: int) -> tuple[float, float]:
 
 
 def half_interval(scores: ScoreFile, labels: Collection[str] | None = None) -> float | None:
-    """Return half of the 95 % interval of the mean over labels (default: all), in percent, by the
-    normal approximation. None if a row lacks the hits of its sentences.
-    """
+    """Return half the 95 % interval of the mean over labels, in percent; None without hits."""
     labelled = scores.labelled()
     chosen = [list(labelled[label].values()) for label in (labelled if labels is None else labels)]
     alike = all(row.hits and row.count == rows[0].count for rows in chosen for row in rows)

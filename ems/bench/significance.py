@@ -52,10 +52,8 @@ def gain(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> n
 def mean_change(gains: list[np.ndarray], parallel: bool) -> Change:
     """Return the change of the mean over languages by `gain`s, drawn together if `parallel`."""
     draw = np.random.default_rng(SEED)
-    if parallel:
-        means = _means(np.mean(gains, axis=0), draw)
-    else:
-        means = np.mean([_means(each, draw) for each in gains], axis=0)
+    drawn = [np.mean(gains, axis=0)] if parallel else gains
+    means = np.mean([_means(each, draw) for each in drawn], axis=0)
     delta = float(np.mean([each.mean() for each in gains]))
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(means, [tail, 1 - tail])

@@ -61,8 +61,7 @@ class RunProgress:
 @dataclass(frozen=True)
 class Keep:
     """Which checkpoints to keep, and which make the model: the `best` one, or the last regular
-    ones, to be averaged. A regular one is of a multiple of `checkpoint_every` or of the last step,
-    not of a signal.
+    ones, averaged. A regular one is of a multiple of `checkpoint_every` or of the last step.
     """
 
     settings: TrainSettings
@@ -104,7 +103,8 @@ def save_checkpoint(
     kept = keep.kept([step_of(path) for path in older])
     for path in older:
         if step_of(path) not in kept:
-            _remove(path)
+            # renamed first, so that a kill leaves no partial one under its name
+            shutil.rmtree(path.rename(path.with_name(f".{path.name}.{os.getpid()}.part")))
 
 
 def _folder(state: Path, step: int) -> Path:
@@ -117,13 +117,6 @@ def step_of(folder: Path) -> int:
 
 def checkpoints(state: Path) -> list[Path]:
     return sorted(state.glob("step-[0-9]*"))
-
-
-def _remove(folder: Path) -> None:
-    """Rename a checkpoint, then delete it, so that a kill leaves no partial one under its name."""
-    doomed = folder.with_name(f".{folder.name}.{os.getpid()}.part")
-    folder.rename(doomed)
-    shutil.rmtree(doomed)
 
 
 def verified(folder: Path) -> Json:
@@ -144,7 +137,8 @@ def load_checkpoint(state: Path, modules: nn.Module, optimizer: optim.Optimizer)
         try:
             numbers = verified(folder)
             weights, moments = load_file(folder / MODEL), load_file(folder / OPTIMIZER)
-            losses, times = _rows(folder / LOSSES), _rows(folder / TIMES)
+            logs = [(folder / name).read_text().splitlines() for name in (LOSSES, TIMES)]
+            losses, times = (list(map(parse_json, lines)) for lines in logs)
         except (OSError, SafetensorError, ValueError, EmsError) as error:
             problem = error.finding if isinstance(error, EmsError) else error
             log.warning("checkpoint %s cannot be read (%s); trying the one before", folder, problem)
@@ -155,10 +149,6 @@ def load_checkpoint(state: Path, modules: nn.Module, optimizer: optim.Optimizer)
     if checkpoints(state):
         log.warning("%s: none of its checkpoints can be read; training starts anew", state)
     return RunProgress()
-
-
-def _rows(path: Path) -> list[LogRow]:
-    return [parse_json(line) for line in path.read_text().splitlines()]
 
 
 def _optimizer_tensors(optimizer: optim.Optimizer) -> dict[str, Tensor]:

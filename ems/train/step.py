@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -62,7 +62,11 @@ class Trainer:
         for name, objective in system.objectives.items():
             if settings.grad_cache and objective.states:
                 raise mistake("states for gradients", name=name)
-        groups, decay = _groups(system, settings.table_rate), settings.weight_decay
+        tables = [] if system.encoder.table is None else [*system.encoder.table.parameters()]
+        others = [own for own in system.parameters() if all(own is not each for each in tables)]
+        rates = (others, 1.0), (tables, settings.table_rate)
+        groups = [{"params": part, "times": times} for part, times in rates if part]
+        decay = settings.weight_decay
         self.optimizer = Adam(groups, weight_decay=decay, amsgrad=settings.amsgrad, fused=True)
         self.scaler = torch.amp.GradScaler(device.type, enabled=settings.precision == "float16")
         self.guard = Guard(device, skips=self.scaler.is_enabled())
@@ -165,14 +169,6 @@ class Trainer:
         few = "; ".join(place.format(**pair) for pair in pairs[:SHOWN])
         more = " ..." if len(pairs) > SHOWN else ""
         return f"({parts}); its pairs: {few}{more} (all {len(pairs)}: {path})"
-
-
-def _groups(system: System, table_rate: float) -> list[dict[str, Any]]:
-    tables = [] if system.encoder.table is None else [*system.encoder.table.parameters()]
-    in_tables = {id(parameter) for parameter in tables}
-    others = [parameter for parameter in system.parameters() if id(parameter) not in in_tables]
-    groups = [{"params": others, "times": 1.0}, {"params": tables, "times": table_rate}]
-    return [group for group in groups if group["params"]]
 
 
 class Guard:

@@ -186,9 +186,7 @@ def contrastive_loss(system: System, vectors: Tensor, batch: DeviceBatch) -> Ten
 
 
 def duplicates(anchors: Tensor, candidates: Tensor) -> Tensor:
-    """Mark pairs that share a sentence, and so are translations of each other, bool[..., a, g], by
-    keys of both sides: anchors[..., a, 2] and candidates[..., g, 2].
-    """
+    """Mark pairs that share a sentence, bool[..., a, g], by keys [..., a, 2] and [..., g, 2]."""
     one, two = (anchors[..., :, None, side] for side in (0, 1))  # (..., a, 1)
     first, second = (candidates[..., None, :, side] for side in (0, 1))  # (..., 1, g)
     return (one == first) | (one == second) | (two == first) | (two == second)

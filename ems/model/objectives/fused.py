@@ -22,9 +22,7 @@ ON_GPU = 16  # factor on a GPU, since each chunk reads all output vectors and th
 
 @dataclass
 class Target:
-    """Sparse label rows: row[T], token[T] and weight[T] of each entry, in any order. Entries of the
-    same row and token are summed. The weights of a row need not add up to 1.
-    """
+    """Sparse labels: row[T], token[T], weight[T]; equal ones add up, the sum of a row is free."""
 
     row: Tensor
     token: Tensor

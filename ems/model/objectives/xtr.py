@@ -50,13 +50,11 @@ def sampled_cross_entropy(
 
 @torch.no_grad()
 def sample(token: Tensor, pieces: int, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the sampled pieces [n], each label's index in them [T], and each one's factor [n], by
-    PyTorch's generator on the CPU, which the trainer seeds.
-    """
+    """Return the sampled pieces [n], each label's index in them [T], and each one's factor [n]."""
     is_label = torch.zeros(pieces, dtype=torch.bool, device=token.device)
     is_label[token] = True
     labels, others = is_label.nonzero()[:, 0], (~is_label).nonzero()[:, 0]
-    drawn = others[torch.randperm(len(others))[:count].to(token.device)]
+    drawn = others[torch.randperm(len(others))[:count].to(token.device)]  # by the trainer's seed
     chosen = torch.cat([labels, drawn])  # (n,)
     times = torch.ones(len(chosen), dtype=torch.float64, device=token.device)
     times[len(labels) :] = len(others) / max(1, len(drawn))
