@@ -43,9 +43,7 @@ SUFFIX, PARTIAL = ".safetensors", ".part"
 
 
 def make_encoder(system: SystemSettings, trained: Path | None = None) -> LineEncoder:
-    """Load the encoder of a system; `trained` is the model folder of a trained or fitted one.
-    Raises `EmsError` if it cannot be loaded or a required package is not installed.
-    """
+    """Load the encoder of a system; `trained` is its folder. Raises `EmsError` if that fails."""
     module, _, name = CLASSES[system.kind].rpartition(".")
     cls = getattr(import_module(module), name)
     if (system.trained or system.fitted) and trained is None:

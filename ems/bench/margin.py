@@ -137,9 +137,6 @@ def best_candidates(
     return distinct.rows[winner]
 
 
-# --- CSLS
-
-
 def best_pairs(
     first: np.ndarray, second: np.ndarray, keep: int, k: int, device: str = "auto"
 ) -> Mined:

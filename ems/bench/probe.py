@@ -26,7 +26,7 @@ from ems.model.devices import Adam
 
 EXAMPLES = 4096  # rows classified at once
 MOST_PARAMETERS = 1 << 20  # trained at once; above it, steps spend their time allocating memory
-STEPS = 1 << 16  # resolution of the dropout rate
+STEPS = 1 << 16  # resolution of the dropout rate: 16 random bits for each input of a layer
 ALIGNED = 16  # floats: 64 bytes
 ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
 
@@ -181,9 +181,7 @@ class _Batched:
 
 
 def start_layers(sizes: list[int], streams: list[Streams], device: torch.device) -> list[Tensor]:
-    """Draw the parameters of R runs, uniform in +-1 / sqrt(in) like `torch.nn.Linear`. A layer is
-    [R, out, in']: the weights, the biases, and zeros up to a multiple of ALIGNED.
-    """
+    """Draw parameters of R runs like `torch.nn.Linear`, [R, out, in']: weights, biases, zeros."""
     layers = []
     for first, second in pairwise(sizes):
         bound, shape = first**-0.5, (second, first + 1)
@@ -229,9 +227,7 @@ def _products(weight: Tensor, hidden: Tensor) -> Tensor:
 def draw_dropout(
     streams: Sequence[Streams], shape: torch.Size, probe: ProbeSettings, device: torch.device
 ) -> list[Tensor] | None:
-    """Return dropout factors for features of `shape` [R, B, width]; None if the rate is 0. Each
-    input of each layer takes 16 random bits: the rate is a multiple of 1/65,536.
-    """
+    """Return dropout factors of each layer for features [R, B, width]; None if the rate is 0."""
     if not probe.dropout:
         return None
     runs, batch, width = shape

@@ -34,16 +34,14 @@ class LineEncoder(Protocol):
 
 @dataclass(frozen=True)
 class Task:
-    """An encoder, its system, and a benchmark to score it on. `folders` maps each evaluation set to
-    its folder. Arrays that do not fit into memory go to files in `scratch`.
-    """
+    """An encoder, its system, and a benchmark to score it on."""
 
     encoder: LineEncoder
     experiment: Experiment
     system: str
     benchmark: str
-    folders: Mapping[str, Path]
-    scratch: Path = Path(".")
+    folders: Mapping[str, Path]  # of evaluation sets
+    scratch: Path = Path(".")  # for arrays that do not fit into memory
 
     @property
     def record(self) -> Benchmark:

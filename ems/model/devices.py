@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ems.base.errors import Damaged
 from ems.base.files import ENCODER, HEADS, VOCABULARY, atomic_path, system_error
-from ems.base.mistakes import mistake
+from ems.base.mistakes import check
 from ems.model.weights import Shapes, check_fits, opened_weights
 
 LARGEST = 1e15  # a weight: the sum of squares of a vector of such numbers is finite in float32
@@ -21,14 +21,12 @@ LARGEST = 1e15  # a weight: the sum of squares of a vector of such numbers is fi
 def choose_device(setting: str) -> torch.device:
     """Choose a device by `auto`, `cpu` or `cuda`. Raises `EmsError` for cuda without a GPU."""
     present = torch.cuda.is_available()
-    if setting == "cuda" and not present:
-        raise mistake("no GPU")
+    check({"no GPU": setting == "cuda" and not present})
     return torch.device("cuda" if present and setting != "cpu" else "cpu")
 
 
 def check_precision(setting: str, device: torch.device) -> None:
-    if setting == "float16" and device.type == "cpu":
-        raise mistake("float16 without a GPU")
+    check({"float16 without a GPU": setting == "float16" and device.type == "cpu"})
 
 
 def onto(device: torch.device, tensor: Tensor) -> Tensor:

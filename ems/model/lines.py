@@ -140,10 +140,9 @@ def check_finite(vectors: np.ndarray, model: object) -> None:
     with np.errstate(all="ignore"):
         squares = np.einsum("nd,nd->n", vectors, vectors)
     if bad := np.flatnonzero(~np.isfinite(squares)).tolist():
-        raise NotFinite(
-            f"{model}: the vectors of {len(bad):,} of {len(vectors):,} sentences are not finite; "
-            "the model is damaged: train, export or fetch it again"
-        )
+        problem = f"the vectors of {len(bad):,} of {len(vectors):,} sentences are not finite"
+        advice = "the model is damaged: train, export or fetch it again"
+        raise NotFinite(f"{model}: {problem}; {advice}")
 
 
 def unit_rows(vectors: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

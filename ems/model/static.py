@@ -71,9 +71,8 @@ def load_encoder(
 
 class StaticEncoder(Tokeniser):
     """An encoder without layers, with its segmenters and its vocabulary. `precision` int8 keeps the
-    tables as int8 with a scale per row; bfloat16 is float32 here. The cache of words has about
-    `cache_mb` MB. `threads` share the work of a call. Vectors depend on neither. Raises `EmsError`
-    for a missing or damaged file.
+    tables as int8 with a scale per row; bfloat16 is float32 here. Vectors depend neither on the
+    `cache_mb` MB of words nor on `threads`. Raises `EmsError` for a missing or damaged file.
     """
 
     def __init__(

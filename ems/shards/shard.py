@@ -104,10 +104,9 @@ class Shard:
         return self._mapped(DOCUMENTS, offsets_fault, self.pairs)
 
     def _mapped(self, name: str, fault: Callable[..., str], *expected: Any) -> np.ndarray:
-        """Memory-map the numbers of a file after they have passed the check `fault`, as a plain
-        array, because np.memmap is slow to index. Batches read a few numbers in random places:
-        without `madvise`, the kernel's read-ahead (often 128 KB) reads 20 times as much as needed
-        if shards are larger than memory.
+        """Memory-map the numbers of a file that pass the check `fault`, as a plain array, since
+        np.memmap is slow to index. Batches read a few numbers in random places: of shards larger
+        than memory, the kernel's read-ahead would read 20 times as much without `madvise`.
         """
         self.check_sizes(name)  # a file truncated since it was opened must not be mapped
         path = self.folder / name

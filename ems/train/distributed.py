@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from ems.base import torchrun
-from ems.base.mistakes import mistake
+from ems.base.mistakes import check, mistake
 
 T = TypeVar("T")
 AGREE_EVERY = 10  # steps on a GPU between two exchanges about whether to stop
@@ -39,8 +39,7 @@ class World:
 
     def share(self, pairs: int) -> slice:
         """Return this process's part of a step's pairs. Raises `EmsError` for unequal parts."""
-        if pairs % self.size:
-            raise mistake("pairs of processes", pairs=pairs, this=self)
+        check({"pairs of processes": pairs % self.size}, pairs=pairs, this=self)
         own = pairs // self.size
         return slice(self.rank * own, (self.rank + 1) * own)
 
@@ -77,8 +76,8 @@ class World:
     def check_same(self, step: int) -> None:
         """Raise `EmsError` unless all processes are at the same step."""
         steps = self.gather(step)
-        if min(steps) != max(steps):
-            raise mistake("other checkpoints", least=min(steps), most=max(steps))
+        least, most = min(steps), max(steps)
+        check({"other checkpoints": least < most}, least=least, most=most)
 
 
 @contextmanager

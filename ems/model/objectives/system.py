@@ -149,7 +149,11 @@ class System(nn.Module):
         super().__init__()
         model, self.settings = settings.model, settings.objectives
         self.objectives = load_objectives(self.settings)
+        rated = [name for name, objective in self.objectives.items() if objective.accuracy]
+        self.parts = [*self.objectives, *(f"{name}_accuracy" for name in rated), "total"]
         self.contrast = self.settings.contrastive
+        pairs = self.contrast.negatives  # in a group of negatives; None: all of a step
+        self.negatives = None if pairs == "batch" else pairs
         self.masked_labels = settings.train.input_mask == "one"
         needed = {settings.train.input_mask, *(one.hide for one in self.objectives.values())}
         hide = next((hide for hide in HIDES if hide in needed), None)
@@ -165,9 +169,7 @@ class System(nn.Module):
     def prepared(
         self, batch: Batch, seed: int, step: int, first: int = 0, total: int | None = None
     ) -> Batch:
-        """Add masks, keys and the step number to a batch, as the objectives need them. The batch
-        has the pairs from number `first` on, of `total` in the step (default: its own).
-        """
+        """Add masks, keys and step to a batch: pairs from `first` on, of `total` in the step."""
         if self.masker:
             batch = self.masker(batch, seed, step, first, total)
         keys = sentence_keys(batch) if self.contrast.mask_duplicates else None
@@ -200,16 +202,6 @@ class System(nn.Module):
         rated = [(name, each.accuracy(self, encoded)) for name, each in named if each.accuracy]
         rates = {f"{name}_accuracy": percent / batch.total for name, percent in rated}
         return {**parts, **rates, "total": total}
-
-    @property
-    def parts(self) -> list[str]:
-        rated = [name for name, objective in self.objectives.items() if objective.accuracy]
-        return [*self.objectives, *(f"{name}_accuracy" for name in rated), "total"]
-
-    @property
-    def negatives(self) -> int | None:
-        """Number of pairs in a group; None for all pairs of a step."""
-        return None if self.contrast.negatives == "batch" else self.contrast.negatives
 
 
 def similarity_flops(system: System, lengths: np.ndarray, width: int | None = None) -> int:
