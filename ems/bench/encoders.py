@@ -43,7 +43,7 @@ SUFFIX, PARTIAL = ".safetensors", ".part"
 
 
 def make_encoder(system: SystemSettings, trained: Path | None = None) -> LineEncoder:
-    """Load the encoder of a system; `trained` is its folder. Raises `EmsError` if that fails."""
+    """Load the encoder of a system from its folder `trained`. Raises `EmsError` if that fails."""
     module, _, name = CLASSES[system.kind].rpartition(".")
     cls = getattr(import_module(module), name)
     if (system.trained or system.fitted) and trained is None:

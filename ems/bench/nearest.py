@@ -47,7 +47,7 @@ class Neighbours:
 class Distinct:
     """The distinct rows of vectors[N, d], without rows of zeros; slicing reads them. `rows`
     int64[U] are the first copies. `number` int64[N] says which of them each row equals (U for
-    zeros), by 64-bit hashes. Rows of equal `texts` are equal: the same text may have other bits.
+    zeros), by 64-bit hashes. Rows of equal `texts` are equal, whose bits depend on their batch.
     """
 
     def __init__(self, vectors: np.ndarray, texts: Iterable[str] = ()) -> None:

@@ -98,7 +98,7 @@ def _reported(model: str, what: str) -> Iterator[None]:
 class CommandEncoder:
     """A program that reads lines from the file `{lines}` (UTF-8, LF) and writes float32[n, d] to
     the .npy file `{out}`; `{language}` becomes the language code, "und" for an unseen language.
-    A command is split like a shell's. Raises `EmsError` for bad quotes and a missing file.
+    Raises `EmsError` for quotes that no shell takes, and without {lines} or {out}.
     """
 
     def __init__(self, command: str) -> None:

@@ -84,7 +84,7 @@ class DocumentStore(PairStore):
         return packed(texts, np.array(codes), targets)
 
     def text(self, shard: Shard, row: int, middle: np.ndarray) -> np.ndarray:
-        """Return a row's context around `middle`, uint16[L], cut to max_tokens at the long end."""
+        """Return a row's context around `middle`, uint16[L], cut where longer to max_tokens."""
         at = int(np.searchsorted(shard.documents, row, side="right"))
         start, end = shard.documents[at - 1 : at + 1].tolist()
         ids, offsets = shard.ids[0], shard.offsets[0]

@@ -189,7 +189,7 @@ def close_folder(folder: Path, source: Path) -> Json:
         "pairs": sum(part.pairs for part in parts),
         "dropped": dropped,
         "tokens": {code: sum(part.tokens[code] for part in parts) for code in languages},
-        "lengths": {code: np.sum([of[code] for of in lengths], 0).tolist() for code in languages},
+        "lengths": {code: np.sum([own[code] for own in lengths], 0).tolist() for code in languages},
         "vocabulary_sha256": parts[0].vocabulary_sha256,
         "shards": {path.parent.name: sha256_file(path) for path in kept},
     }

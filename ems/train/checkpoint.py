@@ -61,7 +61,7 @@ class RunProgress:
 @dataclass(frozen=True)
 class Keep:
     """Which checkpoints to keep, and which make the model: the `best` one, or the last regular
-    ones, averaged. A regular one is of a multiple of `checkpoint_every` or of the last step.
+    ones, averaged: of multiples of `checkpoint_every` and the last step, not after a signal.
     """
 
     settings: TrainSettings
