@@ -149,11 +149,12 @@ def start_of(
     is not the one of the shards of `store`.
     """
     setting = experiment.systems[name].train.start_from
-    needed, given = bool(setting), folder is not None
-    wrong = {"no folder to start from": needed > given, "no system to start from": needed < given}
-    check(wrong, name=name, setting=setting, folder=folder)
-    if not given:
+    if setting and folder is None:
+        raise mistake("no folder to start from", name=name, setting=setting)
+    if folder is None:
         return None
+    if not setting:
+        raise mistake("no system to start from", name=name, folder=folder)
     description = read_model(folder)
     languages = read_json(folder / DESCRIPTION, LanguageList).languages  # keeps the heads
     store.check_vocabulary(folder / VOCABULARY, f"give the model of {setting}")
