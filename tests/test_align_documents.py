@@ -52,7 +52,7 @@ def write(path, lines):
 
 def aligned(encoder, parent, skip=False, **options):
     """The pairs of the folders a and b as (score, name, name)."""
-    sides = DocumentFolder(parent / "a", None, skip), DocumentFolder(parent / "b", None, skip)
+    sides = DocumentFolder(parent / "a", skip=skip), DocumentFolder(parent / "b", skip=skip)
     align_documents(encoder, sides, parent / "pairs.tsv", **options)
     rows = [row.split("\t") for row in (parent / "pairs.tsv").read_text().splitlines()]
     return [

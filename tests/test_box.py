@@ -22,7 +22,7 @@ from ems.bench.scores import read_score_file
 from ems.benchmarks.wmt24pp.table import TABLES
 from ems.corpora.demo.grammar import read_free
 from ems.tables.engine import write_systems
-from ems.use.check import check_model
+from ems.use.files import check_model
 
 BOX = ROOT / "models/ems-62"
 SENTENCES = read_free()  # each in eight languages

@@ -35,7 +35,7 @@ from ems.model.encode import SentenceEncoder
 from ems.model.static import load_encoder
 from ems.model.weights import mapped
 from ems.text.subwords import UNK
-from ems.use.check import check_model
+from ems.use.files import check_model
 
 pytestmark = pytest.mark.slow
 TEXT = [text for sentence in read_free() for text in sentence.values()]  # of eight languages

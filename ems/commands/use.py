@@ -154,9 +154,9 @@ def align(
 
 def check_model(model: common.ModelFolder) -> None:
     """Check the checksums and weights of a model, and one vector."""
-    from ems.use import check
+    from ems.use import files
 
-    common.log.info("%s: %s files are whole", model, check.check_model(model))
+    common.log.info("%s: %s files are whole", model, files.check_model(model))
 
 
 def search(
@@ -256,6 +256,6 @@ def align_documents(
     from ems.use.encoder import Encoder
 
     encoder, skip = Encoder(model, device, precision), bad == "skip"
-    first = documents.DocumentFolder(source, source_language, skip)
-    second = documents.DocumentFolder(target, target_language, skip)
+    first = documents.DocumentFolder(source, (source_language,), skip)
+    second = documents.DocumentFolder(target, (target_language,), skip)
     documents.align_documents(encoder, (first, second), out, threshold, device)

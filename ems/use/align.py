@@ -41,9 +41,8 @@ CELLS = 1 << 14  # of a block whose costs are computed at once
 
 
 class Alignment(NamedTuple):
-    """Adjacent lines of both documents, numbered from 0, and the cosine of their vectors.
-
-    A sentence without a partner has an empty range on the other side and the score 0.
+    """Adjacent lines of both documents, numbered from 0, and the cosine of their vectors; for a
+    sentence without a partner, an empty range on the other side and the score 0.
     """
 
     source: range
@@ -153,10 +152,8 @@ class Side:
         parts = [self.parts[start:end].sum(0) for start, end in zip(starts, ends, strict=True)]
         return self.units(np.reshape(parts, (-1, self.parts.shape[1])))
 
-    def windows(self, start: int, end: int, most: int, mean: np.ndarray) -> "Windows":
-        """Return the windows of 1 to `most` sentences that end with those from `start` to `end`.
-        `mean` is of the sentences of the other document.
-        """
+    def windows(self, start: int, end: int, most: int) -> "Windows":
+        """Return the windows of 1 to `most` sentences that end with those from `start` to `end`."""
         before, rows, joined = max(0, start - most + 1), np.arange(start, end), self.joined
         parts, vectors, letters, legal = np.zeros_like(self.parts[before:end]), [], [], []
         for size in range(1, most + 1):
@@ -166,8 +163,7 @@ class Side:
             vectors.append(self.units(own) if joined is None else joined[size - 1, start:end])
             letters.append(own[:, -1].copy())
             legal.append(near & (rows + 1 >= size))
-        stacked = np.stack(vectors)
-        return Windows(stacked, stacked @ mean, np.stack(letters), np.stack(legal))
+        return Windows(*map(np.stack, (vectors, letters, legal)))
 
 
 def _sentences(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -180,7 +176,6 @@ class Windows(NamedTuple):
     """Windows of 1, 2, ... adjacent sentences, by their last one."""
 
     vectors: np.ndarray  # float32[most, N, d]
-    mean: np.ndarray  # float32[most, N]: cosine with the sentences of the other document
     letters: np.ndarray  # float32[most, N]
     legal: np.ndarray  # bool[most, N]: begins in the document, crosses no empty line
 
@@ -210,8 +205,7 @@ def _spans(first: Side, second: Side, largest: int, progress: Progress | None) -
         levels.append((levels[-1][0].halved(), levels[-1][1].halved()))
     ratio = _ratio(first, second, [(0, 0, len(first), len(second))])
     for sides in reversed(levels):
-        most = largest if sides[0] is first else COARSE
-        counted = progress if sides[0] is first else None
+        most, counted = (largest, progress) if sides[0] is first else (COARSE, None)
         spans = _search(*sides, most, _band(spans, *map(len, sides)), ratio, counted)
         ratio = _ratio(*sides, [span for span in spans if span[0] < span[2] and span[1] < span[3]])
     return spans
@@ -227,9 +221,7 @@ def _ratio(first: Side, second: Side, spans: list[Span]) -> float:
 
 
 def _band(spans: list[Span] | None, rows: int, columns: int) -> Band:
-    """Return the first and the last column to search in each row, int64[rows + 1]: those near the
-    spans of the level with half as many sentences.
-    """
+    """Return the columns to search: those near the spans of the level with half the sentences."""
     if spans is None or max(rows, columns) <= DENSE:
         return np.zeros(rows + 1, int), np.full(rows + 1, columns)
     path = np.minimum(2 * np.array([(0, 0), *(span[2:] for span in spans)]), (rows, columns))
@@ -294,11 +286,12 @@ def _costs(
         while size > 1 and size * (high[start + size] - low[start + 1]) > CELLS:
             size //= 2
         end, left = start + size, low[start + 1]
-        one = first.windows(start, end, most, means[1])
-        other = second.windows(max(0, left - 1), high[end], most, means[0])
+        one = first.windows(start, end, most)
+        other = second.windows(max(0, left - 1), high[end], most)
         costs = np.full((len(shapes), size, high[end] + 1 - left), np.inf, np.float32)
         cosine = np.stack([one.vectors[i] @ other.vectors[k].T for i, k in zip(m, n, strict=True)])
-        mean = (one.mean[m][:, :, None] + other.mean[n][:, None]) / 2
+        near = one.vectors @ means[1], other.vectors @ means[0]  # [most, rows or columns]
+        mean = (near[0][m][:, :, None] + near[1][n][:, None]) / 2
         letters = [one.letters[m][:, :, None] + SMOOTH, other.letters[n][:, None] + SMOOTH]
         length = np.sqrt((letters[0] / lengths[0] + letters[1] / lengths[1]) / 2)
         deviation = np.abs(np.log(letters[0]) - np.log(letters[1]) - ratio)

@@ -9,7 +9,6 @@ docs/align.md compares. `ems.bench.margin` then pairs the exact neighbours, one 
 """
 
 import re
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import numpy as np
 from ems.base.errors import EmsError
 from ems.base.files import atomic_path, visible_files
 from ems.base.progress import Progress, log
-from ems.base.texts import batched, bounded_lines, is_visible, opened
+from ems.base.texts import batched, is_visible
 from ems.bench.margin import pairs_of
 from ems.bench.nearest import Distinct, nearest
 from ems.model.lines import unit_rows
@@ -32,13 +31,8 @@ CENTRES = (np.arange(WINDOWS) + 0.5) / WINDOWS
 NEIGHBOURS = 4  # of the margin
 
 
-@dataclass(frozen=True)
-class DocumentFolder:
+class DocumentFolder(TextInput):
     """A folder of texts with a sentence per line; `skip` skips bad lines and files of no text."""
-
-    path: Path
-    language: str | None = None
-    skip: bool = False
 
     def files(self) -> list[Path]:
         """Return the visible files, sorted. Raises `EmsError` if none, or a name is not for TSV."""
@@ -53,19 +47,15 @@ class DocumentFolder:
 
     def lines_of(self, path: Path, report: bool = False) -> list[str]:
         """Return the lines of a document that have text. Raises `EmsError` for a bad document."""
-        text = TextInput(path, (self.language,), self.skip)
         try:
-            with opened(path) as reader:
-                rows, bad = text.rows(bounded_lines(reader))
+            lines = TextInput(path, skip=self.skip).texts(report).values()
         except EmsError as error:
             if not self.skip:
                 raise
-            rows, bad = [], {}
             if report:
                 log.warning("%s; skipped", error)
-        if report:
-            text.report([bad])
-        return [row[0].strip() for row in rows if row and is_visible(row[0])]
+            return []
+        return [line.strip() for line in lines if is_visible(line)]
 
     def encoded(self, encoder: Encoder, name: str) -> tuple[list[Path], Distinct]:
         """Return the documents with text and their vectors, float16[N, WINDOWS * d]. Documents are
@@ -82,14 +72,14 @@ class DocumentFolder:
             log.warning("%s: documents without text, in no pair: %s", self.path, f"{empty:,}")
         sentences, counts = np.unique(np.concatenate([*map(np.unique, hashes)]), return_counts=True)
         progress = Progress(f"encode {name}", len(files), "documents")
-        vectors = np.empty((len(files), WINDOWS * encoder.width(self.language)), np.float16)
+        vectors = np.empty((len(files), WINDOWS * encoder.width(*self.languages)), np.float16)
         texts = batched(map(self.lines_of, files), lambda lines: sum(map(len, lines)))
         for batch in progress.over(texts, len):
             flat = [line for lines in batch for line in lines]
             found = np.searchsorted(sentences, hashes_of(flat)).clip(max=len(sentences) - 1)
             weights = np.log1p([*map(len, flat)]) * np.log((1 + len(files)) / counts[found])
             ends = np.cumsum([*map(len, batch)])[:-1]
-            rows = encoder.vectors(flat, self.language, normalise=True)
+            rows = encoder.vectors(flat, *self.languages, normalise=True)
             parts = zip(np.split(rows, ends), np.split(weights, ends), strict=True)
             for number, part in enumerate(parts, start=progress.done):
                 vectors[number] = document_vector(*part)
@@ -118,10 +108,9 @@ def align_documents(
     """
     for folder in folders:  # before long work on the first
         folder.files()
-        encoder.width(folder.language)
-    names = ("source", "target")
-    read = [folder.encoded(encoder, name) for folder, name in zip(folders, names, strict=True)]
-    (sources, first), (targets, second) = read
+        encoder.width(*folder.languages)
+    (sources, first) = folders[0].encoded(encoder, "source")
+    (targets, second) = folders[1].encoded(encoder, "target")
     neighbours = nearest(first, second, NEIGHBOURS, device, "compare documents")
     pairs = pairs_of(neighbours, (first, second), "ratio", least=limit(threshold))
     rows = zip(pairs.score.tolist(), pairs.first.tolist(), pairs.second.tolist(), strict=True)

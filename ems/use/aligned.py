@@ -52,9 +52,8 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class AlignJob:
-    """Documents to align: the model, and how to read them.
-
-    `split` splits lines into sentences, which are then numbered instead of lines.
+    """Documents to align: the model, and how to read them. `split` splits lines into sentences,
+    which are then numbered instead of lines.
     """
 
     model: str | None
@@ -66,8 +65,9 @@ class AlignJob:
     precision: str = "float32"
 
     @property
+    @cache  # noqa: B019  in a worker process, for all its pieces
     def encoder(self) -> Encoder:
-        return _encoder(self.model, self.device, self.precision)
+        return Encoder(self.model, self.device, self.precision)
 
     def read(self, path: Path, side: int) -> Text:
         """Read the lines of a document; a skipped bad line is empty."""
@@ -120,11 +120,6 @@ class AlignJob:
         return [self.read(Path(path), side) for side, path in enumerate(paths)], paths
 
 
-@cache  # in a worker process, for all its pieces
-def _encoder(model: str | None, device: str, precision: str) -> Encoder:
-    return Encoder(model, device, precision)
-
-
 def _decoded(column: bytes) -> Text:
     try:
         text = base64.b64decode(column, validate=True)
@@ -154,11 +149,8 @@ def listed(folder: Path, languages: Languages) -> list[bytes]:
         raise EmsError(f"{folder}: expected files NAME{own} and NAME{other}, found no such pair")
     if alone := len([name for name in files if name.endswith((own, other))]) - 2 * len(pairs):
         log.warning("%s: %s files have no partner and are left out", folder, f"{alone:,}")
-    times = [[path.stat().st_mtime_ns for path in pair] for pair in pairs]
-    return [
-        f"{time}\t{one}\t{two}\n".encode(errors="surrogateescape")
-        for time, (one, two) in zip(times, pairs, strict=True)
-    ]
+    rows = ([[path.stat().st_mtime_ns for path in pair], *pair] for pair in pairs)
+    return [f"{times}\t{one}\t{two}\n".encode(errors="surrogateescape") for times, one, two in rows]
 
 
 # --- forms
@@ -281,8 +273,7 @@ class Output:
             page = Template(page.read_text("utf-8"))
             text = page.substitute(title=html.escape(title), source=codes[0], target=codes[1])
             head, tail = text.split("<!-- rows -->\n")
-        forms = {"vecalign": as_vecalign, "html": as_html}
-        forms |= {"tmx": partial(as_tmx, languages=codes)}
+        forms = {"vecalign": as_vecalign, "html": as_html, "tmx": partial(as_tmx, languages=codes)}
         forms |= {"jsonl": partial(as_jsonl, languages=self.endings)}
         yield head.encode()
         yield from (forms.get(self.form, as_tsv)(row).encode() for row in rows)

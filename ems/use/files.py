@@ -1,4 +1,4 @@
-"""Encode the lines of a text, and score the pairs of a TSV, in bounded memory.
+"""Encode the lines of a text, score the pairs of a TSV, check a model folder: in bounded memory.
 
 A text is processed in pieces of PIECE_LINES. Finished pieces are kept in a hidden folder next to
 the output file (`ems.text.pieces`), so that a killed run resumes with the next piece and writes the
@@ -10,17 +10,22 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from ems.base.files import atomic_path, check_unchanged, read_json, write_json
+from ems.base.errors import Damaged, NotFinite
+from ems.base.files import atomic_path, check_unchanged, read_json, sha256_file, write_json
 from ems.base.progress import Progress, log
 from ems.base.records import Some
 from ems.base.texts import BATCH, STREAM, batched, bounded_lines, opened
+from ems.model.folder import checksums
+from ems.model.static import as_float32
+from ems.model.weights import mapped
 from ems.text.pieces import MAX_BYTES, Advance, Piece, cut, done_pieces
 from ems.use.encoder import Encoder, cosines
 from ems.use.stream import Faults, Row, TextInput, plain, scratch, write
@@ -28,6 +33,7 @@ from ems.use.stream import Faults, Row, TextInput, plain, scratch, write
 PIECE_LINES = 1 << 15  # as in a benchmark, so that the vectors have the same bits
 ROWS, FAULTS = "rows", "faults.json"  # files of a piece
 BAD_SCORE = "nan"  # score of a bad row
+CHECKED = 1 << 22  # weights in memory at once
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,7 @@ def _report(parts: list[Faults], job: EncodingJob) -> None:
     job.encoder.warn_of_unknown(job.text)
 
 
-def run(job: EncodingJob, out: Path, head: Callable[[int], bytes] = lambda lines: b"") -> int:
+def run(job: EncodingJob, out: Path, head: Callable[[int], bytes] | None = None) -> int:
     """Write the rows of a text to a file, after `head(lines)`, or to standard output; return the
     number of lines. An interrupted run is resumed. Raises `EmsError` for a bad line, a full disk,
     and a source that cannot be read.
@@ -130,7 +136,7 @@ def run(job: EncodingJob, out: Path, head: Callable[[int], bytes] = lambda lines
         atomic_path(out) as temporary,
         open(temporary, "wb") as writer,
     ):
-        writer.write(head(lines))
+        writer.write(head(lines) if head else b"")
         for path in files:
             with open(path, "rb") as reader:
                 shutil.copyfileobj(reader, writer, 1 << 20)
@@ -158,18 +164,12 @@ def encode(encoder: Encoder, text: TextInput, out: Path, form: VectorForm) -> No
 
     Into a .npy file, as raw little-endian numbers (.f32, standard output), as text on a terminal.
     """
-    job = EncodingJob(encoder, text, form)
-    if out == STREAM:
-        shown = replace(job, render=readable) if sys.stdout.isatty() else job
-        run(shown, out)
-        return
-    width = encoder.width(text.languages[0], form.dimensions)
-
-    def head(lines: int) -> bytes:
-        return b"" if out.suffix == ".f32" else form.header(lines, width)
-
-    lines = run(job, out, head)
-    log.info("%s: %s (%s, %s), one row per line", out, form.dtype.name, lines, width)
+    shown = out == STREAM and sys.stdout.isatty()
+    job = EncodingJob(encoder, text, form, render=readable if shown else None)
+    width = encoder.width(*text.languages, form.dimensions)
+    lines = run(job, out, None if out.suffix == ".f32" else partial(form.header, width=width))
+    if out != STREAM:
+        log.info("%s: %s (%s, %s), one row per line", out, form.dtype.name, lines, width)
 
 
 def readable(vectors: np.ndarray, rows: list[bytes | None]) -> bytes:
@@ -199,3 +199,31 @@ def score_lines(
         scores = (BAD_SCORE if row is None else f"{value:.6f}" for value, row in both)
         return "".join(f"{score}\n" for score in scores).encode()
     return b"".join(row for value, row in both if row is not None and value >= threshold)
+
+
+def check_model(folder: Path) -> int:
+    """Return the number of files of a trained or exported model, all of which are whole. Raises
+    `Damaged` for a file with another checksum or a weight that is not finite, and `EmsError` if the
+    model cannot encode.
+    """
+    sums = checksums(folder)
+    sizes = {name: (folder / name).stat().st_size for name in sums if (folder / name).is_file()}
+    progress = Progress(f"check {folder}", sum(sizes.values()), "bytes")
+    for name in progress.over(sums, sizes.__getitem__):
+        path = folder / name
+        if sha256_file(path) != sums[name]:
+            raise Damaged(path, "its SHA-256 is not the one that the folder lists")
+        if path.suffix == ".safetensors":
+            _check_weights(path)
+    encoder = Encoder(folder, "cpu")
+    if not np.isfinite(encoder.vectors(["a"], next(iter(encoder.languages), None))).all():
+        raise NotFinite(f"{folder}: the vector of a line is not finite; fetch the model again")
+    return len(sums)
+
+
+def _check_weights(path: Path) -> None:
+    for name, weights in mapped(path, None).items():
+        numbers = weights.reshape(-1)
+        for start in range(0, len(numbers), CHECKED):
+            if not np.isfinite(as_float32(numbers[start : start + CHECKED])).all():
+                raise Damaged(path, f"{name}: expected finite numbers, found others")

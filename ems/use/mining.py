@@ -27,7 +27,7 @@ from ems.text.pieces import Advance, Piece, done_pieces, numbered
 from ems.use.arguments import limit
 from ems.use.encoder import Encoder, cosines
 from ems.use.files import EncodingJob, VectorForm, rows_of, score_lines
-from ems.use.stream import BadLine, TextInput, lines_at, plain, scratch, starts_of, write
+from ems.use.stream import TextInput, lines_at, plain, scratch, starts_of, write
 
 SEARCH_PARTS, LEAST_ROWS = 32, 4 * ROWS  # most parts of a search, fewest rows of a part
 # What sets the threads of a product of numpy, and its last bits; Snakemake sets both for a job
@@ -89,11 +89,7 @@ def encoded(
 def _texts(file: Path, text: TextInput, side: int) -> Iterator[str]:
     """Yield the lines of a side, "" for a bad one."""
     with open(file, "rb") as reader:
-        for line in reader:
-            try:
-                yield text.sides_of(line)[side]
-            except BadLine:
-                yield ""
+        yield from (row[side] if row else "" for row in map(text.row, reader))
 
 
 # --- search
@@ -116,15 +112,16 @@ def compared(
         return
     size = -(-max(LEAST_ROWS, -(-len(first) // SEARCH_PARTS)) // ROWS) * ROWS
     pieces = numbered(state, len(first), size) or [Piece(state, 0, 0, 0, 0, 0)]
-    key = [key, k, device, size, source_hash("ems.bench.nearest"), "npz"]
+    key = [key, k, device, size, source_hash("ems.bench.nearest"), "arrays"]
     key += [*map(os.environ.get, BLAS), len(os.sched_getaffinity(0))]
     work = partial(_compare, sides, k, device)
     with done_pieces("compare", work, pieces, state, key, 1, "lines") as files:
         forward, backward = [], None
         for path, piece in zip(files, pieces, strict=True):
             with np.load(path) as arrays:
-                forward.append(Neighbours(arrays["forward"], arrays["forward_index"]))
-                part = Neighbours(arrays["backward"], arrays["backward_index"] + piece.first)
+                similarity, index, others, rows = arrays.values()
+            forward.append(Neighbours(similarity, index))
+            part = Neighbours(others, rows + piece.first)
             backward = merged(backward, part, k) if backward else part
         yield _stacked(forward), backward
 
@@ -136,10 +133,8 @@ def _compare(
     first, second = sides
     rows = first[piece.first : piece.first + piece.lines]
     forward, backward = nearest(rows, second, k, device, f"compare, from line {piece.first + 1:,}")
-    own = {"forward": forward.similarity, "forward_index": forward.index}
-    others = {"backward": backward.similarity, "backward_index": backward.index}
     with open(out, "wb") as writer:
-        np.savez(writer, **own, **others)
+        np.savez(writer, *vars(forward).values(), *vars(backward).values())
     advance(piece.lines)
 
 
@@ -196,28 +191,23 @@ def mine(
         encoder.width(text.languages[0])
     with ExitStack() as stack:
         state = stack.enter_context(scratch(out))
-        (first_text, (first,)), (second_text, (second,)) = [
+        both = [
             stack.enter_context(encoded(encoder, text, state / name, f"encode {name}"))
             for name, text in (("source", source), ("target", target))
         ]
-        key = [encoder.identity, [sha256_file(first_text), sha256_file(second_text)]]
-        sides = first, second
+        sides = [side for _, (side,) in both]
+        key = [encoder.identity, [sha256_file(text) for text, _ in both]]
         with compared(sides, search, key, state / "compared") as found:
             pairs = pairs_of(found, sides, search.margin, one_to_one, limit(threshold))
-            columns = [
-                map(repr, pairs.score.tolist()),
-                _lines(first_text, len(first.vectors), pairs.first),
-                _lines(second_text, len(second.vectors), pairs.second),
-            ]
+            columns, rows = [map(repr, pairs.score.tolist())], (pairs.first, pairs.second)
+            for (text, (side,)), own in zip(both, rows, strict=True):
+                starts = starts_of(text, len(side.vectors))
+                columns.append(map(one_field, lines_at(text, starts, own)))
             if numbers:
-                columns += [map(str, (row + 1).tolist()) for row in (pairs.first, pairs.second)]
+                columns += [map(str, (own + 1).tolist()) for own in rows]
             with atomic_path(out) as temporary, open(temporary, "w", encoding="utf-8") as writer:
                 writer.writelines("\t".join(row) + "\n" for row in zip(*columns, strict=True))
     log.info("%s: %s pairs", out, f"{len(pairs.score):,}")
-
-
-def _lines(text: Path, count: int, rows: np.ndarray) -> Iterator[str]:
-    return map(one_field, lines_at(text, starts_of(text, count), rows))
 
 
 def score_by_margin(
@@ -227,13 +217,6 @@ def score_by_margin(
     searched among all sentences of the other side. Output to standard output needs room in the
     folder for temporary files.
     """
-
-    def row_of(line: bytes) -> bytes | None:
-        try:
-            return pairs.sides_of(line) and line
-        except BadLine:
-            return None
-
     with scratch(out) as state, encoded(encoder, pairs, state / "pairs", "score") as (text, sides):
         if not len(sides[0].vectors):
             write(out, [])
@@ -244,5 +227,6 @@ def score_by_margin(
             cosine = np.concatenate([cosines(*each) for each in both])
             values = scores_of(cosine, *spread(found, sides), search.margin).tolist()
             with open(text, "rb") as reader:
-                rows = zip(values, map(row_of, reader), strict=True)
-                write(out, (score_lines([value], [row], threshold) for value, row in rows))
+                rows = ([pairs.row(line) and line] for line in reader)
+                both = zip(values, rows, strict=True)
+                write(out, (score_lines([value], row, threshold) for value, row in both))

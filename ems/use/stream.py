@@ -60,6 +60,13 @@ class TextInput:
             raise BadLine("one column, expected two or more")
         return text_of(columns[0]), text_of(columns[1])
 
+    def row(self, line: bytes) -> Row:
+        """Split a line into its sides, as `sides_of` does."""
+        try:
+            return self.sides_of(line)
+        except BadLine:
+            return None
+
     def rows(self, lines: Iterable[bytes], first: int = 1) -> tuple[list[Row], Faults]:
         """Split lines numbered from `first`; return the rows and the bad lines. Raises `EmsError`
         for a bad line unless bad lines are skipped.
@@ -86,11 +93,11 @@ class TextInput:
                 if not reader.read(1):
                     raise EmsError(f"{self}: expected lines, found none")
 
-    def texts(self) -> dict[int, str]:
+    def texts(self, report: bool = True) -> dict[int, str]:
         """Return the usable lines of a text of one language by their numbers, from 1."""
         with opened(self.path) as reader:
             rows, bad = self.rows(bounded_lines(reader))
-        self.report([bad])
+        self.report([bad] if report else [])
         return {number: row[0] for number, row in enumerate(rows, start=1) if row}
 
     def report(self, parts: list[Faults]) -> None:
