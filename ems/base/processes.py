@@ -2,7 +2,6 @@
 
 import atexit
 import gc
-import logging
 import os
 import resource
 import signal
@@ -14,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ems.base.files import write_json
+from ems.base.progress import log
 
-log = logging.getLogger("ems")
 # Python looks for reference cycles after every 700 new objects, and importing PyTorch alone makes
 # 270,000: a tenth of the time of a short job, and of Snakemake's plan. Arrays, lines and tensors,
 # the bulk of EMS's objects, are freed without it.

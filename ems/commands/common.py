@@ -1,11 +1,11 @@
 """Types of flags and settings that commands share."""
 
-import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ems.base.mistakes import mistake
 from ems.base.outputs import Writes
+from ems.base.progress import log
 from ems.commands.flags import Bounds, Mark
 
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from ems.config.file import Site
     from ems.corpora.download import Downloads
 
-log = logging.getLogger("ems")
 SHOWN = 20  # names in an error
 
 ExperimentName = Annotated[str, "name of the experiment", Mark.NAME]
@@ -38,10 +37,10 @@ Receipt = Annotated[Path | None, RECEIPT, Writes()]
 STAGES = {"train": "trained", "mine": "trained", "fit": "fitted"}  # of such systems alone
 
 
-def site_settings(**overrides: str) -> "Site":
+def site_settings() -> "Site":
     from ems.config.load import load_site
 
-    return load_site(Path("config.yaml"), overrides)
+    return load_site(Path("config.yaml"))
 
 
 def experiment_of(name: str | None) -> "Experiment":
@@ -52,15 +51,13 @@ def experiment_of(name: str | None) -> "Experiment":
     return load_experiment(name or site.experiment, site)
 
 
-def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experiment":
+def planned(name: str | None, expected: str, stage: str, **wildcards: str) -> "Experiment":
     """Load an experiment for a stage that was planned with the hash `expected` ("": any). Raises
     `EmsError` for other settings, and for wildcards that the experiment does not have.
     """
-    from ems.config.load import load_experiment
     from ems.config.stages import stage_hash
 
-    site = site_settings(experiment=name)
-    experiment = load_experiment(name, site)
+    experiment = experiment_of(name)
     kind = STAGES.get(stage)
     known = {
         "system": [n for n, each in experiment.systems.items() if not kind or getattr(each, kind)],
@@ -69,18 +66,18 @@ def planned(name: str, expected: str, stage: str, **wildcards: str) -> "Experime
     }
     for kind, value in wildcards.items():
         if value not in (names := known.get(kind, [value])):
-            words = {"kind": kind, "value": value, "experiment": name, "stage": stage}
+            words = {"kind": kind, "value": value, "experiment": experiment.name, "stage": stage}
             shown = [*names][:SHOWN] or "none, since it has none of this kind"
             raise mistake("wildcard of no stage", names=shown, **words)
     current = stage_hash(experiment, stage, **wildcards)
     log.info("experiment %s, settings of stage %s %s", experiment.name, stage, current)
     if expected and expected != current:
-        words = {"experiment": name, "stage": stage}
+        words = {"experiment": experiment.name, "stage": stage}
         raise mistake("settings changed", expected=expected, current=current, **words)
     if stage in ("bench", "prepare"):  # the stages that start programs
         from ems.workflow.trust import check_programs
 
-        check_programs(experiment, site)
+        check_programs(experiment, site_settings())
     return experiment
 
 

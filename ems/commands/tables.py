@@ -63,9 +63,8 @@ def report(
     from ems.commands.help import version
     from ems.tables.report import runs_of, write_report
 
-    name = experiment or common.site_settings().experiment
-    settings = {name: common.planned(name, expect, "tables")}
-    chosen = []
+    own, chosen = common.planned(experiment, expect, "tables"), []
+    name, settings = own.name, {own.name: own}
     for word in compare or [name]:
         if compare and word in settings[name].systems:
             chosen.append((name, word))
@@ -140,8 +139,7 @@ def _make(
     """Make a table, a figure or a timed output; without `sources`, of the experiment's files."""
     from ems.tables import registry
 
-    name_of = experiment or common.site_settings().experiment
-    settings = common.planned(name_of, expected, "tables")
+    settings = common.planned(experiment, expected, "tables")
     outputs = registry.outputs_of(settings)[kind]
     if name not in outputs:
         raise EmsError(f"unknown {kind} {name!r}; choose one of {', '.join(outputs)}")

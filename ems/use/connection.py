@@ -7,7 +7,6 @@ has not arrived is dropped, so slow clients keep no one out. An ambiguous head i
 
 import asyncio
 import ipaddress
-import logging
 import re
 import resource
 import socket
@@ -25,8 +24,8 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ems.base.mistakes import mistake
+from ems.base.progress import log
 
-log = logging.getLogger("ems")
 BODY = 4 << 20  # maximum bytes of a request body
 ADDRESS = 1 << 16  # maximum bytes of path and query
 HEAD = 1 << 18  # maximum bytes of a request head
@@ -144,7 +143,7 @@ class Connection(H11Protocol):
         oldest.transport.abort()
 
     def _late(self) -> None:
-        """End a connection without a whole head; `body_of` answers for the body."""
+        """End a connection without a whole head; `content_of` answers for the body."""
         if self.cycle is None and self.head:
             self._reject(408, f"expected the whole request within {READING} seconds")
         elif self.cycle is None:
@@ -242,8 +241,10 @@ def flaw_of(head: bytes) -> str:
 # --- requests and answers
 
 
-async def body_of(request: Request) -> bytes:
-    """Read the body. Raises `HTTPException` if it is late, too long or without a length."""
+async def content_of(request: Request) -> bytes | str:
+    """Wait for the whole request; return its body, or the query of one without. Raises
+    `HTTPException` if it is late, too long or without a length.
+    """
     length = request.headers.get("Content-Length")
     if "Transfer-Encoding" in request.headers or (length is None and request.method == "POST"):
         raise refused(411, "expected a body with Content-Length, and no Transfer-Encoding")
@@ -252,15 +253,12 @@ async def body_of(request: Request) -> bytes:
         raise refused(413, f"{found}; send several requests")
     try:
         async with asyncio.timeout_at(request.state.deadline):
-            return await request.body()
+            body = await request.body()
     except (TimeoutError, ClientDisconnect):
         raise refused(408, f"expected the whole request within {READING} seconds") from None
-
-
-def query_of(request: Request) -> str:
-    if len(request.url.query) > ADDRESS:
+    if request.method != "POST" and len(request.url.query) > ADDRESS:
         raise refused(414, f"expected at most {ADDRESS:,} bytes of an address")
-    return request.url.query
+    return body if request.method == "POST" else request.url.query
 
 
 async def refuse(request: Request, error: HTTPException) -> Response:

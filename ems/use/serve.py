@@ -16,7 +16,6 @@ import base64
 import hashlib
 import html
 import json
-import logging
 import re
 import socket
 import time
@@ -40,19 +39,20 @@ from starlette.routing import Route
 
 from ems.base.errors import EmsError, NotFinite
 from ems.base.mistakes import mistake
+from ems.base.progress import log
 from ems.base.records import Bounds, Misfit, Record, fitting
+from ems.base.texts import batched
 from ems.use import connection
 from ems.use.connection import finished, is_local, refused, url_of
 from ems.use.encoder import Encoder
 from ems.use.search import Index
 
-log = logging.getLogger("ems")
 INPUTS = 2048  # maximum texts of a request, as in OpenAI's API
 TEXT_CHARACTERS = 32_768  # maximum characters of a text
 MOST_LINES = 100  # maximum results of a search
 LINE_CHARACTERS = 2_000  # maximum characters of a result
 DEFAULT_LINES = 5
-PORTION = 256  # texts after which other requests get their turn
+PORTION = 256  # texts after which, as after TEXT_CHARACTERS, other requests get their turn
 _FOLDERS = re.compile(r"(?<![^\s'\"(=])~?/(?:[^\s'\":;,()]*/)*")  # of an absolute path
 CONNECTIONS = 16  # answered at once; the others wait
 Steps = Callable[[Any], Iterator[Response | None]]  # None: other requests get their turn
@@ -115,7 +115,7 @@ class Service:
             raise refused(404, f"{known}; here is {self.name!r}", "model", "model_not_found")
         rows: list[str] = []
         tokens, in_base64 = 0, asked.encoding_format == "base64"
-        for texts in _portions(asked.input):
+        for texts in batched(asked.input, len, PORTION, TEXT_CHARACTERS):
             vectors, counts = self._encoded(texts, asked)
             tokens += sum(counts)
             for vector in vectors.astype("<f4", copy=False):
@@ -146,19 +146,6 @@ class Service:
         if self.index:
             message = message.replace(f"{self.index.corpus.parent}/", "")
         return _FOLDERS.sub("", message)
-
-
-def _portions(texts: list[str]) -> Iterator[list[str]]:
-    """Split texts into parts that keep the model busy for a short time."""
-    portion: list[str] = []
-    characters = 0
-    for text in texts:
-        characters += len(text)
-        if portion and (len(portion) == PORTION or characters > TEXT_CHARACTERS):
-            yield portion
-            portion, characters = [], len(text)
-        portion.append(text)
-    yield portion
 
 
 def _question(query: str) -> tuple[str, int]:
@@ -256,11 +243,9 @@ def application(service: Service, local: str | None) -> Starlette:
     page = page_of(service)
 
     async def asked(request: Request) -> str | bytes:
-        """Wait for the whole request; return its body, or its query."""
         if local and not connection.names_loopback(request.headers.get("Host", "")):
             raise refused(403, f"expected localhost or {local} as the host")
-        body = await connection.body_of(request)
-        return body if request.method == "POST" else connection.query_of(request)
+        return await connection.content_of(request)
 
     async def at_once(answer: Callable[[], Response], request: Request) -> Response:
         await asked(request)
