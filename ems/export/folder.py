@@ -69,11 +69,8 @@ class Exported:
         self.encoder = self.ours.encoder.requires_grad_(False)
         self.settings = settings = self.encoder.settings
         self.ngrams = settings.ngrams
-        if settings.attends:
-            plain = settings.layers == 0 and settings.positions == "none" and not settings.table
-            self.static = plain and settings.pooling == "mean"
-        else:
-            self.static = not settings.ngrams
+        pieces_alone = settings.positions == "none" and settings.pooling == "mean"
+        self.static = not (settings.layers or self.ngrams) and bool(settings.table or pieces_alone)
         self.plain: Any = None  # an ems.export.plain.Plain
         self.quantised = False  # rows of int8, for EMS alone
         self.dimensions = dimensions or settings.pooled_width
@@ -101,19 +98,16 @@ def export(
         folder.mkdir()
         if exported.quantised:
             figures = write_quantised(exported, folder, lines)
-        elif exported.plain:
-            figures = verify_folder(folder, exported.plain.write(exported, folder, lines))
         else:
-            write_model(exported, folder)
-            expected = expected_of(exported.ours, exported.dimensions, lines)
-            figures = verify_folder(folder, expected)
+            write = exported.plain.write if exported.plain else write_model
+            figures = verify_folder(folder, write(exported, folder, lines))
         write_text(folder / "README.md", card(figures))
         write_sums(folder)
     return figures
 
 
-def write_model(exported: Exported, folder: Path) -> None:
-    """Write all files except the card."""
+def write_model(exported: Exported, folder: Path, lines: Sequence[str]) -> bytes:
+    """Write all files except the card; return what `verify_folder` expects of the lines."""
     encoder, settings, dimensions = exported.encoder, exported.settings, exported.dimensions
     vocabulary = exported.model / VOCABULARY
     format_ = exported.description.format_characters
@@ -144,6 +138,7 @@ def write_model(exported: Exported, folder: Path) -> None:
         write_onnx(encoder.state_dict(), settings, dimensions, graph)
     if exported.int8:
         write_int8(graph, folder / "onnx/model_qint8.onnx")
+    return expected_of(exported.ours, dimensions, lines)
 
 
 def write_quantised(exported: Exported, folder: Path, lines: Sequence[str]) -> Figures:

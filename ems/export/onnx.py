@@ -29,10 +29,11 @@ LETTERS = "table.ngrams.letters"
 class Graph:
     """A graph of nodes and weights. Methods return the name of a result unless stated otherwise."""
 
-    def __init__(self) -> None:
+    def __init__(self, state: dict[str, Tensor]) -> None:
         import onnx
 
         self.onnx = onnx
+        self.state = {name: value.detach().cpu().numpy() for name, value in state.items()}
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
 
@@ -123,9 +124,8 @@ class _Encoder(Graph):
     """The graph of an encoder with layers and pooling."""
 
     def __init__(self, state: dict[str, Tensor], settings: EncoderSettings) -> None:
-        super().__init__()
+        super().__init__(state)
         self.settings = settings
-        self.state = {name: value.detach().cpu().numpy() for name, value in state.items()}
 
     def states(self) -> tuple[str, str]:
         """Return the states of all tokens (n, L, d) and the mask as numbers (n, L, 1)."""
@@ -204,26 +204,23 @@ class _Encoder(Graph):
 
 def write_table(state: dict[str, Tensor], out: Path) -> None:
     """Write the graph of a table with this `state_dict`; it has no states of tokens."""
-    weights = {name: value.detach().cpu().numpy() for name, value in state.items()}
-    graph, none = Graph(), len(weights[PIECES])  # none: an id that stands for no piece
+    graph, (pieces, width) = Graph(state), state[PIECES].shape
     real = graph.cast("attention_mask", "BOOL")
-    tokens = graph.add("Where", real, "input_ids", graph.integers(none))  # (n, L)
-    vectors = mean(graph, PIECES, weights, [tokens])
-    if LETTERS in weights:
-        row = letters(graph, tokens, weights[LETTERS])
-        rows = ngrams(graph, row, len(weights[NGRAMS]))
-        spelt = mean(graph, NGRAMS, weights, rows)
+    tokens = graph.add("Where", real, "input_ids", graph.integers(pieces))  # (n, L); pieces: none
+    vectors = mean(graph, PIECES, [tokens])
+    if LETTERS in state:
+        rows = ngrams(graph, letters(graph, tokens), len(state[NGRAMS]))
+        spelt = mean(graph, NGRAMS, rows)
         vectors = graph.add("Add", vectors, graph.add("Mul", spelt, graph.number(WEIGHT)))
     graph.name(graph.unit(vectors), EMBEDDING)
-    graph.write(out, {EMBEDDING: ["batch", weights[PIECES].shape[1]]})
+    graph.write(out, {EMBEDDING: ["batch", width]})
 
 
-def mean(graph: Graph, name: str, weights: dict[str, np.ndarray], parts: list[str]) -> str:
+def mean(graph: Graph, name: str, parts: list[str]) -> str:
     """Average rows of a table over all `parts` (n, any) to (n, d), zero for no rows; an id equal to
     the number of rows stands for no row.
     """
-    table = _with_zeros(graph, name, weights[name])
-    none = graph.integers(len(weights[name]))
+    table, none = _with_zeros(graph, name), graph.integers(len(graph.state[name]))
     sums, counts = [], []
     for rows in parts:
         vectors = graph.add("Gather", table, rows)  # (n, any, d)
@@ -234,9 +231,9 @@ def mean(graph: Graph, name: str, weights: dict[str, np.ndarray], parts: list[st
     return graph.add("Div", graph.add("Sum", *sums), count)
 
 
-def letters(graph: Graph, tokens: str, spelling: np.ndarray) -> str:
+def letters(graph: Graph, tokens: str) -> str:
     """Return a gap, the letters and further gaps of each text, int64 (n, most + MOST)."""
-    spelt = graph.add("Gather", _with_zeros(graph, LETTERS, spelling), tokens)
+    spelt = graph.add("Gather", _with_zeros(graph, LETTERS), tokens)
     count = graph.slice(graph.add("Shape", tokens), 0, 1, axis=0)
     ones = graph.add("Concat", count, graph.integers(1), axis=0)
     first = graph.add("Expand", graph.constant("gap", np.array([[GAP]], np.uint8)), ones)
@@ -281,5 +278,5 @@ def ngrams(graph: Graph, row: str, buckets: int) -> list[str]:
     return rows
 
 
-def _with_zeros(graph: Graph, name: str, table: np.ndarray) -> str:
-    return graph.constant(name, np.pad(table, ((0, 1), (0, 0))))
+def _with_zeros(graph: Graph, name: str) -> str:
+    return graph.constant(name, np.pad(graph.state[name], ((0, 1), (0, 0))))

@@ -20,7 +20,7 @@ from torch.nn import functional
 from ems.base.files import ENCODER, VOCABULARY, write_json, write_text
 from ems.base.mistakes import mistake
 from ems.base.progress import Progress, log
-from ems.base.texts import read_lines
+from ems.base.texts import batched, read_lines
 from ems.bench.retrieval import precision_at_1
 from ems.config.languages import UNSEEN
 from ems.export import PLAIN
@@ -188,11 +188,8 @@ def tokenised(
     """Return the entries of all lines, int64[T], and the count per line, int64[N]."""
     rows: list[np.ndarray] = []
     progress = Progress(what, len(lines), "lines")
-    for start in range(0, len(lines), AT_ONCE):
-        encoded = tokenizer.encode_batch_fast(lines[start : start + AT_ONCE])
-        rows += [np.array(line.ids, np.int32) for line in encoded]
-        progress.add(len(encoded))
-    progress.close()
+    for batch in progress.over(batched(lines, len, AT_ONCE), len):
+        rows += [np.array(line.ids, np.int32) for line in tokenizer.encode_batch_fast(batch)]
     return np.concatenate(rows).astype(np.int64), np.array([len(row) for row in rows])
 
 
