@@ -340,15 +340,15 @@ def test_a_plain_table_needs_text(text, message, tmp_path):
         (tmp_path / "text/segmented").mkdir(parents=True)
         (tmp_path / "text/segmented/a.tsv").write_text(text)
     with pytest.raises(EmsError, match=message):
-        plain_table.read_text(plain_table.text_files(tmp_path / "models/m", ()))
+        plain_table.read_text(tmp_path / "models/m", ())
 
 
 def test_long_text_is_sampled(tmp_path, monkeypatch):
     path = write_lines(tmp_path / "a.tsv", [f"line {at}\tZeile {at}" for at in range(9_000)])
-    lines, held = plain_table.read_text([path])
+    lines, held = plain_table.read_text(tmp_path, [path])
     assert len(lines) + 2 * len(held) == 18_000
     monkeypatch.setattr(plain_table, "TEXT_MB", 1e-6 * path.stat().st_size / 3)
-    fewer, _ = plain_table.read_text([path])
+    fewer, _ = plain_table.read_text(tmp_path, [path])
     assert 5_000 < len(fewer) < 7_000
     assert set(fewer) < set(lines)
 

@@ -25,10 +25,9 @@ def in_workers(
 ) -> Iterator[tuple[Item, Future]]:
     """Yield each item with its finished future, in the order in which they end, at most `count` at
     once, while `ahead` more are made and wait. Raises `EmsError` if a worker was killed. Use
-    `closing`: no worker is left running when the generator is closed.
-
-    Workers are spawned and load their own tools: a tokenizer used before a fork would silently
-    return lines of other processes. Workers that use no tools may be forked: they start at once.
+    `closing`: no worker is left running when the generator is closed. Workers are spawned and load
+    their own tools: a tokenizer used before a fork would silently return lines of other processes.
+    Workers that use no tools may be forked: they start at once.
     """
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context(method)

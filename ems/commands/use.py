@@ -82,8 +82,8 @@ def score(
     if margin == "absolute":
         files.score(encoder, pairs, out, threshold)
     else:
-        search = mining.SearchOptions(neighbours, margin, device, faiss_above)
-        mining.score_by_margin(encoder, pairs, out, search, threshold)
+        search = mining.SearchOptions(neighbours, margin, device, faiss_above, threshold)
+        mining.score_by_margin(encoder, pairs, out, search)
 
 
 def mine(
@@ -110,12 +110,10 @@ def mine(
     from ems.use.stream import TextInput
 
     encoder, skip = Encoder(model, device, precision), bad == "skip"
-    first = TextInput(source, (source_language,), skip)
-    second = TextInput(target, (target_language,), skip)
-    search = mining.SearchOptions(neighbours, margin, device, faiss_above)
-    mining.mine(
-        encoder, first, second, out, search, threshold, one_to_one=one_to_one, numbers=numbers
-    )
+    sides = ((source, source_language), (target, target_language))
+    texts = [TextInput(path, (language,), skip) for path, language in sides]
+    search = mining.SearchOptions(neighbours, margin, device, faiss_above, threshold, one_to_one)
+    mining.mine(encoder, texts, out, search, numbers)
 
 
 def align(

@@ -136,9 +136,8 @@ class EvalSet:
 
 @dataclass(frozen=True)
 class Experiment:
-    """All settings of one experiment. `vocabularies` has the vocabulary of all languages, SHARED
-    (settings: `vocabulary`), and the ones for some languages. `families` maps an entry with `each`
-    to its systems.
+    """All settings of an experiment. `vocabularies` has the one of all languages, SHARED (settings:
+    `vocabulary`), and those of some. `families` maps an entry with `each` to its systems.
     """
 
     name: str
@@ -243,8 +242,7 @@ class Experiment:
 
     def fitted_on(self, role: str, name: str) -> list[tuple[Corpus, str]]:
         """Return (corpus, pair) of the clean text that a system is fitted on: "train" to count
-        n-grams, if they have weights; "validation" to choose the weight of n-grams in a fused
-        system.
+        n-grams, if they have weights; "validation" to choose their weight in a fused system.
         """
         system = self.systems[name]
         if role == "train":

@@ -134,8 +134,7 @@ def load_yaml(path: Path) -> Json:
 class _Values:
     """Converts nodes to values, counting them with all aliases expanded."""
 
-    def __init__(self) -> None:
-        self.count = 0
+    count = 0
 
     def convert(self, node: Node, parents: list[Node]) -> Any:
         self.count += 1

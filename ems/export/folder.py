@@ -98,16 +98,19 @@ def export(
         folder.mkdir()
         if exported.quantised:
             figures = write_quantised(exported, folder, lines)
+        elif exported.plain:
+            figures = verify_folder(folder, exported.plain.write(exported, folder, lines))
         else:
-            write = exported.plain.write if exported.plain else write_model
-            figures = verify_folder(folder, write(exported, folder, lines))
+            write_model(exported, folder)
+            expected = expected_of(exported.ours, exported.dimensions, lines)
+            figures = verify_folder(folder, expected)
         write_text(folder / "README.md", card(figures))
         write_sums(folder)
     return figures
 
 
-def write_model(exported: Exported, folder: Path, lines: Sequence[str]) -> bytes:
-    """Write all files except the card; return what `verify_folder` expects of the lines."""
+def write_model(exported: Exported, folder: Path) -> None:
+    """Write all files except the card."""
     encoder, settings, dimensions = exported.encoder, exported.settings, exported.dimensions
     vocabulary = exported.model / VOCABULARY
     format_ = exported.description.format_characters
@@ -138,7 +141,6 @@ def write_model(exported: Exported, folder: Path, lines: Sequence[str]) -> bytes
         write_onnx(encoder.state_dict(), settings, dimensions, graph)
     if exported.int8:
         write_int8(graph, folder / "onnx/model_qint8.onnx")
-    return expected_of(exported.ours, dimensions, lines)
 
 
 def write_quantised(exported: Exported, folder: Path, lines: Sequence[str]) -> Figures:

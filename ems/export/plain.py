@@ -88,7 +88,7 @@ def make_plain(exported: Exported, given: Sequence[Path]) -> Plain:
         raise mistake("not plain", found=found, exported=exported)
     width, ours = exported.dimensions, StaticEncoder(exported.model)
     ours.segmenters = dict.fromkeys(ours.segmenters, exported.segmenter)
-    lines, held = read_text(text_files(exported.model, given))
+    lines, held = read_text(exported.model, given)
     tokenizer = make_entries(exported, lines, int(MEGABYTES * 1e6) // (width + FILED))
     exact = _exact(ours, width, lines, "exact vectors")
     table = first_vectors(ours, width, tokenizer)
@@ -126,19 +126,14 @@ def _loss(
 # --- the text
 
 
-def text_files(model: Path, given: Sequence[Path]) -> list[Path]:
-    """Return the files to learn from: those `given`, or the experiment's own text."""
+def read_text(model: Path, given: Sequence[Path]) -> tuple[list[str], list[tuple[str, str]]]:
+    """Read files, by default the experiment's own text. Return distinct lines to learn from, and
+    pairs that are held back, whose lines are not among them: by a hash of their first column.
+    """
     own = model.resolve().parent.parent / "text/segmented"
     paths = list(given) or sorted(own.rglob("*.tsv"))
     if not paths:
         raise mistake("no text of the languages", own=own)
-    return paths
-
-
-def read_text(paths: Sequence[Path]) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return distinct lines to learn from, and pairs that are held back, whose lines are not among
-    them. A hash of its first column decides on a row.
-    """
     share = TEXT_MB * 1e6 / max(1, sum(path.stat().st_size for path in paths))
     seen: dict[str, None] = {}
     held: dict[tuple[str, str], None] = {}

@@ -21,9 +21,9 @@ REFUSED = {
 
 
 def complete(folder: Path, licence: str, results: Path | None, repo: str) -> None:
-    """Add LICENSE and MTEB's results to an exported folder; update its card and SHA256SUMS.
-    `licence`: the hub's name of one whose text we have, or a file. Raises `EmsError` for others,
-    and for results that are not in MTEB's layout.
+    """Add LICENSE (a file `licence`, or ours of this name on the hub) and MTEB's results to an
+    exported folder; update its card and SHA256SUMS. Raises `EmsError` for others, and
+    for results that are not in MTEB's layout.
     """
     from huggingface_hub import ModelCard
 

@@ -35,9 +35,7 @@ CHARACTERS = "single characters"  # of a language with `vocabulary.characters`
 def make_tokenizer(
     vocabulary: Path, segmenter: str, format_characters: str, max_tokens: int
 ) -> Any:
-    """Make a `tokenizers.Tokenizer` of a SentencePiece model, truncating at `max_tokens`.
-    `segmenter` is one of SEGMENTERS, `format_characters` the setting of `clean`.
-    """
+    """Make a truncating `tokenizers.Tokenizer` of a SentencePiece model and one of SEGMENTERS."""
     from sentencepiece import sentencepiece_model_pb2
     from tokenizers import Tokenizer, decoders
 

@@ -85,10 +85,9 @@ def align(
 
 @dataclass(frozen=True)
 class Side:
-    """One document: N sentences, or groups of adjacent ones.
-
-    A row of `parts` is the sum over the words of a sentence, the counts of its pieces and n-grams,
-    and its letters, so that rows of adjacent sentences add up to the row of their text.
+    """One document: N sentences, or groups of adjacent ones. A row of `parts` is the sum over the
+    words of a sentence, the counts of its pieces and n-grams, and its letters, so that rows of
+    adjacent sentences add up to the row of their text.
     """
 
     parts: np.ndarray  # float32[N, s + 3]

@@ -52,14 +52,12 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class AlignJob:
-    """Documents to align: the model, and how to read them. `split` splits lines into sentences,
-    which are then numbered instead of lines.
-    """
+    """Documents to align: the model, and how to read them."""
 
     model: str | None
     languages: Languages = (None, None)
     largest: int = 8
-    split: bool = False
+    split: bool = False  # lines into sentences, which are then numbered instead
     skip: bool = False  # bad lines, and bad pairs of documents
     device: str = "auto"
     precision: str = "float32"
@@ -208,14 +206,12 @@ def as_html(row: Row) -> str:
 
 @dataclass(frozen=True)
 class Output:
-    """Where alignments go, in which form, and the least score of a pair that is kept (None: all,
-    and sentences without a partner where the form has a place for them).
-    """
+    """Where alignments go, in which form, and the least score of a pair that is kept."""
 
     path: Path
     form: str
     languages: Languages
-    threshold: float | None = None
+    threshold: float | None = None  # None: all, and lone sentences where the form has a place
 
     @property
     def files(self) -> list[Path]:

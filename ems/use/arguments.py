@@ -25,9 +25,8 @@ IGNORED = ("convert_to_numpy",)
 
 
 def texts_of(value: Any, name: str = "lines") -> tuple[list[str], bool]:
-    """Return the texts of a value, and whether it is one text alone. Several texts are a list, an
-    iterator, or a column of numpy, pandas, pyarrow and the like. Raises `EmsError` with the
-    position of anything that is no text.
+    """Return the texts of a value, and whether it is one alone. Several are a list, an iterator, or
+    a column of numpy, pandas, pyarrow, ... Raises `EmsError` with the position of what is no text.
     """
     if getattr(value, "ndim", None) == 0 or hasattr(value, "as_py"):  # scalars: numpy, pyarrow
         value = value.as_py() if hasattr(value, "as_py") else value.item()

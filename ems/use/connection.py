@@ -66,7 +66,12 @@ def refused(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a listening socket. Raises `EmsError` if the address cannot be used."""
+    """Open a listening socket; raise this process's limit of open files as far as MOST connections
+    need. Raises `EmsError` if the address cannot be used.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(MOST + BACKLOG + SPARE, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family)
@@ -105,13 +110,6 @@ def server_for(app: ASGIApp) -> uvicorn.Server:
         h11_max_incomplete_event_size=HEAD,
     )
     return uvicorn.Server(config)
-
-
-def allow_files() -> None:
-    """Raise this process's limit of open files as far as MOST connections need."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = min(MOST + BACKLOG + SPARE, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
 
 
 # --- a connection
@@ -242,9 +240,7 @@ def flaw_of(head: bytes) -> str:
 
 
 async def content_of(request: Request) -> bytes | str:
-    """Wait for the whole request; return its body, or the query of one without. Raises
-    `HTTPException` if it is late, too long or without a length.
-    """
+    """Wait for a request; return its body or query. Raises `HTTPException` if late or too long."""
     length = request.headers.get("Content-Length")
     if "Transfer-Encoding" in request.headers or (length is None and request.method == "POST"):
         raise refused(411, "expected a body with Content-Length, and no Transfer-Encoding")

@@ -169,11 +169,9 @@ class Encoder:
         dimensions: int | None = 0,
         normalise: bool = False,
         half: bool = False,
-        progress: Any = None,
+        progress: Any = None,  # its `add(count)` is called as lines are finished
     ) -> tuple[np.ndarray, list[int]]:
-        """Return `vectors`, and the number of tokens of each line ([]: use `token_counts`).
-        `progress.add(count)` is called as lines are finished.
-        """
+        """Return `vectors`, and the number of tokens of each line ([]: use `token_counts`)."""
         one_of(normalise, "normalise")
         one_of(half, "half")
         vectors, known, counts = self._encoded(lines, language, progress)

@@ -70,9 +70,7 @@ class EncodingJob:
     key: Any = None
 
     def block(self, lines: list[bytes], first: int, progress: Any = None) -> tuple[bytes, Faults]:
-        """Encode lines numbered from `first`; return the output bytes and the bad lines. Raises
-        `EmsError` for a bad line unless bad lines are skipped.
-        """
+        """Encode lines, numbered from `first`, to output bytes; return the bad ones, too."""
         rows, bad = self.text.rows(lines, first)
         vectors = self._vectors(rows, progress)
         if not self.render:
@@ -103,9 +101,7 @@ class EncodingJob:
 
 @contextmanager
 def rows_of(job: EncodingJob, source: Path, state: Path) -> Iterator[tuple[list[Path], int]]:
-    """Encode a plain text; yield the files of rows, one per piece, and the number of lines. The
-    files stay in `state` until the block ends, and longer if it fails.
-    """
+    """Encode a plain text; yield the files of rows, one per piece, in `state`; count the lines."""
     pieces, sha256 = cut(source, PIECE_LINES, MAX_BYTES)
     torch = sys.modules.get("torch")  # without it, vectors depend on no threads
     about = [job.what, job.encoder.identity, job.text.languages, vars(job.form), job.key]
@@ -123,9 +119,8 @@ def _report(parts: list[Faults], job: EncodingJob) -> None:
 
 
 def run(job: EncodingJob, out: Path, head: Callable[[int], bytes] | None = None) -> int:
-    """Write the rows of a text to a file, after `head(lines)`, or to standard output; return the
-    number of lines. An interrupted run is resumed. Raises `EmsError` for a bad line, a full disk,
-    and a source that cannot be read.
+    """Write, or resume, the rows of a text to a file, after `head(lines)`, or to standard output;
+    return the number of lines. Raises `EmsError` for a bad line, a full disk, an unreadable source.
     """
     if out == STREAM:
         return _to_stdout(job)
@@ -160,9 +155,8 @@ def _to_stdout(job: EncodingJob) -> int:
 
 
 def encode(encoder: Encoder, text: TextInput, out: Path, form: VectorForm) -> None:
-    """Write a row for each line of a text, with zeros for a skipped line.
-
-    Into a .npy file, as raw little-endian numbers (.f32, standard output), as text on a terminal.
+    """Write a row for each line of a text, with zeros for a skipped line: into a .npy file, as raw
+    little-endian numbers (.f32, standard output), or as text on a terminal.
     """
     shown = out == STREAM and sys.stdout.isatty()
     job = EncodingJob(encoder, text, form, render=readable if shown else None)
@@ -178,10 +172,7 @@ def readable(vectors: np.ndarray, rows: list[bytes | None]) -> bytes:
 
 
 def score(encoder: Encoder, pairs: TextInput, out: Path, threshold: float | None) -> None:
-    """Write the cosine of each pair of a TSV, one per line, or the rows that reach a threshold.
-
-    A pair with an empty side scores 0.
-    """
+    """Write each pair's cosine (0 for an empty side) on a line, or the rows from a threshold on."""
 
     def scores(vectors: np.ndarray, rows: list[bytes | None]) -> bytes:
         return score_lines(cosines(vectors[:, 0], vectors[:, 1]).tolist(), rows, threshold)
@@ -202,9 +193,8 @@ def score_lines(
 
 
 def check_model(folder: Path) -> int:
-    """Return the number of files of a trained or exported model, all of which are whole. Raises
-    `Damaged` for a file with another checksum or a weight that is not finite, and `EmsError` if the
-    model cannot encode.
+    """Return the number of a model's files, all whole. Raises `Damaged` for a file with another
+    checksum or with a weight that is not finite, and `EmsError` if the model cannot encode.
     """
     sums = checksums(folder)
     sizes = {name: (folder / name).stat().st_size for name in sums if (folder / name).is_file()}

@@ -44,12 +44,13 @@ class SearchOptions:
     margin: str = "ratio"
     device: str = "auto"
     faiss_above: int = 0
+    threshold: float | None = None  # the least score
+    one_to_one: bool = False  # each line in at most one pair
 
 
 class Vectors:
-    """The rows float32[N, d] of one side in the files of pieces; slicing reads them.
-
-    A file holds `sides` vectors per line, of which this is number `side`.
+    """Rows float32[N, d] in the files of pieces, which hold `sides` of them per line, of which this
+    is number `side`; slicing reads them.
     """
 
     def __init__(self, files: list[Path], width: int, side: int = 0, sides: int = 1) -> None:
@@ -76,9 +77,7 @@ class Vectors:
 def encoded(
     encoder: Encoder, text: TextInput, state: Path, what: str
 ) -> Iterator[tuple[Path, list[Distinct]]]:
-    """Encode a text, or pairs; yield its plain file and the vectors of each side. The files stay in
-    `state` until the block ends.
-    """
+    """Encode a text, or pairs; yield its plain file, and the vectors of each side, in `state`."""
     job = EncodingJob(encoder, text, VectorForm(normalise=True), what)
     width, sides = encoder.width(text.languages[0]), len(text.languages)
     with plain(text.path, state / "source") as file, rows_of(job, file, state) as (files, _):
@@ -172,33 +171,25 @@ def _nearest_by_faiss(queries: Distinct, others: Distinct, k: int) -> Neighbours
 
 
 def mine(
-    encoder: Encoder,
-    source: TextInput,
-    target: TextInput,
-    out: Path,
-    search: SearchOptions,
-    threshold: float | None,
-    *,
-    one_to_one: bool,
-    numbers: bool,
+    encoder: Encoder, texts: list[TextInput], out: Path, search: SearchOptions, numbers: bool
 ) -> None:
-    """Write the pairs that reach `threshold`, the best first: score<TAB>source<TAB>target.
-
-    `numbers` adds both line numbers as columns. `one_to_one` uses each line at most once.
+    """Write the pairs that reach the threshold, the best first: score<TAB>source<TAB>target;
+    `numbers` adds both line numbers as columns.
     """
-    for text in (source, target):  # before long work on the first
+    for text in texts:  # before long work on the first
         text.check()
         encoder.width(text.languages[0])
     with ExitStack() as stack:
         state = stack.enter_context(scratch(out))
         both = [
             stack.enter_context(encoded(encoder, text, state / name, f"encode {name}"))
-            for name, text in (("source", source), ("target", target))
+            for name, text in zip(("source", "target"), texts, strict=True)
         ]
         sides = [side for _, (side,) in both]
         key = [encoder.identity, [sha256_file(text) for text, _ in both]]
         with compared(sides, search, key, state / "compared") as found:
-            pairs = pairs_of(found, sides, search.margin, one_to_one, limit(threshold))
+            least = limit(search.threshold)
+            pairs = pairs_of(found, sides, search.margin, search.one_to_one, least)
             columns, rows = [map(repr, pairs.score.tolist())], (pairs.first, pairs.second)
             for (text, (side,)), own in zip(both, rows, strict=True):
                 starts = starts_of(text, len(side.vectors))
@@ -210,12 +201,9 @@ def mine(
     log.info("%s: %s pairs", out, f"{len(pairs.score):,}")
 
 
-def score_by_margin(
-    encoder: Encoder, pairs: TextInput, out: Path, search: SearchOptions, threshold: float | None
-) -> None:
-    """Write the margin of each pair of a TSV, or the rows that reach a threshold. Neighbours are
-    searched among all sentences of the other side. Output to standard output needs room in the
-    folder for temporary files.
+def score_by_margin(encoder: Encoder, pairs: TextInput, out: Path, search: SearchOptions) -> None:
+    """Write the margin of each pair of a TSV, or the rows that reach a threshold; neighbours are
+    all sentences of the other side. Standard output needs room in the folder for temporary files.
     """
     with scratch(out) as state, encoded(encoder, pairs, state / "pairs", "score") as (text, sides):
         if not len(sides[0].vectors):
@@ -229,4 +217,4 @@ def score_by_margin(
             with open(text, "rb") as reader:
                 rows = ([pairs.row(line) and line] for line in reader)
                 both = zip(values, rows, strict=True)
-                write(out, (score_lines([value], row, threshold) for value, row in both))
+                write(out, (score_lines([value], row, search.threshold) for value, row in both))

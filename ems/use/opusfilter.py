@@ -15,11 +15,9 @@ CHUNK = 8192  # pairs encoded together
 
 
 class EmsFilter(FilterABC):
-    """Accepts pairs whose sentences have a cosine of at least `threshold`.
-
-    `model`, `device` and `precision` are passed to `ems.Encoder`; a relative path starts at the
-    current folder. `languages` names the languages of both inputs, for a model that segments by
-    language.
+    """Accepts pairs whose sentences have a cosine of at least `threshold`. `model`, `device` and
+    `precision` are passed to `ems.Encoder`; a relative path starts at the current folder.
+    `languages` names the languages of both inputs, for a model that segments by language.
     """
 
     score_direction = CLEAN_HIGH

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -67,19 +67,16 @@ def index_folder(corpus: Path) -> Path:
 def index_of(encoder: Encoder, corpus: TextInput) -> Iterator["Index"]:
     """Open the built index of a text, or a temporary one."""
     folder = index_folder(corpus.path)
-    if (folder / ABOUT).is_file():
+    with ExitStack() as stack:
+        if not (folder / ABOUT).is_file():
+            log.info("%s: no index yet; --build keeps one for later searches", corpus.path)
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="ems-")))
+            build_index(encoder, corpus, folder)
         yield Index(encoder, corpus.path, folder)
-        return
-    log.info("%s: no index yet; --build keeps one for later searches", corpus.path)
-    with TemporaryDirectory(prefix="ems-") as temporary:
-        build_index(encoder, corpus, Path(temporary))
-        yield Index(encoder, corpus.path, Path(temporary))
 
 
 def build_index(encoder: Encoder, corpus: TextInput, folder: Path, half: bool = False) -> None:
-    """Write the index of a text; a killed run is resumed. Raises `EmsError` for standard input and
-    compressed files: results are read from the text.
-    """
+    """Write the index of a text, or resume. Raises `EmsError` if no results can be read from it."""
     path, vectors = corpus.path, folder / VECTORS
     if path == STREAM or packing(path) in FORMS:
         raise EmsError(f"{path}: expected a plain text file to search; unpack it first")
@@ -131,10 +128,7 @@ def _opened(path: Path, about: _About) -> np.ndarray:
 
 
 class Index:
-    """An index opened for searches.
-
-    Raises `EmsError` for an index of another model, of another text, or that is damaged.
-    """
+    """An index to search. Raises `EmsError` if it is damaged, or of another model or text."""
 
     def __init__(self, encoder: Encoder, corpus: Path, folder: Path) -> None:
         self.encoder, self.corpus = encoder, corpus

@@ -60,9 +60,8 @@ Steps = Callable[[Any], Iterator[Response | None]]  # None: other requests get t
 
 @dataclass(frozen=True)
 class Service:
-    """Answers requests with a model and, if there is one, the index of a text.
-
-    `search` takes a query string, `embeddings` a body. They raise `HTTPException`.
+    """Answers requests with a model and perhaps the index of a text. `search` takes a query string,
+    `embeddings` a body. They raise `HTTPException`.
     """
 
     encoder: Encoder
@@ -176,11 +175,9 @@ def _check_text(text: Any, param: str) -> None:
         raise refused(400, f"{param}: {found}", param) from None
 
 
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, str | list) and value != []
-
-
-def _texts(value: str | list[Any]) -> list[str]:
+def _texts(value: Any) -> list[str]:
+    if not isinstance(value, str | list) or value == []:
+        raise refused(400, "expected a string or a list of strings under input", "input")
     texts = [value] if isinstance(value, str) else value
     if len(texts) > INPUTS:
         found = f"expected at most {INPUTS:,} texts under input, found {len(texts):,}"
@@ -199,7 +196,7 @@ class _Request(Record):
     model: Annotated[str, "the name of a model, a text,"]
     language: Annotated[str | None, "a text"] = None
     dimensions: Annotated[int | None, Bounds(gt=0, lt=1 << 20), "a whole number above 0"] = None
-    input: Annotated[Any, _is_texts, "a string or a list of strings"]
+    input: Annotated[Any, "a string or a list of strings"]
 
 
 def _request(body: bytes) -> _Request:
@@ -222,7 +219,6 @@ def serve(service: Service, host: str, port: int) -> None:
     """Answer requests until SIGINT or SIGTERM; then finish the requests that have arrived. Print
     the address to standard output. Raises `EmsError` if the address cannot be used.
     """
-    connection.allow_files()
     with closing(connection.listen(host, port)) as listening, suppress(KeyboardInterrupt):
         url = url_of(listening)
         if not is_local(listening):

@@ -68,9 +68,7 @@ class TextInput:
             return None
 
     def rows(self, lines: Iterable[bytes], first: int = 1) -> tuple[list[Row], Faults]:
-        """Split lines numbered from `first`; return the rows and the bad lines. Raises `EmsError`
-        for a bad line unless bad lines are skipped.
-        """
+        """Split lines, numbered from `first`, into rows and bad ones (`EmsError` unless `skip`)."""
         rows: list[Row] = []
         bad: Faults = defaultdict(list)
         for number, line in enumerate(lines, start=first):
