@@ -30,6 +30,7 @@ ENCODER, HEADS, VOCABULARY = "model.safetensors", "heads.safetensors", "vocabula
 NGRAMS = "ngrams.safetensors"  # file of a model folder with n-grams
 EXPORTED, SUMS = "ems.json", "SHA256SUMS"  # files of an exported folder
 MARK = ".ems-state"  # file in a state folder: it is ours, so it may be deleted
+SURROGATE = re.compile("[\ud800-\udfff]")  # half of a character, which UTF-8 cannot hold
 HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")  # escape of a surrogate in JSON
 SYNC_THREADS = 16
 KERNEL = (Path("/dev"), Path("/proc"), Path("/sys"))  # links here lead to a process's own streams
@@ -257,14 +258,12 @@ def parse_json(text: str) -> Any:
     """Parse JSON, with finite numbers (not NaN or 1e999). Raises `json.JSONDecodeError`."""
     try:
         value = _JSON.decode(text)
-        if HALF_CHARACTER.search(text):  # maybe half of a surrogate pair
-            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        escaped = HALF_CHARACTER.search(text)  # maybe half of a surrogate pair
+        if escaped and (half := SURROGATE.search(json.dumps(value, ensure_ascii=False))):
+            raise json.JSONDecodeError(f"half of a character, {ascii(half[0])[1:-1]}", text, 0)
         return value
     except json.JSONDecodeError:
         raise
-    except UnicodeEncodeError as error:
-        half = ascii(error.object[error.start])[1:-1]
-        raise json.JSONDecodeError(f"half of a character, {half}", text, 0) from None
     except (ValueError, RecursionError) as error:  # more than 4,300 digits or 1,000 levels
         raise json.JSONDecodeError(str(error), text, 0) from None
 

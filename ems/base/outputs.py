@@ -26,10 +26,9 @@ LOST = "which would be lost; choose another name"
 
 @dataclass(frozen=True)
 class Writes:
-    """The output that a command writes to a path. A file is written under each of `suffixes`, ""
-    for the path itself; without "", the name must end in one of them. `names` are the files in a
-    folder that are known in advance. A whole folder is replaced if `ours`, "module:function", is
-    true for it.
+    """The output of a command at a path. A file is written under each of `suffixes`, "" for the
+    path itself; without "", the name must end in one of them. `names` are files in a folder that
+    are known in advance. A whole folder is replaced if `ours`, "module:function", is true of it.
     """
 
     kind: OutputKind = "file"

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ems.base.files import write_json
@@ -68,11 +68,9 @@ def stop_with_snakemake() -> None:
 def _watch(pid: int) -> None:
     import psutil
 
-    try:
+    with suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
         while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
             time.sleep(INTERVAL)
-    except psutil.NoSuchProcess:
-        pass
     log.error("error: Snakemake (process %s) is gone; stopping", pid)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -83,16 +83,15 @@ def opened(source: Path) -> Iterator[BinaryIO]:
 
 def text_in(raw: BinaryIO, path: Path) -> BinaryIO:
     """Return the text of a stream of a file. Raises `EmsError` if it is none."""
-    start = _Stream(path, raw).read(START)
-    stream, form, suffix = raw, form_of(start), path.suffix.lower()
-    if form:
-        stream = unpacked(io.BufferedReader(_Stream(path, raw, start), BLOCK), form, path)
-        start = _Stream(path, stream, form=form).read(START)
+    stream, suffix = io.BufferedReader(_Stream(path, raw), BLOCK), path.suffix.lower()
+    if form := form_of(stream.peek()):
+        stream = io.BufferedReader(_Stream(path, unpacked(stream, form, path), form), BLOCK)
     elif suffix in PACKED:
         raise EmsError(f"{path}: not a valid {PACKED[suffix]} file; rename it, or copy it again")
-    if kind := _other_kind(start):
+    if kind := _other_kind(start := stream.peek()[:START]):
         raise EmsError(f"{path}: expected text in UTF-8, found {kind}")
-    return io.BufferedReader(_Stream(path, stream, start.removeprefix(BOM), form), BLOCK)
+    stream.read(len(BOM) * start.startswith(BOM))
+    return stream
 
 
 def form_of(start: bytes) -> str:
@@ -166,27 +165,23 @@ def unpacked(file: Path | BinaryIO, form: str, path: Path) -> BinaryIO:
 
 
 class _Stream(io.RawIOBase):
-    """The first bytes of a stream, then the stream; a failure to read is an error of its file."""
+    """A stream of a file, perhaps a compressed one; a failure to read is an error of the file."""
 
-    def __init__(self, path: Path, stream: BinaryIO, start: bytes = b"", form: str = "") -> None:
-        self.path, self.stream, self.start, self.form = path, stream, start, form
+    def __init__(self, path: Path, stream: BinaryIO, form: str = "") -> None:
+        self.path, self.stream, self.form = path, stream, form
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        size = len(buffer)
-        block, self.start = self.start[:size] or self._read(size), self.start[size:]
-        buffer[: len(block)] = block
-        return len(block)
-
-    def _read(self, size: int) -> bytes:
         try:
-            return self.stream.read(size)
+            block = self.stream.read(len(buffer))
         except DAMAGE as error:
             if self.form:
                 raise Damaged(self.path, f"not a whole {self.form} file ({error})") from None
             raise unreadable(self.path, error) from None
+        buffer[: len(block)] = block
+        return len(block)
 
 
 def bounded_lines(stream: BinaryIO) -> Iterator[bytes]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from ems.base import torchrun
 from ems.base.errors import FAILED, Damaged, EmsError
-from ems.base.files import OF_WRITING, cannot_write, kind_of, standard_output, unreadable
+from ems.base.files import OF_WRITING, SURROGATE, cannot_write, kind_of, standard_output, unreadable
 from ems.base.mistakes import mistake
 from ems.base.outputs import FlagPath, Writes, check_outputs
 from ems.base.processes import look_rarely, measured, stop_with_snakemake
@@ -85,11 +85,8 @@ def _check(values: dict[Flag, Any], log_file: Path | None, arguments: list[str])
         check_outputs([FlagPath("--log", log_file)], [*files, *inputs])
         _set_up_log(log_file)
     log.info("ems %s", " ".join(arguments))
-    for argument in arguments:
-        try:
-            argument.encode("utf-8")
-        except UnicodeEncodeError:  # it could not be written to any of our files
-            raise EmsError(f"{argument}: expected UTF-8, found other bytes; rename it") from None
+    for argument in filter(SURROGATE.search, arguments):  # could be written to none of our files
+        raise EmsError(f"{argument}: expected UTF-8, found other bytes; rename it")
     for flag, value in values.items():
         if value is not None and Mark.NAME in flag.notes:
             from ems.base.schema import check_name

@@ -12,6 +12,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -61,11 +62,9 @@ class Bounds:
 
 def number(text: str) -> float:
     """Convert to a finite number. Raises `ArgumentTypeError` for anything else."""
-    try:
+    with suppress(ValueError):
         if math.isfinite(value := float(text)):
             return value
-    except ValueError:
-        pass
     raise argparse.ArgumentTypeError(f"expected a number, found {text[:40]!r}")
 
 

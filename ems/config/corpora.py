@@ -175,13 +175,10 @@ def _own_files(key: str, entry: CorpusEntry, languages: list[str]) -> PairFiles:
         pair = _split_pair(f"{key}.files", written, languages)
         if pair in files:
             raise EmsError(f"{key}.files: {pair} is named twice")
-        codes: list[str] = []
-        for code in written.split("-"):
-            file_codes = entry.codes.get(code, [code])
-            if len(file_codes) > 1:
-                raise EmsError(f"{key}.codes.{code}: with `files`, give one code per language")
-            codes += file_codes
-        files[pair] = {"-".join(codes): written != pair}
+        codes = {code: entry.codes.get(code, [code]) for code in written.split("-")}
+        if several := [code for code, own in codes.items() if len(own) > 1]:
+            raise EmsError(f"{key}.codes.{several[0]}: with `files`, give one code per language")
+        files[pair] = {"-".join(own for (own,) in codes.values()): written != pair}
     return files
 
 
@@ -200,8 +197,7 @@ def _of_pairs(key: str, entry: CorpusEntry, languages: list[str]) -> PairFiles:
     owner: dict[str, str] = {}
     for pair, names in files.items():
         for name in names:
-            other = owner.setdefault(name, pair)
-            if other != pair:
+            if (other := owner.setdefault(name, pair)) != pair:
                 mine = next(code for code in pair.split("-") if code not in other.split("-"))
                 theirs = next(code for code in other.split("-") if code not in pair.split("-"))
                 raise mistake("file of two pairs", key=key, name=name, theirs=theirs, mine=mine)

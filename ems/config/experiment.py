@@ -31,10 +31,9 @@ def other_language(pair: str) -> str:
 
 @dataclass(frozen=True)
 class Corpus:
-    """One corpus as an experiment uses it. `pairs` are language pairs, sides sorted as strings, or
-    the single languages of documents. `variants` are the names of a pair's files if the corpus has
-    other codes or several: "en-zh" -> ("en-zh_cn", "en-zh_tw"). `turned` are the files with the
-    pair's second language first.
+    """A corpus of an experiment. `pairs` are language pairs, sides sorted as strings, or languages
+    of documents. `variants` are the names of a pair's files if the corpus has other codes or
+    several: "en-zh" -> ("en-zh_cn", "en-zh_tw"). `turned` are files with the second side first.
     """
 
     name: str
@@ -101,11 +100,8 @@ def name_of_part(pairs: Sequence[str]) -> str:
 def pairs_of_part(corpus: Corpus, part: str) -> list[str]:
     """Return the pairs of a corpus in a part, in order. Raises `EmsError` for an unknown pair."""
     first, _, last = part.partition("..")
-    pairs = list(corpus.pairs)
-    try:
-        found = pairs[pairs.index(first) : pairs.index(last or first) + 1]
-    except ValueError:
-        found = []
+    pairs, last = list(corpus.pairs), last or first
+    found = pairs[pairs.index(first) : pairs.index(last) + 1] if {first, last} <= {*pairs} else []
     if not found:
         known = f"{len(pairs)} pairs from {pairs[0]} to {pairs[-1]}"
         raise EmsError(f"{corpus.label}/{corpus.version}: {part}: it has {known}; name one of them")
@@ -137,7 +133,7 @@ class EvalSet:
 @dataclass(frozen=True)
 class Experiment:
     """All settings of an experiment. `vocabularies` has the one of all languages, SHARED (settings:
-    `vocabulary`), and those of some. `families` maps an entry with `each` to its systems.
+    `vocabulary`), and smaller ones. `families` maps an entry with `each` to its systems.
     """
 
     name: str

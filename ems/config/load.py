@@ -23,6 +23,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.resolver import VersionedResolver
 
 from ems.base.errors import EmsError
+from ems.base.files import SURROGATE
 from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.base.schema import checked, merge, plain
@@ -183,11 +184,8 @@ def _scalar(node: ScalarNode, name: str) -> Any:
             raise _error(f"expected {name}, found {_short(text)}", node)
         return text.lower() == "true" if name == "bool" else None
     if name == "str":
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError as error:  # a surrogate such as "\ud800"
-            wrong = ascii(text[error.start])[1:-1]
-            raise _error(f"expected text, found half of a character, {wrong}", node) from None
+        if half := SURROGATE.search(text):
+            raise _error(f"expected text, found half of a character, {ascii(half[0])[1:-1]}", node)
         return text
     try:  # Python reads at most 4,300 digits
         value = int(text, BASES.get(text[:2], 10)) if name == "int" else float(text)

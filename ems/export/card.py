@@ -32,8 +32,7 @@ def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
     model = exported.model.resolve()
     run, about = model.parent.parent, exported.description
     costs = run / f"costs/train/{model.name}.json"
-    languages = about.languages or list(about.segmenters)
-    languages = [code for code in languages if code != UNSEEN]
+    languages = [code for code in about.languages or about.segmenters if code != UNSEEN]
     pieces = exported.ours.vocabulary.get_piece_size()
     paths = sorted((run / "scores" / model.name).glob("*.json"))
     scores = {each.benchmark: each for each in map(read_score_file, paths)}

@@ -172,9 +172,9 @@ def _ours(exported: Exported) -> Json:
     kept = {key: written[key] for key in known if key in written}
     if exported.ngrams or exported.quantised:  # the weights are cut
         kept["model"] = {**kept["model"], "table": exported.dimensions}
-    kept |= {"exported_from": written["sha256"], "segmenter": exported.segmenter}
-    kept["format_characters"] = exported.description.format_characters
-    return {**kept, "dimensions": exported.dimensions, "static": exported.static}
+    kept |= {key: getattr(exported, key) for key in ("segmenter", "dimensions", "static")}
+    format_ = exported.description.format_characters
+    return {**kept, "exported_from": written["sha256"], "format_characters": format_}
 
 
 def write_modules(exported: Exported, folder: Path) -> None:

@@ -151,8 +151,11 @@ class Side:
         parts = [self.parts[start:end].sum(0) for start, end in zip(starts, ends, strict=True)]
         return self.units(np.reshape(parts, (-1, self.parts.shape[1])))
 
-    def windows(self, start: int, end: int, most: int) -> "Windows":
-        """Return the windows of 1 to `most` sentences that end with those from `start` to `end`."""
+    def windows(self, start: int, end: int, most: int) -> Iterator[np.ndarray]:
+        """Return the windows of 1 to `most` adjacent sentences that end with those from `start` to
+        `end`: vectors float32[most, N, d], letters float32[most, N], and bool[most, N], true for
+        one that begins in the document and crosses no empty line.
+        """
         before, rows, joined = max(0, start - most + 1), np.arange(start, end), self.joined
         parts, vectors, letters, legal = np.zeros_like(self.parts[before:end]), [], [], []
         for size in range(1, most + 1):
@@ -162,21 +165,13 @@ class Side:
             vectors.append(self.units(own) if joined is None else joined[size - 1, start:end])
             letters.append(own[:, -1].copy())
             legal.append(near & (rows + 1 >= size))
-        return Windows(*map(np.stack, (vectors, letters, legal)))
+        return map(np.stack, (vectors, letters, legal))
 
 
 def _sentences(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers of the lines with text, and the letters and digits of all lines."""
     letters = np.array([sum(map(str.isalnum, text)) for text in texts])
     return np.array([n for n, text in enumerate(texts) if is_visible(text)], int), letters
-
-
-class Windows(NamedTuple):
-    """Windows of 1, 2, ... adjacent sentences, by their last one."""
-
-    vectors: np.ndarray  # float32[most, N, d]
-    letters: np.ndarray  # float32[most, N]
-    legal: np.ndarray  # bool[most, N]: begins in the document, crosses no empty line
 
 
 # --- dynamic programming
@@ -285,18 +280,18 @@ def _costs(
         while size > 1 and size * (high[start + size] - low[start + 1]) > CELLS:
             size //= 2
         end, left = start + size, low[start + 1]
-        one = first.windows(start, end, most)
-        other = second.windows(max(0, left - 1), high[end], most)
+        own, own_letters, own_legal = first.windows(start, end, most)
+        other, other_letters, other_legal = second.windows(max(0, left - 1), high[end], most)
         costs = np.full((len(shapes), size, high[end] + 1 - left), np.inf, np.float32)
-        cosine = np.stack([one.vectors[i] @ other.vectors[k].T for i, k in zip(m, n, strict=True)])
-        near = one.vectors @ means[1], other.vectors @ means[0]  # [most, rows or columns]
+        cosine = np.stack([own[i] @ other[k].T for i, k in zip(m, n, strict=True)])
+        near = own @ means[1], other @ means[0]  # [most, rows or columns]
         mean = (near[0][m][:, :, None] + near[1][n][:, None]) / 2
-        letters = [one.letters[m][:, :, None] + SMOOTH, other.letters[n][:, None] + SMOOTH]
+        letters = [own_letters[m][:, :, None] + SMOOTH, other_letters[n][:, None] + SMOOTH]
         length = np.sqrt((letters[0] / lengths[0] + letters[1] / lengths[1]) / 2)
         deviation = np.abs(np.log(letters[0]) - np.log(letters[1]) - ratio)
         cost = (m + n + 2)[:, None, None] / 2 * (1 - cosine) / np.maximum(1 - mean, EPSILON)
         cost += LENGTH * length * deviation - BONUS
-        legal = one.legal[m][:, :, None] & other.legal[n][:, None]
+        legal = own_legal[m][:, :, None] & other_legal[n][:, None]
         costs[:, :, costs.shape[2] - cost.shape[2] :] = np.where(legal, cost, np.inf)
         yield start, costs
         start = end

@@ -109,8 +109,8 @@ def align_documents(
     for folder in folders:  # before long work on the first
         folder.files()
         encoder.width(*folder.languages)
-    (sources, first) = folders[0].encoded(encoder, "source")
-    (targets, second) = folders[1].encoded(encoder, "target")
+    sources, first = folders[0].encoded(encoder, "source")
+    targets, second = folders[1].encoded(encoder, "target")
     neighbours = nearest(first, second, NEIGHBOURS, device, "compare documents")
     pairs = pairs_of(neighbours, (first, second), "ratio", least=limit(threshold))
     rows = zip(pairs.score.tolist(), pairs.first.tolist(), pairs.second.tolist(), strict=True)

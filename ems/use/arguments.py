@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ems.base.errors import EmsError
+from ems.base.files import SURROGATE
 from ems.base.mistakes import mistake
 from ems.base.records import shown
 
@@ -46,10 +47,8 @@ def texts_of(value: Any, name: str = "lines") -> tuple[list[str], bool]:
 def _text(value: Any, place: str, at: int | str = "") -> str:
     if not isinstance(value, str):
         raise EmsError(f"{place}{at}: expected text (str), {_found(value)}")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise mistake("half a character", place=f"{place}{at}") from None
+    if SURROGATE.search(value):
+        raise mistake("half a character", place=f"{place}{at}")
     return str(value)
 
 

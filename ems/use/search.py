@@ -151,8 +151,7 @@ class Index:
     def search(self, queries: Any, language: Language = None, k: int = 5) -> Any:
         """Find the k nearest lines of each query, the nearest first, then by line number: a list of
         `Hit` per query, or one list for one text. Raises `EmsError` if the text or the index has
-        changed since it was opened: to read vectors after the end of a file that became shorter
-        would kill the process.
+        changed since: to read vectors after the end of a shorter file would kill the process.
         """
         if _states(self._files) != self._states:
             raise EmsError(self._changed)

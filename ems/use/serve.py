@@ -38,6 +38,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from ems.base.errors import EmsError, NotFinite
+from ems.base.files import SURROGATE
 from ems.base.mistakes import mistake
 from ems.base.progress import log
 from ems.base.records import Bounds, Misfit, Record, fitting
@@ -168,11 +169,9 @@ def _check_text(text: Any, param: str) -> None:
     if len(text) > TEXT_CHARACTERS:
         found = f"expected at most {TEXT_CHARACTERS:,} characters, found {len(text):,}"
         raise refused(400, f"{param}: {found}; split the text", param)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
+    if SURROGATE.search(text):
         found = "expected Unicode, found half of a surrogate pair"
-        raise refused(400, f"{param}: {found}", param) from None
+        raise refused(400, f"{param}: {found}", param)
 
 
 def _texts(value: Any) -> list[str]:
