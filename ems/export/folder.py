@@ -199,10 +199,23 @@ def write_modules(exported: Exported, folder: Path) -> None:
 
 
 def _write_bert(exported: Exported, folder: Path) -> None:
-    """Write weights, and the settings of all modules, in the format of transformers."""
+    """Write the weights by the names of transformers' BertModel, which has the same architecture,
+    and the settings of all modules. BERT's segment embedding and pooler are zero, as are positions
+    that ours lacks.
+    """
+    state = {name: value.cpu() for name, value in exported.encoder.state_dict().items()}
+    width, places = exported.settings.width, exported.settings.max_tokens
+    state.setdefault("positions.weight", torch.zeros(places, width))
+    weights = {
+        "embeddings.token_type_embeddings.weight": torch.zeros(1, width),
+        "pooler.dense.weight": torch.zeros(width, width),
+        "pooler.dense.bias": torch.zeros(width),
+    }
+    for ours, theirs in bert_names(exported.settings.layers).items():
+        weights |= dict(zip(theirs, state[ours].chunk(len(theirs)), strict=True))
+    write_tensors({name: value.contiguous() for name, value in weights.items()}, folder / ENCODER)
     vocabulary = exported.ours.vocabulary
     pad, unknown = (vocabulary.id_to_piece(at) for at in (PAD, UNK))
-    write_tensors(bert_weights(exported.encoder), folder / ENCODER)
     template, size = Path(__file__).with_name("bert.json.jinja"), vocabulary.get_piece_size()
     words = {"pieces": size, "pad": pad, "unknown": unknown, "dimensions": exported.dimensions}
     text = rendered(template, sizes=exported.settings, **words)
@@ -221,20 +234,3 @@ def table_weights(encoder: Encoder, dimensions: int) -> dict[str, Tensor]:
         name: value.cpu()[:, :dimensions].contiguous() if value.is_floating_point() else value.cpu()
         for name, value in encoder.state_dict().items()
     }
-
-
-def bert_weights(encoder: Encoder) -> dict[str, Tensor]:
-    """Return the weights by the names of transformers' BertModel, which has the same architecture,
-    on the CPU. BERT's segment embedding and pooler are zero, as are positions that ours lacks.
-    """
-    state = {name: value.cpu() for name, value in encoder.state_dict().items()}
-    width, places = encoder.settings.width, encoder.settings.max_tokens
-    state.setdefault("positions.weight", torch.zeros(places, width))
-    weights = {
-        "embeddings.token_type_embeddings.weight": torch.zeros(1, width),
-        "pooler.dense.weight": torch.zeros(width, width),
-        "pooler.dense.bias": torch.zeros(width),
-    }
-    for ours, theirs in bert_names(encoder.settings.layers).items():
-        weights |= dict(zip(theirs, state[ours].chunk(len(theirs)), strict=True))
-    return {name: value.contiguous() for name, value in weights.items()}
