@@ -9,11 +9,11 @@ run, `all` finds a small file with the same bytes and trains nothing again.
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 FAILED, REQUEUE = 1, 75  # exit statuses; 75 (EX_TEMPFAIL of sysexits.h): the same command resumes
 LOCK = ".lock.json"  # suffix of the lock of a download, in the same folder
@@ -21,6 +21,7 @@ MANIFEST = ".manifest.json"  # suffix of the manifest of a unit of an evaluation
 FETCHED, PARTS = "fetched", ".parts"  # folders of receipts: of downloads, and of shards
 TIMES = ".times.jsonl"  # suffix of the times of a training
 TABLES = "tables"  # the folder in results/ for tables of several experiments
+MISTAKES = Path(__file__).parent.parent  # */mistakes.tsv: mistake, message
 STDERR_CHARACTERS = 500  # quoted from another program's stderr in an error
 
 
@@ -37,6 +38,26 @@ class EmsError(Exception):
     def finding(self) -> str:
         """The problem, without advice that depends on the place of a file."""
         return str(self)
+
+
+def mistake(name: str, /, **words: Any) -> EmsError:
+    """Return the error of this name in mistakes.tsv of a room, filled in; lists with commas, an
+    empty one as "none". Its message is no part of a stage's source (`ems.base.provenance`).
+    """
+    from ems.base.files import read_table  # imported late: files have mistakes, too
+
+    rows = [row for path in MISTAKES.glob("*/mistakes.tsv") for row in read_table(path)]
+    message = next(row["message"] for row in rows if row["mistake"] == name)
+    for key, word in words.items():
+        words[key] = (", ".join(word) or "none") if isinstance(word, list | tuple | dict) else word
+    return EmsError(message.format(**words))
+
+
+def check(mistakes: Mapping[str, Any], /, **words: Any) -> None:
+    """Raise the first of the `mistakes` (name -> whether it was made)."""
+    for name, made in mistakes.items():
+        if made:
+            raise mistake(name, **words)
 
 
 class NotFinite(EmsError):

@@ -21,8 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from ems.base.errors import Damaged, EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import Damaged, EmsError, mistake
 from ems.base.records import fitting
 
 # files of a model folder, in addition to model.json; the heads are for training alone

@@ -14,9 +14,8 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Literal
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, mistake
 from ems.base.files import check_readable, check_target, kind_of
-from ems.base.mistakes import mistake
 
 # "folder": files are added; "whole folder": replaced as one; "state": emptied at the end
 OutputKind = Literal["file", "folder", "whole folder", "state"]

@@ -15,9 +15,8 @@ import pydantic
 from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag, ValidationError
 from pydantic_core import PydanticCustomError
 
-from ems.base.errors import EmsError, near
+from ems.base.errors import EmsError, mistake, near
 from ems.base.files import read_table
-from ems.base.mistakes import mistake
 from ems.base.records import Json, number
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -12,9 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, mistake
 from ems.base.files import read_json, sha256_file, unreadable, write_json
-from ems.base.mistakes import mistake
 from ems.base.progress import log
 from ems.base.provenance import digest
 from ems.base.records import NonBlank, Record

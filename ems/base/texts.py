@@ -17,9 +17,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged, EmsError, mistake
 from ems.base.files import check_readable, read_table, unreadable
-from ems.base.mistakes import mistake
 
 STREAM = Path("-")  # standard input or output
 START = 4096  # bytes that show what a file is

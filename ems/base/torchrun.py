@@ -15,8 +15,7 @@ import signal
 import socket
 import sys
 
-from ems.base.errors import FAILED, REQUEUE
-from ems.base.mistakes import mistake
+from ems.base.errors import FAILED, REQUEUE, mistake
 
 STOPS = (signal.SIGTERM, signal.SIGUSR1)  # on these, the processes save and end
 GONE = 30  # seconds until a machine that does not end with the others counts as lost

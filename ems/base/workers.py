@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import TypeVar
 
-from ems.base.mistakes import mistake
+from ems.base.errors import mistake
 
 Item = TypeVar("Item")
 

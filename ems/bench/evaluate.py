@@ -9,9 +9,8 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, mistake
 from ems.base.files import sha256_file
-from ems.base.mistakes import mistake
 from ems.base.provenance import digest
 from ems.base.templates import aligned
 from ems.bench.encoders import CACHE_FOLDER, cached, make_encoder, model_files

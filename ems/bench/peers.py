@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ems.base.errors import STDERR_CHARACTERS, EmsError, NotFinite, failed_program
+from ems.base.errors import STDERR_CHARACTERS, EmsError, NotFinite, failed_program, mistake
 from ems.base.files import check_readable, sha256_file, visible_files
-from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.base.provenance import digest, source_hash
 from ems.base.texts import batched

@@ -11,8 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 import ems
-from ems.base.errors import EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import EmsError, mistake
 from ems.base.provenance import DIGITS, digest
 from ems.base.records import Json
 from ems.base.schema import Settings

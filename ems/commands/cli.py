@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ems.base import torchrun
-from ems.base.errors import FAILED, Damaged, EmsError
+from ems.base.errors import FAILED, Damaged, EmsError, mistake
 from ems.base.files import OF_WRITING, SURROGATE, cannot_write, kind_of, standard_output, unreadable
-from ems.base.mistakes import mistake
 from ems.base.outputs import FlagPath, Writes, check_outputs
 from ems.base.processes import look_rarely, measured, stop_with_snakemake
 from ems.commands import COMMANDS

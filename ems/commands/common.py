@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ems.base.mistakes import mistake
+from ems.base.errors import mistake
 from ems.base.outputs import Writes
 from ems.base.progress import log
 from ems.commands.flags import Bounds, Mark

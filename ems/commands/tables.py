@@ -4,8 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from ems.base.errors import EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import EmsError, mistake
 from ems.base.outputs import Writes
 from ems.commands import common
 from ems.commands.flags import Mark

@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from ems.base.errors import EmsError
-from ems.base.mistakes import check, mistake
+from ems.base.errors import EmsError, check, mistake
 from ems.config import languages as language_table
 from ems.config.benchmarks import EvalsetEntry
 from ems.config.corpus_entries import CorpusEntry, Split, TranslatedDocuments

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ems.base import schema
-from ems.base.mistakes import check, mistake
+from ems.base.errors import check, mistake
 from ems.base.records import number, whole
 from ems.base.schema import Name, Settings, ShortName, SourceName, by_type, listing
 

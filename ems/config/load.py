@@ -22,9 +22,8 @@ from ruamel.yaml.events import Event
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.resolver import VersionedResolver
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, mistake
 from ems.base.files import SURROGATE
-from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.base.schema import checked, merge, plain
 from ems.config.experiment import Experiment

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from ems.base.mistakes import check
+from ems.base.errors import check
 from ems.base.records import number, whole
 from ems.base.schema import Settings, Steps, by_type, listing, with_fields
 from ems.config.model import EncoderSettings, HeadSettings

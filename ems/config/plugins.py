@@ -14,8 +14,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 
-from ems.base.errors import EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import EmsError, mistake
 from ems.base.schema import Settings
 from ems.config.languages import Language
 

@@ -3,8 +3,7 @@
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from ems.base.errors import EmsError
-from ems.base.mistakes import check, mistake
+from ems.base.errors import EmsError, check, mistake
 from ems.base.schema import plain
 from ems.config import corpora as entry_names
 from ems.config.benchmarks import DrawnProtocol, EvalsetEntry

@@ -6,7 +6,7 @@ They need no package: a model is used without pydantic.
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ems.base.mistakes import check
+from ems.base.errors import check
 from ems.base.records import Dropout, number, whole
 
 WIDEST = 32768  # the widest published Transformer has 20,480 (Megatron-Turing NLG)

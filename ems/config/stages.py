@@ -9,9 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, mistake
 from ems.base.files import EXPORTED, SUMS, sha256_file
-from ems.base.mistakes import mistake
 from ems.base.provenance import digest
 from ems.base.records import Json
 from ems.base.schema import plain

@@ -12,8 +12,7 @@ from decimal import Decimal
 from functools import reduce
 from typing import Any
 
-from ems.base.errors import EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import EmsError, mistake
 from ems.base.records import Json
 from ems.base.schema import Settings, checked, is_section
 from ems.config.file import SweepEntry, overrides_model

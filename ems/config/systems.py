@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from ems.base.errors import EmsError
-from ems.base.mistakes import check, mistake
+from ems.base.errors import EmsError, check, mistake
 from ems.base.records import Json
 from ems.base.schema import Settings, checked, merge, plain, with_fields
 from ems.config.file import ExperimentFile, SystemEntry

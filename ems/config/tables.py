@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, mistake
 from ems.base.files import read_table
-from ems.base.mistakes import mistake
 from ems.base.schema import Settings, by_type, listing, text
 from ems.config import plugins
 

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from ems.base.mistakes import check, mistake
+from ems.base.errors import check, mistake
 from ems.base.records import number, whole
 from ems.base.schema import Name, Settings, SomeLanguages, SourceName, by_type, listing
 

@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 from typing import ClassVar, Literal
 
-from ems.base.mistakes import check, mistake
+from ems.base.errors import check, mistake
 from ems.base.records import number, whole
 from ems.base.schema import Decay, Interval, Name, Rate, Seed, Settings, Steps
 

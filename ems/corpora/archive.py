@@ -22,9 +22,8 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged, EmsError, mistake
 from ems.base.files import reading_bytes
-from ems.base.mistakes import mistake
 from ems.base.texts import BLOCK, form_of, unpacked
 
 SMALL = 1 << 24  # bytes that every archive may unpack to, whatever its ratio (repeated lines)

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, mistake
 from ems.base.files import read_table
-from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.config import languages
 from ems.config.corpus_entries import Split

@@ -28,9 +28,8 @@ from pathlib import Path
 import requests
 from urllib3.exceptions import HTTPError
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, mistake
 from ems.base.files import cannot_write, read_json, write_json
-from ems.base.mistakes import mistake
 from ems.base.progress import Progress, log
 from ems.base.records import Count, Json, NonBlank, Record
 from ems.base.texts import BLOCK

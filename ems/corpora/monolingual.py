@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import BinaryIO
 from xml.etree.ElementTree import ParseError, iterparse
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged, EmsError, mistake
 from ems.base.files import reading_bytes
-from ems.base.mistakes import mistake
 from ems.base.texts import opened
 from ems.corpora import archive
 from ems.corpora.probe import Sample

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from ems.base.errors import Damaged, EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import Damaged, EmsError, mistake
 from ems.base.texts import batched
 from ems.config.experiment import Corpus
 from ems.corpora import archive

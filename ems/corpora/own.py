@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError, iterparse
 
-from ems.base.errors import Damaged, EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import Damaged, EmsError, mistake
 from ems.base.texts import LONGEST, PACKED, bounded_lines, opened, packing
 from ems.config.experiment import Corpus
 from ems.config.languages import code_among

@@ -20,8 +20,8 @@ from typing import Annotated, BinaryIO, TypeVar
 
 import numpy as np
 
+from ems.base.errors import mistake
 from ems.base.files import read_table
-from ems.base.mistakes import mistake
 from ems.base.progress import log
 from ems.base.records import Bounds, Count, Record
 from ems.base.texts import BLOCK

@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from ems.base.errors import Damaged
-from ems.base.mistakes import mistake
+from ems.base.errors import Damaged, mistake
 from ems.base.texts import read_lines
 from ems.config.corpus_entries import Split
 from ems.corpora.content import check_lock

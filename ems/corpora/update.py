@@ -19,8 +19,8 @@ from urllib.parse import quote
 
 import yaml
 
+from ems.base.errors import mistake
 from ems.base.files import atomic_path, read_json, read_table
-from ems.base.mistakes import mistake
 from ems.base.progress import Progress, log
 from ems.base.records import NonBlank, Record
 from ems.base.templates import rendered

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from ems.base.errors import mistake
 from ems.base.files import EXPORTED, SUMS, sha256_file, write_text
-from ems.base.mistakes import mistake
 from ems.base.texts import read_lines
 
 NAMED = 3  # most files that an error names

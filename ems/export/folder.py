@@ -21,9 +21,8 @@ import torch
 from torch import Tensor
 
 from ems.base import files
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, mistake
 from ems.base.files import ENCODER, EXPORTED, VOCABULARY, atomic_path, write_json, write_text
-from ems.base.mistakes import mistake
 from ems.base.provenance import source_root
 from ems.base.records import Json
 from ems.base.templates import rendered

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ems.base.errors import mistake
 from ems.base.files import ENCODER, VOCABULARY, write_json, write_text
-from ems.base.mistakes import mistake
 from ems.base.progress import Progress, log
 from ems.base.texts import batched, read_lines
 from ems.bench.retrieval import precision_at_1

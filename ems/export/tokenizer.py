@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ems.base.errors import mistake
 from ems.base.files import VOCABULARY, write_json
-from ems.base.mistakes import mistake
 from ems.bench.evaluate import evaluate_by_hand
 from ems.bench.scores import ENGLISH, read_score_file
 from ems.config.experiment import Experiment

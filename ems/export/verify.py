@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ems.base.errors import EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import EmsError, mistake
 from ems.base.processes import look_rarely
 from ems.bench.retrieval import normalised
 from ems.config.languages import UNSEEN

@@ -10,9 +10,8 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ems.base.errors import Damaged
+from ems.base.errors import Damaged, check
 from ems.base.files import ENCODER, HEADS, VOCABULARY, atomic_path, system_error
-from ems.base.mistakes import check
 from ems.model.weights import Shapes, check_fits, opened_weights
 
 LARGEST = 1e15  # a weight: the sum of squares of a vector of such numbers is finite in float32

@@ -13,9 +13,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from ems.base.errors import Damaged
+from ems.base.errors import Damaged, mistake
 from ems.base.files import ENCODER, EXPORTED, SUMS, check_sha256, read_table
-from ems.base.mistakes import mistake
 from ems.base.provenance import digest, source_hash
 from ems.model.devices import choose_device, read_tensors
 from ems.model.encoder import Encoder, embed_tokens, shapes_of

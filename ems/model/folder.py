@@ -14,9 +14,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from ems.base.errors import Damaged
+from ems.base.errors import Damaged, mistake
 from ems.base.files import ENCODER, EXPORTED, NGRAMS, SUMS, VOCABULARY, read_json
-from ems.base.mistakes import mistake
 from ems.base.records import BELOW, Below, Bounds, Json, NonBlank, Record, fitting, number, only
 from ems.base.texts import read_lines
 from ems.config.languages import UNSEEN

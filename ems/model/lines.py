@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ems.base.errors import Damaged, EmsError, NotFinite
+from ems.base.errors import Damaged, EmsError, NotFinite, mistake
 from ems.base.files import EXPORTED, VOCABULARY
-from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.model.folder import DESCRIPTION, Description
 from ems.text import segmenters  # noqa: F401  puts all segmenters into the source hash of encoding

@@ -17,9 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, mistake
 from ems.base.files import ENCODER, VOCABULARY, read_table, sha256_file, write_json
-from ems.base.mistakes import mistake
 from ems.base.schema import plain
 from ems.config.languages import UNSEEN
 from ems.config.model import EncoderSettings, HeadSettings

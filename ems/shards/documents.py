@@ -18,9 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged, EmsError, mistake
 from ems.base.files import atomic_path, check_sha256, read_json, sha256_file, write_json
-from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.shards.index import MANIFEST, PAIRS, MinedManifest, is_mined
 from ems.shards.reader import Batch, PairStore, packed

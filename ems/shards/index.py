@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged, EmsError, mistake
 from ems.base.files import read_json, sha256_file, write_json
-from ems.base.mistakes import mistake
 from ems.base.records import Below, Bounds, Count, NonBlank, Record, only
 
 TRAIN = "train"  # a role that every index has

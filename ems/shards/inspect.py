@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged, EmsError, mistake
 from ems.base.files import read_json, sha256_file
-from ems.base.mistakes import mistake
 from ems.base.records import Count, Record
 from ems.shards.documents import DocumentStore, MinedStore
 from ems.shards.index import MANIFEST, TRAIN, MinedManifest, read_index, shards_of

@@ -15,9 +15,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged, EmsError, check, mistake
 from ems.base.files import sha256_file
-from ems.base.mistakes import check, mistake
 from ems.base.progress import Progress
 from ems.base.provenance import digest
 from ems.shards.shard import Shard, ShardRow, allow_open_files

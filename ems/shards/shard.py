@@ -19,9 +19,8 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ems.base.errors import Damaged
+from ems.base.errors import Damaged, mistake
 from ems.base.files import check_sha256, read_json
-from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.base.records import Below, Bounds, Count, NonBlank, Record, are_unique
 from ems.shards.index import MANIFEST

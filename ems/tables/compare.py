@@ -8,8 +8,7 @@ from statistics import fmean
 import numpy as np
 from matplotlib.axes import Axes
 
-from ems.base.errors import Damaged, EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import Damaged, EmsError, mistake
 from ems.bench.scores import RANGES, Score, ScoreFile, read_score_file
 from ems.bench.significance import Change, gain, holm, mcnemar, mean_change
 from ems.config.languages import short_code

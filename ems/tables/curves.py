@@ -8,8 +8,7 @@ from pathlib import Path
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator, StrMethodFormatter
 
-from ems.base.errors import Damaged
-from ems.base.mistakes import mistake
+from ems.base.errors import Damaged, mistake
 from ems.tables import canvas
 from ems.tables.logs import P1, PARTS, TRAIN, VALIDATION, LossEntry, Times, read_losses, read_times
 from ems.tables.printed import in_table_one_order

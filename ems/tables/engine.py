@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from ems.base.mistakes import mistake
+from ems.base.errors import mistake
 from ems.base.schema import Settings
 from ems.bench.scores import ENGLISH, UNSEEN, ScoreFile
 from ems.tables.printed import AVERAGE

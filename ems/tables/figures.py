@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter
 
-from ems.base.errors import EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import EmsError, mistake
 from ems.config.languages import language_families, language_names
 from ems.config.plugins import Benchmark, benchmark, joining
 from ems.tables import canvas

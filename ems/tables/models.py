@@ -11,9 +11,8 @@ from typing import Annotated, get_args
 
 from safetensors import SafetensorError, safe_open
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged, EmsError, mistake
 from ems.base.files import ENCODER, HEADS, check_readable, read_json
-from ems.base.mistakes import mistake
 from ems.base.records import Bounds, Count, NonBlank, Percent, Record, number, only
 from ems.config.sizes import EncoderSizes
 from ems.config.sweep import SweepPoint, written

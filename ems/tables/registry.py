@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ems.base.errors import EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import EmsError, mistake
 from ems.config.experiment import Experiment
 from ems.config.plugins import benchmarks, joining, module
 from ems.config.tables import StudySettings, study_rows

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
-from ems.base.mistakes import mistake
+from ems.base.errors import mistake
 from ems.bench.scores import ENGLISH, UNSEEN, Score, ScoreFile, read_score_file
 
 Families = Mapping[str, Sequence[str]]

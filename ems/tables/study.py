@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from ems.base.errors import EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import EmsError, mistake
 from ems.bench.scores import ENGLISH, Score, ScoreFile
 from ems.config.experiment import Experiment
 from ems.config.languages import UNSEEN

@@ -14,9 +14,8 @@ from itertools import chain, compress, islice
 from pathlib import Path
 from typing import NamedTuple, TextIO, TypeVar
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, mistake
 from ems.base.files import atomic_path, read_json, write_json
-from ems.base.mistakes import mistake
 from ems.base.progress import Progress, log
 from ems.base.records import Count, Json, NonBlank
 from ems.base.schema import plain

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from ems.base.errors import EmsError, failed_program
+from ems.base.errors import EmsError, failed_program, mistake
 from ems.base.files import read_json
-from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.base.records import Json, NonBlank, Record
 from ems.config.text import CleanSettings, CommandFilter

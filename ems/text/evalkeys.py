@@ -10,9 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from ems.base.errors import Damaged
+from ems.base.errors import Damaged, mistake
 from ems.base.files import atomic_path, reading_bytes
-from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.base.texts import batched
 from ems.config.experiment import VALIDATION, Experiment

@@ -19,8 +19,8 @@ from itertools import combinations, compress, count, groupby, islice, product
 from pathlib import Path
 from typing import NamedTuple
 
+from ems.base.errors import mistake
 from ems.base.files import atomic_path, write_json
-from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.base.records import Json
 from ems.config.experiment import MULTIWAY, Experiment

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 
 from sentencepiece import SentencePieceNormalizer, SentencePieceProcessor, SentencePieceTrainer
 
-from ems.base.errors import Damaged
+from ems.base.errors import Damaged, mistake
 from ems.base.files import atomic_path, check_unchanged, reading_text
-from ems.base.mistakes import mistake
 from ems.base.progress import Progress
 from ems.text.segmenters.base import RULE, SPACE
 from ems.text.tsv import codes_of, count_lines, count_texts, read_tsv

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from itertools import compress, islice
 from pathlib import Path
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged, EmsError, mistake
 from ems.base.files import read_json, reading_bytes, sha256_file, write_json
-from ems.base.mistakes import mistake
 from ems.base.records import Count, NonBlank, Record
 from ems.base.texts import batched, other_than_text
 

@@ -14,9 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged, EmsError, mistake
 from ems.base.files import atomic_path, read_json, state_of, write_json
-from ems.base.mistakes import mistake
 from ems.base.provenance import source_hash
 from ems.base.records import Count
 from ems.base.texts import batched

@@ -19,9 +19,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn, optim
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged, EmsError, mistake
 from ems.base.files import atomic_path, parse_json, read_json, sha256_file, write_json, write_text
-from ems.base.mistakes import mistake
 from ems.base.progress import log
 from ems.base.provenance import digest
 from ems.base.records import Below, Count, Json, NonBlank, Record

@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor, nn
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, check, mistake
 from ems.base.files import ENCODER, HEADS, VOCABULARY, check_sha256, read_json, sha256_file
-from ems.base.mistakes import check, mistake
 from ems.base.progress import clock, log
 from ems.config.experiment import Experiment
 from ems.model.devices import read_tensors

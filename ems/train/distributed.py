@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from ems.base import torchrun
-from ems.base.mistakes import check, mistake
+from ems.base.errors import check, mistake
 
 T = TypeVar("T")
 AGREE_EVERY = 10  # steps on a GPU between two exchanges about whether to stop

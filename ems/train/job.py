@@ -20,9 +20,8 @@ from sentencepiece import SentencePieceProcessor
 from torch import Tensor
 
 from ems.base import files
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged, EmsError, mistake
 from ems.base.files import ENCODER, VOCABULARY, read_json, sha256_file, write_json, write_text
-from ems.base.mistakes import mistake
 from ems.base.progress import log
 from ems.base.provenance import digest, source_hash
 from ems.base.records import Json

@@ -18,8 +18,7 @@ from typing import NoReturn
 import torch
 from torch import Tensor
 
-from ems.base.errors import REQUEUE, EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import REQUEUE, EmsError, mistake
 from ems.base.progress import Progress, log
 from ems.base.schema import plain
 from ems.shards.reader import Batch

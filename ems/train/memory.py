@@ -14,7 +14,7 @@ import psutil
 import torch
 from torch import Tensor
 
-from ems.base.mistakes import mistake
+from ems.base.errors import mistake
 from ems.model.encoder import NoStartValues
 from ems.model.objectives.system import Parts, System
 

@@ -21,9 +21,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, mistake
 from ems.base.files import write_json
-from ems.base.mistakes import mistake
 from ems.config.train import TrainSettings
 from ems.model.devices import Adam
 from ems.model.objectives.system import DeviceBatch, System

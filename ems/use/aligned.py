@@ -18,9 +18,8 @@ from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
 
-from ems.base.errors import EmsError, needs_extra
+from ems.base.errors import EmsError, mistake, needs_extra
 from ems.base.files import parse_json
-from ems.base.mistakes import mistake
 from ems.base.outputs import FlagPath, check_outputs
 from ems.base.progress import Progress, log
 from ems.base.provenance import source_hash

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, mistake
 from ems.base.files import SURROGATE
-from ems.base.mistakes import mistake
 from ems.base.records import shown
 
 MISSING = ("None", "nan", "<NA>", "NaT", "--")  # what Python, numpy and pandas print for no value

@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ems.base.mistakes import mistake
+from ems.base.errors import mistake
 from ems.base.progress import log
 
 BODY = 4 << 20  # maximum bytes of a request body

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, mistake
 from ems.base.files import EXPORTED, kind_of, unreadable
-from ems.base.mistakes import mistake
 from ems.base.progress import Progress, log
 from ems.base.provenance import source_root
 from ems.base.texts import is_visible

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, mistake
 from ems.base.files import atomic_path, sha256_file
-from ems.base.mistakes import mistake
 from ems.base.progress import Progress, log
 from ems.base.provenance import source_hash
 from ems.base.texts import one_field

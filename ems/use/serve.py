@@ -37,9 +37,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from ems.base.errors import EmsError, NotFinite
+from ems.base.errors import EmsError, NotFinite, mistake
 from ems.base.files import SURROGATE
-from ems.base.mistakes import mistake
 from ems.base.progress import log
 from ems.base.records import Bounds, Misfit, Record, fitting
 from ems.base.texts import batched

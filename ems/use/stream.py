@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from ems.base import texts
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, mistake
 from ems.base.files import atomic_path, claim_state, drop_state, standard_output, state_of
-from ems.base.mistakes import mistake
 from ems.base.progress import log
 from ems.base.texts import BOM, LONGEST, LONGEST_ROW, STREAM, bounded_lines, opened, packing
 

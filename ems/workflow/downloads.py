@@ -8,9 +8,8 @@ each file in the folder `data`, its bytes, SHA-256 and address.
 import json
 from pathlib import Path
 
-from ems.base.errors import LOCK
+from ems.base.errors import LOCK, mistake
 from ems.base.files import read_json, write_json
-from ems.base.mistakes import mistake
 from ems.base.records import Below, Json
 from ems.base.templates import rendered
 from ems.config.experiment import EMBEDDED, Experiment

@@ -14,9 +14,8 @@ from functools import partial
 from itertools import combinations
 from pathlib import Path
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, mistake
 from ems.base.files import write_text
-from ems.base.mistakes import mistake
 from ems.base.progress import log
 from ems.base.schema import check_name
 from ems.base.templates import rendered

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ems.base.errors import EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import EmsError, mistake
 from ems.base.texts import PACKED
 from ems.config.corpora import OWN_VERSION
 from ems.config.experiment import Corpus

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from os.path import exists
 from pathlib import Path
 
-from ems.base.errors import EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import EmsError, mistake
 from ems.base.records import Json
 from ems.config.experiment import MULTIWAY, Experiment
 from ems.config.file import Site

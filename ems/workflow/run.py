@@ -7,8 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ems.base.errors import EmsError
-from ems.base.mistakes import check
+from ems.base.errors import EmsError, check
 from ems.base.progress import Progress, clock, log
 from ems.base.templates import rendered
 from ems.bench.scores import read_score_file

@@ -9,7 +9,7 @@ from os.path import exists, isdir  # they also return False for impossible names
 from pathlib import Path
 from typing import NamedTuple
 
-from ems.base.mistakes import mistake
+from ems.base.errors import mistake
 from ems.config.corpora import host_of
 from ems.config.experiment import EMBEDDED, Corpus, Experiment
 from ems.config.plugins import benchmark, benchmarks, has_module

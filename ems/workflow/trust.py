@@ -7,7 +7,7 @@ config.yaml, which belongs to this site, has the same text.
 import json
 from pathlib import Path
 
-from ems.base.mistakes import mistake
+from ems.base.errors import mistake
 from ems.config.experiment import Experiment
 from ems.config.file import Site
 from ems.config.systems import LOCATED

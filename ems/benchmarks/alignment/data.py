@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ems.base.mistakes import mistake
+from ems.base.errors import mistake
 from ems.base.texts import is_visible
 from ems.corpora.evalsets.formats import check_count, numbered_lines
 

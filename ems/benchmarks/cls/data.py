@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
-from ems.base.errors import EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import EmsError, mistake
 from ems.corpora.evalsets.formats import Document, Subset, check_count, parts, records
 
 CODES = ("en", "de", "fr", "jp")  # the Japanese folder is `jp`, as published

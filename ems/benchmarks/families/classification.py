@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ems.base.mistakes import mistake
+from ems.base.errors import mistake
 from ems.base.progress import Progress
 from ems.bench.probe import Classifier, Pool, Run, train
 from ems.bench.scores import ENGLISH, Result, Score

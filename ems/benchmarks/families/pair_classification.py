@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import average_precision_score
 
-from ems.base.mistakes import mistake
+from ems.base.errors import mistake
 from ems.base.progress import Progress
 from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import Task

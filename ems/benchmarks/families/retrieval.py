@@ -15,7 +15,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from ems.base.mistakes import mistake
+from ems.base.errors import mistake
 from ems.base.progress import Progress
 from ems.bench.margin import best_candidates
 from ems.bench.retrieval import nearest_is_own

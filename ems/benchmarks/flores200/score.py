@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ems.base.mistakes import mistake
+from ems.base.errors import mistake
 from ems.base.progress import Progress
 from ems.bench.retrieval import all_directions
 from ems.bench.scores import Result, Score, packed

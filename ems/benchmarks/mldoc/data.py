@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ems.base.errors import EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import EmsError, mistake
 from ems.base.schema import Settings
 from ems.corpora.evalsets.formats import Document, Subset, check_count, numbered_lines, parts, tree
 

@@ -7,7 +7,7 @@ always reveal it, so the set is easier than the real one. It lacks Korean, as th
 
 from pathlib import Path
 
-from ems.base.mistakes import mistake
+from ems.base.errors import mistake
 from ems.corpora.demo.grammar import read_frames
 from ems.corpora.demo.mirror import Files, demo_codes, table
 from ems.corpora.demo.texts import Material

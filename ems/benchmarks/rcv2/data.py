@@ -7,7 +7,7 @@ many as MLDoc has from all items with a headline and one class; decontamination 
 from collections.abc import Iterator
 from pathlib import Path
 
-from ems.base.mistakes import mistake
+from ems.base.errors import mistake
 from ems.benchmarks.mldoc.data import CLASSES, corpus_folder, read_item
 from ems.corpora.evalsets.formats import Document, Subset, parts
 

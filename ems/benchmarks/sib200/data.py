@@ -7,8 +7,7 @@ al., "SIB-200" (EACL 2024), https://github.com/dadelani/sib-200.
 from collections.abc import Iterator
 from pathlib import Path
 
-from ems.base.errors import EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import EmsError, mistake
 from ems.corpora.evalsets.formats import Document, Subset, read_sentences
 
 HEADER = ["index_id", "category", "text"]

@@ -6,7 +6,7 @@ English sides differ from language to language. EMS v2 section V-A.
 
 from pathlib import Path
 
-from ems.base.mistakes import mistake
+from ems.base.errors import mistake
 from ems.corpora.evalsets.formats import read_sentences
 
 

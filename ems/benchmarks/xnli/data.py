@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ems.base.mistakes import mistake
+from ems.base.errors import mistake
 from ems.corpora.evalsets.formats import check_count, json_rows, named_rows
 
 SPLITS = ("dev", "test")

@@ -31,8 +31,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from ems.base.errors import mistake
 from ems.base.files import read_table
-from ems.base.mistakes import mistake
 
 HERE = Path(__file__).parent
 TABLE = HERE / "opus.tsv.xz"

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ems.base.errors import EmsError
+from ems.base.errors import EmsError, mistake
 from ems.base.files import atomic_path, sha256_file, write_json
-from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.config.plugins import benchmark, module
 from ems.corpora.archive import unpack

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from xml.parsers.expat import errors
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged, EmsError, mistake
 from ems.base.files import parse_json
-from ems.base.mistakes import mistake
 from ems.base.records import Json
 from ems.base.texts import LONGEST, bounded_lines, opened
 

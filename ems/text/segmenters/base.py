@@ -15,8 +15,7 @@ from functools import cache, partial
 from pkgutil import iter_modules
 from typing import Any
 
-from ems.base.errors import EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import EmsError, mistake
 from ems.base.progress import log
 from ems.base.texts import is_plain
 from ems.text.normalise import is_spaced
